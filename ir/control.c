@@ -30,3 +30,11 @@ int32_t ht_control_first(const struct ht_node *n)
 {
 	return ht_is(n, HT_BRANCHES) ? 1 : 0;
 }
+
+bool ht_runs_own(const struct ht_node *n)
+{
+	struct ht_bodies b = ht_control_bodies(n);
+
+	return ht_is(n, HT_BRANCHES | HT_LOOPS) && b.of[0] && b.of[1] && b.of[0]->special &&
+	       b.of[1]->special;
+}

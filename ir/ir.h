@@ -118,6 +118,8 @@ struct ht_bodies {
 	struct ht_function *of[2];
 };
 struct ht_bodies ht_control_bodies(const struct ht_node *n);
+/* Whether a branch or loop has both functions for itself alone. */
+bool ht_runs_own(const struct ht_node *n);
 /* The attribute that names body i. */
 const struct ht_attr *ht_control_attr(const struct ht_node *n, int i);
 /* The operand that is the bodies' first argument. */

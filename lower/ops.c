@@ -11,7 +11,7 @@ NEVER(control, "is control flow of a form that is not supported");
 NEVER(call, "is part of a call that cannot be inlined");
 NEVER(list, "is about an array or stack of tensors, which is not lowered");
 NEVER(open_list,
-	"is about a list of tensors whose length and shape of elements are not known at compile time, or change");
+	"is about a list of tensors whose elements have no one shape that is known at compile time, or are lists");
 NEVER(state, "keeps something between runs, which is not lowered");
 NEVER(training, "is for training, which is not lowered");
 #undef NEVER

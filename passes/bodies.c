@@ -4,7 +4,7 @@
  * them: arguments get the operands' types, a constant operand that a loop hands on unchanged becomes a
  * constant of the body, the handle of a variable a handle in the body, and arguments that nothing takes then go, of the node as of its functions.  The
  * passes of ht_pipeline_body run on each copy; bodies in bodies are made ready by this pass among them.  Before,
- * lists become tensors (lists.c).
+ * stacks and arrays of TensorFlow 1 become lists (handles.c), and lists tensors (lists.c).
  *
  * Functions that run themselves, and those that the library lacks, stay as they are; lowering says so. */
 #include "passes/rewrite.h"
@@ -69,23 +69,6 @@ static void copy_one(struct ht_node *n, int i, const struct ht_function *from)
 	a->value.func = ref;
 }
 
-static enum ht_status run_on(
-	struct ht_pass_context *of, struct ht_function *f, const char *pipeline)
-{
-	struct ht_entry entry = {
-		.inputs = f->args, .outputs = f->rets, .targets = f->control_rets
-	};
-	struct ht_pass_context c = *of;
-	enum ht_status st;
-
-	c.scratch = ht_arena_within(of->scratch);
-	c.entry = &entry;
-	c.after = NULL;
-	st = ht_run_passes(f->body, pipeline, NULL, &c);
-	ht_arena_release(c.scratch);
-	return st;
-}
-
 static enum ht_status copy_within(const struct copying *x, struct ht_graph *g);
 
 /* Gives a branch or loop functions of its own, and those in these likewise. */
@@ -105,7 +88,7 @@ static enum ht_status copy_bodies(const struct copying *x, struct ht_node *n)
 	for (int i = 0; i < 2; i++) {
 		copy_one(n, i, from.of[i]);
 		from.of[i] = ht_control_bodies(n).of[i];
-		HT_TRY(run_on(x->c, from.of[i], "inline,branches,prune,identity"));
+		HT_TRY(ht_run_passes_within(x->c, from.of[i], "inline,branches,prune,identity"));
 		HT_TRY(copy_within(&within, from.of[i]->body));
 	}
 	return HT_OK;
@@ -314,7 +297,7 @@ static enum ht_status make_ready(struct ht_node *n, struct ht_pass_context *c)
 	push_constants(&x);
 	drop_arguments(&x);
 	for (int i = 0; i < 2; i++)
-		HT_TRY(run_on(c, x.body[i], ht_pipeline_body));
+		HT_TRY(ht_run_passes_within(c, x.body[i], ht_pipeline_body));
 	return HT_OK;
 }
 
@@ -325,6 +308,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 
 	HT_TRY(copy_within(&all, g));
 	HT_TRY(ht_infer_types(g, c->diags));
+	HT_TRY(ht_handles_to_lists(g, c));
 	HT_TRY(ht_lists_to_tensors(g, c));
 	for (struct ht_node *n = g->first; n; n = n->next)
 		if (ht_is(n, HT_BRANCHES | HT_LOOPS))

@@ -6,9 +6,13 @@
  * another one's elements, so types are inferred again after each round, until nothing changes.  As little is known of a
  * loop while its lists are not, inference is hopeful until the end: what it guesses wrong stays unknown then.
  *
- * Left alone, and refused by lowering: lists that grow, lists of elements of several shapes, and lists
+ * A list that grows, or whose length is computed, becomes a list of known length before (lists_grow.c).
+ *
+ * Left alone, and refused by lowering: lists of elements of several shapes, and lists
  * that come from outside of the graph. */
 #include "passes/lists.h"
+
+#include <string.h>
 
 /* ---- lists by value ---- */
 
@@ -44,7 +48,7 @@ struct ht_list *ht_list_of(struct ht_lists *l, struct ht_value v)
 	kept = HT_NEW(l->c->scratch, struct list_key);
 	*kept = key;
 	x = HT_NEW(l->c->scratch, struct ht_list);
-	*x = (struct ht_list){ .length = -1, .shape = HT_SHAPE_UNKNOWN };
+	*x = (struct ht_list){ .length = -1, .limit = -1, .shape = HT_SHAPE_UNKNOWN };
 	ht_map_at(&l->of, (struct ht_str){ (const char *)kept, sizeof *kept })->value = x;
 	return x;
 }
@@ -64,8 +68,8 @@ static bool can_join(const struct ht_list *x)
 
 bool ht_list_is_known(const struct ht_list *x)
 {
-	return !x->bad && has_fixed_size(x->dtype) && x->length >= 0 && x->length <= INT32_MAX &&
-	       ht_shape_known(x->shape) && x->shape.rank < HT_MAX_RANK &&
+	return !x->bad && !x->grows && !x->waits && has_fixed_size(x->dtype) && x->length >= 0 &&
+	       x->length <= INT32_MAX && ht_shape_known(x->shape) && x->shape.rank < HT_MAX_RANK &&
 	       (!x->joined || can_join(x));
 }
 
@@ -91,7 +95,13 @@ static void has_length(struct ht_list *x, int64_t n)
 {
 	if (x->length < 0)
 		x->length = n;
-	x->bad = x->bad || (n >= 0 && x->length != n);
+	x->grows = x->grows || (n >= 0 && x->length != n);
+}
+
+static void has_limit(struct ht_list *x, int64_t n)
+{
+	if (n >= 0 && (x->limit < 0 || n < x->limit))
+		x->limit = n;
 }
 
 /* A dimension that is not a number tells nothing. */
@@ -135,6 +145,18 @@ static int64_t stated_length(struct ht_value v)
 	return ht_const_small_ints(v, &n, 1, &count) && count == 1 ? n : -1;
 }
 
+/* Sizes, which gradients keep on lists: a constant list is not needed then. */
+static void has_element(struct ht_list *x, const struct ht_tensor *t)
+{
+	if (!t || (t->dtype != HT_I32 && t->dtype != HT_I64) || !t->blob)
+		x->various = true;
+	else if (!x->constant)
+		x->constant = t;
+	else if (t->dtype != x->constant->dtype || !ht_shape_eq(t->shape, x->constant->shape) ||
+		 memcmp(t->blob->p, x->constant->blob->p, t->blob->n) != 0)
+		x->various = true;
+}
+
 static void are_same(struct ht_lists *l, struct ht_value a, struct ht_value b)
 {
 	struct ht_list *x = ht_list_of(l, a), *y = ht_list_of(l, b);
@@ -145,7 +167,16 @@ static void are_same(struct ht_lists *l, struct ht_value a, struct ht_value b)
 	x->joined = x->joined || y->joined;
 	has_dtype(x, y->dtype);
 	has_length(x, y->length);
+	has_limit(x, y->limit);
 	has_shape(l, x, y->shape);
+	x->grows = x->grows || y->grows;
+	x->open = x->open || y->open;
+	x->resized = x->resized || y->resized;
+	x->popped = x->popped || y->popped;
+	x->various = x->various || y->various;
+	x->empty = x->empty || y->empty;
+	if (y->constant)
+		has_element(x, y->constant);
 	y->same = x;
 }
 
@@ -175,6 +206,7 @@ static void of_tensor(struct ht_lists *l, struct ht_list *x, const struct ht_nod
 {
 	struct ht_shape s = ht_type_of(n->in[0])->shape;
 
+	x->open = x->open || s.rank < 1 || s.dim[0] < 0;
 	if (s.rank < 1)
 		return;
 	has_length(x, s.dim[0] < 0 ? -1 : s.dim[0]);
@@ -185,9 +217,11 @@ static void of_tensor(struct ht_lists *l, struct ht_list *x, const struct ht_nod
 static int32_t stated_at(const struct ht_node *n)
 {
 	switch (n->op) {
+	case HT_OP_EmptyTensorList:
 	case HT_OP_TensorListReserve:
 		return 0;
 	case HT_OP_TensorListFromTensor:
+	case HT_OP_TensorListPopBack:
 	case HT_OP_TensorListStack:
 		return 1;
 	case HT_OP_TensorListGetItem:
@@ -198,20 +232,57 @@ static int32_t stated_at(const struct ht_node *n)
 	}
 }
 
+static void tell_of_length(struct ht_lists *l, struct ht_node *n, struct ht_list *x)
+{
+	int64_t length;
+
+	switch (n->op) {
+	case HT_OP_TensorListReserve:
+		length = stated_length(n->in[1]);
+		has_length(x, length);
+		x->grows = x->grows || length < 0;
+		break;
+	case HT_OP_TensorListFromTensor:
+		of_tensor(l, x, n);
+		break;
+	case HT_OP_EmptyTensorList:
+		has_limit(x, stated_length(n->in[1]));
+		x->grows = true;
+		break;
+	case HT_OP_TensorListPopBack:
+		x->grows = x->popped = true;
+		break;
+	case HT_OP_TensorListResize:
+		/* What a second one adds may be what an element was before. */
+		x->bad = x->bad || x->resized || n->graph->function;
+		x->grows = x->resized = true;
+		break;
+	default:
+		x->grows = x->grows || n->op == HT_OP_TensorListPushBack ||
+			   ht_attr_bool(n, "resize_if_index_out_of_bounds", false);
+	}
+	x->bad = x->bad || (x->resized && x->popped);
+}
+
 static void tell_of_op(struct ht_lists *l, struct ht_node *n, struct ht_list *x)
 {
-	if (n->op == HT_OP_TensorListReserve)
-		has_length(x, stated_length(n->in[1]));
-	else if (n->op == HT_OP_TensorListFromTensor)
-		of_tensor(l, x, n);
-	else if (n->op == HT_OP_TensorListScatterIntoExistingList)
+	tell_of_length(l, n, x);
+	if (n->op == HT_OP_TensorListScatterIntoExistingList)
 		of_scattered(l, x, ht_type_of(n->in[1])->shape);
 	else if (n->op == HT_OP_TensorListSetItem)
 		has_shape(l, x, ht_type_of(n->in[2])->shape);
-	x->bad = x->bad || ht_attr_bool(n, "resize_if_index_out_of_bounds", false);
+	if (n->op == HT_OP_TensorListSetItem)
+		has_element(x, ht_const_tensor(n->in[2]));
+	else if (n->op == HT_OP_TensorListPushBack)
+		has_shape(l, x, ht_type_of(n->in[1])->shape);
+	else if (ht_attr_bool(n, HT_LIST_EMPTY, false))
+		x->empty = true;
+	else if (n->op == HT_OP_TensorListScatterIntoExistingList || ht_makes_list(n))
+		x->various = true;
 	if (stated_at(n) >= 0)
 		has_stated_shape(l, x, n->in[stated_at(n)]);
 	has_dtype(x, ht_attr_type(n, "element_dtype", x->dtype));
+	x->bad = x->bad || x->dtype == HT_VARIANT;
 	x->joined = x->joined || n->op == HT_OP_TensorListConcatV2;
 }
 
@@ -239,18 +310,15 @@ static void tell_of_control(struct ht_lists *l, struct ht_node *n)
 	}
 }
 
-static bool has_own_bodies(const struct ht_node *n)
-{
-	struct ht_bodies b = ht_control_bodies(n);
-
-	return b.of[0] && b.of[1] && b.of[0]->special && b.of[1]->special;
-}
-
 bool ht_is_list_op(const struct ht_node *n)
 {
 	switch (n->op) {
+	case HT_OP_EmptyTensorList:
 	case HT_OP_TensorListReserve:
 	case HT_OP_TensorListFromTensor:
+	case HT_OP_TensorListPushBack:
+	case HT_OP_TensorListPopBack:
+	case HT_OP_TensorListResize:
 	case HT_OP_TensorListSetItem:
 	case HT_OP_TensorListScatterIntoExistingList:
 	case HT_OP_TensorListGetItem:
@@ -265,21 +333,44 @@ bool ht_is_list_op(const struct ht_node *n)
 	}
 }
 
+bool ht_makes_list(const struct ht_node *n)
+{
+	return n->op == HT_OP_EmptyTensorList || n->op == HT_OP_TensorListReserve ||
+	       n->op == HT_OP_TensorListFromTensor;
+}
+
+/* The sum of lists, element by element. */
+static void tell_of_sum(struct ht_lists *l, struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		are_same(l, n->in[i], ht_out(n, 0));
+}
+
+/* Lists as elements of a list are none that could be tensors. */
+static void tell_of_elements(struct ht_lists *l, struct ht_node *n)
+{
+	for (int32_t i = ht_makes_list(n) ? 0 : 1; i < n->ins; i++)
+		is_bad(l, n->in[i]);
+	for (int32_t i = 0; i < n->outs; i++)
+		if (i || n->op == HT_OP_TensorListGetItem || n->op == HT_OP_TensorListStack ||
+			n->op == HT_OP_TensorListGather)
+			is_bad(l, ht_out(n, i));
+}
+
 static void tell(struct ht_lists *l, struct ht_node *n)
 {
 	if (ht_is_list_op(n)) {
-		struct ht_value v =
-			n->op == HT_OP_TensorListReserve || n->op == HT_OP_TensorListFromTensor
-				? ht_out(n, 0)
-				: n->in[0];
+		struct ht_value v = ht_makes_list(n) ? ht_out(n, 0) : n->in[0];
 
-		if (n->op == HT_OP_TensorListSetItem ||
-			n->op == HT_OP_TensorListScatterIntoExistingList)
+		tell_of_elements(l, n);
+		if (!ht_makes_list(n) && ht_op_info(n->op)->result[0].fixed == HT_VARIANT)
 			are_same(l, v, ht_out(n, 0));
 		if (is_list(v))
 			tell_of_op(l, n, ht_list_of(l, v));
-	} else if (ht_is(n, HT_BRANCHES | HT_LOOPS) && has_own_bodies(n)) {
+	} else if (ht_runs_own(n)) {
 		tell_of_control(l, n);
+	} else if (n->op == HT_OP_AddN) {
+		tell_of_sum(l, n);
 	} else if (ht_is(n, HT_FORWARDS) || n->op == HT_OP_ZerosLike) {
 		for (int32_t i = 0; i < n->outs && i < n->ins; i++)
 			are_same(l, n->in[i], ht_out(n, i));
@@ -339,7 +430,7 @@ static void reserve_for_each(struct ht_graph *g, struct ht_arena *scratch)
 	for (struct ht_node *n = g->first; n; n = n->next) {
 		bool first = true;
 
-		if (n->op != HT_OP_TensorListReserve)
+		if (n->op != HT_OP_TensorListReserve && n->op != HT_OP_EmptyTensorList)
 			continue;
 		for (const struct ht_use *u = uses.of[n->id]; u; u = u->next) {
 			if (u->arg >= 0 && !first)
@@ -359,7 +450,7 @@ static bool has_lists(struct ht_graph *g, struct ht_arena *scratch)
 		struct ht_bodies b = { { NULL } };
 
 		any = any || ht_is_list_op(n);
-		if (ht_is(n, HT_BRANCHES | HT_LOOPS) && has_own_bodies(n))
+		if (ht_runs_own(n))
 			b = ht_control_bodies(n);
 		for (int k = 0; k < 2; k++)
 			any = (b.of[k] && has_lists(b.of[k]->body, scratch)) || any;
@@ -367,11 +458,34 @@ static bool has_lists(struct ht_graph *g, struct ht_arena *scratch)
 	return any;
 }
 
+/* Whether elements, which are sizes, may turn out to be one constant when more is known of other lists. */
+static bool may_be_constant(const struct ht_list *x)
+{
+	return x->empty && x->various && (x->dtype == HT_I32 || x->dtype == HT_I64);
+}
+
+static void let_wait(struct ht_lists *l)
+{
+	bool others = false;
+
+	for (size_t i = 0; i < l->of.count; i++) {
+		const struct ht_list *x = standing(l->of.entries[i].value);
+
+		others = others || (ht_list_is_known(x) && !may_be_constant(x));
+	}
+	for (size_t i = 0; i < l->of.count; i++) {
+		struct ht_list *x = standing(l->of.entries[i].value);
+
+		x->waits = others && may_be_constant(x);
+	}
+}
+
 /* The values have the tensors' types before nodes change, so that the nodes find them. */
 static bool set_types(struct ht_lists *l)
 {
 	bool any = false;
 
+	let_wait(l);
 	for (size_t i = 0; i < l->of.count; i++) {
 		const struct list_key *v = (const void *)l->of.entries[i].key.p;
 		const struct ht_list *x = standing(l->of.entries[i].value);
@@ -385,19 +499,47 @@ static bool set_types(struct ht_lists *l)
 	return any;
 }
 
+/* What follows from shapes in bodies: sizes that are pushed, so that what is popped is a number. */
+static enum ht_status fold_bodies(struct ht_graph *g, struct ht_pass_context *c)
+{
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		struct ht_bodies b = ht_control_bodies(n);
+
+		for (int k = 0; k < 2 && ht_runs_own(n); k++) {
+			HT_TRY(ht_run_passes_within(c, b.of[k], "fold,identity"));
+			HT_TRY(fold_bodies(b.of[k]->body, c));
+		}
+	}
+	return HT_OK;
+}
+
+static enum ht_status find_again(struct ht_lists *l, struct ht_graph *g)
+{
+	HT_TRY(ht_infer_types_hopefully(g, l->c->diags));
+	ht_map_init(&l->of, l->c->scratch);
+	ht_lists_find(l, g);
+	find_open(l, g);
+	find_outputs(l);
+	return HT_OK;
+}
+
 enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct ht_lists l = { .c = c };
+	bool grown = false, grows = false;
 
 	if (!has_lists(g, c->scratch))
 		return HT_OK;
 	do {
-		HT_TRY(ht_infer_types_hopefully(g, c->diags));
-		ht_map_init(&l.of, c->scratch);
-		ht_lists_find(&l, g);
-		find_open(&l, g);
-		find_outputs(&l);
-		if (!set_types(&l))
+		HT_TRY(find_again(&l, g));
+		HT_TRY(ht_lists_grow(&l, g, &grows));
+		grown = grown || grows;
+		if (grown) {
+			HT_TRY(ht_infer_types_hopefully(g, c->diags));
+			HT_TRY(fold_bodies(g, c));
+			HT_TRY(find_again(&l, g));
+		}
+		if (!set_types(&l) && !grows)
 			break;
 		ht_lists_make_dense(&l, g);
 	} while (has_lists(g, c->scratch));

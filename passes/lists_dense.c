@@ -62,6 +62,15 @@ static bool numbers_all(struct dense *d, const struct ht_list *x, struct ht_valu
 	return true;
 }
 
+/* Elements that are all one constant are that, whichever is taken. */
+static void make_constant(struct dense *d, struct ht_node *n, const struct ht_list *x)
+{
+	const struct ht_tensor *t = x->constant;
+
+	ht_rw_replace_node(&d->r, n,
+		ht_rw_const(&d->r, n, name_within(d, n, "item"), t->dtype, t->shape, t->blob));
+}
+
 static void make_gather(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
 	if (numbers_all(d, x, n->in[1])) {
@@ -73,6 +82,13 @@ static void make_gather(struct dense *d, struct ht_node *n, const struct ht_list
 	ht_attr_set_type(n, "Tindices", HT_I32);
 }
 
+/* What a change of elements is: they take the place of the others, or are added to them. */
+static enum ht_op update_of(const struct ht_node *n)
+{
+	return ht_attr_bool(n, HT_LIST_ADDS, false) ? HT_OP_TensorScatterAdd
+						    : HT_OP_TensorScatterUpdate;
+}
+
 static void make_update(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
 	static const int64_t one[] = { 1, 1 };
@@ -82,7 +98,7 @@ static void make_update(struct dense *d, struct ht_node *n, const struct ht_list
 	in[1] = ht_rw_reshape(
 		&d->r, n, name_within(d, n, "index"), n->in[1], (struct ht_shape){ 2, one });
 	in[2] = ht_rw_reshape(&d->r, n, name_within(d, n, "row"), n->in[2], whole_shape(d, &row));
-	ht_rw_become(&d->r, n, HT_OP_TensorScatterUpdate, in, 3);
+	ht_rw_become(&d->r, n, update_of(n), in, 3);
 	ht_attr_set_type(n, "T", x->dtype);
 	ht_attr_set_type(n, "Tindices", HT_I32);
 }
@@ -92,13 +108,13 @@ static void make_updates(struct dense *d, struct ht_node *n, const struct ht_lis
 	const int64_t dim[] = { ht_type_of(n->in[1])->shape.dim[0], 1 };
 	struct ht_value in[] = { n->in[0], n->in[2], n->in[1] };
 
-	if (numbers_all(d, x, n->in[2])) {
+	if (numbers_all(d, x, n->in[2]) && update_of(n) == HT_OP_TensorScatterUpdate) {
 		make_identity(d, n, n->in[1], x);
 		return;
 	}
 	in[1] = ht_rw_reshape(
 		&d->r, n, name_within(d, n, "index"), in[1], (struct ht_shape){ 2, dim });
-	ht_rw_become(&d->r, n, HT_OP_TensorScatterUpdate, in, 3);
+	ht_rw_become(&d->r, n, update_of(n), in, 3);
 	ht_attr_set_type(n, "T", x->dtype);
 	ht_attr_set_type(n, "Tindices", HT_I32);
 }
@@ -159,6 +175,12 @@ static void change_list_op(struct dense *d, struct ht_node *n, const struct ht_l
 		make_updates(d, n, x);
 		break;
 	case HT_OP_TensorListGetItem:
+		if (x->constant && !x->various) {
+			make_constant(d, n, x);
+			break;
+		}
+		make_gather(d, n, x);
+		break;
 	case HT_OP_TensorListGather:
 		make_gather(d, n, x);
 		break;
@@ -220,15 +242,13 @@ static void change_handing_on(struct dense *d, struct ht_node *n)
 /* The list that an op of lists is about. */
 static struct ht_list *list_of_op(struct dense *d, struct ht_node *n)
 {
-	bool makes = n->op == HT_OP_TensorListReserve || n->op == HT_OP_TensorListFromTensor;
-
-	return n->ins ? known_list(d, makes ? ht_out(n, 0) : n->in[0]) : NULL;
+	return n->ins ? known_list(d, ht_makes_list(n) ? ht_out(n, 0) : n->in[0]) : NULL;
 }
 
 static bool hands_on(const struct ht_node *n)
 {
 	return ht_is(n, HT_FORWARDS | HT_ARGUMENT | HT_BRANCHES | HT_LOOPS) ||
-	       n->op == HT_OP_ZerosLike;
+	       n->op == HT_OP_ZerosLike || n->op == HT_OP_AddN;
 }
 
 static void change_bodies(struct ht_lists *l, const struct ht_node *n)
@@ -240,13 +260,14 @@ static void change_bodies(struct ht_lists *l, const struct ht_node *n)
 			ht_lists_make_dense(l, b.of[k]->body);
 }
 
-static void change_graph(struct ht_lists *l, struct ht_graph *g, struct ht_pass_context *c)
+void ht_lists_make_dense(struct ht_lists *l, struct ht_graph *g)
 {
 	struct dense d = { .l = l };
+	struct ht_rw_within within;
 	struct ht_node **all;
 	size_t count;
 
-	ht_rw_init(&d.r, g, c);
+	ht_rw_init_within(&d.r, &within, g, l->c);
 	all = ht_rw_nodes(&d.r, &count);
 	for (size_t i = 0; i < count; i++) {
 		struct ht_node *n = all[i];
@@ -259,18 +280,4 @@ static void change_graph(struct ht_lists *l, struct ht_graph *g, struct ht_pass_
 		if (n->graph && ht_is(n, HT_BRANCHES | HT_LOOPS))
 			change_bodies(l, n);
 	}
-}
-
-void ht_lists_make_dense(struct ht_lists *l, struct ht_graph *g)
-{
-	struct ht_entry entry = { 0 };
-	struct ht_pass_context c = *l->c;
-
-	if (g->function) {
-		entry = (struct ht_entry){ .inputs = g->function->args,
-			.outputs = g->function->rets,
-			.targets = g->function->control_rets };
-		c.entry = &entry;
-	}
-	change_graph(l, g, &c);
 }

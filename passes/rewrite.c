@@ -9,6 +9,39 @@ void ht_rw_init(struct ht_rw *r, struct ht_graph *g, struct ht_pass_context *c)
 	ht_rw_uses_init(r);
 }
 
+static void enter(
+	struct ht_rw_within *w, const struct ht_function *f, const struct ht_pass_context *c)
+{
+	w->c = *c;
+	w->entry = (struct ht_entry){
+		.inputs = f->args, .outputs = f->rets, .targets = f->control_rets
+	};
+	w->c.entry = &w->entry;
+}
+
+enum ht_status ht_run_passes_within(
+	const struct ht_pass_context *c, struct ht_function *f, const char *pipeline)
+{
+	struct ht_rw_within w;
+	enum ht_status st;
+
+	enter(&w, f, c);
+	w.c.scratch = ht_arena_within(c->scratch);
+	w.c.after = NULL;
+	st = ht_run_passes(f->body, pipeline, NULL, &w.c);
+	ht_arena_release(w.c.scratch);
+	return st;
+}
+
+void ht_rw_init_within(struct ht_rw *r, struct ht_rw_within *w, struct ht_graph *g,
+	const struct ht_pass_context *c)
+{
+	w->c = *c;
+	if (g->function)
+		enter(w, g->function, c);
+	ht_rw_init(r, g, &w->c);
+}
+
 struct ht_node **ht_rw_nodes(const struct ht_rw *r, size_t *n)
 {
 	struct ht_node **all = HT_NEW_ARRAY(r->arena, struct ht_node *, r->g->nodes);

@@ -27,6 +27,16 @@ struct ht_rw_use {
 };
 
 void ht_rw_init(struct ht_rw *r, struct ht_graph *g, struct ht_pass_context *c);
+/* Likewise for a pass that goes into bodies: of a function's graph the function's ports are the entry.  *w lives as long as *r. */
+struct ht_rw_within {
+	struct ht_entry entry;
+	struct ht_pass_context c;
+};
+void ht_rw_init_within(struct ht_rw *r, struct ht_rw_within *w, struct ht_graph *g,
+	const struct ht_pass_context *c);
+/* Runs passes on the body of `f`, whose ports are the entry. */
+enum ht_status ht_run_passes_within(
+	const struct ht_pass_context *c, struct ht_function *f, const char *pipeline);
 
 /* The current nodes in order, `*n` of them, for walks that change the graph: a node that is removed
  * meanwhile has `graph == NULL`. */
@@ -161,6 +171,9 @@ void ht_rw_miss(const struct ht_rw *r, enum ht_fusion_id id, int met, const stru
  * as the fusion that has its form. */
 void ht_rw_layer_norm(struct ht_rw *r, struct ht_node *n, enum ht_fusion_id id);
 
+/* handles.c: stacks and TensorArrays of TensorFlow 1 in `g`, and in the bodies that its branches and loops have for themselves,
+ * become lists.  Types are inferred again. */
+enum ht_status ht_handles_to_lists(struct ht_graph *g, struct ht_pass_context *c);
 /* lists.c: lists of `g`, and of the bodies that its branches and loops have for themselves, become tensors
  * where their length and the shape of their elements are known.  Types are inferred again. */
 enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c);

@@ -126,7 +126,84 @@ def iterated(x):
     return s
 
 
+def grown(x):
+    """An array that grows by its index in a branch, one that grows by its length, and one that is longer to begin with."""
+    rows = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
+    ends = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
+    more = tf.TensorArray(tf.float32, size=2, dynamic_size=True, clear_after_read=False).write(0, x[0]).write(1, x[-1])
+    for i in tf.range(x.shape[0]):
+        if x[i, 0] > 0:
+            rows = rows.write(i, x[i] * 2)
+        else:
+            rows = rows.write(i, tf.sin(x[i]))
+        ends = ends.write(ends.size(), x[-1 - i])
+        more = more.write(i + 2, more.read(i) + more.read(i + 1) * 0.5)
+    return rows.stack(), ends.concat() if x.shape.rank > 2 else ends.stack(), more.stack(), rows.size()
+
+
+ELEMENT = {'element_dtype': tf.float32}
+
+
+def pushed(x):
+    """Elements are pushed in a loop in a loop, more in a branch, and all but three popped, as data says."""
+    shape, limit = x.shape[1:], float(tf.reduce_sum(tf.ones_like(x)))
+    ops = tf.raw_ops
+
+    def push(i, list, s):
+        return i + 1, ops.TensorListPushBack(input_handle=list, tensor=tf.sin(s)), s * 0.5 + x[0]
+
+    def push_some(i, list, s):
+        _, list, s = tf.while_loop(lambda j, *_: j < 2, push, (0, list, s))
+        list = tf.cond(tf.reduce_sum(s) > limit, lambda: list, lambda: ops.TensorListPushBack(input_handle=list, tensor=s))
+        return i + 1, list, tf.ensure_shape(s, shape)
+
+    def pop(n, list, s):
+        list, top = ops.TensorListPopBack(input_handle=list, element_shape=shape, **ELEMENT)
+        return n - 1, list, s * 0.5 + tf.ensure_shape(top, shape)
+    list = ops.TensorListFromTensor(tensor=x, element_shape=shape)
+    _, list, s = tf.while_loop(lambda i, *_: i < 3, push_some, (0, list, x[-1]))
+    _, list, s = tf.while_loop(lambda n, *_: n > 3, pop, (ops.TensorListLength(input_handle=list), list, s))
+    last = ops.TensorListGetItem(input_handle=list, index=2 if x.shape[0] > 2 else 0, element_shape=shape, **ELEMENT)
+    return s, last, ops.TensorListLength(input_handle=list)
+
+
+def resized(x):
+    """A list of rows gets longer, and is joined, gathered from, and set in part."""
+    shape, rows = x.shape[1:], x.shape[0]
+    ops = tf.raw_ops
+    list = ops.TensorListFromTensor(tensor=x, element_shape=shape)
+    list = ops.TensorListResize(input_handle=list, size=rows + 2)
+    list = ops.TensorListScatterIntoExistingList(input_handle=list, tensor=x, indices=range(1, rows + 1))
+    list = ops.TensorListPushBack(input_handle=list, tensor=x[0])
+    return (ops.TensorListStack(input_handle=list, element_shape=shape, **ELEMENT),
+            ops.TensorListGather(input_handle=list, indices=[rows + 2, 0, rows], element_shape=shape, **ELEMENT),
+            ops.TensorListConcatV2(input_handle=list, element_shape=shape, leading_dims=tf.zeros([0], tf.int64), **ELEMENT)[0])
+
+
+def gradient(f):
+    """What TensorFlow makes to differentiate loops: each value that the way back needs is pushed on a list."""
+    def g(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.reduce_sum(tf.square(f(x)))
+        return tape.gradient(y, x)
+    return g
+
+
+def until(x):
+    return tf.while_loop(lambda y: tf.reduce_sum(tf.abs(y)) < 50, lambda y: (y * 1.3 + tf.sin(y) + 0.1,), (x,))[0]
+
+
 FUNCTIONS = {
+    'grown': grown,
+    'pushed': pushed,
+    'resized': resized,
+    'gradient of a loop': gradient(lambda x: tf.while_loop(
+        lambda i, y: i < 4, lambda i, y: (i + 1, tf.tanh(y * y + 0.3)), (0, x))[1]),
+    'gradient of a loop of any length': gradient(until),
+    'gradient of map_fn': gradient(lambda x: tf.map_fn(
+        lambda e: tf.cond(tf.reduce_sum(e) > 0, lambda: e * e, lambda: tf.sin(e)), x)),
+    'gradient of scan': gradient(lambda x: tf.scan(lambda a, e: a * 0.5 + e * e * a, x)),
     'map_fn': lambda x: tf.map_fn(lambda e: tf.tanh(e) * 2, x),
     'map_fn of two': lambda x: tf.map_fn(lambda e: (e * 2, tf.reduce_sum(e)), x,
                                          fn_output_signature=(tf.float32, tf.float32)),
@@ -222,11 +299,28 @@ def refuse(folder, f, words, code, x=None):
 
 
 def check_refusals(folder):
-    def grows(x):
-        rows = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
-        for i in tf.range(4):
-            rows = rows.write(i, x[i])
-        return rows.stack()
+    def element(list, index):
+        return tf.raw_ops.TensorListGetItem(input_handle=list, index=index, element_shape=[3], **ELEMENT)
+
+    def empty(most=-1):
+        return tf.raw_ops.EmptyTensorList(element_shape=[3], max_num_elements=most, **ELEMENT)
+
+    def pushes(x, most=-1):
+        return tf.while_loop(lambda s, _: tf.reduce_sum(s) > 0, lambda s, a: (
+            s, tf.raw_ops.TensorListPushBack(input_handle=a, tensor=s)), (x[0], empty(most)))[1]
+
+    def pops(x):
+        def pop(i, list, s):
+            list, top = tf.raw_ops.TensorListPopBack(input_handle=list, element_shape=[3], **ELEMENT)
+            return i + 1, list, s + tf.ensure_shape(top, [3])
+        list = tf.raw_ops.TensorListFromTensor(tensor=x, element_shape=[3])
+        return tf.while_loop(lambda i, *_: i < 9, pop, (0, list, x[0]))[2]
+
+    def popped(x):
+        """An element that was there, and is in memory still."""
+        list = tf.raw_ops.TensorListFromTensor(tensor=x, element_shape=[3])
+        list, top = tf.raw_ops.TensorListPopBack(input_handle=list, element_shape=[3], **ELEMENT)
+        return element(list, tf.cast(x[0, 0], tf.int32) + 2) + top
 
     def as_long_as(x):
         n = tf.cast(tf.reduce_sum(x), tf.int32)
@@ -243,9 +337,18 @@ def check_refusals(folder):
         rows = tf.TensorArray(tf.float32, size=4)
         return tf.while_loop(lambda i, _: i < 4, lambda i, a: (i + 1, a.write(i + at, x[0])), (0, rows))[1].stack()
 
-    known = 'length and shape of elements are not known'
-    refuse(folder, grows, ['TensorListReserve', known], 4)
-    refuse(folder, as_long_as, ['TensorListReserve', known], 4)
+    def shapes(x):
+        list = tf.raw_ops.EmptyTensorList(element_shape=-1, max_num_elements=-1, **ELEMENT)
+        list = tf.raw_ops.TensorListPushBack(input_handle=list, tensor=x)
+        return element(tf.raw_ops.TensorListPushBack(input_handle=list, tensor=x[0]), 1)
+
+    index = 'an index is out of range'
+    refuse(folder, shapes, ['EmptyTensorList', 'no one shape that is known'], 4)
+    refuse(folder, as_long_as, ['TensorListStack', 'all elements of a list, whose number depends on data'], 4)
+    refuse(folder, lambda x: element(pushes(x), 0), ['TensorListPushBack', f'{index}, in iteration 1025 of'], 3)
+    refuse(folder, lambda x: element(pushes(x, 5), 0), ['TensorListPushBack', f'{index}, in iteration 6 of'], 3)
+    refuse(folder, pops, [f'{index}, in iteration 5 of'], 3)
+    refuse(folder, popped, [index], 3)
     refuse(folder, reads, ['an index is out of range, in iteration 4 of'], 3)
     refuse(folder, writes, ['TensorListSetItem', 'an index is out of range, in iteration 4 of'], 3)
 

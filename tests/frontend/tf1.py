@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """TensorFlow 1's control flow, Switch and Merge and frames, and its TensorArrays: random graphs of branches, loops and
-recurrent layers in each other run as TensorFlow runs them, in each way to run a model, and run under policies.  What has no functional form is refused by
+recurrent layers in each other run as TensorFlow runs them, in each way to run a model, and run under policies; so do gradients of loops, with stacks and arrays of gradients.  What has no functional form is refused by
 name.
 
 Exit code 77: nothing to test with.
@@ -179,6 +179,77 @@ def check_outputs(folder):
         sys.exit(f'outputs are not y alone: {said}')
 
 
+def loop(x, n, step):
+    return v1.while_loop(lambda i, *_: i < n, lambda i, *y: (i + 1, *step(*y)), (0, x))[1]
+
+
+def grown(x):
+    """An array that grows; of its size a range."""
+    rows = v1.while_loop(lambda i, a: i < 5, lambda i, a: (i + 1, a.write(a.size(), x * tf.cast(i, tf.float32))),
+                         (0, tf.TensorArray(tf.float32, 0, dynamic_size=True)))[1]
+    return rows.stack(), rows.size()
+
+
+def layer(w, lengths):
+    return lambda x: v1.nn.dynamic_rnn(Cell(w), tf.stack([x, -x]), sequence_length=lengths, dtype=tf.float32)[0]
+
+
+def check_gradients(r, folder):
+    """Gradients push what they need on stacks, and pop it in a loop of their own; an element of an array that is read twice
+    gets the sum of two gradients."""
+    w, n = (r.standard_normal((4, 4)) * 0.4).astype('f4'), int(r.integers(2, 6))
+
+    def nested(y):
+        return tf.tanh(loop(y, 3, lambda z: (tf.sin(z) * z + y,))),
+
+    def twice(x):
+        rows = tf.TensorArray(tf.float32, 3, clear_after_read=False).unstack(x)
+        return v1.while_loop(lambda i, s: i < 3, lambda i, s: (i + 1, s * rows.read(i) + rows.read(0)), (0, x[1]))[1]
+    graphs = {'loop': lambda x: loop(x, n, lambda y: (tf.tanh(y @ w + 0.3) * y,)), 'loops': lambda x: loop(x, n, nested),
+              'layer': layer(w, None), 'layer with lengths': layer(w, [2, 3]), 'twice': twice}
+    made = {k: lambda x, f=f: v1.gradients(tf.reduce_sum(tf.square(f(x))), [x]) for k, f in graphs.items()}
+    for name, f in {**made, 'grown': grown}.items():
+        with tf.Graph().as_default() as g, v1.Session() as s:
+            x = v1.placeholder(tf.float32, SHAPE, name='x')
+            outputs = [tf.identity(y, name=f'out{i}').op.name for i, y in enumerate(f(x))]
+            feeds = {'x': r.standard_normal(SHAPE).astype('f4')}
+            want = s.run([f'{o}:0' for o in outputs], {'x:0': feeds['x']})
+        with open(f'{folder}/m.pb', 'wb') as out:
+            out.write(g.as_graph_def().SerializeToString())
+        live.check(name, folder, f'{folder}/m.pb', feeds, outputs, want, policies={})
+
+
+STEP = 'train/rnn_dynamic_backprop.meta'
+
+
+def check_step(r, folder):
+    """A step of a model that was made elsewhere: a layer of 24 LSTM cells with gradients."""
+    model, names = os.path.join(live.environment.SHARED, 'models', STEP), ('kernel', 'bias')
+    if not os.path.exists(model):
+        return
+    feeds = {'a': (4, 6, 24), 'c_init_state': (4, 24), 'h_init_state': (4, 24)}
+    feeds = {k: r.standard_normal(v).astype('f4') for k, v in feeds.items()}
+    feeds['out_correct'] = r.integers(0, 24, (4, 6)).astype('i4')
+    with tf.Graph().as_default() as g, v1.Session() as s:
+        v1.train.import_meta_graph(model)
+        variables = {n: g.get_tensor_by_name(f'rnn/basic_lstm_cell/{n}:0') for n in names}
+        for n, v in variables.items():
+            assign = g.get_operation_by_name(f'{v.op.name}/Assign')
+            s.run(assign.outputs[0], {assign.inputs[1]: (r.standard_normal(v.shape) * 0.2).astype('f4')})
+        v1.train.Saver().save(s, f'{folder}/start', write_meta_graph=False)
+        s.run('Gradient/Apply/GradientDescent', {f'{k}:0': v for k, v in feeds.items()})
+        want = s.run(variables)
+    np.savez(f'{folder}/rows.npz', **feeds)
+    data = [o for k in feeds for o in ('--data', f'{k}=@{folder}/rows.npz#{k}')]
+    live.tool('train', '-q', model, *data, '--batch', '4', '--steps', '1', '--restore', f'{folder}/start', '--loss',
+              'Gradient/Apply/GradientDescent/learning_rate', '--train-op', 'Gradient/Apply/GradientDescent', '--save', f'{folder}/after')
+    after = tf.train.load_checkpoint(tf.train.latest_checkpoint(f'{folder}/after'))
+    for n in names:
+        got = after.get_tensor(f'rnn/basic_lstm_cell/{n}')
+        if not live.close(got, want[n], live.TOLERANCE):
+            sys.exit(f'{STEP}: {n} is off by {live.error(got, want[n])}')
+
+
 def check_refusals(folder):
     """A Merge that Switches of different predicates feed."""
     with tf.Graph().as_default() as g:
@@ -202,6 +273,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for i in range(a.rounds):
             made |= check(np.random.default_rng(a.seed + i), folder)
+        check_gradients(np.random.default_rng(a.seed), folder)
+        check_step(np.random.default_rng(a.seed), folder)
         check_outputs(folder)
         check_refusals(folder)
     if made != set(KINDS) and a.rounds >= 8:

@@ -1,0 +1,509 @@
+/* handles: TensorFlow 1's stacks and TensorArrays, behind a handle, become TensorLists.
+ *
+ * An op that takes a handle changes what is behind it; the graph's order says when.  A list is a value: each change makes another
+ * one, which the next op takes, and branches and loops take and give the lists of the handles that they take.  A TensorArray may
+ * have arrays of gradients, which add what is written to one element; each of them is a list beside the array's.  Flows, the
+ * scalars that only say in which order ops of TensorArrays run, stay what they are: scalars of no use.
+ *
+ * Left alone, all in a graph when one is so: a handle that is an element of another stack, or that something else takes or gives. */
+#include "passes/carry.h"
+#include "passes/lists.h"
+
+/* What a handle stands for. */
+struct object {
+	struct ht_node *maker;   /* StackV2 or TensorArrayV3 */
+	struct ht_str source;    /* of gradients: whose */
+	struct object *array;    /* of gradients: of which array; NULL: it is none of gradients */
+	struct ht_value current; /* its list where the walk is; no node: none yet */
+	struct object *next;     /* in the list of all */
+};
+
+struct handles {
+	struct ht_pass_context *c;
+	struct ht_map of; /* object by value of a handle */
+	struct object *first;
+	bool asking; /* in the condition of a loop, whose changes would be lost */
+	bool odd;
+};
+
+/* One graph's part. */
+struct part {
+	struct handles *x;
+	struct ht_rw r;
+};
+
+/* ---- handles by value ---- */
+
+struct key {
+	struct ht_node *node;
+	int64_t index;
+};
+
+static struct object *object_of(const struct handles *x, struct ht_value v)
+{
+	const struct key key = { v.node, v.index };
+
+	return ht_map_get(&x->of, (struct ht_str){ (const char *)&key, sizeof key });
+}
+
+static void is_handle(struct handles *x, struct ht_value v, struct object *o)
+{
+	struct key *key = HT_NEW(x->c->scratch, struct key);
+
+	*key = (struct key){ v.node, v.index };
+	ht_map_at(&x->of, (struct ht_str){ (const char *)key, sizeof *key })->value = o;
+}
+
+static struct object *new_object(struct handles *x, struct ht_node *maker, struct object *array)
+{
+	struct object *o = HT_NEW(x->c->scratch, struct object);
+
+	*o = (struct object){ .maker = maker, .array = array, .next = x->first };
+	return x->first = o;
+}
+
+/* The gradients of an array for `source`: the same each time. */
+static struct object *gradients_of(struct handles *x, struct object *array, struct ht_str source)
+{
+	struct object *o;
+
+	for (o = x->first; o; o = o->next)
+		if (o->array == array && ht_str_eq(o->source, source))
+			return o;
+	o = new_object(x, array->maker, array);
+	o->source = source;
+	return o;
+}
+
+/* Whether whoever gets the handle of `of` can come to `o`. */
+static bool is_behind(const struct object *o, const struct object *of)
+{
+	return o == of || o->array == of;
+}
+
+static bool is_made(const struct ht_node *n)
+{
+	return n->op == HT_OP_StackV2 || n->op == HT_OP_TensorArrayV3;
+}
+
+/* Whether an op takes a handle, and nothing else of that kind. */
+static bool uses_handle(const struct ht_node *n)
+{
+	switch (n->op) {
+	case HT_OP_StackPushV2:
+	case HT_OP_StackPopV2:
+	case HT_OP_StackCloseV2:
+	case HT_OP_TensorArrayGradV3:
+	case HT_OP_TensorArrayWriteV3:
+	case HT_OP_TensorArrayReadV3:
+	case HT_OP_TensorArrayGatherV3:
+	case HT_OP_TensorArrayScatterV3:
+	case HT_OP_TensorArrayConcatV3:
+	case HT_OP_TensorArraySizeV3:
+	case HT_OP_TensorArrayCloseV3:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* ---- where handles go ---- */
+
+static void find_in(struct handles *x, struct ht_graph *g);
+
+static void pass_on(struct handles *x, struct ht_node *n)
+{
+	struct ht_bodies b = ht_control_bodies(n);
+	int32_t first = ht_control_first(n);
+	bool asking = x->asking;
+
+	for (int k = 0; k < 2; k++) {
+		int32_t i = first;
+
+		for (const struct ht_port *p = b.of[k]->args; p && i < n->ins; p = p->next, i++)
+			if (object_of(x, n->in[i]))
+				is_handle(x, p->value, object_of(x, n->in[i]));
+		x->asking = asking || (ht_is(n, HT_LOOPS) && k == 0);
+		find_in(x, b.of[k]->body);
+		x->asking = asking;
+		i = 0;
+		for (const struct ht_port *p = b.of[k]->rets; p; p = p->next, i++) {
+			struct object *o = object_of(x, p->value);
+
+			if (!ht_is(n, HT_LOOPS) || k == 0)
+				x->odd = x->odd || o;
+			else if (o || object_of(x, n->in[i]))
+				x->odd = x->odd || o != object_of(x, n->in[i]);
+			if (o && ht_is(n, HT_LOOPS) && k == 1 && i < n->outs)
+				is_handle(x, ht_out(n, i), o);
+		}
+	}
+}
+
+static void find_at(struct handles *x, struct ht_node *n)
+{
+	struct object *o = n->ins ? object_of(x, n->in[0]) : NULL;
+
+	if (is_made(n)) {
+		is_handle(x, ht_out(n, 0), new_object(x, n, NULL));
+	} else if (uses_handle(n)) {
+		bool grows = o && ht_attr_bool(o->maker, "dynamic_size", false);
+
+		x->odd = x->odd || !o || x->asking;
+		if (o && n->op == HT_OP_TensorArrayGradV3) {
+			x->odd = x->odd || o->array || grows;
+			is_handle(
+				x, ht_out(n, 0), gradients_of(x, o, ht_attr_str(n, "source", "")));
+		}
+		for (int32_t i = 1; i < n->ins; i++)
+			x->odd = x->odd || object_of(x, n->in[i]);
+	} else if (ht_runs_own(n)) {
+		pass_on(x, n);
+	} else {
+		for (int32_t i = 0; i < n->ins; i++)
+			if (object_of(x, n->in[i])) {
+				x->odd = x->odd || !ht_is(n, HT_FORWARDS) || i >= n->outs;
+				is_handle(x, ht_out(n, i), object_of(x, n->in[i]));
+			}
+	}
+}
+
+static void find_in(struct handles *x, struct ht_graph *g)
+{
+	for (struct ht_node *n = g->first; n; n = n->next)
+		find_at(x, n);
+}
+
+/* ---- nodes ---- */
+
+static struct ht_str name_within(struct part *p, const struct ht_node *n, const char *what)
+{
+	return ht_str_printf(p->r.arena, "%.*s/%s", HT_STR_ARG(n->name), what);
+}
+
+static const struct ht_type list_type = { HT_VARIANT, { 0, NULL } };
+
+/* An operand with the shape that an attribute states: -1 for a dimension that it leaves open, -1 alone when it
+ * states none. */
+static struct ht_value stated_shape(struct part *p, struct ht_node *n, const char *attr)
+{
+	const struct ht_attr *a = ht_attr_find(n, attr);
+	struct ht_shape s =
+		a && a->value.kind == HT_ATTR_SHAPE ? a->value.shape.shape : HT_SHAPE_UNKNOWN;
+	struct ht_str name = name_within(p, n, "element_shape");
+	int64_t dim[HT_MAX_RANK];
+
+	if (s.rank < 0 || s.rank > HT_MAX_RANK)
+		return ht_rw_scalar(&p->r, n, name, HT_I32, -1);
+	for (int32_t i = 0; i < s.rank; i++)
+		dim[i] = s.dim[i] < 0 ? -1 : s.dim[i];
+	return ht_rw_const_ints(&p->r, n, name, HT_I32, dim, s.rank);
+}
+
+static enum ht_dtype element_type(const struct object *o)
+{
+	return ht_attr_type(
+		o->maker, o->maker->op == HT_OP_StackV2 ? "elem_type" : "dtype", HT_INVALID);
+}
+
+/* The list of an object where that begins. */
+static void make_list(struct part *p, struct object *o)
+{
+	struct ht_node *n = o->maker, *list;
+	bool stack = n->op == HT_OP_StackV2;
+	struct ht_value in[] = { stated_shape(p, n, "element_shape"), n->in[0] };
+
+	list = ht_rw_node(&p->r, n, stack ? HT_OP_EmptyTensorList : HT_OP_TensorListReserve,
+		name_within(p, n, "list"), in, 2, list_type);
+	ht_attr_set_type(list, "element_dtype", element_type(o));
+	ht_attr_set_type(list, "shape_type", HT_I32);
+	o->current = ht_out(list, 0);
+}
+
+static void make(struct part *p, struct ht_node *n)
+{
+	for (struct object *o = p->x->first; o; o = o->next)
+		if (o->maker == n)
+			make_list(p, o);
+}
+
+/* `n` becomes an op of the list, with operands behind that. */
+static void become(struct part *p, struct ht_node *n, struct object *o, enum ht_op op,
+	const struct ht_value *more, int32_t count)
+{
+	struct ht_value in[3] = { o->current };
+
+	for (int32_t i = 0; i < count; i++)
+		in[i + 1] = more[i];
+	ht_rw_become(&p->r, n, op, in, count + 1);
+	if (op != HT_OP_TensorListLength)
+		ht_attr_set_type(n, "element_dtype", element_type(o));
+}
+
+/* Likewise an op that changes the list; who took the result takes `instead`. */
+static void change(struct part *p, struct ht_node *n, struct object *o, enum ht_op op,
+	struct ht_value instead, const struct ht_value *more, int32_t count)
+{
+	ht_rw_replace_behind(&p->r, ht_out(n, 0), instead);
+	become(p, n, o, op, more, count);
+	n->out[0] = list_type;
+	if (o->array)
+		ht_attr_set_bool(n, HT_LIST_ADDS, true);
+	if (op == HT_OP_TensorListSetItem && ht_attr_bool(o->maker, "dynamic_size", false))
+		ht_attr_set_bool(n, "resize_if_index_out_of_bounds", true);
+	o->current = ht_out(n, 0);
+}
+
+static void pop(struct part *p, struct ht_node *n, struct object *o)
+{
+	struct ht_value in[] = { o->current, stated_shape(p, n, "element_shape") }, tensor;
+	struct ht_node *list = ht_rw_node(
+		&p->r, n, HT_OP_TensorListPopBack, name_within(p, n, "list"), in, 2, list_type);
+
+	ht_attr_set_type(list, "element_dtype", element_type(o));
+	ht_node_set_outs(list, 2);
+	list->out[1] = n->out[0];
+	tensor = ht_out(list, 1);
+	ht_rw_become(&p->r, n, HT_OP_Identity, &tensor, 1);
+	ht_attr_set_type(n, "T", element_type(o));
+	o->current = ht_out(list, 0);
+}
+
+static void join(struct part *p, struct ht_node *n, struct object *o)
+{
+	static const int64_t none[1];
+	struct ht_value in[] = { stated_shape(p, n, ""),
+		ht_rw_const_ints(&p->r, n, name_within(p, n, "leading_dims"), HT_I64, none, 0) };
+
+	become(p, n, o, HT_OP_TensorListConcatV2, in, 2);
+	ht_attr_set_type(n, "shape_type", HT_I32);
+}
+
+static void change_node(struct part *p, struct ht_node *n, struct object *o)
+{
+	struct ht_value in[4] = { { 0 } };
+
+	for (int32_t i = 0; i < n->ins && i < 4; i++)
+		in[i] = n->in[i];
+	switch (n->op) {
+	case HT_OP_StackPushV2:
+		change(p, n, o, HT_OP_TensorListPushBack, in[1], in + 1, 1);
+		break;
+	case HT_OP_StackPopV2:
+		pop(p, n, o);
+		break;
+	case HT_OP_TensorArrayWriteV3:
+		change(p, n, o, HT_OP_TensorListSetItem, in[3], in + 1, 2);
+		break;
+	case HT_OP_TensorArrayScatterV3:
+		in[0] = in[1];
+		in[1] = in[2];
+		in[2] = in[0];
+		change(p, n, o, HT_OP_TensorListScatterIntoExistingList, in[3], in + 1, 2);
+		break;
+	case HT_OP_TensorArrayReadV3:
+		in[2] = stated_shape(p, n, "");
+		become(p, n, o, HT_OP_TensorListGetItem, in + 1, 2);
+		break;
+	case HT_OP_TensorArrayGatherV3:
+		in[2] = stated_shape(p, n, "element_shape");
+		become(p, n, o, HT_OP_TensorListGather, in + 1, 2);
+		break;
+	case HT_OP_TensorArrayConcatV3:
+		join(p, n, o);
+		break;
+	case HT_OP_TensorArraySizeV3:
+		become(p, n, o, HT_OP_TensorListLength, NULL, 0);
+		break;
+	case HT_OP_StackCloseV2:
+	case HT_OP_TensorArrayCloseV3:
+		ht_rw_become(&p->r, n, HT_OP_NoOp, NULL, 0);
+		break;
+	default: /* TensorArrayGradV3, which goes as what makes a handle does */
+		break;
+	}
+}
+
+/* ---- branches and loops ---- */
+
+static void set_item(struct ht_node *n, const char *attr, int32_t i)
+{
+	struct ht_attr *a = ht_attr_own(n, attr);
+
+	if (a && a->value.kind == HT_ATTR_LIST && (size_t)i < a->value.list.n)
+		a->value.list.item[i].type = HT_F32;
+}
+
+/* Handles are numbers of no use from now on. */
+static void forget_handle(struct ht_value v)
+{
+	v.node->out[v.index] = (struct ht_type){ HT_F32, HT_SHAPE_SCALAR };
+	if (ht_is(v.node, HT_ARGUMENT))
+		ht_attr_set_type(v.node, "T", HT_F32);
+}
+
+static void forget_handles(struct handles *x, struct ht_node *n)
+{
+	struct ht_bodies b = ht_control_bodies(n);
+	int32_t first = ht_control_first(n);
+
+	for (int32_t i = first; i < n->ins; i++)
+		if (object_of(x, n->in[i]))
+			set_item(n, ht_is(n, HT_LOOPS) ? "T" : "Tin", i - first);
+	for (int32_t i = 0; i < n->outs; i++)
+		if (object_of(x, ht_out(n, i)))
+			forget_handle(ht_out(n, i));
+	for (int k = 0; k < 2; k++)
+		for (const struct ht_port *p = b.of[k]->args; p; p = p->next)
+			if (object_of(x, p->value))
+				forget_handle(p->value);
+}
+
+/* Whether `n` takes a handle of what `o` is behind, and there is a list. */
+static bool takes(struct handles *x, const struct ht_node *n, const struct object *o)
+{
+	for (int32_t i = ht_control_first(n); i < n->ins && o->current.node; i++)
+		if (object_of(x, n->in[i]) && is_behind(o, object_of(x, n->in[i])))
+			return true;
+	return false;
+}
+
+static void change_graph(struct handles *x, struct ht_graph *g);
+
+/* A list that a branch or loop takes. */
+struct taken {
+	struct object *object;
+	struct ht_value at, left[2]; /* outside, and what each body leaves of it */
+	struct ht_value arg[2];
+};
+
+static int32_t find_taken(struct part *p, struct ht_node *n, struct taken **taken)
+{
+	size_t cap = 0;
+	int32_t count = 0;
+
+	*taken = NULL;
+	for (struct object *o = p->x->first; o; o = o->next)
+		if (takes(p->x, n, o)) {
+			*taken = ht_grow(p->r.arena, *taken, (size_t)count, &cap, sizeof **taken);
+			(*taken)[count++] = (struct taken){ .object = o, .at = o->current };
+		}
+	return count;
+}
+
+static void change_body(
+	struct part *p, struct ht_function *f, int k, struct taken *taken, int32_t count)
+{
+	for (int32_t i = 0; i < count; i++) {
+		taken[i].arg[k] = ht_carry_argument(f, list_type);
+		taken[i].object->current = taken[i].arg[k];
+	}
+	change_graph(p->x, f->body);
+	for (int32_t i = 0; i < count; i++) {
+		taken[i].left[k] = taken[i].object->current;
+		taken[i].object->current = taken[i].at;
+	}
+}
+
+static bool is_left(const struct taken *t)
+{
+	return ht_value_eq(t->left[0], t->arg[0]) && ht_value_eq(t->left[1], t->arg[1]);
+}
+
+/* The lists of what `n` takes are its arguments; of a branch those that it changes are its results. */
+static void change_control(struct part *p, struct ht_node *n)
+{
+	struct ht_bodies b = ht_control_bodies(n);
+	bool loops = ht_is(n, HT_LOOPS);
+	struct taken *taken;
+	int32_t count = find_taken(p, n, &taken);
+
+	forget_handles(p->x, n);
+	for (int32_t i = 0; i < count; i++)
+		ht_carry_operand(&p->r, n, taken[i].at);
+	for (int k = 0; k < 2; k++)
+		change_body(p, b.of[k], k, taken, count);
+	for (int32_t i = 0; i < count; i++) {
+		if (!loops && is_left(&taken[i]))
+			continue;
+		for (int k = loops; k < 2; k++)
+			ht_carry_return(b.of[k], taken[i].left[k]);
+		taken[i].object->current = ht_carry_result(n, list_type);
+	}
+}
+
+/* ---- graphs ---- */
+
+static void visit(struct part *p, struct ht_node *n)
+{
+	if (is_made(n))
+		make(p, n);
+	else if (uses_handle(n))
+		change_node(p, n, object_of(p->x, n->in[0]));
+	else if (ht_runs_own(n))
+		change_control(p, n);
+	else if (n->ins && object_of(p->x, n->in[0]) && ht_is(n, HT_FORWARDS)) {
+		forget_handle(ht_out(n, 0));
+		ht_attr_set_type(n, "T", HT_F32);
+	}
+}
+
+/* What gave a handle, and maybe a flow, goes. */
+static void remove_maker(struct part *p, struct ht_node *n)
+{
+	struct ht_value zero = ht_rw_scalar(&p->r, n, name_within(p, n, "handle"), HT_F32, 0);
+
+	ht_rw_replace_behind(&p->r, ht_out(n, 0), zero);
+	if (n->outs > 1)
+		ht_rw_replace_behind(
+			&p->r, ht_out(n, 1), n->op == HT_OP_TensorArrayGradV3 ? n->in[1] : zero);
+	ht_rw_become(&p->r, n, HT_OP_NoOp, NULL, 0);
+	ht_node_set_outs(n, 0);
+}
+
+static void change_graph(struct handles *x, struct ht_graph *g)
+{
+	struct ht_rw_within within;
+	struct part p = { .x = x };
+	struct ht_node **all;
+	size_t count;
+
+	ht_rw_init_within(&p.r, &within, g, x->c);
+	all = ht_rw_nodes(&p.r, &count);
+	for (size_t i = 0; i < count; i++)
+		if (all[i]->graph)
+			visit(&p, all[i]);
+	for (size_t i = 0; i < count; i++)
+		if (all[i]->graph && (is_made(all[i]) || all[i]->op == HT_OP_TensorArrayGradV3))
+			remove_maker(&p, all[i]);
+}
+
+static bool has_handles(const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next) {
+		struct ht_bodies b = { { NULL } };
+
+		if (is_made(n))
+			return true;
+		if (ht_runs_own(n))
+			b = ht_control_bodies(n);
+		for (int k = 0; k < 2; k++)
+			if (b.of[k] && has_handles(b.of[k]->body))
+				return true;
+	}
+	return false;
+}
+
+enum ht_status ht_handles_to_lists(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct handles x = { .c = c };
+
+	if (!has_handles(g))
+		return HT_OK;
+	ht_map_init(&x.of, c->scratch);
+	find_in(&x, g);
+	if (x.odd)
+		return HT_OK;
+	change_graph(&x, g);
+	return ht_infer_types(g, c->diags);
+}

@@ -1,0 +1,542 @@
+/* Lists that grow become lists of a fixed length, and beside each value of one goes the number of its elements: an integer that
+ * pushing adds to and popping takes from, and that branches and loops hand on as they hand on the list.
+ *
+ * The length is the most that any of those integers can be (ranges.c), so the room that the memory of a run has is as large as
+ * the loops around a list ask for; where nothing bounds it, it is HT_LIST_ROOM.  An element that does not exist has the index -1,
+ * which its kernel refuses, and one behind the last place an index that its kernel refuses likewise. */
+#include "passes/carry.h"
+#include "passes/lists.h"
+#include "passes/ranges.h"
+
+/* A larger bound says nothing of how long a list becomes. */
+enum { MOST_ROOM = 1 << 20 };
+
+/* The number of elements of a value. */
+struct counted {
+	struct ht_value list, count;
+	struct ht_list *of;
+};
+
+/* A node that is finished when the ranges of counts are known. */
+struct pending {
+	struct ht_node *node;
+	struct ht_list *of; /* of a node that makes a list: it gets its length */
+	struct ht_value
+		count; /* of a node that takes a whole list, or its length: so many elements */
+};
+
+struct growth {
+	struct ht_lists *l;
+	struct counted *counted;
+	size_t counts, counted_cap;
+	struct ht_map of; /* by value of a list: number in `counted` + 1 */
+	struct ht_map pending;
+	struct ht_ranges ranges;
+	bool any;
+};
+
+/* One graph's part. */
+struct part {
+	struct growth *x;
+	struct ht_rw r;
+	struct ht_node **spare; /* nodes that hand on a list, until its counts are found */
+	size_t spares, spare_cap;
+};
+
+/* ---- counts by value ---- */
+
+struct key {
+	struct ht_node *node;
+	int64_t index;
+};
+
+static void *at_value(struct growth *x, struct ht_value v)
+{
+	const struct key key = { v.node, v.index };
+
+	return ht_map_get(&x->of, (struct ht_str){ (const char *)&key, sizeof key });
+}
+
+/* The list that `v` is, if that grows and nothing keeps it from being one of fixed length. */
+static struct ht_list *growing(struct growth *x, struct ht_value v)
+{
+	struct ht_list *of = ht_list_of(x->l, v);
+
+	return of && of->grows && !of->open && !of->bad ? of : NULL;
+}
+
+static struct ht_value count_of(struct growth *x, struct ht_value v)
+{
+	return x->counted[(uintptr_t)at_value(x, v) - 1].count;
+}
+
+static void set_count(struct growth *x, struct ht_value list, struct ht_value count)
+{
+	struct ht_arena *a = x->l->c->scratch;
+	struct key *key = HT_NEW(a, struct key);
+
+	x->counted = ht_grow(a, x->counted, x->counts, &x->counted_cap, sizeof *x->counted);
+	x->counted[x->counts++] = (struct counted){ list, count, ht_list_of(x->l, list) };
+	*key = (struct key){ list.node, list.index };
+	ht_map_at(&x->of, (struct ht_str){ (const char *)key, sizeof *key })->value =
+		(void *)(uintptr_t)x->counts;
+	x->any = true;
+}
+
+static struct pending *pending_of(struct growth *x, struct ht_node *n)
+{
+	struct key *key = HT_NEW(x->l->c->scratch, struct key);
+	struct ht_map_entry *e;
+
+	*key = (struct key){ n, 0 };
+	e = ht_map_at(&x->pending, (struct ht_str){ (const char *)key, sizeof *key });
+	if (!e->value)
+		e->value = HT_NEW(x->l->c->scratch, struct pending);
+	return e->value;
+}
+
+/* ---- integers of one element ---- */
+
+static struct ht_str name_within(struct part *p, const struct ht_node *n, const char *what)
+{
+	return ht_str_printf(p->r.arena, "%.*s/%s", HT_STR_ARG(n->name), what);
+}
+
+static struct ht_value integer(struct part *p, struct ht_node *n, int64_t v)
+{
+	return ht_rw_scalar(&p->r, n, name_within(p, n, "number"), HT_I32, v);
+}
+
+static struct ht_value plus(struct part *p, struct ht_node *n, struct ht_value a, int64_t by)
+{
+	return ht_rw_binary(
+		&p->r, n, HT_OP_AddV2, name_within(p, n, "count"), a, integer(p, n, by));
+}
+
+static struct ht_value greater(
+	struct part *p, struct ht_node *n, struct ht_value a, struct ht_value b)
+{
+	return ht_rw_binary(&p->r, n, HT_OP_Maximum, name_within(p, n, "count"), a, b);
+}
+
+/* Indices of elements that there are; -1 for others. */
+static struct ht_value existing(
+	struct part *p, struct ht_node *n, struct ht_value index, struct ht_value count)
+{
+	struct ht_value in[3];
+	struct ht_node *less, *select;
+
+	in[0] = index;
+	in[1] = count;
+	less = ht_rw_node(&p->r, n, HT_OP_Less, name_within(p, n, "exists"), in, 2,
+		(struct ht_type){ HT_BOOL, ht_type_of(index)->shape });
+	ht_attr_set_type(less, "T", HT_I32);
+	in[0] = ht_out(less, 0);
+	in[1] = index;
+	in[2] = integer(p, n, -1);
+	select = ht_rw_node(&p->r, n, HT_OP_SelectV2, name_within(p, n, "index"), in, 3,
+		(struct ht_type){ HT_I32, ht_type_of(index)->shape });
+	ht_attr_set_type(select, "T", HT_I32);
+	return ht_out(select, 0);
+}
+
+/* An operand of `n` that stays although `n` does not take it any more. */
+static struct ht_value kept(struct part *p, struct ht_node *n, struct ht_value v)
+{
+	return ht_rw_unary(&p->r, n, HT_OP_Identity, name_within(p, n, "count"), v);
+}
+
+static struct ht_value first_numbers(struct part *p, struct ht_node *n, int64_t count)
+{
+	int64_t *v = HT_NEW_ARRAY(p->r.arena, int64_t, (size_t)count);
+
+	for (int64_t i = 0; i < count; i++)
+		v[i] = i;
+	return ht_rw_const_ints(&p->r, n, name_within(p, n, "numbers"), HT_I32, v, count);
+}
+
+/* ---- nodes of lists ---- */
+
+/* Node `n`, as another op about elements of the same type. */
+static void become(
+	struct part *p, struct ht_node *n, enum ht_op op, const struct ht_value *in, int32_t ins)
+{
+	enum ht_dtype t = ht_attr_type(n, "element_dtype", HT_INVALID);
+
+	ht_rw_become(&p->r, n, op, in, ins);
+	ht_attr_set_type(n, "element_dtype", t);
+}
+
+static void make_reserve(struct part *p, struct ht_node *n)
+{
+	enum ht_dtype shape = ht_type_of(n->in[0])->dtype;
+	struct ht_value count =
+		n->op == HT_OP_EmptyTensorList ? integer(p, n, 0) : kept(p, n, n->in[1]);
+	struct ht_value in[] = { n->in[0], integer(p, n, 0) };
+
+	bool empty = n->op == HT_OP_EmptyTensorList;
+
+	become(p, n, HT_OP_TensorListReserve, in, 2);
+	ht_attr_set_type(n, "shape_type", shape);
+	if (empty)
+		ht_attr_set_bool(n, HT_LIST_EMPTY, true);
+	pending_of(p->x, n)->of = ht_list_of(p->x->l, ht_out(n, 0));
+	set_count(p->x, ht_out(n, 0), count);
+}
+
+/* A list with room, whose first elements the tensor's rows become. */
+static void make_filled(struct part *p, struct ht_node *n)
+{
+	int64_t rows = ht_type_of(n->in[0])->shape.dim[0];
+	struct ht_value in[] = { n->in[1], integer(p, n, 0), { 0 } }, count = integer(p, n, rows);
+	struct ht_node *list = ht_rw_node(
+		&p->r, n, HT_OP_TensorListReserve, name_within(p, n, "list"), in, 2, n->out[0]);
+
+	ht_attr_set_type(list, "element_dtype", ht_attr_type(n, "element_dtype", HT_INVALID));
+	ht_attr_set_type(list, "shape_type", ht_type_of(in[0])->dtype);
+	pending_of(p->x, list)->of = ht_list_of(p->x->l, ht_out(n, 0));
+	in[0] = ht_out(list, 0);
+	in[1] = n->in[0];
+	in[2] = first_numbers(p, n, rows);
+	become(p, n, HT_OP_TensorListScatterIntoExistingList, in, 3);
+	set_count(p->x, ht_out(n, 0), count);
+}
+
+static void make_push(struct part *p, struct ht_node *n, struct ht_value count)
+{
+	struct ht_value in[] = { n->in[0], count, n->in[1] };
+
+	become(p, n, HT_OP_TensorListSetItem, in, 3);
+	set_count(p->x, ht_out(n, 0), plus(p, n, count, 1));
+}
+
+/* The list is the same, with another count: `n` says so until all counts are found. */
+static void hand_on(struct part *p, struct ht_node *n, struct ht_value count)
+{
+	struct ht_value list = n->in[0];
+
+	ht_rw_become(&p->r, n, HT_OP_Identity, &list, 1);
+	ht_attr_set_type(n, "T", HT_VARIANT);
+	ht_node_set_outs(n, 1);
+	set_count(p->x, ht_out(n, 0), count);
+	p->spare = ht_grow(p->r.arena, p->spare, p->spares, &p->spare_cap, sizeof *p->spare);
+	p->spare[p->spares++] = n;
+}
+
+static void make_pop(struct part *p, struct ht_node *n, struct ht_value count)
+{
+	struct ht_value in[] = { n->in[0], plus(p, n, count, -1), n->in[1] };
+	struct ht_node *item = ht_rw_node(
+		&p->r, n, HT_OP_TensorListGetItem, name_within(p, n, "tensor"), in, 3, n->out[1]);
+
+	ht_attr_set_type(item, "element_dtype", ht_attr_type(n, "element_dtype", HT_INVALID));
+	ht_attr_set_type(item, "Tshape", HT_I32);
+	ht_rw_replace_behind(&p->r, ht_out(n, 1), ht_out(item, 0));
+	hand_on(p, n, in[1]);
+}
+
+static void make_set(struct part *p, struct ht_node *n, struct ht_value count)
+{
+	bool extends = ht_attr_bool(n, "resize_if_index_out_of_bounds", false);
+	struct ht_value in[] = { n->in[0], n->in[1], n->in[2] };
+
+	if (extends)
+		count = greater(p, n, count, plus(p, n, in[1], 1));
+	else
+		in[1] = existing(p, n, in[1], count);
+	become(p, n, HT_OP_TensorListSetItem, in, 3);
+	set_count(p->x, ht_out(n, 0), count);
+}
+
+static void make_length(struct part *p, struct ht_node *n, struct ht_value count)
+{
+	ht_rw_become(&p->r, n, HT_OP_Identity, &count, 1);
+	ht_attr_set_type(n, "T", HT_I32);
+	pending_of(p->x, n)->count = count;
+}
+
+/* The largest of some indices. */
+static struct ht_value largest(struct part *p, struct ht_node *n, struct ht_value indices)
+{
+	static const int64_t axis;
+	int64_t *v, most = -1;
+	size_t count;
+
+	if (!ht_const_ints(indices, p->r.arena, &v, &count))
+		return ht_rw_reduce(
+			&p->r, n, HT_OP_Max, name_within(p, n, "last"), indices, &axis, 1, false);
+	for (size_t i = 0; i < count; i++)
+		most = v[i] > most ? v[i] : most;
+	return integer(p, n, most);
+}
+
+/* As many elements as the largest index says, if these are more than before. */
+static void make_scatter(struct part *p, struct ht_node *n, struct ht_value count)
+{
+	struct ht_value last = largest(p, n, n->in[2]);
+
+	set_count(p->x, ht_out(n, 0), greater(p, n, count, plus(p, n, last, 1)));
+}
+
+static void change_list_op(struct part *p, struct ht_node *n)
+{
+	struct ht_value count =
+		ht_makes_list(n) ? (struct ht_value){ 0 } : count_of(p->x, n->in[0]);
+
+	switch (n->op) {
+	case HT_OP_EmptyTensorList:
+	case HT_OP_TensorListReserve:
+		make_reserve(p, n);
+		break;
+	case HT_OP_TensorListFromTensor:
+		make_filled(p, n);
+		break;
+	case HT_OP_TensorListPushBack:
+		make_push(p, n, count);
+		break;
+	case HT_OP_TensorListPopBack:
+		make_pop(p, n, count);
+		break;
+	case HT_OP_TensorListResize:
+		hand_on(p, n, kept(p, n, n->in[1]));
+		break;
+	case HT_OP_TensorListSetItem:
+		make_set(p, n, count);
+		break;
+	case HT_OP_TensorListScatterIntoExistingList:
+		make_scatter(p, n, count);
+		break;
+	case HT_OP_TensorListGetItem:
+	case HT_OP_TensorListGather:
+		ht_rw_set_in(&p->r, n, 1, existing(p, n, n->in[1], count));
+		break;
+	case HT_OP_TensorListLength:
+		make_length(p, n, count);
+		break;
+	case HT_OP_TensorListStack:
+	case HT_OP_TensorListConcatV2:
+		pending_of(p->x, n)->count = count;
+		break;
+	default: /* TensorListElementShape */
+		break;
+	}
+}
+
+/* ---- branches and loops ---- */
+
+static const struct ht_type count_type = { HT_I32, { 0, NULL } };
+
+/* A count for each argument that is a list, behind the arguments that there were. */
+static void append_args(struct growth *x, struct ht_function *f)
+{
+	const struct ht_port *last = f->args;
+
+	while (last && last->next)
+		last = last->next;
+	for (const struct ht_port *p = f->args; p; p = p == last ? NULL : p->next)
+		if (growing(x, p->value))
+			set_count(x, p->value, ht_carry_argument(f, count_type));
+}
+
+static void append_rets(struct growth *x, struct ht_function *f)
+{
+	const struct ht_port *last = f->rets;
+
+	while (last && last->next)
+		last = last->next;
+	for (const struct ht_port *p = f->rets; p; p = p == last ? NULL : p->next)
+		if (growing(x, p->value))
+			ht_carry_return(f, count_of(x, p->value));
+}
+
+static void change_graph(struct growth *x, struct ht_graph *g);
+
+static void change_control(struct part *p, struct ht_node *n)
+{
+	struct ht_bodies b = ht_control_bodies(n);
+	int32_t ins = n->ins, outs = n->outs;
+
+	for (int32_t i = ht_control_first(n); i < ins; i++)
+		if (growing(p->x, n->in[i]))
+			ht_carry_operand(&p->r, n, count_of(p->x, n->in[i]));
+	for (int32_t i = 0; i < outs; i++)
+		if (growing(p->x, ht_out(n, i)))
+			set_count(p->x, ht_out(n, i), ht_carry_result(n, count_type));
+	for (int k = 0; k < 2; k++) {
+		append_args(p->x, b.of[k]);
+		change_graph(p->x, b.of[k]->body);
+	}
+}
+
+/* ---- graphs ---- */
+
+static void change_node(struct part *p, struct ht_node *n)
+{
+	struct ht_value list = n->ins && !ht_makes_list(n) ? n->in[0] : ht_out(n, 0);
+
+	if (ht_is_list_op(n)) {
+		if (growing(p->x, list))
+			change_list_op(p, n);
+	} else if (ht_is(n, HT_BRANCHES | HT_LOOPS)) {
+		if (ht_runs_own(n))
+			change_control(p, n);
+	} else if (!ht_is(n, HT_ARGUMENT)) {
+		for (int32_t i = 0; i < n->outs && i < n->ins; i++)
+			if (growing(p->x, ht_out(n, i)))
+				set_count(p->x, ht_out(n, i), count_of(p->x, n->in[i]));
+	}
+}
+
+static void change_graph(struct growth *x, struct ht_graph *g)
+{
+	struct ht_rw_within within;
+	struct part p = { .x = x };
+	struct ht_node **all;
+	size_t count;
+
+	ht_rw_init_within(&p.r, &within, g, x->l->c);
+	all = ht_rw_nodes(&p.r, &count);
+	for (size_t i = 0; i < count; i++)
+		if (all[i]->graph)
+			change_node(&p, all[i]);
+	if (g->function)
+		append_rets(x, (struct ht_function *)(uintptr_t)g->function);
+	for (size_t i = 0; i < p.spares; i++)
+		if (p.spare[i]->graph)
+			ht_rw_replace_node(&p.r, p.spare[i], p.spare[i]->in[0]);
+}
+
+/* ---- what follows from ranges ---- */
+
+static void find_rooms(struct growth *x)
+{
+	for (size_t i = 0; i < x->counts; i++) {
+		struct ht_list *of = x->counted[i].of;
+		int64_t most = ht_range_of(&x->ranges, x->counted[i].count).most;
+
+		if (most > of->room)
+			of->room = most;
+	}
+}
+
+/* For two at least: kernels do not look at an index of an element that is the only one. */
+static int64_t room_of(const struct ht_list *of)
+{
+	int64_t room = of->room > MOST_ROOM ? HT_LIST_ROOM : of->room;
+
+	if (of->limit >= 0 && of->limit < room)
+		room = of->limit;
+	return room < 2 ? 2 : room;
+}
+
+static enum ht_status refuse(struct part *p, const struct ht_node *n)
+{
+	struct ht_where at = HT_NOWHERE;
+
+	at.path = n->graph->library->path;
+	at.node = n->name;
+	at.op = n->type;
+	return ht_error(p->r.c->diags, HT_E_UNSUPPORTED, at,
+		"takes all elements of a list, whose number depends on data");
+}
+
+/* A list of the first elements of the one that `n` takes. */
+static struct ht_value first_elements(
+	struct part *p, struct ht_node *n, struct ht_value numbers, enum ht_dtype t)
+{
+	struct ht_value in[] = { n->in[0], numbers, integer(p, n, -1) };
+	struct ht_node *tensor = ht_rw_node(&p->r, n, HT_OP_TensorListGather,
+		name_within(p, n, "tensor"), in, 3, (struct ht_type){ t, HT_SHAPE_UNKNOWN });
+	struct ht_node *list;
+
+	ht_attr_set_type(tensor, "element_dtype", t);
+	in[0] = ht_out(tensor, 0);
+	in[1] = in[2];
+	list = ht_rw_node(&p->r, n, HT_OP_TensorListFromTensor, name_within(p, n, "list"), in, 2,
+		(struct ht_type){ HT_VARIANT, HT_SHAPE_SCALAR });
+	ht_attr_set_type(list, "element_dtype", t);
+	ht_attr_set_type(list, "shape_type", HT_I32);
+	return ht_out(list, 0);
+}
+
+/* `n` takes a whole list: the elements that there are. */
+static enum ht_status take_all(struct part *p, struct ht_node *n, struct ht_value count)
+{
+	struct ht_range r = ht_range_of(&p->x->ranges, count);
+	struct ht_value in[] = { n->in[0], { 0 }, n->in[1] };
+
+	if (r.least != r.most || r.most < 0)
+		return refuse(p, n);
+	in[1] = first_numbers(p, n, r.most);
+	if (n->op == HT_OP_TensorListStack)
+		become(p, n, HT_OP_TensorListGather, in, 3);
+	else
+		ht_rw_set_in(&p->r, n, 0,
+			first_elements(p, n, in[1], ht_attr_type(n, "element_dtype", HT_INVALID)));
+	return HT_OK;
+}
+
+/* A length that is known becomes a number. */
+static void tell_length(struct part *p, struct ht_node *n, struct ht_value count)
+{
+	struct ht_range r = ht_range_of(&p->x->ranges, count);
+
+	if (r.least == r.most)
+		ht_rw_set_in(&p->r, n, 0, integer(p, n, r.most));
+}
+
+static enum ht_status finish_node(struct part *p, struct ht_node *n)
+{
+	const struct key key = { n, 0 };
+	const struct pending *todo =
+		ht_map_get(&p->x->pending, (struct ht_str){ (const char *)&key, sizeof key });
+
+	if (!todo)
+		return HT_OK;
+	if (n->op == HT_OP_Identity)
+		tell_length(p, n, todo->count);
+	else if (todo->of)
+		ht_rw_set_in(&p->r, n, 1, integer(p, n, room_of(todo->of)));
+	else
+		return take_all(p, n, todo->count);
+	return HT_OK;
+}
+
+static enum ht_status finish_graph(struct growth *x, struct ht_graph *g)
+{
+	struct ht_rw_within within;
+	struct part p = { .x = x };
+	struct ht_node **all;
+	size_t count;
+
+	ht_rw_init_within(&p.r, &within, g, x->l->c);
+	all = ht_rw_nodes(&p.r, &count);
+	for (size_t i = 0; i < count; i++) {
+		struct ht_bodies b = { { NULL } };
+
+		if (!all[i]->graph)
+			continue;
+		HT_TRY(finish_node(&p, all[i]));
+		if (ht_is(all[i], HT_BRANCHES | HT_LOOPS))
+			b = ht_control_bodies(all[i]);
+		for (int k = 0; k < 2; k++)
+			if (b.of[k] && b.of[k]->special)
+				HT_TRY(finish_graph(x, b.of[k]->body));
+	}
+	return HT_OK;
+}
+
+enum ht_status ht_lists_grow(struct ht_lists *l, struct ht_graph *g, bool *changed)
+{
+	struct growth x = { .l = l };
+
+	ht_map_init(&x.of, l->c->scratch);
+	ht_map_init(&x.pending, l->c->scratch);
+	change_graph(&x, g);
+	*changed = x.any;
+	if (!x.any)
+		return HT_OK;
+	ht_ranges_find(&x.ranges, g, l->c->scratch);
+	find_rooms(&x);
+	return finish_graph(&x, g);
+}

@@ -1,0 +1,455 @@
+/* ranges: the least and most that integers can be.
+ *
+ * A value in a body is an argument plus a number within a range, or such a number alone.  So the body of a loop, looked at
+ * once, tells by how much an iteration changes each carried integer; the condition tells how many iterations there are; the two
+ * give the range in all iterations.  A carried integer that is not an argument plus something, such as a maximum, has the
+ * range that an iteration does not leave. */
+#include "passes/ranges.h"
+
+#include "passes/rewrite.h"
+
+enum { MOST_NESTED = 4 /* loops: each looks several times at its body */ };
+
+/* `base`, or 0 when that is NULL, plus a number from `least` to `most`. */
+struct term {
+	const struct ht_node *base;
+	int64_t least, most;
+};
+static const struct term any = { NULL, -HT_RANGE_OPEN, HT_RANGE_OPEN };
+
+/* How often a loop runs its body. */
+struct trips {
+	int64_t least, most;
+};
+
+/* ---- terms ---- */
+
+static int64_t bounded(int64_t v)
+{
+	return v > HT_RANGE_OPEN ? HT_RANGE_OPEN : v < -HT_RANGE_OPEN ? -HT_RANGE_OPEN : v;
+}
+
+/* The sum of two bounds of one kind; one that is open stays open. */
+static int64_t plus(int64_t a, int64_t b)
+{
+	if (a <= -HT_RANGE_OPEN || a >= HT_RANGE_OPEN)
+		return a;
+	return b <= -HT_RANGE_OPEN || b >= HT_RANGE_OPEN ? b : bounded(a + b);
+}
+
+static int64_t times(int64_t a, int64_t b)
+{
+	int64_t product;
+
+	if (__builtin_mul_overflow(a, b, &product))
+		return (a < 0) == (b < 0) ? HT_RANGE_OPEN : -HT_RANGE_OPEN;
+	return bounded(product);
+}
+
+static struct term sum_of(struct term a, struct term b)
+{
+	if (a.base && b.base)
+		return any;
+	return (struct term){ a.base ? a.base : b.base, plus(a.least, b.least),
+		plus(a.most, b.most) };
+}
+
+static struct term difference_of(struct term a, struct term b)
+{
+	if (b.base && a.base != b.base)
+		return any;
+	return (struct term){ b.base ? NULL : a.base, plus(a.least, -b.most),
+		plus(a.most, -b.least) };
+}
+
+static int64_t least_of(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t most_of(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static struct term either(struct term a, struct term b)
+{
+	if (a.base != b.base)
+		return any;
+	return (struct term){ a.base, least_of(a.least, b.least), most_of(a.most, b.most) };
+}
+
+static struct term extreme(struct term a, struct term b, bool greater)
+{
+	if (a.base != b.base)
+		return any;
+	return greater ? (struct term){ a.base, most_of(a.least, b.least), most_of(a.most, b.most) }
+		       : (struct term){ a.base, least_of(a.least, b.least),
+				 least_of(a.most, b.most) };
+}
+
+static bool is_within(struct term a, struct term b)
+{
+	return a.base == b.base && a.least >= b.least && a.most <= b.most;
+}
+
+/* `a` plus what `n` steps change. */
+static struct term stepped(struct term a, struct term step, struct trips n)
+{
+	struct term by = { NULL, least_of(times(step.least, n.least), times(step.least, n.most)),
+		most_of(times(step.most, n.least), times(step.most, n.most)) };
+
+	return sum_of(a, by);
+}
+
+/* ---- terms by value ---- */
+
+struct key {
+	struct ht_node *node;
+	int64_t index;
+};
+
+static struct term term_of(const struct ht_ranges *x, struct ht_value v)
+{
+	const struct key key = { v.node, v.index };
+	const struct term *t =
+		ht_map_get(&x->of, (struct ht_str){ (const char *)&key, sizeof key });
+
+	return t ? *t : any;
+}
+
+static void set_term(struct ht_ranges *x, struct ht_value v, struct term t)
+{
+	const struct key key = { v.node, v.index };
+	struct term *known = ht_map_get(&x->of, (struct ht_str){ (const char *)&key, sizeof key });
+	struct key *kept;
+
+	if (!known) {
+		kept = HT_NEW(x->arena, struct key);
+		*kept = key;
+		known = HT_NEW(x->arena, struct term);
+		ht_map_at(&x->of, (struct ht_str){ (const char *)kept, sizeof *kept })->value =
+			known;
+	}
+	*known = t;
+}
+
+struct ht_range ht_range_of(const struct ht_ranges *x, struct ht_value v)
+{
+	struct term t = term_of(x, v);
+
+	if (t.base)
+		t = any;
+	return (struct ht_range){ t.least, t.most };
+}
+
+/* ---- nodes ---- */
+
+static bool is_integer(enum ht_dtype t)
+{
+	return t == HT_I32 || t == HT_I64;
+}
+
+static struct term term_of_const(struct ht_value v)
+{
+	int64_t n;
+	int count;
+
+	return ht_const_small_ints(v, &n, 1, &count) && count == 1 ? (struct term){ NULL, n, n }
+								   : any;
+}
+
+static struct term computed(struct ht_ranges *x, struct ht_node *n)
+{
+	struct term a = n->ins > 0 ? term_of(x, n->in[0]) : any,
+		    b = n->ins > 1 ? term_of(x, n->in[1]) : any;
+
+	switch (n->op) {
+	case HT_OP_Const:
+		return term_of_const(ht_out(n, 0));
+	case HT_OP_Add:
+	case HT_OP_AddV2:
+		return sum_of(a, b);
+	case HT_OP_Sub:
+		return difference_of(a, b);
+	case HT_OP_Maximum:
+	case HT_OP_Minimum:
+		return extreme(a, b, n->op == HT_OP_Maximum);
+	case HT_OP_Select:
+	case HT_OP_SelectV2:
+		return either(b, n->ins > 2 ? term_of(x, n->in[2]) : any);
+	case HT_OP_Cast:
+		return is_integer(ht_type_of(n->in[0])->dtype) ? a : any;
+	case HT_OP_Reshape:
+	case HT_OP_ExpandDims:
+	case HT_OP_Squeeze:
+		return a;
+	default:
+		return any;
+	}
+}
+
+static void look_at_graph(struct ht_ranges *x, struct ht_graph *g);
+
+static void set_args(struct ht_ranges *x, const struct ht_function *f, const struct term *arg)
+{
+	for (const struct ht_port *p = f->args; p; p = p->next)
+		set_term(x, p->value, *arg++);
+}
+
+static void get_rets(const struct ht_ranges *x, const struct ht_function *f, struct term *ret)
+{
+	for (const struct ht_port *p = f->rets; p; p = p->next)
+		*ret++ = term_of(x, p->value);
+}
+
+static struct term *operands(struct ht_ranges *x, const struct ht_node *n)
+{
+	int32_t first = ht_control_first(n);
+	struct term *t = HT_NEW_ARRAY(x->arena, struct term, (size_t)(n->ins - first));
+
+	for (int32_t i = first; i < n->ins; i++)
+		t[i - first] = term_of(x, n->in[i]);
+	return t;
+}
+
+/* ---- branches ---- */
+
+static void look_at_branch(struct ht_ranges *x, struct ht_node *n)
+{
+	struct ht_bodies b = ht_control_bodies(n);
+	const struct term *in = operands(x, n);
+	struct term *ret[2];
+
+	for (int k = 0; k < 2; k++) {
+		ret[k] = HT_NEW_ARRAY(x->arena, struct term, (size_t)n->outs);
+		set_args(x, b.of[k], in);
+		look_at_graph(x, b.of[k]->body);
+		get_rets(x, b.of[k], ret[k]);
+	}
+	for (int32_t i = 0; i < n->outs; i++)
+		set_term(x, ht_out(n, i), either(ret[0][i], ret[1][i]));
+}
+
+/* ---- loops ---- */
+
+struct loop {
+	struct ht_ranges *x;
+	struct ht_node *node;
+	struct ht_function *condition, *body;
+	int32_t args;
+	const struct term *in; /* by argument, before the first iteration */
+	struct term *step;     /* what an iteration adds; any: no such number */
+	struct term *during;   /* in all iterations */
+	struct term *ret;      /* of the last look at the body */
+	struct trips trips;
+};
+
+static bool has_step(const struct loop *l, int32_t i)
+{
+	return l->step[i].least > -HT_RANGE_OPEN && l->step[i].most < HT_RANGE_OPEN;
+}
+
+static void look_at_body(struct loop *l, const struct term *arg)
+{
+	set_args(l->x, l->body, arg);
+	look_at_graph(l->x, l->body->body);
+	get_rets(l->x, l->body, l->ret);
+}
+
+/* Arguments stand for themselves, but for those that no iteration changes. */
+static void own_terms(const struct loop *l, const struct ht_function *f, struct term *arg)
+{
+	const struct ht_port *p = f->args, *mine = l->body->args, *ret = l->body->rets;
+
+	for (int32_t i = 0; i < l->args; i++, p = p->next, mine = mine->next, ret = ret->next)
+		arg[i] = ht_value_eq(mine->value, ret->value)
+				 ? l->in[i]
+				 : (struct term){ p->value.node, 0, 0 };
+}
+
+static void find_steps(struct loop *l)
+{
+	const struct ht_port *arg = l->body->args, *ret = l->body->rets;
+
+	own_terms(l, l->body, l->during);
+	look_at_body(l, l->during);
+	for (int32_t i = 0; i < l->args; i++, arg = arg->next, ret = ret->next)
+		if (ht_value_eq(arg->value, ret->value))
+			l->step[i] = (struct term){ NULL, 0, 0 };
+		else
+			l->step[i] = l->ret[i].base == arg->value.node ? (struct term){ NULL,
+				l->ret[i].least, l->ret[i].most }
+								       : any;
+}
+
+/* A term of the condition as it begins, and what an iteration adds to it. */
+static struct term at_first(const struct loop *l, struct term t, struct term *step)
+{
+	const struct ht_port *p = l->condition->args;
+	int32_t i = 0;
+
+	*step = (struct term){ NULL, 0, 0 };
+	if (!t.base)
+		return t;
+	for (; p && p->value.node != t.base; p = p->next)
+		i++;
+	if (!p) /* of a loop around this one: no iteration of this one changes it */
+		return t;
+	*step = l->step[i];
+	return sum_of(l->in[i], (struct term){ NULL, t.least, t.most });
+}
+
+/* How many positive numbers come one after the other: from `first` on, each less than the one before by `down` or more. */
+static int64_t positives(int64_t first, int64_t down)
+{
+	if (first <= 0)
+		return 0;
+	return first >= HT_RANGE_OPEN ? HT_RANGE_OPEN : ht_ceil_div(first, down);
+}
+
+/* As long as `a` < `b`, or `a` <= `b` where `more` is 1. */
+static struct trips trips_of_less(
+	const struct loop *l, struct ht_value a, struct ht_value b, int more)
+{
+	struct trips open = { 0, HT_RANGE_OPEN };
+	struct term step_a, step_b, first, step;
+
+	first = at_first(l, term_of(l->x, b), &step_b);
+	first = difference_of(first, at_first(l, term_of(l->x, a), &step_a));
+	step = difference_of(step_b, step_a);
+	if (first.base || step.base || step.most >= 0 || step.least <= -HT_RANGE_OPEN)
+		return open;
+	return (struct trips){ positives(plus(first.least, more), -step.least),
+		positives(plus(first.most, more), -step.most) };
+}
+
+static struct trips trips_of(const struct loop *l, struct ht_value v)
+{
+	const struct ht_node *n = v.node;
+	struct trips a, b;
+
+	while (ht_is(n, HT_FORWARDS) && n->ins == 1)
+		n = n->in[0].node;
+	switch (n->op) {
+	case HT_OP_LogicalAnd:
+		a = trips_of(l, n->in[0]);
+		b = trips_of(l, n->in[1]);
+		return (struct trips){ least_of(a.least, b.least), least_of(a.most, b.most) };
+	case HT_OP_Less:
+	case HT_OP_LessEqual:
+		return trips_of_less(l, n->in[0], n->in[1], n->op == HT_OP_LessEqual);
+	case HT_OP_Greater:
+	case HT_OP_GreaterEqual:
+		return trips_of_less(l, n->in[1], n->in[0], n->op == HT_OP_GreaterEqual);
+	default:
+		return (struct trips){ 0, HT_RANGE_OPEN };
+	}
+}
+
+static void find_trips(struct loop *l)
+{
+	own_terms(l, l->condition, l->during);
+	set_args(l->x, l->condition, l->during);
+	look_at_graph(l->x, l->condition->body);
+	l->trips = trips_of(l, l->condition->rets->value);
+}
+
+/* Arguments with steps have their ranges; the others the range that they have after an iteration too, or none. */
+static void find_during(struct loop *l)
+{
+	const struct trips before = { 0, most_of(l->trips.most - 1, 0) };
+	bool changed = true;
+
+	for (int32_t i = 0; i < l->args; i++)
+		l->during[i] = has_step(l, i) ? stepped(l->in[i], l->step[i], before) : l->in[i];
+	for (int round = 0; changed; round++) {
+		changed = false;
+		look_at_body(l, l->during);
+		for (int32_t i = 0; i < l->args; i++) {
+			if (has_step(l, i) || is_within(l->ret[i], l->during[i]))
+				continue;
+			l->during[i] = round ? any : either(l->during[i], l->ret[i]);
+			changed = true;
+		}
+	}
+}
+
+/* It is asked before each iteration and behind the last one. */
+static void look_at_condition(struct loop *l)
+{
+	struct term *at = HT_NEW_ARRAY(l->x->arena, struct term, (size_t)l->args);
+
+	for (int32_t i = 0; i < l->args; i++)
+		at[i] = either(l->during[i], term_of(l->x, ht_out(l->node, i)));
+	set_args(l->x, l->condition, at);
+	look_at_graph(l->x, l->condition->body);
+}
+
+/* The results: what the last iteration leaves where it is known which one that is. */
+static void set_results(struct loop *l)
+{
+	const struct trips last = { l->trips.least - 1, l->trips.most - 1 };
+	bool one = l->trips.least == l->trips.most && l->trips.least > 0;
+	struct term *at = HT_NEW_ARRAY(l->x->arena, struct term, (size_t)l->args);
+
+	for (int32_t i = 0; i < l->args; i++)
+		at[i] = one && has_step(l, i) ? stepped(l->in[i], l->step[i], last) : l->during[i];
+	if (one)
+		look_at_body(l, at);
+	for (int32_t i = 0; i < l->args; i++)
+		if (has_step(l, i))
+			set_term(l->x, ht_out(l->node, i), stepped(l->in[i], l->step[i], l->trips));
+		else
+			set_term(l->x, ht_out(l->node, i), one ? l->ret[i] : l->during[i]);
+	if (one)
+		look_at_body(l, l->during);
+	look_at_condition(l);
+}
+
+static void look_at_loop(struct ht_ranges *x, struct ht_node *n)
+{
+	struct ht_bodies b = ht_control_bodies(n);
+	struct loop l = { .x = x,
+		.node = n,
+		.condition = b.of[0],
+		.body = b.of[1],
+		.args = n->outs,
+		.in = operands(x, n),
+		.step = HT_NEW_ARRAY(x->arena, struct term, (size_t)n->outs),
+		.during = HT_NEW_ARRAY(x->arena, struct term, (size_t)n->outs),
+		.ret = HT_NEW_ARRAY(x->arena, struct term, (size_t)n->outs) };
+
+	if (x->depth == MOST_NESTED)
+		return;
+	x->depth++;
+	find_steps(&l);
+	find_trips(&l);
+	find_during(&l);
+	set_results(&l);
+	x->depth--;
+}
+
+/* ---- graphs ---- */
+
+static void look_at_graph(struct ht_ranges *x, struct ht_graph *g)
+{
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		if (ht_is(n, HT_BRANCHES | HT_LOOPS)) {
+			if (ht_runs_own(n))
+				(ht_is(n, HT_LOOPS) ? look_at_loop : look_at_branch)(x, n);
+		} else if (ht_is(n, HT_FORWARDS)) {
+			for (int32_t i = 0; i < n->outs && i < n->ins; i++)
+				set_term(x, ht_out(n, i), term_of(x, n->in[i]));
+		} else if (!ht_is(n, HT_ARGUMENT) && n->outs == 1 && is_integer(n->out[0].dtype)) {
+			set_term(x, ht_out(n, 0), computed(x, n));
+		}
+	}
+}
+
+void ht_ranges_find(struct ht_ranges *x, struct ht_graph *g, struct ht_arena *arena)
+{
+	*x = (struct ht_ranges){ .arena = arena };
+	ht_map_init(&x->of, arena);
+	look_at_graph(x, g);
+}
