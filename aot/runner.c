@@ -93,16 +93,20 @@ INLINE bool link_variables(struct ht_exec *x, void *const *out)
 	return is_aligned(x->links.variables);
 }
 
-/* Behind the inputs, if the net has open sizes. */
-INLINE bool link_sizes(struct ht_exec *x, const void *const *in)
+/* Behind the inputs, if the net has open sizes; `all` has room for those that follow from them. */
+INLINE bool link_sizes(struct ht_exec *x, const void *const *in, int64_t *all)
 {
 	const struct ht_image_size *s = ht_image_sizes(x->image);
-	uint32_t n = ht_image_count(x->image, HT_IMAGE_SIZES);
+	uint32_t n = ht_image_stated(x->image);
+	const int64_t *stated = n ? in[ht_image_entries(x->image)->inputs] : NULL;
 
-	x->size = n ? (int64_t *)(uintptr_t)in[ht_image_entries(x->image)->inputs] : NULL;
-	for (uint32_t i = 0; i < n; i++)
-		if (!x->size || x->size[i] < s[i].least || x->size[i] > s[i].most)
+	for (uint32_t i = 0; i < n; i++) {
+		if (!stated || stated[i] < s[i].least || stated[i] > s[i].most)
 			return false;
+		all[i] = stated[i];
+	}
+	ht_image_derive_all(x->image, all);
+	x->size = all;
 	return true;
 }
 
@@ -143,6 +147,7 @@ IN_RUNNER int ht_aot_run(const void *const *in, void *const *out, void *arena, c
 	const struct ht_exec_threads *parallel, const struct ht_aot_plan *plan)
 {
 	const struct ht_aot_level *level = level_of(plan);
+	int64_t size[HT_IMAGE_MOST_SIZES];
 	struct ht_exec x;
 
 	if (!level)
@@ -159,7 +164,7 @@ IN_RUNNER int ht_aot_run(const void *const *in, void *const *out, void *arena, c
 	link(&x, plan, level, weights);
 	if (!link_variables(&x, out))
 		return HT_AOT_E_VARIABLES;
-	if (!link_sizes(&x, in))
+	if (!link_sizes(&x, in, size))
 		return HT_AOT_E_ROWS;
 	x.threads = parallel;
 	ht_exec_lay_out(&x, arena);

@@ -39,9 +39,9 @@ static bool same_values(
 static bool same_bounds(const struct ht_program *a, const struct ht_program *b)
 {
 	const struct ht_image *x = a->rt.image, *y = b->rt.image;
-	uint32_t n = ht_image_count(x, HT_IMAGE_SIZES);
+	uint32_t n = ht_image_stated(x);
 
-	if (ht_image_count(y, HT_IMAGE_SIZES) != n)
+	if (ht_image_stated(y) != n)
 		return false;
 	for (uint32_t i = 0; i < n; i++)
 		if (ht_image_sizes(x)[i].least != ht_image_sizes(y)[i].least ||

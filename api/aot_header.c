@@ -102,11 +102,26 @@ const char *ht_aot_sizes(const struct ht_aot *a, const char *before)
 	struct ht_buf b;
 
 	ht_buf_init(&b, a->arena);
-	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_SIZES); i++)
+	for (uint32_t i = 0; i < ht_image_stated(x); i++)
 		ht_printf(&b, "%s%s%s", i ? ", " : "", before,
 			ht_image_text(x, ht_image_sizes(x)[i].name));
 	ht_putc(&b, 0);
 	return b.p;
+}
+
+/* What size `i` is, by the names of those that the caller states. */
+static struct ht_str size_text(struct ht_arena *a, const struct ht_image *x, uint32_t i)
+{
+	const struct ht_image_derivation *d = ht_image_derivations(x);
+
+	if (ht_image_sizes(x)[i].kind != HT_IMAGE_BY_SIZE)
+		return ht_str_printf(
+			a, "(size_t)(%s)", ht_image_text(x, ht_image_sizes(x)[i].name));
+	while (d->size != i)
+		d++;
+	return ht_str_printf(a, "((%lldu * %.*s %c %lldu) / %lldu)", (long long)d->factor,
+		HT_STR_ARG(size_text(a, x, d->of)), d->add < 0 ? '-' : '+',
+		(long long)(d->add < 0 ? -d->add : d->add), (long long)d->divisor);
 }
 
 /* Factors of the bytes of a port: a number, then the sizes of its open extents. */
@@ -121,10 +136,9 @@ static void put_bytes(struct ht_buf *b, const struct ht_image *x, const struct h
 		int64_t n = ht_image_dims(x)[port->dim + i];
 
 		if (n < 0)
-			ht_printf(b, " * (size_t)(%s)",
-				ht_image_text(
-					x, ht_image_sizes(x)[ht_image_expressions(x)[-1 - n].size]
-						   .name));
+			ht_printf(b, " * %.*s",
+				HT_STR_ARG(size_text(
+					b->arena, x, ht_image_expressions(x)[-1 - n].size)));
 	}
 	ht_puts(b, ")\n");
 }
@@ -201,7 +215,7 @@ static const char *in_capitals(struct ht_arena *a, const char *s)
 static void put_bounds(const struct ht_aot *a, struct ht_buf *b)
 {
 	const struct ht_image *x = a->program[0]->rt.image;
-	uint32_t sizes = ht_image_count(x, HT_IMAGE_SIZES);
+	uint32_t sizes = ht_image_stated(x);
 
 	if (!sizes)
 		return;
@@ -227,7 +241,7 @@ static void put_bounds(const struct ht_aot *a, struct ht_buf *b)
 
 static bool has_sizes(const struct ht_aot *a)
 {
-	return ht_image_count(a->program[0]->rt.image, HT_IMAGE_SIZES) > 0;
+	return ht_image_stated(a->program[0]->rt.image) > 0;
 }
 
 static void put_sizes(const struct ht_aot *a, struct ht_buf *b, const char *up)

@@ -63,7 +63,7 @@ struct ht_str ht_aot_metadata(const struct ht_aot *a)
 		(unsigned long long)a->code_bytes, (unsigned long long)a->weight_bytes,
 		a->external ? "file" : "inside", (unsigned long long)a->arena_bytes,
 		(unsigned long long)a->thread_bytes);
-	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_SIZES); i++)
+	for (uint32_t i = 0; i < ht_image_stated(x); i++)
 		ht_printf(&b, ",\n \"%s\": {\"least\": %lld, \"most\": %lld}",
 			ht_image_text(x, ht_image_sizes(x)[i].name),
 			(long long)ht_image_sizes(x)[i].least,
@@ -121,7 +121,7 @@ static const char *for_sizes(const struct ht_aot *a, const struct ht_value_info 
 static void put_example_sizes(const struct ht_aot *a, struct ht_buf *b, size_t number)
 {
 	const struct ht_image *x = a->program[0]->rt.image;
-	uint32_t sizes = ht_image_count(x, HT_IMAGE_SIZES);
+	uint32_t sizes = ht_image_stated(x);
 
 	if (!sizes)
 		return;
@@ -136,7 +136,7 @@ void ht_aot_example(const struct ht_aot *a, struct ht_buf *b)
 {
 	const struct ht_program *p = a->program[0];
 	size_t ins = ht_program_inputs(p), outs = ht_program_outputs(p);
-	size_t sizes = ht_image_count(p->rt.image, HT_IMAGE_SIZES);
+	size_t sizes = ht_image_stated(p->rt.image);
 	size_t number = a->external ? 2 : 1, first = number + sizes;
 
 	put_template(b, a,

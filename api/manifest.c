@@ -16,13 +16,13 @@ static void put_open(struct ht_buf *b, const struct ht_image *x)
 {
 	const struct ht_image_size *s = ht_image_sizes(x);
 
-	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_SIZES); i++) {
+	for (uint32_t i = 0; i < ht_image_stated(x); i++) {
 		ht_puts(b, i ? ", " : ",\n   \"open\": {");
 		ht_put_json(b, ht_str(ht_image_text(x, s[i].name)));
 		ht_printf(b, ": {\"least\": %lld, \"most\": %lld}", (long long)s[i].least,
 			(long long)s[i].most);
 	}
-	ht_puts(b, ht_image_count(x, HT_IMAGE_SIZES) ? "}" : "");
+	ht_puts(b, ht_image_stated(x) ? "}" : "");
 }
 
 static void put_values(

@@ -49,10 +49,11 @@ enum ht_status ht_sizes_take(
 	for (uint32_t i = 0; i < ht_image_count(p->rt.image, HT_IMAGE_SIZES); i++) {
 		const struct ht_image_size *s = &ht_image_sizes(p->rt.image)[i];
 
-		size[i] = s->computed ? s->most : -1;
+		size[i] = s->kind == HT_IMAGE_BY_STEP ? s->most : -1;
 	}
 	for (size_t i = 0; i < ht_program_inputs(p); i++)
 		HT_TRY(take(p, i, &in[i], size, d));
+	ht_image_derive_all(p->rt.image, size);
 	return HT_OK;
 }
 

@@ -23,6 +23,7 @@ static const size_t item_bytes[HT_IMAGE_TABLES] = {
 	[HT_IMAGE_DATA] = 1,
 	[HT_IMAGE_SIZES] = sizeof(struct ht_image_size),
 	[HT_IMAGE_EXPRESSIONS] = sizeof(struct ht_image_expression),
+	[HT_IMAGE_DERIVATIONS] = sizeof(struct ht_image_derivation),
 };
 
 static uint32_t count_of(const struct ht_image_builder *b, enum ht_image_table t)
@@ -80,6 +81,8 @@ struct ht_str ht_image_end(struct ht_image_builder *b)
 		head.features |= HT_IMAGE_SIZED;
 	if (b->computed)
 		head.features |= HT_IMAGE_COMPUTED;
+	if (b->table[HT_IMAGE_DERIVATIONS].n)
+		head.features |= HT_IMAGE_DERIVED;
 	tables = ht_image_tables(&head);
 	n = ht_image_head(&head);
 	for (uint32_t t = 0; t < tables; t++) {
@@ -167,11 +170,24 @@ uint32_t ht_image_put_size(
 uint32_t ht_image_put_computed_size(struct ht_image_builder *b, struct ht_str name, int64_t most)
 {
 	struct ht_image_size to = {
-		.name = ht_image_put_text(b, name), .computed = 1, .most = most
+		.name = ht_image_put_text(b, name), .kind = HT_IMAGE_BY_STEP, .most = most
 	};
 
 	b->computed = b->sized = true;
 	return put(b, HT_IMAGE_SIZES, &to, 1);
+}
+
+uint32_t ht_image_put_derived_size(struct ht_image_builder *b, struct ht_str name, int64_t least,
+	int64_t most, struct ht_image_derivation d)
+{
+	struct ht_image_size to = { .name = ht_image_put_text(b, name),
+		.kind = HT_IMAGE_BY_SIZE,
+		.least = least,
+		.most = most };
+
+	d.size = put(b, HT_IMAGE_SIZES, &to, 1);
+	put(b, HT_IMAGE_DERIVATIONS, &d, 1);
+	return d.size;
 }
 
 uint32_t ht_image_put_expression(struct ht_image_builder *b, struct ht_image_expression e)

@@ -40,6 +40,9 @@ uint32_t ht_image_put_size(
 	struct ht_image_builder *b, struct ht_str name, int64_t least, int64_t most);
 /* Likewise, one from 0 that a step of the run computes, and that kernels take. */
 uint32_t ht_image_put_computed_size(struct ht_image_builder *b, struct ht_str name, int64_t most);
+/* One that follows from another, which has been put; d.size is set. */
+uint32_t ht_image_put_derived_size(struct ht_image_builder *b, struct ht_str name, int64_t least,
+	int64_t most, struct ht_image_derivation d);
 uint32_t ht_image_put_expression(struct ht_image_builder *b, struct ht_image_expression e);
 /* The product of a number and sizes, one at least: of equal ones the first. */
 uint32_t ht_image_put_product(

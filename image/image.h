@@ -22,7 +22,8 @@ enum ht_image_feature {
 	HT_IMAGE_OPEN =
 		4, /* sizes that a host states for each run: the tables behind HT_IMAGE_FIXED_TABLES */
 	HT_IMAGE_SIZED = 8,    /* kernels that take the sizes of the run, products of sizes */
-	HT_IMAGE_COMPUTED = 16 /* sizes that a step of the run sets */
+	HT_IMAGE_COMPUTED = 16, /* sizes that a step of the run sets */
+	HT_IMAGE_DERIVED = 32   /* sizes that follow from others: one more table */
 };
 
 /* The tables of an image, each an array of one type.  A number in one table refers to another table. */
@@ -49,6 +50,9 @@ enum ht_image_table {
 	/* Only where the image has feature HT_IMAGE_OPEN. */
 	HT_IMAGE_SIZES = HT_IMAGE_FIXED_TABLES, /* struct ht_image_size */
 	HT_IMAGE_EXPRESSIONS,                   /* struct ht_image_expression */
+	HT_IMAGE_OPEN_TABLES,
+	/* Only where the image has feature HT_IMAGE_DERIVED, too. */
+	HT_IMAGE_DERIVATIONS = HT_IMAGE_OPEN_TABLES, /* struct ht_image_derivation, by size */
 	HT_IMAGE_TABLES
 };
 
@@ -67,7 +71,9 @@ struct ht_image {
 
 static inline uint32_t ht_image_tables(const struct ht_image *x)
 {
-	return x->features & HT_IMAGE_OPEN ? HT_IMAGE_TABLES : HT_IMAGE_FIXED_TABLES;
+	if (!(x->features & HT_IMAGE_OPEN))
+		return HT_IMAGE_FIXED_TABLES;
+	return x->features & HT_IMAGE_DERIVED ? HT_IMAGE_TABLES : HT_IMAGE_OPEN_TABLES;
 }
 
 /* Bytes of the head. */
@@ -78,12 +84,23 @@ static inline uint32_t ht_image_head(const struct ht_image *x)
 }
 
 enum { HT_IMAGE_MOST_SIZES = 64 };
-/* A size that a host states for each run, within these bounds; or one that a step of the run computes, which is the most
- * until then. */
+enum ht_image_size_kind {
+	HT_IMAGE_STATED, /* by the host, for each run */
+	HT_IMAGE_BY_STEP, /* a step of the run computes it; until then it is the most */
+	HT_IMAGE_BY_SIZE, /* it follows from another: struct ht_image_derivation */
+	HT_IMAGE_SIZE_KINDS
+};
+/* A size of a run, within these bounds. */
 struct ht_image_size {
 	uint32_t name; /* text */
-	uint32_t computed;
+	uint32_t kind;
 	int64_t least, most; /* 0 <= least <= most <= INT32_MAX */
+};
+
+/* Size `size` is (factor * size `of` + add) / divisor, rounded down.  `of` is the smaller number. */
+struct ht_image_derivation {
+	uint32_t size, of;
+	int64_t factor, add, divisor; /* the first and the last are positive */
 };
 
 /* A number that depends on sizes: factor * (size / divisor), the quotient rounded down, times another expression. */
@@ -264,6 +281,7 @@ HT_IMAGE_TABLE_OF(ht_image_texts, char, HT_IMAGE_TEXTS)
 HT_IMAGE_TABLE_OF(ht_image_data, char, HT_IMAGE_DATA)
 HT_IMAGE_TABLE_OF(ht_image_sizes, struct ht_image_size, HT_IMAGE_SIZES)
 HT_IMAGE_TABLE_OF(ht_image_expressions, struct ht_image_expression, HT_IMAGE_EXPRESSIONS)
+HT_IMAGE_TABLE_OF(ht_image_derivations, struct ht_image_derivation, HT_IMAGE_DERIVATIONS)
 #undef HT_IMAGE_TABLE_OF
 
 static inline uint32_t ht_image_count(const struct ht_image *x, enum ht_image_table t)
@@ -282,6 +300,35 @@ static inline int64_t ht_image_evaluate(
 		n *= e->factor * (size[e->size] / e->divisor);
 	}
 	return n;
+}
+
+/* How many sizes the host states.  They come before all others. */
+static inline uint32_t ht_image_stated(const struct ht_image *x)
+{
+	uint32_t n = 0;
+
+	while (n < ht_image_count(x, HT_IMAGE_SIZES) &&
+		ht_image_sizes(x)[n].kind == HT_IMAGE_STATED)
+		n++;
+	return n;
+}
+
+/* A derived size, given the one that it follows from. */
+static inline int64_t ht_image_derive(const struct ht_image_derivation *d, int64_t of)
+{
+	int64_t n = d->factor * of + d->add;
+
+	return n / d->divisor - (n % d->divisor < 0);
+}
+
+/* Sets all derived sizes, given the others. */
+static inline void ht_image_derive_all(const struct ht_image *x, int64_t *size)
+{
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_DERIVATIONS); i++) {
+		const struct ht_image_derivation *d = &ht_image_derivations(x)[i];
+
+		size[d->size] = ht_image_derive(d, size[d->of]);
+	}
 }
 
 /* Bytes of all variables of an image, a multiple of HT_IMAGE_ALIGN. */

@@ -134,7 +134,17 @@ static void print_size(const struct ht_image *x, uint32_t i, struct ht_buf *out)
 	const struct ht_image_size *s = &ht_image_sizes(x)[i];
 
 	ht_printf(out, "size %s: %" PRId64 " to %" PRId64 "%s\n", ht_image_text(x, s->name),
-		s->least, s->most, s->computed ? ", computed" : "");
+		s->least, s->most, s->kind == HT_IMAGE_BY_STEP ? ", computed" : "");
+}
+
+static void print_derivation(
+	const struct ht_image *x, const struct ht_image_derivation *d, struct ht_buf *out)
+{
+	const struct ht_image_size *s = ht_image_sizes(x);
+
+	ht_printf(out, "size %s = (%" PRId64 " * %s %c %" PRId64 ") / %" PRId64 "\n",
+		ht_image_text(x, s[d->size].name), d->factor, ht_image_text(x, s[d->of].name),
+		d->add < 0 ? '-' : '+', d->add < 0 ? -d->add : d->add, d->divisor);
 }
 
 static void print_port(const struct ht_image *x, const struct ht_image_port *p, const char *what,
@@ -175,6 +185,8 @@ void ht_image_print(const struct ht_image *x, struct ht_buf *out)
 	ht_printf(out, "image %" PRIu32 "\n", x->version);
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_SIZES); i++)
 		print_size(x, i, out);
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_DERIVATIONS); i++)
+		print_derivation(x, &ht_image_derivations(x)[i], out);
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_ENTRIES); i++)
 		print_entry(x, i, out);
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_KERNELS); i++)

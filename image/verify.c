@@ -39,7 +39,8 @@ static const uint32_t item_bytes[HT_IMAGE_TABLES] = { sizeof(struct ht_image_pro
 	sizeof(struct ht_image_touch), sizeof(uint64_t), sizeof(struct ht_image_stream),
 	sizeof(struct ht_image_variable), sizeof(struct ht_image_entry),
 	sizeof(struct ht_image_port), sizeof(struct ht_image_words), sizeof(int64_t), 1, 1,
-	sizeof(struct ht_image_size), sizeof(struct ht_image_expression) };
+	sizeof(struct ht_image_size), sizeof(struct ht_image_expression),
+	sizeof(struct ht_image_derivation) };
 
 static const char *check_tables(const struct ht_image *x)
 {
@@ -85,6 +86,35 @@ static bool good_kernel(const struct ht_image *x, const struct ht_image_kernel *
 
 /* ---- sizes ---- */
 
+/* It follows from a size that the host states or that follows from another; its bounds follow from the bounds of that. */
+static bool good_derivation(const struct ht_image *x, const struct ht_image_derivation *d)
+{
+	const struct ht_image_size *size = &ht_image_sizes(x)[d->size], *of;
+
+	if (d->of >= d->size || d->factor < 1 || d->factor > INT32_MAX || d->divisor < 1 ||
+		d->add > INT32_MAX || d->add < INT32_MIN)
+		return false;
+	of = &ht_image_sizes(x)[d->of];
+	return of->kind != HT_IMAGE_BY_STEP && size->least == ht_image_derive(d, of->least) &&
+	       size->most == ht_image_derive(d, of->most);
+}
+
+/* One for each size that follows from another, in the order of these. */
+static bool good_derivations(const struct ht_image *x)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_SIZES); i++) {
+		if (ht_image_sizes(x)[i].kind != HT_IMAGE_BY_SIZE)
+			continue;
+		if (n == ht_image_count(x, HT_IMAGE_DERIVATIONS) ||
+			ht_image_derivations(x)[n].size != i ||
+			!good_derivation(x, &ht_image_derivations(x)[n++]))
+			return false;
+	}
+	return n == ht_image_count(x, HT_IMAGE_DERIVATIONS);
+}
+
 static const char *check_sizes(const struct ht_image *x)
 {
 	if (ht_image_count(x, HT_IMAGE_SIZES) > HT_IMAGE_MOST_SIZES)
@@ -93,11 +123,13 @@ static const char *check_sizes(const struct ht_image *x)
 		const struct ht_image_size *s = &ht_image_sizes(x)[i];
 
 		if (!is_text(x, s->name) || s->least < 0 || s->most < s->least ||
-			s->most > INT32_MAX || s->computed > 1)
+			s->most > INT32_MAX || s->kind >= HT_IMAGE_SIZE_KINDS)
 			return "a size is not described";
-		if (s->computed && !(x->features & HT_IMAGE_COMPUTED))
+		if (s->kind == HT_IMAGE_BY_STEP && !(x->features & HT_IMAGE_COMPUTED))
 			return "it computes sizes without saying so";
 	}
+	if (!good_derivations(x))
+		return "a size does not follow from another as it says";
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_EXPRESSIONS); i++) {
 		const struct ht_image_expression *e = &ht_image_expressions(x)[i];
 
@@ -510,7 +542,7 @@ static bool good_size(const struct place *a)
 	const struct ht_image_step *s = a->step;
 
 	return s->to < ht_image_count(a->x, HT_IMAGE_SIZES) &&
-	       ht_image_sizes(a->x)[s->to].computed && s->args == 1 && !s->params &&
+	       ht_image_sizes(a->x)[s->to].kind == HT_IMAGE_BY_STEP && s->args == 1 && !s->params &&
 	       bytes_of(a, 0) >= sizeof(int64_t);
 }
 
@@ -729,7 +761,7 @@ static bool good_extents(const struct ht_image *x, const struct ht_image_port *p
 		uint32_t size;
 
 		if (n < 0 && (!is_multiple(x, n, &size, &factor) || factor != 1 ||
-				     ht_image_sizes(x)[size].computed))
+				     ht_image_sizes(x)[size].kind != HT_IMAGE_STATED))
 			return false;
 	}
 	return true;
@@ -759,13 +791,13 @@ static bool states(const struct ht_image *x, const struct ht_image_port *p, uint
 	return false;
 }
 
-/* Whether the extents of inputs tell all sizes that the run does not compute. */
+/* Whether the extents of inputs tell all sizes that the host states. */
 static bool good_sizes(const struct ht_image *x, const struct ht_image_entry *e)
 {
 	for (uint32_t size = 0; size < ht_image_count(x, HT_IMAGE_SIZES); size++) {
 		uint32_t i = 0;
 
-		if (ht_image_sizes(x)[size].computed)
+		if (ht_image_sizes(x)[size].kind != HT_IMAGE_STATED)
 			continue;
 		while (i < e->inputs && !states(x, &ht_image_ports(x)[e->port + i], size))
 			i++;

@@ -76,20 +76,24 @@ static enum ht_status slide(struct ht_infer *in, const struct ht_node *n, const 
 	int64_t reach, room;
 
 	*r = HT_DIM_UNKNOWN;
-	if (size < 0)
-		return HT_OK;
 	if (w->padding == SAME) {
-		*r = size / w->stride[axis] + (size % w->stride[axis] != 0);
+		if (size != HT_DIM_UNKNOWN)
+			*r = ht_dim_derived(in->g, size, w->stride[axis] - 1, w->stride[axis]);
 		return HT_OK;
 	}
-	if (filter < 0)
+	if (size == HT_DIM_UNKNOWN || filter < 0)
 		return HT_OK;
 	if (filter == 0)
 		return ht_infer_fail(in, n, "the window has size 0");
 	if (__builtin_mul_overflow(filter - 1, w->dilation[axis], &reach) ||
 		__builtin_add_overflow(reach, 1, &reach) ||
-		__builtin_add_overflow(size, w->before[axis] + w->after[axis], &room))
+		__builtin_add_overflow(
+			size > 0 ? size : 0, w->before[axis] + w->after[axis], &room))
 		return ht_infer_fail(in, n, "the window is too large");
+	if (size < 0) {
+		*r = ht_dim_derived(in->g, size, room - reach + w->stride[axis], w->stride[axis]);
+		return HT_OK;
+	}
 	/* TensorFlow lets a window that does not fit give an empty result, within one stride. */
 	if (room < reach && reach - room > w->stride[axis])
 		return ht_infer_fail(in, n, "a window of %lld does not fit into %lld",

@@ -312,6 +312,11 @@ static enum ht_status rows_for_rank(struct ht_infer *in, const struct ht_node *n
 	return HT_OK;
 }
 
+static int64_t padded(struct ht_infer *in, int64_t dim, int64_t more)
+{
+	return dim < 0 && more >= 0 ? ht_dim_derived(in->g, dim, more, 1) : ht_dim_add(dim, more);
+}
+
 static enum ht_status pad_shapes(struct ht_infer *in, struct ht_node *n, bool mirror, bool reflect)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
@@ -342,7 +347,7 @@ static enum ht_status pad_shapes(struct ht_infer *in, struct ht_node *n, bool mi
 			continue;
 		d[i] = e[0].i == 0 && e[1].i == 0
 			       ? s.dim[i]
-			       : ht_dim_add(s.dim[i], ht_dim_add(e[0].i, e[1].i));
+			       : padded(in, s.dim[i], ht_dim_add(e[0].i, e[1].i));
 	}
 	return HT_OK;
 }

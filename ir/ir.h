@@ -323,17 +323,22 @@ struct ht_sym {
 };
 
 /* A size that is known only when a program runs, within bounds: that of all open dimensions of number `axis`, taken from the
- * inputs; or, where `by` is not empty, one that the node of this name computes (HT_COMPUTES_SIZE).  In types it is
- * the symbol `dim`, up to the pass "sizes". */
+ * inputs; where `by` is not empty, one that the node of this name computes (HT_COMPUTES_SIZE); where `from.size` is not 0, one that
+ * follows from another: floor((factor * that size + add) / divisor).  In types it is the symbol `dim`, up to the pass "sizes". */
 enum {
 	HT_MOST_SIZES = 8,     /* of inputs */
 	HT_MOST_RUN_SIZES = 64 /* of a graph */
+};
+struct ht_derivation {
+	int32_t size; /* 1 + the number of a size with a smaller number; 0: none */
+	int64_t factor, add, divisor;
 };
 struct ht_open_size {
 	int64_t dim;
 	int32_t axis;
 	int64_t least, most;
 	struct ht_str by;
+	struct ht_derivation from;
 };
 
 /* symbol.c: a dimension as a number times one named dimension, or two: `of` is 1 for a size, a named dimension, or
@@ -347,6 +352,9 @@ int64_t ht_dim_of_multiple(struct ht_graph *g, struct ht_multiple m);
 int64_t ht_dim_named(struct ht_graph *g, struct ht_str name);
 /* The most that a dimension can be; -1: not known. */
 int64_t ht_dim_most(const struct ht_graph *g, int64_t dim);
+/* floor((dim + add) / divisor), where `dim` is a number or a multiple of one size of the graph that is stated: a multiple again, or a
+ * size that is added to the graph.  HT_DIM_UNKNOWN: it is no such dimension, there are too many sizes, or the result may be below 1. */
+int64_t ht_dim_derived(struct ht_graph *g, int64_t dim, int64_t add, int64_t divisor);
 /* Adds an open size to those of the graph, which are HT_MOST_RUN_SIZES at most. */
 void ht_graph_add_size(struct ht_graph *g, struct ht_open_size size);
 /* The open sizes of which a dimension is a multiple: their number. */

@@ -153,3 +153,92 @@ struct ht_multiple ht_multiple_quotient(struct ht_multiple a, struct ht_multiple
 	r.factor = a.factor / b.factor;
 	return r;
 }
+
+/* ---- sizes that follow from others ---- */
+
+static int64_t floor_div(int64_t a, int64_t b)
+{
+	return a / b - (a % b < 0);
+}
+
+static int64_t greatest_divisor(int64_t a, int64_t b)
+{
+	while (b) {
+		int64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+static int64_t derive(const struct ht_derivation *d, int64_t size)
+{
+	return floor_div(d->factor * size + d->add, d->divisor);
+}
+
+/* Follows a size that follows from another itself, so that equal sizes are described equally; and divides by what the factor and the
+ * divisor have in common. */
+static struct ht_derivation simplest(const struct ht_graph *g, struct ht_derivation d)
+{
+	const struct ht_derivation *of = &g->size[d.size - 1].from;
+	int64_t common;
+
+	if (of->size && d.factor == 1)
+		d = (struct ht_derivation){ of->size, of->factor, of->add + d.add * of->divisor,
+			of->divisor * d.divisor };
+	common = greatest_divisor(d.factor, d.divisor);
+	return (struct ht_derivation){
+		d.size, d.factor / common, floor_div(d.add, common), d.divisor / common
+	};
+}
+
+static bool is_same(const struct ht_derivation *a, const struct ht_derivation *b)
+{
+	return a->size == b->size && a->factor == b->factor && a->add == b->add &&
+	       a->divisor == b->divisor;
+}
+
+/* The symbol of a derived size, which is added unless the graph has it. */
+static int64_t symbol_of(struct ht_graph *g, struct ht_derivation d)
+{
+	const struct ht_open_size *of = &g->size[d.size - 1];
+	struct ht_open_size s = {
+		.axis = -1, .least = derive(&d, of->least), .most = derive(&d, of->most), .from = d
+	};
+
+	for (int32_t i = 0; i < g->sizes; i++)
+		if (is_same(&g->size[i].from, &d))
+			return g->size[i].dim;
+	if (s.least < 1 || s.most > INT32_MAX || g->sizes == HT_MOST_RUN_SIZES)
+		return HT_DIM_UNKNOWN;
+	s.dim = ht_dim_named(
+		g, ht_str_printf(g->arena, "(%lld * size %d + %lld) / %lld", (long long)d.factor,
+			   (int)d.size - 1, (long long)d.add, (long long)d.divisor));
+	ht_graph_add_size(g, s);
+	return s.dim;
+}
+
+int64_t ht_dim_derived(struct ht_graph *g, int64_t dim, int64_t add, int64_t divisor)
+{
+	enum { MOST_NUMBER = 1 << 20 }; /* so that no product overflows */
+	struct ht_multiple m = ht_dim_multiple(g, dim);
+	const struct ht_open_size *of[2];
+	struct ht_derivation d;
+
+	if (dim >= 0)
+		return floor_div(dim + add, divisor);
+	if (ht_dim_sizes(g, dim, of) != 1 || m.also != 1 || of[0]->by.n || m.factor < 1 ||
+		m.factor > MOST_NUMBER || add > MOST_NUMBER || add < -MOST_NUMBER ||
+		divisor > MOST_NUMBER)
+		return HT_DIM_UNKNOWN;
+	d = simplest(
+		g, (struct ht_derivation){ (int32_t)(of[0] - g->size) + 1, m.factor, add, divisor });
+	if (d.factor > MOST_NUMBER || d.add > INT32_MAX || d.add < INT32_MIN ||
+		d.divisor > MOST_NUMBER)
+		return HT_DIM_UNKNOWN;
+	if (d.divisor == 1 && d.add == 0)
+		return ht_dim_of_multiple(
+			g, (struct ht_multiple){ g->size[d.size - 1].dim, d.factor, 1 });
+	return symbol_of(g, d);
+}

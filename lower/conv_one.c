@@ -42,12 +42,14 @@ static struct view planes(struct lower *l, const struct ht_node *n, const struct
 	kb_stage(&k, HT_STAGE_LOOP);
 	s = kb_loop_space(&k, 4, dim, ~0u);
 	x[0] = s.group[0].x;
-	x[1] = ht_xaddi(b, s.group[1].x, -v->w[0].before);
-	x[2] = ht_xaddi(b, s.group[3].x, -v->w[1].before);
+	x[1] = window_shift(&k, &v->w[0], s.group[1].x);
+	x[2] = window_shift(&k, &v->w[1], s.group[3].x);
 	x[3] = s.group[2].x;
 	at = space_of_coords(&s, 4, v->in.dim, x);
 	for (int i = 1; i < 3; i++)
-		space_and_guard(b, &at, index_inside(b, x[i], v->in.dim[i]));
+		space_and_guard(b, &at,
+			ht_xand(b, ht_xle(b, ht_xi(b, 0), x[i]),
+				ht_xlt(b, x[i], window_end(&k, &v->w[i - 1]))));
 	x[1] = s.group[1].x;
 	x[2] = s.group[3].x;
 	s = space_of_coords(&s, 4, to.dim, x);

@@ -20,7 +20,7 @@ void emit_by_image(struct lower *l, struct ht_node *n, const struct window w[2],
 	from = out;
 	for (int i = 0; i < 2; i++) {
 		f[i] = ht_xdim(b, kb_reduce_dim(&k, w[i].size));
-		x[1 + i] = window_result(b, &w[i], out.group[1 + i].x, f[i], &from.guard);
+		x[1 + i] = window_result(&k, &w[i], out.group[1 + i].x, f[i], &from.guard);
 	}
 	f[2] = out.group[3].x;
 	f[3] = ht_xdim(b, kb_reduce_dim(&k, filter_shape.dim[3]));
@@ -124,7 +124,7 @@ static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 	x[0] = space_coord(b, &at, 0);
 	for (int i = 0; i < 2; i++)
 		x[1 + i] =
-			window_result(b, &w[i], space_coord(b, &at, 1 + i), c.tap_x[i], &c.a_guard);
+			window_result(&c.k, &w[i], space_coord(b, &at, 1 + i), c.tap_x[i], &c.a_guard);
 	x[3] = ht_xi(b, 0);
 	at = space_of_coords(&at, 4, from.dim, x);
 	out = conv_result(&c, to, c.columns);

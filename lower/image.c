@@ -423,10 +423,23 @@ static struct ht_str size_name(struct ht_arena *a, int32_t axis)
 	return axis ? ht_str_printf(a, "dim%d", (int)axis) : HT_STR("rows");
 }
 
-static void put_size(struct writing *w, const struct ht_open_size *s)
+static struct ht_str derived_name(struct ht_arena *a, int32_t number)
 {
+	return ht_str_printf(a, "size%d", (int)number);
+}
+
+static void put_size(struct writing *w, int32_t number)
+{
+	const struct ht_open_size *s = &w->plan->size[number];
+
 	if (s->by.n)
 		ht_image_put_computed_size(&w->b, s->by, s->most);
+	else if (s->from.size)
+		ht_image_put_derived_size(&w->b, derived_name(w->arena, number), s->least, s->most,
+			(struct ht_image_derivation){ .of = (uint32_t)s->from.size - 1,
+				.factor = s->from.factor,
+				.add = s->from.add,
+				.divisor = s->from.divisor });
 	else
 		ht_image_put_size(&w->b, size_name(w->arena, s->axis), s->least, s->most);
 }
@@ -441,7 +454,7 @@ struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image
 	w.number = HT_NEW_ARRAY(a, uint32_t, (size_t)p->buffers);
 	ht_image_begin(&w.b, a);
 	for (int32_t i = 0; i < p->sizes; i++)
-		put_size(&w, &p->size[i]);
+		put_size(&w, i);
 	for (int32_t i = 0; i < p->kernels; i++)
 		put_kernel(&w, i);
 	for (int32_t i = 0; i < p->buffers; i++)

@@ -364,6 +364,10 @@ int32_t kb_operand(struct kernel_build *k, const struct ht_node *n, int arg, con
 void kb_take_sizes(struct kernel_build *k);
 /* A size of the run, by its number, as I64. */
 int32_t kb_size(struct kernel_build *k, int32_t size);
+/* What attribute _open of `n`, which pass sizes sets, has for an axis: the open size at which the operand ends, and 0 if it does not. */
+struct ht_open_axis lower_open_axis(const struct ht_node *n, int32_t axis);
+/* Where an axis ends: at the run's size, or at `extent` if it is not open. */
+int32_t kb_axis_end(struct kernel_build *k, const struct ht_open_axis *a, int64_t extent);
 /* How many indices of axis `axis` the run has, as I64, of the tensor of shape `s` that attribute _open of `n` is about: it has the size
  * and its `inner` of each axis, 0 where none is open. */
 int32_t kb_extent(struct kernel_build *k, const struct ht_node *n, int32_t axis, struct ht_shape s);
@@ -455,12 +459,14 @@ int choose_grid(int groups, const int64_t *extent, int64_t work, int64_t *step, 
 
 /* ---- window.c ---- */
 
-/* A sliding window along one spatial dimension. */
+/* A sliding window along one spatial dimension.  Where the dimension is open, numbers are those of the largest sizes. */
 struct window {
 	int64_t in, out, size, stride, dilation, before; /* before: padding in front */
+	struct ht_open_axis open; /* of the image, which ends at the run's size; size 0: at `in` */
+	bool shifts;              /* the padding in front depends on the run's size */
 };
 
-/* Height and width of NHWC images, from strides, dilations, padding and explicit_paddings. */
+/* Height and width of NHWC images, from strides, dilations, padding, explicit_paddings and _open. */
 void read_windows(const struct ht_node *n, struct ht_shape in, struct ht_shape out,
 	const int64_t size[2], struct window w[2]);
 void read_pool_windows(
@@ -468,15 +474,18 @@ void read_pool_windows(
 bool pool_is_spatial(const struct ht_node *n);
 const char *refuse_pool(const struct ht_node *n); /* kernel_reduce.c */
 bool window_leaves(const struct window *w);       /* some position is outside the image */
+/* Where the image ends, and image coordinate `x` counted without the padding in front. */
+int32_t window_end(struct kernel_build *k, const struct window *w);
+int32_t window_shift(struct kernel_build *k, const struct window *w, int32_t x);
 /* The image coordinate of window position `tap` of result `out`; adds to s->guard where it may be outside. */
 int32_t window_coord(
 	struct kernel_build *k, const struct window *w, int32_t out, int32_t tap, struct space *s);
 /* The result whose window has position `x` of the image as its tap `tap`; ands *guard (-1: true) with
- * whether there is one. */
+ * whether there is one.  Here `open` is the size of the results. */
 int32_t window_result(
-	struct ht_xb *b, const struct window *w, int32_t x, int32_t tap, int32_t *guard);
+	struct kernel_build *k, const struct window *w, int32_t x, int32_t tap, int32_t *guard);
 /* How many taps of result `out` are inside the image. */
-int32_t window_count(struct ht_xb *b, const struct window *w, int32_t out);
+int32_t window_count(struct kernel_build *k, const struct window *w, int32_t out);
 /* What no number of type t is below. */
 int32_t lowest_of(struct ht_xb *b, enum ht_dtype t);
 /* As kb_loop_space() for the results, NHWC of shape `dim`, of windows over `in`: sums, or extremes.

@@ -53,7 +53,7 @@ static bool is_depthwise(const struct ht_node *n, struct conv *v)
 	if (!ht_is(n, HT_DEPTHWISE) || !conv_is_plain(n, v) || v->filter.dim[3] != 1)
 		return false;
 	for (int i = 0; i < 2; i++)
-		if (v->w[i].dilation != 1 || v->w[i].size < v->w[i].stride ||
+		if (v->w[i].open.size || v->w[i].dilation != 1 || v->w[i].size < v->w[i].stride ||
 			v->w[i].in < LEAST_WIDTH || v->w[i].out < LEAST_WIDTH)
 			return false;
 	return is_finite(ht_const_tensor(n->in[1]));

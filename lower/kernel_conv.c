@@ -90,24 +90,42 @@ static bool takes_padded_copy(const struct conv *c)
 	       c->w[1].dilation == 1;
 }
 
+/* As window_shift(), in elements of `channels` a pixel. */
+static int32_t shifted_run(
+	struct kernel_build *k, const struct window *w, int64_t channels, int32_t x)
+{
+	struct ht_xb *b = &k->xb;
+
+	if (!w->shifts)
+		return ht_xaddi(b, x, -w->before * channels);
+	return ht_xadd(b, x, ht_xmuli(b, window_shift(k, w, ht_xi(b, 0)), channels));
+}
+
+static int32_t end_of_run(struct kernel_build *k, const struct window *w, int64_t channels)
+{
+	if (!w->open.size)
+		return ht_xi(&k->xb, w->in * channels);
+	return ht_xmuli(&k->xb, window_end(k, w), channels);
+}
+
 /* The run of a row of the source, shifted by the padding and guarded as a whole. */
 static int32_t load_run(
 	struct kernel_build *k, const struct view *in, const struct conv *c, const struct space *s)
 {
-	int64_t channels = c->in.dim[3], row = c->in.dim[2] * channels;
+	int64_t channels = c->in.dim[3];
 	struct ht_xb *b = &k->xb;
-	int32_t h = ht_xaddi(b, s->group[1].x, -c->w[0].before);
-	int32_t run = ht_xaddi(b, s->group[2].x, -c->w[1].before * channels), ok;
+	int32_t h = window_shift(k, &c->w[0], s->group[1].x);
+	int32_t run = shifted_run(k, &c->w[1], channels, s->group[2].x), ok;
 	int32_t x[3] = { s->group[0].x, h, run };
 	struct view rows = *in;
 	struct space at;
 
 	rows.rank = 3;
-	rows.dim[2] = row;
+	rows.dim[2] = c->in.dim[2] * channels;
 	rows.stride[2] = 1;
-	ok = ht_xand(b, ht_xle(b, ht_xi(b, 0), h), ht_xlt(b, h, ht_xi(b, c->in.dim[1])));
+	ok = ht_xand(b, ht_xle(b, ht_xi(b, 0), h), ht_xlt(b, h, window_end(k, &c->w[0])));
 	ok = ht_xand(b, ok, ht_xle(b, ht_xi(b, 0), run));
-	ok = ht_xand(b, ok, ht_xlt(b, run, ht_xi(b, row)));
+	ok = ht_xand(b, ok, ht_xlt(b, run, end_of_run(k, &c->w[1], channels)));
 	at = space_of_coords(s, 3, rows.dim, x);
 	space_and_guard(b, &at, ok);
 	return kb_load(k, &rows, &at);
@@ -123,9 +141,9 @@ static int32_t load_pixel(
 	for (int32_t i = 0; i < 4; i++)
 		x[i] = space_coord(b, s, i);
 	for (int i = 0; i < 2; i++) {
-		x[1 + i] = ht_xaddi(b, x[1 + i], -c->w[i].before);
+		x[1 + i] = window_shift(k, &c->w[i], x[1 + i]);
 		ok = ht_xand(b, ok, ht_xle(b, ht_xi(b, 0), x[1 + i]));
-		ok = ht_xand(b, ok, ht_xlt(b, x[1 + i], ht_xi(b, c->in.dim[1 + i])));
+		ok = ht_xand(b, ok, ht_xlt(b, x[1 + i], window_end(k, &c->w[i])));
 	}
 	at = space_of_coords(s, 4, c->in.dim, x);
 	space_and_guard(b, &at, ok);

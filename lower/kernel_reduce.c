@@ -344,8 +344,8 @@ static enum ht_status emit_pool(struct lower *l, struct ht_node *n)
 		value = ht_xselect(&k.xb, at.guard, value, lowest_of(&k.xb, t));
 	value = ht_xred(&k.xb, ht_xreduce(&k.xb, max ? HT_RED_MAX : HT_RED_ADD, value), t);
 	if (!max) {
-		int32_t count = ht_xmul(&k.xb, window_count(&k.xb, &w[0], out.group[1].x),
-			window_count(&k.xb, &w[1], out.group[2].x));
+		int32_t count = ht_xmul(&k.xb, window_count(&k, &w[0], out.group[1].x),
+			window_count(&k, &w[1], out.group[2].x));
 		value = ht_xdiv(&k.xb, value, ht_xcvt(&k.xb, t, count));
 	}
 	finish_root(&k, n, value);

@@ -21,7 +21,8 @@ static int32_t pull_pad(
 			inside = inside < 0 ? ok : ht_xand(b, inside, ok);
 		}
 		if (in.dim[i] + before < s->dim[i]) {
-			int32_t ok = ht_xlt(b, x[i], ht_xi(b, in.dim[i]));
+			struct ht_open_axis open = lower_open_axis(n, i);
+			int32_t ok = ht_xlt(b, x[i], kb_axis_end(k, &open, in.dim[i]));
 			inside = inside < 0 ? ok : ht_xand(b, inside, ok);
 		}
 	}

@@ -15,14 +15,30 @@ int32_t kb_size(struct kernel_build *k, int32_t size)
 	return ht_xparam(&k->xb, size);
 }
 
+struct ht_open_axis lower_open_axis(const struct ht_node *n, int32_t axis)
+{
+	const struct ht_attr *a = ht_attr_find(n, "_open");
+	size_t at = 2 * (size_t)axis;
+
+	if (!a || a->value.kind != HT_ATTR_LIST || at + 1 >= a->value.list.n)
+		return (struct ht_open_axis){ 0, 1 };
+	return (struct ht_open_axis){
+		(int32_t)a->value.list.item[at].i, a->value.list.item[at + 1].i
+	};
+}
+
+int32_t kb_axis_end(struct kernel_build *k, const struct ht_open_axis *a, int64_t extent)
+{
+	if (!a->size)
+		return ht_xi(&k->xb, extent);
+	return ht_xmuli(&k->xb, kb_size(k, a->size - 1), a->inner);
+}
+
 int32_t kb_extent(struct kernel_build *k, const struct ht_node *n, int32_t axis, struct ht_shape s)
 {
-	size_t count;
-	const int64_t *open = ht_attr_ints(n, "_open", &count, k->arena);
+	const struct ht_open_axis open = lower_open_axis(n, axis);
 
-	if ((size_t)axis * 2 + 1 >= count || open[axis * 2] < 1 || open[axis * 2] > k->l->g->sizes)
-		return ht_xi(&k->xb, s.dim[axis]);
-	return ht_xmuli(&k->xb, kb_size(k, (int32_t)open[axis * 2] - 1), open[axis * 2 + 1]);
+	return kb_axis_end(k, &open, s.dim[axis]);
 }
 
 /* How many of an axis there are for each of its size, outside of it: see struct ht_open_axis. */

@@ -59,7 +59,7 @@ static struct space open_sum(struct kernel_build *k, struct lower *l, struct ht_
 	at = *out;
 	for (int i = 0; i < 2; i++) {
 		tap = ht_xdim(&k->xb, kb_reduce_dim(k, w[i].size));
-		x[1 + i] = window_result(&k->xb, &w[i], out->group[1 + i].x, tap, &at.guard);
+		x[1 + i] = window_result(k, &w[i], out->group[1 + i].x, tap, &at.guard);
 	}
 	x[0] = out->group[0].x;
 	x[3] = out->group[3].x;
@@ -102,7 +102,7 @@ static enum ht_status emit_mean_pool_gradient(struct lower *l, struct ht_node *n
 	read_pool_windows(n, n->out[0].shape, shape_of(n, 1), w);
 	at = open_sum(&k, l, n, 1, w, &out);
 	count = ht_xmul(
-		b, window_count(b, &w[0], at.group[1].x), window_count(b, &w[1], at.group[2].x));
+		b, window_count(&k, &w[0], at.group[1].x), window_count(&k, &w[1], at.group[2].x));
 	/* Where there is no window, neither is there a count. */
 	count = ht_xcvt(b, t, ht_xmax(b, count, ht_xi(b, 1)));
 	value = ht_xdiv(b, kb_pull_arg(&k, n, 1, &at), count);

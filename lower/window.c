@@ -28,6 +28,13 @@ static int64_t list_int(const struct ht_node *n, const char *name, size_t i, int
 	return a->value.list.item[i].i;
 }
 
+/* The image's open size along dimension i, where windows reach behind it: pass sizes. */
+static void set_open(const struct ht_node *n, size_t i, struct ht_str padding, struct window *w)
+{
+	w->open = lower_open_axis(n, 1 + (int32_t)i);
+	w->shifts = w->open.size && w->stride > 1 && ht_str_is(padding, "SAME");
+}
+
 void read_windows(const struct ht_node *n, struct ht_shape in, struct ht_shape out,
 	const int64_t size[2], struct window w[2])
 {
@@ -40,6 +47,7 @@ void read_windows(const struct ht_node *n, struct ht_shape in, struct ht_shape o
 			.stride = list_int(n, "strides", 1 + i, 1),
 			.dilation = list_int(n, "dilations", 1 + i, 1) };
 		set_window(&w[i], padding, list_int(n, "explicit_paddings", 2 * (1 + i), 0));
+		set_open(n, i, padding, &w[i]);
 	}
 }
 
@@ -59,8 +67,31 @@ bool pool_is_spatial(const struct ht_node *n)
 
 bool window_leaves(const struct window *w)
 {
-	return w->before > 0 ||
+	return w->before > 0 || w->open.size ||
 	       (w->out - 1) * w->stride - w->before + (w->size - 1) * w->dilation >= w->in;
+}
+
+int32_t window_end(struct kernel_build *k, const struct window *w)
+{
+	return kb_axis_end(k, &w->open, w->in);
+}
+
+/* What set_window() computes, at the run's size. */
+static int32_t padding_in_front(struct kernel_build *k, const struct window *w)
+{
+	struct ht_xb *b = &k->xb;
+	int32_t in = window_end(k, w), out = ht_xdivi(b, ht_xaddi(b, in, w->stride - 1), w->stride);
+	int32_t reach = ht_xaddi(b, ht_xmuli(b, out, w->stride),
+		(w->size - 1) * w->dilation + 1 - w->stride);
+
+	return ht_xdivi(b, ht_xmax(b, ht_xsub(b, reach, in), ht_xi(b, 0)), 2);
+}
+
+int32_t window_shift(struct kernel_build *k, const struct window *w, int32_t x)
+{
+	if (!w->shifts)
+		return ht_xaddi(&k->xb, x, -w->before);
+	return ht_xsub(&k->xb, x, padding_in_front(k, w));
 }
 
 int32_t window_coord(
@@ -70,30 +101,33 @@ int32_t window_coord(
 	int32_t x = ht_xmuli(b, out, w->stride);
 
 	x = ht_xadd(b, x, ht_xmuli(b, tap, w->dilation));
-	x = ht_xaddi(b, x, -w->before);
+	x = window_shift(k, w, x);
 	if (window_leaves(w))
 		space_and_guard(
-			b, s, ht_xand(b, ht_xle(b, ht_xi(b, 0), x), ht_xlt(b, x, ht_xi(b, w->in))));
+			b, s, ht_xand(b, ht_xle(b, ht_xi(b, 0), x), ht_xlt(b, x, window_end(k, w))));
 	return x;
 }
 
 int32_t window_result(
-	struct ht_xb *b, const struct window *w, int32_t x, int32_t tap, int32_t *guard)
+	struct kernel_build *k, const struct window *w, int32_t x, int32_t tap, int32_t *guard)
 {
+	struct ht_xb *b = &k->xb;
 	int32_t from = ht_xsub(b, ht_xaddi(b, x, w->before), ht_xmuli(b, tap, w->dilation)), ok, q;
 
 	q = ht_xdivi(b, from, w->stride);
-	ok = ht_xand(b, ht_xle(b, ht_xi(b, 0), from), ht_xlt(b, q, ht_xi(b, w->out)));
+	ok = ht_xand(
+		b, ht_xle(b, ht_xi(b, 0), from), ht_xlt(b, q, kb_axis_end(k, &w->open, w->out)));
 	if (w->stride > 1)
 		ok = ht_xand(b, ok, ht_xeq(b, ht_xmodi(b, from, w->stride), ht_xi(b, 0)));
 	*guard = *guard < 0 ? ok : ht_xand(b, *guard, ok);
 	return q;
 }
 
-int32_t window_count(struct ht_xb *b, const struct window *w, int32_t out)
+int32_t window_count(struct kernel_build *k, const struct window *w, int32_t out)
 {
-	int32_t start = ht_xaddi(b, ht_xmuli(b, out, w->stride), -w->before);
-	int32_t end = ht_xmin(b, ht_xaddi(b, start, w->size), ht_xi(b, w->in));
+	struct ht_xb *b = &k->xb;
+	int32_t start = window_shift(k, w, ht_xmuli(b, out, w->stride));
+	int32_t end = ht_xmin(b, ht_xaddi(b, start, w->size), window_end(k, w));
 
 	return ht_xsub(b, end, ht_xmax(b, start, ht_xi(b, 0)));
 }

@@ -272,7 +272,7 @@ static int32_t image_element(struct winograd *w, const struct view *in, int h, i
 		x[1 + i] = ht_xmuli(b, w->x[1 + i], w->by.m);
 		x[1 + i] = ht_xaddi(b, x[1 + i], tap[i] - w->v->w[i].before);
 		space_and_guard(b, &at, ht_xle(b, ht_xi(b, 0), x[1 + i]));
-		space_and_guard(b, &at, ht_xlt(b, x[1 + i], ht_xi(b, w->v->w[i].in)));
+		space_and_guard(b, &at, ht_xlt(b, x[1 + i], window_end(w->k, &w->v->w[i])));
 	}
 	at = space_of_coords(&at, 4, w->v->in.dim, x);
 	return kb_load(w->k, in, &at);

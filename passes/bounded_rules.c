@@ -1,26 +1,9 @@
 /* Rules of open axes: where those of each op's operands are in its result, and what is neutral outside. */
 #include "ir/einsum.h"
 #include "ir/infer.h"
-#include "passes/bounded.h"
+#include "passes/bounded_axes.h"
 
 #include <string.h>
-
-static bool is_same(struct ht_open a, struct ht_open b)
-{
-	for (int i = 0; i < 2; i++)
-		if (a.part[i].size != b.part[i].size ||
-			(a.part[i].size && a.part[i].inner != b.part[i].inner))
-			return false;
-	return true;
-}
-
-static bool is_number(const struct ht_bounded *b, struct ht_value v, int32_t i, int64_t *n)
-{
-	struct ht_elem e = ht_open_element(b, v, i);
-
-	*n = e.i;
-	return e.kind == HT_ELEM_INT;
-}
 
 static bool is_zero(const struct ht_bounded *b, struct ht_value v, int32_t i)
 {
@@ -35,14 +18,6 @@ static int32_t named_axis(const struct ht_bounded *b, struct ht_value v, int32_t
 	int64_t axis;
 
 	return is_number(b, v, i, &axis) && ht_fix_axis(&axis, rank) ? (int32_t)axis : -1;
-}
-
-static struct ht_open axis_of(
-	const struct ht_bounded *b, const struct ht_node *n, int32_t arg, int32_t axis)
-{
-	const struct ht_open *a = ht_open_axes(b, n->in[arg]);
-
-	return a ? a[axis] : (struct ht_open){ 0 };
 }
 
 /* A copy of all axes of an operand, in front of which nodes are made then: these have no axes of their own. */
@@ -94,27 +69,6 @@ static void mask_all(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32
 
 /* ---- rules ---- */
 
-static enum ht_status put(const struct ht_bounded *b, const struct ht_node *n, struct ht_open *out,
-	int32_t axis, struct ht_open a)
-{
-	if (!ht_open_some(a))
-		return HT_OK;
-	if (ht_open_some(out[axis]) && !is_same(out[axis], a))
-		return ht_open_refuse(
-			b, n, "two open sizes meet here, which may differ when it runs");
-	out[axis] = a;
-	return HT_OK;
-}
-
-/* Axes first.. up to `end` of operand `arg` are those from `to` on. */
-static enum ht_status put_axes(const struct ht_bounded *b, const struct ht_node *n, int32_t arg,
-	int32_t first, int32_t end, struct ht_open *out, int32_t to)
-{
-	for (int32_t i = first; i < end; i++)
-		HT_TRY(put(b, n, out, to + i - first, axis_of(b, n, arg, i)));
-	return HT_OK;
-}
-
 /* Operand `arg`, broadcast to the result. */
 static enum ht_status align(const struct ht_bounded *b, const struct ht_node *n, int32_t arg,
 	int32_t rank, struct ht_open *out)
@@ -163,6 +117,13 @@ static enum ht_status of_first(struct ht_bounded *b, struct ht_node *n, struct h
 			return ht_open_refuse(
 				b, n, "this takes it as an operand that it may not be of");
 	return align(b, n, 0, n->out[0].shape.rank, out);
+}
+
+static enum ht_status normalised(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	if (ht_attr_bool(n, "is_training", true))
+		return ht_open_refuse(b, n, "this takes the mean of it for training");
+	return of_first(b, n, out);
 }
 
 static enum ht_status forwarded(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
@@ -435,14 +396,6 @@ static enum ht_status shared(struct ht_bounded *b, struct ht_node *n, struct ht_
 	HT_TRY(of_first(b, n, out));
 	mask(b, n, 0, last, a, "lowest");
 	return HT_OK;
-}
-
-/* Whether an axis has the indices of its only size, and no others, from the first on. */
-static bool is_plain(const struct ht_bounded *b, struct ht_shape s, int32_t axis, struct ht_open a)
-{
-	int64_t run = a.part[0].inner * b->r.g->size[a.part[0].size - 1].most;
-
-	return !a.part[1].size && ht_open_most(b, s.dim[axis]) == run;
 }
 
 /* Tells the kernel how many indices of axes `first` up to `end` of a tensor the run has: a pair for each axis. */
@@ -971,6 +924,12 @@ static ht_open_rule *named_rule(enum ht_op op)
 	case HT_OP_UniqueWithCounts:
 	case HT_OP_UniqueWithCountsV2:
 		return distinct;
+	case HT_OP_Pad:
+	case HT_OP_PadV2:
+		return ht_open_padded;
+	case HT_OP_MaxPool:
+	case HT_OP_AvgPool:
+		return ht_open_window;
 	default:
 		return NULL;
 	}
@@ -984,7 +943,8 @@ ht_open_rule *ht_open_rule_of(const struct ht_node *n)
 	} by_trait[] = { { HT_ELEMENTWISE, aligned }, { HT_FORWARDS, forwarded },
 		{ HT_RESHAPES, reshaped }, { HT_MATRIX_PRODUCT, multiplied },
 		{ HT_EINSUM, contracted }, { HT_REDUCES, reduced }, { HT_FINDS, found },
-		{ HT_BATCH_NORM, of_first } };
+		{ HT_BATCH_NORM, normalised }, { HT_CONV, ht_open_window },
+		{ HT_DEPTHWISE, ht_open_window } };
 
 	if (ht_is(n, HT_ROWS) && n->ins == 1)
 		return shared;

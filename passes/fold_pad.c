@@ -7,6 +7,8 @@
  * constant, other pooling. */
 #include "passes/rewrite.h"
 
+#include <string.h>
+
 enum { SPATIAL = 2 };
 
 struct axes {
@@ -39,6 +41,15 @@ static int64_t list_item(
 	return p && (size_t)axis < count ? p[axis] : 1;
 }
 
+/* Whether the image ends at an open size of the run along `axis`, behind which there are zeros: pass sizes. */
+static bool is_open(const struct ht_rw *r, const struct ht_node *n, int32_t axis)
+{
+	size_t count;
+	int64_t *open = ht_attr_ints(n, "_open", &count, r->arena);
+
+	return 2 * (size_t)axis < count && open[2 * axis];
+}
+
 /* Zeros that the convolution itself puts before and behind spatial axis i. */
 static bool own_padding(const struct ht_rw *r, const struct ht_node *conv, int i, int64_t out[2])
 {
@@ -58,6 +69,9 @@ static bool own_padding(const struct ht_rw *r, const struct ht_node *conv, int i
 		out[1] = explicit_paddings[2 * axis + 1];
 		return true;
 	}
+	/* The run's size decides how much is in front. */
+	if (is_open(r, conv, axis) && list_item(r, conv, "strides", axis) > 1)
+		return false;
 	if (!ht_str_is(padding, "SAME") || !ht_shape_known(ht_type_of(conv->in[0])->shape) ||
 		conv->ins < 2 || !ht_shape_known(ht_type_of(conv->in[1])->shape))
 		return false;
@@ -127,6 +141,21 @@ static enum ht_fusion_id fusion_of(const struct ht_node *n)
 					: HT_FUSION_pad_depthwise;
 }
 
+/* The image now ends where the Pad's operand does. */
+static void take_ends(struct ht_rw *r, struct ht_node *n, const struct ht_node *pad)
+{
+	size_t count, own;
+	int64_t *open = ht_attr_ints(pad, "_open", &count, r->arena);
+	const int64_t *end = ht_attr_ints(n, "_open", &own, r->arena);
+
+	if (!open || count != 8)
+		return;
+	for (size_t i = 0; i < 8 && own == 8; i += 2)
+		if (!open[i])
+			memcpy(&open[i], &end[i], 2 * sizeof *open);
+	ht_attr_set_ints(n, "_open", open, count);
+}
+
 static void fold(struct ht_rw *r, struct ht_node *n)
 {
 	enum ht_fusion_id id = fusion_of(n);
@@ -150,6 +179,7 @@ static void fold(struct ht_rw *r, struct ht_node *n)
 		ht_rw_absorb(n, pad);
 	ht_attr_set_str(n, "padding", HT_STR("EXPLICIT"));
 	ht_attr_set_ints(n, "explicit_paddings", all, 8);
+	take_ends(r, n, pad);
 	ht_rw_set_in(r, n, 0, pad->in[0]);
 }
 

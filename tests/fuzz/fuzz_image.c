@@ -89,10 +89,11 @@ static void choose_sizes(int64_t *size, uint32_t how)
 	for (uint32_t i = 0; i < ht_image_count(image, HT_IMAGE_SIZES); i++) {
 		const struct ht_image_size *s = &ht_image_sizes(image)[i];
 
-		size[i] = how % 3 == 1 || s->computed ? s->most
+		size[i] = how % 3 == 1 || s->kind == HT_IMAGE_BY_STEP ? s->most
 			  : how % 3 == 0              ? s->least
 						      : s->least + (s->most - s->least) / 2;
 	}
+	ht_image_derive_all(image, size);
 }
 
 static bool take_ports(struct memory *m, const int64_t *size, const void **in, void **out)

@@ -683,9 +683,9 @@ static void refused_sizes(void **state)
 	step[1].to = 1; /* no size */
 	assert_non_null(ht_image_verify(m->bytes));
 	step[1].to = 0;
-	size->computed = 0; /* one that no input has */
+	size->kind = HT_IMAGE_STATED; /* one that no input has */
 	assert_non_null(ht_image_verify(m->bytes));
-	size->computed = 1;
+	size->kind = HT_IMAGE_BY_STEP;
 	x->features &= ~(uint64_t)HT_IMAGE_COMPUTED;
 	assert_non_null(ht_image_verify(m->bytes));
 	done(m);

@@ -1,0 +1,102 @@
+/* Rules of open heights and widths: sliding windows, padding (bounded_rules.c has those of other ops).
+ *
+ * A window takes elements behind an open axis as it takes padding: its kernel ends the image at the run's size, which
+ * attribute _open tells it: for each axis of the image a size, counted from 1, and how many indices it has for each. */
+#include "passes/bounded_axes.h"
+
+/* What is open in an axis whose extent is a multiple of one size. */
+static enum ht_status open_of_dim(
+	const struct ht_bounded *b, const struct ht_node *n, int64_t dim, struct ht_open *out)
+{
+	const struct ht_open_size *of[2];
+
+	if (ht_dim_sizes(b->r.g, dim, of) != 1)
+		return ht_open_refuse(b, n,
+			"the size of this result is not known, or below 1 for the least size");
+	*out = (struct ht_open){ { { (int32_t)(of[0] - b->r.g->size) + 1,
+		ht_dim_multiple(b->r.g, dim).factor } } };
+	return HT_OK;
+}
+
+static enum ht_status check_axis(
+	const struct ht_bounded *b, const struct ht_node *n, int32_t arg, int32_t axis)
+{
+	struct ht_open a = axis_of(b, n, arg, axis);
+
+	if (ht_open_some(a) && !is_plain(b, ht_in_shape(n, arg), axis, a))
+		return ht_open_refuse(b, n, "a reshape put it together with others");
+	return HT_OK;
+}
+
+static bool is_open(const struct ht_bounded *b, const struct ht_node *n, int32_t axis)
+{
+	return ht_open_some(axis_of(b, n, 0, axis));
+}
+
+/* Tells the kernel where axis `axis` of operand 0 ends. */
+static void set_end(const struct ht_bounded *b, const struct ht_node *n, int32_t axis, int64_t *open)
+{
+	struct ht_open a = axis_of(b, n, 0, axis);
+
+	open[2 * axis] = a.part[0].size;
+	open[2 * axis + 1] = a.part[0].inner;
+}
+
+enum ht_status ht_open_window(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	bool nchw = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
+	bool inside = ht_str_is(ht_attr_str(n, "padding", ""), "VALID");
+	const int32_t channels = nchw ? 1 : 3, first = nchw ? 2 : 1;
+	int64_t open[8] = { 0 };
+
+	for (int32_t i = 1; i < n->ins; i++)
+		if (ht_open_in(b, n, i))
+			return ht_open_refuse(
+				b, n, "this takes it as an operand that it may not be of");
+	if (is_open(b, n, channels))
+		return ht_open_refuse(b, n, "this takes it as the number of channels");
+	HT_TRY(put(b, n, out, 0, axis_of(b, n, 0, 0)));
+	for (int32_t i = first; i < first + 2; i++) {
+		if (!is_open(b, n, i))
+			continue;
+		HT_TRY(check_axis(b, n, 0, i));
+		HT_TRY(open_of_dim(b, n, n->out[0].shape.dim[i], &out[i]));
+		if (!inside)
+			set_end(b, n, i, open);
+	}
+	if (open[2 * first] || open[2 * first + 2])
+		ht_attr_set_ints(n, "_open", open, HT_COUNT(open));
+	return HT_OK;
+}
+
+static bool is_padded(const struct ht_bounded *b, const struct ht_node *n, int32_t axis)
+{
+	int64_t amount[2];
+
+	for (int32_t i = 0; i < 2; i++)
+		if (!is_number(b, n->in[1], 2 * axis + i, &amount[i]))
+			return true;
+	return amount[0] || amount[1];
+}
+
+enum ht_status ht_open_padded(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	int32_t rank = n->out[0].shape.rank;
+	int64_t open[2 * HT_OPEN_RANK] = { 0 };
+
+	for (int32_t i = 1; i < n->ins; i++)
+		if (ht_open_in(b, n, i))
+			return ht_open_refuse(
+				b, n, "this takes it as an operand that it may not be of");
+	for (int32_t i = 0; i < rank; i++) {
+		if (!is_open(b, n, i) || !is_padded(b, n, i)) {
+			HT_TRY(put(b, n, out, i, axis_of(b, n, 0, i)));
+			continue;
+		}
+		HT_TRY(check_axis(b, n, 0, i));
+		HT_TRY(open_of_dim(b, n, n->out[0].shape.dim[i], &out[i]));
+		set_end(b, n, i, open);
+	}
+	ht_attr_set_ints(n, "_open", open, 2 * (size_t)rank);
+	return HT_OK;
+}
