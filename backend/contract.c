@@ -356,7 +356,7 @@ static bool is_cut(const struct ht_e *e)
 	const struct ht_cut *c = d->cut;
 
 	_Static_assert(HT_CUT_ROUND % (2 * HT_E_DEPTH_UNROLL) == 0, "rounds of pairs");
-	return c->size && !d->cut[1].size && c->unit == 1 &&
+	return c->size && !d->cut[1].size && c->unit == 1 && !c->by[0] &&
 	       c->whole * c->inner % HT_CUT_ROUND == 0 && c->inner * c->most == d->extent &&
 	       d->extent % HT_CUT_ROUND == 0 && !e->matrix && !e->s->contract.run;
 }

@@ -34,7 +34,7 @@ void ht_e_loop_end(struct ht_e *e, struct ht_e_loop *l)
 /* The `run` of struct ht_cut, at most the dimension's extent. */
 static int64_t run_of(const struct ht_dim *d, const struct ht_cut *c)
 {
-	int64_t n = ht_ceil_div(c->inner * c->most, c->unit);
+	int64_t n = ht_cut_run(c);
 
 	return n < d->extent ? n : d->extent;
 }
@@ -49,6 +49,8 @@ LLVMValueRef ht_e_cut(struct ht_e *e, const struct ht_cut *c)
 		n = ht_e_smin(e, n, ht_e_i64(e, c->most));
 	}
 	n = LLVMBuildNSWMul(e->b, n, ht_e_i64(e, c->inner), "");
+	for (int i = 0; i < HT_CUT_BY && c->by[i]; i++)
+		n = LLVMBuildNSWMul(e->b, n, e->param[c->by[i] - 1], "");
 	if (c->unit == 1)
 		return n;
 	n = LLVMBuildNSWAdd(e->b, n, ht_e_i64(e, c->unit - 1), "");

@@ -21,7 +21,7 @@ enum ht_image_feature {
 	HT_IMAGE_HAS_VARIABLES = 2, /* buffers of kind HT_IMAGE_VARIABLE */
 	HT_IMAGE_OPEN =
 		4, /* sizes that a host states for each run: the tables behind HT_IMAGE_FIXED_TABLES */
-	HT_IMAGE_SIZED = 8,    /* kernels that take the sizes of the run, products of sizes */
+	HT_IMAGE_SIZED = 8,     /* kernels that take the sizes of the run, products of sizes */
 	HT_IMAGE_COMPUTED = 16, /* sizes that a step of the run sets */
 	HT_IMAGE_DERIVED = 32   /* sizes that follow from others: one more table */
 };
@@ -85,7 +85,7 @@ static inline uint32_t ht_image_head(const struct ht_image *x)
 
 enum { HT_IMAGE_MOST_SIZES = 64 };
 enum ht_image_size_kind {
-	HT_IMAGE_STATED, /* by the host, for each run */
+	HT_IMAGE_STATED,  /* by the host, for each run */
 	HT_IMAGE_BY_STEP, /* a step of the run computes it; until then it is the most */
 	HT_IMAGE_BY_SIZE, /* it follows from another: struct ht_image_derivation */
 	HT_IMAGE_SIZE_KINDS

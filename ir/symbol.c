@@ -188,9 +188,8 @@ static struct ht_derivation simplest(const struct ht_graph *g, struct ht_derivat
 		d = (struct ht_derivation){ of->size, of->factor, of->add + d.add * of->divisor,
 			of->divisor * d.divisor };
 	common = greatest_divisor(d.factor, d.divisor);
-	return (struct ht_derivation){
-		d.size, d.factor / common, floor_div(d.add, common), d.divisor / common
-	};
+	return (struct ht_derivation){ d.size, d.factor / common, floor_div(d.add, common),
+		d.divisor / common };
 }
 
 static bool is_same(const struct ht_derivation *a, const struct ht_derivation *b)
@@ -232,8 +231,8 @@ int64_t ht_dim_derived(struct ht_graph *g, int64_t dim, int64_t add, int64_t div
 		m.factor > MOST_NUMBER || add > MOST_NUMBER || add < -MOST_NUMBER ||
 		divisor > MOST_NUMBER)
 		return HT_DIM_UNKNOWN;
-	d = simplest(
-		g, (struct ht_derivation){ (int32_t)(of[0] - g->size) + 1, m.factor, add, divisor });
+	d = simplest(g,
+		(struct ht_derivation){ (int32_t)(of[0] - g->size) + 1, m.factor, add, divisor });
 	if (d.factor > MOST_NUMBER || d.add > INT32_MAX || d.add < INT32_MIN ||
 		d.divisor > MOST_NUMBER)
 		return HT_DIM_UNKNOWN;

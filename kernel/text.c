@@ -34,11 +34,15 @@ static void print_dims(const struct ht_stage *s, struct ht_buf *out)
 			ht_printf(out, " unroll %d", d->unroll);
 		if (s->vec == i)
 			ht_puts(out, " lanes");
-		for (int c = 0; c < HT_CUTS && d->cut[c].size; c++)
+		for (int c = 0; c < HT_CUTS && d->cut[c].size; c++) {
 			ht_printf(out,
 				" to %d * %" PRId64 " / %" PRId64 " most %" PRId64 " whole %d",
 				d->cut[c].size - 1, d->cut[c].inner, d->cut[c].unit, d->cut[c].most,
 				d->cut[c].whole);
+			for (int k = 0; k < HT_CUT_BY && d->cut[c].by[k]; k++)
+				ht_printf(out, " by %d most %" PRId64, d->cut[c].by[k] - 1,
+					d->cut[c].by_most[k]);
+		}
 		ht_putc(out, '\n');
 	}
 }

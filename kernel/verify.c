@@ -294,9 +294,10 @@ static void verify_cuts(struct verifier *v, const struct ht_dim *d, int i)
 			cut->size - 1);
 		rule(v, cut->whole > 0 && cut->inner > 0 && cut->most > 0 && cut->unit > 0,
 			"d%d: an end that is no number", i);
-		rule(v,
-			cut->unit == 1 ||
-				ht_ceil_div(cut->inner * cut->most, cut->unit) >= d->extent,
+		for (int k = 0; k < HT_CUT_BY && cut->by[k]; k++)
+			rule(v, cut->by[k] > 0 && cut->by[k] <= v->k->params && cut->by_most[k] > 0,
+				"d%d: no parameter %d", i, cut->by[k] - 1);
+		rule(v, cut->unit == 1 || ht_cut_run(cut) >= d->extent,
 			"d%d: several ends, counted in units", i);
 	}
 }

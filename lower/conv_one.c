@@ -77,6 +77,7 @@ void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v)
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_loop_space(&k, 4, v->out.dim, ~0u);
 	k.stage->vec = 2;
+	kb_cut_space(&k, &out, ht_out(k.sink, 0));
 	if (v->out.dim[1] >= ROWS_SIDE_BY_SIDE)
 		k.stage->dim[1].unroll = ROWS_SIDE_BY_SIDE;
 	x[0] = out.group[0].x;

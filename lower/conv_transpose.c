@@ -123,8 +123,8 @@ static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 	at = conv_pixels(&c, to);
 	x[0] = space_coord(b, &at, 0);
 	for (int i = 0; i < 2; i++)
-		x[1 + i] =
-			window_result(&c.k, &w[i], space_coord(b, &at, 1 + i), c.tap_x[i], &c.a_guard);
+		x[1 + i] = window_result(
+			&c.k, &w[i], space_coord(b, &at, 1 + i), c.tap_x[i], &c.a_guard);
 	x[3] = ht_xi(b, 0);
 	at = space_of_coords(&at, 4, from.dim, x);
 	out = conv_result(&c, to, c.columns);

@@ -366,6 +366,8 @@ void kb_take_sizes(struct kernel_build *k);
 int32_t kb_size(struct kernel_build *k, int32_t size);
 /* What attribute _open of `n`, which pass sizes sets, has for an axis: the open size at which the operand ends, and 0 if it does not. */
 struct ht_open_axis lower_open_axis(const struct ht_node *n, int32_t axis);
+/* The same of its attribute _ends: where the result ends. */
+struct ht_open_axis lower_axis_end(const struct ht_node *n, int32_t axis);
 /* Where an axis ends: at the run's size, or at `extent` if it is not open. */
 int32_t kb_axis_end(struct kernel_build *k, const struct ht_open_axis *a, int64_t extent);
 /* How many indices of axis `axis` the run has, as I64, of the tensor of shape `s` that attribute _open of `n` is about: it has the size
@@ -517,6 +519,8 @@ struct contraction {
 	int32_t column_buffer;
 	struct kernel_build k;
 	int32_t batch_x, m_x, n_x, tap_x[2];
+	int32_t pixel_x,
+		pixel_guard; /* conv_pixels(): the place of row m in the result, and whether it has one; -1: it has */
 };
 
 bool contract_type(enum ht_dtype t); /* has a register tile */

@@ -22,23 +22,84 @@ static bool is_product(const struct conv *c)
 	return true;
 }
 
+/* Images, height and width of a result, which may be open. */
+enum { PIXEL_AXES = 3 };
+
+/* Ends the rows of the contraction with the run's pixels, which are numbered one behind the other. */
+static void cut_pixels(
+	struct contraction *c, struct ht_shape out, const struct ht_open_axis end[PIXEL_AXES])
+{
+	struct ht_cut cut = { .whole = 1, .inner = 1, .unit = 1 };
+	int by = 0;
+
+	for (int i = 0; i < PIXEL_AXES; i++) {
+		int64_t most = end[i].size ? c->l->g->size[end[i].size - 1].most : 0;
+
+		cut.inner *= end[i].size ? end[i].inner : out.dim[i];
+		if (end[i].size && cut.size) {
+			cut.by[by] = end[i].size;
+			cut.by_most[by++] = most;
+		} else if (end[i].size) {
+			cut.size = end[i].size;
+			cut.most = most;
+		}
+	}
+	c->k.stage->dim[c->k.stage->contract.m].cut[0] = cut;
+}
+
+/* Of numbers that are not negative, if the second is 0 for nothing. */
+static int32_t quotient(struct ht_xb *b, int32_t x, int32_t y)
+{
+	return ht_xdiv(b, x, ht_xmax(b, y, ht_xi(b, 1)));
+}
+
+/* The place of row m among the pixels of the largest sizes.  Rows are the run's pixels, without gaps between lines, so that blocks of
+ * rows are full whatever the sizes are; *guard says whether there is one. */
+static int32_t pixel_of_run(struct contraction *c, struct ht_shape out, int32_t *guard)
+{
+	struct ht_open_axis end[PIXEL_AXES];
+	struct ht_xb *b = &c->k.xb;
+	int32_t extent[PIXEL_AXES], count, m, line, image;
+
+	for (int i = 0; i < PIXEL_AXES; i++)
+		end[i] = lower_axis_end(c->n, i);
+	if (!end[1].size && !end[2].size) /* images end like rows of a product */
+		return c->m_x;
+	cut_pixels(c, out, end);
+	for (int i = 0; i < PIXEL_AXES; i++)
+		extent[i] = kb_axis_end(&c->k, &end[i], out.dim[i]);
+	count = ht_xmul(b, ht_xmul(b, extent[0], extent[1]), extent[2]);
+	*guard = ht_xlt(b, c->m_x, count);
+	m = ht_xmax(b, ht_xmin(b, c->m_x, ht_xaddi(b, count, -1)), ht_xi(b, 0));
+	line = quotient(b, m, extent[2]);
+	m = ht_xsub(b, m, ht_xmul(b, line, extent[2]));
+	if (out.dim[0] > 1) {
+		image = quotient(b, line, extent[1]);
+		line = ht_xadd(b, ht_xmuli(b, image, out.dim[1]),
+			ht_xsub(b, line, ht_xmul(b, image, extent[1])));
+	}
+	return ht_xadd(b, ht_xmuli(b, line, out.dim[2]), m);
+}
+
 struct space conv_pixels(struct contraction *c, struct ht_shape out)
 {
 	struct space s = { .rank = 3, .groups = 1, .guard = -1 };
 
 	memcpy(s.dim, out.dim, 3 * sizeof *out.dim);
-	s.group[0] = (struct space_group){ 0, 2, c->m_x };
+	c->pixel_guard = -1;
+	c->pixel_x = pixel_of_run(c, out, &c->pixel_guard);
+	s.group[0] = (struct space_group){ 0, 2, c->pixel_x };
 	return s;
 }
 
 struct space conv_result(struct contraction *c, struct ht_shape out, int64_t group_channels)
 {
 	struct ht_xb *b = &c->k.xb;
-	struct space s = { .rank = 4, .groups = 2, .guard = -1 };
+	struct space s = { .rank = 4, .groups = 2, .guard = c->pixel_guard };
 	int32_t channel = ht_xadd(b, ht_xmuli(b, c->batch_x, group_channels), c->n_x);
 
 	memcpy(s.dim, out.dim, 4 * sizeof *out.dim);
-	s.group[0] = (struct space_group){ 0, 2, c->m_x };
+	s.group[0] = (struct space_group){ 0, 2, c->pixel_x };
 	s.group[1] = (struct space_group){ 3, 3, c->batch > 1 ? channel : c->n_x };
 	return s;
 }
@@ -309,6 +370,7 @@ static void emit_loop_conv(struct lower *l, struct ht_node *n, const struct conv
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_loop_space(&k, 4, v->out.dim, ~0u);
 	k.stage->vec = 3;
+	kb_cut_space(&k, &out, ht_out(k.sink, 0));
 	from = out;
 	for (int i = 0; i < 2; i++) {
 		f[i] = ht_xdim(b, kb_reduce_dim(&k, v->w[i].size));
@@ -407,6 +469,7 @@ static enum ht_status emit_depthwise_loop(struct lower *l, struct ht_node *n)
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_window_space(&k, ht_type_of(n->in[0]), v.w, v.out.dim, false, &rows);
 	k.stage->vec = 3;
+	kb_cut_space(&k, &out, ht_out(k.sink, 0));
 	if (!rows && v.out.dim[2] >= PIXELS_SIDE_BY_SIDE)
 		k.stage->dim[2].unroll = PIXELS_SIDE_BY_SIDE;
 	from = out;

@@ -328,6 +328,7 @@ static enum ht_status emit_pool(struct lower *l, struct ht_node *n)
 	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_window_space(&k, &in, w, n->out[0].shape.dim, max, &rows);
+	kb_cut_space(&k, &out, ht_out(k.sink, 0));
 	x[0] = out.group[0].x;
 	x[3] = out.group[3].x;
 	at = out;

@@ -15,16 +15,25 @@ int32_t kb_size(struct kernel_build *k, int32_t size)
 	return ht_xparam(&k->xb, size);
 }
 
-struct ht_open_axis lower_open_axis(const struct ht_node *n, int32_t axis)
+static struct ht_open_axis listed(const struct ht_node *n, const char *list, int32_t axis)
 {
-	const struct ht_attr *a = ht_attr_find(n, "_open");
+	const struct ht_attr *a = ht_attr_find(n, list);
 	size_t at = 2 * (size_t)axis;
 
 	if (!a || a->value.kind != HT_ATTR_LIST || at + 1 >= a->value.list.n)
 		return (struct ht_open_axis){ 0, 1 };
-	return (struct ht_open_axis){
-		(int32_t)a->value.list.item[at].i, a->value.list.item[at + 1].i
-	};
+	return (struct ht_open_axis){ (int32_t)a->value.list.item[at].i,
+		a->value.list.item[at + 1].i };
+}
+
+struct ht_open_axis lower_open_axis(const struct ht_node *n, int32_t axis)
+{
+	return listed(n, "_open", axis);
+}
+
+struct ht_open_axis lower_axis_end(const struct ht_node *n, int32_t axis)
+{
+	return listed(n, "_ends", axis);
 }
 
 int32_t kb_axis_end(struct kernel_build *k, const struct ht_open_axis *a, int64_t extent)

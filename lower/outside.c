@@ -199,8 +199,26 @@ static void hot(const struct lower *l, const struct ht_node *n, struct open_part
 		move_axis(l, n, 0, i, i, out);
 }
 
+/* The result's open sizes are none of the operand's: it ends where attribute _ends says.  Its first axis is that of the operand. */
+static void ending(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	struct ht_shape s = n->out[0].shape;
+
+	for (int32_t i = 0; i < s.rank; i++) {
+		struct ht_open_axis a = lower_axis_end(n, i);
+
+		if (a.size)
+			add(out, (struct open_part){
+					 a.size, false, ht_shape_stride(s, i) * a.inner });
+	}
+	if (!lower_axis_end(n, 0).size)
+		move_axis(l, n, ht_is(n, HT_CONV_TRANSPOSE) ? 2 : 0, 0, 0, out);
+}
+
 static rule *rule_of(const struct ht_node *n)
 {
+	if (ht_attr_find(n, "_ends"))
+		return ending;
 	switch (n->op) {
 	case HT_OP__Within:
 		return within;

@@ -81,8 +81,8 @@ static int32_t padding_in_front(struct kernel_build *k, const struct window *w)
 {
 	struct ht_xb *b = &k->xb;
 	int32_t in = window_end(k, w), out = ht_xdivi(b, ht_xaddi(b, in, w->stride - 1), w->stride);
-	int32_t reach = ht_xaddi(b, ht_xmuli(b, out, w->stride),
-		(w->size - 1) * w->dilation + 1 - w->stride);
+	int32_t reach = ht_xaddi(
+		b, ht_xmuli(b, out, w->stride), (w->size - 1) * w->dilation + 1 - w->stride);
 
 	return ht_xdivi(b, ht_xmax(b, ht_xsub(b, reach, in), ht_xi(b, 0)), 2);
 }
@@ -103,8 +103,8 @@ int32_t window_coord(
 	x = ht_xadd(b, x, ht_xmuli(b, tap, w->dilation));
 	x = window_shift(k, w, x);
 	if (window_leaves(w))
-		space_and_guard(
-			b, s, ht_xand(b, ht_xle(b, ht_xi(b, 0), x), ht_xlt(b, x, window_end(k, w))));
+		space_and_guard(b, s,
+			ht_xand(b, ht_xle(b, ht_xi(b, 0), x), ht_xlt(b, x, window_end(k, w))));
 	return x;
 }
 

@@ -29,8 +29,8 @@ static inline struct ht_open axis_of(
 	return a ? a[axis] : (struct ht_open){ 0 };
 }
 
-static inline enum ht_status put(const struct ht_bounded *b, const struct ht_node *n, struct ht_open *out,
-	int32_t axis, struct ht_open a)
+static inline enum ht_status put(const struct ht_bounded *b, const struct ht_node *n,
+	struct ht_open *out, int32_t axis, struct ht_open a)
 {
 	if (!ht_open_some(a))
 		return HT_OK;
@@ -42,8 +42,8 @@ static inline enum ht_status put(const struct ht_bounded *b, const struct ht_nod
 }
 
 /* Axes first.. up to `end` of operand `arg` are those from `to` on. */
-static inline enum ht_status put_axes(const struct ht_bounded *b, const struct ht_node *n, int32_t arg,
-	int32_t first, int32_t end, struct ht_open *out, int32_t to)
+static inline enum ht_status put_axes(const struct ht_bounded *b, const struct ht_node *n,
+	int32_t arg, int32_t first, int32_t end, struct ht_open *out, int32_t to)
 {
 	for (int32_t i = first; i < end; i++)
 		HT_TRY(put(b, n, out, to + i - first, axis_of(b, n, arg, i)));
@@ -51,7 +51,8 @@ static inline enum ht_status put_axes(const struct ht_bounded *b, const struct h
 }
 
 /* Whether an axis has the indices of its only size, and no others, from the first on. */
-static inline bool is_plain(const struct ht_bounded *b, struct ht_shape s, int32_t axis, struct ht_open a)
+static inline bool is_plain(
+	const struct ht_bounded *b, struct ht_shape s, int32_t axis, struct ht_open a)
 {
 	int64_t run = a.part[0].inner * b->r.g->size[a.part[0].size - 1].most;
 

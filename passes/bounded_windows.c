@@ -1,7 +1,8 @@
 /* Rules of open heights and widths: sliding windows, padding (bounded_rules.c has those of other ops).
  *
  * A window takes elements behind an open axis as it takes padding: its kernel ends the image at the run's size, which
- * attribute _open tells it: for each axis of the image a size, counted from 1, and how many indices it has for each. */
+ * attribute _open tells it: for each axis of the image a size, counted from 1, and how many indices it has for each.  Attribute
+ * _ends says the same of the result, for kernels that end loops there. */
 #include "passes/bounded_axes.h"
 
 /* What is open in an axis whose extent is a multiple of one size. */
@@ -13,8 +14,9 @@ static enum ht_status open_of_dim(
 	if (ht_dim_sizes(b->r.g, dim, of) != 1)
 		return ht_open_refuse(b, n,
 			"the size of this result is not known, or below 1 for the least size");
-	*out = (struct ht_open){ { { (int32_t)(of[0] - b->r.g->size) + 1,
-		ht_dim_multiple(b->r.g, dim).factor } } };
+	*out = (struct ht_open){
+		{ { (int32_t)(of[0] - b->r.g->size) + 1, ht_dim_multiple(b->r.g, dim).factor } }
+	};
 	return HT_OK;
 }
 
@@ -34,12 +36,25 @@ static bool is_open(const struct ht_bounded *b, const struct ht_node *n, int32_t
 }
 
 /* Tells the kernel where axis `axis` of operand 0 ends. */
-static void set_end(const struct ht_bounded *b, const struct ht_node *n, int32_t axis, int64_t *open)
+static void set_end(
+	const struct ht_bounded *b, const struct ht_node *n, int32_t axis, int64_t *open)
 {
 	struct ht_open a = axis_of(b, n, 0, axis);
 
 	open[2 * axis] = a.part[0].size;
 	open[2 * axis + 1] = a.part[0].inner;
+}
+
+static void set_result(struct ht_node *n, const struct ht_open *out)
+{
+	int64_t end[2 * HT_OPEN_RANK] = { 0 };
+	int32_t rank = n->out[0].shape.rank;
+
+	for (int32_t i = 0; i < rank; i++) {
+		end[2 * i] = out[i].part[1].size ? 0 : out[i].part[0].size;
+		end[2 * i + 1] = out[i].part[0].inner;
+	}
+	ht_attr_set_ints(n, "_ends", end, 2 * (size_t)rank);
 }
 
 enum ht_status ht_open_window(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
@@ -66,6 +81,7 @@ enum ht_status ht_open_window(struct ht_bounded *b, struct ht_node *n, struct ht
 	}
 	if (open[2 * first] || open[2 * first + 2])
 		ht_attr_set_ints(n, "_open", open, HT_COUNT(open));
+	set_result(n, out);
 	return HT_OK;
 }
 
@@ -98,5 +114,6 @@ enum ht_status ht_open_padded(struct ht_bounded *b, struct ht_node *n, struct ht
 		set_end(b, n, i, open);
 	}
 	ht_attr_set_ints(n, "_open", open, 2 * (size_t)rank);
+	set_result(n, out);
 	return HT_OK;
 }

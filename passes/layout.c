@@ -86,7 +86,7 @@ static void turn_result(struct ht_rw *r, struct ht_node *n, struct ht_node *afte
 static void visit(struct ht_rw *r, struct ht_node *n)
 {
 	static const char *const lists[] = { "strides", "dilations", "ksize", "explicit_paddings",
-		"_open" };
+		"_open", "_ends" };
 	struct ht_node *after = n->next;
 
 	if (!ht_is(n, HT_LAYOUT) || !ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW") ||

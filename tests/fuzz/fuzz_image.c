@@ -90,8 +90,8 @@ static void choose_sizes(int64_t *size, uint32_t how)
 		const struct ht_image_size *s = &ht_image_sizes(image)[i];
 
 		size[i] = how % 3 == 1 || s->kind == HT_IMAGE_BY_STEP ? s->most
-			  : how % 3 == 0              ? s->least
-						      : s->least + (s->most - s->least) / 2;
+			  : how % 3 == 0                              ? s->least
+					 : s->least + (s->most - s->least) / 2;
 	}
 	ht_image_derive_all(image, size);
 }

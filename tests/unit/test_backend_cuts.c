@@ -84,8 +84,12 @@ static struct ht_dim make_dim(struct gen *g, bool tiled)
 	for (int i = 0; i < 2; i++)
 		g->size[i] = below((int)most[i] + 1);
 	if (outer)
-		d.cut[0] = (struct ht_cut){ 1, 1, most[1] * inner, most[0], 1 };
-	d.cut[outer] = (struct ht_cut){ 2, 1, inner, most[1], 1 };
+		d.cut[0] = (struct ht_cut){
+			.size = 1, .whole = 1, .inner = most[1] * inner, .most = most[0], .unit = 1
+		};
+	d.cut[outer] = (struct ht_cut){
+		.size = 2, .whole = 1, .inner = inner, .most = most[1], .unit = 1
+	};
 	if (tiled && chance(70)) {
 		d.grid = 0;
 		d.step = 1 + below((int)d.extent);
