@@ -150,8 +150,8 @@ bool ht_fault_has_words(enum ht_fault f);
  *   end  = ceil(n * each / unit),
  *   run  = ceil(most * each / unit), where the sizes `by` are the most.
  *
- * If run is less than the dimension's extent, the dimension consists of several runs of that many indices, and unit is 1.  In each
- * run only the first `end` indices are needed: code may skip the others, or execute them.
+ * If run is less than the dimension's extent, the dimension consists of several runs of that many indices, and unit divides
+ * whole * inner and most * inner.  In each run only the first `end` indices are needed: code may skip the others, or execute them.
  *
  * Code must skip the indices behind `end` in the last run in two cases:
  * - in a reduction dimension of a loop;

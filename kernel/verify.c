@@ -297,7 +297,10 @@ static void verify_cuts(struct verifier *v, const struct ht_dim *d, int i)
 		for (int k = 0; k < HT_CUT_BY && cut->by[k]; k++)
 			rule(v, cut->by[k] > 0 && cut->by[k] <= v->k->params && cut->by_most[k] > 0,
 				"d%d: no parameter %d", i, cut->by[k] - 1);
-		rule(v, cut->unit == 1 || ht_cut_run(cut) >= d->extent,
+		rule(v,
+			cut->unit == 1 || ht_cut_run(cut) >= d->extent ||
+				(cut->whole * cut->inner % cut->unit == 0 &&
+					cut->most * cut->inner % cut->unit == 0),
 			"d%d: several ends, counted in units", i);
 	}
 }

@@ -13,9 +13,10 @@ struct winograd {
 	const struct conv *v;
 	int64_t channels, results;
 	struct ht_winograd by;
-	int side;             /* elements of the image in a tile, in each direction */
-	int64_t block;        /* tiles of a block, at most */
-	struct contraction c; /* packs the filter */
+	struct ht_open_axis end[2]; /* of the result's height and width */
+	int side;                   /* elements of the image in a tile, in each direction */
+	int64_t block;              /* tiles of a block, at most */
+	struct contraction c;       /* packs the filter */
 	struct kernel_build *k;
 	struct ht_xb *b;
 	int32_t image, product; /* local buffers */
@@ -218,6 +219,28 @@ static void pack_filters(struct winograd *w)
 
 /* ---- places in the local buffers ---- */
 
+/* Tiles of the run lie one behind the other in the block, however many a row has. */
+static int32_t tiles_in_row(struct winograd *w)
+{
+	if (!w->end[1].size)
+		return ht_xi(w->b, w->by.tiles[1]);
+	return ht_xdivi(
+		w->b, ht_xaddi(w->b, kb_size(w->k, w->end[1].size - 1), w->by.m - 1), w->by.m);
+}
+
+/* Ends dimension `dim` at the run's height (i is 0) or width, of which it has `inner` indices for each tile. */
+static void cut_tiles(struct winograd *w, int dim, int i, int64_t inner, int32_t whole)
+{
+	if (!w->end[i].size)
+		return;
+	kb_take_sizes(w->k);
+	w->k->stage->dim[dim].cut[0] = (struct ht_cut){ .size = w->end[i].size,
+		.whole = whole,
+		.inner = inner,
+		.most = ht_ceil_div(w->l->g->size[w->end[i].size - 1].most, w->by.m) * w->by.m,
+		.unit = w->by.m };
+}
+
 /* Tile of the block, from the rows and columns of tiles. */
 static int32_t tile_of_block(struct winograd *w)
 {
@@ -225,7 +248,7 @@ static int32_t tile_of_block(struct winograd *w)
 	int32_t first = ht_xmuli(b, ht_xgrid(b, 1), w->by.rows);
 	int32_t row = ht_xsub(b, w->x[1], first);
 
-	return ht_xadd(b, ht_xmuli(b, row, w->by.tiles[1]), w->x[2]);
+	return ht_xadd(b, ht_xmul(b, row, tiles_in_row(w)), w->x[2]);
 }
 
 /* Channel of the block, from the result's channel. */
@@ -257,6 +280,8 @@ static void open_tiles(struct winograd *w, int64_t columns, bool blocked)
 	kb_grid_dim(k, 1, w->by.tiles[0], w->by.rows);
 	kb_dim(k, w->by.tiles[1]);
 	k->stage->vec = blocked ? kb_grid_dim(k, 2, columns, w->by.columns) : kb_dim(k, columns);
+	cut_tiles(w, 1, 0, 1, 1);
+	cut_tiles(w, 2, 1, 1, 1);
 	for (int i = 0; i < 4; i++)
 		w->x[i] = ht_xdim(w->b, i);
 }
@@ -316,6 +341,7 @@ static void product_stage(struct winograd *w)
 	c->m = kb_grid_dim(k, 1, w->by.tiles[0] * w->by.tiles[1], w->block);
 	c->n = kb_grid_dim(k, 2, w->results, w->by.columns);
 	kb_reduce_dim(k, w->channels);
+	cut_tiles(w, c->m, 1, w->by.rows, w->by.m);
 	k->stage->vec = c->n;
 	m = ht_xdim(b, c->m);
 	n = ht_xdim(b, c->n);
@@ -393,6 +419,11 @@ void emit_winograd(
 		.block = by->rows * by->tiles[1],
 		.k = &k,
 		.b = &k.xb };
+	for (int32_t i = 0; i < 2; i++) {
+		w.end[i] = lower_axis_end(n, 1 + i);
+		if (w.end[i].inner != 1)
+			w.end[i].size = 0;
+	}
 	pack_filters(&w);
 	kb_init(&k, l, n);
 	k.kernel->method = ht_method_info[method_of(by)].name;

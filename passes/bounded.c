@@ -221,7 +221,8 @@ static enum ht_status follow(struct ht_bounded *b, struct ht_node *n)
 	if (!rule)
 		return ht_open_refuse(b, n, "for this op it may not be so far");
 	for (int32_t i = 0; i < n->outs; i++)
-		if (n->out[i].shape.rank < 0 || n->out[i].shape.rank > HT_OPEN_RANK)
+		if ((n->out[i].shape.rank < 0 || n->out[i].shape.rank > HT_OPEN_RANK) &&
+			ht_rw_uses(&b->r, ht_out(n, i)))
 			return ht_open_refuse(
 				b, n, "the rank of this result is not known, or above 8");
 	for (int32_t i = 0; i < n->ins; i++) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Models of which other dimensions than the first stay open: one artefact runs any lengths, and batches, chosen at
+"""Models of which other dimensions than the first stay open: one artefact runs any lengths, heights, widths and batches, chosen at
 random, as live TensorFlow does; so do `run`, two threads and a net.  What cannot stay open, and sizes out of bounds,
 are refused with the reason.
 
@@ -80,10 +80,33 @@ def crossed(r):
     return f, {'x': (('q', 1, d), F32), 'y': ((3, 'k', d), F32)}
 
 
-MODELS = {f.__name__: f for f in (transformer, pooled, crossed)}
+def pictures(r):
+    """Windows over heights and widths: each padding, strides, dilation, groups; pooling, padding, means over the image."""
+    a, d, e, g = weights(r, 3, 3, 3, 16), weights(r, 3, 3, 16, 1), weights(r, 1, 1, 16, 24), weights(r, 3, 3, 24, 24)
+    h, one, groups = weights(r, 5, 3, 24, 8), weights(r, 3, 3, 24, 1), weights(r, 3, 3, 8, 24)
+    scale, offset = (tf.constant(r.uniform(.5, 2, 16).astype('f4')) for _ in range(2))
+    pads = r.permutation(['SAME', 'VALID'])
+    around = r.integers(0, 4, 4)
+
+    def f(x):
+        y = tf.pad(x, [[0, 0], around[:2], around[2:], [0, 0]])
+        y = tf.nn.conv2d(y, a, 2, pads[0])
+        y, _, _ = tf.compat.v1.nn.fused_batch_norm(y, scale, offset, offset, scale, is_training=False)
+        y = tf.nn.depthwise_conv2d(tf.nn.relu6(y), d, [1, 1, 1, 1], 'SAME') + y
+        y = tf.nn.relu(tf.nn.conv2d(y, e, 1, 'VALID'))
+        z = tf.nn.conv2d(y, g, 1, 'SAME') + tf.nn.conv2d(y, groups, 1, 'SAME') + y
+        small = tf.nn.depthwise_conv2d(y, tf.tile(d, [1, 1, 2, 1])[:, :, :24], [1, 2, 2, 1], pads[0])
+        both = tf.concat([tf.nn.max_pool2d(z, 3, 2, pads[1]), tf.nn.avg_pool2d(z, 3, 2, pads[1])], -1)
+        far = tf.nn.conv2d(z, h, [2, 1], 'SAME', dilations=1)
+        return (both, far, small, tf.nn.conv2d(z, one, 1, 'SAME', dilations=2), tf.nn.avg_pool2d(y, 2, 1, 'SAME'),
+                tf.reduce_mean(z, [1, 2]), tf.reduce_max(far, 2))
+    return f, {'x': (('n', 'h', 'w', 3), F32)}
+
+
+MODELS = {f.__name__: f for f in (transformer, pooled, crossed, pictures)}
 # Bounds of each size, by its name.  Sums of products over k end at the run's size if the upper bound is a multiple of 8, else at the bound:
 # MOST_K has one of each.
-BOUNDS = {'n': (1, 3), 'q': (1, 20), 'k': (1, 70)}
+BOUNDS = {'n': (1, 3), 'q': (1, 20), 'k': (1, 70), 'h': (16, 41), 'w': (15, 38)}
 MOST_K = 70, 120
 
 
@@ -221,6 +244,10 @@ def check_refusals():
     refused('a size above the range', lambda x: x + 1, '1 to 8', '9 was given', feeds={'x': zeros(1, 9, 4)}, code=3)
     refused('a size below the range', lambda x: x + 1, '2 to 8', '1 was given', asked='x:1,2..8,4',
             feeds={'x': zeros(1, 1, 4)}, code=3)
+    refused('features of an image in a row', lambda x: tf.reshape(x, [1, 2 * 4 * 5]), 'Reshape', shape=(1, None, 4, 5),
+            asked='x:1,1..8,4,5')
+    refused('a window that is too large', lambda x: tf.nn.max_pool2d(x, 3, 1, 'VALID'), 'MaxPool', 'least size',
+            shape=(1, None, 4, 5), asked='x:1,1..8,4,5')
     refused('a dimension that the graph knows', lambda x: x + 1, 'dimension 2', asked='x:1,1..8,?', code=2)
 
 
