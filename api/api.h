@@ -261,6 +261,7 @@ void ht_certificate_text(struct ht_buf *b, const struct ht_certificate *c);
 struct ht_probe {
 	const char *tensor;
 	enum ht_dtype dtype;
+	const char *format;
 	size_t offset, elements;
 };
 

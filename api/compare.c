@@ -282,6 +282,7 @@ static enum ht_status add(void *arg)
 
 	r->arena = ht_arena_within(&c->arena);
 	r->lowest = k->lowest;
+	r->lowest_name = ht_dtype_name(k->lowest);
 	r->name = ht_str_copy(&c->arena, ht_str(k->name));
 	for (struct ht_compared *i = c->first; i; i = i->next)
 		if (ht_str_eq(i->name, r->name))

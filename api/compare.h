@@ -73,7 +73,9 @@ struct ht_compared {
 	struct ht_str why;     /* the error, where it is one */
 
 	/* Of its decisions. */
-	enum ht_dtype lowest;
+	enum ht_dtype lowest; /* of formats the type that is like it */
+	const char *lowest_name;
+	bool emulated;      /* it has formats that the machine lacks */
 	int64_t cast_bytes; /* -1: not known */
 	struct ht_hash decisions;
 	const struct ht_compared *same; /* one before it that decides the same; NULL: none */

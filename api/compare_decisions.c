@@ -20,9 +20,40 @@ static void put_types(struct ht_buf *b, const struct ht_decisions *d)
 		ht_printf(b, "%.*s\t%.*s\t%d\t%d\t%d\n", HT_STR_ARG(t->node), HT_STR_ARG(t->attr),
 			(int)t->to, (int)t->operands, (int)t->emulated);
 	}
+	for (size_t i = 0; i < d->emulations; i++) {
+		ht_printf(b, "%d\t", (int)d->emulation[i].slot);
+		ht_emulation_put(b, &d->emulation[i]);
+		ht_putc(b, '\n');
+	}
 	for (size_t i = 0; i < d->casts; i++)
 		ht_printf(b, "%.*s\t%d\t%d\n", HT_STR_ARG(d->cast[i].source), (int)d->cast[i].from,
 			(int)d->cast[i].to);
+}
+
+static const struct ht_float_format *lower_format(
+	const struct ht_float_format *a, const struct ht_float_format *b)
+{
+	return !a || b->mantissa < a->mantissa ? b : a;
+}
+
+/* Formats in the place of the lowest type are what the policy has; one that a machine type is does not count as emulated. */
+static void note_formats(struct ht_compared *r, const struct ht_policy *p)
+{
+	const struct ht_emulation *e = ht_policy_emulation(p, r->lowest);
+	const struct ht_float_format *lowest = NULL;
+	struct ht_buf b;
+
+	for (size_t i = 0; i < p->emulations; i++)
+		r->emulated |= p->emulation[i].native == HT_INVALID;
+	for (int role = 0; e && role < HT_ROLES; role++)
+		if (e->rounds[role])
+			lowest = lower_format(lowest, &e->format[role]);
+	if (!lowest)
+		return;
+	r->lowest = ht_format_like(lowest);
+	ht_buf_init(&b, r->arena);
+	ht_emulation_put(&b, e);
+	r->lowest_name = ht_buf_str(&b).p;
 }
 
 void ht_compared_decisions(
@@ -34,6 +65,7 @@ void ht_compared_decisions(
 	struct ht_buf b;
 
 	r->lowest = HT_F32;
+	r->lowest_name = ht_dtype_name(HT_F32);
 	r->cast_bytes = 0;
 	r->decisions = ht_hash_bytes("", 0);
 	if (!p)
@@ -46,6 +78,8 @@ void ht_compared_decisions(
 		r->lowest = ht_lower_type(
 			ht_lower_type(r->lowest, report->data.decisions.type[i].operands),
 			ht_effective_dtype(&report->data.decisions.type[i]));
+	r->lowest_name = ht_dtype_name(r->lowest);
+	note_formats(r, p);
 	r->cast_bytes = ht_casts_bytes(&report->data);
 	ht_buf_init(&b, &report->w.arena);
 	put_types(&b, &report->data.decisions);

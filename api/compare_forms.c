@@ -50,8 +50,7 @@ static void put_measured(
 	struct ht_latency ms = ht_latency_of(r->ms, r->rounds, b->arena),
 			  speedup = ht_speedup_of(c, r, b->arena);
 
-	ht_printf(b, ",%s,%zu,%zu,%zu", ht_dtype_name(r->lowest), i->low_nodes, i->float_nodes,
-		i->casts);
+	ht_printf(b, ",%s,%zu,%zu,%zu", r->lowest_name, i->low_nodes, i->float_nodes, i->casts);
 	put_value(b, r->cast_bytes >= 0, (double)r->cast_bytes);
 	put_value(b, true, (double)ht_compared_bytes(c, r));
 	put_value(b, ms.n > 0, ms.median);

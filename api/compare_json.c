@@ -113,7 +113,9 @@ static void put_program(
 
 	ht_printf(b,
 		",\n    \"lowest\": \"%s\", \"float_nodes\": %zu, \"low_nodes\": %zu, \"casts\": %zu, ",
-		ht_dtype_name(r->lowest), i->float_nodes, i->low_nodes, i->casts);
+		r->lowest_name, i->float_nodes, i->low_nodes, i->casts);
+	if (r->emulated)
+		ht_puts(b, "\"emulated\": true, ");
 	if (r->cast_bytes < 0)
 		ht_puts(b, "\"cast_bytes\": null");
 	else

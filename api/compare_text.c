@@ -40,7 +40,9 @@ static void put_policy(
 {
 	const struct ht_program_info *i = r->status == HT_OK ? &r->program->info : NULL;
 
-	ht_text_table_cell(t, r->name);
+	ht_text_table_cell(t, r->emulated
+				      ? ht_str_printf(t->a, "%.*s (emulated)", HT_STR_ARG(r->name))
+				      : r->name);
 	ht_text_table_cell(
 		t, i ? ht_str_printf(t->a, "%zu/%zu", i->low_nodes, i->float_nodes) : HT_STR("-"));
 	ht_text_table_cell(t, i ? ht_str_printf(t->a, "%zu", i->casts) : HT_STR("-"));

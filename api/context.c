@@ -533,6 +533,7 @@ static struct ht_numerics count(const struct ht_probe *p, const uint8_t *roundin
 		.sentinel = n[HT_ROUNDED_SENTINEL],
 		.infinite = n[HT_ROUNDED_INFINITE],
 		.nan = n[HT_ROUNDED_NAN],
+		.format = p->format,
 	};
 }
 

@@ -322,6 +322,18 @@ static enum ht_status check_wide(struct ht_graph *g, struct ht_diags *d)
 	return HT_OK;
 }
 
+/* TensorFlow has no op that rounds to any format. */
+static enum ht_status check_formats(const struct convert *c)
+{
+	for (size_t i = 0; c->policy && c->to.form != HT_CONVERT_HIR && i < c->policy->emulations;
+		i++)
+		if (c->policy->emulation[i].native == HT_INVALID)
+			return ht_error(c->d, HT_E_UNSUPPORTED, HT_NOWHERE,
+				"policy '%s': TensorFlow has no ops for formats that are emulated; a .hir file can have them",
+				ht_policy_label(c->policy));
+	return HT_OK;
+}
+
 static enum ht_status convert(void *arg)
 {
 	struct convert *c = arg;
@@ -331,6 +343,7 @@ static enum ht_status convert(void *arg)
 	c->to.diags = c->d;
 	HT_TRY(ht_convert_check(&c->to, c->m));
 	c->to.as_imported = is_as_imported(c);
+	HT_TRY(check_formats(c));
 	HT_TRY(c->to.as_imported ? imported(c, &g) : decided(c, &g));
 	if (c->m->wide)
 		HT_TRY(check_wide((struct ht_graph *)(uintptr_t)g, c->d));

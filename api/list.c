@@ -138,6 +138,25 @@ static void list_policies(struct list *l)
 	}
 }
 
+static void list_formats(struct list *l)
+{
+	for (const struct ht_float_format *f = ht_formats; f->name; f++) {
+		struct ht_float_format own = *f;
+		struct ht_buf b;
+		char summary[96];
+		const char *column[][2] = { { "summary", summary }, { "same_as", "" } };
+
+		own.name = f->scale ? f->name : NULL;
+		ht_buf_init(&b, &l->w->arena);
+		ht_format_put(&b, &own);
+		column[1][1] = ht_buf_str(&b).p;
+		snprintf(summary, sizeof summary, "largest %g, least normal %g%s",
+			ht_format_largest(f), ht_format_least_normal(f),
+			ht_format_dtype(f) == HT_INVALID ? ", emulated" : "");
+		row(l, f->name, HT_COUNT(column), (const char *const(*)[2])column);
+	}
+}
+
 static void list_profiles(struct list *l)
 {
 	for (const struct ht_profile *const *p = ht_profiles; *p; p++) {
@@ -279,6 +298,7 @@ static enum ht_status list(void *arg)
 		const char *name;
 		void (*rows)(struct list *l);
 	} tables[] = {
+		{ "formats", list_formats },
 		{ "fusions", list_fusions },
 		{ "ops", list_ops },
 		{ "options", list_options },

@@ -74,7 +74,8 @@ static void make_probes(struct build *b)
 		const struct ht_plan_probe *from = &plan->probe[i];
 		const struct ht_plan_buffer *buffer = &plan->buffer[from->buffer];
 		b->p->probe[i] = (struct ht_probe){ ht_str_copy(a, from->tensor).p, from->dtype,
-			buffer->offset, buffer->bytes };
+			from->format.n ? ht_str_copy(a, from->format).p : NULL, buffer->offset,
+			buffer->bytes };
 	}
 }
 

@@ -17,7 +17,6 @@ struct ht_report {
 };
 
 /* The decided dtype as far as values are concerned: what they are rounded to. */
-enum ht_dtype ht_effective_dtype(const struct ht_decided_type *t);
 /* Whether a record is of the node called so, or of one imported as such. */
 bool ht_is_called(const struct ht_decided_node *n, const char *name);
 /* HT_E_USAGE with near names where no record is. */
@@ -30,6 +29,8 @@ void ht_put_reason(struct ht_buf *b, const struct ht_decided_type *t);
 void ht_put_ms(struct ht_buf *b, int64_t ps);
 void ht_put_number(struct ht_buf *b, const char *key, int64_t n); /* -1: null */
 void ht_put_unit_json(struct ht_buf *b, const struct ht_decided_type *t);
+/* Member emulation, of formats in the place of types; nothing where there are none. */
+void ht_put_emulations(struct ht_buf *b, const struct ht_emulation *e, size_t n);
 void ht_put_cast_json(struct ht_buf *b, const struct ht_decided_cast *c);
 void ht_put_cast_text(struct ht_buf *b, const struct ht_decided_cast *c, bool priced);
 

@@ -31,6 +31,8 @@ void ht_put_unit_json(struct ht_buf *b, const struct ht_decided_type *t)
 		put_dtype(b, "operands", t->operands);
 	if (t->emulated != HT_INVALID)
 		put_dtype(b, "emulated", t->emulated);
+	if (t->format)
+		ht_put_member(b, "format", ht_str(t->format));
 	ht_put_member(b, "rule", t->rule->text);
 	if (t->list && t->class != HT_CLASS_UNKNOWN)
 		ht_put_member(b, "class", ht_str(ht_class_name(t->class)));
@@ -80,6 +82,8 @@ void ht_put_cast_json(struct ht_buf *b, const struct ht_decided_cast *c)
 	ht_put_member(b, "source", c->source);
 	put_dtype(b, "from", c->from);
 	put_dtype(b, "to", c->to);
+	if (c->format)
+		ht_put_member(b, "format", ht_str(c->format));
 	if (c->constant)
 		ht_puts(b, ", \"folded\": true");
 	ht_put_number(b, "elements", c->elements);
@@ -200,6 +204,21 @@ static void put_choices(const struct ht_report_data *r, struct ht_buf *b)
 	ht_putc(b, ']');
 }
 
+void ht_put_emulations(struct ht_buf *b, const struct ht_emulation *e, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct ht_buf text;
+
+		ht_buf_init(&text, b->arena);
+		ht_emulation_put(&text, &e[i]);
+		ht_puts(b, i ? ", " : ",\n \"emulation\": [");
+		ht_printf(b, "{\"in_place_of\": \"%s\"", ht_dtype_info(e[i].slot)->name);
+		ht_put_member(b, "format", ht_buf_str(&text));
+		ht_printf(b, ", \"emulated\": %s}", e[i].native == HT_INVALID ? "true" : "false");
+	}
+	ht_puts(b, n ? "]" : "");
+}
+
 static void put_head(const struct ht_report_data *r, struct ht_buf *b)
 {
 	const struct ht_decisions *d = &r->decisions;
@@ -229,6 +248,7 @@ static void put_head(const struct ht_report_data *r, struct ht_buf *b)
 	}
 	if (d->clamps_sentinels)
 		ht_put_member(b, "sentinels", HT_STR("clamp"));
+	ht_put_emulations(b, d->emulation, d->emulations);
 	if (d->painted == HT_INVALID)
 		return;
 	ht_printf(b, ",\n \"painting\": {\"type\": \"%s\", \"emulated\": %s",

@@ -22,7 +22,7 @@ static void put_type(
 	struct ht_buf *b, struct ht_str node, struct ht_str attr, const struct ht_decided_type *t)
 {
 	ht_printf(b, "%.*s  %.*s: %s -> %s  ", HT_STR_ARG(node), HT_STR_ARG(attr),
-		ht_dtype_info(t->from)->name, ht_dtype_info(t->to)->name);
+		ht_dtype_info(t->from)->name, t->format ? t->format : ht_dtype_info(t->to)->name);
 	ht_put_reason(b, t);
 	ht_putc(b, '\n');
 }
@@ -44,13 +44,6 @@ static void put_choice(const struct ht_method_choice *c, struct ht_buf *b)
 }
 
 /* ---- one node ---- */
-
-enum ht_dtype ht_effective_dtype(const struct ht_decided_type *t)
-{
-	return t->operands != HT_INVALID   ? t->operands
-	       : t->emulated != HT_INVALID ? t->emulated
-					   : t->to;
-}
 
 bool ht_is_called(const struct ht_decided_node *n, const char *name)
 {
@@ -140,6 +133,8 @@ void ht_put_cast_text(struct ht_buf *b, const struct ht_decided_cast *c, bool pr
 
 	ht_printf(b, "cast %.*s: %s -> %s  of %.*s", HT_STR_ARG(c->name),
 		ht_dtype_info(c->from)->name, ht_dtype_info(c->to)->name, HT_STR_ARG(c->source));
+	if (c->format)
+		ht_printf(b, " as %s", c->format);
 	if (c->constant)
 		ht_puts(b, " (constant: folded)");
 	else if (bytes >= 0)
@@ -180,6 +175,14 @@ static void put_options(const struct ht_report_data *r, struct ht_buf *b)
 		ht_fusions_text(r->found, b);
 }
 
+static void put_emulation(struct ht_buf *b, const struct ht_emulation *e)
+{
+	ht_printf(b, "%s is ", ht_dtype_info(e->slot)->name);
+	ht_emulation_put(b, e);
+	ht_puts(b, e->native == HT_INVALID ? ", emulated: tensors are float32 and rounded to it\n"
+					   : "\n");
+}
+
 static void put_all(struct ht_report *r, struct ht_buf *b)
 {
 	const struct ht_decisions *d = &r->data.decisions;
@@ -204,6 +207,8 @@ static void put_all(struct ht_report *r, struct ht_buf *b)
 		put_choice(&r->data.choice[i], b);
 	if (d->certificate)
 		ht_certificate_text(b, d->certificate);
+	for (size_t i = 0; i < d->emulations; i++)
+		put_emulation(b, &d->emulation[i]);
 	ht_printf(b, "%zu of %zu float nodes in low precision, %zu casts\n", d->low_nodes,
 		d->float_nodes, d->casts);
 }

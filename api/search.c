@@ -17,27 +17,73 @@ const char *const ht_search_rules[HT_RULE_END] = {
 
 /* ---- making ---- */
 
+/* A format gets the place of a type in which no kernel computes, so that no other type of the search has it. */
+static enum ht_status add_format(
+	struct ht_search *s, struct ht_str name, struct ht_emulation e, struct ht_diags *d)
+{
+	static const enum ht_dtype slots[] = { HT_F8E5M2, HT_F8E4M3FN, HT_F8E4M3FNUZ,
+		HT_F8E4M3B11FNUZ, HT_F8E5M2FNUZ, HT_F4E2M1FN };
+
+	if (s->emulations == HT_COUNT(slots))
+		return ht_error(
+			d, HT_E_USAGE, HT_NOWHERE, "types: at most %zu formats", HT_COUNT(slots));
+	for (size_t i = 0; i < s->emulations; i++)
+		if (ht_format_same(&s->emulation[i].format[0], &e.format[0]))
+			return ht_error(d, HT_E_USAGE, HT_NOWHERE, "types: '%.*s' stands twice",
+				HT_STR_ARG(name));
+	e.slot = slots[s->emulations];
+	s->emulation[s->emulations++] = e;
+	s->type_name[s->types] = ht_str_copy(&s->arena, name).p;
+	s->type[s->types++] = e.slot;
+	s->lowest = ht_lower_type(s->lowest, ht_format_like(&e.format[0]));
+	return HT_OK;
+}
+
 static enum ht_status add_type(struct ht_search *s, struct ht_str name, struct ht_diags *d)
 {
 	enum ht_dtype t = ht_dtype_named(name);
+	struct ht_emulation e;
 
-	if (!ht_is_low(t))
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-			"types: '%.*s' is none of the types that kernels compute in: f16, bf16",
+	if (t == HT_F32 || t == HT_F64)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "types: '%.*s' is no low type",
 			HT_STR_ARG(name));
+	if (!ht_is_low(t)) {
+		HT_TRY(ht_emulation_parse(name, "types", d, &e));
+		if (e.native == HT_INVALID)
+			return add_format(s, name, e, d);
+		t = e.native;
+	}
 	for (size_t i = 0; i < s->types; i++)
 		if (s->type[i] == t)
 			return ht_error(d, HT_E_USAGE, HT_NOWHERE, "types: '%.*s' stands twice",
 				HT_STR_ARG(name));
+	s->type_name[s->types] = ht_dtype_name(t);
 	s->type[s->types++] = t;
 	s->lowest = ht_lower_type(s->lowest, t);
 	return HT_OK;
 }
 
+/* Up to the comma before the next type: what is behind others is a property of a format, as in float:e=4,m=3. */
+static size_t type_length(const char *p)
+{
+	size_t n = strcspn(p, ",");
+
+	while (p[n]) {
+		size_t more = strcspn(p + n + 1, ",");
+		const char *equals = memchr(p + n + 1, '=', more),
+			   *colon = memchr(p + n + 1, ':', more);
+
+		if (!equals || colon)
+			break;
+		n += 1 + more;
+	}
+	return n;
+}
+
 static enum ht_status set_types(struct ht_search *s, const char *text, struct ht_diags *d)
 {
 	for (const char *p = text ? text : "f16,bf16";; p++) {
-		struct ht_str name = { p, strcspn(p, ",") };
+		struct ht_str name = { p, type_length(p) };
 
 		HT_TRY(add_type(s, name, d));
 		p += name.n;

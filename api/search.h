@@ -8,7 +8,8 @@
 #include "api/report.h"
 #include "precision/search/minimal.h"
 
-enum { HT_SEARCH_TYPES = 2 };
+/* float16, bfloat16, and formats in the place of types that kernels do not compute in. */
+enum { HT_SEARCH_TYPES = 8 };
 
 /* A node that may be low.  `node` is its record in the report of the model as it is. */
 struct ht_search_unit {
@@ -60,7 +61,10 @@ struct ht_search {
 	const char **tolerance;                   /* likewise */
 	size_t tolerances;
 	enum ht_dtype type[HT_SEARCH_TYPES];
+	const char *type_name[HT_SEARCH_TYPES]; /* as results are told */
 	size_t types;
+	struct ht_emulation emulation[HT_SEARCH_TYPES]; /* of those that are formats */
+	size_t emulations;
 	enum ht_dtype lowest; /* of these types */
 	enum ht_search_rule rule;
 
@@ -99,7 +103,8 @@ struct ht_search {
 /* Finds the units, the types that are safe for each, and their regions. */
 enum ht_status ht_search_units(struct ht_search *s, struct ht_diags *d);
 /* Whether type attribute `t` of `origin` is float32 in the model and can become `low`. */
-bool ht_search_may_take(const struct ht_decided_type *t, enum ht_dtype low);
+bool ht_search_may_take(
+	const struct ht_search *s, const struct ht_decided_type *t, enum ht_dtype low);
 /* Copies the own errors of nodes from the comparison to the units, as their errors in type `type`. */
 void ht_search_take_errors(struct ht_search *s, size_t type);
 /* Chooses the low type of each unit, and orders the units by their errors in these types. */

@@ -49,7 +49,7 @@ static void put_head(const struct ht_search *s, const char *command, struct ht_b
 	}
 	ht_printf(b, "\"rule\": \"%s\", \"types\": [", ht_search_rules[s->rule]);
 	for (size_t i = 0; i < s->types; i++)
-		ht_printf(b, "%s\"%s\"", i ? ", " : "", ht_dtype_name(s->type[i]));
+		ht_printf(b, "%s\"%s\"", i ? ", " : "", s->type_name[i]);
 	ht_puts(b, "]");
 	ht_put_member(b, "reference", ht_str(s->reference));
 	if (s->metric)
@@ -131,7 +131,7 @@ static void give_reasons(struct ht_search *s, struct ht_report *r, const uint8_t
 			if (d->type[at].to != d->type[at].from)
 				d->type[at].rule = HT_BY(SEARCHED_LOW);
 			else if (!label[unit] &&
-				 ht_search_may_take(&is->type[at], s->type[s->unit[unit].low]))
+				 ht_search_may_take(s, &is->type[at], s->type[s->unit[unit].low]))
 				d->type[at].rule = HT_BY(SEARCHED_F32);
 		}
 }

@@ -29,13 +29,14 @@ static enum ht_dtype type_of_label(const struct ht_search *s, size_t node, const
 	return unit == UINT32_MAX || !label[unit] ? HT_F32 : s->type[label[unit] - 1];
 }
 
-static void put_unit(struct ht_buf *b, const struct ht_decided_type *t, enum ht_dtype low)
+static void put_unit(const struct ht_search *s, struct ht_buf *b, const struct ht_decided_type *t,
+	enum ht_dtype low)
 {
 	struct ht_decided_type decided = {
 		.attr = t->attr, .from = t->from, .to = t->from, .rule = t->rule
 	};
 
-	if (low != HT_F32 && ht_search_may_take(t, low)) {
+	if (low != HT_F32 && ht_search_may_take(s, t, low)) {
 		decided.to = low;
 		decided.rule = HT_BY(SEARCHED_LOW);
 	}
@@ -50,8 +51,10 @@ struct ht_str ht_search_policy_text(
 
 	ht_buf_init(&b, a);
 	ht_printf(&b,
-		"{\"schema\": \"halftone.decisions/1\", \"policy\": \"search\", \"graph_nodes\": %lld, \"nodes\": [",
+		"{\"schema\": \"halftone.decisions/1\", \"policy\": \"search\", \"graph_nodes\": %lld",
 		(long long)s->origin->data.graph_nodes);
+	ht_put_emulations(&b, s->emulation, s->emulations);
+	ht_puts(&b, ", \"nodes\": [");
 	for (size_t i = 0; i < d->nodes; i++) {
 		const struct ht_decided_node *n = &d->node[i];
 
@@ -61,7 +64,7 @@ struct ht_str ht_search_policy_text(
 		ht_puts(&b, ", \"units\": [");
 		for (size_t k = 0; k < n->types; k++) {
 			ht_puts(&b, k ? ", " : "");
-			put_unit(&b, &d->type[n->first_type + k], type_of_label(s, i, label));
+			put_unit(s, &b, &d->type[n->first_type + k], type_of_label(s, i, label));
 		}
 		ht_puts(&b, "]}");
 	}

@@ -35,9 +35,20 @@ struct finding {
 
 /* ---- what is safe ---- */
 
-bool ht_search_may_take(const struct ht_decided_type *t, enum ht_dtype low)
+/* The type of a machine by whose kernels and range a low type is judged: a format with fewer exponents than float32 has at most the range
+ * of float16. */
+static enum ht_dtype judged_as(const struct ht_search *s, enum ht_dtype low)
 {
-	return t->from == HT_F32 && t->why_not[ht_asked_of(low)] == HT_BY(MODE_KEEP);
+	for (size_t i = 0; i < s->emulations; i++)
+		if (s->emulation[i].slot == low)
+			return s->emulation[i].format[0].exponent == 8 ? HT_BF16 : HT_F16;
+	return low;
+}
+
+bool ht_search_may_take(
+	const struct ht_search *s, const struct ht_decided_type *t, enum ht_dtype low)
+{
+	return t->from == HT_F32 && t->why_not[ht_asked_of(judged_as(s, low))] == HT_BY(MODE_KEEP);
 }
 
 static bool leaves_range(const struct ht_dtype_reason *why)
@@ -63,7 +74,7 @@ static bool is_safe(const struct finding *f, const struct ht_decided_node *n, en
 {
 	for (size_t i = 0; i < n->types; i++) {
 		const struct ht_decided_type *t = &f->optimal->type[n->first_type + i];
-		const struct ht_dtype_reason *why = t->why_not[ht_asked_of(low)];
+		const struct ht_dtype_reason *why = t->why_not[ht_asked_of(judged_as(f->s, low))];
 
 		if (leaves_range(why) || (why == HT_BY(READS_FLOAT32) && reads_out_of_range(f, t)))
 			return false;
@@ -74,7 +85,7 @@ static bool is_safe(const struct finding *f, const struct ht_decided_node *n, en
 static bool has_kernel(const struct finding *f, const struct ht_decided_node *n, enum ht_dtype low)
 {
 	for (size_t i = 0; i < n->types; i++)
-		if (ht_search_may_take(&f->is->type[n->first_type + i], low))
+		if (ht_search_may_take(f->s, &f->is->type[n->first_type + i], low))
 			return true;
 	return false;
 }
@@ -109,9 +120,10 @@ static void find_unit(struct finding *f, size_t i)
 		return;
 	}
 	s->unit_of[i] = (uint32_t)s->units;
-	s->unit[s->units] = (struct ht_search_unit){
-		.node = n, .may = safe, .error = { NAN, NAN }, .wide = o && is_wide(f, o)
-	};
+	s->unit[s->units] =
+		(struct ht_search_unit){ .node = n, .may = safe, .wide = o && is_wide(f, o) };
+	for (size_t t = 0; t < HT_SEARCH_TYPES; t++)
+		s->unit[s->units].error[t] = NAN;
 	s->units++;
 }
 

@@ -1,5 +1,5 @@
 /* Rewrites graphs to wider types: a policy's graph to float32, so that its nodes and casts stay, but nothing is rounded to
- * 16 bits; or a model's graph to float64. */
+ * 16 bits or to number formats; or a model's graph to float64. */
 #include "api/tee.h"
 #include "choice/impl.h"
 
@@ -93,11 +93,22 @@ static void drop_mode(struct ht_node *n)
 		ht_attr_remove(n, ht_mode_attribute);
 }
 
+static void drop_rounding(struct ht_node *n)
+{
+	if (n->op != HT_OP__Rounded && n->op != HT_OP__RoundedBlock)
+		return;
+	ht_node_set_type(n, HT_STR("Identity"));
+	ht_node_set_ins(n, n->in, 1);
+	ht_attr_remove(n, "format");
+	ht_attr_remove(n, "asked");
+}
+
 static void widen_node(struct ht_node *n, enum ht_dtype to)
 {
 	widen_constant(n, to);
 	widen_attributes(n, to);
 	drop_mode(n);
+	drop_rounding(n);
 	for (int32_t i = 0; i < n->outs; i++)
 		n->out[i].dtype = wider(n->out[i].dtype, to);
 }

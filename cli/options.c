@@ -58,6 +58,7 @@ const struct verb verbs[] = {
 	{ "options", LISTS, "", "the options of a policy, in the vendor's words and ours",
 		verb_list },
 	{ "policies", LISTS, "", "the precision policies", verb_list },
+	{ "formats", LISTS, "", "the number formats that policies can round to", verb_list },
 	{ "profiles", LISTS, "", "the machines that policies decide for", verb_list },
 	{ "help", HELP_VERB, "[VERB]", "how to use the tool or a verb", verb_help },
 	{ "completion", COMPLETION, "SHELL",

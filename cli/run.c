@@ -107,6 +107,11 @@ static bool is_odd(const struct ht_numerics *n)
 	return n->overflow || n->underflow || n->subnormal || n->sentinel || n->infinite || n->nan;
 }
 
+static const char *rounded_to(const struct ht_numerics *n)
+{
+	return n->format ? n->format : ht_dtype_name(n->dtype);
+}
+
 /* The text form lists only tensors with a count that is not zero. */
 static void put_numerics(struct text *t, const struct session *s, bool json)
 {
@@ -122,23 +127,25 @@ static void put_numerics(struct text *t, const struct session *s, bool json)
 			text_printf(t, i ? ",\n  {\"tensor\": " : "\n  {\"tensor\": ");
 			text_json(t, n->tensor);
 			text_printf(t,
-				", \"dtype\": \"%s\", \"elements\": %zu, \"overflow\": %zu, "
+				", \"dtype\": \"%s\", \"emulated\": %s, \"elements\": %zu, \"overflow\": %zu, "
 				"\"underflow\": %zu, \"subnormal\": %zu, \"sentinel\": %zu, "
 				"\"infinite\": %zu, \"nan\": %zu}",
-				ht_dtype_name(n->dtype), n->elements, n->overflow, n->underflow,
-				n->subnormal, n->sentinel, n->infinite, n->nan);
+				rounded_to(n), n->format ? "true" : "false", n->elements,
+				n->overflow, n->underflow, n->subnormal, n->sentinel, n->infinite,
+				n->nan);
 		} else if (is_odd(n)) {
 			text_printf(t,
 				"%s  %s of %zu  overflow %zu  underflow %zu  subnormal %zu  "
 				"sentinel %zu  infinite %zu  nan %zu\n",
-				n->tensor, ht_dtype_name(n->dtype), n->elements, n->overflow,
-				n->underflow, n->subnormal, n->sentinel, n->infinite, n->nan);
+				n->tensor, rounded_to(n), n->elements, n->overflow, n->underflow,
+				n->subnormal, n->sentinel, n->infinite, n->nan);
 		}
 	}
 	if (json)
 		text_printf(t, "]");
 	else
-		text_printf(t, "%zu of %zu tensors of 16 bits were rounded well throughout\n",
+		text_printf(t,
+			"%zu of %zu tensors of 16 bits or emulated formats were rounded well throughout\n",
 			tensors - odd, tensors);
 	free(all);
 }

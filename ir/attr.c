@@ -20,6 +20,41 @@ void ht_attrs_own(struct ht_node *n)
 	n->shares_attrs = false;
 }
 
+static bool has_type(const struct ht_attr_value *v, enum ht_dtype t)
+{
+	if (v->kind == HT_ATTR_TYPE)
+		return v->type == t;
+	for (size_t i = 0; v->kind == HT_ATTR_LIST && i < v->list.n; i++)
+		if (has_type(&v->list.item[i], t))
+			return true;
+	return false;
+}
+
+static void retype(struct ht_attr_value *v, enum ht_dtype from, enum ht_dtype to)
+{
+	if (v->kind == HT_ATTR_TYPE && v->type == from)
+		v->type = to;
+	for (size_t i = 0; v->kind == HT_ATTR_LIST && i < v->list.n; i++)
+		retype(&v->list.item[i], from, to);
+}
+
+bool ht_attrs_have_type(const struct ht_node *n, enum ht_dtype t)
+{
+	for (const struct ht_attr *a = n->attrs; a; a = a->next)
+		if (has_type(&a->value, t))
+			return true;
+	return false;
+}
+
+void ht_attrs_retype(struct ht_node *n, enum ht_dtype from, enum ht_dtype to)
+{
+	if (!ht_attrs_have_type(n, from))
+		return;
+	ht_attrs_own(n);
+	for (struct ht_attr *a = n->attrs; a; a = a->next)
+		retype(&a->value, from, to);
+}
+
 struct ht_attr *ht_attr_own(struct ht_node *n, const char *name)
 {
 	ht_attrs_own(n);

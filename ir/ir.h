@@ -495,6 +495,9 @@ const struct ht_attr *ht_attr_find(const struct ht_node *n, const char *name);
  * of their lists. */
 struct ht_attr *ht_attr_own(struct ht_node *n, const char *name);
 void ht_attrs_own(struct ht_node *n);
+/* Whether an attribute is type `t`, or a list with it; and each such `from` becomes `to`. */
+bool ht_attrs_have_type(const struct ht_node *n, enum ht_dtype t);
+void ht_attrs_retype(struct ht_node *n, enum ht_dtype from, enum ht_dtype to);
 int64_t ht_attr_int(const struct ht_node *n, const char *name, int64_t fallback);
 float ht_attr_float(const struct ht_node *n, const char *name, float fallback);
 bool ht_attr_bool(const struct ht_node *n, const char *name, bool fallback);

@@ -399,6 +399,10 @@ int32_t kb_result(struct kernel_build *k, const struct ht_node *n, int32_t i, in
 bool lower_stays_wide(const struct lower *l, const struct ht_node *sink, const struct ht_node *n);
 /* The type in memory of result 0 of sink `n`, rounded to its own: F32 for some of F16. */
 enum ht_dtype lower_held_type(const struct lower *l, const struct ht_node *n);
+/* map_rounded.c: whether `n` rounds to a number format, and its format; false: it has none. */
+bool lower_rounds_to_format(const struct ht_node *n);
+struct ht_float_format;
+bool lower_rounded_format(const struct ht_node *n, struct ht_float_format *f);
 /* probe.c: has the kernel note what rounding did to x, result i of the sink, which it stores. */
 void probe_result(struct kernel_build *k, int32_t i, const struct space *s, int32_t x);
 /* Stores x (compute type) at `s`, where its guard holds. */

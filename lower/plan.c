@@ -278,6 +278,8 @@ int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i)
 	p->probe[p->probes++] = (struct ht_plan_probe){
 		.tensor = tensor,
 		.dtype = n->out[i].dtype,
+		.format = ht_str_copy(
+			l->arena, ht_attr_str(n, lower_rounds_to_format(n) ? "format" : "", "")),
 		.buffer = buffer,
 	};
 	return buffer;

@@ -108,11 +108,12 @@ enum ht_rounding {
 	HT_ROUNDED_SUBNORMAL,
 	HT_ROUNDINGS
 };
-/* A 16-bit tensor, and the temporary buffer (U8, kept to the end) that has an ht_rounding for each
+/* A tensor of 16 bits or of a number format, and the temporary buffer (U8, kept to the end) that has an ht_rounding for each
  * of its elements, in order. */
 struct ht_plan_probe {
 	struct ht_str tensor; /* "node" or "node:1" */
 	enum ht_dtype dtype;
+	struct ht_str format; /* of a node that rounds to one; empty: of others */
 	int32_t buffer;
 };
 

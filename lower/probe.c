@@ -1,5 +1,6 @@
-/* Probes: what rounding to 16 bits did to each element of a tensor, noted beside it by the kernel
+/* Probes: what rounding to 16 bits, or to a number format, did to each element of a tensor, noted beside it by the kernel
  * that computes it.  For programs that are asked about it only. */
+#include "base/float_format.h"
 #include "lower/inside.h"
 
 #include <float.h>
@@ -24,35 +25,60 @@ static int32_t is_sentinel(struct ht_xb *b, enum ht_dtype t, int32_t x)
 	return r;
 }
 
-/* An ht_rounding, as I32: of x, which rounds to y. */
-static int32_t rounding(struct ht_xb *b, enum ht_dtype t, int32_t x, int32_t y)
+/* An ht_rounding, as I32: of x, which rounds to y.  Normal numbers begin at `smallest`, and y overflowed where `overflow`. */
+static int32_t rounding(
+	struct ht_xb *b, enum ht_dtype t, int32_t x, int32_t y, double smallest, int32_t overflow)
 {
-	const double smallest = ht_least_normal(t);
 	int32_t zero = ht_xf(b, 0), top = ht_xf(b, INFINITY), size = ht_xabs(b, y), r;
 
 	r = ht_xselect(b, ht_xlt(b, size, ht_xf(b, smallest)),
 		ht_xint(b, HT_I32, HT_ROUNDED_SUBNORMAL), ht_xint(b, HT_I32, HT_ROUNDED_WELL));
 	r = ht_xselect(b, ht_xeq(b, y, zero), ht_xint(b, HT_I32, HT_ROUNDED_UNDERFLOW), r);
 	r = ht_xselect(b, ht_xeq(b, x, zero), ht_xint(b, HT_I32, HT_ROUNDED_WELL), r);
-	r = ht_xselect(b, ht_xeq(b, size, top), ht_xint(b, HT_I32, HT_ROUNDED_OVERFLOW), r);
+	r = ht_xselect(b, overflow, ht_xint(b, HT_I32, HT_ROUNDED_OVERFLOW), r);
 	r = ht_xselect(b, is_sentinel(b, t, x), ht_xint(b, HT_I32, HT_ROUNDED_SENTINEL), r);
 	r = ht_xselect(
 		b, ht_xeq(b, ht_xabs(b, x), top), ht_xint(b, HT_I32, HT_ROUNDED_INFINITE), r);
 	return ht_xselect(b, ht_xne(b, x, x), ht_xint(b, HT_I32, HT_ROUNDED_NAN), r);
 }
 
+/* In blocks, what a factor makes of the smallest numbers differs, and none overflows. */
+static int32_t rounding_to_format(struct kernel_build *k, const struct space *s, int32_t y)
+{
+	struct ht_xb *b = &k->xb;
+	int32_t x = kb_operand(k, k->sink, 0, s);
+	struct ht_float_format f;
+
+	HT_CHECK(lower_rounded_format(k->sink, &f));
+	if (f.block)
+		return rounding(b, HT_F32, x, y, 0, ht_xconst(b, HT_BOOL, 0, 0));
+	return rounding(b, HT_F32, x, y, ht_format_least_normal(&f),
+		ht_xle(b, ht_xf(b, (double)ht_format_overflow(&f)), ht_xabs(b, x)));
+}
+
+static void store_rounding(struct kernel_build *k, int32_t i, const struct space *s, int32_t r)
+{
+	int32_t arg = kb_arg(k, plan_probe(k->l, k->sink, i), HT_BUFFER_OUT);
+
+	ht_xstore(&k->xb, arg, space_linear(&k->xb, s), ht_xcvt(&k->xb, HT_U8, r));
+}
+
 void probe_result(struct kernel_build *k, int32_t i, const struct space *s, int32_t x)
 {
 	struct ht_xb *b = &k->xb;
 	enum ht_dtype t = k->sink->out[i].dtype;
-	int32_t stored, exact, arg;
+	int32_t stored, exact, overflow;
 
+	if (lower_rounds_to_format(k->sink)) {
+		store_rounding(k, i, s, rounding_to_format(k, s, x));
+		return;
+	}
 	if (t != HT_F16 && t != HT_BF16)
 		return;
 	/* What is stored is a conversion, whose operand is the value before; or bits that move. */
 	stored = ht_xcvt(b, t, x);
 	exact = k->stage->x[stored].op == HT_X_CVT ? k->stage->x[stored].a : x;
-	arg = kb_arg(k, plan_probe(k->l, k->sink, i), HT_BUFFER_OUT);
-	ht_xstore(b, arg, space_linear(b, s),
-		ht_xcvt(b, HT_U8, rounding(b, t, exact, ht_xcvt(b, HT_F32, stored))));
+	stored = ht_xcvt(b, HT_F32, stored);
+	overflow = ht_xeq(b, ht_xabs(b, stored), ht_xf(b, INFINITY));
+	store_rounding(k, i, s, rounding(b, t, exact, stored, ht_least_normal(t), overflow));
 }

@@ -21,10 +21,12 @@ static int32_t to_odd(struct ht_xb *b, int32_t x)
 	return ht_xselect(b, ht_xeq(b, back, x), near, ht_xselect(b, ht_xeq(b, x, x), odd, near));
 }
 
-/* Whether node `n` wants its operands, and makes its results, as they are in its tensor's type. */
+/* Whether node `n` wants its operands, and makes its results, as they are in its tensor's type.  A rounding that
+ * a policy put behind a node is one of that node's result, so it is left out where the result stays wide. */
 static bool rounds(const struct ht_node *n)
 {
-	return ht_is(n, HT_CASTS) || lower_mode(n) == HT_IMPL_KEEP_FP16;
+	return ht_is(n, HT_CASTS) || (n->op == HT_OP__Rounded && ht_attr_bool(n, "asked", true)) ||
+	       lower_mode(n) == HT_IMPL_KEEP_FP16;
 }
 
 /* A Cast is what a graph or a policy asks for, so both its ends are exact. */

@@ -23,10 +23,17 @@ struct range {
 	float largest;
 };
 
-static struct range range_of(enum ht_dtype low)
+static struct range range_of_type(enum ht_dtype low)
 {
 	return low == HT_F16 ? (struct range){ 65520, 65504 }
 			     : (struct range){ 0x1.ffp127F, 0x1.fep127F };
+}
+
+/* A format that saturates makes nothing infinite. */
+static struct range range_of_format(const struct ht_float_format *f)
+{
+	return (struct range){ f->saturates ? INFINITY : ht_format_overflow(f),
+		(float)ht_format_largest(f) };
 }
 
 struct fitting {
@@ -42,6 +49,29 @@ struct fitting {
 	bool *told; /* by node id of a constant */
 	size_t tellings;
 };
+
+/* Of the tensors that have the low type, or of those in its place the activations, which masks are added to. */
+static struct range range_of(const struct fitting *f, enum ht_dtype low)
+{
+	const struct ht_emulation *e = ht_policy_emulation(f->how->policy, low);
+
+	if (e && e->native == HT_INVALID)
+		return e->rounds[HT_ROLE_ACTIVATIONS]
+			       ? range_of_format(&e->format[HT_ROLE_ACTIVATIONS])
+			       : (struct range){ INFINITY, INFINITY };
+	return range_of_type(low);
+}
+
+/* The smallest constant that any of the low types makes infinite. */
+static float least_overflow(const struct fitting *f)
+{
+	const struct ht_policy *p = f->how->policy;
+	float least = range_of_type(HT_F16).overflow;
+
+	for (size_t i = 0; i < p->emulations; i++)
+		least = fminf(least, range_of(f, p->emulation[i].slot).overflow);
+	return least;
+}
 
 /* ---- where large constants go ---- */
 
@@ -83,10 +113,12 @@ static bool may_be_f32(const struct ht_node *n)
 
 static void find_large(struct fitting *f)
 {
+	const float least = least_overflow(f);
+
 	for (struct ht_node *n = f->graph->first; n; n = n->next) {
 		float x = ht_is(n, HT_CONSTANT) ? worst_of(ht_out(n, 0)) : 0;
 
-		if (fabsf(x) < range_of(HT_F16).overflow)
+		if (fabsf(x) < least)
 			continue;
 		f->worst[n->id] = x;
 		reach(f, n, n);
@@ -116,12 +148,35 @@ static int64_t count_beyond(struct ht_value v, float overflow, int64_t *all)
 	return beyond;
 }
 
+/* What takes the low type, and what becomes there of numbers that are too large. */
+static struct ht_str type_name(const struct fitting *f, enum ht_dtype low)
+{
+	const struct ht_emulation *e = ht_policy_emulation(f->how->policy, low);
+	struct ht_buf b;
+
+	if (!e)
+		return ht_str(ht_dtype_info(low)->name);
+	ht_buf_init(&b, f->how->arena);
+	ht_emulation_put(&b, e);
+	return ht_buf_str(&b);
+}
+
+static const char *beyond_name(const struct fitting *f, enum ht_dtype low)
+{
+	const struct ht_emulation *e = ht_policy_emulation(f->how->policy, low);
+
+	return e && e->native == HT_INVALID &&
+			       isnan(ht_format_beyond(&e->format[HT_ROLE_ACTIVATIONS]))
+		       ? "NaN"
+		       : "infinite";
+}
+
 static void tell(struct fitting *f, struct ht_node *cast, struct ht_node *source)
 {
 	enum ht_dtype low = low_type(cast);
 	const struct ht_node *of = cast->in[0].node;
 	struct ht_str through = HT_STR(""), many = HT_STR("");
-	int64_t all = 0, beyond = count_beyond(ht_out(source, 0), range_of(low).overflow, &all);
+	int64_t all = 0, beyond = count_beyond(ht_out(source, 0), range_of(f, low).overflow, &all);
 	struct ht_where at = { .path = f->graph->path,
 		.node = ht_reported_name(f->how->arena, f->graph, source->name),
 		.op = source->type,
@@ -138,9 +193,9 @@ static void tell(struct fitting *f, struct ht_node *cast, struct ht_node *source
 	if (of != source)
 		through = ht_str_printf(f->how->arena, " through '%.*s'", HT_STR_ARG(of->name));
 	ht_warn(f->how->diags, at,
-		"%g%.*s goes%.*s into %s, where it is infinite; --sentinels clamp keeps it finite",
+		"%g%.*s goes%.*s into %.*s, where it is %s; --sentinels clamp keeps it finite",
 		(double)f->worst[source->id], HT_STR_ARG(many), HT_STR_ARG(through),
-		ht_dtype_info(low)->name);
+		HT_STR_ARG(type_name(f, low)), beyond_name(f, low));
 }
 
 /* ---- clamping ---- */
@@ -197,7 +252,7 @@ static struct ht_value bounded(
 
 static void clamp(struct fitting *f, struct ht_node *cast)
 {
-	struct range range = range_of(low_type(cast));
+	struct range range = range_of(f, low_type(cast));
 	struct ht_value v = cast->in[0];
 
 	if (ht_is_const(v)) {
@@ -228,7 +283,7 @@ static void fit(struct fitting *f, struct ht_node *cast, bool clamps)
 {
 	struct ht_node *source = f->source[cast->in[0].node->id];
 
-	if (!source || fabsf(f->worst[source->id]) < range_of(low_type(cast)).overflow)
+	if (!source || fabsf(f->worst[source->id]) < range_of(f, low_type(cast)).overflow)
 		return;
 	if (!clamps) {
 		tell(f, cast, source);

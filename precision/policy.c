@@ -106,6 +106,9 @@ static enum ht_status read_report(
 	HT_TRY(ht_report_load(&parse, text, &p->report));
 	ht_sha256_end(&digest, p->report_digest);
 	p->kind = ht_report_kind(p->report);
+	p->emulations = p->report->decisions.emulations;
+	for (size_t i = 0; i < p->emulations; i++)
+		p->emulation[i] = p->report->decisions.emulation[i];
 	return HT_OK;
 }
 
@@ -124,6 +127,47 @@ static void init(struct ht_policy *p, const char *name)
 	snprintf(p->name, sizeof p->name, "%s", name);
 }
 
+/* A policy with formats in the place of its low type. */
+static enum ht_status emulate(
+	struct ht_policy *p, const char *name, const char *formats, struct ht_diags *d)
+{
+	struct ht_emulation *e = &p->emulation[0];
+
+	if (!p->kind->low || p->kind->mode == HT_MODE_FORCE_FP32)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "policy '%s': %s", name,
+			p->kind->family == &optimal
+				? "optimal decides by speed, and formats that are emulated have none"
+				: "formats take the place of a low type, and this policy gives none");
+	HT_TRY(ht_emulation_parse(ht_str(formats), name, d, e));
+	e->slot = p->kind->low;
+	p->emulations = e->native != e->slot;
+	return HT_OK;
+}
+
+static enum ht_status named(struct ht_policy *p, const char *name, struct ht_diags *d)
+{
+	const char *formats = strchr(name, ':');
+	char base[sizeof p->name];
+
+	if (strlen(name) >= sizeof p->name)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"the name of a policy has at most %zu characters", sizeof p->name - 1);
+	snprintf(base, sizeof base, "%.*s", formats ? (int)(formats - name) : (int)strlen(name),
+		name);
+	p->kind = kind_named(base);
+	if (!p->kind)
+		return ht_no_policy(base, d);
+	return formats ? emulate(p, name, formats + 1, d) : HT_OK;
+}
+
+const struct ht_emulation *ht_policy_emulation(const struct ht_policy *p, enum ht_dtype t)
+{
+	for (size_t i = 0; i < p->emulations; i++)
+		if (p->emulation[i].slot == t)
+			return &p->emulation[i];
+	return NULL;
+}
+
 enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_diags *d)
 {
 	init(p, name);
@@ -131,8 +175,7 @@ enum ht_status ht_policy_init(struct ht_policy *p, const char *name, struct ht_d
 		return HT_OK;
 	if (ht_str_ends(ht_str(name), ".json"))
 		return read_report(p, name, NULL, d);
-	p->kind = kind_named(name);
-	return p->kind ? HT_OK : ht_no_policy(name, d);
+	return named(p, name, d);
 }
 
 enum ht_status ht_policy_init_text(

@@ -6,6 +6,7 @@
 #define HT_POLICY_H
 
 #include "base/base.h"
+#include "base/float_format.h"
 #include "choice/fusion.h"
 #include "choice/impl.h"
 #include "choice/reads.h"
@@ -253,14 +254,34 @@ enum ht_status ht_ops_info_parse(struct ht_parse *p, struct ht_str text, struct 
 /* Adds those of all *.json files of a folder, in the order of their names. */
 enum ht_status ht_ops_info_read(struct ht_parse *p, struct ht_ops_info *out);
 
+/* ---- emulation.c: number formats in the place of a low type ---- */
+
+enum ht_role { HT_ROLE_ACTIVATIONS, HT_ROLE_WEIGHTS, HT_ROLE_GRADIENTS, HT_ROLES };
+
+/* What becomes of the tensors to which a policy gives the type `slot`.  Where `native` is a type they have that; otherwise they are float32 and
+ * rounded to a format, by what they are to the model. */
+struct ht_emulation {
+	enum ht_dtype slot, native;
+	bool rounds[HT_ROLES]; /* otherwise they are not rounded */
+	struct ht_float_format format[HT_ROLES];
+};
+/* At most one for each type that may be a slot. */
+enum { HT_MAX_EMULATIONS = 8 };
+/* FORMAT, or ROLE=FORMAT/ROLE=FORMAT…, in which a role is activations, weights, gradients, or forward: the first two. */
+enum ht_status ht_emulation_parse(
+	struct ht_str text, const char *what, struct ht_diags *d, struct ht_emulation *out);
+void ht_emulation_put(struct ht_buf *b, const struct ht_emulation *e);
+
 /* ---- policy.c ---- */
 
 struct ht_policy {
 	const struct ht_policy_kind *kind; /* ht_policy_effective() where nothing was named */
 	enum ht_named_by by;
 	const struct ht_profile *profile;
-	char name[64]; /* as given */
-	int run_mode;  /* graph_run_mode: 0 inference, 1 training, -1 not stated */
+	char name[256]; /* as given */
+	struct ht_emulation emulation[HT_MAX_EMULATIONS];
+	size_t emulations;
+	int run_mode; /* graph_run_mode: 0 inference, 1 training, -1 not stated */
 	bool lenient;
 	int hf32;                /* allow_hf32: bit 0 matrix products, bit 1 convolutions; -1 */
 	const char *select_impl; /* op_select_implmode, or NULL */
@@ -330,6 +351,8 @@ const char *ht_policy_label(const struct ht_policy *p);
 enum ht_status ht_policy_check(const struct ht_policy *p, struct ht_diags *d);
 /* Whether op_select_implmode asks for another kernel than without it. */
 bool ht_policy_selects_impl(const struct ht_policy *p);
+/* The emulation in the place of type `t`; NULL: tensors have that type. */
+const struct ht_emulation *ht_policy_emulation(const struct ht_policy *p, enum ht_dtype t);
 /* Whether customize_dtypes has an effect. */
 bool ht_policy_customizes(const struct ht_policy *p);
 

@@ -176,10 +176,9 @@ static enum ht_status paint(const struct ht_precision_request *request, struct h
 	return HT_OK;
 }
 
-enum ht_status ht_precision_decide(
-	const struct ht_decider *self, struct ht_graph *g, struct ht_pass_context *c)
+static enum ht_status decide_all(
+	const struct ht_precision_request *request, struct ht_graph *g, struct ht_pass_context *c)
 {
-	const struct ht_precision_request *request = (const struct ht_precision_request *)self;
 	struct ht_policy *policy = request->policy;
 	struct ht_decisions unwanted = { .arena = c->scratch };
 	struct ht_decisions *out = request->decisions ? request->decisions : &unwanted;
@@ -211,4 +210,19 @@ enum ht_status ht_precision_decide(
 	p.graph = g;
 	ht_rules_report(&p, out);
 	return HT_OK;
+}
+
+enum ht_status ht_precision_decide(
+	const struct ht_decider *self, struct ht_graph *g, struct ht_pass_context *c)
+{
+	const struct ht_precision_request *request = (const struct ht_precision_request *)self;
+	const struct ht_policy *policy = request->policy;
+
+	if (!policy->emulations)
+		return decide_all(request, g, c);
+	HT_TRY(ht_emulation_check(policy, g, c->diags));
+	HT_TRY(decide_all(request, g, c));
+	if (request->decisions)
+		ht_emulation_note(policy, request->decisions);
+	return ht_emulate(policy, g, c);
 }

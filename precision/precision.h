@@ -348,6 +348,8 @@ struct ht_decided_type {
 	struct ht_str followed; /* empty: none */
 	enum ht_dtype emulated; /* types stay, values are rounded to this; HT_INVALID: not */
 	bool stated;            /* decided by a rule of the user's */
+	const char *
+		format; /* that its tensors are rounded to in the place of the low type, emulated; NULL: none */
 	/* In complete decisions: why it does not have each of these dtypes; NULL: it has it. */
 	const struct ht_dtype_reason *why_not[HT_ASKED_END];
 	long line; /* of a report that was read */
@@ -376,9 +378,10 @@ struct ht_decided_cast {
 	struct ht_str name;
 	struct ht_str source; /* "node" or "node:1" */
 	enum ht_dtype from, to;
-	bool constant;    /* of a constant: folded away */
-	int64_t elements; /* -1: not known */
-	int64_t price;    /* picoseconds as a kernel of its own; -1: not known */
+	const char *format; /* as that of a decided type */
+	bool constant;      /* of a constant: folded away */
+	int64_t elements;   /* -1: not known */
+	int64_t price;      /* picoseconds as a kernel of its own; -1: not known */
 	long line;
 };
 /* An entry of an option file and its effect, or why it had none. */
@@ -460,6 +463,9 @@ struct ht_decisions {
 	enum ht_dtype painted; /* HT_INVALID: it did not paint */
 	bool emulates;
 	const char *suffix;
+	/* Formats in the place of types that the decision has. */
+	const struct ht_emulation *emulation;
+	size_t emulations;
 	struct ht_clamp clamp;
 	/* A constant that overflows the dtype decided for it was replaced by the largest finite number
 	 * of that dtype (option sentinels). */
@@ -539,6 +545,17 @@ struct ht_decided_node *ht_note_whole_node(struct ht_precision *p, const struct 
 
 /* rewrite.c: writes the decision into the graph and places the casts. */
 void ht_precision_rewrite(struct ht_precision *p, struct ht_decisions *out);
+
+/* The dtype to which a unit's values are rounded. */
+enum ht_dtype ht_effective_dtype(const struct ht_decided_type *t);
+/* emulation.c: notes in the decisions which of them the formats are for. */
+void ht_emulation_note(const struct ht_policy *policy, struct ht_decisions *out);
+/* HT_E_UNSUPPORTED where the graph has tensors of a slot itself. */
+enum ht_status ht_emulation_check(
+	const struct ht_policy *policy, const struct ht_graph *g, struct ht_diags *d);
+/* In the decided graph and its functions, tensors of slots become float32, and are rounded where they are made or read. */
+enum ht_status ht_emulate(
+	const struct ht_policy *policy, struct ht_graph *g, struct ht_pass_context *c);
 
 /* precision.c: the pass.  Without a policy it leaves the graph alone. */
 extern const struct ht_pass ht_pass_precision;

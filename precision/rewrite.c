@@ -61,7 +61,7 @@ static void set_judged_types(struct rewrite *r, struct ht_node *n)
 		const struct ht_choice *c = &r->p->choice[n->id];
 		bool rounds = ht_rounded_operands(c, u) != HT_INVALID;
 		bool news = u->to != u->from || rounds || (c->by && ht_is_policy_float(u->from));
-		low |= ht_is_low(u->to) || rounds;
+		low |= (ht_is_float(u->to) && ht_dtype_info(u->to)->bytes <= 2) || rounds;
 		if (news && !r->out->complete)
 			ht_note_type(r->p, n, u);
 		if (u->to == u->from)

@@ -410,7 +410,7 @@ HT_API enum ht_status ht_rewrite(const struct ht_model *m, const char *pipeline,
 HT_API enum ht_status ht_emit_code(const struct ht_model *m, const struct ht_compile_options *opt,
 	const char *form, const char *stop_after, const char *path, struct ht_diags *d,
 	struct ht_bytes *out);
-/* Lists everything of one kind: "fusions", "ops", "targets", "policies", "profiles", "passes" or
+/* Lists everything of one kind: "formats", "fusions", "ops", "targets", "policies", "profiles", "passes" or
  * "options". */
 HT_API enum ht_status ht_list(
 	const char *what, enum ht_format format, struct ht_diags *d, struct ht_bytes *out);

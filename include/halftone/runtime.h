@@ -374,7 +374,7 @@ HT_API enum ht_status ht_context_trace(
 HT_API enum ht_status ht_contexts_trace(const struct ht_context *const *c, const char *const *name,
 	size_t n, struct ht_diags *d, struct ht_bytes *out);
 
-/* The effects of rounding to 16 bits on a tensor in the last run.  An element that is in none of
+/* The effects of rounding to 16 bits, or to a number format, on a tensor in the last run.  An element that is in none of
  * the counts was rounded without harm.  A sentinel is a number that stands for minus infinity:
  * about -1e9, or the lowest finite number of float32 or of the tensor's type.  It is counted as a
  * sentinel only, whatever it was rounded to. */
@@ -382,11 +382,12 @@ struct ht_numerics {
 	const char *tensor; /* "node" or "node:1" */
 	enum ht_dtype dtype;
 	size_t elements;
-	size_t overflow;  /* finite before rounding, infinite after it */
+	size_t overflow; /* finite before rounding, and beyond the largest number of the type or format */
 	size_t underflow; /* not zero before rounding, zero after it */
 	size_t subnormal;
 	size_t sentinel;
 	size_t infinite, nan; /* before rounding */
+	const char *format;   /* that is emulated, while `dtype` is float32; NULL: none */
 };
 /* Fills at most `cap` entries, in the order of computation, and returns the number of tensors.  It
  * is 0 before the first run and when the program was compiled without `numerics`.  Constants have

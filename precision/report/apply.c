@@ -41,6 +41,10 @@ static enum ht_status check_unit(
 			ht_report_at(a->use->report, t->line, a->n),
 			"its %.*s keeps its dtype: %.*s", HT_STR_ARG(t->attr),
 			HT_STR_ARG(fixed->text));
+	if (ht_policy_emulation(a->p->policy, t->to))
+		return attr->allowed >> HT_F32 & 1
+			       ? HT_OK
+			       : illegal(a, t->line, ht_attr_name(attr->name).s, t->to);
 	if (!ht_is_policy_float(t->to) || !(attr->allowed >> t->to & 1))
 		return illegal(a, t->line, ht_attr_name(attr->name).s, t->to);
 	return HT_OK;

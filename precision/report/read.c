@@ -221,6 +221,53 @@ static enum ht_status read_sentinels(struct ht_reading *r, const cJSON *value, v
 	return HT_OK;
 }
 
+struct emulation {
+	enum ht_dtype slot;
+	struct ht_str format;
+};
+
+static enum ht_status read_emulation(
+	struct ht_reading *r, const cJSON *value, struct ht_emulation *out)
+{
+	static const struct ht_member members[] = {
+		{ "in_place_of", ht_read_dtype, offsetof(struct emulation, slot), true },
+		{ "format", ht_read_str, offsetof(struct emulation, format), true },
+		{ 0 },
+	};
+	struct emulation e = { 0 };
+
+	HT_TRY(ht_read_members(r, value, members, &e));
+	if (!ht_is_float(e.slot) || ht_dtype_info(e.slot)->bytes > 2)
+		return ht_json_error(
+			&r->j, "formats do not take the place of %s", ht_dtype_info(e.slot)->name);
+	for (size_t i = 0; i < r->d->emulations; i++)
+		if (r->d->emulation[i].slot == e.slot)
+			return ht_json_error(&r->j, "%s stands twice", ht_dtype_info(e.slot)->name);
+	HT_TRY(ht_emulation_parse(e.format,
+		ht_str_printf(r->a, "%s:%ld: emulation", r->j.parse->path, r->line).p,
+		r->j.parse->diags, out));
+	out->slot = e.slot;
+	return HT_OK;
+}
+
+static enum ht_status read_emulations(struct ht_reading *r, const cJSON *value, void *to)
+{
+	struct ht_emulation *e = HT_NEW_ARRAY(r->a, struct ht_emulation, HT_MAX_EMULATIONS);
+	const cJSON *i;
+
+	(void)to;
+	HT_TRY(ht_read_array(r, value));
+	if (ht_read_items(value) > HT_MAX_EMULATIONS)
+		return ht_json_error(&r->j, "more than %d emulations", HT_MAX_EMULATIONS);
+	r->d->emulation = e;
+	cJSON_ArrayForEach(i, value)
+	{
+		HT_TRY(read_emulation(r, i, &e[r->d->emulations]));
+		r->d->emulations++;
+	}
+	return HT_OK;
+}
+
 /* [name, "on" or "off", note] */
 static enum ht_status read_fusion(
 	struct ht_reading *r, const cJSON *value, struct ht_reported_fusion *out)
@@ -340,6 +387,7 @@ enum ht_status ht_report_parse(struct ht_parse *p, struct ht_str text, struct ht
 		{ "painting", read_painting, 0, false },
 		{ "constants", read_clamp, 0, false },
 		{ "sentinels", read_sentinels, 0, false },
+		{ "emulation", read_emulations, 0, false },
 		{ "nodes", read_nodes, 0, true },
 		{ "casts", read_casts, 0, false },
 		{ "fusions", read_fusions, 0, false },

@@ -28,7 +28,7 @@ from ._report import Report
 from ._search import Search, search
 from ._session import Counters, Entries, Loop, LossScale, Session
 from ._tables import (
-    Option, build_info, check_option, check_settings, config, fusions, measure_rates, option, options, ops, passes, policies,
+    Option, build_info, check_option, check_settings, config, formats, fusions, measure_rates, option, options, ops, passes, policies,
     profiles, targets, use_device,
 )
 
@@ -37,6 +37,6 @@ __all__ = [
     'LimitError', 'Loop', 'LossScale', 'Message', 'Model', 'Option', 'Policy', 'Program', 'Records', 'Report', 'Search', 'Session',
     'SystemFailure', 'Tensor', 'UnsupportedError', 'UsageError', 'Verdict', '__version__', 'aot', 'build_info', 'cache', 'check_option',
     'check_settings', 'compare',
-    'config', 'diff', 'fusions', 'is_artefact', 'load', 'manifest', 'measure_rates', 'narrow', 'option', 'options',
+    'config', 'diff', 'formats', 'fusions', 'is_artefact', 'load', 'manifest', 'measure_rates', 'narrow', 'option', 'options',
     'ops', 'passes', 'policies', 'profiles', 'report_page', 'run', 'save', 'search', 'sign', 'targets', 'use_device', 'widen',
 ]

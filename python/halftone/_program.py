@@ -262,7 +262,7 @@ class Context(Owner):
         got = (_api.ht_numerics * lib.ht_context_numerics(self._handle, None, 0))()
         lib.ht_context_numerics(self._handle, got, len(got))
         counts = ('elements', 'overflow', 'underflow', 'subnormal', 'sentinel', 'infinite', 'nan')
-        return [dict(tensor=text(n.tensor), dtype=lib.ht_dtype_name(n.dtype).decode(),
+        return [dict(tensor=text(n.tensor), dtype=text(n.format) or lib.ht_dtype_name(n.dtype).decode(), emulated=bool(n.format),
                      **{c: getattr(n, c) for c in counts}) for n in got]
 
     def _place(self, slots: _Slots, i: int, x: Any, words: Any, out: bool) -> Dense:

@@ -104,6 +104,11 @@ def policies() -> list[dict[str, Any]]:
     return _listed('policies')
 
 
+def formats() -> list[dict[str, Any]]:
+    """The number formats that policies can round to."""
+    return _listed('formats')
+
+
 def profiles() -> list[dict[str, Any]]:
     """The profiles: whose kernels a policy decides by."""
     return _listed('profiles')
