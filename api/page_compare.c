@@ -77,7 +77,10 @@ static void put_policy(struct ht_table *t, const cJSON *policy, bool task, struc
 
 	ht_cell(t, ht_member_text(policy, "policy"));
 	ht_cell_verdict(t, ht_member_text(policy, "verdict"), passes(policy));
-	ht_cell(t, ht_member_text(policy, "lowest"));
+	ht_cell(t, ht_member_is_true(policy, "emulated")
+			   ? ht_str_printf(a, "%.*s (emulated)",
+				     HT_STR_ARG(ht_member_text(policy, "lowest")))
+			   : ht_member_text(policy, "lowest"));
 	ht_cell(t, share_text(a, policy));
 	ht_cell(t, ht_text_exact(a, ht_member_number(policy, "casts")));
 	ht_cell(t, ht_text_bytes(a, ht_member_number(policy, "cast_bytes")));

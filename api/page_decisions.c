@@ -4,6 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* The type that a unit got, or the format in its place. */
+static struct ht_str decided_text(const cJSON *unit)
+{
+	return ht_member_text(unit, ht_member(unit, "format") ? "format" : "to");
+}
+
 /* ---- the policy ---- */
 
 static void put_facts(struct ht_page_work *w, const cJSON *root)
@@ -15,6 +21,8 @@ static void put_facts(struct ht_page_work *w, const cJSON *root)
 		.columns = 2,
 		.limit = SIZE_MAX };
 
+	const cJSON *i;
+
 	ht_fact(&t, "policy", ht_member_text(root, "policy"));
 	ht_fact(&t, "profile", ht_member_text(root, "profile"));
 	ht_fact(&t, "target", ht_member_text(root, "target"));
@@ -23,6 +31,12 @@ static void put_facts(struct ht_page_work *w, const cJSON *root)
 	ht_fact(&t, "modelled time of a run",
 		ht_text_price(w->a, ht_member_number(root, "price_ps")));
 	ht_fact(&t, "sentinels", ht_member_text(root, "sentinels"));
+	cJSON_ArrayForEach(i, ht_member(root, "emulation")) ht_fact(&t,
+		ht_str_printf(
+			w->a, "in place of %.*s", HT_STR_ARG(ht_member_text(i, "in_place_of")))
+			.p,
+		ht_str_printf(w->a, "%.*s%s", HT_STR_ARG(ht_member_text(i, "format")),
+			ht_member_is_true(i, "emulated") ? " (emulated)" : ""));
 	ht_table_end(&t);
 }
 
@@ -68,7 +82,7 @@ static void count_units(const cJSON *root, struct ht_map *m, struct ht_arena *a)
 	{
 		struct group like = { .op = ht_member_text(node, "op"),
 			.from = ht_member_text(unit, "from"),
-			.to = ht_member_text(unit, "to"),
+			.to = decided_text(unit),
 			.rule = ht_member_text(unit, "rule"),
 			.list = ht_member_text(unit, "list") };
 		group_of(m, &like, a)->units++;
@@ -358,7 +372,7 @@ static void put_unit(struct ht_table *t, const cJSON *node, const cJSON *unit, s
 	ht_cell(t, ht_member_text(node, "op"));
 	ht_cell(t, ht_member_text(unit, "attribute"));
 	ht_cell(t, ht_member_text(unit, "from"));
-	ht_cell(t, ht_member_text(unit, "to"));
+	ht_cell(t, decided_text(unit));
 	ht_cell(t, ht_member_text(unit, "rule"));
 	if (follows.n)
 		list = ht_str_printf(a, "%.*s%sfollows %.*s", HT_STR_ARG(list), list.n ? "; " : "",

@@ -121,6 +121,9 @@ static const struct ht_json_form
 				 { "becomes", &text, false }, { "tensors", &texts_or_nulls, true },
 				 { "units", &units, true }) },
 	nodes = { LIST, .each = &node },
+	emulation = { OBJECT, .member = MEMBERS({ "in_place_of", &text, true },
+				      { "format", &text, true }, { "emulated", &truth, true }) },
+	emulations = { LIST, .each = &emulation },
 	cast = { OBJECT,
 		.member = MEMBERS({ "name", &text, true }, { "source", &text, true },
 			{ "from", &text, true }, { "to", &text, true }, { "format", &text, false },
@@ -143,12 +146,13 @@ const struct ht_json_form ht_decisions_form = { OBJECT,
 		{ "profile", &text, true }, { "target", &text, true },
 		{ "graph_nodes", &count, true }, { "float_nodes", &count, true },
 		{ "low_nodes", &count, true }, { "price_ps", &count_or_null, true },
-		{ "nodes", &nodes, true }, { "casts", &casts, true }, { "unknown", &texts, true },
-		{ "assumed", &texts, true }, { "fallback", &texts, true },
-		{ "implementation", &quadruples, true }, { "acting_rules", &triples, false },
-		{ "idle_rules", &triples, true }, { "without_effect", &texts, true },
-		{ "fusions", &triples, true }, { "fusions_off", &pairs, true },
-		{ "fusion_results", &fusions, false }, { "methods", &methods, false }) };
+		{ "emulation", &emulations, false }, { "nodes", &nodes, true },
+		{ "casts", &casts, true }, { "unknown", &texts, true }, { "assumed", &texts, true },
+		{ "fallback", &texts, true }, { "implementation", &quadruples, true },
+		{ "acting_rules", &triples, false }, { "idle_rules", &triples, true },
+		{ "without_effect", &texts, true }, { "fusions", &triples, true },
+		{ "fusions_off", &pairs, true }, { "fusion_results", &fusions, false },
+		{ "methods", &methods, false }) };
 
 /* ---- the check ---- */
 
