@@ -132,7 +132,7 @@ static bool is_computed(const struct ht_image *x, int64_t extent)
 {
 	for (uint32_t i = extent < 0 ? (uint32_t)-extent : 0; i;
 		i = ht_image_expressions(x)[i - 1].times)
-		if (ht_image_sizes(x)[ht_image_expressions(x)[i - 1].size].computed)
+		if (ht_image_sizes(x)[ht_image_expressions(x)[i - 1].size].kind == HT_IMAGE_BY_STEP)
 			return true;
 	return false;
 }
