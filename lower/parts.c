@@ -6,7 +6,8 @@
  * threads need not meet.  A copy of the graph, which shares its constants, has the shapes of a part, and is
  * lowered in its place.
  *
- * Every part reads all weights.  So it has to have enough rows for its products. */
+ * Every part reads all weights, and packs those that are no constants.  So its products need enough rows and constant
+ * weights. */
 #include "image/image.h"
 #include "lower/index.h"
 #include "lower/parts.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 
 enum { LEAST_ROWS = 32 /* of a part in a product, which then reads a weight once for so many */ };
-/* Of all multiplications, those of products that have so many rows. */
+/* Of all multiplications, those of products that have so many rows and constant weights. */
 static const double LEAST_SHARE = 0.9;
 
 bool has_rows(const struct parts *p, const struct ht_node *n, int32_t arg)
@@ -151,6 +152,14 @@ static int64_t product_rows_of(const struct parts *p, const struct ht_node *n)
 	return ht_shape_count(out) / out.dim[out.rank - 1];
 }
 
+static bool has_constant_weights(const struct parts *p, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (!has_rows(p, n, i) && !ht_is(n->in[i].node, HT_CONSTANT))
+			return false;
+	return true;
+}
+
 static double share_with_rows(const struct parts *p, int64_t parts)
 {
 	double all = 0, enough = 0;
@@ -159,7 +168,9 @@ static double share_with_rows(const struct parts *p, int64_t parts)
 		int64_t rows = product_rows_of(p, n);
 
 		all += rows ? (double)ht_multiply_adds(n) : 0;
-		enough += rows >= LEAST_ROWS * parts ? (double)ht_multiply_adds(n) : 0;
+		enough += rows >= LEAST_ROWS * parts && has_constant_weights(p, n)
+				  ? (double)ht_multiply_adds(n)
+				  : 0;
 	}
 	return all > 0 ? enough / all : 0;
 }
