@@ -167,19 +167,70 @@ static void cut_packing(
 			.stride = turned ? 1 : c->columns, .extent = c->depth, .each = c->kp });
 }
 
+/* What a loop that packs a right operand is at: a column of one of its matrices. */
+struct packed_at {
+	int32_t lead; /* dimensions of the operand that number its matrices */
+	int32_t matrix, column;
+	int64_t depth; /* of all taps */
+};
+
+/* The element of row `row`; 0 outside of the operand. */
+static int32_t packed_element(const struct contraction *c, struct kernel_build *k,
+	const struct view *v, const struct packed_at *at, int32_t row)
+{
+	struct ht_xb *b = &k->xb;
+	const int32_t last = v->rank - 1;
+	struct space s = { .rank = v->rank, .guard = -1 };
+	int32_t inside = ht_xlt(b, at->column, ht_xi(b, c->columns));
+
+	if (at->depth % c->kp)
+		inside = ht_xand(b, inside, ht_xlt(b, row, ht_xi(b, at->depth)));
+	memcpy(s.dim, v->dim, sizeof s.dim);
+	if (at->lead)
+		s.group[s.groups++] = (struct space_group){ 0, at->lead - 1, at->matrix };
+	s.group[s.groups++] = (struct space_group){ at->lead, last - 1, row };
+	s.group[s.groups++] = (struct space_group){ last, last, at->column };
+	if (c->columns % c->nr || at->depth % c->kp)
+		space_and_guard(b, &s, inside);
+	return ht_xcvt(b, c->packed_type, kb_load(k, v, &s));
+}
+
+/* The 16 bits of `x` as a U32.  One from memory stays as it is there: subnormals are zero to the products that read it. */
+static int32_t bits_of(struct ht_xb *b, int32_t x)
+{
+	const struct ht_x low = b->stage->x[x], wide = b->stage->x[low.op == HT_X_CVT ? low.a : x];
+
+	if (low.op == HT_X_CVT && wide.op == HT_X_CVT && ht_xtype(b, wide.a) == low.dtype)
+		x = wide.a;
+	return ht_xcvt(b, HT_U32, ht_xbitcast(b, HT_U16, x));
+}
+
+/* The elements of rows `row` and row + 1 as one word, in the order that they have in memory. */
+static int32_t packed_pair(const struct contraction *c, struct kernel_build *k,
+	const struct view *v, const struct packed_at *at, int32_t row)
+{
+	struct ht_xb *b = &k->xb;
+	int32_t first = bits_of(b, packed_element(c, k, v, at, row));
+	int32_t second = bits_of(b, packed_element(c, k, v, at, ht_xaddi(b, row, 1)));
+
+	return ht_xor(b, first, ht_xshli(b, second, 16));
+}
+
 /* Matrices of `v`, which is [.., k, n], one for each index of grid dimension 0: its first `lead` dimensions number them, those up to
- * the last are the depth of all taps.  Into a local buffer: the one matrix of the tile; else panels are grid dimension 1. */
+ * the last are the depth of all taps.  Into a local buffer: the one matrix of the tile; else panels are grid dimension 1.  There the
+ * two rows of a pair are stored as one word, so that vectors of pairs are contiguous. */
 static void pack_stage(struct contraction *c, struct kernel_build *k, const struct view *v,
 	int32_t lead, bool local)
 {
 	struct lower *l = c->l;
 	struct ht_xb *b = &k->xb;
-	int32_t last = v->rank - 1, dim[6], x[6], kk, nn, ok, value, offset;
+	int32_t dim[6], x[6], row, offset;
 	int64_t depth = tap_count(c) * c->depth;
 	int64_t panels = ht_ceil_div(c->columns, c->nr), batches = 1;
 	int64_t lane = c->nr % lanes(l) == 0 ? lanes(l) : lanes(l) / 2; /* panels of half vectors */
 	bool across = v->stride[v->rank - 1] != 1;
-	struct space s = { .rank = v->rank, .guard = -1 };
+	bool words = !local && c->kp == 2;
+	int64_t element = words ? 2 : 1; /* packed numbers */
 
 	for (int32_t i = 0; i < lead; i++)
 		batches *= v->dim[i];
@@ -190,34 +241,30 @@ static void pack_stage(struct contraction *c, struct kernel_build *k, const stru
 	 * level where they are multiples of 1 KB apart. */
 	dim[2] = kb_dim(k, across ? c->nr / lane : 1);
 	dim[3] = kb_dim(k, ht_ceil_div(depth, c->kp));
-	dim[4] = kb_dim(k, c->kp);
+	dim[4] = kb_dim(k, c->kp / element);
 	dim[5] = kb_dim(k, across ? lane : c->nr);
 	k->stage->vec = dim[5];
 	cut_packing(c, k, dim[0], dim[1], dim[3]);
 	for (int i = 0; i < 6; i++)
 		x[i] = ht_xdim(b, dim[i]);
 	x[5] = ht_xadd(b, ht_xmuli(b, x[2], lane), x[5]);
-	kk = ht_xadd(b, ht_xmuli(b, x[3], c->kp), x[4]);
-	nn = ht_xadd(b, ht_xmuli(b, x[1], c->nr), x[5]);
-	ok = ht_xlt(b, nn, ht_xi(b, c->columns));
-	if (depth % c->kp)
-		ok = ht_xand(b, ok, ht_xlt(b, kk, ht_xi(b, depth)));
-	memcpy(s.dim, v->dim, sizeof s.dim);
-	if (lead)
-		s.group[s.groups++] = (struct space_group){ 0, lead - 1, x[0] };
-	s.group[s.groups++] = (struct space_group){ lead, last - 1, kk };
-	s.group[s.groups++] = (struct space_group){ last, last, nn };
-	if (c->columns % c->nr || depth % c->kp)
-		space_and_guard(b, &s, ok);
-	value = kb_load(k, v, &s);
-	offset = ht_xmuli(b, x[1], c->packed_count / panels);
-	offset = ht_xadd(b, offset, ht_xmuli(b, x[3], (int64_t)c->kp * c->nr));
-	offset = ht_xadd(b, offset, ht_xmuli(b, x[5], c->kp));
+	row = ht_xadd(b, ht_xmuli(b, x[3], c->kp), x[4]);
+	const struct packed_at at = { .lead = lead,
+		.matrix = x[0],
+		.column = ht_xadd(b, ht_xmuli(b, x[1], c->nr), x[5]),
+		.depth = depth };
+	offset = ht_xmuli(b, x[1], c->packed_count / panels / element);
+	offset = ht_xadd(b, offset, ht_xmuli(b, x[3], c->kp / element * c->nr));
+	offset = ht_xadd(b, offset, ht_xmuli(b, x[5], c->kp / element));
 	offset = ht_xadd(b, offset, x[4]);
 	if (!local)
-		offset = ht_xadd(b, offset, ht_xmuli(b, x[0], c->packed_count));
-	ht_xstore(b, local ? c->b : kb_arg(k, c->b, HT_BUFFER_OUT), offset,
-		ht_xcvt(b, c->packed_type, value));
+		offset = ht_xadd(b, offset, ht_xmuli(b, x[0], c->packed_count / element));
+	if (words)
+		ht_xstore(b, kb_arg_as(k, c->b, HT_BUFFER_OUT, HT_U32), offset,
+			packed_pair(c, k, v, &at, row));
+	else
+		ht_xstore(b, local ? c->b : kb_arg(k, c->b, HT_BUFFER_OUT), offset,
+			packed_element(c, k, v, &at, row));
 }
 
 static void size_packing(struct contraction *c)

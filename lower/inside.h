@@ -334,6 +334,9 @@ struct kernel_build {
 void kb_init(struct kernel_build *k, struct lower *l, const struct ht_node *n);
 /* The kernel's number of a plan buffer, as an input or output argument. */
 int32_t kb_arg(struct kernel_build *k, int32_t plan_buffer, enum ht_buffer_kind kind);
+/* The same memory as elements of another dtype. */
+int32_t kb_arg_as(
+	struct kernel_build *k, int32_t plan_buffer, enum ht_buffer_kind kind, enum ht_dtype dtype);
 int32_t kb_local(struct kernel_build *k, enum ht_dtype t, int64_t count);
 void kb_grid(struct kernel_build *k, int dims, const int64_t *count);
 struct ht_stage *kb_stage(struct kernel_build *k, enum ht_stage_kind kind);

@@ -19,11 +19,12 @@ void kb_init(struct kernel_build *k, struct lower *l, const struct ht_node *n)
 		HT_NEW_ARRAY(k->arena, struct ht_kernel_buffer, HT_COUNT(k->plan_buffer_of));
 }
 
-int32_t kb_arg(struct kernel_build *k, int32_t plan_buffer, enum ht_buffer_kind kind)
+int32_t kb_arg_as(
+	struct kernel_build *k, int32_t plan_buffer, enum ht_buffer_kind kind, enum ht_dtype dtype)
 {
 	struct ht_kernel *kernel = k->kernel;
 	const struct ht_plan_buffer *p = &k->l->plan->buffer[plan_buffer];
-	size_t bytes = ht_dtype_info(p->dtype)->bytes;
+	size_t bytes = ht_dtype_info(dtype)->bytes;
 
 	for (int32_t i = 0; i < kernel->args; i++)
 		if (k->plan_buffer_of[i] == plan_buffer) {
@@ -35,9 +36,14 @@ int32_t kb_arg(struct kernel_build *k, int32_t plan_buffer, enum ht_buffer_kind 
 	HT_CHECK(kernel->buffers == kernel->args);
 	k->plan_buffer_of[kernel->args] = plan_buffer;
 	kernel->buffer[kernel->args] =
-		(struct ht_kernel_buffer){ kind, p->dtype, (int64_t)(p->bytes / bytes) };
+		(struct ht_kernel_buffer){ kind, dtype, (int64_t)(p->bytes / bytes) };
 	kernel->buffers++;
 	return kernel->args++;
+}
+
+int32_t kb_arg(struct kernel_build *k, int32_t plan_buffer, enum ht_buffer_kind kind)
+{
+	return kb_arg_as(k, plan_buffer, kind, k->l->plan->buffer[plan_buffer].dtype);
 }
 
 /* Locals are numbered from HT_COUNT(plan_buffer_of) while the kernel is built, since arguments are
