@@ -21,13 +21,17 @@
 /* Taken for every machine.  Those of schedules and methods were measured on Zen 4; those of matrices, and
  * of the roofline (conversions, functions, picoseconds), are estimates. */
 #define EVERYWHERE                                                                                 \
-	.half_products = 2, .half_loads = 2, .broadcasts = 2, .tile_operands = 10, .weights = 8,   \
-	.tensors = 24, .matrix_products = 1, .matrix_copy = 1, .grid_tile = 1500,                  \
-	.winograd_block = 3000, .winograd_image_2 = 65, .winograd_image_4 = 190,                   \
-	.winograd_result_2 = 45, .winograd_result_4 = 150, .row_tile = 500, .convert = 2,          \
-	.convert_bits = 8, .function = 12, .lone_dot = 1.4, .half_overhead = 1.03,                 \
-	.load_overlap = 0.2, .efficiency = 0.9, .cycle_ps = 333, .launch_ps = 300000,              \
-	.weight_ps = 50
+	.half_products = 2, .half_loads = 2, .broadcasts = 2, .tile_operands = 10,                 \
+	.matrix_products = 1, .matrix_copy = 1, .grid_tile = 1500, .winograd_block = 3000,         \
+	.winograd_image_2 = 65, .winograd_image_4 = 190, .winograd_result_2 = 45,                  \
+	.winograd_result_4 = 150, .row_tile = 500, .convert_bits = 8, .function = 12,              \
+	.lone_dot = 1.4, .half_overhead = 1.03, .load_overlap = 0.2, .efficiency = 0.9,            \
+	.cycle_ps = 333, .launch_ps = 300000
+/* Bytes a cycle of weights of convolutions and of tensors that come back from beyond the second level; cycles of a
+ * conversion; picoseconds of a byte of weights from memory.  What was not measured has those of Zen 4. */
+#define TRAFFIC(weights_, tensors_, convert_, weight_ps_)                                          \
+	.weights = weights_, .tensors = tensors_, .convert = convert_, .weight_ps = weight_ps_
+#define TRAFFIC_OF_ZEN4 TRAFFIC(8, 24, 2, 50)
 /* Vectors a cycle: multiply-adds, dot products of pairs of BF16, loads; instructions; bytes from each
  * level. */
 #define RATES(multiply_adds, dots, from_memory, instructions, first, second, beyond)               \
@@ -35,18 +39,19 @@
 	.dispatch = instructions, .l1 = first, .l2 = second, .l3 = beyond
 
 static const struct ht_rates generic = { "generic", false, TILE(3), RATES(2, 0, 2, 4, 64, 32, 16),
-	EVERYWHERE };
+	TRAFFIC_OF_ZEN4, EVERYWHERE };
 /* Both halves of a unit take a 512-bit operation. */
 static const struct ht_rates zen4 = { "znver4", true, TILE(4), RATES(1, 1, 1, 4, 64, 32, 16),
-	EVERYWHERE };
-static const struct ht_rates zen5 = { "znver5", false, TILE(4), RATES(2, 2, 2, 8, 128, 64, 32),
-	EVERYWHERE };
+	TRAFFIC_OF_ZEN4, EVERYWHERE };
+/* From `l3` on measured by halftone tune, on an EPYC. */
+static const struct ht_rates zen5 = { "znver5", true, TILE(4), RATES(2, 2, 2, 8, 128, 64, 16),
+	TRAFFIC(4, 12, 1, 25), EVERYWHERE };
 /* Servers: two units of 512 bits. */
 static const struct ht_rates skylake_x = { "skylake-avx512", false, TILE(4),
-	RATES(2, 2, 2, 4, 128, 48, 16), EVERYWHERE };
+	RATES(2, 2, 2, 4, 128, 48, 16), TRAFFIC_OF_ZEN4, EVERYWHERE };
 /* That dot products of pairs take four times as long as multiply-adds was measured (bench/peak.c, on an Emerald Rapids). */
 static const struct ht_rates sapphire_rapids = { "sapphirerapids", false, TILE(4),
-	RATES(2, 0.5, 2, 6, 128, 48, 16), .products_f16 = 2, EVERYWHERE };
+	RATES(2, 0.5, 2, 6, 128, 48, 16), .products_f16 = 2, TRAFFIC_OF_ZEN4, EVERYWHERE };
 
 #define KB *1024
 #define ANY .non_temporal = 1

@@ -46,7 +46,8 @@ static void two_measurements(double dot, double slower)
 
 	for (int i = 0; i < 200; i++) {
 		struct ht_measured m = { disturbed(dot), disturbed(dot / 4),
-			disturbed(2 * products), disturbed(t->rates->l3 / products / 0.7 / slower),
+			disturbed(t->rates->convert * products),
+			disturbed(t->rates->l3 / products / 0.7 / slower),
 			disturbed(t->rates->cycle_ps / t->rates->weight_ps / products / 1.25 /
 				  slower) };
 
