@@ -434,6 +434,8 @@ void contract_begin(struct contraction *c)
 	k->stage->contract.m = kb_grid_dim(k, m, c->rows, m_step);
 	k->stage->contract.n = kb_grid_dim(k, n, c->columns, n_step);
 	c->m_x = ht_xdim(&k->xb, k->stage->contract.m);
+	c->pixel_x = c->m_x;
+	c->pixel_guard = -1;
 	c->n_x = ht_xdim(&k->xb, k->stage->contract.n);
 	for (int i = 0; i < c->taps; i++)
 		c->tap_x[i] = ht_xdim(&k->xb, kb_reduce_dim(k, c->tap[i]));

@@ -526,8 +526,8 @@ struct contraction {
 	int32_t column_buffer;
 	struct kernel_build k;
 	int32_t batch_x, m_x, n_x, tap_x[2];
-	int32_t pixel_x,
-		pixel_guard; /* conv_pixels(): the place of row m in the result, and whether it has one; -1: it has */
+	/* Where row m is in the result, and whether it is in there (-1: it always is).  conv_pixels() sets both for open heights and widths. */
+	int32_t pixel_x, pixel_guard;
 };
 
 bool contract_type(enum ht_dtype t); /* has a register tile */

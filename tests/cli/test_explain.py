@@ -13,8 +13,8 @@ class Explain(ToolCase):
         data = f'{TOP}/precision/data'
         measured = os.path.exists(f'{data}/{host["level"]}@{host["tuning"]}.costs')
         for args, warned in ((['--no-measure'], not measured), ([], False), (['--cost_table', f'{data}/x86-64-v3@generic.costs'], False),
-                             (['--cost_target', 'x86-64-v3'], False), (['--cost_target', 'znver5'], True),
-                             (['--target', 'x86-64-v3'], False), (['--target', 'znver5'], True),
+                             (['--cost_target', 'x86-64-v3'], False), (['--cost_target', 'skylake-avx512'], True),
+                             (['--target', 'x86-64-v3'], False), (['--target', 'skylake-avx512'], True),
                              (['--target', 'sapphirerapids'], True)):
             said = self.tool('explain', SMALL, '--policy', 'optimal', *args).err
             self.assertEqual('no costs were measured on' in said, warned, args)

@@ -110,7 +110,7 @@ class Rates(ToolCase):
 
     def test_other_machines(self):
         """A target that is not this machine has its table, else the rates of its description, with a warning."""
-        for target, warned in ('x86-64-v3', False), ('znver5', True), ('x86-64-v4+bf16', False):
+        for target, warned in ('x86-64-v3', False), ('skylake-avx512', True), ('x86-64-v4+bf16', False):
             _, said, tuning = self.compile('--policy=optimal', '--target', target)
             self.assertEqual((WARNED in said, SAID in said, '~' in tuning), (warned, False, False), target)
 

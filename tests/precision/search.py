@@ -256,7 +256,7 @@ class BadInput(Case):
 
     def test_refused(self):
         self.refused('needs -o', 2)
-        self.refused("'e4m3' is none of the types", 2, '-o', 'p.json', '--types', 'e4m3')
+        self.refused("did you mean 'e4m3fn'", 2, '-o', 'p.json', '--types', 'e4m3fm')
         self.refused("'f16' stands twice", 2, '-o', 'p.json', '--types', 'f16,f16')
         self.refused("there is no 'best'", 2, '-o', 'p.json', '--rule', 'best')
         self.refused('not of standard output', 2, '-o', '-', '--resume')

@@ -162,9 +162,10 @@ static void make_long(struct gen *g, uint64_t seed)
 
 	begin(g, seed);
 	s->dims = 1;
-	s->dim[0] = (struct ht_dim){
-		.extent = MOST_DIM, .grid = -1, .unroll = 1, .cut = { { 1, 1, 1, MOST_DIM, 1 } }
-	};
+	s->dim[0] = (struct ht_dim){ .extent = MOST_DIM,
+		.grid = -1,
+		.unroll = 1,
+		.cut = { { .size = 1, .whole = 1, .inner = 1, .most = MOST_DIM, .unit = 1 } } };
 	if (chance(50)) {
 		s->dim[0].grid = 0;
 		s->dim[0].step = 50;
@@ -196,7 +197,11 @@ static void make_sum(struct gen *g, uint64_t seed)
 		.grid = -1,
 		.reduce = true,
 		.unroll = 1,
-		.cut = { { 1, (int32_t)whole, 1, most, 1 } } };
+		.cut = { { .size = 1,
+			.whole = (int32_t)whole,
+			.inner = 1,
+			.most = most,
+			.unit = 1 } } };
 	s->vec = below(3) - 1;
 	add_buffer(g, HT_BUFFER_IN, most);
 	add_buffer(g, HT_BUFFER_OUT, SUM_ROWS);
@@ -237,15 +242,20 @@ static void make_product(struct gen *g, uint64_t seed)
 	g->size[1] = below((int)rows + 1);
 	s->kind = HT_STAGE_CONTRACT;
 	s->dims = 3;
-	s->dim[0] = (struct ht_dim){
-		.extent = rows, .grid = -1, .unroll = 1, .cut = { { 2, 1, 1, rows, 1 } }
-	};
+	s->dim[0] = (struct ht_dim){ .extent = rows,
+		.grid = -1,
+		.unroll = 1,
+		.cut = { { .size = 2, .whole = 1, .inner = 1, .most = rows, .unit = 1 } } };
 	s->dim[1] = (struct ht_dim){ .extent = columns, .grid = -1, .unroll = 1 };
 	s->dim[2] = (struct ht_dim){ .extent = depth,
 		.grid = -1,
 		.reduce = true,
 		.unroll = 1,
-		.cut = { { 1, HT_CUT_ROUND, 1, depth, 1 } } };
+		.cut = { { .size = 1,
+			.whole = HT_CUT_ROUND,
+			.inner = 1,
+			.most = depth,
+			.unit = 1 } } };
 	s->vec = 1;
 	*c = (struct ht_contract){ .m = 0,
 		.n = 1,
