@@ -206,6 +206,7 @@ enum ht_status ht_search_units(struct ht_search *s, struct ht_diags *d)
 
 	HT_TRY(ht_policy_new("must_keep_origin_dtype", d, &s->origin_policy));
 	HT_TRY(ht_policy_new("optimal", d, &s->optimal_policy));
+	s->optimal_policy->judges_all = true;
 	HT_TRY(report_under(s, s->origin_policy, d, &s->origin));
 	HT_TRY(report_under(s, s->optimal_policy, d, &optimal));
 	f.is = &s->origin->data.decisions;

@@ -28,6 +28,8 @@
 	HT_TRAIT(45) /* operand 1 is the shape of the result, and nothing else */
 /* The run computes an extent of its results, which is a size of the graph (struct ht_open_size). */
 #define HT_COMPUTES_SIZE HT_TRAIT(48)
+#define HT_SIZED_BY_ELEMENTS                                                                       \
+	HT_TRAIT(49) /* elements of its operands decide the shape of its result */
 #define HT_ONLY_MOVES (HT_FORWARDS | HT_RESHAPES | HT_MOVES)
 
 /* ---- element by element ---- */

@@ -41,6 +41,17 @@ static bool is_reserve(const struct ht_node *n, int32_t i)
 	return ht_is(n, HT_BATCH_NORM) && i == 5;
 }
 
+/* Whether elements that are known only in the run, and no shape that a user could state, decide the size of its result. */
+static bool is_unbounded(const struct ht_node *n)
+{
+	if (ht_computes_size(n))
+		return !ht_computed_size(n->graph, n);
+	for (int32_t i = 0; i < n->ins; i++)
+		if (!ht_shape_known(ht_type_of(n->in[i])->shape))
+			return false;
+	return ht_is(n, HT_SIZED_BY_ELEMENTS) && !ht_shape_known(n->out[0].shape);
+}
+
 const char *lower_refuse(const struct ht_node *n)
 {
 	const struct lower_op *op = lower_op_of(n);
@@ -55,7 +66,7 @@ const char *lower_refuse(const struct ht_node *n)
 	if (op->family == FAMILY_NOTHING ||
 		ht_const_text(ht_out((struct ht_node *)(uintptr_t)n, 0)))
 		return NULL;
-	if (ht_computes_size(n) && !ht_computed_size(n->graph, n))
+	if (is_unbounded(n))
 		return unbounded;
 	for (int32_t i = 0; i < n->outs; i++)
 		if ((ht_shape_known(n->out[i].shape) || !is_reserve(n, i)) &&

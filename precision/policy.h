@@ -313,6 +313,9 @@ struct ht_policy {
 	const struct ht_costs *costs;        /* in place of the target's; NULL: none */
 	const struct ht_target *cost_target; /* in place of the one compiled for; NULL: that one */
 	struct ht_budget budget;
+	/* Whether reasons tell of every constant that leaves the range of float16.  Otherwise large constants are read only where float16 is
+	 * the cheapest, which depends on the machine.  No option states it: a search does. */
+	bool judges_all;
 	const char *priced; /* the node whose other types are to be priced; "*": all; NULL: none */
 	/* What each option was set to, for keys of the cache: text, or the hash of files; NULL: not */
 	const char *stated[HT_READ_END];

@@ -158,6 +158,17 @@ static void paint(struct optimal *o, const struct ht_policy_kind *kind)
 
 /* ---- iterates ---- */
 
+static void judge_everything(struct optimal *o)
+{
+	bool denied = false;
+
+	for (const struct ht_node *n = o->p->graph->first; n; n = n->next)
+		if (ht_label_column(o->p, n, HT_LABEL_F16))
+			denied |= ht_safety_check(&o->safety, n);
+	if (denied)
+		ht_safety_spread(o->p, &o->safety);
+}
+
 /* Reads the large constants of nodes that are to be float16; true: the answer does not stand. */
 static bool leaves_range(struct optimal *o)
 {
@@ -385,6 +396,8 @@ void ht_optimal_decide(struct ht_precision *p)
 	ht_safety_build(p, &o.safety);
 	p->denied = o.safety.denied;
 	p->denied_why = o.safety.why;
+	if (policy->judges_all)
+		judge_everything(&o);
 	iterate(&o);
 	ht_trial_free(&o.trial);
 	for (const struct ht_policy_kind *k = ht_policy_kinds; k->name; k++)

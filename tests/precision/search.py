@@ -23,15 +23,15 @@ SCHEMA = os.path.join(environment.ROOT, 'docs', 'decisions.schema.json')
 WIDTH = 8
 
 
-def chain(units, planted, seed=1):
-    """A chain of matrix products.  The result of a planted product has elements near 1e6, which float16 cannot hold, and the next
-    product scales them down."""
+def chain(units, planted, seed=1, size=2e5):
+    """A chain of matrix products.  The result of a planted product has elements near `size`, by default more than float16
+    can hold, though it holds all weights, and the next product scales them down."""
     r = np.random.default_rng(seed)
     lines, before, scale = [], '%x', 1.0
     for i in range(units):
         up = i in planted
-        values = np.abs(r.normal(1, 0.2, (WIDTH, WIDTH))) / WIDTH * (1e6 if up else 1) * scale
-        scale = 1e-6 if up else 1.0
+        values = np.abs(r.normal(1, 0.2, (WIDTH, WIDTH))) / WIDTH * (size if up else 1) * scale
+        scale = 1 / size if up else 1.0
         text = ', '.join(repr(float(v)) for v in values.astype(np.float32).ravel())
         lines += [f'%w{i} = Const() {{dtype=f32, value=tensor f32[{WIDTH},{WIDTH}] {{{text}}}}}',
                   f'%m{i} = MatMul({before}, %w{i}) {{T=f32, transpose_a=false, transpose_b=false}}']
@@ -116,6 +116,14 @@ class Sets(Case):
             for kept in itertools.combinations(names, size):
                 self.assertFalse(self.passes(model, self.rewritten(p, kept)), kept)
         self.assertTrue(self.passes(model, self.rewritten(p, found)))
+
+    def test_unsafe(self):
+        """A product whose weights leave the range of float16 is no unit, whatever the target's prices say of float16."""
+        model = self.write('m.hir', chain(8, {3}, size=1e6))
+        for target in 'x86-64-v3', 'x86-64-v4+bf16', 'host':
+            self.search(model, '--target', target)
+            p = self.policy()
+            self.assertEqual((p['search']['unsafe'], self.kept(p), p['search']['units']), (['m3'], {'m4'}, 7), target)
 
     def test_sums_of_errors(self):
         """Every node has a small error.  Without any one member a tolerance is exceeded, and the evidence has the value."""

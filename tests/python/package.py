@@ -14,6 +14,7 @@ if PRELOAD and os.environ.get('LD_PRELOAD') != PRELOAD:
 PACKAGE = os.path.join(environment.BUILD, 'python')
 sys.path.insert(0, PACKAGE)
 SMALL = os.path.join(environment.ROOT, 'tests', 'cli', 'small.hir')
+TRAINING = os.path.join(environment.ROOT, 'tests', 'cli', 'train.hir')
 TYPES = os.path.join(environment.ROOT, 'tests', 'cli', 'types.hir')
 
 

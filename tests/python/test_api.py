@@ -2,7 +2,7 @@
 """The Python package: models, programs, policies, reports, tables, as users call them."""
 import gc, json, logging, os, re, signal, subprocess, sys, threading, unittest, warnings, weakref
 
-from package import SMALL, environment, tool
+from package import SMALL, TRAINING, environment, tool
 from case import FolderCase
 import halftone as ht
 import ml_dtypes
@@ -677,6 +677,8 @@ class Everything(FolderCase):
         'ht_program_tensor': 'for dumps, which the tool writes', 'ht_context_see': 'likewise', 'ht_session_context': 'likewise, and for profiles', 'ht_contexts_trace': 'for phases of trainings, of which the tool makes one timeline',
         'ht_artefact_writer_take': 'programs belong to their Python objects', 'ht_artefact_writer_spill': 'likewise',
         'ht_session_steps': 'Session.loop() is made of steps, whose feeds may have other shapes',
+        'ht_artefact_writer_add_entry': 'the tool writes artefacts of entries', 'ht_artefact_writer_add_values': 'likewise',
+        'ht_program_memory': 'for callers in C that give the memory of runs',
         'ht_cache_graph_key_check': 'Cache(graph_key=...) checks it', 'ht_tool_signals': 'signals are those of the interpreter',
         **{f'ht_threads_{what}': 'for nets in C' for what in ('new', 'free', 'run', 'barrier')},
     }
@@ -687,6 +689,7 @@ class Everything(FolderCase):
         'ht_list', 'ht_model_set_batch', 'ht_model_set_inputs', 'ht_model_set_open_dimension', 'ht_model_set_outputs', 'ht_model_set_shape', 'ht_model_widen', 'ht_option_check',
         'ht_policy_add_sample', 'ht_policy_new', 'ht_policy_parse', 'ht_policy_set', 'ht_policy_validate',
         'ht_program_announce', 'ht_program_output_for', 'ht_program_run_at_most', 'ht_program_use_pages', 'ht_settings_check', 'ht_file_write', 'ht_use_device',
+        'ht_session_assign', 'ht_session_new', 'ht_session_scale_loss', 'ht_session_take',
     }
 
     def calls(self):
@@ -696,6 +699,8 @@ class Everything(FolderCase):
         p.save(self.path('m.htx'))
         c().export(self.path('all'))
         key, context = self.path('key.pem'), p.context()
+        session = ht.load(TRAINING).session(train_op='train', loss='loss')
+        step = lambda: session.step(x=np.ones((8, 4), np.float32), y=np.ones((8, 1), np.float32), rate=np.float32(.1))
         recorded = p.context()
         recorded.record()
         return {
@@ -710,7 +715,7 @@ class Everything(FolderCase):
             'ht_report_print': lambda: m.explain().text(), 'ht_report_why_not': lambda: m.explain().why_not(),
             'ht_report_diff': lambda: m.explain().diff(m.explain()), 'ht_report_check': lambda: m.explain().check(m.explain(), 'new-cast'),
             'ht_report_read': lambda: ht.Report.read(self.path('r.json')),
-            'ht_context_run': lambda: context.run(one), 'ht_cache_verify': lambda: c().verify(), 'ht_cache_gc': lambda: c().gc(1),
+            'ht_context_run': lambda: context.run(one), 'ht_session_run': step, 'ht_cache_verify': lambda: c().verify(), 'ht_cache_gc': lambda: c().gc(1),
             'ht_cache_age': lambda: c().age(1, 1, 1), 'ht_cache_export': lambda: c().export(self.path('o')),
             'ht_cache_import': lambda: c().import_(self.path('all')), 'ht_cache_key_of': lambda: c().key(m), 'ht_cache_why_miss': lambda: c().why_miss(m),
         }

@@ -2,12 +2,11 @@
 """Sessions in Python: steps, evaluations, checkpoints that go on with the same bits, what is refused."""
 import os, struct, subprocess, unittest
 
-from package import environment
+from package import TRAINING, environment
 from case import FolderCase
 import halftone as ht
 import numpy as np
 
-MODEL = os.path.join(environment.ROOT, 'tests', 'cli', 'train.hir')
 X = np.random.default_rng(0).random((8, 4), np.float32)
 Y = X @ np.array([[1.5], [-2], [.5], [3]], np.float32)
 RATE = np.float32(.05)
@@ -60,7 +59,7 @@ def frame(data):
 
 class Sessions(FolderCase):
     def session(self, seed=3, **more):
-        return ht.load(MODEL).session(train_op='train', loss='loss', seed=seed, **more)
+        return ht.load(TRAINING).session(train_op='train', loss='loss', seed=seed, **more)
 
     def losses(self, s, n=3):
         return [float(s.step(x=X, y=Y, rate=RATE)['loss']) for _ in range(n)]
@@ -83,7 +82,7 @@ class Sessions(FolderCase):
             other = self.session(seed=99)
             other.restore(path)
             self.assertEqual(other.steps, 3)
-            with ht.load(MODEL).session(seed=1) as evaluation:  # before it has entries
+            with ht.load(TRAINING).session(seed=1) as evaluation:  # before it has entries
                 evaluation.restore(path)
                 self.assertEqual(evaluation.run('error', x=X, y=Y), other.run('error', x=X, y=Y))
             again = self.losses(other)
@@ -91,7 +90,7 @@ class Sessions(FolderCase):
         self.assertNotEqual(self.losses(self.session(seed=4)), self.losses(self.session(seed=5)))
 
     def test_gradients(self):
-        m = ht.load(MODEL)
+        m = ht.load(TRAINING)
         self.assertEqual(m.gradients('loss'), [])
         self.assertEqual(m.gradients('train'), ['gradient'])
         step = m.session(train_op='train', fetches=['gradient'], seed=1).step(x=X, y=Y, rate=RATE)
@@ -127,7 +126,7 @@ class Sessions(FolderCase):
             for _ in range(200):
                 fixed.step(x=X, y=Y, rate=RATE, boost=np.float32(np.inf))
         self.assertIsNone(self.session().loss_scale)
-        self.assertRaisesRegex(ht.UsageError, 'needs the loss', ht.load(MODEL).session, loss_scale='dynamic')
+        self.assertRaisesRegex(ht.UsageError, 'needs the loss', ht.load(TRAINING).session, loss_scale='dynamic')
         self.assertRaisesRegex(ht.UsageError, "loss scale 'x'", self.session, loss_scale='x')
 
     # ---- phases ----
@@ -198,7 +197,7 @@ class Sessions(FolderCase):
     def test_entries_of_an_artefact(self):
         """A step in two precisions and an evaluation, over the same variables; a checkpoint of them goes on with the same bits."""
         htx = self.path('m.htx')
-        subprocess.run([environment.TOOL, 'compile', MODEL, '--entry', 'step=loss,train', '--entry', 'evaluation=error', '--policy',
+        subprocess.run([environment.TOOL, 'compile', TRAINING, '--entry', 'step=loss,train', '--entry', 'evaluation=error', '--policy',
                         'must_keep_origin_dtype,allow_mix_precision_bf16', '--input-shape', 'x:8,4;y:8,1', '-q', '--no-cache', '-o', htx], check=True)
         def opened():
             e = ht.Entries(seed=3)
@@ -236,7 +235,7 @@ class Sessions(FolderCase):
             with self.assertRaisesRegex(ht.UsageError, pattern):
                 self.session(**more)
         with self.assertRaisesRegex(ht.UsageError, 'needs the loss'):
-            ht.load(MODEL).session(train_op='train', accelerate_train_mode='fast1|step', steps=4)
+            ht.load(TRAINING).session(train_op='train', accelerate_train_mode='fast1|step', steps=4)
 
     def test_refused(self):
         s = self.session()
@@ -245,7 +244,7 @@ class Sessions(FolderCase):
         with self.assertRaisesRegex(ht.Verdict, r'step 2: the loss .loss. is'):
             for rate in 1e38, 1e38:
                 s.step(x=X, y=Y, rate=np.float32(rate))
-        self.assertRaises(ht.UsageError, ht.load(MODEL).session().step, x=X)
+        self.assertRaises(ht.UsageError, ht.load(TRAINING).session().step, x=X)
         self.assertRaises(ht.SystemFailure, s.restore, self.path('none'))
         s.close()
         self.assertRaises(ValueError, s.save, self.dir)
