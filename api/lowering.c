@@ -240,6 +240,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	 * variables have no values. */
 	l->passes.keep_variables = upto < HT_UPTO_LAYOUT && !l->passes.variables;
 	l->passes.keep_changed = upto < HT_UPTO_LAYOUT;
+	l->passes.keep_computed_sizes = upto == HT_UPTO_PRECISION;
 	HT_TRY(run(l, ht_pipeline_cleanup, stop_after, &stopped));
 	ht_phase_end(&l->phases, "cleanup");
 	HT_TRY(run(l, ht_policy_paints(&l->policy) ? ht_pipeline_painted : ht_pipeline_precision,

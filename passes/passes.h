@@ -41,6 +41,8 @@ struct ht_pass_context {
 	const struct ht_variable_source *variables; /* for freeze; NULL: there is no checkpoint */
 	bool keep_variables; /* freeze leaves them alone: for looking at graphs without values */
 	bool keep_changed; /* likewise, where the graph changes one: for looking at those that train */
+	/* Sizes that depend on data stay unknown, as in the graph that was imported: for graphs that TensorFlow is to run. */
+	bool keep_computed_sizes;
 	/* The entry's output whose gradients are multiplied by the variable HT_LOSS_SCALE, and divided by it before they are
 	 * used; empty: none. */
 	struct ht_str scaled_loss;

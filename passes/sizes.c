@@ -200,7 +200,8 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	size_t n;
 
 	if (c->entry && !is_open(c->entry)) {
-		HT_TRY(ht_add_computed_sizes(g, c));
+		if (!c->keep_computed_sizes)
+			HT_TRY(ht_add_computed_sizes(g, c));
 		return g->sizes ? ht_bound_sizes(g, c) : HT_OK;
 	}
 	if (!c->entry)

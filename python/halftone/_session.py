@@ -170,9 +170,9 @@ class _Variables(Owner):
 class Entries(_Variables):
     """Programs of artefacts over one set of variables (docs/artefact.md), without their model: for one thread at a time.
 
-    >>> entries = ht.Entries()
-    >>> entries.load('m.htx', entry='step', policy='allow_mix_precision_bf16')
-    >>> entries.run('step', x=x, y=y)['loss']
+        entries = ht.Entries()
+        entries.load('m.htx', entry='step', policy='allow_mix_precision_bf16')
+        entries.run('step', x=x, y=y)['loss']
     """
     __slots__ = ('_entries',)
 

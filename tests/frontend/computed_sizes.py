@@ -20,6 +20,7 @@ F32 = tf.float32
 ALIGNMENT = 64
 POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1}
 NOT_ROUNDED = {'suppressed'}  # where rounded scores and overlaps rightly select other boxes
+MAKE_INTEGERS = {'distinct', 'parted', 'ranged', 'scattered'}  # of multiples of their inputs, which must be the same ones in 16 bits
 
 
 # ---- data: of what is above 0.5, so many ----
@@ -300,9 +301,15 @@ def model_of(f, inputs, path):
     return frozen, [t.name if not t.name.endswith(':0') else t.name[:-2] for t in frozen.outputs]
 
 
-def feeds_of(r, inputs, share):
+def odd_sixteenths(x):
+    """Numbers near x, still on its side of 0.5, whose small multiples are no integers and are exact in bfloat16."""
+    return (2 * np.floor(x * 8) + 1) / 16
+
+
+def feeds_of(name, r, inputs, share):
     sizes = {s: int(r.integers(1, MOST[s] + 1)) for s in MOST}
-    return {n: mask_like(r, [sizes.get(s, s) for s in shape], share) for n, shape in inputs.items()}
+    feeds = {n: mask_like(r, [sizes.get(s, s) for s in shape], share) for n, shape in inputs.items()}
+    return {n: odd_sixteenths(x).astype('f4') for n, x in feeds.items()} if name in MAKE_INTEGERS else feeds
 
 
 def expected(frozen, feeds):
@@ -323,10 +330,21 @@ def check_python(name, r, folder):
     program = ht.load(f'{folder}/m.pb', outputs=outputs, shapes=shapes).compile()
     context = program.context(threads=2)
     for share in (.3, 1, 0, .7):
-        feeds = feeds_of(r, inputs, share)
+        feeds = feeds_of(name, r, inputs, share)
         want = expected(frozen, feeds)
         for how, got in ('run', context.run(**feeds)), ('bound', context.bind(**feeds)()):
             agree(name, f'Python, {how}, {share}', outputs, [got[o] for o in outputs], want)
+
+
+def run_converted(folder, policy, feeds, outputs, *asked):
+    """What TensorFlow computes with the graph that is converted under a policy: its sizes depend on data as the model's do."""
+    tool('convert', '-q', f'{folder}/m.pb', '-o', f'{folder}/c.pb', *asked, '--policy', policy)
+    graph = tf.compat.v1.GraphDef()
+    with open(f'{folder}/c.pb', 'rb') as f:
+        graph.ParseFromString(f.read())
+    with tf.Graph().as_default() as g, tf.compat.v1.Session(graph=g) as session:
+        tf.import_graph_def(graph, name='')
+        return session.run([o if ':' in o else f'{o}:0' for o in outputs], {f'{n}:0': x for n, x in feeds.items()})
 
 
 def check(name, r, folder):
@@ -335,7 +353,7 @@ def check(name, r, folder):
     asked = ['--outputs', ','.join(outputs), *stated(inputs)]
     tool('compile', '-q', f'{folder}/m.pb', '-o', f'{folder}/m.htx', *asked)
     for share in SHARES:
-        feeds = feeds_of(r, inputs, share)
+        feeds = feeds_of(name, r, inputs, share)
         want = expected(frozen, feeds)
         got = run(folder, f'{folder}/m.pb', feeds, outputs, *asked)
         agree(name, f'run, {share}', outputs, got, want)
@@ -344,6 +362,8 @@ def check(name, r, folder):
         agree(name, f'once more, {share}', outputs, run(folder, f'{folder}/m.pb', feeds, outputs, *asked), got, 0)
         for policy, tolerance in POLICIES.items() if name not in NOT_ROUNDED else ():
             agree(name, f'{policy}, {share}', outputs, run(folder, f'{folder}/m.pb', feeds, outputs, *asked, '--policy', policy), want, tolerance)
+            if share == SHARES[-1]:
+                agree(name, f'{policy}, converted', outputs, run_converted(folder, policy, feeds, outputs, *asked), want, tolerance)
 
 
 # ---- what is refused ----
