@@ -12,8 +12,28 @@
 enum { MOST_BYTES = 1 << 16, RUN_US = 2000 };
 
 static const struct ht_image *image;
-static uint32_t kernel; /* of the current step */
+static uint32_t kernel;         /* of the current step */
+static const int64_t *run_size; /* by size of the image, in the current run */
 static volatile int32_t cancelled;
+
+/* Bytes of an argument that its kernel touches, with the sizes of the run as they are at this step. */
+static uint64_t touched(const struct ht_image_touch *t)
+{
+	return t->sized ? (uint64_t)ht_image_evaluate(image, t->sized - 1, run_size) : t->bytes;
+}
+
+/* What is written are integers of 8 bytes, small enough to be a computed size. */
+static void touch_argument(const struct ht_image_touch *t, uint8_t *at)
+{
+	const uint64_t n = touched(t);
+	volatile uint8_t sum = 0;
+
+	for (uint64_t i = 0; i < n; i++)
+		if (t->written)
+			((volatile uint8_t *)at)[i] = i % 8 ? 0 : 3;
+		else
+			sum = (uint8_t)(sum + at[i]);
+}
 
 static int32_t touch(
 	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
@@ -26,11 +46,7 @@ static int32_t touch(
 	for (uint32_t i = 0; i < k->params; i++)
 		sum = (uint8_t)(sum + params[i]);
 	for (uint32_t i = 0; i < k->args; i++)
-		for (uint64_t at = 0; at < t[i].bytes; at++)
-			if (t[i].written)
-				((volatile uint8_t *)b[i])[at] = (uint8_t)(at + k->args);
-			else
-				sum = (uint8_t)(sum + ((const uint8_t *)b[i])[at]);
+		touch_argument(&t[i], b[i]);
 	return begin > end ? 1 : 0;
 }
 
@@ -154,6 +170,7 @@ static void run(struct memory *m, uint32_t how)
 		return;
 	choose_sizes(size, how);
 	x.size = size;
+	run_size = size;
 	memory = take(m, ht_exec_common_bytes(&x.needs) + ht_exec_thread_bytes(&x.needs));
 	if (!memory || !take_ports(m, size, in, out) || !take_links(m, &x))
 		return;

@@ -1,6 +1,6 @@
 /* replay [--shake N] PATH...: gives each file (of folders: all in them) to a fuzz target, with any
- * compiler.  With --shake each file also comes N times cut short and N times with a bit flipped, at
- * places that depend only on the file's length. */
+ * compiler.  With --shake each file also comes N times cut short and N times with one to four changes, each a
+ * flipped bit or four bytes that another place of the file has.  The changes depend only on the file's length. */
 #include "tests/fuzz/fuzz.h"
 
 #include <dirent.h>
@@ -36,18 +36,33 @@ static uint64_t next(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-static void shake(uint8_t *data, size_t n)
+static void change(uint8_t *data, size_t n, uint64_t *state)
+{
+	enum { WORD = 4 };
+	uint64_t r = next(state);
+	size_t words = n / WORD;
+
+	if (r % 2 || words < 2)
+		data[r / 16 % n] ^= (uint8_t)(1 << (r / 2) % 8);
+	else
+		memmove(data + r / 2 % words * WORD, data + next(state) % words * WORD, WORD);
+}
+
+static void shake(const uint8_t *data, size_t n)
 {
 	uint64_t state = n;
+	uint8_t *changed = malloc(n + 1);
 
+	if (!changed)
+		abort();
 	for (unsigned i = 0; n && i < shakes; i++) {
-		size_t bit = next(&state) % (n * 8);
-
 		give(data, next(&state) % n);
-		data[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		give(data, n);
-		data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		memcpy(changed, data, n);
+		for (unsigned k = 0; k <= i % 4; k++)
+			change(changed, n, &state);
+		give(changed, n);
 	}
+	free(changed);
 }
 
 static int replay_file(const char *path, size_t n)
