@@ -350,8 +350,10 @@ EXECUTOR_CALLED bool ht_exec_advance(struct ht_exec *x, enum ht_exec_kind kind,
 	job->step = s;
 	job->frame = f;
 	if (kind == HT_EXEC_INSTANCES) {
-		job->instance = ht_exec_range_of(x, s).from;
-		job->end = ht_exec_apart(ht_exec_range_of(x, s), workers);
+		struct ht_exec_range r = ht_exec_range_of(x, s);
+
+		job->instance = r.from;
+		job->end = ht_exec_apart(r, workers);
 	}
 	for (int i = 0; kind == HT_EXEC_TILES && i < workers; i++) {
 		struct ht_exec_share *share = &ht_exec_control_of(x, i)->share[slot];
