@@ -407,7 +407,7 @@ static enum ht_status take(struct ht_context *c, const struct ht_array *in, size
 enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, size_t ins,
 	const struct ht_array *out, size_t outs, struct ht_diags *d)
 {
-	struct ht_rt_fault fault = { 0 };
+	struct ht_rt_fault fault;
 
 	HT_TRY(take(c, in, ins, out, outs, d));
 	if (c->seeing)

@@ -21,8 +21,8 @@ enum ht_exec_fault {
 	HT_EXEC_SIZE        /* a computed size is out of its bounds */
 };
 
-/* Kernel i is at code + kernel[i], constant i at data + constant[i].  The library stores addresses and
- * leaves both bases 0; a net stores distances from its bases. */
+/* Kernel i is at code + kernel[i], constant i at data + constant[i].  The library stores addresses: its `data` is 0,
+ * and its executor does not read `code`, which saves two instructions a kernel.  A net stores distances from its bases. */
 struct ht_exec_links {
 	uintptr_t code, data;
 	const int64_t *kernel, *constant;

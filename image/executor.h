@@ -214,7 +214,7 @@ EXECUTOR struct ht_exec_calls ht_exec_calls_of(
 	const struct ht_exec *x, const struct ht_exec_frame *f, int worker)
 {
 	return (struct ht_exec_calls){ .arg = f->arg,
-		.code = x->links.code,
+		.code = EXECUTOR_OBSERVED ? 0 : x->links.code,
 		.kernel = x->links.kernel,
 		.param = ht_image_params(x->image),
 		.size = x->size,

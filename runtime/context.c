@@ -118,6 +118,7 @@ bool ht_rt_context_limits(struct ht_rt_context *c, const uint64_t ns[HT_RT_LIMIT
 
 	free(c->stamp);
 	memset(c->limit, 0, sizeof c->limit);
+	c->limited = false;
 	c->stamp = stamps ? aligned_alloc(_Alignof(struct ht_stamp),
 				    (size_t)c->threads.threads * sizeof *c->stamp)
 			  : NULL;
@@ -125,6 +126,7 @@ bool ht_rt_context_limits(struct ht_rt_context *c, const uint64_t ns[HT_RT_LIMIT
 		return false;
 	for (int i = HT_RT_RUN; i < HT_RT_LIMITS; i++)
 		c->limit[i] = ns[i] < INT64_MAX / 2 ? ns[i] : INT64_MAX / 2;
+	c->limited = stamps || ns[HT_RT_RUN] || ns[HT_RT_SYNC];
 	return true;
 }
 
@@ -358,7 +360,7 @@ bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *
 
 	*fault = (struct ht_rt_fault){ 0 };
 	c->over = (struct ht_overrun){ 0 };
-	c->asked = c->program->turns || ht_context_is_limited(c) ? ht_now_ns() : 0;
+	c->asked = c->program->turns || c->limited ? ht_now_ns() : 0;
 	if (c->program->turns && !take_turn(c, fault))
 		return false;
 	if (c->placed)

@@ -42,6 +42,7 @@ struct ht_rt_context {
 	void *tee_arg;
 	int64_t tee_kernel; /* the address of library kernel "tee" */
 	uint64_t limit[HT_RT_LIMITS];
+	bool limited; /* by one of what a run does, and not only of the wait for its turn */
 	struct ht_stamp *stamp; /* by worker; NULL: without limits of kernels and waits */
 	int64_t asked, began;   /* the current run: for its turn, and its first step */
 	struct ht_overrun over;
@@ -55,8 +56,6 @@ struct ht_rt_context {
 
 /* ---- observe.c ---- */
 
-/* Whether there is a limit of what a run does, and not only of the wait for its turn. */
-bool ht_context_is_limited(const struct ht_rt_context *c);
 /* Sets up the observer for the context's next run. */
 void ht_context_observe(struct ht_rt_context *c);
 

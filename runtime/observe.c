@@ -122,28 +122,23 @@ static void end(void *arg, uint32_t step, int worker, int workers)
 	}
 }
 
-bool ht_context_is_limited(const struct ht_rt_context *c)
-{
-	return c->stamp || c->limit[HT_RT_RUN] || c->limit[HT_RT_SYNC];
-}
-
 /* What kind of looks a run needs, and the state that they begin with. */
 void ht_context_observe(struct ht_rt_context *c)
 {
-	bool checks = c->program->is_whole && !c->checked, memory = c->guarded || c->lives,
-	     limited = ht_context_is_limited(c);
+	bool checks = c->program->is_whole && !c->checked, memory = c->guarded || c->lives;
 
 	c->exec.observer = NULL;
-	if (!checks && !memory && !c->profile && !c->trace && !c->counters && !c->tee && !limited)
+	if (!checks && !memory && !c->profile && !c->trace && !c->counters && !c->tee &&
+		!c->limited)
 		return;
 	c->exec.observer = &c->observer;
-	c->began = limited ? ht_now_ns() : 0;
+	c->began = c->limited ? ht_now_ns() : 0;
 	for (int i = 0; c->stamp && i < c->threads.threads; i++)
 		c->stamp[i].end = 0;
 	c->observer = (struct ht_exec_observer){ .arg = c,
 		.together = c->profile || c->guarded || c->tee,
 		.check = checks ? check : NULL,
-		.late = limited ? late : NULL,
+		.late = c->limited ? late : NULL,
 		.enter = memory || c->profile ? enter : NULL,
 		.leave = memory ? leave : NULL,
 		.before = c->lives || c->tee ? before : NULL,
