@@ -138,5 +138,5 @@ int ht_program_output_named(const struct ht_program *p, const char *name, size_t
 
 void ht_program_about(const struct ht_program *p, struct ht_program_info *out)
 {
-	ht_caller_result(out, &p->info, sizeof p->info);
+	ht_caller_result(out, "ht_program_info", &p->info, sizeof p->info, NULL);
 }

@@ -53,8 +53,9 @@ enum ht_status ht_work_run(
 enum ht_status ht_caller_options(
 	const void *caller, const char *name, void *out, size_t size, struct ht_diags *d);
 /* Copies *from, of `size` bytes, to the caller's struct, which begins with struct_size as well: the members that the
- * caller's struct has, without struct_size. */
-void ht_caller_result(void *caller, const void *from, size_t size);
+ * caller's struct has, without struct_size.  HT_E_USAGE: struct_size was not set; then nothing is copied. */
+enum ht_status ht_caller_result(
+	void *caller, const char *name, const void *from, size_t size, struct ht_diags *d);
 
 /* ---- vendor_attributes.c ---- */
 

@@ -108,8 +108,7 @@ enum ht_status ht_records_feature(struct ht_records *r, int64_t i, const char *n
 	HT_TRY(guarded(&r->arena, describe, &x));
 	all = (struct ht_feature){ sizeof all, kinds[x.feature.kind], x.feature.elements,
 		x.feature.bytes };
-	ht_caller_result(out, &all, sizeof all);
-	return HT_OK;
+	return ht_caller_result(out, "ht_feature", &all, sizeof all, d);
 }
 
 static enum ht_status read_feature(void *arg)

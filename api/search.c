@@ -439,14 +439,9 @@ enum ht_status ht_search_look(
 		what[s->stage] };
 	const uint8_t *label = s->stage == HT_SEARCH_ENDED ? s->found : s->label;
 
-	if (out->struct_size < sizeof(size_t) || out->struct_size > sizeof state)
-		return ht_error(
-			d, HT_E_USAGE, HT_NOWHERE, "ht_search_state: struct_size is not set");
 	if (label)
 		state.kept = ht_search_count_kept(s, label);
-	state.struct_size = out->struct_size;
-	memcpy(out, &state, out->struct_size);
-	return HT_OK;
+	return ht_caller_result(out, "ht_search_state", &state, sizeof state, d);
 }
 
 static enum ht_status not_ended(struct ht_diags *d)

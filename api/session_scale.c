@@ -77,8 +77,7 @@ int ht_session_loss_scale(const struct ht_session *s, struct ht_loss_scale *out)
 
 	if (!x->loss)
 		return 0;
-	ht_caller_result(out, &all, sizeof all);
-	return 1;
+	return ht_caller_result(out, "ht_loss_scale", &all, sizeof all, NULL) == HT_OK;
 }
 
 struct ht_session_variable *ht_session_scale_variable(struct ht_session *s, struct ht_str name)

@@ -305,7 +305,7 @@ void ht_train_phases_counters(const struct ht_train_phases *p, struct ht_phase_c
 	all.step_now += p->done;
 	if (!all.total_step)
 		all.total_step = p->steps;
-	ht_caller_result(out, &all, sizeof all);
+	ht_caller_result(out, "ht_phase_counters", &all, sizeof all, NULL);
 }
 
 enum ht_status ht_train_phases_set_counters(

@@ -204,7 +204,7 @@ struct ht_program_info {
 #define HT_PROGRAM_INFO_INIT                                                                       \
 	{ sizeof(struct ht_program_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL, NULL, \
 		0, 0, 0, 0, NULL }
-/* Fills the first out->struct_size bytes of *out; the initialiser sets struct_size. */
+/* Fills the first out->struct_size bytes of *out; the initialiser sets struct_size.  Where it was not set nothing is filled. */
 HT_API void ht_program_about(const struct ht_program *p, struct ht_program_info *out);
 
 /* ---- running ---- */
@@ -405,14 +405,14 @@ struct ht_session_options {
 	int threads;           /* of each run; 0: 1.  Results do not depend on it */
 	int keep_subnormals;   /* as in struct ht_context_options */
 	int seeded;            /* non-zero: random ops without seeds draw by `seed` */
+	enum ht_pages pages;   /* that variables are in, which share them */
 	uint64_t seed;         /* else by one of the system's */
 	const int32_t *cancel; /* as in struct ht_context_options */
 	/* Limits of time of each run, and the device, as there; its other members do not count.  NULL: none. */
 	const struct ht_context_options *limits;
-	enum ht_pages pages; /* that variables are in, which share them */
 };
 #define HT_SESSION_OPTIONS_INIT                                                                    \
-	{ sizeof(struct ht_session_options), 0, 0, 0, 0, NULL, NULL, HT_PAGES_USUAL }
+	{ sizeof(struct ht_session_options), 0, 0, 0, HT_PAGES_USUAL, 0, NULL, NULL }
 
 /* Makes a session without variables and entries. */
 HT_API enum ht_status ht_session_new(
@@ -468,7 +468,7 @@ struct ht_loss_scale {
 	int diverges;    /* the last 100 runs or more were skipped, and the scale is fixed or 1 */
 };
 #define HT_LOSS_SCALE_INIT { sizeof(struct ht_loss_scale), 0, 0, 0, 0, 0, 0, 0 }
-/* Returns 0, and leaves *out as it is, if the session scales no loss. */
+/* Returns 0, and leaves *out as it is, if the session scales no loss, or struct_size was not set. */
 HT_API int ht_session_loss_scale(const struct ht_session *s, struct ht_loss_scale *out);
 
 /* ---- devices ---- */

@@ -26,7 +26,7 @@ struct ht_search_options {
 	const char *journal;
 	/* 0: the journal is emptied first.  Otherwise a trial that the journal holds is not run again; it is the same trial if model,
 	 * samples, target, tolerances, types and decisions are the same. */
-	int32_t resume;
+	int64_t resume;
 };
 #define HT_SEARCH_OPTIONS_INIT { sizeof(struct ht_search_options), NULL, NULL, NULL, NULL, 0 }
 

@@ -56,8 +56,8 @@ struct ht_train_phases_options {
 	int64_t steps;       /* of the whole training */
 	int64_t loop;        /* steps of a loop (iterations_per_loop); 0: 1 */
 	int has_target_loss; /* non-zero: of phases by loss, `target_loss` is given */
-	double target_loss;
 	int environment; /* non-zero: reads STEP_NOW, TOTAL_STEP, LOSS_NOW and TARGET_LOSS, where they are set */
+	double target_loss;
 };
 #define HT_TRAIN_PHASES_OPTIONS_INIT                                                               \
 	{ sizeof(struct ht_train_phases_options), NULL, NULL, 0, 0, 0, 0, 0 }
@@ -99,7 +99,7 @@ struct ht_session_loop {
 	/* Names of HT_PHASE_KINDS entries with the same inputs and outputs, by kind of phase; NULL: no phase has this kind. */
 	const char *const *entry;
 	struct ht_train_phases *phases; /* NULL: all steps are of the first entry */
-	int64_t done;  /* steps that were done before; the call adds those that it does */
+	int64_t done;  /* steps that were done before; the call adds each that it does */
 	int64_t steps; /* how many the call does */
 	double loss; /* of the last step; the call sets it from the first output; NAN: it is not known */
 	/* Called before a step, to fill the inputs, and after it, to read the outputs; `step` counts from 0.  May be NULL. */
@@ -112,8 +112,9 @@ struct ht_session_loop {
 #define HT_SESSION_LOOP_INIT                                                                       \
 	{ sizeof(struct ht_session_loop), NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL }
 /* Runs a loop of steps (iterations_per_loop), each in the precision of its phase, which may change at any step.  The first
- * output is the loss.  Where a step fails the others are not run, and l->done tells how many were.  HT_E_USAGE: as of
- * ht_session_run(), and the first output is not one number of floating point. */
+ * output is the loss.  Where a step fails the others are not run, and l->done tells how many were.  Of *l the call reads all
+ * before the first step, and sets `done` and `loss`.  HT_E_USAGE: as of ht_session_run(), the first output is not one number
+ * of floating point, or no entry is of a step's phase. */
 HT_API enum ht_status ht_session_steps(struct ht_session *s, struct ht_session_loop *l,
 	const struct ht_array *in, size_t ins, const struct ht_array *out, size_t outs,
 	struct ht_diags *d);
