@@ -302,24 +302,13 @@ struct ht_function {
 	struct ht_function *next;
 };
 
-/* A symbolic dimension: n = symbol, or an expression over others; `bound` limits data-dependent
- * ones (-1: none). */
-enum ht_sym_op {
-	HT_SYM_NAME,
-	HT_SYM_CONST,
-	HT_SYM_ADD,
-	HT_SYM_SUB,
-	HT_SYM_MUL,
-	HT_SYM_FLOORDIV,
-	HT_SYM_CEILDIV,
-	HT_SYM_MAX
-};
+/* A symbolic dimension: a name, or the product of two others. */
+enum ht_sym_op { HT_SYM_NAME, HT_SYM_MUL };
 
 struct ht_sym {
 	enum ht_sym_op op;
 	struct ht_str name; /* HT_SYM_NAME */
-	int64_t a, b;       /* operands, each a dimension in base.h's encoding */
-	int64_t bound;
+	int64_t a, b;       /* HT_SYM_MUL: factors, each a dimension in base.h's encoding */
 };
 
 /* A size that is known only when a program runs, within bounds: that of all open dimensions of number `axis`, taken from the

@@ -17,17 +17,10 @@ struct ht_multiple ht_dim_multiple(const struct ht_graph *g, int64_t dim)
 		return (struct ht_multiple){ 1, dim, 1 };
 	if (dim == HT_DIM_UNKNOWN || (size_t)(-2 - dim) >= g->sym_count)
 		return m;
-	switch (symbol(g, dim)->op) {
-	case HT_SYM_NAME:
-		m.of = dim;
-		break;
-	case HT_SYM_MUL:
-		m = ht_multiple_product(ht_dim_multiple(g, symbol(g, dim)->a),
+	if (symbol(g, dim)->op == HT_SYM_MUL)
+		return ht_multiple_product(ht_dim_multiple(g, symbol(g, dim)->a),
 			ht_dim_multiple(g, symbol(g, dim)->b));
-		break;
-	default:
-		break;
-	}
+	m.of = dim;
 	return m;
 }
 
@@ -45,8 +38,7 @@ static int64_t add_symbol(struct ht_graph *g, struct ht_sym s)
 int64_t ht_dim_named(struct ht_graph *g, struct ht_str name)
 {
 	return add_symbol(
-		g, (struct ht_sym){
-			   .op = HT_SYM_NAME, .name = ht_str_copy(g->arena, name), .bound = -1 });
+		g, (struct ht_sym){ .op = HT_SYM_NAME, .name = ht_str_copy(g->arena, name) });
 }
 
 void ht_graph_add_size(struct ht_graph *g, struct ht_open_size size)
@@ -102,12 +94,10 @@ int64_t ht_dim_of_multiple(struct ht_graph *g, struct ht_multiple m)
 	if (m.of == 1 || m.factor == 0)
 		return m.factor;
 	if (m.also != 1)
-		m.of = add_symbol(g,
-			(struct ht_sym){ .op = HT_SYM_MUL, .a = m.of, .b = m.also, .bound = -1 });
+		m.of = add_symbol(g, (struct ht_sym){ .op = HT_SYM_MUL, .a = m.of, .b = m.also });
 	if (m.factor == 1)
 		return m.of;
-	return add_symbol(
-		g, (struct ht_sym){ .op = HT_SYM_MUL, .a = m.of, .b = m.factor, .bound = -1 });
+	return add_symbol(g, (struct ht_sym){ .op = HT_SYM_MUL, .a = m.of, .b = m.factor });
 }
 
 static const struct ht_multiple no_multiple = { HT_DIM_UNKNOWN, 1, 1 };

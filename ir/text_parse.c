@@ -242,34 +242,25 @@ static enum ht_status read_node(struct ht_parse *p)
 
 static enum ht_status read_sym(struct ht_parse *p)
 {
-	static const char *const ops[] = { "name", "const", "add", "sub", "mul", "floordiv",
-		"ceildiv", "max" };
 	struct ht_lex *l = &p->lex;
 	struct ht_graph *g = p->g;
-	struct ht_sym s = { .bound = -1 };
+	struct ht_sym s = { .op = HT_SYM_NAME };
 	const char *at = (ht_lex_peek(l), l->p);
 	struct ht_str name;
-	size_t op;
 
 	HT_TRY(ht_lex_name(l, &name));
 	if (!ht_str_eq(name, ht_str_printf(l->a, "d%zu", g->sym_count)))
 		return ht_lex_fail(l, at, "the next dimension is d%zu", g->sym_count);
 	HT_TRY(ht_lex_expect(l, '='));
-	HT_TRY(ht_lex_name(l, &name));
-	for (op = 0; op < HT_COUNT(ops) && !ht_str_is(name, ops[op]); op++)
-		;
-	if (op == HT_COUNT(ops))
-		return ht_lex_fail(l, l->p,
-			"a dimension is name, const, add, sub, mul, floordiv, ceildiv or max");
-	s.op = (enum ht_sym_op)op;
-	if (s.op == HT_SYM_NAME)
+	if (ht_lex_word(l, "name")) {
 		HT_TRY(ht_lex_string(l, &s.name));
-	else
+	} else if (ht_lex_word(l, "mul")) {
+		s.op = HT_SYM_MUL;
 		HT_TRY(ht_lex_dim(l, g->sym_count, &s.a));
-	if (s.op != HT_SYM_NAME && s.op != HT_SYM_CONST)
 		HT_TRY(ht_lex_dim(l, g->sym_count, &s.b));
-	if (ht_lex_word(l, "bound"))
-		HT_TRY(ht_lex_int(l, &s.bound));
+	} else {
+		return ht_lex_fail(l, l->p, "a dimension is name or mul");
+	}
 	g->syms = ht_grow(l->a, g->syms, g->sym_count, &g->sym_cap, sizeof *g->syms);
 	g->syms[g->sym_count++] = s;
 	return HT_OK;

@@ -509,22 +509,18 @@ static void put_ports(struct print *p, const char *what, const struct ht_port *p
 	}
 }
 
-static const char *const sym_ops[] = { "name", "const", "add", "sub", "mul", "floordiv", "ceildiv",
-	"max" };
-
 static void put_sym(struct print *p, size_t i, const struct ht_sym *s, const char *indent)
 {
-	ht_printf(p->b, "%sdim d%zu = %s ", indent, i, sym_ops[s->op]);
-	if (s->op == HT_SYM_NAME)
+	ht_printf(p->b, "%sdim d%zu = ", indent, i);
+	if (s->op == HT_SYM_NAME) {
+		ht_puts(p->b, "name ");
 		put_string(p, s->name);
-	else
+	} else {
+		ht_puts(p->b, "mul ");
 		put_dim(p, s->a);
-	if (s->op != HT_SYM_NAME && s->op != HT_SYM_CONST) {
 		ht_putc(p->b, ' ');
 		put_dim(p, s->b);
 	}
-	if (s->bound >= 0)
-		ht_printf(p->b, " bound %lld", (long long)s->bound);
 	ht_putc(p->b, '\n');
 }
 
