@@ -99,30 +99,29 @@ const struct ht_node_error *ht_nodes_first(const struct ht_node_errors *n, enum 
 
 struct beginning {
 	struct ht_attribution *a;
-	const struct ht_attribution_of *of;
 	struct ht_diags *d;
 };
 
 /* Drops warnings: the compilation of the comparison's own program gave the same ones. */
 static enum ht_status compile(struct beginning *b, enum ht_looked_at which, struct ht_program **out)
 {
-	struct ht_compile_options opt = b->a->c->compile;
+	struct ht_compile_options opt = *b->a->of.compile;
 	bool alone = which == HT_LOOKED_ALONE || which == HT_LOOKED_WIDE,
 	     faulty = which == HT_LOOKED_POLICY || which == HT_LOOKED_ALONE;
 	struct ht_teeing how = { .what = alone ? HT_LOWER_TEE_ALONE : HT_LOWER_TEE_ALL,
 		.widened = which == HT_LOOKED_WIDE,
-		.fault = faulty ? b->of->fault : HT_STR(""),
-		.fault_by = b->of->fault_by };
+		.fault = faulty ? b->a->of.fault : HT_STR(""),
+		.fault_by = b->a->of.fault_by };
 	struct ht_diags said;
 	enum ht_status st;
 
-	opt.policy = which == HT_LOOKED_REFERENCE ? NULL : b->of->policy;
+	opt.policy = which == HT_LOOKED_REFERENCE ? NULL : b->a->of.policy;
 	if (alone)
 		opt.batch_method = "whole";
 	if (which == HT_LOOKED_WIDE)
 		opt.conv_method = "direct";
 	ht_diags_init(&said);
-	st = ht_compile_teed(b->a->c->model, &opt, &how, &said, out);
+	st = ht_compile_teed(b->a->of.model, &opt, &how, &said, out);
 	if (st != HT_OK && said.last)
 		ht_error(b->d, st, said.last->where, "%.*s", HT_STR_ARG(said.last->text));
 	ht_diags_release(&said);
@@ -134,26 +133,26 @@ static enum ht_status context_of(
 {
 	struct ht_context_options opt = HT_CONTEXT_OPTIONS_INIT;
 
-	opt.threads = b->a->c->compile.threads;
+	opt.threads = b->a->of.compile->threads;
 	return ht_context_new(p, &opt, b->d, out);
 }
 
 static enum ht_status open_program(struct beginning *b, enum ht_looked_at which)
 {
 	struct ht_looked *l = &b->a->looked[which];
-	struct ht_comparison *c = b->a->c;
+	struct ht_shown *shown = b->a->of.reference;
 
 	l->of = b->a;
 	if (which != HT_LOOKED_REFERENCE) {
 		HT_TRY(compile(b, which, &l->program));
 		return context_of(b, l->program, &l->context);
 	}
-	if (!c->teed)
-		HT_TRY(compile(b, which, &c->teed));
-	if (!c->teed_context)
-		HT_TRY(context_of(b, c->teed, &c->teed_context));
-	l->program = c->teed;
-	l->context = c->teed_context;
+	if (!shown->program)
+		HT_TRY(compile(b, which, &shown->program));
+	if (!shown->context)
+		HT_TRY(context_of(b, shown->program, &shown->context));
+	l->program = shown->program;
+	l->context = shown->context;
 	return HT_OK;
 }
 
@@ -165,7 +164,7 @@ static void make_room(struct ht_attribution *a, struct ht_looked *l)
 	l->room = HT_NEW_ARRAY(&a->arena, void *, p->inputs);
 	l->out = HT_NEW_ARRAY(&a->arena, struct ht_array, p->outputs);
 	for (size_t i = 0; i < p->inputs; i++)
-		if (p->input[i].dtype != a->c->base.program->input[i].dtype)
+		if (p->input[i].dtype != a->of.base->input[i].dtype)
 			l->room[i] = ht_alloc(&a->arena, p->input[i].bytes + 64);
 	for (size_t i = 0; i < p->outputs; i++) {
 		const struct ht_value_info *v = &p->output[i];
@@ -330,7 +329,7 @@ static size_t depth_of(const struct ht_attribution *a, const struct ht_attribute
 static void add_tensor(struct matching *m, size_t place)
 {
 	struct ht_attribution *a = m->a;
-	struct ht_node_errors *n = &a->row->nodes;
+	struct ht_node_errors *n = a->of.nodes;
 	const struct ht_tee_place *p = &m->alone->tee_place[place];
 	const struct ht_tensor_info *i = info_of(m->alone, place);
 	struct ht_attributed *t = &a->tensor[a->tensors];
@@ -348,16 +347,16 @@ static void add_tensor(struct matching *m, size_t place)
 		return;
 	t->of = &n->of[n->n++];
 	*t->of = (struct ht_node_error){
-		.info = kept_info(&a->c->arena, i), .wide = !p->rounded, .depth = depth_of(a, t)
+		.info = kept_info(a->of.results, i), .wide = !p->rounded, .depth = depth_of(a, t)
 	};
 }
 
 static void add_tensors(struct matching *m)
 {
 	struct ht_attribution *a = m->a;
-	struct ht_node_errors *n = &a->row->nodes;
+	struct ht_node_errors *n = a->of.nodes;
 
-	*n = (struct ht_node_errors){ .of = HT_NEW_ARRAY(&a->c->arena, struct ht_node_error,
+	*n = (struct ht_node_errors){ .of = HT_NEW_ARRAY(a->of.results, struct ht_node_error,
 					      m->alone->tee_places) };
 	a->tensor = HT_NEW_ARRAY(&a->arena, struct ht_attributed, m->alone->tee_places);
 	for (size_t i = 0; i < m->alone->tee_places; i++) {
@@ -471,8 +470,7 @@ static size_t largest_place(const struct ht_attribution *a)
 
 static size_t budget_of(const struct ht_attribution *a, size_t memory)
 {
-	const struct ht_program_info *base = &a->c->base.program->info,
-				     *row = &a->row->program->info;
+	const struct ht_program_info *base = &a->of.base->info, *row = &a->of.row->info;
 	size_t own = base->weight_bytes + base->arena_bytes + row->weight_bytes + row->arena_bytes;
 
 	return memory ? memory : own > LEAST_BUDGET ? own : LEAST_BUDGET;
@@ -490,34 +488,34 @@ static enum ht_status begin(void *arg)
 		HT_TRY(open_program(b, (enum ht_looked_at)i));
 		if (!a->looked[i].program->tee_places)
 			return ht_error(b->d, HT_E_UNSUPPORTED,
-				(struct ht_where){ .path = a->c->model->graph->path, .offset = -1 },
+				(struct ht_where){ .path = a->of.model->graph->path, .offset = -1 },
 				"programs with an open first dimension, or without nodes, show no tensors: nodes are not compared");
 		make_room(a, &a->looked[i]);
 	}
-	a->budget = budget_of(a, b->of->memory);
+	a->budget = budget_of(a, b->a->of.memory);
 	match(a);
 	describe_kept(a);
 	make_waves(a);
 	for (int i = 0; i < 2; i++)
 		a->room[i] = ht_alloc(&a->arena, largest_place(a) + 64);
-	a->row->nodes.waves = a->waves;
-	a->row->nodes.compile_ns = ht_now_ns() - before;
+	a->of.nodes->waves = a->waves;
+	a->of.nodes->compile_ns = ht_now_ns() - before;
 	return HT_OK;
 }
 
-enum ht_status ht_attribution_new(struct ht_comparison *c, const struct ht_attribution_of *of,
-	struct ht_diags *d, struct ht_attribution **out)
+enum ht_status ht_attribution_new(
+	const struct ht_attribution_of *of, struct ht_diags *d, struct ht_attribution **out)
 {
 	struct ht_attribution *a = ht_sys_alloc(sizeof *a);
-	struct beginning b = { a, of, d };
+	struct beginning b = { a, d };
 	enum ht_status st;
 
 	*out = NULL;
 	if (!a)
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
-	*a = (struct ht_attribution){ .c = c, .row = of->row };
-	ht_arena_init(&a->arena, &c->unwind);
-	st = ht_guarded(&c->unwind, begin, &b, d);
+	*a = (struct ht_attribution){ .of = *of };
+	ht_arena_init(&a->arena, of->unwind);
+	st = ht_guarded(of->unwind, begin, &b, d);
 	if (st == HT_OK)
 		*out = a;
 	else
@@ -529,8 +527,8 @@ void ht_attribution_free(struct ht_attribution *a)
 {
 	if (!a)
 		return;
-	if (a->c->teed_context)
-		ht_context_tee(a->c->teed_context, NULL, NULL);
+	if (a->of.reference->context)
+		ht_context_tee(a->of.reference->context, NULL, NULL);
 	for (int i = HT_LOOKED_POLICY; i < HT_LOOKED; i++) {
 		ht_context_free(a->looked[i].context);
 		ht_program_free(a->looked[i].program);

@@ -12,10 +12,35 @@
 #ifndef HT_API_ATTRIBUTE_H
 #define HT_API_ATTRIBUTE_H
 
-#include "api/compare.h"
+#include "api/api.h"
 #include "api/tee.h"
 
 enum { HT_EXPECTED_SAMPLES = 4 };
+
+/* What rounding can do to an element of a tensor of the policy's program. */
+enum ht_numeric {
+	HT_NUMERIC_OVERFLOW,  /* infinite, and finite in the reference */
+	HT_NUMERIC_UNDERFLOW, /* zero, and not zero in the reference */
+	HT_NUMERIC_SUBNORMAL, /* subnormal in its type */
+	HT_NUMERIC_NAN,       /* NaN, and a number in the reference */
+	HT_NUMERICS
+};
+
+/* Bin i of a histogram counts exponent HT_LEAST_EXPONENT + i; the first and last bin also count all beyond them. */
+enum { HT_LEAST_EXPONENT = -150, HT_EXPONENTS = 280 };
+
+/* A node is suspect from this own / expected error on: its kernel does more than compute and round. */
+#define HT_NODE_SUSPECT 2.0
+/* The key by which nodes are ranked. */
+struct ht_rank {
+	double excess; /* own error / expected error */
+	double own;
+	double order; /* position in the order of computation */
+};
+/* As qsort() compares: suspect nodes first, by excess; then the others, by own error; the largest first. */
+int ht_rank_compare(const struct ht_rank *a, const struct ht_rank *b);
+/* The excess rounded to three decimal places, for reports. */
+double ht_excess_shown(double excess);
 
 /* Differences between elements a of a tensor and b of the same tensor in the reference. */
 struct ht_distance_sum {
@@ -39,13 +64,25 @@ struct ht_node_error {
 	size_t depth; /* length of the longest chain of compared tensors from which it is computed */
 };
 
+/* The errors of all compared tensors of one policy. */
+struct ht_node_errors {
+	struct ht_node_error *of; /* in the order of the program `alone` */
+	size_t n;
+	size_t without; /* tensors that the reference does not have, or has in another shape */
+	size_t samples, waves; /* samples 0: nodes were not compared */
+	int64_t compile_ns, run_ns;
+	/* Histogram of floor(log2|b|) over the finite, non-zero elements b of the reference's tensors that are float16 or bfloat16
+	 * under the policy. */
+	uint64_t exponent[HT_EXPONENTS];
+};
+
 /* The relative error, sqrt(sum (a-b)^2 / sum b^2). */
 double ht_node_rms(const struct ht_node_error *e, const struct ht_distance_sum *s);
 /* The same for e->expected, which has samples of its own. */
 double ht_node_expected(const struct ht_node_error *e);
 /* Own error / expected error: about 1 if rounding explains the own error. */
 double ht_node_excess(const struct ht_node_error *e);
-/* attribute_forms.c: the error that comes from the node's operands, sqrt(error^2 - own^2), if errors are independent. */
+/* The error that comes from the node's operands, sqrt(error^2 - own^2), if errors are independent. */
 double ht_node_inherited(const struct ht_node_error *e);
 /* The nodes in the order of ht_rank_compare(). */
 const struct ht_node_error **ht_nodes_ranked(const struct ht_node_errors *n, struct ht_arena *a);
@@ -98,7 +135,7 @@ enum ht_looked_at {
 /* One of the four programs, and the state of its current run.  A place is one of its struct ht_tee_place. */
 struct ht_looked {
 	struct ht_attribution *of;
-	struct ht_program *program; /* the reference's belongs to the comparison */
+	struct ht_program *program; /* the reference's belongs to the caller */
 	struct ht_context *context;
 	struct ht_array *in, *out;
 	void **room; /* by input: float32 copy of a 16-bit array; NULL: the array is passed as given */
@@ -127,10 +164,33 @@ struct ht_attributed {
 	struct ht_node_error *of; /* NULL: its type is not floating-point */
 };
 
+/* A model that is compiled so that it shows its tensors, and a context of it; NULL: not compiled yet. */
+struct ht_shown {
+	struct ht_program *program;
+	struct ht_context *context;
+};
+
+/* What ht_attribution_new() attributes; all that it points to outlives the attribution. */
+struct ht_attribution_of {
+	const struct ht_model *model;
+	const struct ht_compile_options *compile; /* target, threads and methods */
+	const struct ht_program *base;            /* the model as it is */
+	const struct ht_program *row;             /* the model under `policy` */
+	const struct ht_policy *policy;           /* NULL: the model as it is */
+	struct ht_shown *
+		reference; /* the model as it is; made at the first attribution, the caller frees it */
+	struct ht_node_errors *nodes; /* what is filled, with memory of `results` */
+	struct ht_arena *results;
+	struct ht_unwind *unwind;
+	size_t memory; /* most bytes of reference tensors in a wave; 0: as many as the model's and the policy's program take, at least 64 MiB */
+	/* For tests: struct ht_lower_request. */
+	struct ht_str fault;
+	double fault_by;
+};
+
 struct ht_attribution {
 	struct ht_arena arena; /* allocations only inside of ht_guarded() */
-	struct ht_comparison *c;
-	struct ht_compared *row;
+	struct ht_attribution_of of;
 	struct ht_looked looked[HT_LOOKED];
 	struct ht_kept *kept; /* by place of the reference */
 	struct ht_attributed *tensor;
@@ -143,19 +203,10 @@ struct ht_attribution {
 	bool failed;        /* memory for a tensor ran out */
 };
 
-/* What ht_attribution_new() attributes. */
-struct ht_attribution_of {
-	struct ht_compared *row;
-	const struct ht_policy *policy; /* the policy of `row`; NULL: the model as it is */
-	size_t memory; /* most bytes of reference tensors in a wave; 0: as many as the model's and the policy's program take, at least 64 MiB */
-	/* For tests: struct ht_lower_request. */
-	struct ht_str fault;
-	double fault_by;
-};
 /* ---- attribute.c ---- */
 
-enum ht_status ht_attribution_new(struct ht_comparison *c, const struct ht_attribution_of *of,
-	struct ht_diags *d, struct ht_attribution **out);
+enum ht_status ht_attribution_new(
+	const struct ht_attribution_of *of, struct ht_diags *d, struct ht_attribution **out);
 void ht_attribution_free(struct ht_attribution *a);
 /* ---- attribute_run.c ---- */
 

@@ -1,5 +1,5 @@
 /* Errors of nodes as JSON, text, CSV and Model Explorer's node data. */
-#include "api/attribute.h"
+#include "api/compare.h"
 #include "api/compare_table.h"
 
 #include <math.h>

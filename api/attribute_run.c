@@ -182,7 +182,7 @@ static void see_policy(void *arg, uint32_t place, const void *at, const struct h
 	if (!of->order)
 		of->order = s.l->seen;
 	ht_error_add(of, s.place->rounded ? s.info->dtype : s.place->held, elements_of(&s), s.want,
-		s.count, s.a->row->nodes.samples);
+		s.count, s.a->of.nodes->samples);
 }
 
 /* Overwrites the result with the reference's elements, rounded as the policy rounds them. */
@@ -211,7 +211,7 @@ static void measure_own(const struct sight *s)
 
 	ht_reference_add(of, s->want, s->count);
 	if (ht_is_low(of->info.dtype))
-		ht_exponents_add(s->a->row->nodes.exponent, s->want, s->count);
+		ht_exponents_add(s->a->of.nodes->exponent, s->want, s->count);
 	ht_distance_add(&of->own, elements_of(s), s->place->held, s->want, s->count);
 }
 
@@ -261,7 +261,7 @@ static void pass_inputs(struct ht_looked *l, const struct ht_array *in, size_t i
 	const struct ht_program *p = l->program;
 
 	for (size_t i = 0; i < ins && i < p->inputs; i++) {
-		const void *from = in[i].data ? in[i].data : l->of->c->base.program->input[i].value;
+		const void *from = in[i].data ? in[i].data : l->of->of.base->input[i].value;
 
 		l->in[i] = in[i];
 		if (!l->room[i] || !from)
@@ -295,7 +295,7 @@ static enum ht_status run_wave(
 
 	want_wave(a);
 	for (int i = 0; i < HT_LOOKED && st == HT_OK; i++) {
-		if (i == HT_LOOKED_WIDE && a->row->nodes.samples >= HT_EXPECTED_SAMPLES)
+		if (i == HT_LOOKED_WIDE && a->of.nodes->samples >= HT_EXPECTED_SAMPLES)
 			continue;
 		st = run(&a->looked[i], see_in[i], in, ins, d);
 		if (st == HT_OK && a->failed)
@@ -310,10 +310,10 @@ static enum ht_status run_wave(
 static enum ht_status check_inputs(
 	const struct ht_attribution *a, const char *where, size_t ins, struct ht_diags *d)
 {
-	if (ins == a->c->base.program->inputs)
+	if (ins == a->of.base->inputs)
 		return HT_OK;
 	return ht_error(d, HT_E_USAGE, HT_NOWHERE, "%s: %zu inputs were given, the model has %zu",
-		where, ins, a->c->base.program->inputs);
+		where, ins, a->of.base->inputs);
 }
 
 enum ht_status ht_attribution_sample(struct ht_attribution *a, const char *where,
@@ -328,7 +328,7 @@ enum ht_status ht_attribution_sample(struct ht_attribution *a, const char *where
 		a->last = a->end[i];
 		HT_TRY(run_wave(a, in, ins, d));
 	}
-	a->row->nodes.samples++;
-	a->row->nodes.run_ns += ht_now_ns() - before;
+	a->of.nodes->samples++;
+	a->of.nodes->run_ns += ht_now_ns() - before;
 	return HT_OK;
 }

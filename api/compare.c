@@ -1,5 +1,5 @@
 /* Comparisons: programs of a model under several policies, run on the same samples. */
-#include "api/attribute.h"
+#include "api/compare.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,8 +21,8 @@ void ht_comparison_free(struct ht_comparison *c)
 	if (!c)
 		return;
 	ht_attribution_free(c->attribution);
-	ht_context_free(c->teed_context);
-	ht_program_free(c->teed);
+	ht_context_free(c->reference.context);
+	ht_program_free(c->reference.program);
 	for (struct ht_compared *r = c->first; r; r = r->next)
 		release_row(r);
 	release_row(&c->base);
@@ -570,10 +570,23 @@ enum ht_status ht_comparison_sample(struct ht_comparison *c, const char *where,
 
 /* ---- nodes ---- */
 
+struct ht_attribution_of ht_comparison_attributes(struct ht_comparison *c, struct ht_compared *r)
+{
+	return (struct ht_attribution_of){ .model = c->model,
+		.compile = &c->compile,
+		.base = c->base.program,
+		.row = r->program,
+		.reference = &c->reference,
+		.nodes = &r->nodes,
+		.results = &c->arena,
+		.unwind = &c->unwind };
+}
+
 enum ht_status ht_comparison_nodes(struct ht_comparison *c, const char *name,
 	const struct ht_policy *p, size_t memory, struct ht_diags *d)
 {
-	struct ht_attribution_of of = { .policy = p, .memory = memory };
+	struct ht_attribution_of of;
+	struct ht_compared *row = NULL;
 
 	ht_attribution_free(c->attribution);
 	c->attribution = NULL;
@@ -581,14 +594,17 @@ enum ht_status ht_comparison_nodes(struct ht_comparison *c, const char *name,
 		return HT_OK;
 	for (struct ht_compared *r = c->first; r; r = r->next)
 		if (ht_str_eq(r->name, ht_str(name)))
-			of.row = r;
-	if (!of.row)
+			row = r;
+	if (!row)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"there is no policy '%s' to compare nodes of", name);
-	if (of.row->status != HT_OK)
-		return ht_error(d, of.row->status, HT_NOWHERE, "policy '%s' failed: %.*s", name,
-			HT_STR_ARG(of.row->why));
-	return ht_attribution_new(c, &of, d, &c->attribution);
+	if (row->status != HT_OK)
+		return ht_error(d, row->status, HT_NOWHERE, "policy '%s' failed: %.*s", name,
+			HT_STR_ARG(row->why));
+	of = ht_comparison_attributes(c, row);
+	of.policy = p;
+	of.memory = memory;
+	return ht_attribution_new(&of, d, &c->attribution);
 }
 
 enum ht_status ht_comparison_nodes_sample(struct ht_comparison *c, const char *where,

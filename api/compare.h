@@ -4,7 +4,7 @@
 
 #include <halftone/compare.h>
 
-#include "api/api.h"
+#include "api/attribute.h"
 #include "stats/errors.h"
 #include "stats/interval.h"
 #include "stats/task.h"
@@ -23,43 +23,6 @@ struct ht_judgement {
 	double bound, value;
 	bool by_default, ok;
 	double would_pass; /* rounded to three digits, so that it passes; not finite: nothing does */
-};
-
-/* What rounding can do to an element of a tensor of the policy's program. */
-enum ht_numeric {
-	HT_NUMERIC_OVERFLOW,  /* infinite, and finite in the reference */
-	HT_NUMERIC_UNDERFLOW, /* zero, and not zero in the reference */
-	HT_NUMERIC_SUBNORMAL, /* subnormal in its type */
-	HT_NUMERIC_NAN,       /* NaN, and a number in the reference */
-	HT_NUMERICS
-};
-
-/* Bin i of a histogram counts exponent HT_LEAST_EXPONENT + i; the first and last bin also count all beyond them. */
-enum { HT_LEAST_EXPONENT = -150, HT_EXPONENTS = 280 };
-
-/* A node is suspect from this own / expected error on: its kernel does more than compute and round. */
-#define HT_NODE_SUSPECT 2.0
-/* The key by which nodes are ranked. */
-struct ht_rank {
-	double excess; /* own error / expected error */
-	double own;
-	double order; /* position in the order of computation */
-};
-/* As qsort() compares: suspect nodes first, by excess; then the others, by own error; the largest first. */
-int ht_rank_compare(const struct ht_rank *a, const struct ht_rank *b);
-/* The excess rounded to three decimal places, for reports. */
-double ht_excess_shown(double excess);
-
-/* The errors of all compared tensors of one policy (attribute.h). */
-struct ht_node_errors {
-	struct ht_node_error *of; /* in the order of the program `alone` */
-	size_t n;
-	size_t without; /* tensors that the reference does not have, or has in another shape */
-	size_t samples, waves; /* samples 0: nodes were not compared */
-	int64_t compile_ns, run_ns;
-	/* Histogram of floor(log2|b|) over the finite, non-zero elements b of the reference's tensors that are float16 or bfloat16
-	 * under the policy. */
-	uint64_t exponent[HT_EXPONENTS];
 };
 
 /* A program that is compared. */
@@ -111,9 +74,7 @@ struct ht_comparison {
 	int64_t compile_ns, run_ns, all_ns;
 	struct ht_attribution *
 		attribution; /* the comparison of nodes that was begun last; NULL: none, or it ended */
-	struct ht_program *
-		teed; /* the model as it is, compiled so that it shows its tensors; NULL: not compiled yet */
-	struct ht_context *teed_context;
+	struct ht_shown reference; /* of attributions: the model as it is */
 };
 
 /* ---- compare.c ---- */
@@ -123,6 +84,9 @@ struct ht_comparison {
  * compiling, as ht_comparison_add() does. */
 enum ht_status ht_comparison_try(struct ht_comparison *c, const char *name,
 	const struct ht_policy *p, enum ht_dtype lowest, struct ht_diags *d);
+
+/* What attributing the errors of a policy's nodes needs of the comparison, without the policy. */
+struct ht_attribution_of ht_comparison_attributes(struct ht_comparison *c, struct ht_compared *r);
 
 /* What reports call the reference: "given", "float64" or "float32". */
 const char *ht_reference_name(const struct ht_comparison *c);

@@ -4,7 +4,7 @@
 
 #include <halftone/search.h>
 
-#include "api/attribute.h"
+#include "api/compare.h"
 #include "api/report.h"
 #include "precision/search/minimal.h"
 

@@ -1,7 +1,7 @@
 /* plant MODEL POLICY N SEED: chooses N nodes of the policy's program at random.  For each of them it compiles the program with a fault in
  * the kernel of that node, which makes the node's own error 4 times its expected error, and prints whether attribution ranks the node
  * first.  Exit code 0: it is so for all of them, and without a fault no node is suspect. */
-#include "api/attribute.h"
+#include "api/compare.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -79,12 +79,13 @@ static void open_all(struct planting *p, const char *path, const char *policy)
 
 static struct ht_attribution *attribute(struct planting *p, const char *fault, double by)
 {
-	struct ht_attribution_of of = {
-		.row = p->c->first, .policy = p->policy, .fault = ht_str(fault), .fault_by = by
-	};
+	struct ht_attribution_of of = ht_comparison_attributes(p->c, p->c->first);
 	struct ht_attribution *a;
 
-	if (ht_attribution_new(p->c, &of, p->d, &a) ||
+	of.policy = p->policy;
+	of.fault = ht_str(fault);
+	of.fault_by = by;
+	if (ht_attribution_new(&of, p->d, &a) ||
 		ht_attribution_sample(a, "sample 1", p->in, p->c->base.program->inputs, p->d))
 		fail(p, "attribution");
 	return a;
