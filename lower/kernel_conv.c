@@ -395,8 +395,7 @@ static void emit_loop_conv(struct lower *l, struct ht_node *n, const struct conv
 static bool is_loop(const struct ht_node *n, const struct conv *v)
 {
 	return !contract_type(ht_type_of(n->in[0])->dtype) || ht_shape_count(v->in) == 0 ||
-	       ht_shape_count(v->filter) == 0 ||
-	       (v->groups > 1 && v->filter.dim[2] == 1); /* depthwise: channels along lanes */
+	       ht_shape_count(v->filter) == 0 || ht_is_depthwise(n); /* channels along lanes */
 }
 
 static enum ht_status emit_any_conv(struct lower *l, struct ht_node *n)

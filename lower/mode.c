@@ -15,6 +15,12 @@ static bool shortens(const struct ht_node *n, enum ht_dtype t, bool shortest)
 	return ht_is(n, HT_SHORTENS) && ht_is_f32_or_low(t);
 }
 
+/* Whether the kernel of a node has a form that sums short runs. */
+static bool has_short_runs(const struct ht_node *n)
+{
+	return ht_is(n, HT_CONTRACTS) && !ht_is_depthwise(n);
+}
+
 static const char short_runs[] = "sums short runs of products in float16, where the machine can";
 
 const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode)
@@ -37,13 +43,13 @@ const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode)
 			       ? "rounds the factors to 10 bits of fraction, sums in float32"
 			       : NULL;
 	case HT_IMPL_HIGH_PERFORMANCE:
-		if (ht_is(n, HT_CONTRACTS) && t == HT_F16)
+		if (has_short_runs(n) && t == HT_F16)
 			return short_runs;
 		return shortens(n, t, false) ? "shorter polynomials, within 2^-15" : NULL;
 	case HT_IMPL_SUPER_PERFORMANCE:
 		return shortens(n, t, true) ? "the shortest polynomials, within 2^-9" : NULL;
 	case HT_IMPL_KEEP_FP16:
-		if (ht_is(n, HT_CONTRACTS) && t == HT_F16)
+		if (has_short_runs(n) && t == HT_F16)
 			return short_runs;
 		return ht_is(n, HT_COMPOSED) && ht_is_low(t) ? "rounds after every operation inside"
 							     : NULL;
@@ -71,7 +77,7 @@ bool ht_sums_short(const struct ht_target *t, const struct ht_node *n, enum ht_d
 {
 	enum ht_impl mode = ht_impl_named(ht_attr_str(n, ht_mode_attribute, ""));
 
-	return t->sums_f16 && operands == HT_F16 && ht_is(n, HT_CONTRACTS) &&
+	return t->sums_f16 && operands == HT_F16 && has_short_runs(n) &&
 	       (mode == HT_IMPL_HIGH_PERFORMANCE || mode == HT_IMPL_KEEP_FP16);
 }
 

@@ -20,6 +20,15 @@ static int64_t known(int64_t dim)
 	return dim < 0 ? 0 : dim;
 }
 
+bool ht_is_depthwise(const struct ht_node *n)
+{
+	const bool first = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
+
+	return ht_is(n, HT_DEPTHWISE) ||
+	       (ht_is(n, HT_CONV) && shape_of(n, 0).rank == 4 && shape_of(n, 1).rank == 4 &&
+		       shape_of(n, 1).dim[2] == 1 && shape_of(n, 0).dim[first ? 1 : 3] > 1);
+}
+
 /* Each position that a filter is laid on, an element of the result or, of a transposed one, of its image, times the filter's height
  * and width and the channels that are summed. */
 static int64_t convolution(const struct ht_node *n)

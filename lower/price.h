@@ -43,6 +43,9 @@ bool ht_rounds_once(const struct ht_node *root);
 bool ht_converts_operand(const struct ht_node *n, int32_t arg);
 /* How the kernel of node `n` differs under an implementation mode, in words; NULL: not at all. */
 const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode);
+/* Whether convolution `n` filters each channel by itself, by its op or because it has a group for each channel.  Its kernel is a loop
+ * with channels along the lanes, which sums in float32 whatever the mode. */
+bool ht_is_depthwise(const struct ht_node *n);
 /* Whether contraction `n` with operands of this type sums short runs of products in float16, by its mode and the machine. */
 bool ht_sums_short(const struct ht_target *target, const struct ht_node *n, enum ht_dtype operands);
 /* Multiplications and additions (pairs) of a node with known shapes; 0 where it is no contraction. */

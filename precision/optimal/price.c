@@ -83,13 +83,6 @@ static struct work product_work(const struct ht_node *n, double multiply_adds)
 		multiply_adds };
 }
 
-static bool is_depthwise(const struct ht_node *n)
-{
-	return ht_is(n, HT_DEPTHWISE) ||
-	       (ht_is(n, HT_CONV) && dim_of(ht_type_of(n->in[1])->shape, 2) == 1 &&
-		       dim_of(ht_type_of(n->in[0])->shape, 3) > 1);
-}
-
 /* Two pixels each way of an image that is resized. */
 enum { RESIZED_WINDOW = 4 };
 
@@ -122,7 +115,7 @@ static struct work loop_work(const struct ht_node *n, enum ht_work_of_node does)
 	double multiply_adds = (double)ht_multiply_adds(n);
 	int64_t count = n->ins ? count_of(n->in[0]) : result_count(n);
 
-	if (multiply_adds > 0 && is_depthwise(n))
+	if (multiply_adds > 0 && ht_is_depthwise(n))
 		return (struct work){ HT_WORK_DEPTHWISE,
 			{ (int64_t)(multiply_adds / (double)(result_count(n) + 1)) + 1,
 				result_count(n), 1 },

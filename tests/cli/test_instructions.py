@@ -21,6 +21,7 @@ CONV = ('%y = Conv2D(%x, %w) {{strides=[1, 1, 1, 1], dilations=[1, 1, 1, 1], pad
         'explicit_paddings=[], data_format="NHWC", use_cudnn_on_gpu=true, T={t}}}\n')
 DEPTHWISE = ('%y = DepthwiseConv2dNative(%x, %w) {{strides=[1, 1, 1, 1], dilations=[1, 1, 1, 1], padding="SAME", '
              'explicit_paddings=[], data_format="NHWC", T={t}}}\n')
+IN_FRONT = '%w0 = Const() {{dtype={t}, value=tensor {t}[1,1,64,64] values 1 {{0.5 ...}}}}\n' + CONV.replace('%y', '%c').replace('%w', '%w0')
 ADD = '%y = AddV2(%x, %w) {{T={t}}}\n'
 PRODUCT = (MATMUL, '37,70', '70,40')
 LARGE = (MATMUL, '128,768', '768,3072')
@@ -92,6 +93,19 @@ class Instructions(ToolCase):
                                  ('f16', (ADD, '37,64', '37,64'), FP16)):
             used = set().union(*self.of(t, graph, target, *SHORT).values())
             self.assertEqual({i for i in used if ARITHMETIC_F16.search(i)}, set(), (t, graph, target))
+
+    def test_depthwise_convolutions_sum_in_float32_in_every_mode(self):
+        behind = IN_FRONT + DEPTHWISE.replace('%x', '%c'), '1,14,14,64', '3,3,64,1'
+        grouped = IN_FRONT + CONV.replace('%x', '%c'), '1,14,14,64', '3,3,1,64'
+
+        def modes(mode, *nodes):
+            lines = ''.join(f'{node} = {mode}\n' for node in nodes)
+            return '--op_precision_mode', self.path('modes.ini', f'[ByNodeName]\n{lines}'.encode())
+        for graph in behind, grouped:
+            for mode in 'high_performance', 'keep_fp16':
+                in_front = self.of('f16', graph, FP16, *modes(mode, 'c'))
+                self.assertTrue(set().union(*in_front.values()) & {'vfmadd231ph', 'vfmadd213ph'})
+                self.assertEqual(self.of('f16', graph, FP16, *modes(mode, 'c', 'y')), in_front)
 
     def test_pairs_of_float16_are_transformed_where_the_mode_says_so(self):
         for mode, pairs in (SHORT, True), ((), False):

@@ -2,7 +2,8 @@
 
 Random products with so many weights that these keep their 16 bits in memory: of matrices, of a batch of matrices, 1 x 1
 and 3 x 3 convolutions, in groups too; their rows come from outside, or from another kernel.  Products of float16 are
-made in mode high_performance as well, which sums short runs of them in float16 on machines that can.  One thread and two have to give the
+made in mode high_performance as well, which sums short runs of them in float16 on machines that can, and mode keep_fp16
+gives the same bits.  One thread and two have to give the
 same bits, on every target that this machine runs and as this machine is described, and to be within their errors
 of TensorFlow in float64.
 """
@@ -13,6 +14,7 @@ SEED, CASES = 20265, 12
 ROUNDINGS = 1.1
 SHORT_RUN_ROUNDINGS = 3  # docs/numerics.md
 SHORT_RUNS = {'op_select_implmode': 'high_performance', 'optypelist_for_implmode': 'MatMul,BatchMatMulV2,Conv2D'}
+KEPT = '[ByOpType]\nMatMul = keep_fp16\nBatchMatMulV2 = keep_fp16\nConv2D = keep_fp16\n'
 MOST_KEPT = 131072  # so many weights are widened when they are packed
 
 
@@ -63,6 +65,8 @@ def check(tf, r, c, targets, folder):
         tf.identity(build(product, tf.compat.v1.placeholder(dtype, x.shape, 'x'), dtype), 'y')
         proto = g.as_graph_def()
     cases.given(folder, proto, {'x': x}, dtype.as_numpy_dtype)
+    with open(f'{folder}/kept.ini', 'w') as f:
+        f.write(KEPT)
     before = cases.rounded(x - .5, dtype) + .5 if c['before'] else x  # as the graph rounds it
     exact = build(exact_product, tf.constant(before, tf.float64), tf.float64).numpy()
     for target in [*targets, 'host']:
@@ -75,3 +79,6 @@ def check(tf, r, c, targets, folder):
                 yield f'{target}: {problem} {mode}'
             if cases.stored(one).tobytes() != cases.stored(two).tobytes():
                 yield f'{target}: other bits by two threads {mode}'
+            if mode and cases.stored(one).tobytes() != cases.stored(cases.computed(
+                    folder, {'x': x}, c['dtype'], target=target, op_precision_mode=f'{folder}/kept.ini')).tobytes():
+                yield f'{target}: other bits by keep_fp16'
