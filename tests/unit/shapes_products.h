@@ -175,6 +175,39 @@ static void short_rows(struct instance *k)
 	transpose_of(k, w, "SAME", 1, 4 * (1 + below(2)), 4 * (1 + below(2)));
 }
 
+/* The gradient by the filter: a sum over the pixels of all images. */
+static void filter_gradient(struct instance *k)
+{
+	struct window_case w[2];
+	const char *padding = random_windows(w, true, chance(25));
+	int64_t n = 1 + below(3), c = 1 + below(20), o = 1 + below(40);
+	struct tensor x = random_tensor(k, 4, (int64_t[]){ n, w[0].in, w[1].in, c });
+	struct tensor y = random_tensor(k, 4, (int64_t[]){ n, w[0].out, w[1].out, o }), magnitude;
+	int64_t taps = w[0].size * w[1].size;
+
+	operand(k, "x", x, false);
+	operand(k, "g", y, false);
+	index_list(k, "s", 4, (int64_t[]){ w[0].size, w[1].size, c, o });
+	ht_puts(&k->nodes, "%r = Conv2DBackpropFilter(%x, %s, %g)");
+	put_conv_attributes(k, w, padding);
+	result(k, 4, (int64_t[]){ w[0].size, w[1].size, c, o });
+	magnitude = tensor_of(k, 4, k->want.dim);
+	for (int64_t i = 0; i < count_of(&y) * taps * c; i++) {
+		int64_t q = i % (taps * c), from = i / (taps * c), pixel = from / o;
+		int64_t h = source(&w[0], pixel / w[1].out % w[0].out, q / c / w[1].size);
+		int64_t v = source(&w[1], pixel % w[1].out, q / c % w[1].size);
+		double p = h < 0 || v < 0
+				   ? 0
+				   : y.v[from] * at4(&x, pixel / w[1].out / w[0].out, h, v, q % c);
+
+		k->want.v[q * o + from % o] += p;
+		magnitude.v[q * o + from % o] += fabs(p);
+	}
+	for (int64_t i = 0; i < count_of(&k->want); i++)
+		summed(k, i, k->want.v[i], magnitude.v[i], (double)(n * w[0].out * w[1].out));
+	epilogue(k, o);
+}
+
 static void product(struct instance *k)
 {
 	int64_t batch = chance(60) ? 1 : below(4), m = chance(25) ? 1 : below(30);

@@ -215,9 +215,9 @@ static const struct {
 } families[] = { { "conv2d", conv2d }, { "conv2d", conv2d }, { "conv2d", conv2d },
 	{ "small conv2d", small_conv2d }, { "product", product }, { "product", product },
 	{ "depthwise", depthwise }, { "conv2d_transpose", conv2d_transpose },
-	{ "short rows", short_rows }, { "pool", pool }, { "reduction", reduction },
-	{ "rows", rows }, { "elementwise", elementwise }, { "transpose", transpose },
-	{ "concat", concat } };
+	{ "filter gradient", filter_gradient }, { "short rows", short_rows }, { "pool", pool },
+	{ "reduction", reduction }, { "rows", rows }, { "elementwise", elementwise },
+	{ "transpose", transpose }, { "concat", concat } };
 
 /* The instance of a seed, written and loaded. */
 static struct ht_model *draw(struct instance *k, uint64_t seed, enum ht_dtype t, size_t family)
