@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Models whose batch stays open: one artefact runs any number of rows, chosen at random, as live TensorFlow does; so
 do `run`, two threads, Python and a net.  Each row has the bits that it has alone.  What cannot stay open, and sizes
-out of bounds, are refused with the reason.
+out of bounds, are refused with the reason.  A batch of fixed size in parts is run in the same ways.
 
 Exit code 77: nothing to test with.
 """
@@ -75,6 +75,8 @@ def of_two(r):
 
 
 MODELS = {f.__name__: f for f in (mlp, reshaped, convolved, of_two)}
+ALWAYS = {'mlp': (1, 7, 4096)}  # rows that each way to run them gets, whatever the seed
+MANY = 1000  # rows, one of which may have two largest elements that differ by their rounding: then argmax is not compared
 
 
 # ---- the ways to run them ----
@@ -100,7 +102,12 @@ def stated(shapes, size='?'):
 
 def numbers(name, *rows):
     """TensorFlow's convolutions give no rows wrong shapes."""
-    return [n for n in rows if n or name != 'convolved']
+    return [n for n in (*rows, *ALWAYS.get(name, ())) if n or name != 'convolved']
+
+
+def as_tensorflow(name, how, rows, outputs, got, want):
+    told = [i for i, w in enumerate(want) if w.dtype.kind == 'f' or rows < MANY]
+    agree(name, f'{how} of {rows} rows', *([a[i] for i in told] for a in (outputs, got, want)))
 
 
 def check_net(name, folder, r, f, shapes, outputs, asked):
@@ -108,7 +115,7 @@ def check_net(name, folder, r, f, shapes, outputs, asked):
     for rows in numbers(name, int(r.integers(1, 70)), 0):
         feeds = feeds_of(r, shapes, rows)
         want = expected(f, feeds)
-        agree(name, f'net of {rows} rows', outputs, run_net(net, [rows], feeds, want), want)
+        as_tensorflow(name, 'net', rows, outputs, run_net(net, [rows], feeds, want), want)
     if not net_refuses(net, -1):
         sys.exit(f'{name}: a net took -1 rows')
 
@@ -121,10 +128,13 @@ def check(name, r, folder):
         feeds = feeds_of(r, shapes, rows)
         want = expected(f, feeds)
         got = run(folder, f'{folder}/m.htx', feeds, outputs)
-        agree(name, f'artefact, {rows} rows', outputs, got, want)
+        as_tensorflow(name, 'artefact', rows, outputs, got, want)
         agree(name, f'two threads, {rows} rows', outputs,
               run(folder, f'{folder}/m.htx', feeds, outputs, '--threads', '2'), got, 0)
     agree(name, 'run', outputs, run(folder, f'{folder}/m.pb', feeds, outputs, *asked), got, 0)
+    for rows in ALWAYS.get(name, ()):
+        feeds = feeds_of(r, shapes, rows)
+        as_tensorflow(name, 'run', rows, outputs, run(folder, f'{folder}/m.pb', feeds, outputs, *asked), expected(f, feeds))
     check_net(name, folder, r, f, shapes, outputs, asked)
     for policy, tolerance in {'force_fp16': 3e-2, 'allow_mix_precision_bf16': 1e-1}.items():
         feeds = feeds_of(r, shapes, 37)
@@ -132,6 +142,27 @@ def check(name, r, folder):
         floats = [i for i, w in enumerate(expected(f, feeds)) if w.dtype.kind == 'f']
         agree(name, policy, [outputs[i] for i in floats], [got[i] for i in floats],
               [expected(f, feeds)[i] for i in floats], tolerance)
+
+
+# ---- a batch of fixed size in parts ----
+
+def check_parts(r, rows=5):
+    """It forks; run, an artefact and a net give TensorFlow's results."""
+    with tempfile.TemporaryDirectory() as folder:
+        f, ((h, w, c), ) = convolved(r)
+        frozen = freeze(f, [tf.TensorSpec([rows, h, w, c], F32, name='x0')], f'{folder}/m.pb')
+        outputs = [t.name.split(':')[0] for t in frozen.outputs]
+        asked = ['--outputs', ','.join(outputs), '--batch-method', 'parts']
+        feeds = {'x0': r.standard_normal((rows, h, w, c)).astype('f4')}
+        want = expected(f, feeds)
+        if f' x {rows}' not in tool('compile', f'{folder}/m.pb', '--emit', 'plan', '-o', '-', *asked).partition('fork')[2]:
+            sys.exit(f'parts: no fork of {rows} instances')
+        tool('compile', '-q', f'{folder}/m.pb', '-o', f'{folder}/m.htx', *asked)
+        for how, model, more in ('run', 'm.pb', asked), ('artefact', 'm.htx', []):
+            for threads in '1', '2', '3':
+                agree('parts', f'{how}, {threads} threads', outputs,
+                      run(folder, f'{folder}/{model}', feeds, outputs, *more, '--threads', threads), want)
+        agree('parts', 'net', outputs, run_net(make_net(folder, asked), [], feeds, want), want)
 
 
 # ---- what is refused ----
@@ -191,6 +222,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             check(name, np.random.default_rng([a.seed, i]), folder)
     if not a.name:
+        check_parts(np.random.default_rng([a.seed, len(MODELS)]))
         check_refusals()
         check_fields()
     print('ok')
