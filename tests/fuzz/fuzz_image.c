@@ -12,14 +12,14 @@
 enum { MOST_BYTES = 1 << 16, RUN_US = 2000 };
 
 static const struct ht_image *image;
-static uint32_t kernel;         /* of the current step */
-static const int64_t *run_size; /* by size of the image, in the current run */
+static uint32_t kernel;                   /* of the current step */
+static int64_t size[HT_IMAGE_MOST_SIZES]; /* by size of the image, in the current run */
 static volatile int32_t cancelled;
 
 /* Bytes of an argument that its kernel touches, with the sizes of the run as they are at this step. */
 static uint64_t touched(const struct ht_image_touch *t)
 {
-	return t->sized ? (uint64_t)ht_image_evaluate(image, t->sized - 1, run_size) : t->bytes;
+	return t->sized ? (uint64_t)ht_image_evaluate(image, t->sized - 1, size) : t->bytes;
 }
 
 /* What is written are integers of 8 bytes, small enough to be a computed size. */
@@ -100,7 +100,7 @@ static void give_back(struct memory *m)
 }
 
 /* Each at one of its bounds, or between them; those that the run computes at the most. */
-static void choose_sizes(int64_t *size, uint32_t how)
+static void choose_sizes(uint32_t how)
 {
 	for (uint32_t i = 0; i < ht_image_count(image, HT_IMAGE_SIZES); i++) {
 		const struct ht_image_size *s = &ht_image_sizes(image)[i];
@@ -112,7 +112,7 @@ static void choose_sizes(int64_t *size, uint32_t how)
 	ht_image_derive_all(image, size);
 }
 
-static bool take_ports(struct memory *m, const int64_t *size, const void **in, void **out)
+static bool take_ports(struct memory *m, const void **in, void **out)
 {
 	const struct ht_image_entry *e = ht_image_entries(image);
 	const struct ht_image_port *p = ht_image_ports(image) + e->port;
@@ -161,18 +161,16 @@ static void run(struct memory *m, uint32_t how)
 		.limits = { 8, 1000 },
 		.cancel = (const int32_t *)(uintptr_t)&cancelled,
 		.observer = &look };
-	int64_t size[HT_IMAGE_MOST_SIZES];
 	const void *in[128];
 	void *out[128], *memory;
 	const struct ht_image_entry *e = ht_image_entries(image);
 
 	if (e->inputs > 100 || e->outputs > 100 || !ht_exec_needs_of(image, 0, &x.limits, &x.needs))
 		return;
-	choose_sizes(size, how);
+	choose_sizes(how);
 	x.size = size;
-	run_size = size;
 	memory = take(m, ht_exec_common_bytes(&x.needs) + ht_exec_thread_bytes(&x.needs));
-	if (!memory || !take_ports(m, size, in, out) || !take_links(m, &x))
+	if (!memory || !take_ports(m, in, out) || !take_links(m, &x))
 		return;
 	ht_exec_lay_out(&x, memory);
 	ht_exec_begin(&x);
@@ -180,19 +178,19 @@ static void run(struct memory *m, uint32_t how)
 	ht_exec_run(&x, in, out);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	struct memory m = { .pieces = 0 };
 	struct ht_arena arena;
 	struct ht_unwind unwind;
 	struct ht_buf text;
-	void *copy = aligned_alloc(64, size / 64 * 64 + 64);
+	void *copy = aligned_alloc(64, bytes / 64 * 64 + 64);
 
 	if (!copy)
 		return 0;
-	memcpy(copy, data, size);
+	memcpy(copy, data, bytes);
 	image = copy;
-	if (!ht_image_verify((struct ht_str){ copy, size })) {
+	if (!ht_image_verify((struct ht_str){ copy, bytes })) {
 		ht_arena_init(&arena, &unwind);
 		if (!setjmp(unwind.env)) {
 			ht_buf_init(&text, &arena);
