@@ -34,8 +34,12 @@ function(ht_folder name)
 		target_link_libraries(ht_${name}_rt PRIVATE ht_${name}_uses)
 		# libhalftone-rt is small (tests/install/run has the limit).  It leaves out the functions of these files that it
 		# does not call.  Debuggers and profilers unwind by .debug_frame, which is not in what is loaded.
-		target_compile_options(ht_${name}_rt PRIVATE -ffunction-sections -fdata-sections
-			$<$<NOT:$<BOOL:${HALFTONE_SANITIZE}>>:-fno-asynchronous-unwind-tables>
+		if(HALFTONE_SANITIZE)
+			set(tables "") # sanitizers print stacks by these
+		else()
+			set(tables -fno-asynchronous-unwind-tables)
+		endif()
+		target_compile_options(ht_${name}_rt PRIVATE -ffunction-sections -fdata-sections ${tables}
 			$<$<IN_LIST:${name},api;runtime;base;image>:-Os>)
 		set(runtime $<TARGET_OBJECTS:ht_${name}_rt>)
 		set_property(GLOBAL APPEND PROPERTY HT_RUNTIME_OBJECTS ${runtime})
