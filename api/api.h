@@ -413,10 +413,10 @@ bool ht_content_changed(const struct ht_model *m);
 /* HT_E_INPUT: a file of the model became shorter since it was loaded. */
 enum ht_status ht_content_check(const struct ht_model *m, struct ht_diags *d);
 
-/* fault.c: the error of a run that stopped, with the loops and branches that it was in; and a note on what failed.  `iterations` is the
- * limit of each loop; `seen`: somebody looks at the tensors of the run. */
+/* fault.c: the error of a run that stopped, with the loops and branches that it was in; and a note on what failed.  `limits` are
+ * those of the run; `seen`: somebody looks at the tensors of the run. */
 enum ht_status ht_fault_tell(const struct ht_program *p, const struct ht_rt_fault *fault,
-	uint64_t iterations, bool seen, struct ht_diags *d);
+	const struct ht_exec_limits *limits, bool seen, struct ht_diags *d);
 
 /* ---- graph_key.c ---- */
 

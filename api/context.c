@@ -28,7 +28,7 @@ struct ht_context {
 	void *allocate_arg;
 	struct kept_output *kept; /* by output; NULL: nobody allocates */
 	bool keep_subnormals;
-	uint64_t iterations;               /* the limit of each loop */
+	struct ht_exec_limits limits;
 	uint64_t seed;                     /* of random ops that have none */
 	bool ran;                          /* the last run came to its end */
 	int64_t size[HT_IMAGE_MOST_SIZES]; /* of the current run */
@@ -101,6 +101,36 @@ static enum ht_status place_variables(struct ht_context *c, struct ht_diags *d)
 	return n ? ht_paged_variables(c->program, &c->pages, c->variable, d) : HT_OK;
 }
 
+static struct ht_exec_limits limits_of(const struct ht_context_options *opt)
+{
+	struct ht_exec_limits l = HT_EXEC_LIMITS_INIT;
+
+	if (opt->max_depth)
+		l.depth = (uint32_t)opt->max_depth;
+	if (opt->max_iterations)
+		l.iterations = opt->max_iterations;
+	return l;
+}
+
+/* Whether the caller's memory, if there is any, is enough for the calls that it wants. */
+static enum ht_status check_depth(
+	const struct ht_program *p, const struct ht_context_options *opt, struct ht_diags *d)
+{
+	const struct ht_exec_limits l = limits_of(opt);
+	int threads = opt->threads ? opt->threads : 1;
+
+	if (opt->max_depth > UINT32_MAX)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"ht_context_options: a depth of %llu calls; at most %llu are possible",
+			(unsigned long long)opt->max_depth, (unsigned long long)UINT32_MAX);
+	if (opt->memory && l.depth > HT_EXEC_DEPTH_INIT &&
+		ht_rt_memory_of(&p->rt, threads, l.depth) != ht_program_memory(p, threads))
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"ht_context_options: memory is for %d calls that recurse, and the depth is %llu",
+			(int)HT_EXEC_DEPTH_INIT, (unsigned long long)opt->max_depth);
+	return HT_OK;
+}
+
 enum ht_status ht_context_new(const struct ht_program *p, const struct ht_context_options *opt,
 	struct ht_diags *d, struct ht_context **out)
 {
@@ -144,7 +174,7 @@ static bool take_given(struct ht_context *c, const struct ht_context_options *op
 
 size_t ht_program_memory(const struct ht_program *p, int threads)
 {
-	return ht_rt_memory_of(&p->rt, threads < 1 ? 1 : threads);
+	return ht_rt_memory_of(&p->rt, threads < 1 ? 1 : threads, HT_EXEC_DEPTH_INIT);
 }
 
 enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_context_options *opt,
@@ -162,6 +192,7 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 		return ht_error(
 			d, HT_E_USAGE, HT_NOWHERE, "ht_context_options: %d threads", all.threads);
 	opt = &all;
+	HT_TRY(check_depth(p, opt, d));
 	if (opt->guard && ht_image_count(p->rt.image, HT_IMAGE_SIZES))
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"a guarded context has memory for sizes that are stated, and the program's "
@@ -183,7 +214,7 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 		goto failed;
 	c->program = p;
 	c->keep_subnormals = opt->keep_subnormals != 0;
-	c->iterations = opt->max_iterations ? opt->max_iterations : UINT64_MAX;
+	c->limits = limits_of(opt);
 	c->in = ht_sys_alloc((ht_program_inputs(p) + 1) * sizeof *c->in);
 	c->out = ht_sys_alloc((ht_program_outputs(p) + 1) * sizeof *c->out);
 	if (!pool)
@@ -199,12 +230,12 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 			return st;
 		}
 	}
-	c->rt = ht_rt_context_new(&p->rt, pool, c->variable, opt->memory);
+	c->rt = ht_rt_context_new(&p->rt, pool, c->variable, opt->memory, c->limits.depth);
 	if (!c->rt)
 		goto failed;
 	if (own_pages && c->variable)
 		ht_rt_context_reset(c->rt);
-	ht_rt_context_limit(c->rt, c->iterations, opt->cancel);
+	ht_rt_context_limit(c->rt, c->limits.iterations, opt->cancel);
 	ht_rt_context_sizes(c->rt, c->size);
 	ht_rt_context_cores(c->rt, opt->device ? &cores : NULL);
 	if (!limit(c->rt, opt))
@@ -418,7 +449,7 @@ enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, s
 		return close_outputs(c, d);
 	if (fault.code == HT_EXEC_DAMAGED)
 		return ht_artefact_refuse(&c->program->artefact, d, "its weights are damaged");
-	return ht_fault_tell(c->program, &fault, c->iterations, c->seeing != NULL, d);
+	return ht_fault_tell(c->program, &fault, &c->limits, c->seeing != NULL, d);
 }
 
 enum ht_status ht_context_output(

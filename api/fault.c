@@ -9,7 +9,7 @@ struct telling {
 	const struct ht_image *image;
 	bool seen; /* somebody looks at the tensors of the run */
 	const struct ht_rt_fault *fault;
-	uint64_t iterations; /* the limit of each loop */
+	const struct ht_exec_limits *limits;
 	struct ht_work w;
 	struct ht_diags *d;
 };
@@ -50,11 +50,12 @@ static void put_reason(const struct telling *t, struct ht_buf *b)
 {
 	switch (t->fault->code) {
 	case HT_EXEC_DEPTH:
-		ht_puts(b, "calls are nested too deeply");
+		ht_printf(b, "calls are nested too deeply: there is memory for %u that recurse",
+			(unsigned)t->limits->depth);
 		break;
 	case HT_EXEC_ITERATIONS:
 		ht_printf(b, "the loop does not end within the limit of %llu iterations",
-			(unsigned long long)t->iterations);
+			(unsigned long long)t->limits->iterations);
 		break;
 	case HT_EXEC_CANCELLED:
 		ht_puts(b, "the run was cancelled");
@@ -184,13 +185,13 @@ static enum ht_status tell(void *arg)
 }
 
 enum ht_status ht_fault_tell(const struct ht_program *p, const struct ht_rt_fault *fault,
-	uint64_t iterations, bool seen, struct ht_diags *d)
+	const struct ht_exec_limits *limits, bool seen, struct ht_diags *d)
 {
 	struct telling t = { .program = p,
 		.image = p->rt.image,
 		.seen = seen,
 		.fault = fault,
-		.iterations = iterations,
+		.limits = limits,
 		.d = d };
 
 	return ht_work_run(&t.w, tell, &t, d);

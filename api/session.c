@@ -253,6 +253,7 @@ static enum ht_status bind(void *arg)
 	opt.cancel = s->opt.cancel;
 	opt.guard = HT_GUARD_NONE;
 	opt.max_iterations = 0;
+	opt.max_depth = 0;
 	opt.memory = NULL;
 	opt.allocate = NULL;
 	HT_TRY(take_variables(s, a->e, a->d));

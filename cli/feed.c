@@ -364,16 +364,19 @@ void text_seed(struct text *t, const struct session *s)
 
 static enum ht_status context_options(const struct cli *c, struct ht_context_options *out)
 {
-	long long threads, iterations = 0;
+	long long threads, iterations = 0, depth = 0;
 	enum ht_status st = option_number(c, OPTION_THREADS, 1, 1, 1024, &threads);
 
 	*out = (struct ht_context_options)HT_CONTEXT_OPTIONS_INIT;
 	if (st == HT_OK)
 		st = option_number(c, OPTION_MAX_ITERATIONS, 0, 1, LLONG_MAX, &iterations);
 	if (st == HT_OK)
+		st = option_number(c, OPTION_MAX_DEPTH, 0, 1, UINT32_MAX, &depth);
+	if (st == HT_OK)
 		st = read_guard(c, &out->guard);
 	out->threads = (int)threads;
 	out->max_iterations = (uint64_t)iterations;
+	out->max_depth = (uint64_t)depth;
 	out->keep_subnormals = option_on(c, OPTION_KEEP_SUBNORMALS);
 	read_limits(c, out);
 	return st;

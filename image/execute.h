@@ -110,7 +110,8 @@ struct ht_exec_limits {
 	uint32_t depth;      /* of recursive calls; other calls are not limited */
 	uint64_t iterations; /* of each loop */
 };
-#define HT_EXEC_LIMITS_INIT { 64, UINT64_MAX }
+enum { HT_EXEC_DEPTH_INIT = 64 };
+#define HT_EXEC_LIMITS_INIT { HT_EXEC_DEPTH_INIT, UINT64_MAX }
 
 /* The work of all threads between two barriers. */
 struct ht_exec_job {

@@ -34,9 +34,9 @@ static size_t bytes_of(const struct ht_exec_needs *n, int threads)
 	return ht_exec_common_bytes(n) + ht_exec_thread_bytes(n) * (size_t)threads;
 }
 
-size_t ht_rt_memory_of(const struct ht_rt_program *p, int threads)
+size_t ht_rt_memory_of(const struct ht_rt_program *p, int threads, uint32_t depth)
 {
-	const struct ht_exec_limits limits = HT_EXEC_LIMITS_INIT;
+	const struct ht_exec_limits limits = { .depth = depth };
 	struct ht_exec_needs needs;
 
 	return ht_exec_needs_of(p->image, 0, &limits, &needs) ? bytes_of(&needs, threads) : 0;
@@ -58,8 +58,8 @@ static bool make_memory(struct ht_rt_context *c, char *memory)
 	return true;
 }
 
-static bool make(
-	struct ht_rt_context *c, struct ht_rt_pool *pool, char *const *variable, char *memory)
+static bool make(struct ht_rt_context *c, struct ht_rt_pool *pool, char *const *variable,
+	char *memory, uint32_t depth)
 {
 	const struct ht_image *image = c->program->image;
 
@@ -73,6 +73,7 @@ static bool make(
 		.limits = HT_EXEC_LIMITS_INIT,
 		.threads = &c->threads,
 	};
+	c->exec.limits.depth = depth;
 	c->exec.links.stream = c->stream;
 	c->exec.links.variable = variable;
 	if (!variable)
@@ -82,15 +83,15 @@ static bool make(
 	       make_memory(c, memory);
 }
 
-struct ht_rt_context *ht_rt_context_new(
-	const struct ht_rt_program *p, struct ht_rt_pool *pool, char *const *variable, char *memory)
+struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht_rt_pool *pool,
+	char *const *variable, char *memory, uint32_t depth)
 {
 	struct ht_rt_context *c = calloc(1, sizeof *c);
 
 	if (!c)
 		return NULL;
 	c->program = p;
-	if (!make(c, pool, variable, memory)) {
+	if (!make(c, pool, variable, memory, depth)) {
 		ht_rt_context_free(c);
 		return NULL;
 	}

@@ -48,13 +48,13 @@ void *ht_rt_memory(size_t n);
 /* Arenas and the scratch of one pool; used by one run at a time.  Contexts of one program may
  * run at the same time from different threads. */
 struct ht_rt_context;
-/* The bytes of memory of runs on so many threads; 0: more than there can be. */
-size_t ht_rt_memory_of(const struct ht_rt_program *p, int threads);
+/* The bytes of memory of runs on so many threads, with `depth` recursive calls inside of each other; 0: more than there can be. */
+size_t ht_rt_memory_of(const struct ht_rt_program *p, int threads, uint32_t depth);
 /* `variable`: by variable of the image, memory of the caller's, which contexts of several programs may share;
  * NULL: the context has memory of its own, with the values with which a session begins.  `memory`: that of runs, the caller's as well;
- * NULL: the context's own.  Returns NULL when out of memory. */
+ * NULL: the context's own.  There is room for `depth` recursive calls inside of each other.  Returns NULL when out of memory. */
 struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht_rt_pool *pool,
-	char *const *variable, char *memory);
+	char *const *variable, char *memory, uint32_t depth);
 void ht_rt_context_free(struct ht_rt_context *c);
 /* Stops a run when a loop has run so many iterations, or when *cancel, which another thread or a signal
  * handler may change at any time, is not 0.  A new context has neither limit; `cancel` may be NULL. */

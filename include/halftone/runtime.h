@@ -256,10 +256,14 @@ struct ht_context_options {
 	 * and then the elements are copied.  *memory is where it puts the address; NULL ends the call with HT_E_ENVIRONMENT.  NULL: each output has data. */
 	void (*allocate)(void *arg, size_t output, const int64_t *dim, size_t bytes, void **memory);
 	void *allocate_arg;
+	/* How many calls of a procedure by itself, directly or not, a run has memory for inside of each other.  A run that needs memory for
+	 * more is HT_E_LIMIT.  At most UINT32_MAX; 0: 64, for which ht_program_memory() is: with `memory` a context for more is HT_E_USAGE.
+	 * It has no effect on programs without such calls; no graph that Halftone reads has any. */
+	uint64_t max_depth;
 };
 #define HT_CONTEXT_OPTIONS_INIT                                                                    \
 	{ sizeof(struct ht_context_options), 0, HT_GUARD_NONE, 0, 0, NULL, 0, 0, 0, 0, 0, NULL,    \
-		NULL, NULL, NULL, NULL }
+		NULL, NULL, NULL, NULL, 0 }
 /* The bytes of `memory` for runs on `threads` threads (from 1 on), whatever the sizes of inputs are; 0: more than there can be. */
 HT_API size_t ht_program_memory(const struct ht_program *p, int threads);
 /* At most `n` contexts of the program run at once; others wait for their turns, in the order in which they asked, and may be

@@ -141,7 +141,8 @@ class Context(Owner):
     _call: Any
 
     def __init__(self, program: Program, threads: int = 1, keep_subnormals: bool = False, seed: int | None = None,
-                 guard: str | None = None, max_iterations: int = 0, limited: Mapping[str, Any] | None = None):
+                 guard: str | None = None, max_iterations: int = 0, limited: Mapping[str, Any] | None = None,
+                 max_depth: int = 0):
         handle = program._handle
         guards = {None: _api.HT_GUARD_NONE, 'behind': _api.HT_GUARD_BEHIND, 'before': _api.HT_GUARD_BEFORE}
         if guard not in guards:
@@ -149,7 +150,8 @@ class Context(Owner):
         if threads < 1:
             raise UsageError(f'{threads} threads')
         options = filled(_api.ht_context_options_init(), dict(
-            threads=threads, keep_subnormals=int(keep_subnormals), guard=guards[guard], max_iterations=max_iterations))
+            threads=threads, keep_subnormals=int(keep_subnormals), guard=guards[guard], max_iterations=max_iterations,
+            max_depth=max_depth))
         for name, value in (limited or {}).items():
             setattr(options, name, value)
         self._cancel = ctypes.c_int32(0)
@@ -564,17 +566,18 @@ class Program(Owner):
                 guard: str | None = None, max_iterations: int = 0, timeout: float | None = None,
                 sync_timeout: float | None = None, turn_timeout: float | None = None,
                 kernel_timeout: float | None = None, wait_timeout: float | None = None,
-                device: int | None = None) -> Context:
+                device: int | None = None, max_depth: int = 0) -> Context:
         """An arena of its own, with its own streams of random numbers.
 
         A loop of the graph that runs more often than `max_iterations`, if that is not 0, raises LimitError; so does a run
         that takes longer than `timeout` seconds, before its next kernel or iteration.  `turn_timeout` bounds the wait for a
         turn (run_at_most()), `sync_timeout` that wait and the run, `kernel_timeout` each kernel, and `wait_timeout` each
-        wait (docs/limits.md).  Runs are on the cores of NUMA node `device`, if that is given.
+        wait (docs/limits.md).  Runs are on the cores of NUMA node `device`, if that is given.  `max_depth` is how many calls
+        of a procedure by itself there is memory for, inside of each other (0: 64); no graph of TensorFlow has any.
         """
         return Context(self, threads, keep_subnormals, seed, guard, max_iterations, limits(
             timeout=timeout, sync_timeout=sync_timeout, turn_timeout=turn_timeout, kernel_timeout=kernel_timeout,
-            wait_timeout=wait_timeout, device=device))
+            wait_timeout=wait_timeout, device=device), max_depth)
 
     def run_at_most(self, contexts: int) -> None:
         """At most so many contexts of the program run at once, others wait for their turns; 0: any number.

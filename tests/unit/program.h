@@ -189,7 +189,8 @@ static struct made *all_made;
 
 static struct ht_rt_context *new_context_of(struct made *m, struct ht_rt_pool *pool)
 {
-	struct ht_rt_context *c = m->context = ht_rt_context_new(&m->rt, pool, NULL, NULL);
+	struct ht_rt_context *c = m->context =
+		ht_rt_context_new(&m->rt, pool, NULL, NULL, HT_EXEC_DEPTH_INIT);
 
 	pthread_mutex_lock(&made_lock);
 	m->next = all_made;
