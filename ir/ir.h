@@ -88,7 +88,7 @@ const struct ht_op_info *ht_op_info(enum ht_op op);
 int32_t ht_named_argument(enum ht_op op, const char *name);
 /* The index of the argument that receives a gradient, which TensorFlow marks by its name; -1: there is none. */
 int32_t ht_gradient_argument(enum ht_op op);
-/* The traits of each row; use ht_is(). */
+/* The traits of each row; use ht_is(), ht_axes() and ht_number(). */
 extern const uint64_t ht_op_traits[HT_OP_END];
 /* HT_OP_OPAQUE when the table does not list it. */
 enum ht_op ht_op_named(struct ht_str type);
@@ -457,6 +457,14 @@ void ht_node_add_origin(struct ht_node *n, const struct ht_node *from);
 static inline bool ht_is(const struct ht_node *n, uint64_t traits)
 {
 	return (ht_op_traits[n->op] & traits) != 0;
+}
+static inline enum ht_axes ht_axes(const struct ht_node *n)
+{
+	return (enum ht_axes)(ht_op_traits[n->op] >> HT_AXES_BIT & 31);
+}
+static inline enum ht_number ht_number(const struct ht_node *n)
+{
+	return (enum ht_number)(ht_op_traits[n->op] >> HT_NUMBER_BIT);
 }
 /* The operand that a contraction multiplies with weights, or an op's image. */
 static inline int32_t ht_data_operand(const struct ht_node *n)

@@ -46,11 +46,16 @@ const uint64_t ht_op_traits[HT_OP_END] = {
 		IMPLIES(TRAITS, HT_CASTS | HT_ADDS, HT_ELEMENTWISE) &&                             \
 		IMPLIES(TRAITS, HT_GATHERS, HT_MOVES) &&                                           \
 		IMPLIES(TRAITS, HT_HAS_DEFAULT | HT_ARGUMENT, HT_FED) &&                           \
+		IMPLIES(TRAITS, HT_SHARES, HT_ROWS) &&                                             \
+		IMPLIES(TRAITS, HT_REDUCES | HT_FINDS | HT_CONSTANT_LIKE,                          \
+			UINT64_C(7) << HT_NUMBER_BIT) &&                                           \
 		(!((TRAITS) & HT_CONTRACTS) || ONE_BIT((TRAITS) & HT_CONTRACTS)))
 #define OP(NAME, SIGNATURE, EFFECTS, TRAITS, INFER, PREC, LOWER, TEST, MEANING)                    \
 	_Static_assert(FITS((uint64_t)(TRAITS)), "traits of " #NAME " do not go together");
 #include "ir/ops.def"
 #undef OP
+
+_Static_assert(HT_AXES_END <= 32 && HT_NUMBER_HIGHEST < 8, "fields of traits have room");
 
 const char *ht_op_prec_name(enum ht_op_prec prec)
 {

@@ -2,7 +2,8 @@
  *
  * A row of ops.def has an or of these.  Passes, policies and lowering query properties with ht_is();
  * only a file that matches, builds or computes a particular op names it (scripts/check-ops).  A property
- * becomes a trait when something reads it.  scripts/check-ops refuses two traits with one number. */
+ * becomes a trait when something reads it.  scripts/check-ops refuses two traits with one number.
+ * Two properties with several values are fields of the same word, which ht_axes() and ht_number() read. */
 #ifndef HT_TRAITS_H
 #define HT_TRAITS_H
 
@@ -50,6 +51,16 @@
 #define HT_COMPOSED HT_TRAIT(20) /* by several operations, each of which may round */
 #define HT_SHORTENS HT_TRAIT(21) /* by a polynomial with shorter forms, or dividing needlessly */
 
+/* ---- which results are proportional to operands (passes/linear.c) ---- */
+/* To all floating-point operands together: a sum, a difference, or a choice of their elements; so are ADDS and ONLY_MOVES. */
+#define HT_LINEAR_TOGETHER HT_TRAIT(50)
+#define HT_LINEAR_FIRST HT_TRAIT(51)  /* to operand 0, if all others are fixed */
+#define HT_LINEAR_SECOND HT_TRAIT(52) /* to operand 1, which is the only one of floating point */
+#define HT_MULTIPLIES HT_TRAIT(53)    /* to each operand, if the other is fixed; so are CONTRACTS */
+
+/* ---- one number in each element of the result ---- */
+#define HT_CONSTANT_LIKE HT_TRAIT(54) /* always HT_NUMBER, in the shape of the operand */
+
 /* ---- sums of products: of operand ht_data_operand() and of the weights, operand 1 ---- */
 #define HT_MATMUL HT_TRAIT(22)
 #define HT_BATCH_MATMUL HT_TRAIT(23)
@@ -68,7 +79,9 @@
 #define HT_FINDS HT_TRAIT(29)   /* the place of an extreme along the axis of operand 1 */
 #define HT_SUMS HT_TRAIT(30)    /* a sum or mean of many elements */
 #define HT_ROWS HT_TRAIT(31)    /* each row of the last axis by itself */
-#define HT_POOLS HT_TRAIT(32)   /* over windows */
+#define HT_SHARES                                                                                  \
+	HT_TRAIT(55) /* ROWS: the share of each element in a row; the lowest number gets zero */
+#define HT_POOLS HT_TRAIT(32) /* over windows */
 #define HT_UNPOOLS                                                                                 \
 	HT_TRAIT(47) /* the gradient of that by its operand: all operands of four axes are images */
 #define HT_BATCH_NORM HT_TRAIT(33) /* each channel by itself; operand 0 is the image */
@@ -84,5 +97,52 @@
 #define HT_CALLS_ONE HT_TRAIT(39)  /* calls the function of attribute f, and no other */
 #define HT_BRANCHES HT_TRAIT(41)   /* runs one of two functions: ht_control_bodies() */
 #define HT_LOOPS HT_TRAIT(42)      /* runs a function as long as another is true: likewise */
+
+/* ---- field: where the axes of operands are in results, unless a trait above says it (ELEMENTWISE, REDUCES, …) ---- */
+enum ht_axes {
+	HT_AXES_UNKNOWN,
+	HT_AXES_SAME,     /* of the only operand */
+	HT_AXES_FIRST,    /* of operand 0 */
+	HT_AXES_WITHIN,   /* of operand 0; elements that are outside get a neutral number */
+	HT_AXES_ALONG,    /* of operand 0, but for the one of attribute axis */
+	HT_AXES_PERMUTED, /* of operand 0, in the order of operand 1 */
+	HT_AXES_JOINED, /* of all operands but the first, which is the axis along which they lie */
+	HT_AXES_JOINED_V2, /* likewise; the last one is the axis */
+	HT_AXES_PACKED,    /* of all operands, and a new one of attribute axis */
+	HT_AXES_UNPACKED,  /* of operand 0 without that of attribute axis, in each result */
+	HT_AXES_SPLIT,     /* of operand 1, in each result; operand 0 is the axis that is divided */
+	HT_AXES_SPLIT_V,   /* of operand 0, in each result; operand 2 is the axis that is divided */
+	HT_AXES_SLICED,    /* of operand 0, of each a part: operands 1 and 2 are begins and sizes */
+	HT_AXES_STRIDED,   /* of operand 0, of each a part, as the masks of StridedSlice say */
+	HT_AXES_PADDED,    /* of operand 0, longer by the pairs of operand 1 */
+	HT_AXES_REPEATED,  /* of operand 0, behind new ones, and each repeated */
+	HT_AXES_SELECTED,  /* of all operands, or operand 0 is a vector that selects rows */
+	HT_AXES_RUNNING, /* of operand 0; an element depends on those in front of it along operand 1 */
+	HT_AXES_ONE_HOT,     /* of operand 0, and a new one of attribute axis */
+	HT_AXES_WINDOW,      /* of operand 0, of which those of the image have windows */
+	HT_AXES_MADE,        /* of none: operands say their extents */
+	HT_AXES_GATHERED,    /* of operand 0, in one of which are those of operand 1 */
+	HT_AXES_GATHERED_ND, /* of operand 1 without its last, then the inner ones of operand 0 */
+	HT_AXES_SCATTERED,   /* of none, likewise; operand 0 has the places of operand 1's slices */
+	HT_AXES_SCATTERED_INTO, /* of operand 0; operand 1 has the places of operand 2's slices */
+	HT_AXES_SEGMENTED, /* a new one, then the inner ones of operand 0; operand 1 has the places */
+	HT_AXES_POSITIONS,  /* a list of positions in operand 0 */
+	HT_AXES_SUPPRESSED, /* a list of rows of operands 0 and 1 */
+	HT_AXES_DISTINCT,   /* a list of slices of operand 0; which slice each one is; how many */
+	HT_AXES_END
+};
+#define HT_AXES_BIT 56
+#define HT_AXES(which) ((uint64_t)HT_AXES_##which << HT_AXES_BIT)
+
+/* ---- field: the number that REDUCES and FINDS ignore, and that CONSTANT_LIKE gives ---- */
+enum ht_number {
+	HT_NUMBER_NONE,
+	HT_NUMBER_ZERO,
+	HT_NUMBER_ONE,
+	HT_NUMBER_LOWEST,
+	HT_NUMBER_HIGHEST
+};
+#define HT_NUMBER_BIT 61
+#define HT_NUMBER(which) ((uint64_t)HT_NUMBER_##which << HT_NUMBER_BIT)
 
 #endif

@@ -217,32 +217,21 @@ static void ending(const struct lower *l, const struct ht_node *n, struct open_p
 
 static rule *rule_of(const struct ht_node *n)
 {
+	static rule *const by_axes[HT_AXES_END] = { [HT_AXES_WITHIN] = within,
+		[HT_AXES_SAME] = same_elements,
+		[HT_AXES_FIRST] = of_first,
+		[HT_AXES_PERMUTED] = transposed,
+		[HT_AXES_GATHERED] = gathered,
+		[HT_AXES_GATHERED_ND] = gathered_nd,
+		[HT_AXES_ONE_HOT] = hot };
+
 	if (ht_attr_find(n, "_ends"))
 		return ending;
-	switch (n->op) {
-	case HT_OP__Within:
-		return within;
-	case HT_OP__Relaid:
-		return same_elements;
-	case HT_OP_Cast:
-		return cast;
-	case HT_OP_Softmax:
-		return softmax;
-	case HT_OP_BiasAdd:
-		return of_first;
-	case HT_OP_Transpose:
-		return transposed;
-	case HT_OP_Gather:
-	case HT_OP_GatherV2:
-		return gathered;
-	case HT_OP_GatherNd:
-		return gathered_nd;
-	case HT_OP_OneHot:
-		return hot;
-	default:
-		break;
-	}
+	if (by_axes[ht_axes(n)])
+		return by_axes[ht_axes(n)];
 	return ht_is(n, HT_RESHAPES)         ? same_elements
+	       : ht_is(n, HT_CASTS)          ? cast
+	       : ht_is(n, HT_SHARES)         ? softmax
 	       : ht_is(n, HT_ROWS)           ? of_first
 	       : ht_is(n, HT_MATRIX_PRODUCT) ? multiplied
 	       : ht_is(n, HT_REDUCES)        ? reduced

@@ -1,8 +1,12 @@
-/* bounded_axes: what rules of open axes have in common (bounded_rules.c, bounded_windows.c). */
+/* bounded_axes: what rules of open axes have in common (bounded_rules.c and the files of its rules). */
 #ifndef HT_PASSES_BOUNDED_AXES_H
 #define HT_PASSES_BOUNDED_AXES_H
 
 #include "passes/bounded.h"
+
+#include "ir/infer.h"
+
+#include <string.h>
 
 static inline bool is_same(struct ht_open a, struct ht_open b)
 {
@@ -59,8 +63,73 @@ static inline bool is_plain(
 	return !a.part[1].size && ht_open_most(b, s.dim[axis]) == run;
 }
 
-/* bounded_windows.c: rules of convolutions and pooling, and of padding. */
-ht_open_rule ht_open_window;
-ht_open_rule ht_open_padded;
+static inline bool is_zero(const struct ht_bounded *b, struct ht_value v, int32_t i)
+{
+	int64_t n;
+
+	return is_number(b, v, i, &n) && n == 0;
+}
+
+/* The axis that element i of `v` names, of a tensor of `rank`; -1: it is not known. */
+static inline int32_t named_axis(
+	const struct ht_bounded *b, struct ht_value v, int32_t i, int32_t rank)
+{
+	int64_t axis;
+
+	return is_number(b, v, i, &axis) && ht_fix_axis(&axis, rank) ? (int32_t)axis : -1;
+}
+
+/* A copy of all axes of an operand, in front of which nodes are made then: these have no axes of their own. */
+struct axes {
+	struct ht_open axis[HT_OPEN_RANK];
+};
+
+static inline struct axes axes_of(const struct ht_bounded *b, const struct ht_node *n, int32_t arg)
+{
+	const struct ht_open *a = ht_open_axes(b, n->in[arg]);
+	struct axes all = { 0 };
+
+	if (a)
+		memcpy(all.axis, a, sizeof all.axis);
+	return all;
+}
+
+/* ---- bounded_mask.c ---- */
+
+/* Operand `arg` is `fill` outside of open axis `axis`. */
+void ht_open_mask(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axis,
+	struct ht_open a, enum ht_number fill);
+/* Likewise for a node that looks at all elements: none is left undefined. */
+void ht_open_mask_all(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axis,
+	struct ht_open a, enum ht_number fill);
+
+/* ---- bounded_rules.c ---- */
+
+/* Operand `arg`, broadcast to a result of `rank`. */
+enum ht_status ht_open_align(const struct ht_bounded *b, const struct ht_node *n, int32_t arg,
+	int32_t rank, struct ht_open *out);
+/* Axis `to` of the result has the size that its extent says, from the first index on. */
+enum ht_status ht_open_make(
+	const struct ht_bounded *b, const struct ht_node *n, int32_t to, struct ht_open *out);
+/* That for all axes of the result. */
+ht_open_rule ht_open_made;
+/* The axes of operand 0; no other has open ones. */
+ht_open_rule ht_open_of_first;
+
+/* ---- rules, by file ---- */
+
+/* bounded_sums.c */
+ht_open_rule ht_open_multiplied, ht_open_contracted, ht_open_reduced, ht_open_found, ht_open_shared;
+/* bounded_indices.c */
+ht_open_rule ht_open_gathered, ht_open_gathered_nd, ht_open_scattered, ht_open_scattered_into,
+	ht_open_segmented, ht_open_updated, ht_open_located, ht_open_along, ht_open_suppressed,
+	ht_open_distinct, ht_open_hot;
+/* Whether the op updates rows of a variable, of which ht_open_updated() is the rule. */
+bool ht_open_updates_rows(const struct ht_node *n);
+/* bounded_pieces.c */
+ht_open_rule ht_open_concatenated, ht_open_packed, ht_open_split, ht_open_unpacked, ht_open_sliced,
+	ht_open_strided;
+/* bounded_windows.c */
+ht_open_rule ht_open_window, ht_open_padded;
 
 #endif

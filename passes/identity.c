@@ -89,7 +89,7 @@ static bool is_trivial_slice(const struct ht_node *n)
 	int64_t stride[HT_MAX_RANK];
 	int count;
 
-	if (n->op == HT_OP_StridedSlice) {
+	if (ht_axes(n) == HT_AXES_STRIDED) {
 		if (!ht_const_small_ints(n->in[3], stride, HT_MAX_RANK, &count))
 			return false;
 		for (int i = 0; i < count; i++)
@@ -119,60 +119,60 @@ static bool is_never_fed(const struct ht_rw *r, const struct ht_node *n)
 	return true;
 }
 
-/* Which operand the node's first result equals; -1: none. */
-static int passes_on(const struct ht_rw *r, const struct ht_node *n)
+/* Which operand the node's first result equals, by how its axes pass; -1: none. */
+static int passes_on_axes(const struct ht_node *n)
 {
-	switch ((int)n->op) {
-	case HT_OP_Identity:
-	case HT_OP_Snapshot:
-	case HT_OP_StopGradient:
-	case HT_OP_PreventGradient:
-		return 0;
-	case HT_OP_PlaceholderWithDefault:
-		return is_never_fed(r, n) ? 0 : -1;
-	case HT_OP_EnsureShape:
+	switch (ht_axes(n)) {
+	case HT_AXES_REPEATED:
 		return same_known_shape(n->in[0], result(n)) ? 0 : -1;
-	case HT_OP_Cast:
-		return ht_type_of(n->in[0])->dtype != HT_INVALID &&
-				       ht_type_of(n->in[0])->dtype == n->out[0].dtype
-			       ? 0
-			       : -1;
-	case HT_OP_Reshape:
-	case HT_OP_Squeeze:
-		return same_shape_of_same_elements(n->in[0], result(n)) ? 0 : -1;
-	case HT_OP_BroadcastTo:
-	case HT_OP_Tile:
-		return same_known_shape(n->in[0], result(n)) ? 0 : -1;
-	case HT_OP_Slice:
-	case HT_OP_StridedSlice:
+	case HT_AXES_SLICED:
+	case HT_AXES_STRIDED:
 		return is_trivial_slice(n) ? 0 : -1;
-	case HT_OP_Transpose:
+	case HT_AXES_PERMUTED:
 		return is_trivial_transpose(n) ? 0 : -1;
-	case HT_OP_Pad:
-	case HT_OP_PadV2:
-	case HT_OP_MirrorPad:
+	case HT_AXES_PADDED:
 		return all_zero(n->in[1]) ? 0 : -1;
-	case HT_OP_ConcatV2:
+	case HT_AXES_JOINED_V2:
 		return n->ins == 2 ? 0 : -1;
-	case HT_OP_Concat:
+	case HT_AXES_JOINED:
 		return n->ins == 2 ? 1 : -1;
-	case HT_OP_AddN:
-		return n->ins == 1 ? 0 : -1;
-	case HT_OP_Split:
+	case HT_AXES_SPLIT:
 		return n->outs == 1 ? 1 : -1;
-	case HT_OP_SplitV:
+	case HT_AXES_SPLIT_V:
 		return n->outs == 1 ? 0 : -1;
-	case HT_OP_Sum:
-	case HT_OP_Mean:
-	case HT_OP_Prod:
-	case HT_OP_Max:
-	case HT_OP_Min:
-	case HT_OP_All:
-	case HT_OP_Any:
-		return has_no_axes(n) ? 0 : -1;
 	default:
 		return -1;
 	}
+}
+
+static bool is_same_type(const struct ht_node *n)
+{
+	enum ht_dtype from = ht_type_of(n->in[0])->dtype;
+
+	return from != HT_INVALID && from == n->out[0].dtype;
+}
+
+/* Whether an op whose traits do not say how its axes pass gives operand 0 back. */
+static bool gives_back(const struct ht_rw *r, const struct ht_node *n)
+{
+	if (ht_is(n, HT_HAS_DEFAULT))
+		return is_never_fed(r, n);
+	if (n->op == HT_OP_EnsureShape)
+		return same_known_shape(n->in[0], result(n));
+	if (n->op == HT_OP_MirrorPad)
+		return all_zero(n->in[1]);
+	if (n->op == HT_OP_EuclideanNorm) /* of one number: its magnitude */
+		return false;
+	return ht_is(n, HT_FORWARDS)   ? n->ins == 1
+	       : ht_is(n, HT_CASTS)    ? is_same_type(n)
+	       : ht_is(n, HT_RESHAPES) ? same_shape_of_same_elements(n->in[0], result(n))
+	       : ht_is(n, HT_REDUCES)  ? has_no_axes(n)
+				       : n->op == HT_OP_AddN && n->ins == 1;
+}
+
+static int passes_on(const struct ht_rw *r, const struct ht_node *n)
+{
+	return gives_back(r, n) ? 0 : passes_on_axes(n);
 }
 
 static void remove_identity_n(struct ht_rw *r, struct ht_node *n)

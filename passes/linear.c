@@ -25,16 +25,21 @@ static uint64_t bits_of(const uint64_t *linear, struct ht_value v)
 	return is_float(v) ? linear[v.node->id] : 0;
 }
 
+static bool is_zeros_like(const struct ht_node *n)
+{
+	return ht_is(n, HT_CONSTANT_LIKE) && ht_number(n) == HT_NUMBER_ZERO;
+}
+
 /* Whether `v` is a constant zero, which is proportional to every value. */
 static bool is_zero(struct ht_value v)
 {
-	return ht_const_is(v, 0) || v.node->op == HT_OP_ZerosLike ||
-	       (v.node->op == HT_OP_Fill && ht_const_is(v.node->in[1], 0));
+	return ht_const_is(v, 0) || is_zeros_like(v.node) ||
+	       (ht_is(v.node, HT_LINEAR_SECOND) && ht_const_is(v.node->in[1], 0));
 }
 
 bool ht_asks_shape_alone(const struct ht_node *n)
 {
-	return ht_is(n, HT_TELLS_SHAPE) || n->op == HT_OP_ZerosLike || n->op == HT_OP_OnesLike;
+	return ht_is(n, HT_TELLS_SHAPE | HT_CONSTANT_LIKE);
 }
 
 /* ---- one op ---- */
@@ -42,33 +47,20 @@ bool ht_asks_shape_alone(const struct ht_node *n)
 /* The operand in which the op is linear if all other operands are fixed; -1: none is known. */
 static int32_t linear_operand(const struct ht_node *n)
 {
-	switch ((int)n->op) {
-	case HT_OP_Neg:
-	case HT_OP_Cast:
-	case HT_OP_RealDiv:
-	case HT_OP_Sum:
-	case HT_OP_Mean:
-	case HT_OP_Cumsum:
-	case HT_OP_UnsortedSegmentSum:
-		return 0;
-	case HT_OP_Fill:
-	case HT_OP_ScatterNd:
-		return 1;
-	default:
-		return ht_op_info(n->op)->effects ? -1 : ht_gradient_argument(n->op);
-	}
+	if (ht_is(n, HT_LINEAR_FIRST | HT_LINEAR_SECOND))
+		return ht_is(n, HT_LINEAR_SECOND);
+	return ht_op_info(n->op)->effects ? -1 : ht_gradient_argument(n->op);
 }
 
 static bool adds(const struct ht_node *n)
 {
-	return ht_is(n, HT_ADDS | HT_ONLY_MOVES) || n->op == HT_OP_Sub || n->op == HT_OP_AddN ||
-	       n->op == HT_OP_AccumulateNV2 || n->op == HT_OP_DynamicStitch;
+	return ht_is(n, HT_ADDS | HT_ONLY_MOVES | HT_LINEAR_TOGETHER);
 }
 
 /* A fused op does not count: it applies other functions to its product. */
 static bool multiplies(const struct ht_node *n)
 {
-	return n->op == HT_OP_Mul || (ht_is(n, HT_CONTRACTS) && !ht_attr_find(n, "fused_ops"));
+	return ht_is(n, HT_MULTIPLIES) || (ht_is(n, HT_CONTRACTS) && !ht_attr_find(n, "fused_ops"));
 }
 
 static uint64_t bits_of_node(const uint64_t *linear, const struct ht_node *n)

@@ -360,12 +360,13 @@ static void traits_fit_lowerings(void **state)
 		uint64_t traits;
 	} want[] = { { "unary", HT_ELEMENTWISE }, { "binary", HT_ELEMENTWISE },
 		{ "cast", HT_ELEMENTWISE }, { "prelu", HT_ELEMENTWISE }, { "clip", HT_ELEMENTWISE },
-		{ "identity", HT_FORWARDS }, { "reshape", HT_RESHAPES }, { "transpose", HT_MOVES },
-		{ "slice", HT_MOVES }, { "concat", HT_MOVES }, { "gather", HT_GATHERS },
-		{ "gather_nd", HT_GATHERS }, { "reduce", HT_REDUCES }, { "arg_reduce", HT_FINDS },
-		{ "pool", HT_POOLS }, { "softmax", HT_ROWS }, { "layer_norm", HT_ROWS },
-		{ "matmul", HT_MATRIX_PRODUCT }, { "einsum", HT_EINSUM }, { "conv2d", HT_CONV },
-		{ "depthwise", HT_DEPTHWISE }, { "conv2d_transpose", HT_CONV_TRANSPOSE } };
+		{ "identity", HT_FORWARDS | HT_AXES(ALONG) }, { "reshape", HT_RESHAPES },
+		{ "transpose", HT_MOVES }, { "slice", HT_MOVES }, { "concat", HT_MOVES },
+		{ "gather", HT_GATHERS }, { "gather_nd", HT_GATHERS }, { "reduce", HT_REDUCES },
+		{ "arg_reduce", HT_FINDS }, { "pool", HT_POOLS }, { "softmax", HT_ROWS },
+		{ "layer_norm", HT_ROWS }, { "matmul", HT_MATRIX_PRODUCT }, { "einsum", HT_EINSUM },
+		{ "conv2d", HT_CONV }, { "depthwise", HT_DEPTHWISE },
+		{ "conv2d_transpose", HT_CONV_TRANSPOSE } };
 
 	(void)state;
 	for (size_t i = 0; i < HT_COUNT(want); i++) {

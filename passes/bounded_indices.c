@@ -1,0 +1,264 @@
+/* Rules of open axes of ops that take or give indices: gathers, scatters, and what computes its size. */
+#include "passes/bounded_axes.h"
+
+/* Tells the kernel how many indices of axes `first` up to `end` of a tensor the run has: a pair for each axis. */
+static enum ht_status limit_axes(struct ht_bounded *b, struct ht_node *n, struct ht_shape s,
+	const struct ht_open *axis, int32_t first, int32_t end)
+{
+	int64_t open[2 * HT_OPEN_RANK] = { 0 };
+	uint64_t sizes = 0;
+
+	for (int32_t i = first; i < end; i++) {
+		struct ht_open a = axis[i];
+
+		if (!ht_open_some(a))
+			continue;
+		if (!is_plain(b, s, i, a))
+			return ht_open_refuse(
+				b, n, "this takes it together with others, which a reshape joined");
+		open[2 * i] = a.part[0].size;
+		open[2 * i + 1] = a.part[0].inner;
+		sizes |= UINT64_C(1) << (a.part[0].size - 1);
+	}
+	if (sizes)
+		ht_attr_set_ints(n, "_open", open, 2 * (size_t)end);
+	ht_open_wait(b, n, sizes);
+	return HT_OK;
+}
+
+static enum ht_status limit(struct ht_bounded *b, struct ht_node *n, int32_t first, int32_t end)
+{
+	struct axes a = axes_of(b, n, 0);
+
+	return limit_axes(b, n, ht_in_shape(n, 0), a.axis, first, end);
+}
+
+/* Tells the kernel of `n` which elements of operand `arg`, of `axes` axes and more, are outside: an axis, a size and its `inner` of
+ * each.  So it follows no index there, and others have to be those of elements inside. */
+static void tell_outside(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axes)
+{
+	int64_t within[2 * 3 * HT_OPEN_RANK];
+	uint64_t sizes = 0;
+	size_t count = 0;
+
+	for (int32_t i = 0; i < axes; i++) {
+		struct ht_open a = axis_of(b, n, arg, i);
+
+		for (int p = 0; p < 2 && a.part[p].size; p++) {
+			within[count++] = i;
+			within[count++] = a.part[p].size;
+			within[count++] = a.part[p].inner;
+			sizes |= UINT64_C(1) << (a.part[p].size - 1);
+		}
+	}
+	if (count)
+		ht_attr_set_ints(n, "_within", within, count);
+	ht_open_wait(b, n, sizes);
+}
+
+enum ht_status ht_open_gathered(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	int32_t rank = ht_in_shape(n, 0).rank, own = ht_in_shape(n, 1).rank;
+	int32_t axis = n->ins > 2 ? named_axis(b, n->in[2], 0, rank) : 0;
+
+	if (axis < 0 || ht_attr_int(n, "batch_dims", 0))
+		return ht_open_refuse(b, n, "this gathers along it");
+	HT_TRY(limit(b, n, axis, axis + 1));
+	HT_TRY(put_axes(b, n, 0, 0, axis, out, 0));
+	HT_TRY(put_axes(b, n, 1, 0, own, out, axis));
+	tell_outside(b, n, 1, own);
+	return put_axes(b, n, 0, axis + 1, rank, out, axis + own);
+}
+
+/* The last axis of the indices has an index of each of operand 0's first axes. */
+enum ht_status ht_open_gathered_nd(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	int32_t rank = ht_in_shape(n, 0).rank, last = ht_in_shape(n, 1).rank - 1;
+	int64_t depth = last < 0 ? -1 : ht_in_shape(n, 1).dim[last];
+
+	if (depth < 0 || depth > rank)
+		return ht_open_refuse(b, n, "this gathers by so many indices");
+	HT_TRY(limit(b, n, 0, (int32_t)depth));
+	HT_TRY(put_axes(b, n, 1, 0, last, out, 0));
+	tell_outside(b, n, 1, last);
+	return put_axes(b, n, 0, (int32_t)depth, rank, out, last);
+}
+
+/* Operands `indices` and `slices`, whose first `outer` axes count the slices; behind these come the axes of the target from `depth`
+ * on, which has the axes `to`. */
+struct scattering {
+	int32_t indices, slices, outer, depth;
+};
+
+static enum ht_status scatter(struct ht_bounded *b, struct ht_node *n, struct scattering s,
+	const struct ht_open to[HT_OPEN_RANK])
+{
+	for (int32_t i = 0; i < ht_in_shape(n, s.slices).rank; i++) {
+		struct ht_open a =
+			i < s.outer ? axis_of(b, n, s.indices, i) : to[s.depth + i - s.outer];
+
+		if (!is_same(a, axis_of(b, n, s.slices, i)))
+			return ht_open_refuse(b, n,
+				"the slices that this scatters are not as many, or not as large");
+	}
+	tell_outside(b, n, s.indices, s.outer);
+	return HT_OK;
+}
+
+static int32_t depth_of(const struct ht_node *n, int32_t indices)
+{
+	struct ht_shape s = ht_in_shape(n, indices);
+
+	return s.rank && s.dim[s.rank - 1] >= 0 && s.dim[s.rank - 1] < HT_OPEN_RANK
+		       ? (int32_t)s.dim[s.rank - 1]
+		       : 0;
+}
+
+/* Indices of the first axes of the result are below the run's sizes, of which there is one an axis. */
+static enum ht_status limit_result(
+	struct ht_bounded *b, struct ht_node *n, int32_t end, const struct ht_open *out)
+{
+	return limit_axes(b, n, n->out[0].shape, out, 0, end);
+}
+
+enum ht_status ht_open_scattered(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	int32_t depth = depth_of(n, 0);
+	struct scattering s = { 0, 1, ht_in_shape(n, 0).rank - 1, depth };
+
+	HT_TRY(ht_open_made(b, n, out));
+	HT_TRY(limit_result(b, n, depth, out));
+	return scatter(b, n, s, out);
+}
+
+enum ht_status ht_open_scattered_into(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	int32_t depth = depth_of(n, 1);
+	struct scattering s = { 1, 2, ht_in_shape(n, 1).rank - 1, depth };
+
+	HT_TRY(put_axes(b, n, 0, 0, ht_in_shape(n, 0).rank, out, 0));
+	HT_TRY(limit_result(b, n, depth, out));
+	return scatter(b, n, s, out);
+}
+
+/* Rows of operand 0 by the ids of operand 1. */
+enum ht_status ht_open_segmented(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	int32_t outer = ht_in_shape(n, 1).rank;
+	struct scattering s = { 1, 0, outer, 1 };
+
+	HT_TRY(ht_open_make(b, n, 0, out));
+	HT_TRY(put_axes(b, n, 0, outer, ht_in_shape(n, 0).rank, out, 1));
+	HT_TRY(limit_result(b, n, 1, out));
+	return scatter(b, n, s, out);
+}
+
+/* Rows of a variable that are changed by rows of updates, or of a gradient. */
+static int32_t updates_of(const struct ht_node *n)
+{
+	int32_t updates = ht_named_argument(n->op, "updates");
+
+	return updates < 0 ? ht_named_argument(n->op, "grad") : updates;
+}
+
+bool ht_open_updates_rows(const struct ht_node *n)
+{
+	return n->outs == 0 && ht_named_argument(n->op, "indices") >= 0 && updates_of(n) >= 0;
+}
+
+enum ht_status ht_open_updated(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	const struct ht_open fixed[HT_OPEN_RANK] = { 0 };
+	int32_t indices = ht_named_argument(n->op, "indices"), updates = updates_of(n);
+
+	(void)out;
+	for (int32_t i = 0; i < n->ins; i++)
+		if (i != indices && i != updates && ht_open_in(b, n, i))
+			return ht_open_refuse(
+				b, n, "this takes it as an operand that it may not be of");
+	return scatter(b, n,
+		(struct scattering){ indices, updates, ht_in_shape(n, indices).rank, 0 }, fixed);
+}
+
+/* Positions of elements: outside there are none. */
+enum ht_status ht_open_located(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	struct axes in = axes_of(b, n, 0);
+
+	for (int32_t i = 0; i < s.rank; i++) {
+		if (!ht_open_some(in.axis[i]))
+			continue;
+		if (!is_plain(b, s, i, in.axis[i]))
+			return ht_open_refuse(b, n, "a reshape put it together with others");
+		ht_open_mask_all(b, n, 0, i, in.axis[i], HT_NUMBER_ZERO);
+	}
+	out[0] = (struct ht_open){ { { ht_computed_size(b->r.g, n), 1 } } };
+	return HT_OK;
+}
+
+static bool is_open_elsewhere(
+	const struct ht_bounded *b, const struct ht_node *n, int32_t arg, int32_t axis)
+{
+	for (int32_t i = 0; i < ht_in_shape(n, arg).rank; i++)
+		if (i != axis && ht_open_some(axis_of(b, n, arg, i)))
+			return true;
+	return false;
+}
+
+enum ht_status ht_open_along(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	int64_t axis = ht_attr_int(n, "axis", 0);
+
+	for (int32_t i = 0; i < ht_in_shape(n, 0).rank; i++)
+		if (i != axis)
+			HT_TRY(put(b, n, out, i, axis_of(b, n, 0, i)));
+	return HT_OK;
+}
+
+/* Boxes and their scores: as many as the run has. */
+enum ht_status ht_open_suppressed(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	int32_t size = ht_computed_size(b->r.g, n);
+
+	for (int32_t i = 2; i < n->ins; i++)
+		if (ht_open_in(b, n, i))
+			return ht_open_refuse(
+				b, n, "this takes it as an operand that it may not be of");
+	if (!is_same(axis_of(b, n, 0, 0), axis_of(b, n, 1, 0)) || is_open_elsewhere(b, n, 0, 0))
+		return ht_open_refuse(b, n, "there are not as many boxes as scores");
+	HT_TRY(limit(b, n, 0, 1));
+	for (int32_t i = 0; size && i < n->outs && n->out[i].shape.rank; i++)
+		out[i * HT_OPEN_RANK] = (struct ht_open){ { { size, 1 } } };
+	return HT_OK;
+}
+
+/* Distinct slices, which of them each slice is, and how many each is. */
+enum ht_status ht_open_distinct(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	bool given = n->ins > 1 && ht_shape_count(ht_in_shape(n, 1)) > 0;
+	int32_t axis = given ? named_axis(b, n->in[1], 0, ht_in_shape(n, 0).rank) : 0;
+	struct ht_open computed = { { { ht_computed_size(b->r.g, n), 1 } } };
+
+	if (axis < 0)
+		return ht_open_refuse(b, n, "the axis is not constant");
+	if (is_open_elsewhere(b, n, 0, axis))
+		return ht_open_refuse(b, n, "this compares slices of its size");
+	HT_TRY(limit(b, n, axis, axis + 1));
+	out[axis] = computed;
+	out[HT_OPEN_RANK] = axis_of(b, n, 0, axis);
+	if (n->outs > 2)
+		out[2 * HT_OPEN_RANK] = computed;
+	return HT_OK;
+}
+
+enum ht_status ht_open_hot(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	if (ht_attr_int(n, "axis", -1) != -1)
+		return ht_open_refuse(b, n, "this puts an axis in front of it");
+	for (int32_t i = 1; i < n->ins; i++)
+		if (ht_open_in(b, n, i))
+			return ht_open_refuse(
+				b, n, "this takes it as an operand that it may not be of");
+	return put_axes(b, n, 0, 0, ht_in_shape(n, 0).rank, out, 0);
+}
