@@ -22,7 +22,7 @@ enum ht_exec_fault {
 };
 
 /* Kernel i is at code + kernel[i], constant i at data + constant[i].  The library stores addresses: its `data` is 0,
- * and its executor does not read `code`, which saves two instructions a kernel.  A net stores distances from its bases. */
+ * and its executor does not read `code`, which saves an instruction a kernel.  A net stores distances from its bases. */
 struct ht_exec_links {
 	uintptr_t code, data;
 	const int64_t *kernel, *constant;
