@@ -84,13 +84,23 @@ INLINE const void *weights_of(const struct ht_aot_plan *plan, const void *given)
 	return is_aligned(given) && same_weights(plan, given) ? given : NULL;
 }
 
-/* Behind the outputs, if the net has variables. */
-INLINE bool link_variables(struct ht_exec *x, void *const *out)
+/* Behind the outputs, if the net keeps something.  The version of an input is odd where the caller told that it is unchanged. */
+INLINE bool link_kept(struct ht_exec *x, const struct ht_aot_level *level, void *const *out)
 {
-	if (!ht_image_count(x->image, HT_IMAGE_VARIABLES))
+	char *kept;
+
+	if (!level->kept)
 		return true;
-	x->links.variables = out[ht_image_entries(x->image)->outputs];
-	return is_aligned(x->links.variables);
+	kept = out[ht_image_entries(x->image)->outputs];
+	if (!is_aligned(kept))
+		return false;
+	x->links.variables = kept;
+	x->links.version = (const uint64_t *)(const void *)(kept + level->version);
+	x->links.made = (uint64_t *)(void *)(kept + level->made);
+	x->links.derived = kept + level->derived;
+	for (uint64_t *v = (uint64_t *)(void *)(kept + level->version); v != x->links.made; v++)
+		*v += *v & 1 ? UINT64_MAX : 2;
+	return true;
 }
 
 /* Behind the inputs, if the net has open sizes; `all` has room for those that follow from them. */
@@ -133,6 +143,10 @@ IN_RUNNER int ht_aot_begin(void *variables, const void *weights, const struct ht
 		return HT_AOT_E_WEIGHTS;
 	image = at(plan, level->image);
 	constant = at(plan, level->constant);
+	for (uint64_t i = level->version; i < level->derived; i++) {
+		((char *)variables)[i] = 0;
+		__asm__ volatile("" ::: "memory"); /* no call of memset() */
+	}
 	for (uint32_t i = 0; i < ht_image_count(image, HT_IMAGE_VARIABLES); i++) {
 		const struct ht_image_variable *v = &ht_image_variables(image)[i];
 
@@ -162,7 +176,7 @@ IN_RUNNER int ht_aot_run(const void *const *in, void *const *out, void *arena, c
 	if (parallel && (parallel->threads < 1 || !parallel->run || !parallel->barrier))
 		return HT_AOT_E_THREADS;
 	link(&x, plan, level, weights);
-	if (!link_variables(&x, out))
+	if (!link_kept(&x, level, out))
 		return HT_AOT_E_VARIABLES;
 	if (!link_sizes(&x, in, size))
 		return HT_AOT_E_ROWS;

@@ -36,6 +36,9 @@ struct ht_aot_level {
 	int64_t constant; /* likewise for each constant: where in the weights, header included */
 	struct ht_exec_needs memory;
 	uint64_t needs;
+	/* What the caller keeps from run to run: variables; from `version` on a uint64_t for the version of each variable and
+	 * input, from `made` on one for each derived buffer; from `derived` on these.  `kept` bytes in all; 0: nothing. */
+	uint64_t version, made, derived, kept;
 };
 
 struct ht_aot_plan {
@@ -51,7 +54,7 @@ struct ht_aot_plan {
 };
 
 /* The functions of a net, in one piece of code that runs wherever it is copied to.  Behind the outputs
- * `out` has the memory of the variables, if there are any; behind the inputs `in` has an int64_t for each
+ * `out` has the memory that is kept (ht_aot_level.kept), if there is any; behind the inputs `in` has an int64_t for each
  * size that is open. */
 int ht_aot_run(const void *const *in, void *const *out, void *arena, const void *weights,
 	const struct ht_exec_threads *parallel, const struct ht_aot_plan *plan);

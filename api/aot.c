@@ -1,5 +1,6 @@
 /* Compiling ahead of time: programs as an object, libraries and a header (docs/aot.md). */
 #include "api/aot.h"
+#include "aot/runner.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -48,6 +49,60 @@ static bool same_bounds(const struct ht_program *a, const struct ht_program *b)
 			ht_image_sizes(x)[i].most != ht_image_sizes(y)[i].most)
 			return false;
 	return true;
+}
+
+/* ---- what a net keeps from run to run: its programs, which differ in their targets, may differ in what they derive ---- */
+
+bool ht_aot_derives(const struct ht_aot *a)
+{
+	for (size_t i = 0; i < a->programs; i++)
+		if (ht_image_count(a->program[i]->rt.image, HT_IMAGE_DERIVED_BUFFERS))
+			return true;
+	return false;
+}
+
+bool ht_aot_keeps(const struct ht_aot *a)
+{
+	return ht_program_variables(a->program[0]) || ht_aot_derives(a);
+}
+
+uint64_t ht_aot_kept_bytes(const struct ht_aot *a)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < a->programs; i++) {
+		struct ht_aot_level level;
+
+		ht_aot_place_kept(a->program[i]->rt.image, &level);
+		most = level.kept > most ? level.kept : most;
+	}
+	return most;
+}
+
+void ht_aot_place_kept(const struct ht_image *x, struct ht_aot_level *level)
+{
+	uint64_t derived = ht_image_derived_bytes(x), words = derived ? ht_image_versions(x) : 0;
+
+	level->version = ht_image_variable_bytes(x);
+	level->made = level->version + words * sizeof(uint64_t);
+	words = ht_image_count(x, HT_IMAGE_DERIVED_BUFFERS);
+	level->derived = level->made + words * sizeof(uint64_t);
+	level->derived = (level->derived + HT_IMAGE_ALIGN - 1) / HT_IMAGE_ALIGN * HT_IMAGE_ALIGN;
+	/* Vectors may be read past the end of a buffer, though not used. */
+	level->kept = level->derived + (derived ? derived + HT_IMAGE_ALIGN : 0);
+}
+
+bool ht_aot_is_steady(const struct ht_aot *a, size_t input)
+{
+	for (size_t i = 0; i < a->programs; i++) {
+		const struct ht_image *x = a->program[i]->rt.image;
+
+		for (uint32_t k = 0; k < ht_image_count(x, HT_IMAGE_SOURCES); k++)
+			if (ht_image_sources(x)[k].kind == HT_IMAGE_PARAM &&
+				ht_image_sources(x)[k].number == input)
+				return true;
+	}
+	return false;
 }
 
 /* A net has its variables and their values for itself. */

@@ -27,6 +27,15 @@ uint64_t ht_aot_needs(
 	const char *target); /* as struct ht_aot_level says; the higher the better; it is known */
 enum ht_status ht_aot_make(struct ht_aot *a);
 
+/* aot.c: whether a run needs memory that keeps its content (ht_aot_level.kept), and how much; whether derived buffers are a part
+ * of it; whether some are made of this input.  ht_aot_place_kept() sets where what is kept is, by the image of a level. */
+struct ht_aot_level;
+void ht_aot_place_kept(const struct ht_image *x, struct ht_aot_level *level);
+bool ht_aot_keeps(const struct ht_aot *a);
+uint64_t ht_aot_kept_bytes(const struct ht_aot *a);
+bool ht_aot_derives(const struct ht_aot *a);
+bool ht_aot_is_steady(const struct ht_aot *a, size_t input);
+
 /* aot_text.c and aot_header.c: the files that people and build systems read. */
 struct ht_str ht_aot_metadata(const struct ht_aot *a);
 /* The names of the sizes that are open, each behind `before`, with commas between: "rows, dim1". */

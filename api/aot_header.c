@@ -265,13 +265,14 @@ static void put_sizes(const struct ht_aot *a, struct ht_buf *b, const char *up)
 			"#define %s_WEIGHTS_FILE \"%s.weights\"\n"
 			"#define %s_WEIGHTS_BYTES ((size_t)%llu)\n\n",
 			a->name, up, a->name, up, (unsigned long long)a->obj.weights.bytes);
-	if (ht_program_variables(p))
+	if (ht_aot_keeps(a))
 		ht_printf(b,
-			"/* Memory of the variables, which keep their values from run to run.  It is aligned as the\n"
+			"/* Memory of the variables, which keep their values from run to run%s.  It is aligned as the\n"
 			" * arena, is made ready by %s_begin(), and is the element behind the outputs.  One run at a\n"
 			" * time may have it. */\n"
 			"#define %s_VARIABLES_BYTES ((size_t)%llu)\n\n",
-			a->prefix, up, (unsigned long long)ht_image_variable_bytes(p->rt.image));
+			ht_aot_derives(a) ? ", and of what is made of steady inputs" : "",
+			a->prefix, up, (unsigned long long)ht_aot_kept_bytes(a));
 	put_bounds(a, b);
 	for (size_t i = 0; i < ins; i++)
 		put_value_macros(a, b, "INPUT", i, &p->input[i], &port[i]);
@@ -321,7 +322,7 @@ static void put_functions(const struct ht_aot *a, struct ht_buf *b)
 {
 	const char *p = a->prefix, *weights = a->external ? ", const void *weights" : "";
 
-	if (ht_program_variables(a->program[0]))
+	if (ht_aot_keeps(a))
 		ht_printf(b,
 			"/* Gives the variables the values that they begin with; returns an enum %s_status. */\n"
 			"int %s_begin(void *variables%s);\n\n",
@@ -345,13 +346,30 @@ static void put_functions(const struct ht_aot *a, struct ht_buf *b)
 		p, p, weights, p, p, weights, p, p, p);
 }
 
+/* For each input of which the net keeps what it made. */
+static void put_steady(const struct ht_aot *a, struct ht_buf *b)
+{
+	const struct ht_program *p = a->program[0];
+	unsigned long long at = ht_image_variable_bytes(p->rt.image) +
+				sizeof(uint64_t) * ht_image_count(p->rt.image, HT_IMAGE_VARIABLES);
+	const char **name = members(a->arena, p->input, ht_program_inputs(p));
+
+	for (size_t i = 0; i < ht_program_inputs(p); i++, at += sizeof(uint64_t))
+		if (ht_aot_is_steady(a, i))
+			ht_printf(b,
+				"/* Tells the next run that this input has the elements that it had in the last one. */\n"
+				"static inline void %s_unchanged_%s(void *variables)\n{\n"
+				"\t*(uint64_t *)(void *)((char *)variables + %llu) |= 1;\n}\n\n",
+				a->prefix, name[i], at);
+}
+
 /* The caller's arrays by name. */
 static void put_call(const struct ht_aot *a, struct ht_buf *b, const char *up)
 {
 	const struct ht_program *p = a->program[0];
 	const char **in = members(a->arena, p->input, ht_program_inputs(p)),
 		   **out = members(a->arena, p->output, ht_program_outputs(p));
-	bool variables = ht_program_variables(p) > 0;
+	bool variables = ht_aot_keeps(a);
 
 	ht_puts(b, "/* Likewise by name. */\n");
 	put_struct(b, a->arena, a->prefix, "inputs", p->input, ht_program_inputs(p), true);
@@ -386,5 +404,6 @@ void ht_aot_header(const struct ht_aot *a, struct ht_buf *b)
 	put_status(a, b, up);
 	put_functions(a, b);
 	put_call(a, b, up);
+	put_steady(a, b);
 	ht_printf(b, "#ifdef __cplusplus\n}\n#endif\n#endif\n");
 }

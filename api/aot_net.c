@@ -118,7 +118,7 @@ static void put_runner(struct net *n)
 		in_runner((uintptr_t)ht_aot_run));
 	put_function(n, "run_parallel", n->a->external ? nothing : threads_only, plan_6,
 		in_runner((uintptr_t)ht_aot_run));
-	if (ht_program_variables(n->a->program[0]))
+	if (ht_aot_keeps(n->a))
 		put_function(n, "begin", n->a->external ? nothing : begins_without, plan_3,
 			in_runner((uintptr_t)ht_aot_begin));
 	put_function(n, "target", nothing, plan_1, in_runner((uintptr_t)ht_aot_target));
@@ -205,6 +205,7 @@ static enum ht_status put_level(
 		return ht_error(a->diags, HT_E_UNSUPPORTED, HT_NOWHERE,
 			"the program takes more memory than there can be");
 	level->needs = ht_aot_needs(p->info.target);
+	ht_aot_place_kept(p->rt.image, level);
 	level->name = put_at(plan, 1, p->info.target, strlen(p->info.target) + 1);
 	put_kernels(n, p, level);
 	put_constants(n, p, level);

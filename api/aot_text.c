@@ -30,8 +30,7 @@ static void put_variables(struct ht_buf *b, const struct ht_aot *a)
 
 	for (size_t i = 0; i < n; i++)
 		ht_program_variable(p, i, &v[i]);
-	ht_printf(b, ",\n \"variable_bytes\": %llu",
-		(unsigned long long)ht_image_variable_bytes(p->rt.image));
+	ht_printf(b, ",\n \"variable_bytes\": %llu", (unsigned long long)ht_aot_kept_bytes(a));
 	put_values(b, "variables", v, n);
 }
 
@@ -68,7 +67,7 @@ struct ht_str ht_aot_metadata(const struct ht_aot *a)
 			ht_image_text(x, ht_image_sizes(x)[i].name),
 			(long long)ht_image_sizes(x)[i].least,
 			(long long)ht_image_sizes(x)[i].most);
-	if (ht_program_variables(p))
+	if (ht_aot_keeps(a))
 		put_variables(&b, a);
 	put_values(&b, "inputs", p->input, ht_program_inputs(p));
 	put_values(&b, "outputs", p->output, ht_program_outputs(p));
@@ -176,7 +175,7 @@ void ht_aot_example(const struct ht_aot *a, struct ht_buf *b)
 			ht_str_printf(a->arena, "\toutputs[%zu] = memory(@U_OUTPUT_%zu_BYTES%s);\n",
 				i, i, for_sizes(a, &p->output[i]))
 				.p);
-	if (ht_program_variables(p))
+	if (ht_aot_keeps(a))
 		put_template(b, a,
 			ht_str_printf(a->arena,
 				"\toutputs[@U_OUTPUTS] = memory(@U_VARIABLES_BYTES);\n"

@@ -70,6 +70,11 @@ struct ht_shape_set {
 	struct ht_shape_set *next;
 };
 
+struct ht_input_name {
+	struct ht_str input;
+	struct ht_input_name *next;
+};
+
 struct ht_model {
 	struct ht_unwind unwind;
 	struct ht_arena arena;
@@ -78,6 +83,7 @@ struct ht_model {
 	struct ht_entry *chosen; /* as it was imported */
 	struct ht_entry *unfed;  /* `entry` with all inputs, before some were fed; NULL: itself */
 	struct ht_shape_set *shapes;
+	struct ht_input_name *steady;
 	int64_t batch;               /* 0: not stated */
 	struct ht_open_sizes {       /* by dimension, where it is open */
 		bool stay;           /* open */
@@ -132,6 +138,8 @@ enum ht_status ht_model_copy_whole(const struct ht_model *m, struct ht_work *w, 
 
 /* Whether an input has an open dimension that nobody stated. */
 bool ht_model_leaves_open(const struct ht_model *m);
+/* Whether ht_model_set_steady() was called for the input of that name. */
+bool ht_model_is_steady(const struct ht_model *m, struct ht_str input);
 /* Dimension i of a program: whether it is open, stated or not, and what was stated of its bounds. */
 struct ht_open_sizes ht_model_open(const struct ht_model *m, int32_t i);
 /* "x:1,?,?,3;y:?" of the inputs with open dimensions: what may be stated, with a number for each ?.  Without `rows` only of

@@ -184,7 +184,7 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 	struct ht_context *c;
 	struct ht_cores cores;
 	enum ht_status st;
-	bool own_pages;
+	bool own_pages, shared = pool; /* a session's variables are where it says */
 
 	*out = NULL;
 	HT_TRY(ht_caller_options(opt, "ht_context_options", &all, sizeof all, d));
@@ -205,7 +205,7 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 		return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE,
 			"the program's code is for %s; this machine runs %s", p->info.target,
 			ht_target_host()->name);
-	if (!pool) /* a session's variables are where it says */
+	if (!shared)
 		HT_TRY(check_given(p, opt, d));
 	if (opt->device)
 		HT_TRY(ht_device_find(*opt->device, &cores, d));
@@ -235,6 +235,8 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 		goto failed;
 	if (own_pages && c->variable)
 		ht_rt_context_reset(c->rt);
+	for (size_t i = 0; !shared && opt->variable && i < ht_program_variables(p); i++)
+		ht_rt_context_expose(c->rt, (uint32_t)i);
 	ht_rt_context_limit(c->rt, c->limits.iterations, opt->cancel);
 	ht_rt_context_sizes(c->rt, c->size);
 	ht_rt_context_cores(c->rt, opt->device ? &cores : NULL);
@@ -485,7 +487,28 @@ void ht_context_tee(struct ht_context *c, ht_rt_tee_fn *fn, void *arg)
 
 void *ht_context_variable(struct ht_context *c, size_t i)
 {
-	return i < ht_program_variables(c->program) ? ht_rt_variable(c->rt, (uint32_t)i) : NULL;
+	if (i >= ht_program_variables(c->program))
+		return NULL;
+	ht_rt_context_expose(c->rt, (uint32_t)i);
+	return ht_rt_variable(c->rt, (uint32_t)i);
+}
+
+enum ht_status ht_context_input_unchanged(struct ht_context *c, size_t i, struct ht_diags *d)
+{
+	if (i >= ht_program_inputs(c->program))
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "the program has %zu inputs, not %zu",
+			ht_program_inputs(c->program), i + 1);
+	ht_rt_context_unchanged(c->rt, HT_IMAGE_PARAM, (uint32_t)i);
+	return HT_OK;
+}
+
+enum ht_status ht_context_variable_unchanged(struct ht_context *c, size_t i, struct ht_diags *d)
+{
+	if (i >= ht_program_variables(c->program))
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "the program has %zu variables, not %zu",
+			ht_program_variables(c->program), i + 1);
+	ht_rt_context_unchanged(c->rt, HT_IMAGE_VARIABLE, (uint32_t)i);
+	return HT_OK;
 }
 
 void ht_context_reset(struct ht_context *c)

@@ -20,6 +20,8 @@ static void put_inputs(struct ht_key_text *k, const struct ht_model *m, struct h
 		ht_printf(&b, "%s %s", v->name, ht_dtype_info(v->dtype)->name);
 		ht_shape_print((struct ht_shape){ v->rank, v->dim }, &b);
 		ht_key_field(k, "feed", ht_buf_str(&b));
+		if (ht_model_is_steady(m, ht_str(v->name)))
+			ht_key_field(k, "steady", ht_str(v->name));
 	}
 	for (int i = 0; i < HT_MOST_SIZES; i++) {
 		struct ht_open_sizes open = ht_model_open(m, i);

@@ -353,6 +353,36 @@ enum ht_status ht_model_set_shape(
 	return ht_guarded(&m->unwind, set_shape, &s, d);
 }
 
+static enum ht_status set_steady(void *arg)
+{
+	struct set *s = arg;
+	const struct ht_port *p = port_of(s->m, s->input);
+	struct ht_input_name *set;
+
+	if (!p)
+		return no_input(s);
+	set = HT_NEW(&s->m->arena, struct ht_input_name);
+	*set = (struct ht_input_name){ p->name, s->m->steady };
+	s->m->steady = set;
+	s->m->set = true;
+	return HT_OK;
+}
+
+enum ht_status ht_model_set_steady(struct ht_model *m, const char *input, struct ht_diags *d)
+{
+	struct set s = { .m = m, .input = input, .d = d };
+
+	return ht_guarded(&m->unwind, set_steady, &s, d);
+}
+
+bool ht_model_is_steady(const struct ht_model *m, struct ht_str input)
+{
+	for (const struct ht_input_name *i = m->steady; i; i = i->next)
+		if (ht_str_eq(i->input, input))
+			return true;
+	return false;
+}
+
 static enum ht_status set_batch(void *arg)
 {
 	struct set *s = arg;

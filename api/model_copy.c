@@ -95,7 +95,8 @@ static enum ht_status state_shape(const struct ht_model *m, struct ht_port *p,
 }
 
 /* `m->entry` in terms of the copied graph. */
-static struct ht_port *port_in(struct ht_graph *g, const struct ht_port *from, struct ht_arena *a)
+static struct ht_port *port_in(const struct ht_model *m, struct ht_graph *g,
+	const struct ht_port *from, struct ht_arena *a)
 {
 	struct ht_port *first = NULL, **end = &first;
 
@@ -103,6 +104,7 @@ static struct ht_port *port_in(struct ht_graph *g, const struct ht_port *from, s
 		struct ht_port *p = HT_NEW(a, struct ht_port);
 		p->name = from->name;
 		p->alias = from->alias;
+		p->steady = ht_model_is_steady(m, from->name);
 		p->value = from->value;
 		p->value.node = ht_graph_node(g, from->value.node->name);
 		*end = p;
@@ -270,9 +272,9 @@ static enum ht_status state(const struct ht_model *m, struct ht_work *w, enum ht
 
 	e->name = m->entry->name;
 	e->method = m->entry->method;
-	e->inputs = port_in(g, m->entry->inputs, &w->arena);
-	e->outputs = port_in(g, m->entry->outputs, &w->arena);
-	e->targets = port_in(g, m->entry->targets, &w->arena);
+	e->inputs = port_in(m, g, m->entry->inputs, &w->arena);
+	e->outputs = port_in(m, g, m->entry->outputs, &w->arena);
+	e->targets = port_in(m, g, m->entry->targets, &w->arena);
 	g->entries = e;
 	if (open != HT_OPEN_KEEP) {
 		HT_TRY(check_open(m, d));

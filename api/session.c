@@ -99,6 +99,13 @@ enum ht_status ht_session_new(
 
 /* ---- an entry's variables and streams ---- */
 
+void ht_session_write(struct ht_session_variable *v, const void *value)
+{
+	memcpy(v->memory, value, v->bytes);
+	v->version.count++;
+	v->set = true;
+}
+
 /* The value of a checkpoint that was restored before. */
 static void take_kept(struct ht_session *s, struct ht_session_variable *v)
 {
@@ -112,8 +119,7 @@ static void take_kept(struct ht_session *s, struct ht_session_variable *v)
 		if (!ht_str_eq(k->key, v->key) || k->dtype != v->dtype ||
 			!ht_shape_eq(k->shape, v->shape) || k->n != v->bytes)
 			continue;
-		memcpy(v->memory, k->bytes, v->bytes);
-		v->set = true;
+		ht_session_write(v, k->bytes);
 	}
 }
 
@@ -179,8 +185,7 @@ static void begin_variable(struct ht_session *s, const struct ht_program *p,
 
 	if (v->set || !from->value)
 		return;
-	memcpy(v->memory, from->value, v->bytes);
-	v->set = true;
+	ht_session_write(v, from->value);
 	for (size_t i = 0; i < x->values && ht_str_eq(v->key, v->name); i++)
 		if (ht_str_is(v->name, x->value[i].name))
 			v->key = ht_str_copy(&s->arena, ht_str(x->value[i].key));
@@ -194,11 +199,13 @@ static enum ht_status take_variables(
 
 	e->variable = HT_NEW_ARRAY(&s->arena, struct ht_session_variable *, n + 1);
 	e->memory = HT_NEW_ARRAY(&s->arena, char *, n + 1);
+	e->version = HT_NEW_ARRAY(&s->arena, struct ht_rt_version *, n + 1);
 	for (size_t i = 0; i < n; i++) {
 		ht_program_variable(e->program, i, &v);
 		HT_TRY(variable_of(s, &v, d, &e->variable[i]));
 		begin_variable(s, e->program, &v, e->variable[i]);
 		e->memory[i] = e->variable[i]->memory;
+		e->version[i] = &e->variable[i]->version;
 		e->scaled |= e->variable[i] == &s->scale;
 	}
 	return HT_OK;
@@ -261,6 +268,7 @@ static enum ht_status bind(void *arg)
 	if (!ht_target_runs(a->e->program->info.target))
 		return HT_OK;
 	HT_TRY(ht_context_sharing(a->e->program, &opt, s->pool, a->d, &a->e->context));
+	ht_rt_context_versions(ht_context_rt(a->e->context), a->e->version);
 	take_streams(s, a->e);
 	return HT_OK;
 }
@@ -387,7 +395,7 @@ enum ht_status ht_session_run_entry(struct ht_session *s, struct ht_session_entr
 		if (used(e, i)->use & HT_IMAGE_ASSIGNS)
 			e->variable[i]->set = true;
 	if (e->scaled)
-		ht_scaling_update(&s->scaling);
+		ht_session_update_scale(s);
 	return HT_OK;
 }
 
@@ -436,7 +444,6 @@ enum ht_status ht_session_assign(
 		!ht_shape_eq(v->shape, (struct ht_shape){ a->rank, a->dim }))
 		return ht_error(d, HT_E_INPUT, (struct ht_where){ .node = v->name, .offset = -1 },
 			"the value has another type or shape than its variable");
-	memcpy(v->memory, a->data, v->bytes);
-	v->set = true;
+	ht_session_write(v, a->data);
 	return HT_OK;
 }

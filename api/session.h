@@ -15,6 +15,7 @@ struct ht_session_variable {
 	struct ht_shape shape;
 	size_t bytes;
 	char *memory;
+	struct ht_rt_version version;
 	bool set; /* it has a value */
 };
 
@@ -31,6 +32,7 @@ struct ht_session_entry {
 	struct ht_context *context;            /* NULL: the program is for another machine */
 	struct ht_session_variable **variable; /* by variable of the program */
 	char **memory;                         /* likewise: theirs */
+	struct ht_rt_version **version;        /* likewise */
 	struct ht_session_stream **stream;     /* by stream of the program */
 	bool scaled;                           /* its program reads the loss scale */
 	bool ready;                            /* all variables that it needs have values */
@@ -84,6 +86,10 @@ enum ht_status ht_session_compile(struct ht_session *s, const char *name, struct
 enum ht_status ht_session_run_entry(struct ht_session *s, struct ht_session_entry *e,
 	const struct ht_array *in, size_t ins, const struct ht_array *out, size_t outs,
 	struct ht_diags *d);
+/* Gives a variable a value of its bytes. */
+void ht_session_write(struct ht_session_variable *v, const void *value);
+/* Behind a run of an entry that is scaled. */
+void ht_session_update_scale(struct ht_session *s);
 void ht_session_release_entry(struct ht_session_entry *e);
 /* ht_session_restore() without a word on variables that the checkpoint does not have. */
 enum ht_status ht_session_restore_quietly(

@@ -89,6 +89,13 @@ struct ht_session_variable *ht_session_scale_variable(struct ht_session *s, stru
 						 : NULL;
 }
 
+void ht_session_update_scale(struct ht_session *s)
+{
+	ht_scaling_update(&s->scaling);
+	s->scale.version.count++;
+	s->finite.version.count++;
+}
+
 /* ---- checkpoints ---- */
 
 void ht_session_note_scale(struct ht_session *s)
@@ -106,6 +113,8 @@ void ht_session_take_scale(struct ht_session *s)
 	size_t n;
 	const int64_t *numbers = ht_session_noted(s, note_name.p, &n);
 
-	if (s->scaling.loss && n == HT_LOSS_SCALE_NUMBERS)
-		ht_scaling_take(&s->scaling, numbers);
+	if (!s->scaling.loss || n != HT_LOSS_SCALE_NUMBERS)
+		return;
+	ht_scaling_take(&s->scaling, numbers);
+	s->scale.version.count++;
 }

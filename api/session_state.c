@@ -306,8 +306,7 @@ static void take_values(struct restoring *x)
 			v->key = ht_str_copy(&x->s->arena, x->key[i]);
 		if (!x->value[i])
 			continue;
-		memcpy(v->memory, x->value[i]->blob->p, v->bytes);
-		v->set = true;
+		ht_session_write(v, x->value[i]->blob->p);
 	}
 }
 

@@ -486,6 +486,8 @@ struct session {
 	size_t ins, outs;
 	struct dump *dump;       /* or NULL */
 	unsigned long long runs; /* that began */
+	const size_t *steady;    /* inputs that stay as they are, so many (steady.c) */
+	size_t steadies;
 	bool open;               /* the program has sizes that are open, */
 	int64_t size[MOST_OPEN]; /* which are these in the run, by dimension */
 };
@@ -495,6 +497,14 @@ void session_close(struct session *s);
 /* A session of the program of another one, which outlives it, fed the same: to run at the same time. */
 enum ht_status session_join(struct cli *c, const struct session *with, struct session *s);
 void session_leave(struct session *s);
+
+/* ---- steady.c: inputs of --steady ---- */
+
+/* Has programs of the model keep what they make of these. */
+enum ht_status steady_set(struct cli *c, struct ht_model *m);
+/* Finds them among the inputs of the session's program, and tells its next run that they are as they were. */
+enum ht_status steady_find(struct cli *c, struct session *s);
+enum ht_status steady_tell(struct cli *c, struct session *s);
 
 /* ---- crowd.c ---- */
 

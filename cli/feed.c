@@ -414,6 +414,8 @@ enum ht_status session_open(struct cli *c, struct session *s)
 	if (st == HT_OK)
 		st = make_outputs(c, s);
 	if (st == HT_OK)
+		st = steady_find(c, s);
+	if (st == HT_OK)
 		st = ht_context_new(s->program, &s->context_options, c->diags, &s->context);
 	if (st == HT_OK)
 		st = dump_begin(c, &s->dump);
@@ -461,6 +463,8 @@ enum ht_status session_run(struct cli *c, struct session *s)
 
 	if (st != HT_OK)
 		return st;
+	if (s->steadies && (st = steady_tell(c, s)) != HT_OK)
+		return st;
 	if (s->dump)
 		dump_run_begin(s->dump, 0, s->runs++);
 	st = ht_context_run(s->context, s->in_view, s->ins, s->out_view, s->outs, c->diags);
@@ -478,6 +482,8 @@ enum ht_status session_join(struct cli *c, const struct session *with, struct se
 		.context_options = with->context_options,
 		.in = with->in,
 		.ins = with->ins,
+		.steady = with->steady,
+		.steadies = with->steadies,
 		.open = with->open };
 	memcpy(s->size, with->size, sizeof s->size);
 	st = make_outputs(c, s);
@@ -492,12 +498,14 @@ void session_leave(struct session *s)
 {
 	s->program = NULL;
 	s->in = NULL;
+	s->steady = NULL;
 	session_close(s);
 }
 
 void session_close(struct session *s)
 {
 	dump_free(s->dump);
+	free((void *)(uintptr_t)s->steady);
 	ht_context_free(s->context);
 	ht_program_free(s->program);
 	ht_model_free(s->model);

@@ -108,6 +108,8 @@ static enum ht_status configure(struct cli *c, struct ht_model *m, size_t set, l
 		st = ht_model_set_batch(m, batch, c->diags);
 	if (st == HT_OK)
 		st = fed_set_shapes(c, m, graph, stated);
+	if (st == HT_OK)
+		st = steady_set(c, m);
 	if (st == HT_OK && c->verb->bit & (RUN | BENCH | COMPARE | SEARCH))
 		st = take_sizes(c, m);
 	free(graph);

@@ -24,6 +24,8 @@ static const size_t item_bytes[HT_IMAGE_TABLES] = {
 	[HT_IMAGE_SIZES] = sizeof(struct ht_image_size),
 	[HT_IMAGE_EXPRESSIONS] = sizeof(struct ht_image_expression),
 	[HT_IMAGE_DERIVATIONS] = sizeof(struct ht_image_derivation),
+	[HT_IMAGE_DERIVED_BUFFERS] = sizeof(struct ht_image_derived),
+	[HT_IMAGE_SOURCES] = sizeof(struct ht_image_source),
 };
 
 static uint32_t count_of(const struct ht_image_builder *b, enum ht_image_table t)
@@ -83,6 +85,8 @@ struct ht_str ht_image_end(struct ht_image_builder *b)
 		head.features |= HT_IMAGE_COMPUTED;
 	if (b->table[HT_IMAGE_DERIVATIONS].n)
 		head.features |= HT_IMAGE_DERIVED;
+	if (b->table[HT_IMAGE_DERIVED_BUFFERS].n)
+		head.features |= HT_IMAGE_DERIVES;
 	tables = ht_image_tables(&head);
 	n = ht_image_head(&head);
 	for (uint32_t t = 0; t < tables; t++) {
@@ -155,6 +159,18 @@ uint32_t ht_image_put_variable(struct ht_image_builder *b, const struct ht_image
 
 	b->variable_bytes = up(b->variable_bytes + v->bytes, HT_IMAGE_ALIGN);
 	return put(b, HT_IMAGE_VARIABLES, &to, 1);
+}
+
+uint32_t ht_image_put_derived(struct ht_image_builder *b, uint64_t bytes,
+	const struct ht_image_source *source, size_t sources)
+{
+	struct ht_image_derived to = { .source = put(b, HT_IMAGE_SOURCES, source, sources),
+		.sources = (uint32_t)sources,
+		.offset = b->derived_bytes,
+		.bytes = up(bytes, HT_IMAGE_ALIGN) };
+
+	b->derived_bytes += to.bytes;
+	return put(b, HT_IMAGE_DERIVED_BUFFERS, &to, 1);
 }
 
 uint32_t ht_image_put_size(
@@ -253,8 +269,12 @@ uint32_t ht_image_end_procedure(struct ht_image_builder *b, uint64_t frame_bytes
 
 uint32_t ht_image_put_buffer(struct ht_image_builder *b, struct ht_image_buffer buffer)
 {
+	const struct ht_image_derived *derived = (const void *)b->table[HT_IMAGE_DERIVED_BUFFERS].p;
+
 	if (buffer.kind == HT_IMAGE_PARAM)
 		buffer.number = b->procedure.params++;
+	if (buffer.kind == HT_IMAGE_DERIVED_BUFFER)
+		buffer.offset += derived[buffer.number].offset;
 	put(b, HT_IMAGE_BUFFERS, &buffer, 1);
 	return b->procedure.buffers++;
 }

@@ -9,11 +9,11 @@
 struct ht_image_builder {
 	struct ht_arena *arena;
 	struct ht_buf table[HT_IMAGE_TABLES];
-	struct ht_map text;                  /* offset + 1 */
-	struct ht_image_procedure procedure; /* the current one */
-	uint32_t loop;                       /* innermost open loop: its step + 1 */
-	uint64_t variable_bytes;             /* of all so far */
-	bool sized, computed;                /* something has HT_IMAGE_SIZED, HT_IMAGE_COMPUTED */
+	struct ht_map text;                     /* offset + 1 */
+	struct ht_image_procedure procedure;    /* the current one */
+	uint32_t loop;                          /* innermost open loop: its step + 1 */
+	uint64_t variable_bytes, derived_bytes; /* of all so far */
+	bool sized, computed; /* something has HT_IMAGE_SIZED, HT_IMAGE_COMPUTED */
 };
 
 void ht_image_begin(struct ht_image_builder *b, struct ht_arena *a);
@@ -35,6 +35,10 @@ struct ht_image_variable_text {
 };
 uint32_t ht_image_put_variable(struct ht_image_builder *b, const struct ht_image_variable_text *v);
 
+/* Memory for what steps make of these sources. */
+uint32_t ht_image_put_derived(struct ht_image_builder *b, uint64_t bytes,
+	const struct ht_image_source *source, size_t sources);
+
 /* A size that a host states for each run, and a number that depends on it; they return its number. */
 uint32_t ht_image_put_size(
 	struct ht_image_builder *b, struct ht_str name, int64_t least, int64_t most);
@@ -53,7 +57,7 @@ uint32_t ht_image_put_product(
 void ht_image_begin_procedure(struct ht_image_builder *b, struct ht_str name);
 /* Ends it; returns its number. */
 uint32_t ht_image_end_procedure(struct ht_image_builder *b, uint64_t frame_bytes);
-/* The buffer's number in the procedure; parameters come first. */
+/* The buffer's number in the procedure; parameters come first.  The offset in a derived buffer counts from where that begins. */
 uint32_t ht_image_put_buffer(struct ht_image_builder *b, struct ht_image_buffer buffer);
 
 struct ht_image_note_text {

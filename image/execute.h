@@ -31,6 +31,11 @@ struct ht_exec_links {
 	/* By variable, each at a multiple of 64: their memory, where the library shares it between images;
 	 * NULL: `variables`.  Nets do not read it. */
 	char *const *variable;
+	char *derived; /* memory of all derived buffers, at a multiple of 64 */
+	/* Versions, which the host changes between runs, as ht_image_version_of() numbers them.  By derived buffer: what the executor
+	 * notes of the versions that it was made from; 0, as the host begins: it was not made. */
+	const uint64_t *version;
+	uint64_t *made;
 };
 
 /* Threads of the host, `struct net_parallel` of a net's header: run() calls fn(arg, worker, workers) on up to

@@ -83,6 +83,8 @@ EXECUTOR void *ht_exec_address(
 		if (EXECUTOR_OBSERVED && x->links.variable)
 			return x->links.variable[b->number];
 		return x->links.variables + ht_image_variables(x->image)[b->number].offset;
+	case HT_IMAGE_DERIVED_BUFFER:
+		return x->links.derived + b->offset;
 	default:
 		return &x->links.stream[b->number];
 	}
@@ -610,6 +612,22 @@ EXECUTOR bool ht_exec_set_size(struct ht_exec *x, struct ht_exec_frame *f,
 	return true;
 }
 
+/* Versions only grow, so their sum tells whether one of them has. */
+EXECUTOR void ht_exec_derive(
+	struct ht_exec *x, struct ht_exec_frame *f, const struct ht_image_step *s)
+{
+	const struct ht_image_derived *d = ht_image_deriveds(x->image) + s->count;
+	const struct ht_image_source *source = ht_image_sources(x->image) + d->source;
+	uint64_t now = 1;
+
+	for (uint32_t i = 0; i < d->sources; i++)
+		now += x->links.version[ht_image_version_of(x->image, &source[i])];
+	if (s->op == HT_IMAGE_MADE)
+		x->links.made[s->count] = now;
+	else if (x->links.made[s->count] == now)
+		f->next = s->to;
+}
+
 /* A step for which all others have to be done; it takes one thread. */
 EXECUTOR bool ht_exec_alone(struct ht_exec *x, struct ht_exec_frame *f,
 	const struct ht_image_step *s, int worker, int workers)
@@ -624,6 +642,8 @@ EXECUTOR bool ht_exec_alone(struct ht_exec *x, struct ht_exec_frame *f,
 		return ht_exec_fail(x, f, s, worker, (int32_t)s->count, 0);
 	else if (EXECUTOR_OBSERVED && s->op == HT_IMAGE_SIZE)
 		return ht_exec_set_size(x, f, s, worker, arg[0]);
+	else if (s->op >= HT_IMAGE_FRESH)
+		ht_exec_derive(x, f, s);
 	else if (ht_exec_is_zero(arg[0], s->count))
 		f->next = s->to;
 	return true;

@@ -23,7 +23,8 @@ enum ht_image_feature {
 		4, /* sizes that a host states for each run: the tables behind HT_IMAGE_FIXED_TABLES */
 	HT_IMAGE_SIZED = 8,     /* kernels that take the sizes of the run, products of sizes */
 	HT_IMAGE_COMPUTED = 16, /* sizes that a step of the run sets */
-	HT_IMAGE_DERIVED = 32   /* sizes that follow from others: one more table */
+	HT_IMAGE_DERIVED = 32,  /* sizes that follow from others: one more table */
+	HT_IMAGE_DERIVES = 64   /* buffers of kind HT_IMAGE_DERIVED_BUFFER: all tables */
 };
 
 /* The tables of an image, each an array of one type.  A number in one table refers to another table. */
@@ -53,6 +54,10 @@ enum ht_image_table {
 	HT_IMAGE_OPEN_TABLES,
 	/* Only where the image has feature HT_IMAGE_DERIVED, too. */
 	HT_IMAGE_DERIVATIONS = HT_IMAGE_OPEN_TABLES, /* struct ht_image_derivation, by size */
+	HT_IMAGE_SIZE_TABLES,
+	/* Only where the image has feature HT_IMAGE_DERIVES; all others are there then. */
+	HT_IMAGE_DERIVED_BUFFERS = HT_IMAGE_SIZE_TABLES, /* struct ht_image_derived */
+	HT_IMAGE_SOURCES,                                /* struct ht_image_source */
 	HT_IMAGE_TABLES
 };
 
@@ -71,9 +76,11 @@ struct ht_image {
 
 static inline uint32_t ht_image_tables(const struct ht_image *x)
 {
+	if (x->features & HT_IMAGE_DERIVES)
+		return HT_IMAGE_TABLES;
 	if (!(x->features & HT_IMAGE_OPEN))
 		return HT_IMAGE_FIXED_TABLES;
-	return x->features & HT_IMAGE_DERIVED ? HT_IMAGE_TABLES : HT_IMAGE_OPEN_TABLES;
+	return x->features & HT_IMAGE_DERIVED ? HT_IMAGE_SIZE_TABLES : HT_IMAGE_OPEN_TABLES;
 }
 
 /* Bytes of the head. */
@@ -142,6 +149,10 @@ enum ht_image_op {
 	HT_IMAGE_SPREAD,
 	/* Size `to`, which is computed, becomes argument 0, an int64_t; a fault if that is out of bounds. */
 	HT_IMAGE_SIZE,
+	/* Goes on at step `to`, behind the next MADE, where derived buffer `count` was made from its sources as they are now.
+	 * The steps between make it. */
+	HT_IMAGE_FRESH,
+	HT_IMAGE_MADE, /* derived buffer `count` is made from its sources as they are now */
 	HT_IMAGE_OPS
 };
 
@@ -166,11 +177,12 @@ struct ht_image_note {
 };
 
 enum ht_image_kind {
-	HT_IMAGE_PARAM,   /* memory of the caller: the procedure's parameter `number` */
-	HT_IMAGE_TEMP,    /* memory of the frame, at `offset` */
-	HT_IMAGE_CONST,   /* constant `number`; never written to */
-	HT_IMAGE_STREAM,  /* the state of random stream `number`, a struct ht_philox */
-	HT_IMAGE_VARIABLE /* variable `number` of the session */
+	HT_IMAGE_PARAM,         /* memory of the caller: the procedure's parameter `number` */
+	HT_IMAGE_TEMP,          /* memory of the frame, at `offset` */
+	HT_IMAGE_CONST,         /* constant `number`; never written to */
+	HT_IMAGE_STREAM,        /* the state of random stream `number`, a struct ht_philox */
+	HT_IMAGE_VARIABLE,      /* variable `number` of the session */
+	HT_IMAGE_DERIVED_BUFFER /* a part of derived buffer `number`, at `offset` of the memory of all */
 };
 
 struct ht_image_buffer {
@@ -223,6 +235,21 @@ struct ht_image_variable {
 	uint32_t use;     /* enum ht_image_use */
 	uint64_t offset;  /* in that memory */
 	uint64_t bytes;
+};
+
+/* Memory that keeps, from run to run of a session, what steps made of its sources: variables that no step of the image
+ * writes to, and inputs.  All of an image lie in one piece of memory of the host.  The procedure of each entry begins with the
+ * steps FRESH 0, those that make buffer 0, MADE 0, FRESH 1, and so on; no other steps write to them.  So a run that stops
+ * before MADE leaves the buffer to be made again. */
+struct ht_image_derived {
+	uint32_t source, sources; /* at least one */
+	uint64_t offset, bytes;   /* in that memory; multiples of HT_IMAGE_ALIGN */
+};
+
+/* The host has a version for each source, a number that grows whenever the source gets other elements. */
+struct ht_image_source {
+	uint32_t kind;   /* HT_IMAGE_VARIABLE, or HT_IMAGE_PARAM: an input of the only entry */
+	uint32_t number; /* of the variable or input */
 };
 
 /* A procedure that a host may run.  Its parameters are the inputs, followed by the outputs. */
@@ -282,6 +309,8 @@ HT_IMAGE_TABLE_OF(ht_image_data, char, HT_IMAGE_DATA)
 HT_IMAGE_TABLE_OF(ht_image_sizes, struct ht_image_size, HT_IMAGE_SIZES)
 HT_IMAGE_TABLE_OF(ht_image_expressions, struct ht_image_expression, HT_IMAGE_EXPRESSIONS)
 HT_IMAGE_TABLE_OF(ht_image_derivations, struct ht_image_derivation, HT_IMAGE_DERIVATIONS)
+HT_IMAGE_TABLE_OF(ht_image_deriveds, struct ht_image_derived, HT_IMAGE_DERIVED_BUFFERS)
+HT_IMAGE_TABLE_OF(ht_image_sources, struct ht_image_source, HT_IMAGE_SOURCES)
 #undef HT_IMAGE_TABLE_OF
 
 static inline uint32_t ht_image_count(const struct ht_image *x, enum ht_image_table t)
@@ -340,6 +369,26 @@ static inline uint64_t ht_image_variable_bytes(const struct ht_image *x)
 	return n ? (last->offset + last->bytes + HT_IMAGE_ALIGN - 1) / HT_IMAGE_ALIGN *
 			       HT_IMAGE_ALIGN
 		 : 0;
+}
+
+/* Bytes of all derived buffers of an image, a multiple of HT_IMAGE_ALIGN. */
+static inline uint64_t ht_image_derived_bytes(const struct ht_image *x)
+{
+	uint32_t n = ht_image_count(x, HT_IMAGE_DERIVED_BUFFERS);
+	const struct ht_image_derived *last = ht_image_deriveds(x) + n - 1;
+
+	return n ? last->offset + last->bytes : 0;
+}
+
+/* Versions are numbered by variable, then by input of the entry. */
+static inline uint32_t ht_image_version_of(
+	const struct ht_image *x, const struct ht_image_source *s)
+{
+	return s->number + (s->kind == HT_IMAGE_PARAM ? x->table[HT_IMAGE_VARIABLES].count : 0);
+}
+static inline uint32_t ht_image_versions(const struct ht_image *x)
+{
+	return ht_image_count(x, HT_IMAGE_VARIABLES) + ht_image_entries(x)->inputs;
 }
 
 static inline const char *ht_image_text(const struct ht_image *x, uint32_t at)

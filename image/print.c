@@ -1,11 +1,12 @@
 /* An image as text.  Buffers: p0:64 is parameter 0, of 64 bytes; t128:64 is temporary memory at 128 in
- * the frame; c3:64 is constant 3; s0:24 is the state of random stream 0; v1:4 is variable 1. */
+ * the frame; c3:64 is constant 3; s0:24 is the state of random stream 0; v1:4 is variable 1;
+ * d2+64:16 is derived buffer 2, in part: from 64 on. */
 #include "image/verify.h"
 
 #include <inttypes.h>
 
 static const char *const op_name[HT_IMAGE_OPS] = { "kernel", "copy", "call", "fork", "jump",
-	"unless", "loop", "again", "fail", "spread", "size" };
+	"unless", "loop", "again", "fail", "spread", "size", "fresh", "made" };
 
 /* 40 * (n / 4), where a size has the name n. */
 static void print_expression(const struct ht_image *x, uint32_t i, struct ht_buf *out)
@@ -23,9 +24,25 @@ static void print_expression(const struct ht_image *x, uint32_t i, struct ht_buf
 	}
 }
 
-static void print_buffer(const struct ht_image_buffer *b, struct ht_buf *out)
+static void print_part(
+	const struct ht_image *x, const struct ht_image_buffer *b, struct ht_buf *out)
 {
-	ht_printf(out, "%c%" PRIu64 ":%" PRIu64, "ptcsv"[b->kind],
+	uint64_t at = b->offset - ht_image_deriveds(x)[b->number].offset;
+
+	ht_printf(out, "d%" PRIu32, b->number);
+	if (at)
+		ht_printf(out, "+%" PRIu64, at);
+	ht_printf(out, ":%" PRIu64, b->bytes);
+}
+
+static void print_buffer(
+	const struct ht_image *x, const struct ht_image_buffer *b, struct ht_buf *out)
+{
+	if (b->kind == HT_IMAGE_DERIVED_BUFFER) {
+		print_part(x, b, out);
+		return;
+	}
+	ht_printf(out, "%c%" PRIu64 ":%" PRIu64, "ptcsvd"[b->kind],
 		b -> kind == HT_IMAGE_TEMP ? b -> offset : b -> number, b -> bytes);
 }
 
@@ -52,6 +69,12 @@ static void print_target(
 		break;
 	case HT_IMAGE_COPY:
 		break;
+	case HT_IMAGE_FRESH:
+		ht_printf(out, " d%" PRIu32 " to %" PRIu32, s->count, s->to);
+		break;
+	case HT_IMAGE_MADE:
+		ht_printf(out, " d%" PRIu32, s->count);
+		break;
 	default:
 		ht_printf(out, " to %" PRIu32, s->to);
 	}
@@ -73,7 +96,7 @@ static void print_step(const struct ht_image *x, const struct ht_image_procedure
 	print_target(x, s, out);
 	for (uint32_t k = 0; k < s->args; k++) {
 		ht_puts(out, k ? ", " : " (");
-		print_buffer(&ht_image_buffers(x)[p->buffer + arg[k]], out);
+		print_buffer(x, &ht_image_buffers(x)[p->buffer + arg[k]], out);
 	}
 	ht_puts(out, s->args ? ")" : "");
 	for (uint32_t k = 0; k < s->params; k++)
@@ -180,6 +203,20 @@ static void print_variable(const struct ht_image *x, uint32_t i, struct ht_buf *
 		ht_printf(out, ", begins as constant %" PRIu32 "\n", v->constant);
 }
 
+/* derived 0: 128 bytes, from v0, p2 */
+static void print_derived(const struct ht_image *x, uint32_t i, struct ht_buf *out)
+{
+	const struct ht_image_derived *d = &ht_image_deriveds(x)[i];
+
+	ht_printf(out, "derived %" PRIu32 ": %" PRIu64 " bytes, from", i, d->bytes);
+	for (uint32_t k = 0; k < d->sources; k++) {
+		const struct ht_image_source *s = &ht_image_sources(x)[d->source + k];
+
+		ht_printf(out, "%s %c%" PRIu32, k ? "," : "", "ptcsv"[s->kind], s -> number);
+	}
+	ht_putc(out, '\n');
+}
+
 void ht_image_print(const struct ht_image *x, struct ht_buf *out)
 {
 	ht_printf(out, "image %" PRIu32 "\n", x->version);
@@ -196,6 +233,8 @@ void ht_image_print(const struct ht_image *x, struct ht_buf *out)
 			ht_image_constants(x)[i]);
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_VARIABLES); i++)
 		print_variable(x, i, out);
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_DERIVED_BUFFERS); i++)
+		print_derived(x, i, out);
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_PROCEDURES); i++)
 		print_procedure(x, i, out);
 }

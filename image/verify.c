@@ -18,6 +18,7 @@ struct place {
 	const uint32_t *arg;
 	const struct ht_image_step *step;
 	uint32_t at;
+	uint32_t makes; /* 1 + the derived buffer that the step helps to make; 0: none */
 };
 
 static bool in_table(const struct ht_image *x, enum ht_image_table t, uint32_t first, uint32_t n)
@@ -40,7 +41,8 @@ static const uint32_t item_bytes[HT_IMAGE_TABLES] = { sizeof(struct ht_image_pro
 	sizeof(struct ht_image_variable), sizeof(struct ht_image_entry),
 	sizeof(struct ht_image_port), sizeof(struct ht_image_words), sizeof(int64_t), 1, 1,
 	sizeof(struct ht_image_size), sizeof(struct ht_image_expression),
-	sizeof(struct ht_image_derivation) };
+	sizeof(struct ht_image_derivation), sizeof(struct ht_image_derived),
+	sizeof(struct ht_image_source) };
 
 static const char *check_tables(const struct ht_image *x)
 {
@@ -119,6 +121,9 @@ static const char *check_sizes(const struct ht_image *x)
 {
 	if (ht_image_count(x, HT_IMAGE_SIZES) > HT_IMAGE_MOST_SIZES)
 		return "it has more sizes than an image can have";
+	if ((ht_image_count(x, HT_IMAGE_SIZES) && !(x->features & HT_IMAGE_OPEN)) ||
+		(ht_image_count(x, HT_IMAGE_DERIVATIONS) && !(x->features & HT_IMAGE_DERIVED)))
+		return "it has sizes without saying so";
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_SIZES); i++) {
 		const struct ht_image_size *s = &ht_image_sizes(x)[i];
 
@@ -276,6 +281,52 @@ static const char *check_variables(const struct ht_image *x)
 	return NULL;
 }
 
+/* ---- derived buffers ---- */
+
+static bool good_source(const struct ht_image *x, const struct ht_image_source *s)
+{
+	if (s->kind == HT_IMAGE_VARIABLE)
+		return s->number < ht_image_count(x, HT_IMAGE_VARIABLES);
+	return s->kind == HT_IMAGE_PARAM && ht_image_count(x, HT_IMAGE_ENTRIES) == 1 &&
+	       s->number < ht_image_entries(x)->inputs;
+}
+
+/* They lie one behind the other, and so do their sources. */
+static const char *check_derived(const struct ht_image *x)
+{
+	uint64_t end = 0;
+	uint32_t sources = 0;
+
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_DERIVED_BUFFERS); i++) {
+		const struct ht_image_derived *d = &ht_image_deriveds(x)[i];
+
+		if (d->source != sources || !d->sources ||
+			!in_table(x, HT_IMAGE_SOURCES, d->source, d->sources))
+			return "a derived buffer has no sources";
+		if (d->offset != end || d->bytes % HT_IMAGE_ALIGN ||
+			!ht_inside(d->offset, d->bytes, HT_IMAGE_MOST_BYTES))
+			return "a derived buffer is outside of its memory";
+		sources += d->sources;
+		end += d->bytes;
+	}
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_SOURCES); i++)
+		if (!good_source(x, &ht_image_sources(x)[i]))
+			return "a derived buffer is made from what is neither a variable nor an "
+			       "input";
+	return NULL;
+}
+
+static bool is_source_among(const struct ht_image *x, uint32_t first, uint32_t n,
+	enum ht_image_kind kind, uint32_t number)
+{
+	const struct ht_image_source *s = ht_image_sources(x) + first;
+
+	for (uint32_t i = 0; i < n; i++)
+		if (s[i].kind == kind && s[i].number == number)
+			return true;
+	return false;
+}
+
 static const char *check_things(const struct ht_image *x)
 {
 	const char *text = ht_image_texts(x);
@@ -299,7 +350,7 @@ static const char *check_things(const struct ht_image *x)
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_CONSTANTS); i++)
 		if (ht_image_constants(x)[i] > HT_IMAGE_MOST_BYTES)
 			return "a constant is larger than any can be";
-	return check_variables(x);
+	return check_variables(x) ? check_variables(x) : check_derived(x);
 }
 
 /* ---- buffers ---- */
@@ -328,6 +379,12 @@ static bool good_buffer(const struct place *a, uint32_t i)
 	case HT_IMAGE_VARIABLE:
 		return b->number < ht_image_count(a->x, HT_IMAGE_VARIABLES) &&
 		       b->bytes <= ht_image_variables(a->x)[b->number].bytes;
+	case HT_IMAGE_DERIVED_BUFFER:
+		return b->number < ht_image_count(a->x, HT_IMAGE_DERIVED_BUFFERS) &&
+		       b->offset % HT_IMAGE_ALIGN == 0 &&
+		       b->offset >= ht_image_deriveds(a->x)[b->number].offset &&
+		       ht_inside(b->offset - ht_image_deriveds(a->x)[b->number].offset, b->bytes,
+			       ht_image_deriveds(a->x)[b->number].bytes);
 	default:
 		return false;
 	}
@@ -363,9 +420,22 @@ static uint64_t bytes_of(const struct place *a, uint32_t i)
 	return b->sized ? least_of(a->x, b->sized - 1) : b->bytes;
 }
 
-static bool may_write(const struct ht_image_buffer *b)
+/* Steps that make a derived buffer write to it and to temporary memory; no step writes to what one is made from. */
+static bool may_write(const struct place *a, const struct ht_image_buffer *b)
 {
-	return b->kind == HT_IMAGE_PARAM ? b->written : b->kind != HT_IMAGE_CONST;
+	switch (b->kind) {
+	case HT_IMAGE_PARAM:
+		return b->written && !a->makes;
+	case HT_IMAGE_CONST:
+		return false;
+	case HT_IMAGE_DERIVED_BUFFER:
+		return a->makes == b->number + 1;
+	case HT_IMAGE_VARIABLE:
+		return !is_source_among(a->x, 0, ht_image_count(a->x, HT_IMAGE_SOURCES),
+			HT_IMAGE_VARIABLE, b->number);
+	default:
+		return true;
+	}
 }
 
 /* A step without parameters gives the sizes of the run. */
@@ -406,7 +476,7 @@ static const char *check_kernel(const struct place *a)
 		return "a step has no tile, or more than there can be";
 	for (uint32_t i = 0; i < k->args; i++)
 		if (!good_touch(a, i, &touch[i]) ||
-			(touch[i].written && !may_write(argument(a, i))))
+			(touch[i].written && !may_write(a, argument(a, i))))
 			return "a kernel touches more than its buffer";
 	return NULL;
 }
@@ -419,7 +489,7 @@ static bool good_copy(const struct place *a)
 		return false;
 	n = ht_image_params(a->x)[a->step->param];
 	return n >= 0 && (uint64_t)n <= bytes_of(a, 0) && (uint64_t)n <= bytes_of(a, 1) &&
-	       may_write(argument(a, 0));
+	       may_write(a, argument(a, 0));
 }
 
 /* Whether parameter `to` of a callee, `stride` apart from instance to instance, fits into argument i.
@@ -434,7 +504,7 @@ static bool good_pass(const struct place *a, uint32_t i, const struct ht_image_b
 		!ht_inside(all, to->bytes, bytes_of(a, i)))
 		return false;
 	return !to->written ||
-	       (may_write(argument(a, i)) && (instances == 1 || (uint64_t)stride >= to->bytes));
+	       (may_write(a, argument(a, i)) && (instances == 1 || (uint64_t)stride >= to->bytes));
 }
 
 /* Whether all instances of a spread step stay inside an argument.  There are f * (size / d) instances and the
@@ -455,7 +525,7 @@ static bool good_spread_pass(
 		__builtin_mul_overflow((uint64_t)all->factor, (uint64_t)end->divisor, &given))
 		return false;
 	return all->size == end->size && all->divisor == 1 && !all->times && !end->times &&
-	       to->bytes <= (uint64_t)stride && taken <= given && (!to->written || may_write(b));
+	       to->bytes <= (uint64_t)stride && taken <= given && (!to->written || may_write(a, b));
 }
 
 static bool good_instances(const struct place *a)
@@ -479,6 +549,8 @@ static const char *check_call(const struct place *a)
 	if (a->step->to >= ht_image_count(a->x, HT_IMAGE_PROCEDURES))
 		return "a step calls a procedure that is not there";
 	to = &ht_image_procedures(a->x)[a->step->to];
+	if (to->steps && ht_image_steps(a->x)[to->step].op == HT_IMAGE_FRESH)
+		return "a step calls a procedure that makes derived buffers";
 	if (a->step->args != to->params || a->step->params != (forks ? to->params : 0) ||
 		!good_instances(a))
 		return "a call has other arguments than its procedure has parameters";
@@ -546,6 +618,45 @@ static bool good_size(const struct place *a)
 	       bytes_of(a, 0) >= sizeof(int64_t);
 }
 
+/* What a derived buffer is made from: its sources, constants, itself, and temporary memory. */
+static bool good_ingredient(const struct place *a, const struct ht_image_buffer *b)
+{
+	const struct ht_image_derived *d = &ht_image_deriveds(a->x)[a->makes - 1];
+
+	if (b->kind == HT_IMAGE_PARAM || b->kind == HT_IMAGE_VARIABLE)
+		return is_source_among(
+			a->x, d->source, d->sources, (enum ht_image_kind)b->kind, b->number);
+	return b->kind == HT_IMAGE_TEMP || b->kind == HT_IMAGE_CONST ||
+	       (b->kind == HT_IMAGE_DERIVED_BUFFER && b->number == a->makes - 1);
+}
+
+static bool good_making(const struct place *a)
+{
+	if (a->step->op != HT_IMAGE_KERNEL && a->step->op != HT_IMAGE_COPY)
+		return false;
+	for (uint32_t i = 0; i < a->step->args; i++)
+		if (!good_ingredient(a, argument(a, i)))
+			return false;
+	return true;
+}
+
+/* The steps that make buffers are the procedure's first, in the order of the buffers. */
+static bool good_fresh(const struct place *a)
+{
+	const struct ht_image_step *s = a->step;
+	uint32_t n = ht_image_count(a->x, HT_IMAGE_DERIVED_BUFFERS);
+
+	return !s->args && !s->params && s->count < n && s->to > a->at + 1 &&
+	       s->to <= a->p->steps && s[s->to - a->at - 1].op == HT_IMAGE_MADE &&
+	       s[s->to - a->at - 1].count == s->count &&
+	       (a->at ? s[-1].op == HT_IMAGE_MADE && s[-1].count + 1 == s->count : !s->count);
+}
+
+static bool good_made(const struct place *a)
+{
+	return !a->step->args && !a->step->params && a->makes == a->step->count + 1;
+}
+
 static const char *check_step(const struct place *a)
 {
 	if (!ht_inside(a->step->arg, a->step->args, a->p->args) ||
@@ -562,6 +673,10 @@ static const char *check_step(const struct place *a)
 		return check_call(a);
 	case HT_IMAGE_SIZE:
 		return good_size(a) ? NULL : "a step computes a size that is none";
+	case HT_IMAGE_FRESH:
+		return good_fresh(a) ? NULL : "a derived buffer is not made where a run begins";
+	case HT_IMAGE_MADE:
+		return good_made(a) ? NULL : "a derived buffer is not made where a run begins";
 	default:
 		return good_control(a) ? NULL : "a branch or loop goes where it may not";
 	}
@@ -670,6 +785,12 @@ static const char *check_steps(struct place *a)
 			return wrong;
 		if (!good_note(a))
 			return "a step's message is about elements that are not there";
+		if (a->step->op == HT_IMAGE_MADE)
+			a->makes = 0;
+		if (a->makes && !good_making(a))
+			return "a derived buffer is made from what is none of its sources";
+		if (a->step->op == HT_IMAGE_FRESH)
+			a->makes = a->step->count + 1;
 	}
 	return NULL;
 }
@@ -807,6 +928,18 @@ static bool good_sizes(const struct ht_image *x, const struct ht_image_entry *e)
 	return true;
 }
 
+/* Whether it makes all derived buffers.  The steps of its procedure are good, so it makes them in order. */
+static bool makes_all(const struct ht_image *x, const struct ht_image_entry *e)
+{
+	const struct ht_image_procedure *p = &ht_image_procedures(x)[e->procedure];
+	const struct ht_image_step *s = ht_image_steps(x) + p->step;
+	uint32_t made = 0;
+
+	for (uint32_t at = 0; at < p->steps && s[at].op == HT_IMAGE_FRESH; at = s[at].to)
+		made++;
+	return made == ht_image_count(x, HT_IMAGE_DERIVED_BUFFERS);
+}
+
 static bool good_entry(const struct ht_image *x, const struct ht_image_entry *e)
 {
 	const struct ht_image_procedure *p;
@@ -834,7 +967,10 @@ const char *ht_image_verify(struct ht_str bytes)
 	if (!wrong)
 		wrong = check_procedures(x);
 	for (uint32_t i = 0; !wrong && i < ht_image_count(x, HT_IMAGE_ENTRIES); i++)
-		if (!good_entry(x, &ht_image_entries(x)[i]))
-			wrong = "an input or output does not fit its procedure";
+		wrong = !good_entry(x, &ht_image_entries(x)[i])
+				? "an input or output does not fit its procedure"
+			: !makes_all(x, &ht_image_entries(x)[i])
+				? "an entry does not make all derived buffers"
+				: NULL;
 	return wrong;
 }

@@ -152,6 +152,7 @@ static struct ht_port *copy_ports(const struct copy *c, const struct ht_port *fr
 		p->name = from->name;
 		p->alias = from->alias;
 		p->axis = from->axis;
+		p->steady = from->steady;
 		p->value = copy_value(c, from->value);
 		*end = p;
 		end = &p->next;

@@ -265,6 +265,8 @@ struct ht_port {
 	struct ht_str alias; /* its other name: the key in the signature; empty: none */
 	struct ht_value value;
 	bool open; /* an input: the program runs for any size of its first dimension */
+	/* An input: runs may be told that it has the same elements as in the run before, and keep what they made of it. */
+	bool steady;
 	/* By axis, behind the pass "sizes": the value is as long as its sizes can be, and its memory has as
 	 * many elements as they are.  NULL: no axis is open. */
 	const struct ht_open_axis *axis;

@@ -12,6 +12,7 @@ struct writing {
 	struct ht_arena *arena;
 	uint32_t *number; /* by buffer of the plan: of the procedure's */
 	uint32_t constants;
+	uint32_t fresh; /* the last step of that kind */
 };
 
 /* ---- open sizes within bounds ---- */
@@ -143,6 +144,38 @@ static void put_variables(struct writing *w)
 	}
 }
 
+/* The number of input `buffer` of the entry. */
+static uint32_t input_number(const struct ht_plan *p, int32_t buffer)
+{
+	uint32_t n = 0;
+
+	for (int32_t i = ht_plan_entry(p)->buffer; i < buffer; i++)
+		n += p->buffer[i].kind == HT_PLAN_INPUT;
+	return n;
+}
+
+static struct ht_image_source source_of(const struct ht_plan *p, int32_t buffer)
+{
+	const struct ht_plan_buffer *b = &p->buffer[buffer];
+
+	if (b->kind == HT_PLAN_VARIABLE)
+		return (struct ht_image_source){ HT_IMAGE_VARIABLE, (uint32_t)b->offset };
+	return (struct ht_image_source){ HT_IMAGE_PARAM, input_number(p, buffer) };
+}
+
+static void put_derived(struct writing *w)
+{
+	for (int32_t i = 0; i < w->plan->deriveds; i++) {
+		const struct ht_plan_derived *d = &w->plan->derived[i];
+		struct ht_image_source *source =
+			HT_NEW_ARRAY(w->arena, struct ht_image_source, (size_t)d->sources);
+
+		for (int32_t k = 0; k < d->sources; k++)
+			source[k] = source_of(w->plan, d->source[k]);
+		ht_image_put_derived(&w->b, d->bytes, source, (size_t)d->sources);
+	}
+}
+
 /* ---- the procedure of the plan's steps ---- */
 
 static void put_parameters(
@@ -176,7 +209,8 @@ static void put_buffer(struct writing *w, int32_t i)
 		b.kind = from->kind == HT_PLAN_STREAM ? HT_IMAGE_STREAM : HT_IMAGE_VARIABLE;
 		b.number = (uint32_t)from->offset;
 	} else {
-		b.kind = HT_IMAGE_TEMP;
+		b.kind = from->kind == HT_PLAN_DERIVED ? HT_IMAGE_DERIVED_BUFFER : HT_IMAGE_TEMP;
+		b.number = (uint32_t)from->derived;
 		b.offset = from->offset;
 	}
 	if (from->first_step >= 0)
@@ -282,6 +316,32 @@ static void put_step(struct writing *w, const struct ht_plan_step *s)
 		put_branch(w, s->control, &note);
 }
 
+/* The derived buffer whose steps begin, or end, with step `i`; -1: none's do. */
+static int32_t derived_at(const struct ht_plan *p, int32_t i, bool end)
+{
+	for (int32_t k = 0; k < p->deriveds; k++)
+		if (i == p->derived[k].step + (end ? p->derived[k].steps - 1 : 0))
+			return k;
+	return -1;
+}
+
+static void put_any_step(struct writing *w, int32_t i)
+{
+	int32_t begins = derived_at(w->plan, i, false), ends = derived_at(w->plan, i, true);
+
+	if (begins >= 0)
+		w->fresh = ht_image_put_step(&w->b,
+			(struct ht_image_step){ .op = HT_IMAGE_FRESH, .count = (uint32_t)begins },
+			NULL, 0, NULL, 0, NULL);
+	put_step(w, &w->plan->step[i]);
+	if (ends < 0)
+		return;
+	ht_image_put_step(&w->b,
+		(struct ht_image_step){ .op = HT_IMAGE_MADE, .count = (uint32_t)ends }, NULL, 0,
+		NULL, 0, NULL);
+	ht_image_land(&w->b, w->fresh);
+}
+
 static uint32_t put_procedure(
 	struct writing *w, const struct ht_plan_procedure *p, struct ht_str name)
 {
@@ -293,7 +353,7 @@ static uint32_t put_procedure(
 		if (!is_parameter(w->plan->buffer[i].kind))
 			put_buffer(w, i);
 	for (int32_t i = p->step; i < p->step + p->steps; i++)
-		put_step(w, &w->plan->step[i]);
+		put_any_step(w, i);
 	return ht_image_end_procedure(&w->b, p->arena_bytes);
 }
 
@@ -462,6 +522,7 @@ struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image
 			ht_image_put_constant(&w.b, p->buffer[i].bytes);
 	put_streams(&w);
 	put_variables(&w);
+	put_derived(&w);
 	if (p->rows.parts) {
 		ht_image_put_size(&w.b, HT_STR("rows"), p->rows.least, p->rows.most);
 		input = put_extents(&w, HT_PLAN_INPUT, input, inputs);

@@ -125,6 +125,8 @@ struct lower_op {
 	/* VIEW: false when the result cannot be a view of `in`. */
 	bool (*view)(const struct ht_node *n, int out, const struct view *in, struct view *v);
 	int32_t view_arg;
+	/* ROOT: whether its only result is in memory already, where no step changes it in the run; NULL: it is not. */
+	bool (*given)(struct lower *l, const struct ht_node *n, struct view *v);
 	/* ROOT: makes the steps that compute `n` and its epilogue up to the kernel's sink. */
 	enum ht_status (*emit)(struct lower *l, struct ht_node *n);
 	/* MAP: an element may stop the run, and the fault names this node.  The node is therefore the
@@ -157,11 +159,13 @@ struct planning {
 	struct ht_plan *plan;
 	struct ht_map packed; /* plan.c: constants that are packed, to the buffer's number + 1 */
 	size_t buffer_cap, step_cap, kernel_cap, probe_cap, tee_cap, choice_cap, stream_cap,
-		variable_cap, procedure_cap;
+		variable_cap, procedure_cap, derived_cap;
 	size_t bytes;               /* of all buffers */
 	struct ht_map kernel_texts; /* to the kernel's number + 1 */
 	struct ht_map variables;    /* by name: to the variable's number + 1 */
-	struct ht_arena *spare;     /* empty, for the next kernel; or NULL */
+	struct ht_map
+		assigned; /* by name: variables to which some node of the program may assign */
+	struct ht_arena *spare; /* empty, for the next kernel; or NULL */
 };
 
 /* The lowering of one graph: of the program, or of a body. */
@@ -264,6 +268,9 @@ bool lower_in_memory(struct lower *l, struct ht_value v);
 struct view variable_view(struct lower *l, const struct ht_node *n, int i);
 /* Why the variable of operand `i` has none, in words, or NULL; why it is not of the type and shape of `t`. */
 const char *variable_refuse(const struct ht_node *n, int i);
+/* Fills planning->assigned. */
+void variable_find_assigned(struct lower *l);
+bool variable_is_assigned(const struct lower *l, struct ht_str name);
 const char *variable_refuse_type(const struct ht_node *n, int i, const struct ht_type *t);
 
 /* ---- plan.c ---- */
@@ -306,6 +313,11 @@ void plan_choice(struct lower *l, const struct ht_node *n, struct ht_method_choi
 bool plan_block(struct lower *l, const struct ht_node *n, struct ht_method_choice c);
 /* The procedure is done, its temporary buffers have their places, and it is in the plan: its number. */
 int32_t plan_procedure(struct lower *l);
+/* Notes all that a step reads and writes, in the order of steps. */
+void plan_uses(struct lower *l, int32_t step);
+/* derived.c: the steps of the entry that compute the same in each run, until a variable or a steady input changes, become its
+ * first, and what others read of theirs becomes derived buffers. */
+void plan_derive(struct lower *l);
 /* memory.c */
 void plan_memory(struct lower *l);
 

@@ -166,6 +166,7 @@ static void port_buffer(struct lower *l, enum ht_plan_kind kind, const struct ht
 		t = &parts[p->value.index];
 	if (parts && l->plan->rows.parts)
 		l->plan->buffer[b].rows = t->shape.dim[0] / HT_PART_ROWS;
+	l->plan->buffer[b].steady = p->steady;
 	l->plan->buffer[b].open = port_axes(l, p);
 	l->plan->buffer[b].shape = ht_shape_make(l->arena, t->shape.rank, t->shape.dim);
 	l->plan->buffer[b].name =
@@ -239,6 +240,19 @@ static bool is_input(struct lower *l, const struct ht_node *n)
 
 /* ---- kernels ---- */
 
+static bool try_given(struct lower *l, struct ht_node *n)
+{
+	const struct lower_op *op = lower_op_of(n);
+	struct view view;
+
+	if (!op->given || l->view[n->id] || output_buffer(l, ht_out(n, 0)) >= 0 ||
+		!op->given(l, n, &view))
+		return false;
+	l->view[n->id] = HT_NEW(l->scratch, struct view);
+	*l->view[n->id] = view;
+	return true;
+}
+
 /* A view of the operand's memory instead of a copy. */
 static bool try_view(struct lower *l, struct ht_node *n)
 {
@@ -268,7 +282,7 @@ enum ht_status lower_kernel(struct lower *l, struct ht_node *sink)
 
 static enum ht_status make_kernel(struct lower *l, struct ht_node *n)
 {
-	if (try_view(l, n))
+	if (try_view(l, n) || try_given(l, n))
 		return HT_OK;
 	place_results(l, n);
 	if (tee_can_be_alone(l, n))
@@ -439,9 +453,11 @@ enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, 
 	ht_map_init(&planning.packed, how->scratch);
 	ht_map_init(&planning.kernel_texts, how->scratch);
 	ht_map_init(&planning.variables, how->scratch);
+	ht_map_init(&planning.assigned, how->scratch);
 	HT_TRY(ht_graph_sort(g, how->diags));
 	init(&l, g, how, a, &planning);
 	HT_TRY(lower_check_support(&l));
+	variable_find_assigned(&l);
 	for (int32_t i = 0; i < g->sizes; i++)
 		l.plan->size[l.plan->sizes++] = g->size[i];
 	HT_TRY(lower_open_parts(&l, &parts));

@@ -181,14 +181,41 @@ static struct ht_plan_step *add_step(struct lower *l, const struct ht_node *node
 	return s;
 }
 
-/* The last step reads or writes the buffer. */
-static void use(struct lower *l, int32_t buffer)
+static void use(struct lower *l, int32_t step, int32_t buffer)
 {
 	struct ht_plan_buffer *b = &l->plan->buffer[buffer];
 
 	if (b->first_step < 0)
-		b->first_step = l->plan->steps - 1;
-	b->last_step = l->plan->steps - 1;
+		b->first_step = step;
+	b->last_step = step;
+}
+
+static void use_moves(struct lower *l, int32_t step, const struct ht_plan_move *m, int32_t n)
+{
+	for (int32_t i = 0; i < n; i++) {
+		use(l, step, m[i].to);
+		use(l, step, m[i].from);
+	}
+}
+
+static void use_control(struct lower *l, int32_t step, const struct ht_plan_control *c)
+{
+	use(l, step, c->condition);
+	for (int i = 0; i < 2; i++)
+		for (int32_t k = 0; k < c->call[i].buffers; k++)
+			use(l, step, c->call[i].buffer[k]);
+	use_moves(l, step, c->begin, c->begins);
+	use_moves(l, step, c->again, c->agains);
+}
+
+void plan_uses(struct lower *l, int32_t step)
+{
+	const struct ht_plan_step *s = &l->plan->step[step];
+
+	for (int32_t i = 0; s->kernel >= 0 && i < l->plan->kernel[s->kernel]->args; i++)
+		use(l, step, s->buffer[i]);
+	if (s->control)
+		use_control(l, step, s->control);
 }
 
 void plan_step(struct lower *l, struct kernel_build *k, const struct ht_node *node)
@@ -203,29 +230,15 @@ void plan_step(struct lower *l, struct kernel_build *k, const struct ht_node *no
 	s->sized = k->sized;
 	s->buffer = HT_NEW_ARRAY(l->arena, int32_t, (size_t)kernel->args);
 	memcpy(s->buffer, k->plan_buffer_of, (size_t)kernel->args * sizeof *s->buffer);
-	for (int32_t i = 0; i < kernel->args; i++)
-		use(l, s->buffer[i]);
+	plan_uses(l, l->plan->steps - 1);
 	if (ht_kernel_scratch(kernel) > l->plan->scratch_bytes)
 		l->plan->scratch_bytes = ht_kernel_scratch(kernel);
-}
-
-static void use_moves(struct lower *l, const struct ht_plan_move *m, int32_t n)
-{
-	for (int32_t i = 0; i < n; i++) {
-		use(l, m[i].to);
-		use(l, m[i].from);
-	}
 }
 
 void plan_control(struct lower *l, const struct ht_plan_control *c, const struct ht_node *node)
 {
 	add_step(l, node)->control = c;
-	use(l, c->condition);
-	for (int i = 0; i < 2; i++)
-		for (int32_t k = 0; k < c->call[i].buffers; k++)
-			use(l, c->call[i].buffer[k]);
-	use_moves(l, c->begin, c->begins);
-	use_moves(l, c->again, c->agains);
+	plan_uses(l, l->plan->steps - 1);
 }
 
 void plan_words(struct lower *l, const struct ht_words *words, size_t n)
@@ -291,6 +304,7 @@ int32_t plan_procedure(struct lower *l)
 
 	l->procedure.buffers = p->buffers - l->procedure.buffer;
 	l->procedure.steps = p->steps - l->procedure.step;
+	plan_derive(l);
 	plan_memory(l);
 	p->procedure = ht_grow(l->arena, p->procedure, (size_t)p->procedures,
 		&l->planning->procedure_cap, sizeof *p->procedure);

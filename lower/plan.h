@@ -17,10 +17,11 @@ enum ht_plan_kind {
 	HT_PLAN_OUTPUT,
 	HT_PLAN_CONST,
 	HT_PLAN_TEMP,
-	HT_PLAN_PARAM,   /* of a procedure that is not the entry: memory of its caller, read */
-	HT_PLAN_RESULT,  /* likewise, written */
-	HT_PLAN_STREAM,  /* a struct ht_philox: where a random op draws from in this run */
-	HT_PLAN_VARIABLE /* of the session: keeps its value from run to run */
+	HT_PLAN_PARAM,    /* of a procedure that is not the entry: memory of its caller, read */
+	HT_PLAN_RESULT,   /* likewise, written */
+	HT_PLAN_STREAM,   /* a struct ht_philox: where a random op draws from in this run */
+	HT_PLAN_VARIABLE, /* of the session: keeps its value from run to run */
+	HT_PLAN_DERIVED   /* likewise, made by steps from variables and steady inputs */
 };
 
 /* Memory that steps read and write. */
@@ -29,6 +30,7 @@ struct ht_plan_buffer {
 	enum ht_dtype dtype;
 	struct ht_shape shape; /* of the tensor, for inputs and outputs: of all parts */
 	bool whole;            /* an input of which every part has all */
+	bool steady; /* an input: runs may be told that it has the same elements as before */
 	int64_t rows; /* of an input or output of a program for any number of rows: its own of each of these */
 	const struct ht_open_axis
 		*open;      /* of an input or output, by axis: has the sizes of the run; NULL: no */
@@ -41,7 +43,9 @@ struct ht_plan_buffer {
 	size_t pack_count;   /* so many matrices one after the other, */
 	int64_t pack_stride; /* elements of packed_from apart */
 	int32_t same; /* HT_PLAN_CONST: 1 + the buffer of an earlier procedure that is this constant; 0: none */
-	size_t offset; /* HT_PLAN_TEMP: in the arena, aligned to 64; HT_PLAN_STREAM, HT_PLAN_VARIABLE: its number */
+	size_t offset; /* HT_PLAN_TEMP: in the arena, aligned to 64; HT_PLAN_STREAM, HT_PLAN_VARIABLE: its number;
+			* HT_PLAN_DERIVED: in plan->derived[derived] */
+	int32_t derived;
 	int32_t first_step, last_step; /* lifetime */
 };
 
@@ -59,6 +63,14 @@ struct ht_plan_variable {
 	struct ht_shape shape;
 	int32_t initial; /* buffer: the constant that it begins as; -1: it has no value then */
 	uint32_t use;    /* enum ht_image_use */
+};
+
+/* Steps of the entry that make derived buffers, together: of variables that the program does not assign, and of steady inputs. */
+struct ht_plan_derived {
+	int32_t step, steps;
+	int32_t *source; /* buffers: of each variable and input one */
+	int32_t sources;
+	size_t bytes; /* of its buffers */
 };
 
 /* The bytes of one buffer to another. */
@@ -166,6 +178,9 @@ struct ht_plan {
 	int32_t streams;
 	struct ht_plan_variable *variable;
 	int32_t variables;
+	struct ht_plan_derived
+		*derived; /* theirs are the first steps of the entry, in this order */
+	int32_t deriveds;
 	struct ht_method_choice *choice; /* methods that were not asked for */
 	int32_t choices;
 	const struct ht_kernel **kernel; /* distinct ones */

@@ -1,7 +1,7 @@
 /* Variables that the graph changes: memory of the session.
  *
- * A read copies the variable, so that a later assignment does not change what was read.  Reads and
- * assignments stand in the order of the graph, which follows its control edges. */
+ * A read copies the variable, so that a later assignment does not change what was read, unless the program has no assignment
+ * to it.  Reads and assignments stand in the order of the graph, which follows its control edges. */
 #include "image/image.h"
 #include "lower/inside.h"
 
@@ -59,6 +59,14 @@ static enum ht_status emit_read(struct lower *l, struct ht_node *n)
 	return HT_OK;
 }
 
+static bool read_is_given(struct lower *l, const struct ht_node *n, struct view *v)
+{
+	if (variable_is_assigned(l, ht_variable_name(n->in[0].node)))
+		return false;
+	*v = variable_view(l, n, 0);
+	return true;
+}
+
 static enum ht_status emit_assignment(struct lower *l, struct ht_node *n)
 {
 	const struct view to = variable_view(l, n, 0);
@@ -103,9 +111,12 @@ static enum ht_status emit_subtraction(struct lower *l, struct ht_node *n)
 }
 
 const struct lower_op lower_variable = { .family = FAMILY_NOTHING };
-const struct lower_op lower_read_variable = {
-	.family = FAMILY_ROOT, .alone = true, .variables = 1, .emit = emit_read, .refuse = refuse
-};
+const struct lower_op lower_read_variable = { .family = FAMILY_ROOT,
+	.alone = true,
+	.variables = 1,
+	.given = read_is_given,
+	.emit = emit_read,
+	.refuse = refuse };
 const struct lower_op lower_assign_variable = { .family = FAMILY_ROOT,
 	.alone = true,
 	.variables = 1,
@@ -123,6 +134,35 @@ const struct lower_op lower_sub_variable = { .family = FAMILY_ROOT,
 	.refuse = refuse_assignment };
 
 /* ---- what a run does with a variable ---- */
+
+static void find_assigned(struct lower *l, const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next) {
+		const struct lower_op *op = lower_op_of(n);
+		struct ht_bodies b = { { NULL } };
+
+		for (int i = 0; op && i < op->variables; i++)
+			if (ht_op_info(n->op)->effects & HT_WRITES &&
+				ht_is(n->in[i].node, HT_VARIABLE))
+				ht_map_at(&l->planning->assigned, ht_variable_name(n->in[i].node))
+					->value = l;
+		if (ht_is(n, HT_BRANCHES | HT_LOOPS))
+			b = ht_control_bodies(n);
+		for (int i = 0; i < 2; i++)
+			if (b.of[i])
+				find_assigned(l, b.of[i]->body);
+	}
+}
+
+void variable_find_assigned(struct lower *l)
+{
+	find_assigned(l, l->g);
+}
+
+bool variable_is_assigned(const struct lower *l, struct ht_str name)
+{
+	return ht_map_get(&l->planning->assigned, name);
+}
 
 static void note_use(struct lower *l, const struct ht_node *variable, bool assigns)
 {

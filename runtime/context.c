@@ -80,7 +80,7 @@ static bool make(struct ht_rt_context *c, struct ht_rt_pool *pool, char *const *
 		c->variables = ht_rt_memory((size_t)ht_image_variable_bytes(image));
 	c->exec.links.variables = c->variables;
 	return c->ns && c->stream && (variable || c->variables) && (!HT_POISONS || c->lives) &&
-	       make_memory(c, memory);
+	       ht_context_derived_new(c) && make_memory(c, memory);
 }
 
 struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht_rt_pool *pool,
@@ -158,6 +158,7 @@ void ht_rt_context_reset(struct ht_rt_context *c)
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_VARIABLES); i++) {
 		const struct ht_image_variable *v = &ht_image_variables(x)[i];
 
+		c->version[i]->count++;
 		if (v->constant == HT_IMAGE_NO_VALUE && c->program->initial &&
 			c->program->initial[i])
 			memcpy(ht_rt_variable(c, i), c->program->initial[i], v->bytes);
@@ -208,6 +209,7 @@ void ht_rt_context_free(struct ht_rt_context *c)
 	free(c->stream);
 	free(c->stamp);
 	free(c->variables);
+	ht_context_derived_free(c);
 	free(c);
 }
 
@@ -305,7 +307,9 @@ static bool execute(struct ht_rt_context *c, const void *const *inputs, void *co
 	bool good;
 
 	begin(c, ftz);
+	ht_context_versions_begin(c);
 	good = ht_exec_run(&c->exec, inputs, outputs);
+	ht_context_versions_end(c);
 	if (c->trace)
 		ht_trace_run_end(c->trace);
 	if (c->lives)

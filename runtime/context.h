@@ -36,6 +36,15 @@ struct ht_rt_context {
 	size_t memory_bytes;
 	struct ht_philox *stream; /* of the next run, by number */
 	char *variables;
+	/* derived.c.  By variable: its version, that of the context where nobody shares it, and whether a run writes to it. */
+	struct ht_rt_version **version, *own_version;
+	bool *written;
+	/* Versions in the current run, as ht_exec_links has them; likewise, whether the next run is told that there is no change. */
+	uint64_t *now;
+	bool *unchanged;
+	bool derives;   /* the image has derived buffers */
+	uint64_t *made; /* as ht_exec_links.made */
+	char *derived;
 	struct ht_trace *trace;       /* or NULL */
 	struct ht_counters *counters; /* or NULL */
 	ht_rt_tee_fn *tee;            /* or NULL */
@@ -53,6 +62,15 @@ struct ht_rt_context {
 	int64_t *ns;  /* by step */
 	int64_t last; /* when the last step of a profiled run ended */
 };
+
+/* ---- derived.c ---- */
+
+/* False: out of memory; ht_context_derived_free() releases what there is. */
+bool ht_context_derived_new(struct ht_rt_context *c);
+void ht_context_derived_free(struct ht_rt_context *c);
+/* Around each run, whether it ends or stops. */
+void ht_context_versions_begin(struct ht_rt_context *c);
+void ht_context_versions_end(struct ht_rt_context *c);
 
 /* ---- observe.c ---- */
 

@@ -112,7 +112,8 @@ char *ht_guarded_scratch(const struct ht_guarded *g, uint64_t *stride)
 /* Procedures share these, so none has a copy of its own. */
 static bool is_of_session(const struct ht_image_buffer *b)
 {
-	return b->kind == HT_IMAGE_VARIABLE || b->kind == HT_IMAGE_STREAM;
+	return b->kind == HT_IMAGE_VARIABLE || b->kind == HT_IMAGE_STREAM ||
+	       b->kind == HT_IMAGE_DERIVED_BUFFER;
 }
 
 /* What is in a buffer when its procedure begins. */

@@ -76,6 +76,21 @@ bool ht_rt_context_limits(struct ht_rt_context *c, const uint64_t ns[HT_RT_LIMIT
 /* Has the calling thread run on these cores during the context's runs, which the pool's other threads do anyway
  * (ht_rt_pool_new_on()).  `cores` is copied; NULL: wherever it may. */
 void ht_rt_context_cores(struct ht_rt_context *c, const struct ht_cores *cores);
+/* How often the elements of a variable changed, so that contexts know when what they made of them is stale.  Contexts that share
+ * the variable's memory share this. */
+struct ht_rt_version {
+	uint64_t count;
+	/* Others have the address of its memory, and may write to it between runs: each run takes it as changed, unless it is told
+	 * otherwise. */
+	bool exposed;
+};
+/* By variable of the image: versions that the caller shares between contexts, as it shares the memory.  A context has its own
+ * until then.  They outlive the context. */
+void ht_rt_context_versions(struct ht_rt_context *c, struct ht_rt_version *const *version);
+void ht_rt_context_expose(struct ht_rt_context *c, uint32_t variable);
+/* Input `number` (HT_IMAGE_PARAM) or variable `number` (HT_IMAGE_VARIABLE) has in the next run the elements that it had in the
+ * context's last one. */
+void ht_rt_context_unchanged(struct ht_rt_context *c, enum ht_image_kind kind, uint32_t number);
 /* The memory of variable `i` of the image: it keeps its value from run to run. */
 void *ht_rt_variable(const struct ht_rt_context *c, uint32_t i);
 /* Gives all variables the values with which a session begins, and zeros to those without one. */

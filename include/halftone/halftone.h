@@ -65,6 +65,11 @@ HT_API enum ht_status ht_model_set_shape(struct ht_model *m, const char *input, 
 /* Sets the first dimension of every input whose first dimension is open, in the graph or in the shape that
  * ht_model_set_shape() states.  Without this call such a dimension stays open: ht_model_set_open(). */
 HT_API enum ht_status ht_model_set_batch(struct ht_model *m, int64_t batch, struct ht_diags *d);
+/* Says that runs may be told that an input is as it was in the run before (ht_context_input_unchanged()).  What programs of the
+ * model compute of such inputs, constants and variables alone, such as packed weights, they then keep, in memory of the
+ * context.  `input` is any name that ht_model_input_named() accepts; HT_E_USAGE: there is no such input. */
+HT_API enum ht_status ht_model_set_steady(
+	struct ht_model *m, const char *input, struct ht_diags *d);
 /* Makes programs of the model its float64 variant: all of float16, bfloat16 and float32 becomes float64, constants, values of
  * variables, outputs and results of which ops in TensorFlow are always float32 among them; only inputs keep their types, and are
  * cast.  `type` is "f64", the only one there is.  HT_E_USAGE: another type. */

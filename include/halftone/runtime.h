@@ -295,6 +295,16 @@ HT_API void ht_context_set_seed(struct ht_context *c, uint64_t seed);
  * and written to between runs, and is valid as long as the context.  A run that fails leaves variables
  * as far as it came. */
 HT_API void *ht_context_variable(struct ht_context *c, size_t i);
+/* Tells the next run that input `i`, or variable `i`, has the elements that it had in the context's last run, wherever they are,
+ * so that what the program made of them and keeps is made again only if something else changed, too.  Without this call inputs count as
+ * changed, and so do variables whose memory is the caller's or was asked for (ht_context_variable()); of all others the
+ * library knows itself.  It is the caller who sees to it that this is true.  Of inputs a
+ * program keeps something only where ht_model_set_steady() was called before it was compiled.  HT_E_USAGE: there is no input, or
+ * variable, `i`. */
+HT_API enum ht_status ht_context_input_unchanged(
+	struct ht_context *c, size_t i, struct ht_diags *d);
+HT_API enum ht_status ht_context_variable_unchanged(
+	struct ht_context *c, size_t i, struct ht_diags *d);
 /* Gives all variables the values that they begin with. */
 HT_API void ht_context_reset(struct ht_context *c);
 

@@ -39,10 +39,11 @@ class Model(Owner):
 
     def __init__(self, path: Any, *, signature: str | None = None, max_nodes: int = 0,
                  inputs: Iterable[str] | None = None, outputs: Iterable[str] | None = None,
-                 shapes: Shapes | None = None, batch: int | None = None, widen: str | None = None):
+                 shapes: Shapes | None = None, batch: int | None = None, widen: str | None = None,
+                 steady: Iterable[str] | None = None):
         self.path = os.fspath(path)
         self._settings = dict(signature=signature, max_nodes=max_nodes, inputs=inputs, outputs=outputs,
-                              shapes=dict(shapes or {}), batch=batch, widen=widen)
+                              shapes=dict(shapes or {}), batch=batch, widen=widen, steady=steady)
         self._state = _state(self.path)
         self._outputs = None
         self._held = self._loaded()
@@ -69,18 +70,23 @@ class Model(Owner):
             call(lib.ht_model_set_batch, handle, int64('batch', s['batch']))
         if s['widen'] is not None:
             call(lib.ht_model_widen, handle, raw(s['widen']))
+        for name in s['steady'] or ():
+            call(lib.ht_model_set_steady, handle, raw(name))
         for i, bounds in _open_sizes(s['shapes'], handle):
             if i or s['batch'] is None:
                 call(lib.ht_model_set_open_dimension, handle, i, *bounds)
         return handle
 
     def with_(self, *, inputs: Iterable[str] | None = None, outputs: Iterable[str] | None = None,
-              shapes: Shapes | None = None, batch: int | None = None, widen: str | None = None) -> Model:
+              shapes: Shapes | None = None, batch: int | None = None, widen: str | None = None,
+              steady: Iterable[str] | None = None) -> Model:
         """Another model of the same file.  What is not stated is as it is here.
 
         `inputs` are tensors to feed in place of computing them, `outputs` tensors to ask for, `shapes` those of
         inputs (None: as the graph says; "?" or "1..64": open, where the graph leaves it open), `batch` the first dimension of inputs where it is open.
         `widen` "f64" is the float64 variant: all floating-point tensors but the inputs are float64.
+        `steady` are inputs of which programs keep what they make, such as packed weights, where Context.unchanged() tells
+        that they are as they were.
         Raises UsageError for names that the graph lacks, InputError where the file is no longer the same.
         """
         self._handle
@@ -88,7 +94,8 @@ class Model(Owner):
             raise InputError(f'{self.path} has changed since it was loaded')
         s = dict(self._settings)
         s['shapes'] = {**s['shapes'], **(shapes or {})}
-        s.update({k: v for k, v in dict(inputs=inputs, outputs=outputs, batch=batch, widen=widen).items() if v is not None})
+        s.update({k: v for k, v in dict(inputs=inputs, outputs=outputs, batch=batch, widen=widen,
+                                         steady=steady).items() if v is not None})
         return type(self)(self.path, **s)
 
     def _set(self, shapes: Shapes | None, batch: int | None) -> Model:
@@ -305,7 +312,7 @@ def _state(path: str) -> tuple[int, ...]:
 
 def load(path: Any, *, signature: str | None = None, max_nodes: int = 0, inputs: Iterable[str] | None = None,
          outputs: Iterable[str] | None = None, shapes: Shapes | None = None, batch: int | None = None,
-         widen: str | None = None) -> Model:
+         widen: str | None = None, steady: Iterable[str] | None = None) -> Model:
     """Reads a GraphDef (.pb, .pbtxt), MetaGraphDef (.meta), TF.js model (model.json), SavedModel folder or .hir file.
 
     `signature` is one of a SavedModel; graphs with more than `max_nodes` nodes raise LimitError; the others are
@@ -317,7 +324,7 @@ def load(path: Any, *, signature: str | None = None, max_nodes: int = 0, inputs:
     [y: float32[?,3]]
     """
     return Model(path, signature=signature, max_nodes=max_nodes, inputs=inputs, outputs=outputs, shapes=shapes,
-                 batch=batch, widen=widen)
+                 batch=batch, widen=widen, steady=steady)
 
 
 def run(what: Any, *inputs: Any, policy: Policy | str | None = None, out: Mapping[str, Any] | None = None,

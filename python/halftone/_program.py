@@ -211,6 +211,15 @@ class Context(Owner):
         for name, array in arrays.items():
             ctypes.memmove(lib.ht_context_variable(self._handle, numbers[name]), array.address, array.bytes)
 
+    def unchanged(self, *names: str) -> None:
+        """Tells the next run that these inputs have the elements that they had in the last one, so that what the program made of
+        them is not made again.  Of inputs that were not `steady` when the model was compiled nothing is kept."""
+        for name in names:
+            i = ctypes.c_size_t()
+            if not lib.ht_program_input_named(self._program, raw(name), i):
+                raise UsageError(f'the program has no input {name!r}')
+            call(lib.ht_context_input_unchanged, self._handle, i.value)
+
     def reset(self) -> None:
         """Gives all variables the values that they begin with."""
         lib.ht_context_reset(self._handle)

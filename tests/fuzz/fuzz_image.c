@@ -140,9 +140,13 @@ static bool take_links(struct memory *m, struct ht_exec *x)
 	x->links.stream = take(
 		m, sizeof(struct ht_philox) * (uint64_t)ht_image_count(image, HT_IMAGE_RANDOM));
 	x->links.variables = take(m, ht_image_variable_bytes(image));
+	x->links.derived = take(m, ht_image_derived_bytes(image));
+	x->links.version = take(m, 8 * (uint64_t)ht_image_versions(image));
+	x->links.made = take(m, 8 * (uint64_t)ht_image_count(image, HT_IMAGE_DERIVED_BUFFERS));
 	x->links.kernel = kernel_at;
 	x->links.constant = constant_at;
-	if (!kernel_at || !constant_at || !x->links.stream || !x->links.variables)
+	if (!kernel_at || !constant_at || !x->links.stream || !x->links.variables ||
+		!x->links.derived || !x->links.version || !x->links.made)
 		return false;
 	for (uint32_t i = 0; i < kernels; i++)
 		kernel_at[i] = (int64_t)(uintptr_t)touch;
@@ -175,7 +179,9 @@ static void run(struct memory *m, uint32_t how)
 	ht_exec_lay_out(&x, memory);
 	ht_exec_begin(&x);
 	stop_soon();
-	ht_exec_run(&x, in, out);
+	/* What is derived is made, and then fresh. */
+	if (ht_exec_run(&x, in, out) && ht_image_count(image, HT_IMAGE_DERIVED_BUFFERS))
+		ht_exec_run(&x, in, out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

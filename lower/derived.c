@@ -1,0 +1,374 @@
+/* Derived buffers: what a program computes again in each run although only state that it does not change determines it, such as
+ * packed weights of an evaluation.
+ *
+ * A step is *constant* here if it reads variables to which the program does not assign, steady inputs, constants, and memory that
+ * only such steps write to.  Constant steps that depend on the same state form a group, which runs again when some of that
+ * state changed.  The groups are the first steps of the entry; temporary memory that other steps read of theirs becomes derived. */
+#include "lower/inside.h"
+
+#include <string.h>
+
+/* A group that makes fewer bytes takes about as long as the question whether it has to run. */
+enum { LEAST_BYTES = 1024, ALIGN = 64 };
+
+struct deriving {
+	struct lower *l;
+	struct ht_plan *p;
+	int32_t first, steps; /* of the procedure */
+	bool *constant;       /* by step of it */
+	bool *changes;        /* by buffer of the plan: another step writes to it */
+	int32_t *
+		group; /* by buffer: another one of its group, or itself, which stands for the group */
+	int32_t *of_variable; /* by variable: its buffer that stands for all; -1: none yet */
+};
+
+static const struct ht_kernel *kernel_of(const struct deriving *d, int32_t i)
+{
+	int32_t number = d->p->step[d->first + i].kernel;
+
+	return number >= 0 ? d->p->kernel[number] : NULL;
+}
+
+static struct ht_plan_buffer *buffer_of(const struct deriving *d, int32_t i, int32_t arg)
+{
+	return &d->p->buffer[d->p->step[d->first + i].buffer[arg]];
+}
+
+/* ---- which steps are constant ---- */
+
+static bool is_assigned(const struct deriving *d, const struct ht_plan_buffer *b)
+{
+	return variable_is_assigned(d->l, d->p->variable[b->offset].name);
+}
+
+static bool is_steady(const struct deriving *d, const struct ht_plan_buffer *b)
+{
+	switch (b->kind) {
+	case HT_PLAN_VARIABLE:
+		return !is_assigned(d, b);
+	case HT_PLAN_INPUT:
+		return b->steady;
+	default:
+		return b->kind == HT_PLAN_CONST || b->kind == HT_PLAN_TEMP;
+	}
+}
+
+/* What may be a constant step, if no other step writes to its memory. */
+static bool may_be_constant(const struct deriving *d, int32_t i)
+{
+	const struct ht_plan_step *s = &d->p->step[d->first + i];
+	const struct ht_kernel *k = kernel_of(d, i);
+	bool makes = false;
+
+	if (!k || k->library || s->sized || s->computes)
+		return false;
+	for (int32_t a = 0; a < k->args; a++) {
+		const struct ht_plan_buffer *b = buffer_of(d, i, a);
+		bool out = k->buffer[a].kind == HT_BUFFER_OUT;
+
+		if (out ? b->kind != HT_PLAN_TEMP : !is_steady(d, b))
+			return false;
+		makes |= out;
+	}
+	return makes;
+}
+
+static void note_moves(struct deriving *d, const struct ht_plan_move *m, int32_t n)
+{
+	for (int32_t i = 0; i < n; i++)
+		d->changes[m[i].to] = true;
+}
+
+/* A step that is not constant: a branch or loop may write to all that it is given. */
+static void note_changes(struct deriving *d, int32_t i)
+{
+	const struct ht_plan_step *s = &d->p->step[d->first + i];
+	const struct ht_kernel *k = kernel_of(d, i);
+
+	for (int32_t a = 0; k && a < k->args; a++)
+		if (k->buffer[a].kind == HT_BUFFER_OUT)
+			d->changes[s->buffer[a]] = true;
+	for (int c = 0; s->control && c < 2; c++)
+		for (int32_t b = 0; b < s->control->call[c].buffers; b++)
+			d->changes[s->control->call[c].buffer[b]] = true;
+	if (!s->control)
+		return;
+	note_moves(d, s->control->begin, s->control->begins);
+	note_moves(d, s->control->again, s->control->agains);
+}
+
+static bool touches_changes(const struct deriving *d, int32_t i)
+{
+	const struct ht_plan_step *s = &d->p->step[d->first + i];
+
+	for (int32_t a = 0; a < kernel_of(d, i)->args; a++)
+		if (d->p->buffer[s->buffer[a]].kind == HT_PLAN_TEMP && d->changes[s->buffer[a]])
+			return true;
+	return false;
+}
+
+/* Each step that turns out not to be constant may make others so. */
+static void find_constant(struct deriving *d)
+{
+	bool more = true;
+
+	for (int32_t i = 0; i < d->steps; i++) {
+		d->constant[i] = may_be_constant(d, i);
+		if (!d->constant[i])
+			note_changes(d, i);
+	}
+	while (more) {
+		more = false;
+		for (int32_t i = 0; i < d->steps; i++)
+			if (d->constant[i] && touches_changes(d, i)) {
+				d->constant[i] = false;
+				note_changes(d, i);
+				more = true;
+			}
+	}
+}
+
+/* ---- groups ---- */
+
+static int32_t group_of(const struct deriving *d, int32_t buffer)
+{
+	while (d->group[buffer] != buffer)
+		buffer = d->group[buffer];
+	return buffer;
+}
+
+/* The buffer that stands for all of the same memory. */
+static int32_t same_memory(struct deriving *d, int32_t buffer)
+{
+	const struct ht_plan_buffer *b = &d->p->buffer[buffer];
+
+	if (b->kind != HT_PLAN_VARIABLE)
+		return buffer;
+	if (d->of_variable[b->offset] < 0)
+		d->of_variable[b->offset] = buffer;
+	return d->of_variable[b->offset];
+}
+
+static void join(struct deriving *d, int32_t i)
+{
+	const struct ht_plan_step *s = &d->p->step[d->first + i];
+	int32_t one = -1;
+
+	for (int32_t a = 0; a < kernel_of(d, i)->args; a++) {
+		int32_t buffer = same_memory(d, s->buffer[a]);
+
+		if (d->p->buffer[buffer].kind == HT_PLAN_CONST)
+			continue;
+		if (one >= 0)
+			d->group[group_of(d, buffer)] = group_of(d, one);
+		one = buffer;
+	}
+}
+
+static int32_t group_of_step(struct deriving *d, int32_t i)
+{
+	const struct ht_kernel *k = kernel_of(d, i);
+	const struct ht_plan_step *s = &d->p->step[d->first + i];
+
+	for (int32_t a = 0; a < k->args; a++)
+		if (k->buffer[a].kind == HT_BUFFER_OUT)
+			return group_of(d, s->buffer[a]);
+	return -1;
+}
+
+static bool has_group(struct deriving *d, int32_t i, int32_t group)
+{
+	return d->constant[i] && group_of_step(d, i) == group;
+}
+
+/* ---- a group becomes a part of the plan ---- */
+
+static bool reads_elsewhere(struct deriving *d, int32_t group, int32_t buffer)
+{
+	const struct ht_plan_buffer *b = &d->p->buffer[buffer];
+
+	for (int32_t i = b->first_step - d->first; i <= b->last_step - d->first; i++) {
+		const struct ht_plan_step *s = &d->p->step[d->first + i];
+		const struct ht_kernel *k = kernel_of(d, i);
+
+		if (!k && s->control)
+			return true; /* it may be one of those that the procedures are given */
+		if (has_group(d, i, group))
+			continue;
+		for (int32_t a = 0; a < k->args; a++)
+			if (s->buffer[a] == buffer)
+				return true;
+	}
+	return false;
+}
+
+static bool is_in_group(const struct deriving *d, int32_t group, int32_t buffer)
+{
+	const struct ht_plan_buffer *b = &d->p->buffer[buffer];
+
+	return b->first_step >= 0 && b->kind != HT_PLAN_CONST && group_of(d, buffer) == group;
+}
+
+static size_t aligned(size_t n)
+{
+	return (n + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* The buffers of the group that are no temporary memory, each once; how many, where `to` is NULL. */
+static int32_t find_sources(struct deriving *d, int32_t group, int32_t *to)
+{
+	int32_t n = 0;
+
+	for (int32_t i = d->l->procedure.buffer; i < d->p->buffers; i++) {
+		enum ht_plan_kind kind = d->p->buffer[i].kind;
+
+		if (!is_in_group(d, group, i) || same_memory(d, i) != i || kind == HT_PLAN_TEMP ||
+			kind == HT_PLAN_DERIVED)
+			continue;
+		if (to)
+			to[n] = i;
+		n++;
+	}
+	return n;
+}
+
+/* Temporary memory that others read becomes derived; returns the bytes of all that the group makes. */
+static size_t keep_memory(struct deriving *d, int32_t group, struct ht_plan_derived *to)
+{
+	size_t all = 0;
+
+	for (int32_t i = d->l->procedure.buffer; i < d->p->buffers; i++) {
+		struct ht_plan_buffer *b = &d->p->buffer[i];
+
+		if (!is_in_group(d, group, i) || b->kind != HT_PLAN_TEMP)
+			continue;
+		all += aligned(b->bytes);
+		if (!reads_elsewhere(d, group, i))
+			continue;
+		b->kind = HT_PLAN_DERIVED;
+		b->derived = d->p->deriveds;
+		b->offset = to->bytes;
+		to->bytes += aligned(b->bytes);
+	}
+	return all;
+}
+
+/* Steps of groups that are not kept run as all others. */
+static void give_up(struct deriving *d, int32_t group)
+{
+	for (int32_t i = d->l->procedure.buffer; i < d->p->buffers; i++)
+		if (is_in_group(d, group, i) && d->p->buffer[i].kind == HT_PLAN_DERIVED) {
+			d->p->buffer[i].kind = HT_PLAN_TEMP;
+			d->p->buffer[i].offset = 0;
+			d->p->buffer[i].derived = 0;
+		}
+	for (int32_t i = 0; i < d->steps; i++)
+		if (has_group(d, i, group))
+			d->constant[i] = false;
+}
+
+/* The steps of the group go to `to`, behind those of earlier groups. */
+static int32_t take_steps(struct deriving *d, int32_t group, struct ht_plan_step *to)
+{
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < d->steps; i++)
+		if (has_group(d, i, group))
+			to[n++] = d->p->step[d->first + i];
+	return n;
+}
+
+static void add_derived(struct deriving *d, const struct ht_plan_derived *group)
+{
+	struct ht_plan *p = d->p;
+
+	p->derived = ht_grow(d->l->arena, p->derived, (size_t)p->deriveds,
+		&d->l->planning->derived_cap, sizeof *p->derived);
+	p->derived[p->deriveds++] = *group;
+}
+
+static int32_t take_rest(const struct deriving *d, struct ht_plan_step *to)
+{
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < d->steps; i++)
+		if (!d->constant[i])
+			to[n++] = d->p->step[d->first + i];
+	return n;
+}
+
+static void order_steps(struct deriving *d)
+{
+	struct ht_plan_step *to =
+		HT_NEW_ARRAY(d->l->scratch, struct ht_plan_step, (size_t)d->steps);
+	bool *done = HT_NEW_ARRAY(d->l->scratch, bool, (size_t)d->p->buffers);
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < d->steps; i++) {
+		int32_t group = d->constant[i] ? group_of_step(d, i) : -1;
+		struct ht_plan_derived of = { .step = d->first + n };
+
+		if (group < 0 || done[group])
+			continue;
+		done[group] = true;
+		of.sources = find_sources(d, group, NULL);
+		if (keep_memory(d, group, &of) < LEAST_BYTES || !of.sources || !of.bytes) {
+			give_up(d, group);
+			continue;
+		}
+		of.source = HT_NEW_ARRAY(d->l->arena, int32_t, (size_t)of.sources);
+		find_sources(d, group, of.source);
+		of.steps = take_steps(d, group, to + n);
+		n += of.steps;
+		add_derived(d, &of);
+	}
+	n += take_rest(d, to + n);
+	HT_CHECK(n == d->steps);
+	memcpy(d->p->step + d->first, to, (size_t)n * sizeof *to);
+}
+
+/* Live ranges of all of the procedure's buffers. */
+static void note_uses(struct deriving *d)
+{
+	for (int32_t i = d->l->procedure.buffer; i < d->p->buffers; i++)
+		d->p->buffer[i].first_step = d->p->buffer[i].last_step = -1;
+	for (int32_t i = 0; i < d->steps; i++)
+		plan_uses(d->l, d->first + i);
+}
+
+static bool has_state(const struct lower *l)
+{
+	for (int32_t i = l->procedure.buffer; i < l->plan->buffers; i++)
+		if (l->plan->buffer[i].kind == HT_PLAN_VARIABLE || l->plan->buffer[i].steady)
+			return true;
+	return false;
+}
+
+/* Bodies and parts of a batch may run side by side; an observer is to see each tensor in each run. */
+static bool may_derive(const struct lower *l)
+{
+	return !l->g->function && !l->whole && !l->numerics && !l->asked->tee && has_state(l);
+}
+
+void plan_derive(struct lower *l)
+{
+	struct deriving d = { .l = l, .p = l->plan, .first = l->procedure.step };
+
+	if (!may_derive(l))
+		return;
+	d.steps = l->plan->steps - d.first;
+	d.constant = HT_NEW_ARRAY(l->scratch, bool, (size_t)d.steps);
+	d.changes = HT_NEW_ARRAY(l->scratch, bool, (size_t)l->plan->buffers);
+	d.group = HT_NEW_ARRAY(l->scratch, int32_t, (size_t)l->plan->buffers);
+	d.of_variable = HT_NEW_ARRAY(l->scratch, int32_t, (size_t)l->plan->variables);
+	for (int32_t i = 0; i < l->plan->buffers; i++)
+		d.group[i] = i;
+	for (int32_t i = 0; i < l->plan->variables; i++)
+		d.of_variable[i] = -1;
+	find_constant(&d);
+	for (int32_t i = 0; i < d.steps; i++)
+		if (d.constant[i])
+			join(&d, i);
+	order_steps(&d);
+	note_uses(&d);
+}
