@@ -19,9 +19,17 @@ struct ht_e_tile {
 	LLVMValueRef acc[HT_E_MAX_COPIES * IN_FLIGHT]; /* allocas: [side][row][column] */
 	LLVMValueRef total[HT_E_MAX_COPIES];           /* of runs in F16: [row][column] */
 	LLVMValueRef panel; /* of B: tap 0, depth 0 of this block of columns */
+	LLVMValueRef wide;  /* likewise where the panel is kept as F32, or NULL */
 	int64_t depth;      /* steps of kp */
 	bool straight;      /* a tap without a loop */
 	int64_t taps_of_run;
+};
+
+/* B of the current tap, from depth 0 on. */
+struct b_rows {
+	enum ht_dtype type;
+	LLVMValueRef from;
+	LLVMValueRef keep; /* where to store it as F32, or NULL */
 };
 
 static int64_t steps_in_depth(const struct ht_stage *s)
@@ -132,18 +140,31 @@ static LLVMValueRef multiply_add(
 	return LLVMBuildAdd(e->b, LLVMBuildMul(e->b, a, b, ""), acc, "");
 }
 
-/* Columns of B at depth step k (of kp), vector j. */
-static LLVMValueRef load_b(struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef row, int j)
+static LLVMTypeRef b_step(struct ht_e *e, const struct ht_e_tile *t, enum ht_dtype type)
+{
+	return t->c->kp == 2 ? e->i32 : ht_e_mem_type(e, type);
+}
+
+/* Vector j of the columns of B, `at` columns from where the tap begins. */
+static LLVMValueRef load_b(
+	struct ht_e *e, const struct ht_e_tile *t, const struct b_rows *b, LLVMValueRef at, int j)
 {
 	const struct ht_contract *c = t->c;
-	LLVMTypeRef one = c->kp == 2 ? e->i32 : ht_e_mem_type(e, t->b);
-	unsigned size = (unsigned)ht_dtype_info(t->b)->bytes * (unsigned)c->kp;
-	LLVMValueRef p = ht_e_at(e, one, row, ht_e_i64(e, (int64_t)j * e->vl)), v;
+	LLVMTypeRef one = b_step(e, t, b->type);
+	unsigned size = (unsigned)ht_dtype_info(b->type)->bytes * (unsigned)c->kp;
+	LLVMValueRef v;
 
-	v = ht_e_load_at(e, ht_e_form(one, e->vl), p, size);
-	if (t->b == HT_BF16 && c->kp == 1) /* of packed numbers none is subnormal */
-		return ht_e_widen(e, v);
-	return c->kp == 2 ? v : widen(e, v, t->b, t->sum);
+	at = LLVMBuildNSWAdd(e->b, at, ht_e_i64(e, (int64_t)j * e->vl), "");
+	v = ht_e_load_at(e, ht_e_form(one, e->vl), ht_e_at(e, one, b->from, at), size);
+	if (c->kp == 2)
+		return v;
+	if (b->type == HT_BF16) /* of packed numbers none is subnormal */
+		v = ht_e_widen(e, v);
+	else
+		v = widen(e, v, b->type, t->sum);
+	if (b->keep)
+		ht_e_store_at(e, v, ht_e_at(e, e->f32, b->keep, at), 4);
+	return v;
 }
 
 /* half: of a pair the first number alone, which is the row's last. */
@@ -166,19 +187,17 @@ static LLVMValueRef load_a(struct ht_e *e, const struct ht_e_tile *t, LLVMValueR
 }
 
 /* One step in depth of the whole tile. */
-static void depth_step(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef b_row, LLVMValueRef k,
-	int ahead, bool half)
+static void depth_step(struct ht_e *e, struct ht_e_tile *t, const struct b_rows *rows,
+	LLVMValueRef k, int ahead, bool half)
 {
 	const struct ht_contract *c = t->c;
 	LLVMTypeRef a_type = ht_e_mem_type(e, t->a);
-	LLVMTypeRef b_type = c->kp == 2 ? e->i32 : ht_e_mem_type(e, t->b);
 	LLVMValueRef b[HT_E_MAX_COPIES], at, a, p;
 
 	at = LLVMBuildNSWMul(e->b, k, ht_e_i64(e, c->nr), "");
-	p = ht_e_at(e, b_type, b_row, at);
-	p = ht_e_at(e, b_type, p, ht_e_i64(e, (int64_t)ahead * c->nr));
+	at = LLVMBuildNSWAdd(e->b, at, ht_e_i64(e, (int64_t)ahead * c->nr), "");
 	for (int j = 0; j < t->columns; j++)
-		b[j] = load_b(e, t, p, j);
+		b[j] = load_b(e, t, rows, at, j);
 	for (int i = 0; i < t->rows; i++) {
 		p = ht_e_at(e, a_type, t->row[i], LLVMBuildNSWMul(e->b, k, t->step[i], ""));
 		p = ht_e_at(
@@ -295,45 +314,35 @@ static LLVMValueRef tap_number(struct ht_e *e)
 	return q;
 }
 
-/* Where the current panel is in the buffer that the stage in front widens it from. */
-static LLVMValueRef source_of_panel(struct ht_e *e, const struct ht_e_tile *t, struct ht_e_panel p)
-{
-	LLVMValueRef n = e->level[e->level_of[t->c->n]].index, at;
-
-	at = LLVMBuildUDiv(e->b, n, ht_e_i64(e, t->c->nr), "");
-	at = LLVMBuildNSWMul(e->b, at, ht_e_i64(e, p.bytes), "");
-	return ht_e_at(e, e->i8, e->buffer[p.buffer], at);
-}
-
 /* Asks for the next panel; k: steps in depth that are done of the current tap. */
 static void prefetch(struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef k)
 {
 	const int64_t steps = tap_count(e) * t->depth;
 	const struct ht_e_panel p = ht_e_panel_of(e, steps * t->c->nr * t->c->kp, steps);
-	LLVMValueRef done, panel;
+	LLVMValueRef done;
 
 	if (!ht_e_panel_lines(e, p))
 		return;
 	done = LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, t->depth), "");
-	panel = p.buffer == t->c->b_buffer ? t->panel : source_of_panel(e, t, p);
-	ht_e_prefetch_panel(e, p, panel, LLVMBuildNSWAdd(e->b, done, k, ""));
+	ht_e_prefetch_panel(e, p, t->panel, LLVMBuildNSWAdd(e->b, done, k, ""));
 }
 
 /* Steps in depth from `from` on, as many as are whole rounds of the loop, up to `to`. */
-static void depth_loop(
-	struct ht_e *e, struct ht_e_tile *t, LLVMValueRef b_row, LLVMValueRef from, LLVMValueRef to)
+static void depth_loop(struct ht_e *e, struct ht_e_tile *t, const struct b_rows *b,
+	LLVMValueRef from, LLVMValueRef to)
 {
 	struct ht_e_loop loop;
 
 	ht_e_loop_begin(e, &loop, from, to, HT_E_DEPTH_UNROLL, "k");
 	prefetch(e, t, loop.index);
 	for (int i = 0; i < HT_E_DEPTH_UNROLL; i++)
-		depth_step(e, t, b_row, loop.index, i, false);
+		depth_step(e, t, b, loop.index, i, false);
 	ht_e_loop_end(e, &loop);
 }
 
 /* Runs of F16 that are whole; returns the steps that they take. */
-static int64_t whole_runs(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef b_row, int64_t steps)
+static int64_t whole_runs(
+	struct ht_e *e, struct ht_e_tile *t, const struct b_rows *b, int64_t steps)
 {
 	const int64_t run = t->c->run, whole = run ? steps / run * run : 0;
 	struct ht_e_loop loop;
@@ -342,8 +351,7 @@ static int64_t whole_runs(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef b_ro
 	if (whole == 0)
 		return 0;
 	ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), ht_e_i64(e, whole), (int)run, "run");
-	depth_loop(
-		e, t, b_row, loop.index, LLVMBuildNSWAdd(e->b, loop.index, ht_e_i64(e, run), ""));
+	depth_loop(e, t, b, loop.index, LLVMBuildNSWAdd(e->b, loop.index, ht_e_i64(e, run), ""));
 	end_runs(e, t);
 	ht_e_loop_end(e, &loop);
 	return whole;
@@ -371,17 +379,69 @@ static LLVMValueRef loop_steps(struct ht_e *e, int64_t all)
 	return LLVMBuildUDiv(e->b, ht_e_cut(e, d->cut), ht_e_i64(e, e->s->contract.kp), "");
 }
 
+/* The products of the current tap. */
+static void products(struct ht_e *e, struct ht_e_tile *t, const struct b_rows *b)
+{
+	bool odd = t->c->kp == 2 && e->s->dim[e->s->dims - 1].extent % 2;
+	int64_t whole = t->straight ? 0 : (t->depth - odd) / HT_E_DEPTH_UNROLL * HT_E_DEPTH_UNROLL;
+	int64_t ended = 0; /* steps whose runs have ended */
+
+	if (e->matrix) {
+		ht_e_matrix_tap(e, e->matrix,
+			&(struct ht_e_matrix_tap){ t->row, t->step, b->from, t->rows });
+		whole = t->depth;
+	} else if (whole > 0) {
+		ended = whole_runs(e, t, b, whole);
+		if (ended < whole)
+			depth_loop(e, t, b, ht_e_i64(e, ended), loop_steps(e, whole));
+	}
+	for (int i = 0; i < t->depth - whole; i++) {
+		if (t->straight) /* else LLVM mixes the steps, and spills what they read of B */
+			LLVMBuildFence(e->b, LLVMAtomicOrderingSequentiallyConsistent, true, "");
+		depth_step(e, t, b, ht_e_i64(e, whole), i, odd && whole + i == t->depth - 1);
+	}
+	if (t->c->run && t->taps_of_run == 1 && ended < t->depth)
+		end_runs(e, t);
+}
+
+/* Whether the current block of rows is the first one of the tile. */
+static LLVMValueRef is_first(struct ht_e *e)
+{
+	const int m = e->s->contract.m;
+	LLVMValueRef begin, count;
+
+	ht_e_extent(e, m, &begin, &count);
+	return LLVMBuildICmp(e->b, LLVMIntEQ, e->level[e->level_of[m]].index, begin, "");
+}
+
+/* The first block of rows reads 16 bits, and leaves F32 for the others. */
+static void products_of_kept(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef first,
+	const struct b_rows *b, const struct b_rows *kept)
+{
+	LLVMBasicBlockRef yes = ht_e_block(e, "widens"), no = ht_e_block(e, "widened"),
+			  end = ht_e_block(e, "");
+
+	LLVMBuildCondBr(e->b, first, yes, no);
+	LLVMPositionBuilderAtEnd(e->b, yes);
+	products(e, t, b);
+	LLVMBuildBr(e->b, end);
+	LLVMMoveBasicBlockAfter(no, LLVMGetInsertBlock(e->b));
+	LLVMPositionBuilderAtEnd(e->b, no);
+	products(e, t, kept);
+	LLVMBuildBr(e->b, end);
+	LLVMMoveBasicBlockAfter(end, LLVMGetInsertBlock(e->b));
+	LLVMPositionBuilderAtEnd(e->b, end);
+}
+
 static void tap(struct ht_e *e)
 {
 	struct ht_e_tile *t = e->tile;
-	const struct ht_contract *c = t->c;
-	LLVMTypeRef b_type = c->kp == 2 ? e->i32 : ht_e_mem_type(e, t->b);
-	bool odd = c->kp == 2 && e->s->dim[e->s->dims - 1].extent % 2;
-	int64_t whole = t->straight ? 0 : (t->depth - odd) / HT_E_DEPTH_UNROLL * HT_E_DEPTH_UNROLL;
-	int64_t ended = 0; /* steps whose runs have ended */
-	LLVMValueRef b_row, any = row_addresses(e, t);
+	LLVMValueRef at, any = row_addresses(e, t), first = t->wide ? is_first(e) : NULL;
 	LLVMBasicBlockRef yes, no = NULL;
+	struct b_rows b = { .type = t->b }, kept = { .type = HT_F32 };
 
+	if (any && first) /* it widens B for all others */
+		any = LLVMBuildOr(e->b, any, first, "");
 	if (any) { /* at the border a whole block may be outside */
 		yes = ht_e_block(e, "inside");
 		no = ht_e_block(e, "outside");
@@ -390,24 +450,14 @@ static void tap(struct ht_e *e)
 	}
 	if (t->widened)
 		ht_e_widen_rows(e, t->row, t->step, t->rows);
-	b_row = LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, t->depth * c->nr), "");
-	b_row = ht_e_at(e, b_type, t->panel, b_row);
-	if (e->matrix) {
-		ht_e_matrix_tap(
-			e, e->matrix, &(struct ht_e_matrix_tap){ t->row, t->step, b_row, t->rows });
-		whole = t->depth;
-	} else if (whole > 0) {
-		ended = whole_runs(e, t, b_row, whole);
-		if (ended < whole)
-			depth_loop(e, t, b_row, ht_e_i64(e, ended), loop_steps(e, whole));
+	at = LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, t->depth * t->c->nr), "");
+	b.from = ht_e_at(e, b_step(e, t, t->b), t->panel, at);
+	if (first) {
+		b.keep = kept.from = ht_e_at(e, e->f32, t->wide, at);
+		products_of_kept(e, t, first, &b, &kept);
+	} else {
+		products(e, t, &b);
 	}
-	for (int i = 0; i < t->depth - whole; i++) {
-		if (t->straight) /* else LLVM mixes the steps, and spills what they read of B */
-			LLVMBuildFence(e->b, LLVMAtomicOrderingSequentiallyConsistent, true, "");
-		depth_step(e, t, b_row, ht_e_i64(e, whole), i, odd && whole + i == t->depth - 1);
-	}
-	if (t->c->run && t->taps_of_run == 1 && ended < t->depth)
-		end_runs(e, t);
 	if (any) {
 		LLVMBuildBr(e->b, no);
 		LLVMMoveBasicBlockAfter(no, LLVMGetInsertBlock(e->b));
@@ -463,18 +513,20 @@ static void all_taps(struct ht_e *e)
 	ht_e_nest(e, e->outer, level, level < end ? taps_of_run : taps);
 }
 
-/* Address of tap 0, depth 0 for the current block of columns. */
-static LLVMValueRef panel_address(struct ht_e *e, const struct ht_e_tile *t)
+/* Addresses of tap 0, depth 0 for the current block of columns. */
+static void panel_addresses(struct ht_e *e, struct ht_e_tile *t)
 {
 	const struct ht_contract *c = t->c;
 	LLVMValueRef n = e->level[e->level_of[c->n]].index, panel, lane, at;
 
 	panel = LLVMBuildUDiv(e->b, n, ht_e_i64(e, c->nr), "");
 	lane = LLVMBuildURem(e->b, n, ht_e_i64(e, c->nr), "");
+	if (c->wide_buffer)
+		t->wide = ht_e_at(e, e->f32, e->buffer[c->wide_buffer], lane);
 	at = LLVMBuildNSWMul(e->b, panel, ht_e_i64(e, tap_count(e) * t->depth * c->nr * c->kp), "");
 	at = LLVMBuildNSWAdd(e->b, at, LLVMBuildNSWMul(e->b, lane, ht_e_i64(e, c->kp), ""), "");
 	at = LLVMBuildNSWAdd(e->b, at, ht_e_get(e, c->b_base, false), "");
-	return ht_e_at(e, ht_e_mem_type(e, t->b), e->buffer[c->b_buffer], at);
+	t->panel = ht_e_at(e, ht_e_mem_type(e, t->b), e->buffer[c->b_buffer], at);
 }
 
 static LLVMValueRef total(struct ht_e *e, const struct ht_e_tile *t, int i, int j)
@@ -542,7 +594,7 @@ static void tile(struct ht_e *e)
 	for (int i = 0; i < t->sides * t->rows * t->columns && !e->matrix; i++)
 		t->acc[i] = sum_from_zero(e, type);
 	ht_e_first_copy(e, 0, e->outer);
-	t->panel = panel_address(e, t);
+	panel_addresses(e, t);
 	e->tile = t;
 	if (t->depth > 0)
 		all_taps(e);

@@ -204,18 +204,17 @@ LLVMValueRef ht_e_ordered_end(struct ht_e *e, const struct ht_e_ordered *o, LLVM
 /* ---- prefetch.c ---- */
 void ht_e_prefetch_plan(struct ht_e *e, const struct ht_stage *given); /* `given`: in the kernel */
 void ht_e_prefetch(struct ht_e *e); /* in front of an innermost body, for all of its copies */
-/* A contraction's panels of weights where they are in memory, which is what a stage in front widens them from, if one does. */
+/* A contraction's panels of weights. */
 struct ht_e_panel {
-	int32_t buffer;       /* -1: their part in memory is not known */
+	int32_t buffer;       /* -1: they are in no memory that is passed in */
 	int64_t bytes, steps; /* of one, of all taps; in depth */
-	int64_t ahead;        /* how many panels further on is the one that is wanted next */
-	int64_t blocks;       /* of rows that pass by while it is not */
+	int64_t blocks;       /* of rows that pass by a panel */
 };
 /* Of `numbers` packed numbers each. */
 struct ht_e_panel ht_e_panel_of(const struct ht_e *e, int64_t numbers, int64_t steps);
 /* Lines of that panel to ask for with each HT_E_DEPTH_UNROLL steps; 0: none. */
 int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p);
-/* Prefetches those lines; `panel`: the address of the current one in p.buffer, `done`: its steps so far. */
+/* Prefetches those lines; `panel`: the address of the current one, `done`: its steps so far. */
 void ht_e_prefetch_panel(
 	struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel, LLVMValueRef done);
 

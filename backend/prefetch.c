@@ -130,27 +130,6 @@ static void fetch(struct ht_e *e, const struct ht_x *x, LLVMValueRef at)
 
 /* ---- weights ---- */
 
-/* What a stage that starts widens to local buffer `to`, of one matrix of weights; -1: none does. */
-static int32_t widened_from(const struct ht_e *e, int32_t to)
-{
-	for (const struct ht_stage *s = e->k->stage; s < e->k->stage + e->k->stages; s++) {
-		int32_t loads = 0, from = -1;
-
-		if (!s->start || s->kind != HT_STAGE_LOOP || s->stores != 1 ||
-			s->store[0].buffer != to || s->reds || s->dim[0].extent != 1)
-			continue;
-		for (int32_t i = 0; i < s->xs; i++)
-			if (s->x[i].op == HT_X_LOAD) {
-				from = (int32_t)s->x[i].imm;
-				loads++;
-			}
-		if (loads == 1 && ht_is_low(e->k->buffer[from].dtype) &&
-			e->k->buffer[from].kind == HT_BUFFER_IN)
-			return from;
-	}
-	return -1;
-}
-
 /* Blocks of `rows` rows. */
 static int64_t row_blocks(const struct ht_e *e, int64_t rows)
 {
@@ -162,16 +141,13 @@ static int64_t step_of(const struct ht_dim *d)
 	return d->grid >= 0 && d->step < d->extent ? d->step : d->extent;
 }
 
-/* The next panel of a tile; of one that is widened, that of the next columns of tiles, after all rows. */
 struct ht_e_panel ht_e_panel_of(const struct ht_e *e, int64_t numbers, int64_t steps)
 {
 	const struct ht_contract *c = &e->s->contract;
-	const struct ht_dim *m = &e->s->dim[c->m], *n = &e->s->dim[c->n];
 	const bool in_memory = e->k->buffer[c->b_buffer].kind == HT_BUFFER_IN;
-	struct ht_e_panel p = { .buffer = in_memory ? c->b_buffer : widened_from(e, c->b_buffer),
+	struct ht_e_panel p = { .buffer = in_memory ? c->b_buffer : -1,
 		.steps = steps,
-		.ahead = in_memory ? 1 : step_of(n) / c->nr,
-		.blocks = row_blocks(e, in_memory ? step_of(m) : m->extent) };
+		.blocks = row_blocks(e, step_of(&e->s->dim[c->m])) };
 
 	if (p.buffer >= 0)
 		p.bytes = numbers * (int64_t)ht_dtype_info(e->k->buffer[p.buffer].dtype)->bytes;
@@ -179,17 +155,16 @@ struct ht_e_panel ht_e_panel_of(const struct ht_e *e, int64_t numbers, int64_t s
 }
 
 /* Weights that stay in the second level need no prefetch.  With many blocks of rows, the wait of the first one hardly counts.
- * While weights are widened nothing is multiplied, so what they are widened from is worth a prefetch on every machine. */
+ * Weights that are widened are worth a prefetch on every machine (docs/kernels.md). */
 int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p)
 {
 	enum { MOST_BLOCKS = 64, MOST_LINES = 8 };
 	const int64_t rounds = p.steps / HT_E_DEPTH_UNROLL * p.blocks;
-	const bool in_memory = p.buffer == e->s->contract.b_buffer;
 	int64_t lines;
 
-	if (!(in_memory ? e->t->prefetch_panels : e->t->prefetch) || p.buffer < 0 ||
-		ht_e_bytes(&e->k->buffer[p.buffer]) < e->t->l2 / 8 || p.blocks < 2 ||
-		p.blocks > MOST_BLOCKS || !rounds)
+	if (!(e->s->contract.wide_buffer ? e->t->prefetch : e->t->prefetch_panels) ||
+		p.buffer < 0 || ht_e_bytes(&e->k->buffer[p.buffer]) < e->t->l2 / 8 ||
+		p.blocks < 2 || p.blocks > MOST_BLOCKS || !rounds)
 		return 0;
 	lines = ht_ceil_div(p.bytes / HT_E_LINE, rounds);
 	return lines > MOST_LINES ? MOST_LINES : (int)lines;
@@ -203,16 +178,16 @@ void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel
 	const int64_t lines = ht_e_panel_lines(e, p);
 	LLVMValueRef at = e->level[e->level_of[c->m]].index;
 
-	if (m->grid >= 0 && p.buffer == c->b_buffer)
+	if (m->grid >= 0)
 		at = LLVMBuildURem(e->b, at, ht_e_i64(e, m->step), "");
 	at = LLVMBuildUDiv(e->b, at, ht_e_i64(e, e->max_copies[c->m]), "");
 	at = LLVMBuildAdd(e->b, LLVMBuildMul(e->b, at, ht_e_i64(e, p.steps), ""), done, "");
 	at = LLVMBuildUDiv(e->b, at, ht_e_i64(e, HT_E_DEPTH_UNROLL), "");
 	at = LLVMBuildMul(e->b, at, ht_e_i64(e, lines * HT_E_LINE), "");
 	for (int64_t i = 0; i < lines; i++)
-		prefetch(e, ht_e_at(e, e->i8, panel,
-				    LLVMBuildAdd(e->b, at,
-					    ht_e_i64(e, p.ahead * p.bytes + i * HT_E_LINE), "")));
+		prefetch(e,
+			ht_e_at(e, e->i8, panel,
+				LLVMBuildAdd(e->b, at, ht_e_i64(e, p.bytes + i * HT_E_LINE), "")));
 }
 
 /* ---- windows ---- */

@@ -231,10 +231,13 @@ struct ht_store {
  * run > 0: A and B are F16, kp is 2, and short runs of products are summed in F16.  There are two such sums, of even
  * and of odd depths; each product is added with one rounding.  After `run` pairs of a tap, and after every
  * ht_short_taps() taps, the two are added to each other in F16 and then to the sum in F32, and begin at 0 again.
- * Code may make more sums of a run, for as many products in flight: the order within a run is open. */
+ * Code may make more sums of a run, for as many products in flight: the order within a run is open.
+ *
+ * wide_buffer > 0: B is F16 or BF16 and kp is 1.  Code keeps the panel that it multiplies as F32 in this local buffer of Q * K * nr
+ * numbers: the first block of a tile's rows widens it and stores it there, the other blocks read it.  Sums are as without it. */
 struct ht_contract {
 	int32_t m, n; /* domain dimensions */
-	int32_t a_buffer, b_buffer;
+	int32_t a_buffer, b_buffer, wide_buffer;
 	int32_t a_row, a_guard; /* expressions */
 	int64_t a_step;
 	int32_t b_base;

@@ -411,6 +411,22 @@ static void verify_row(struct verifier *v, const struct ht_stage *s)
 			rule(v, !ht_x_uses_dim(s, c->b_base, i), "the base of B depends on d%d", i);
 }
 
+/* The local buffer of a panel as F32. */
+static void verify_wide(struct verifier *v, const struct ht_stage *s)
+{
+	const struct ht_contract *c = &s->contract;
+	const struct ht_kernel_buffer *wide = &v->k->buffer[c->wide_buffer];
+	int64_t panel = c->nr;
+
+	for (int i = 0; i < s->dims; i++)
+		if (s->dim[i].reduce)
+			panel *= s->dim[i].extent;
+	rule(v, wide->kind == HT_BUFFER_LOCAL && wide->dtype == HT_F32 && wide->count >= panel,
+		"no local buffer of a panel as f32");
+	rule(v, c->kp == 1 && ht_is_low(v->k->buffer[c->b_buffer].dtype),
+		"b is not widened to f32");
+}
+
 static void verify_contract(struct verifier *v, const struct ht_stage *s)
 {
 	const struct ht_contract *c = &s->contract;
@@ -425,7 +441,8 @@ static void verify_contract(struct verifier *v, const struct ht_stage *s)
 		return;
 	if (!rule(v,
 		    c->a_buffer >= 0 && c->a_buffer < v->k->buffers && c->b_buffer >= 0 &&
-			    c->b_buffer < v->k->buffers,
+			    c->b_buffer < v->k->buffers && c->wide_buffer >= 0 &&
+			    c->wide_buffer < v->k->buffers,
 		    "no buffer of a or b"))
 		return;
 	if (!rule(v,
@@ -442,6 +459,8 @@ static void verify_contract(struct verifier *v, const struct ht_stage *s)
 	rule(v, ht_is_float(a) == ht_is_float(b) && a != HT_F64 && b != HT_F64, "types of a and b");
 	rule(v, s->reds == 0, "a contraction has a reduction");
 	rule(v, c->mr >= 0, "mr");
+	if (c->wide_buffer)
+		verify_wide(v, s);
 	verify_row(v, s);
 	for (int32_t i = 0; i < s->xs && !v->bad; i++)
 		if (s->x[i].op == HT_X_RED)

@@ -46,6 +46,12 @@ static bool sums_products(const struct ht_stage *s, const struct ht_reduction *r
 	return r->op == HT_RED_ADD && (s->x[x].op == HT_X_MUL || s->x[x].op == HT_X_MULADD);
 }
 
+/* What a contraction multiplies. */
+static enum ht_dtype multiplied(const struct ht_kernel *k, const struct ht_stage *s)
+{
+	return s->contract.wide_buffer ? HT_F32 : k->buffer[s->contract.b_buffer].dtype;
+}
+
 struct ht_kernel_work ht_kernel_work_of(const struct ht_kernel *k, const struct ht_target *t)
 {
 	struct ht_kernel_work w = { 0 };
@@ -56,8 +62,7 @@ struct ht_kernel_work ht_kernel_work_of(const struct ht_kernel *k, const struct 
 		const struct ht_stage *s = &k->stage[i];
 
 		if (s->kind == HT_STAGE_CONTRACT)
-			ht_kernel_work_add(
-				&w, points(k, s), k->buffer[s->contract.b_buffer].dtype, t);
+			ht_kernel_work_add(&w, points(k, s), multiplied(k, s), t);
 		for (int32_t r = 0; s->kind == HT_STAGE_LOOP && r < s->reds; r++)
 			if (sums_products(s, &s->red[r]))
 				ht_kernel_work_add(&w, points(k, s), HT_F32, t);

@@ -329,66 +329,17 @@ static int64_t wide_bytes(const struct contraction *c, int64_t count)
 	return count * tap_count(c) * c->depth * (int64_t)sizeof(float);
 }
 
-/* What is multiplied as F32 and is not kept so is widened by each tile.  Weights: once for all rows, which are tiled inside of
- * columns; they may take three quarters of the second level.  Rows of a matrix: once for all columns of the tile, where they
- * fit the last quarter. */
-static void choose_widening(struct contraction *c, int64_t m_step, int64_t *n_step)
+/* What is multiplied as F32 and is not kept so is widened by each tile.  Weights: a panel of columns at a time, by the first rows that are
+ * multiplied with it; it may take half of the second level.  Rows of a matrix: once for all columns, where they fit a quarter. */
+static void choose_widening(struct contraction *c, int64_t m_step)
 {
-	const int64_t all = c->l->target->l2, for_columns = all / 4 * 3, for_rows = all / 4;
+	const int64_t for_a_panel = c->l->target->l2 / 2, for_rows = c->l->target->l2 / 4;
 	const bool many = multiplied_type(c) != c->dtype && c->rows >= LEAST_ROWS;
 
-	c->wide_columns = many && c->packed_type == c->dtype && c->kp == 1 && c->constants &&
-			  (c->constants == 1 || c->constants == c->batch) &&
-			  wide_bytes(c, c->nr) <= for_columns;
-	while (c->wide_columns && wide_bytes(c, *n_step) > for_columns)
-		*n_step = ht_ceil_div(*n_step / c->nr, 2) * c->nr;
+	c->wide_columns = many && c->packed_type == c->dtype && c->kp == 1 &&
+			  wide_bytes(c, c->nr) <= for_a_panel;
 	c->wide_rows = many && !c->taps && c->a_guard < 0 && c->a_step == 1 && c->columns > c->nr &&
 		       wide_bytes(c, m_step) <= for_rows;
-}
-
-/* A packed number as F32: in BF16 none is subnormal, so its bits are those of an F32. */
-static int32_t widened(struct ht_xb *b, enum ht_dtype t, int32_t x)
-{
-	if (t != HT_BF16)
-		return ht_xcvt(b, HT_F32, x);
-	x = ht_xcvt(b, HT_U32, ht_xbitcast(b, HT_U16, x));
-	return ht_xbitcast(b, HT_F32, ht_xshli(b, x, 16));
-}
-
-/* The tile's columns, which are neighbours as they are packed. */
-static void columns_stage(struct contraction *c, int64_t n_step)
-{
-	struct kernel_build *k = &c->k;
-	struct ht_xb *b = &k->xb;
-	int64_t panel = c->packed_count / ht_ceil_div(c->columns, c->nr), count = n_step / c->nr;
-	int32_t dim[3], from, at;
-
-	kb_stage(k, HT_STAGE_LOOP);
-	k->stage->start = true;
-	dim[0] = kb_grid_dim(k, 0, c->batch, 1);
-	dim[1] = kb_grid_dim(k, 1, ht_ceil_div(c->columns, c->nr), count);
-	dim[2] = kb_dim(k, panel);
-	k->stage->vec = dim[2];
-	c->column_buffer = kb_local(k, HT_F32, count * panel);
-	from = ht_xadd(b, ht_xmuli(b, ht_xdim(b, dim[1]), panel), ht_xdim(b, dim[2]));
-	if (c->constants > 1)
-		from = ht_xadd(b, from, ht_xmuli(b, ht_xdim(b, dim[0]), c->packed_count));
-	at = ht_xadd(b, ht_xmuli(b, kb_within(k, dim[1]), panel), ht_xdim(b, dim[2]));
-	ht_xstore(b, c->column_buffer, at,
-		widened(b, c->packed_type,
-			ht_xload(b, kb_arg(k, c->b, HT_BUFFER_IN), c->packed_type, from)));
-}
-
-/* Where the packed operand begins: of a tile's own columns so far in front of them that columns count as they do in the whole. */
-static int32_t packed_base(struct contraction *c, int32_t b_base)
-{
-	struct ht_xb *b = &c->k.xb;
-	const struct ht_dim *n = &c->k.stage->dim[c->k.stage->contract.n];
-	int64_t panel = c->packed_count / ht_ceil_div(c->columns, c->nr);
-
-	if (!c->wide_columns)
-		return b_base;
-	return ht_xmuli(b, ht_xgrid(b, n->grid), -(n->step / c->nr * panel));
 }
 
 /* The most rows of a tile, up to m_step, that divide rows_of_run: then no tile has rows of two runs, and the loop over
@@ -406,15 +357,12 @@ void contract_begin(struct contraction *c)
 {
 	struct kernel_build *k = &c->k;
 	int64_t m_step, n_step, grid[3];
-	int m, n;
 
 	ht_schedule_tiles(c->l->target, multiplied_type(c), c->rows, c->rows * c->l->larger,
 		c->columns, tap_count(c) * c->depth, &m_step, &n_step);
 	if (c->rows_of_run && c->rows_of_run < c->rows)
 		m_step = rows_of_tile(c, m_step);
-	choose_widening(c, m_step, &n_step);
-	m = c->wide_columns ? 2 : 1;
-	n = 3 - m;
+	choose_widening(c, m_step);
 	kb_init(k, c->l, c->n);
 	if (c->rows == 1 && !c->l->chosen[c->n->id]) {
 		k->kernel->method = ht_method_info[HT_METHOD_MATRIX_VECTOR].name;
@@ -424,15 +372,13 @@ void contract_begin(struct contraction *c)
 				.reason = HT_REASON_ONE_ROW });
 	}
 	grid[0] = c->batch;
-	grid[m] = ht_ceil_div(c->rows, m_step);
-	grid[n] = ht_ceil_div(c->columns, n_step);
+	grid[1] = ht_ceil_div(c->rows, m_step);
+	grid[2] = ht_ceil_div(c->columns, n_step);
 	kb_grid(k, 3, grid);
-	if (c->wide_columns)
-		columns_stage(c, n_step);
 	kb_stage(k, HT_STAGE_CONTRACT);
 	c->batch_x = ht_xdim(&k->xb, kb_grid_dim(k, 0, c->batch, 1));
-	k->stage->contract.m = kb_grid_dim(k, m, c->rows, m_step);
-	k->stage->contract.n = kb_grid_dim(k, n, c->columns, n_step);
+	k->stage->contract.m = kb_grid_dim(k, 1, c->rows, m_step);
+	k->stage->contract.n = kb_grid_dim(k, 2, c->columns, n_step);
 	c->m_x = ht_xdim(&k->xb, k->stage->contract.m);
 	c->pixel_x = c->m_x;
 	c->pixel_guard = -1;
@@ -454,7 +400,7 @@ static void rows_stage(struct contraction *c, int32_t a, int32_t a_row, int32_t 
 	int32_t dim[3], at;
 
 	kb_stage(k, HT_STAGE_LOOP);
-	k->stage->start = !c->wide_columns;
+	k->stage->start = true;
 	dim[0] = kb_grid_dim(k, 0, c->batch, 1);
 	dim[1] = kb_grid_dim(k, m.grid, m.extent, m.step);
 	dim[2] = kb_dim(k, c->depth);
@@ -488,8 +434,9 @@ static void end_into(struct contraction *c, int32_t a, int32_t a_row, int32_t b_
 		rows = t->a_buffer = kb_local(k, HT_F32, m->step * c->depth);
 		t->a_row = ht_xmuli(&k->xb, kb_within(k, t->m), c->depth);
 	}
-	contract_packed(c, k, c->wide_columns ? c->column_buffer : kb_arg(k, c->b, HT_BUFFER_IN),
-		packed_base(c, b_base));
+	contract_packed(c, k, kb_arg(k, c->b, HT_BUFFER_IN), b_base);
+	if (c->wide_columns)
+		t->wide_buffer = kb_local(k, HT_F32, wide_bytes(c, c->nr) / (int64_t)sizeof(float));
 	if (to)
 		kb_store(k, to, out, ht_xred(&k->xb, 0, HT_F32));
 	else

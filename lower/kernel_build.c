@@ -154,6 +154,8 @@ static void place_locals(struct kernel_build *k)
 		if (s->kind == HT_STAGE_CONTRACT) {
 			s->contract.a_buffer = final_buffer(k, s->contract.a_buffer);
 			s->contract.b_buffer = final_buffer(k, s->contract.b_buffer);
+			if (s->contract.wide_buffer)
+				s->contract.wide_buffer = final_buffer(k, s->contract.wide_buffer);
 		}
 	}
 }
