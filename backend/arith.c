@@ -237,6 +237,25 @@ static LLVMValueRef add(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef 
 					     : LLVMBuildAdd(e->b, a, b, "");
 }
 
+/* To F32 what was just rounded to BF16: that is not subnormal. */
+static LLVMValueRef widen_rounded(struct ht_e *e, const struct ht_x *low, LLVMValueRef v)
+{
+	LLVMValueRef r = NULL;
+
+	if (e->s->x[low->a].dtype == HT_F32)
+		r = ht_e_round_bf16(e, ht_e_get(e, low->a, ht_e_lanes_of(v) > 1));
+	return r ? r : ht_e_widen(e, v);
+}
+
+static LLVMValueRef convert(struct ht_e *e, const struct ht_x *x, LLVMValueRef v)
+{
+	const struct ht_x *from = &e->s->x[x->a];
+
+	if (from->op == HT_X_CVT && from->dtype == HT_BF16 && x->dtype == HT_F32)
+		return widen_rounded(e, from, v);
+	return ht_e_convert(e, v, from->dtype, x->dtype);
+}
+
 LLVMValueRef ht_e_arith(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 {
 	const struct ht_x *x = &e->s->x[i];
@@ -244,11 +263,7 @@ LLVMValueRef ht_e_arith(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef 
 
 	switch (x->op) {
 	case HT_X_CVT:
-		/* What was just rounded to BF16 is not subnormal. */
-		if (e->s->x[x->a].op == HT_X_CVT && e->s->x[x->a].dtype == HT_BF16 &&
-			x->dtype == HT_F32)
-			return ht_e_widen(e, a);
-		return ht_e_convert(e, a, e->s->x[x->a].dtype, x->dtype);
+		return convert(e, x, a);
 	case HT_X_BITCAST:
 		return bitcast(e, x->dtype, a);
 	case HT_X_ADD:

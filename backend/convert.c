@@ -50,30 +50,49 @@ static LLVMValueRef bf16_to_f32(struct ht_e *e, LLVMValueRef v)
 	return cast_bits(e, u, e->f32);
 }
 
+/* The bits of F32 rounded to BF16, in the upper half; the lower half is 0. */
+static LLVMValueRef rounded_to_bf16(struct ht_e *e, LLVMValueRef v)
+{
+	LLVMValueRef u = cast_bits(e, v, e->i32), nan, tiny, odd, r;
+
+	nan = LLVMBuildFCmp(e->b, LLVMRealUNO, v, v, "");
+	tiny = LLVMBuildICmp(e->b, LLVMIntEQ, and(e, u, 0x7f800000), k(e, u, 0), "");
+	odd = and(e, LLVMBuildLShr(e->b, u, k(e, u, 16), ""), 1);
+	r = LLVMBuildAdd(e->b, LLVMBuildAdd(e->b, u, k(e, u, 0x7fff), ""), odd, "");
+	r = ht_e_select(e, nan, LLVMBuildOr(e->b, u, k(e, u, 0x400000), ""), r);
+	r = and(e, r, (int32_t)0xffff0000);
+	return ht_e_select(e, tiny, and(e, u, (int32_t)0x80000000), r);
+}
+
 static LLVMValueRef f32_to_bf16_bits(struct ht_e *e, LLVMValueRef v)
 {
-	LLVMValueRef u = cast_bits(e, v, e->i32), abs = and(e, u, 0x7fffffff), r, high, odd;
+	LLVMValueRef r = rounded_to_bf16(e, v);
 
-	high = LLVMBuildLShr(e->b, u, k(e, u, 16), "");
-	odd = and(e, high, 1);
-	r = LLVMBuildAdd(e->b, LLVMBuildAdd(e->b, u, k(e, u, 0x7fff), ""), odd, "");
-	r = LLVMBuildLShr(e->b, r, k(e, u, 16), "");
-	r = ht_e_select(
-		e, below(e, abs, 0x7f800001), r, LLVMBuildOr(e->b, high, k(e, u, 0x40), ""));
-	r = ht_e_select(e, below(e, abs, 0x800000), and(e, high, 0x8000), r);
-	return LLVMBuildTrunc(e->b, r, like(v, e->i16), "");
+	return LLVMBuildTrunc(e->b, LLVMBuildLShr(e->b, r, k(e, r, 16), ""), like(v, e->i16), "");
+}
+
+static bool narrows_bf16(const struct ht_e *e, int lanes)
+{
+	return e->t->narrows_bf16 && (lanes == 16 || lanes == 8);
+}
+
+LLVMValueRef ht_e_round_bf16(struct ht_e *e, LLVMValueRef v)
+{
+	if (narrows_bf16(e, ht_e_lanes_of(v)))
+		return NULL;
+	return cast_bits(e, rounded_to_bf16(e, v), e->f32);
 }
 
 static LLVMValueRef f32_to_bf16(struct ht_e *e, LLVMValueRef v)
 {
-	int n = ht_e_lanes_of(v);
+	const int lanes = ht_e_lanes_of(v);
 
-	if (e->t->narrows_bf16 && n == 16)
-		v = ht_e_intrinsic(e, "llvm.x86.avx512bf16.cvtneps2bf16.512", NULL, &v, 1);
-	else if (e->t->narrows_bf16 && n == 8)
-		v = ht_e_intrinsic(e, "llvm.x86.avx512bf16.cvtneps2bf16.256", NULL, &v, 1);
-	else
+	if (!narrows_bf16(e, lanes))
 		return f32_to_bf16_bits(e, v);
+	v = ht_e_intrinsic(e,
+		lanes == 16 ? "llvm.x86.avx512bf16.cvtneps2bf16.512"
+			    : "llvm.x86.avx512bf16.cvtneps2bf16.256",
+		NULL, &v, 1);
 	return cast_bits(e, v, e->i16);
 }
 

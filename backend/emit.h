@@ -184,6 +184,8 @@ LLVMValueRef ht_e_fmod(struct ht_e *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef ht_e_convert(struct ht_e *e, LLVMValueRef v, enum ht_dtype from, enum ht_dtype to);
 /* BF16 that is not subnormal to F32. */
 LLVMValueRef ht_e_widen(struct ht_e *e, LLVMValueRef v);
+/* F32 rounded to BF16, as F32, without narrowing lanes; NULL: an instruction narrows so many. */
+LLVMValueRef ht_e_round_bf16(struct ht_e *e, LLVMValueRef v);
 
 /* ---- combine.c ---- */
 LLVMValueRef ht_e_neutral_of(struct ht_e *e, const struct ht_reduction *r, int lanes);
