@@ -133,7 +133,8 @@ void add_value(struct cli *c, int o, const char *value); /* the last value of op
 
 /* ---- config.c ---- */
 
-/* Adds the settings of the files of --config that neither the command line nor the environment states.
+/* Adds the settings of the files of --config that neither the command line nor the environment states.  Settings that are an option
+ * of the verb become its value.
  * A second call does nothing. */
 enum ht_status load_configs(struct cli *c);
 /* What an option is set to, behind load_configs(); NULL: nothing states it. */

@@ -69,6 +69,33 @@ enum ht_status check_settings(const struct cli *c)
 	return st;
 }
 
+/* What the vendor's configurations call options of a verb. */
+static const struct {
+	const char *setting;
+	enum option option;
+} of_verbs[] = { { "experimental_config.accelerate_train_mode", OPTION_PHASES },
+	{ "iterations_per_loop", OPTION_LOOP } };
+
+/* Makes the setting `name` the value of option `o`, unless that is stated, and no longer a setting. */
+static void become_option(struct cli *c, const char *name, enum option o)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->settings; i++)
+		if (strcmp(c->setting[i].name, name) != 0)
+			c->setting[n++] = c->setting[i];
+		else if (!option_on(c, o))
+			add_value(c, o, c->setting[i].value);
+	c->settings = n;
+}
+
+static void become_options(struct cli *c)
+{
+	for (size_t i = 0; i < sizeof of_verbs / sizeof *of_verbs; i++)
+		if (option_rows[of_verbs[i].option].verbs & c->verb->bit)
+			become_option(c, of_verbs[i].setting, of_verbs[i].option);
+}
+
 enum ht_status load_configs(struct cli *c)
 {
 	bool mode = option(c, OPTION_POLICY, NULL) || states_mode(c);
@@ -88,6 +115,7 @@ enum ht_status load_configs(struct cli *c)
 			if (!is_set(c, typed, s.name) && !(mode && is_mode(s.name)))
 				add_setting(c, (struct setting){ s.name, s.value, path, s.line });
 	}
+	become_options(c);
 	st = check_settings(c);
 	return st == HT_OK ? take_dynamic(c) : st;
 }

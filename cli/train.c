@@ -83,7 +83,7 @@ static enum ht_status read_options(struct training *t)
 {
 	struct cli *c = t->c;
 	long long keep = 0, threads = 1;
-	enum ht_status st = HT_OK;
+	enum ht_status st = load_configs(c);
 
 	t->loss = option(c, OPTION_LOSS, NULL);
 	t->train_op = option(c, OPTION_TRAIN_OP, NULL);

@@ -247,6 +247,23 @@ class Train(ToolCase):
         self.assertEqual(self.steps_of(stretches, '--iterations-per-loop', '8', '--save', parts), [3, 4, 2, 5, 6])
         self.assertEqual(self.bytes_of(whole, 20), self.bytes_of(parts, 20))
 
+    def test_phases_of_a_configuration(self):
+        """accelerate_train_mode and iterations_per_loop of a configuration are the options; what is typed counts before the file."""
+        config, log = self.at('run.json'), self.at('log')
+        with open(config, 'w') as f:
+            json.dump({'iterations_per_loop': 4, 'experimental_config': {'accelerate_train_mode': 'fast1|step|0.5'}}, f)
+
+        def steps(*more, code=0):
+            return self.tool(*self.base, '--steps', '20', '--format', 'json', '--config', config, *more, code=code)
+        self.assertEqual([p['steps'] for p in json.loads(steps('--log', log).stdout)['phases']], [10, 10])
+        with open(log) as f:
+            self.assertEqual([e['step'] for e in map(json.loads, f) if e['event'] == 'loop'], [4, 8, 12, 16, 20])
+        self.assertEqual([p['steps'] for p in json.loads(steps('--accelerate-train-mode', 'fast1|step|0.25').stdout)['phases']], [5, 15])
+        self.assertEqual([p['steps'] for p in json.loads(steps('--accelerate_train_mode=fast1|step|0.3').stdout)['phases']], [6, 14])
+        self.assertIn('accelerate_train_mode goes with no policy', steps('--precision_mode=force_fp16', code=2).err)
+        self.assertIn("--iterations-per-loop: '0' is no number", steps('--iterations_per_loop=0', code=2).err)
+        self.assertIn('is refused', self.tool('run', MODEL, '--config', config, code=4).err)
+
     def test_phases_report(self):
         r = json.loads(self.phases('fast|step|0.5', '--loss-scale', 'dynamic:64', *self.boost(*[1] * 9, 1e38, *[1] * 10)).stdout)
         self.assertEqual([p['skipped'] for p in r['phases']], [1, 0])
