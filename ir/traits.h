@@ -129,6 +129,7 @@ enum ht_axes {
 	HT_AXES_POSITIONS,  /* a list of positions in operand 0 */
 	HT_AXES_SUPPRESSED, /* a list of rows of operands 0 and 1 */
 	HT_AXES_DISTINCT,   /* a list of slices of operand 0; which slice each one is; how many */
+	HT_AXES_DRAWN,      /* result 1 has those of operand 0, the others have none */
 	HT_AXES_END
 };
 #define HT_AXES_BIT 56

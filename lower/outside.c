@@ -257,10 +257,12 @@ static void find(struct lower *l, const struct ht_node *n)
 static void begin_computed(struct lower *l, const struct ht_node *n)
 {
 	int32_t size = ht_computed_size(l->g, n);
-	struct ht_shape s = n->out[0].shape;
+	struct ht_shape s;
 
-	if (!size || n->outs != 1 || s.rank > HT_LOWER_RANK ||
-		s.dim[0] != l->g->size[size - 1].most)
+	if (!size || n->outs != 1)
+		return;
+	s = n->out[0].shape;
+	if (s.rank > HT_LOWER_RANK || s.dim[0] != l->g->size[size - 1].most)
 		return;
 	l->outside[n->id] = HT_NEW(l->scratch, struct open_parts);
 	add(l->outside[n->id], (struct open_part){ size, false, ht_shape_stride(s, 0) });

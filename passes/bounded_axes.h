@@ -123,7 +123,7 @@ ht_open_rule ht_open_multiplied, ht_open_contracted, ht_open_reduced, ht_open_fo
 /* bounded_indices.c */
 ht_open_rule ht_open_gathered, ht_open_gathered_nd, ht_open_scattered, ht_open_scattered_into,
 	ht_open_segmented, ht_open_updated, ht_open_located, ht_open_along, ht_open_suppressed,
-	ht_open_distinct, ht_open_hot;
+	ht_open_distinct, ht_open_drawn, ht_open_hot;
 /* Whether the op updates rows of a variable, of which ht_open_updated() is the rule. */
 bool ht_open_updates_rows(const struct ht_node *n);
 /* bounded_pieces.c */

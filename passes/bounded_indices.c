@@ -252,6 +252,12 @@ enum ht_status ht_open_distinct(struct ht_bounded *b, struct ht_node *n, struct 
 	return HT_OK;
 }
 
+/* Candidates do not depend on the true classes, of which each has an expected count. */
+enum ht_status ht_open_drawn(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	return put_axes(b, n, 0, 0, ht_in_shape(n, 0).rank, out + HT_OPEN_RANK, 0);
+}
+
 enum ht_status ht_open_hot(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	if (ht_attr_int(n, "axis", -1) != -1)

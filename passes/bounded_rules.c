@@ -219,6 +219,7 @@ static ht_open_rule *const by_axes[HT_AXES_END] = {
 	[HT_AXES_POSITIONS] = ht_open_located,
 	[HT_AXES_SUPPRESSED] = ht_open_suppressed,
 	[HT_AXES_DISTINCT] = ht_open_distinct,
+	[HT_AXES_DRAWN] = ht_open_drawn,
 };
 
 ht_open_rule *ht_open_rule_of(const struct ht_node *n)

@@ -2,8 +2,8 @@
  *
  * Values come from the interpreter (evaluate.c); Reshape and Transpose, which compute nothing, move
  * bytes.  Shape, Size, Rank and ShapeN of a known shape become constants whatever their operand
- * is.  Left alone: what has an effect or draws random numbers, inputs with defaults, nodes with
- * control inputs, results of more than LARGE bytes that are larger than the operands (a Fill, a
+ * is.  A node with control inputs stays, but users of a whole number or Boolean that it computes read the
+ * constant, and wait themselves for what it waits for.  Left alone: what has an effect or draws random numbers, inputs with defaults, results of more than LARGE bytes that are larger than the operands (a Fill, a
  * Tile), arithmetic on more than MANY elements, and results beyond the budget of memory.  With the fusion constant_folding off: all but
  * whole numbers and booleans, without which shapes would not be known. */
 #include "lower/price.h"
@@ -358,13 +358,69 @@ static bool is_number_of_something(const struct ht_node *n)
 	return kind == HT_KIND_INT || kind == HT_KIND_UINT || kind == HT_KIND_BOOL;
 }
 
+static bool waits_for(const struct ht_node *n, const struct ht_node *before)
+{
+	for (int32_t i = 0; i < n->controls; i++)
+		if (n->control[i] == before)
+			return true;
+	return false;
+}
+
+/* `user` waits for all that `n` waits for. */
+static void wait_likewise(struct ht_rw *r, struct ht_node *user, const struct ht_node *n)
+{
+	struct ht_node **more = HT_NEW_ARRAY(r->arena, struct ht_node *, (size_t)n->controls);
+	int32_t count = 0;
+
+	for (int32_t i = 0; i < n->controls; i++)
+		if (!waits_for(user, n->control[i]))
+			more[count++] = n->control[i];
+	ht_rw_set_controls(
+		r, user, ht_controls_and(r->arena, user, more, count), user->controls + count);
+}
+
+/* One use that is an operand; NULL: there is none. */
+static const struct ht_rw_use *operand_use(const struct ht_rw *r, const struct ht_node *n)
+{
+	const struct ht_rw_use *u = ht_rw_first_use(r, n);
+
+	while (u && u->arg < 0)
+		u = ht_rw_next_use(r, u);
+	return u;
+}
+
+/* A whole number or Boolean that waits for other nodes: its users wait for them instead. */
+static void fold_waiting(struct folding *f, struct ht_node *n)
+{
+	struct ht_rw *r = &f->r;
+	const struct ht_rw_use *u = operand_use(r, n);
+	struct ht_tensor *out;
+	struct ht_value v;
+
+	if (!u || n->outs != 1 || !is_number_of_something(n) || !all_const(n) || !ht_can_lower(n) ||
+		!is_bounded(n) || !takes(f, result_bytes(n)) ||
+		ht_evaluate(n, r->arena, &out) != HT_OK)
+		return;
+	v = ht_rw_const(r, n, n->name, out[0].dtype, n->out[0].shape, out[0].blob);
+	for (; u; u = operand_use(r, n)) {
+		struct ht_node *user = u->node;
+
+		ht_rw_set_in(r, user, u->arg, v);
+		wait_likewise(r, user, n);
+	}
+}
+
 static void fold_node(struct folding *f, struct ht_node *n)
 {
 	struct ht_rw *r = &f->r;
 
-	if (n->op == HT_OP_OPAQUE || ht_is(n, HT_CONSTANT) || n->controls ||
-		ht_op_info(n->op)->effects || ht_is(n, HT_HAS_DEFAULT | HT_COMPUTES_SIZE))
+	if (n->op == HT_OP_OPAQUE || ht_is(n, HT_CONSTANT) || ht_op_info(n->op)->effects ||
+		ht_is(n, HT_HAS_DEFAULT | HT_COMPUTES_SIZE))
 		return;
+	if (n->controls) {
+		fold_waiting(f, n);
+		return;
+	}
 	if (fold_shape_op(r, n))
 		return;
 	if (!ht_rw_on(r, HT_FUSION_constant_folding) && !is_number_of_something(n))

@@ -261,6 +261,18 @@ def ranged(r):
     return f, {'x': (n,)}
 
 
+def drawn(r):
+    """How often the classes that a mask selects are expected among candidates, which does not depend on what is drawn where classes may repeat."""
+    n = int(r.integers(2, 40))
+
+    def f(x):
+        classes = tf.cast(tf.abs(tf.boolean_mask(x, x > .3)) * 10, tf.int64)[:, None]
+        of = dict(true_classes=classes, num_true=1, num_sampled=5, unique=False, range_max=100, seed=1, seed2=2)
+        expected = [op(**of)[1] for op in (tf.raw_ops.LogUniformCandidateSampler, tf.raw_ops.UniformCandidateSampler)]
+        return (*expected, tf.reduce_sum(tf.math.log(expected[0]), 0))
+    return f, {'x': (n,)}
+
+
 def scattered(r):
     """Rows scattered and summed by indices that a mask selects, into fixed tensors and ones of a computed size."""
     n, k = int(r.integers(2, 40)), int(r.integers(1, 5))
@@ -280,7 +292,7 @@ def scattered(r):
 
 
 MODELS = {f.__name__: f for f in (vector, any_rank, every_type, masked, elements, nested, counted, mean, open_too, branches, suppressed, distinct, parted, joined,
-                                 ranged, scattered)}
+                                 ranged, drawn, scattered)}
 SHARES = 0, 1, .5, .1
 MOST = {'rows': 6, 'length': 24}
 
