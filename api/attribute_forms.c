@@ -237,7 +237,7 @@ static void put_csv_row(struct ht_buf *b, const struct ht_comparison *c,
 		ht_node_rms(e, &e->own), ht_node_expected(e), ht_node_excess(e), e->most,
 		e->error.most, e->own.most };
 
-	ht_put_csv_field(b, ht_str(c->model->graph->path ? c->model->graph->path : ""));
+	ht_put_csv_field(b, ht_compared_model(c, ""));
 	ht_putc(b, ',');
 	ht_put_csv_field(b, r->name);
 	ht_putc(b, ',');

@@ -34,7 +34,7 @@ void ht_comparison_free(struct ht_comparison *c)
 
 static struct ht_where at_model(const struct ht_comparison *c)
 {
-	return (struct ht_where){ .path = c->model->graph->path, .offset = -1 };
+	return (struct ht_where){ .path = c->path.n ? c->path.p : NULL, .offset = -1 };
 }
 
 static bool is_told(struct ht_comparison *c, const struct ht_diag *i)
@@ -181,6 +181,8 @@ static enum ht_status create(void *arg)
 	struct ht_comparison *c = k->c;
 
 	ht_map_init(&c->told, &c->arena);
+	c->path =
+		ht_str_copy(&c->arena, ht_str(c->model->graph->path ? c->model->graph->path : ""));
 	c->base.status = build(c, &c->base, NULL, &k->said);
 	tell(c, &c->base, &k->said, k->d);
 	HT_TRY(c->base.status);
@@ -236,6 +238,61 @@ enum ht_status ht_comparison_new(const struct ht_model *m, const struct ht_compa
 	else
 		ht_comparison_free(c);
 	return st;
+}
+
+/* ---- a model that could not be compared ---- */
+
+struct failure {
+	struct ht_comparison *c;
+	const char *model, *why;
+};
+
+static enum ht_status fill_failed(void *arg)
+{
+	struct failure *k = arg;
+
+	k->c->path = ht_str_copy(&k->c->arena, ht_str(k->model ? k->model : ""));
+	k->c->base.why = ht_str_copy(&k->c->arena, ht_str(k->why ? k->why : ""));
+	return HT_OK;
+}
+
+enum ht_status ht_comparison_failed(const char *model, enum ht_status status, const char *why,
+	struct ht_diags *d, struct ht_comparison **out)
+{
+	struct failure k = { .model = model, .why = why };
+	enum ht_status st;
+
+	*out = NULL;
+	if (status == HT_OK || status == HT_E_VERDICT)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"a comparison that failed needs the status of an error");
+	k.c = ht_sys_alloc(sizeof *k.c);
+	if (!k.c)
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	ht_arena_init(&k.c->arena, &k.c->unwind);
+	ht_arena_init(&k.c->scratch, &k.c->unwind);
+	k.c->last = &k.c->first;
+	k.c->compile.threads = 1;
+	k.c->base.status = status;
+	st = ht_guarded(&k.c->unwind, fill_failed, &k, d);
+	if (st == HT_OK)
+		*out = k.c;
+	else
+		ht_comparison_free(k.c);
+	return st;
+}
+
+/* Refuses what needs a model. */
+static enum ht_status need_model(const struct ht_comparison *c, struct ht_diags *d)
+{
+	return c->model ? HT_OK
+			: ht_error(d, HT_E_USAGE, at_model(c),
+				  "the model could not be compared: %.*s", HT_STR_ARG(c->base.why));
+}
+
+struct ht_str ht_compared_model(const struct ht_comparison *c, const char *otherwise)
+{
+	return c->path.n ? c->path : ht_str(otherwise);
 }
 
 const struct ht_program *ht_comparison_program(const struct ht_comparison *c)
@@ -315,6 +372,7 @@ enum ht_status ht_comparison_add(
 {
 	struct addition k = { .c = c, .name = name, .policy = p, .d = d };
 
+	HT_TRY(need_model(c, d));
 	if (c->runs)
 		return ht_error(
 			d, HT_E_USAGE, HT_NOWHERE, "policy '%s' comes behind a sample", name);
@@ -563,6 +621,7 @@ enum ht_status ht_comparison_sample(struct ht_comparison *c, const char *where,
 {
 	struct sample s = { c, where ? where : "a sample", in, expected, label, ins, expecteds, d };
 
+	HT_TRY(need_model(c, d));
 	ht_context_reset(c->base.context);
 	ht_context_set_seed(c->base.context, SEED);
 	return ht_guarded(&c->unwind, add_sample, &s, d);
@@ -588,6 +647,7 @@ enum ht_status ht_comparison_nodes(struct ht_comparison *c, const char *name,
 	struct ht_attribution_of of;
 	struct ht_compared *row = NULL;
 
+	HT_TRY(need_model(c, d));
 	ht_attribution_free(c->attribution);
 	c->attribution = NULL;
 	if (!name)
@@ -675,7 +735,7 @@ enum ht_status ht_comparison_verdict(const struct ht_comparison *c, struct ht_di
 	struct ht_work w;
 	enum ht_status st;
 
-	if (!c->runs)
+	if (c->model && !c->runs)
 		return ht_error(d, HT_E_USAGE, at_model(c), "there are no samples");
 	ht_work_init(&w);
 	if (setjmp(w.unwind.env))

@@ -54,7 +54,8 @@ struct ht_compared {
 struct ht_comparison {
 	struct ht_unwind unwind;
 	struct ht_arena arena, scratch; /* scratch: of one call */
-	const struct ht_model *model;
+	const struct ht_model *model;   /* NULL: of ht_comparison_failed() */
+	struct ht_str path;             /* of the model; empty: none */
 	struct ht_compile_options compile;
 	struct ht_map told; /* messages of compilations: each is told once */
 	bool given;         /* the reference is */
@@ -66,7 +67,8 @@ struct ht_comparison {
 	size_t task_output;
 	struct ht_tolerance *tolerance;
 	size_t tolerances;
-	struct ht_compared base; /* the model as it is */
+	struct ht_compared
+		base; /* the model as it is; its status is an error in ht_comparison_failed()'s */
 	struct ht_compared *first, **last;
 	size_t policies;
 	struct ht_array *in; /* the last sample */
@@ -87,6 +89,9 @@ enum ht_status ht_comparison_try(struct ht_comparison *c, const char *name,
 
 /* What attributing the errors of a policy's nodes needs of the comparison, without the policy. */
 struct ht_attribution_of ht_comparison_attributes(struct ht_comparison *c, struct ht_compared *r);
+
+/* The model's path, or `otherwise` if it has none. */
+struct ht_str ht_compared_model(const struct ht_comparison *c, const char *otherwise);
 
 /* What reports call the reference: "given", "float64" or "float32". */
 const char *ht_reference_name(const struct ht_comparison *c);

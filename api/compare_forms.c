@@ -64,7 +64,7 @@ static void put_measured(
 static void put_csv_row(struct ht_buf *b, const struct ht_comparison *c,
 	const struct ht_compared *r, const char *output, size_t at)
 {
-	ht_put_csv_field(b, ht_str(c->model->graph->path ? c->model->graph->path : ""));
+	ht_put_csv_field(b, ht_compared_model(c, ""));
 	ht_putc(b, ',');
 	ht_put_csv_field(b, r->name);
 	ht_putc(b, ',');
@@ -83,6 +83,8 @@ void ht_comparison_csv(const struct ht_comparison *c, bool head, struct ht_buf *
 {
 	if (head)
 		put_csv_head(b);
+	if (c->base.status != HT_OK)
+		put_csv_row(b, c, &c->base, "", 0);
 	for (const struct ht_compared *r = c->first; r; r = r->next) {
 		if (r->status != HT_OK)
 			put_csv_row(b, c, r, "", 0);
@@ -123,9 +125,9 @@ static void open_case(struct ht_buf *b, const struct ht_comparison *c, const str
 	struct ht_latency ms = ht_latency_of(r->ms, r->rounds, b->arena);
 
 	ht_puts(b, "    <testcase classname=\"");
-	put_xml(b, ht_str(c->model->graph->path ? c->model->graph->path : "model"));
+	put_xml(b, ht_compared_model(c, "model"));
 	ht_puts(b, "\" name=\"");
-	put_xml(b, r->name);
+	put_xml(b, r == &c->base ? HT_STR("the model") : r->name);
 	ht_puts(b, *output ? " / " : "");
 	put_xml(b, ht_str(output));
 	ht_puts(b, "\" time=\"");
@@ -178,26 +180,35 @@ static void add_policy(struct counts *k, const struct ht_comparison *c, const st
 	}
 }
 
+static void put_error_case(
+	struct ht_buf *b, const struct ht_comparison *c, const struct ht_compared *r)
+{
+	open_case(b, c, r, "");
+	put_message(b, "error", ht_status_text(r->status), r->why);
+	ht_puts(b, "</testcase>\n");
+}
+
 static void put_suite(struct ht_buf *b, const struct ht_comparison *c)
 {
 	struct counts k = { 0 };
 
+	if (c->base.status != HT_OK)
+		add_policy(&k, c, &c->base, b->arena);
 	for (const struct ht_compared *r = c->first; r; r = r->next)
 		add_policy(&k, c, r, b->arena);
 	ht_puts(b, "  <testsuite name=\"");
-	put_xml(b, ht_str(c->model->graph->path ? c->model->graph->path : "model"));
+	put_xml(b, ht_compared_model(c, "model"));
 	ht_printf(b, "\" tests=\"%zu\" failures=\"%zu\" errors=\"%zu\" time=\"", k.cases,
 		k.failures, k.errors);
 	ht_put_fixed(b, (double)c->all_ns / 1e9, 6);
 	ht_puts(b, "\">\n");
+	if (c->base.status != HT_OK)
+		put_error_case(b, c, &c->base);
 	for (const struct ht_compared *r = c->first; r; r = r->next) {
 		for (size_t i = 0; r->status == HT_OK && i < r->program->outputs; i++)
 			put_case(b, c, r, i);
-		if (r->status == HT_OK)
-			continue;
-		open_case(b, c, r, "");
-		put_message(b, "error", ht_status_text(r->status), r->why);
-		ht_puts(b, "</testcase>\n");
+		if (r->status != HT_OK)
+			put_error_case(b, c, r);
 	}
 	ht_puts(b, "  </testsuite>\n");
 }
@@ -228,7 +239,7 @@ static void put_command(
 	struct ht_buf *b, const struct ht_comparison *c, struct ht_str title, struct ht_str text)
 {
 	ht_puts(b, "::error file=");
-	put_command_text(b, ht_str(c->model->graph->path ? c->model->graph->path : ""), true);
+	put_command_text(b, ht_compared_model(c, ""), true);
 	ht_puts(b, ",title=");
 	put_command_text(b, title, true);
 	ht_puts(b, "::");
@@ -240,6 +251,8 @@ void ht_comparison_github(const struct ht_comparison *c, struct ht_buf *b)
 {
 	struct ht_arena *a = b->arena;
 
+	if (c->base.status != HT_OK)
+		put_command(b, c, ht_str(ht_status_text(c->base.status)), c->base.why);
 	for (const struct ht_compared *r = c->first; r; r = r->next) {
 		struct ht_judgement *j = NULL;
 		size_t n = 0;

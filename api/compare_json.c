@@ -186,15 +186,17 @@ static void put_seconds(struct ht_buf *b, const struct ht_comparison *c)
 
 static void put_model(struct ht_buf *b, const struct ht_comparison *c)
 {
-	const struct ht_program_info *i = &c->base.program->info;
-
 	ht_puts(b, "\n  {");
-	ht_put_text_member(b, "model", ht_str(c->model->graph->path ? c->model->graph->path : ""));
+	ht_put_text_member(b, "model", ht_compared_model(c, ""));
 	ht_printf(b, ", \"reference\": \"%s\", \"samples\": %zu, \"runs\": %zu",
 		ht_reference_name(c), c->samples, c->runs);
 	ht_puts(b, ",\n  \"target\": ");
-	ht_put_json(b, ht_str(i->target));
+	ht_put_json(b, ht_str(c->base.program ? c->base.program->info.target : ""));
 	ht_printf(b, ", \"threads\": %d", c->compile.threads);
+	if (c->base.status != HT_OK) {
+		ht_printf(b, ", \"code\": %d, ", (int)c->base.status);
+		ht_put_text_member(b, "error", c->base.why);
+	}
 	if (c->task) {
 		ht_printf(b, ",\n  \"metric\": {\"name\": \"%s\", ", ht_task_name(c->task));
 		ht_put_text_member(
@@ -225,10 +227,7 @@ void ht_comparison_json(
 		ht_puts(b, "null");
 	ht_puts(b, ",\n \"models\": [");
 	for (size_t i = 0; i < n; i++) {
-		enum ht_status st = ht_comparison_worst(c[i], b->arena);
-
-		worst = worst == HT_OK || worst == HT_E_VERDICT ? (st == HT_OK ? worst : st)
-								: worst;
+		worst = ht_worse_status(worst, ht_comparison_worst(c[i], b->arena));
 		ht_puts(b, i ? "," : "");
 		put_model(b, c[i]);
 	}

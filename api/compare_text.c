@@ -154,13 +154,16 @@ static void put_notes(
 
 static void put_title(struct ht_text_table *t, const struct ht_comparison *c)
 {
-	const struct ht_program_info *i = &c->base.program->info;
-	const char *heading = t->markdown ? "### " : "";
+	ht_puts(t->b, t->markdown ? "### " : "");
+	ht_text_table_escaped(t, ht_compared_model(c, "the model"));
+	ht_puts(t->b, "\n\n");
+}
 
-	ht_puts(t->b, heading);
-	ht_text_table_escaped(
-		t, ht_str(c->model->graph->path ? c->model->graph->path : "the model"));
-	ht_printf(t->b, "\n\n%zu sample%s, reference %s, target %s, %d thread%s", c->samples,
+static void put_environment(struct ht_text_table *t, const struct ht_comparison *c)
+{
+	const struct ht_program_info *i = &c->base.program->info;
+
+	ht_printf(t->b, "%zu sample%s, reference %s, target %s, %d thread%s", c->samples,
 		c->samples == 1 ? "" : "s", ht_reference_name(c), i->target, c->compile.threads,
 		c->compile.threads == 1 ? "" : "s");
 	if (c->base.rounds)
@@ -179,6 +182,13 @@ void ht_comparison_text(const struct ht_comparison *c, bool markdown, struct ht_
 	struct ht_text_table t = { .b = b, .a = b->arena, .markdown = markdown };
 
 	put_title(&t, c);
+	if (c->base.status != HT_OK) {
+		put_line(&t, ht_str_printf(t.a, "%s: %.*s", ht_status_text(c->base.status),
+				     HT_STR_ARG(c->base.why)));
+		ht_puts(b, "\n");
+		return;
+	}
+	put_environment(&t, c);
 	put_policies(t, c);
 	put_errors(t, c);
 	for (const struct ht_compared *r = c->first; r; r = r->next)

@@ -254,16 +254,24 @@ enum ht_status ht_compared_verdict(
 	return HT_OK;
 }
 
-enum ht_status ht_comparison_worst(const struct ht_comparison *c, struct ht_arena *a)
+enum ht_status ht_worse_status(enum ht_status a, enum ht_status b)
 {
 	static const enum ht_status order[] = { HT_E_INTERNAL, HT_E_ENVIRONMENT, HT_E_LIMIT,
 		HT_E_INPUT, HT_E_UNSUPPORTED, HT_E_USAGE, HT_E_VERDICT };
 
 	for (size_t i = 0; i < HT_COUNT(order); i++)
-		for (const struct ht_compared *r = c->first; r; r = r->next)
-			if (ht_compared_verdict(c, r, a) == order[i])
-				return order[i];
+		if (a == order[i] || b == order[i])
+			return order[i];
 	return HT_OK;
+}
+
+enum ht_status ht_comparison_worst(const struct ht_comparison *c, struct ht_arena *a)
+{
+	enum ht_status worst = c->base.status;
+
+	for (const struct ht_compared *r = c->first; r; r = r->next)
+		worst = ht_worse_status(worst, ht_compared_verdict(c, r, a));
+	return worst;
 }
 
 const char *ht_verdict_word(enum ht_status st)

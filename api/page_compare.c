@@ -270,9 +270,12 @@ static void put_errors(struct ht_page_work *w, const cJSON *model)
 
 static struct ht_str summary(struct ht_arena *a, const cJSON *model)
 {
+	struct ht_str error = ht_member_text(model, "error");
 	int all = 0, good = 0;
 	const cJSON *i;
 
+	if (error.n)
+		return ht_str_printf(a, "The model could not be compared: %.*s", HT_STR_ARG(error));
 	cJSON_ArrayForEach(i, ht_member(model, "policies"))
 	{
 		all++;

@@ -96,12 +96,12 @@ static const struct ht_json_form
 			{ "outputs", &outputs, true }, { "tolerances", &tolerances, true },
 			{ "nodes", &error_nodes, false }) },
 	policies = { LIST, .each = &policy },
-	model = { OBJECT,
-		.member = MEMBERS({ "model", &text, true }, { "reference", &text, true },
-			{ "samples", &count, true }, { "runs", &count, false },
-			{ "target", &text, true }, { "threads", &count, true },
-			{ "metric", &task, false }, { "latency_ms", &latency, false },
-			{ "seconds", &seconds, false }, { "policies", &policies, true }) },
+	model = { OBJECT, .member = MEMBERS({ "model", &text, true }, { "reference", &text, true },
+				  { "samples", &count, true }, { "runs", &count, false },
+				  { "target", &text, true }, { "threads", &count, true },
+				  { "error", &text, false }, { "metric", &task, false },
+				  { "latency_ms", &latency, false }, { "seconds", &seconds, false },
+				  { "policies", &policies, true }) },
 	models = { LIST, .each = &model };
 
 const struct ht_json_form ht_comparison_form = { OBJECT,

@@ -86,7 +86,7 @@ struct cli {
 	int words;
 	const char *action;        /* of cache */
 	const char *model, *other; /* other: of diff, which has two */
-	const char **result;       /* of report, which has any number */
+	const char **result;       /* of report and compare, which have any number */
 	size_t results;
 	struct {
 		const char **value; /* in the order given; "" for flags */
@@ -189,6 +189,9 @@ enum ht_status refuse(const struct cli *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 size_t ignored_settings(void);
 void print_diags(void);
+/* The text of the last error that was told, with the place in the file if it has one; "" before the first.  Valid until the
+ * next message. */
+const char *last_error(void);
 /* Likewise of another list, all of it. */
 void print_messages(const struct ht_diags *d);
 /* To standard output, whole or a failure. */
@@ -546,6 +549,9 @@ enum ht_status dump_end(const struct dump *d);
 void dump_free(struct dump *d);
 /* dump_compare.c: of c->model and c->other, which are folders. */
 enum ht_status compare_dumps(struct cli *c);
+/* Whether two paths are to be compared as dumps: one is a folder without a model's file, and the other is one, too, or does not
+ * exist. */
+bool are_dumps(const char *a, const char *b);
 
 /* ---- profile.c: what --trace, --profile-table and the vendor's profiling options ask for ---- */
 

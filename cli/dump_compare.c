@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* A file of a dump.  Of several executions of a node in one run, as in a loop, the name is one and `time` differs. */
 struct tensor_file {
@@ -404,20 +405,48 @@ static enum ht_status compare_all(struct comparing_dumps *k)
 	enum ht_status st = read_options(k);
 
 	if (st == HT_OK)
-		st = read_dump(k->c->model, &k->a);
+		st = read_dump(k->c->result[0], &k->a);
 	if (st == HT_OK)
-		st = read_dump(k->c->other, &k->b);
+		st = read_dump(k->c->result[1], &k->b);
 	if (st != HT_OK)
 		return st;
 	put_begin(k);
 	st = compare_pairs(k);
 	if (st == HT_OK && !k->pairs)
-		st = fail(HT_E_INPUT, "%s and %s have no tensor of one name", k->c->model,
-			k->c->other);
+		st = fail(HT_E_INPUT, "%s and %s have no tensor of one name", k->c->result[0],
+			k->c->result[1]);
 	put_end(k);
 	if (st == HT_OK)
 		st = text_print(&k->out);
 	return st == HT_OK && k->bounded && k->above ? HT_E_VERDICT : st;
+}
+
+enum place { NOTHING, DUMP, OTHER };
+
+static enum place place_of(const char *path)
+{
+	static const char *const models[] = { "saved_model.pb", "saved_model.pbtxt", "model.json" };
+	struct stat about;
+	enum place is = DUMP;
+
+	if (stat(path, &about) != 0)
+		return errno == ENOENT ? NOTHING : OTHER;
+	if (!S_ISDIR(about.st_mode))
+		return OTHER;
+	for (size_t i = 0; is == DUMP && i < sizeof models / sizeof *models; i++) {
+		struct text file = { 0 };
+		text_printf(&file, "%s/%s", path, models[i]);
+		is = access(file.p, F_OK) == 0 ? OTHER : DUMP;
+		free(file.p);
+	}
+	return is;
+}
+
+bool are_dumps(const char *a, const char *b)
+{
+	enum place of_a = place_of(a), of_b = place_of(b);
+
+	return of_a != OTHER && of_b != OTHER && (of_a == DUMP || of_b == DUMP);
 }
 
 enum ht_status compare_dumps(struct cli *c)

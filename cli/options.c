@@ -20,8 +20,8 @@ const struct verb verbs[] = {
 		verb_inspect },
 	{ "run", RUN, "MODEL", "computes the outputs; compares them with a reference", verb_run },
 	{ "bench", BENCH, "MODEL", "measures latency and memory", verb_bench },
-	{ "compare", COMPARE, "MODEL",
-		"accuracy, speed and memory of several policies on samples, and a verdict; of two folders: their dumps, tensor by tensor",
+	{ "compare", COMPARE, "MODEL...",
+		"accuracy, speed and memory of several policies on samples, and a verdict; of two folders of dumps: their tensors, one by one",
 		verb_compare },
 	{ "search", SEARCH, "MODEL",
 		"the fewest nodes that have to stay in float32 for a tolerance, as a policy file",
@@ -392,9 +392,9 @@ static enum ht_status parse_words(int argc, char **argv, struct cli *c, int dept
 		else if (!*argv[i])
 			st = fail(HT_E_USAGE, "the name of the %s is empty",
 				c->verb->bit == REPORT ? "result" : "model");
-		else if (c->verb->bit == REPORT)
+		else if (c->verb->bit & (REPORT | COMPARE))
 			add_result(c, argv[i]);
-		else if (c->model && c->verb->bit & (DIFF_VERB | COMPARE) && !c->other)
+		else if (c->model && c->verb->bit == DIFF_VERB && !c->other)
 			c->other = argv[i];
 		else if (c->verb->bit == CACHE && !c->action)
 			c->action = argv[i];
@@ -483,7 +483,8 @@ enum ht_status parse_command(int argc, char **argv, struct cli *c)
 	if (c->verb->bit == REPORT && !c->results)
 		return fail(HT_E_USAGE,
 			"halftone report needs results: files that compare or explain wrote with --format json");
-	if (!strcmp(c->verb->args, "MODEL") && !c->model && !option_on(c, OPTION_LIST))
+	if (!strncmp(c->verb->args, "MODEL", 5) && !c->model && !c->results &&
+		!option_on(c, OPTION_LIST))
 		return fail(HT_E_USAGE, "halftone %s needs a model; see halftone help %s",
 			c->verb->name, c->verb->name);
 	return HT_OK;

@@ -11,6 +11,7 @@
 static const struct cli *cli; /* whose messages these are */
 static size_t told;           /* of the library's messages */
 static size_t ignored;
+static char *last; /* error, as it was told */
 
 void report_begin(const struct cli *c)
 {
@@ -44,11 +45,50 @@ static void put_severity(enum ht_severity severity)
 		fputs(of[severity].word, stderr);
 }
 
+/* Memory that lacks leaves the text of the error before. */
+static void keep_error(const char *fmt, va_list ap)
+{
+	va_list again;
+	char *text = NULL;
+
+	va_copy(again, ap);
+	if (vasprintf(&text, fmt, again) >= 0) {
+		free(last);
+		last = text;
+	}
+	va_end(again);
+}
+
+/* Of the library's errors, with the place that the line begins with. */
+static void keep_line(const struct ht_message *m, const char *line)
+{
+	const char *at = line ? strstr(line + (m->path ? strlen(m->path) : 0), "error: ") : NULL;
+	char *text = NULL;
+	int n;
+
+	if (m->line && at)
+		n = asprintf(&text, "line %ld: %s", m->line, at + strlen("error: "));
+	else
+		n = asprintf(&text, "%s", at ? at + strlen("error: ") : m->text);
+	if (n >= 0) {
+		free(last);
+		last = text;
+	}
+}
+
+const char *last_error(void)
+{
+	print_diags();
+	return last ? last : "";
+}
+
 static void put_line(enum ht_severity severity, const char *fmt, va_list ap)
 {
 	print_diags();
 	fputs("halftone: ", stderr);
 	put_severity(severity);
+	if (severity == HT_ERROR)
+		keep_error(fmt, ap);
 	vfprintf(stderr, fmt, ap);
 	fputc('\n', stderr);
 }
@@ -135,6 +175,8 @@ static void print_message(const struct ht_diags *d, size_t i)
 		put_diag(&m, &line);
 	else
 		fprintf(stderr, "halftone: %s\n", m.text);
+	if (m.severity == HT_ERROR)
+		keep_line(&m, line.p);
 	ht_bytes_free(&line);
 }
 

@@ -34,6 +34,11 @@ struct ht_comparison_options {
 /* Compiles the model as it is.  The model must outlive the comparison and must not be changed. */
 HT_API enum ht_status ht_comparison_new(const struct ht_model *m,
 	const struct ht_comparison_options *opt, struct ht_diags *d, struct ht_comparison **out);
+/* Makes the report of a model that could not be compared, for ht_comparison_print() of several models: `model` is its path, `status`
+ * the error, `why` its text; both texts are copied.  ht_comparison_verdict() returns `status`.  Functions that need a
+ * model return HT_E_USAGE, and ht_comparison_program() NULL.  HT_E_USAGE: `status` is no error. */
+HT_API enum ht_status ht_comparison_failed(const char *model, enum ht_status status,
+	const char *why, struct ht_diags *d, struct ht_comparison **out);
 HT_API void ht_comparison_free(struct ht_comparison *c);
 /* Compiles the model under a policy (NULL: as it is), before the first sample.  `name` is what reports
  * call it.  When it cannot be compiled, the status says why, reports show the policy with this error, and
@@ -73,6 +78,10 @@ HT_API enum ht_status ht_comparison_time(
 /* HT_OK: every policy is within its tolerances.  HT_E_VERDICT: one is not.  Otherwise the error of a
  * policy, or HT_E_USAGE when there were no samples. */
 HT_API enum ht_status ht_comparison_verdict(const struct ht_comparison *c, struct ht_diags *d);
+
+/* The status that counts of two: HT_OK gives way to all, HT_E_VERDICT to errors, and of two errors the one is returned that tells
+ * more of the installation than of what was asked. */
+HT_API enum ht_status ht_worse_status(enum ht_status a, enum ht_status b);
 
 enum ht_comparison_form {
 	HT_COMPARISON_TEXT,

@@ -1,6 +1,7 @@
 /* The public interface as a program sees it; compiled as C and as C++.
  *
  * usage: api SMALL.hir */
+#include <halftone/compare.h>
 #include <halftone/halftone.h>
 #include <halftone/records.h>
 #include <halftone/tool.h>
@@ -1051,6 +1052,112 @@ static void records(void)
 	rmdir(folder);
 }
 
+/* ---- comparisons ---- */
+
+static int prints(const struct ht_comparison *const *c, size_t n, enum ht_comparison_form form,
+	const char *pattern, struct ht_diags *d)
+{
+	struct ht_bytes b;
+	int found = ht_comparison_print(c, n, form, NULL, d, &b) == HT_OK &&
+		    strstr((const char *)b.p, pattern) != NULL;
+
+	ht_bytes_free(&b);
+	return found;
+}
+
+static enum ht_status compare_x(struct ht_comparison *c, struct ht_diags *d)
+{
+	static const float inexact[] = { 1.1F, 2.3F, 3.7F, 4.9F }; /* in float16 */
+	struct ht_array in[1];
+
+	in[0] = array((void *)inexact, sizeof inexact, HT_F32, 2, x_dim);
+	return ht_comparison_sample(c, "sample 1", in, 1, NULL, 0, NULL, d);
+}
+
+/* float32 beside float16: the first equals the reference, the second exceeds a bound that no rounding keeps. */
+static void compared_policies(const struct ht_model *m, struct ht_diags *d)
+{
+	static const char *const bounds[] = { "y:rel<=1e-9", "top:abs<=9" };
+	struct ht_comparison_options opt = HT_COMPARISON_OPTIONS_INIT;
+	struct ht_comparison *c, *failed;
+	const struct ht_comparison *both[2];
+	struct ht_policy *low = NULL;
+
+	opt.tolerance = bounds;
+	opt.tolerances = 2;
+	CHECK(ht_comparison_new(m, &opt, d, &c) == HT_OK);
+	if (!c)
+		return;
+	CHECK(ht_program_inputs(ht_comparison_program(c)) == 1);
+	CHECK(ht_comparison_rows(c) == 1);
+	CHECK(ht_policy_new("force_fp16", d, &low) == HT_OK);
+	CHECK(ht_comparison_verdict(c, d) == HT_E_USAGE); /* there are no samples */
+	CHECK(ht_comparison_time(c, 1, d) == HT_E_USAGE);
+	CHECK(ht_comparison_add(c, "as it is", NULL, d) == HT_OK);
+	CHECK(compare_x(c, d) == HT_OK);
+	CHECK(ht_comparison_verdict(c, d) == HT_OK);
+	CHECK(ht_comparison_add(c, "low", low, d) == HT_E_USAGE); /* behind a sample */
+	ht_comparison_free(c);
+
+	CHECK(ht_comparison_new(m, &opt, d, &c) == HT_OK);
+	CHECK(ht_comparison_add(c, "as it is", NULL, d) == HT_OK);
+	CHECK(ht_comparison_add(c, "low", low, d) == HT_OK);
+	CHECK(ht_comparison_add(c, "low", low, d) == HT_E_USAGE);
+	CHECK(ht_comparison_sample(c, NULL, NULL, 0, NULL, 0, NULL, d) == HT_E_USAGE);
+	CHECK(compare_x(c, d) == HT_OK);
+	CHECK(ht_comparison_time(c, 2, d) == HT_OK);
+	CHECK(ht_comparison_nodes_sample(c, NULL, NULL, 0, d) == HT_E_USAGE);
+	CHECK(ht_comparison_nodes(c, "none", low, 0, d) == HT_E_USAGE);
+	CHECK(ht_comparison_nodes(c, "low", low, 0, d) == HT_OK);
+	CHECK(ht_comparison_nodes(c, NULL, NULL, 0, d) == HT_OK);
+	CHECK(ht_comparison_verdict(c, d) == HT_E_VERDICT);
+
+	CHECK(ht_comparison_failed("b.pb", HT_OK, "why", d, &failed) == HT_E_USAGE && !failed);
+	CHECK(ht_comparison_failed("b.pb", HT_E_INPUT, "it is <cut>", d, &failed) == HT_OK);
+	CHECK(ht_comparison_verdict(failed, d) == HT_E_INPUT);
+	CHECK(ht_comparison_program(failed) == NULL);
+	CHECK(ht_comparison_add(failed, "low", low, d) == HT_E_USAGE);
+	CHECK(compare_x(failed, d) == HT_E_USAGE);
+	CHECK(ht_comparison_time(failed, 1, d) == HT_E_USAGE);
+	CHECK(ht_comparison_nodes(failed, "low", low, 0, d) == HT_E_USAGE);
+	both[0] = c;
+	both[1] = failed;
+	CHECK(prints(both, 1, HT_COMPARISON_JSON, "\"verdict\": \"fail\"}\n", d));
+	CHECK(prints(both, 2, HT_COMPARISON_JSON, "\"verdict\": \"error\"}\n", d));
+	CHECK(prints(both, 2, HT_COMPARISON_TEXT, "b.pb\n\ninvalid input: it is <cut>\n", d));
+	CHECK(prints(both, 2, HT_COMPARISON_MARKDOWN, "- invalid input: it is \\<cut>\n", d));
+	CHECK(prints(both, 2, HT_COMPARISON_CSV, "\"b.pb\",\"\",\"\",error,", d));
+	CHECK(prints(both, 2, HT_COMPARISON_JUNIT, "message=\"it is &#60;cut&#62;\"/>", d));
+	CHECK(prints(both, 2, HT_COMPARISON_GITHUB,
+		"::error file=b.pb,title=invalid input::it is <cut>\n", d));
+	CHECK(prints(both, 2, HT_COMPARISON_NODES_CSV, "model,policy,node", d));
+	CHECK(prints(both + 1, 1, HT_COMPARISON_NODE_DATA, "{", d));
+	ht_comparison_free(failed);
+	ht_comparison_free(c);
+	ht_comparison_free(NULL);
+	ht_policy_free(low);
+}
+
+static void comparisons(const char *path)
+{
+	struct ht_comparison_options opt = HT_COMPARISON_OPTIONS_INIT;
+	struct ht_diags *d = ht_diags_new();
+	struct ht_comparison *c;
+	struct ht_model *m;
+
+	CHECK(ht_worse_status(HT_OK, HT_E_VERDICT) == HT_E_VERDICT);
+	CHECK(ht_worse_status(HT_E_LIMIT, HT_E_ENVIRONMENT) == HT_E_ENVIRONMENT);
+	CHECK(ht_worse_status(HT_OK, HT_OK) == HT_OK);
+	CHECK(ht_model_load(path, NULL, d, &m) == HT_OK);
+	CHECK(ht_comparison_new(m, NULL, d, &c) == HT_E_USAGE && !c); /* its batch is open */
+	CHECK(ht_model_set_batch(m, 1, d) == HT_OK);
+	opt.reference = "f31";
+	CHECK(ht_comparison_new(m, &opt, d, &c) == HT_E_USAGE && !c);
+	compared_policies(m, d);
+	ht_model_free(m);
+	ht_diags_free(d);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -1070,6 +1177,7 @@ int main(int argc, char **argv)
 	records();
 	reports(argv[1]);
 	budgets(argv[1]);
+	comparisons(argv[1]);
 	if (failures)
 		fprintf(stderr, "%d claims do not hold\n", failures);
 	return failures != 0;

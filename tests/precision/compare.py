@@ -349,6 +349,42 @@ entry "" {
         zeros = self.path('z.npy', np.zeros((2, WIDTH), np.float32))
         self.tool(self.path('div.hir', graph), '--policy', POLICIES[1], '--samples', zeros, code=3)
 
+    def test_several_models(self):
+        """One report of all models; the error of one is in it, and the most severe one is the exit code."""
+        good, other = self.model(), self.path('other.hir', classifier(1).replace('Tanh', 'Relu'))
+        bad, absent = self.path('bad.hir', 'hir 1\nentry "" {\n nonsense\n}\n'), self.path('absent.pb')
+        samples = self.path('x.npy', self.rng.normal(size=(3, WIDTH)).astype(np.float32))
+        args = ('--policy', POLICIES[1], '--samples', samples, '--runs=0', '--tol=prob:rel<=1e-9')
+
+        def run(*models, code, form='json'):
+            r = self.tool(*models, *args, '--format', form, code=code)
+            return r.stdout.decode()
+        report = self.path('all.json', run(good, bad, other, absent, code=5))
+        subprocess.run([sys.executable, os.path.join(HERE, 'validate.py'), SCHEMA, report], check=True)
+        with open(report) as f:
+            found = json.load(f)
+        self.assertEqual(found['verdict'], 'error')
+        self.assertEqual([(m['model'], m.get('code'), m['samples']) for m in found['models']],
+                         [(good, None, 3), (bad, 3, 0), (other, None, 3), (absent, 5, 0)])
+        self.assertIn("line 3: expected input", found['models'][1]['error'])
+        page = subprocess.run([environment.TOOL, 'report', report], capture_output=True, check=True)
+        self.assertIn(b'The model could not be compared: line 3', page.stdout)
+        # Each model is compared as it is alone.
+        alone = self.json(other, *args, code=1)
+        self.assertEqual(found['models'][2]['policies'][0]['outputs'], alone['policies'][0]['outputs'])
+        self.assertEqual(json.loads(run(good, other, code=1))['verdict'], 'fail')
+        rows = list(csv.reader(io.StringIO(run(good, bad, code=3, form='csv'))))
+        self.assertEqual([(r[0], r[3], len(r)) for r in rows[1:]],
+                         [(good, 'fail', len(rows[0]))] * 2 + [(bad, 'error', len(rows[0]))])
+        suites = xml.etree.ElementTree.fromstring(run(good, bad, code=3, form='junit'))
+        self.assertEqual([(s.get('tests'), s.get('failures'), s.get('errors')) for s in suites], [('2', '1', '0'), ('1', '0', '1')])
+        self.assertIn('line 3', suites[1][0][0].get('message'))
+        self.assertRegex(run(good, bad, code=3, form='github').splitlines()[1], r'^::error file=[^,]*bad.hir,title=[^:]*::line 3')
+        self.assertIn('### ', run(good, bad, code=3, form='md'))
+        self.assertIn(b'nodes of one model', self.tool(good, other, *args, '--nodes', '--node-data', report, code=2).stderr)
+        # A single model's error leaves no report.
+        self.assertEqual(self.tool(bad, *args, code=3).stdout, b'')
+
     def test_streams(self):
         """Peak memory with many samples is that with few."""
         size = 1 << 16
