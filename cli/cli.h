@@ -380,15 +380,30 @@ void sample_set_close(struct sample_set *s);
 bool is_sample_count(const char *s);                                /* N or N:SEED */
 enum ht_status npy_head_of(const char *path, struct npy_head *out); /* of a .npy file */
 
+/* ---- oracle.c: --reference tensorflow ---- */
+
+struct oracle;
+extern const char oracle_script[]; /* python/halftone/_tensorflow.py; the build makes it */
+/* Starts TensorFlow with the model, whose program is `p`.  *out is to be closed, also after an error.  HT_E_ENVIRONMENT: there is no Python, or
+ * it has no TensorFlow.  HT_E_UNSUPPORTED: TensorFlow refuses the model. */
+enum ht_status oracle_open(
+	struct cli *c, const struct ht_model *m, const struct ht_program *p, struct oracle **out);
+/* Computes the outputs of a sample; they live until the next call. */
+enum ht_status oracle_run(
+	struct oracle *o, const struct ht_array *in, const struct ht_array **expected);
+void oracle_close(struct oracle *o);
+
 /* ---- labelled_set.c: --samples with --reference and --labels ---- */
 
 struct labelled_set {
 	struct cli *c;
+	const struct ht_model *model;
 	const struct ht_program *program;
 	size_t rows; /* samples that a run holds */
 	struct ht_value_info *in, *out, label;
 	int64_t label_dim[32];
 	struct sample_set *samples, *reference, *labels; /* NULL: not stated */
+	struct oracle *oracle;                           /* NULL: TensorFlow is not the reference */
 	size_t taken;
 	char *where;
 	bool again; /* opened before */
@@ -400,8 +415,8 @@ struct labelled_sample {
 };
 /* Whether --reference and --labels make sense. */
 enum ht_status labelled_set_check(const struct cli *c);
-enum ht_status labelled_set_open(
-	struct cli *c, const struct ht_program *p, size_t rows, struct labelled_set *k);
+enum ht_status labelled_set_open(struct cli *c, const struct ht_model *m,
+	const struct ht_program *p, size_t rows, struct labelled_set *k);
 /* From the first sample again. */
 enum ht_status labelled_set_rewind(struct labelled_set *k);
 /* The samples alone, once more. */

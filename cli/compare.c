@@ -245,7 +245,7 @@ static enum ht_status compare_model(struct comparing *k, struct compared_model *
 	if (st == HT_OK)
 		st = start(k, m);
 	if (st == HT_OK)
-		st = labelled_set_open(k->c, ht_comparison_program(m->comparison),
+		st = labelled_set_open(k->c, m->model, ht_comparison_program(m->comparison),
 			ht_comparison_rows(m->comparison), &m->set);
 	if (st == HT_OK)
 		st = add_policies(k, m);

@@ -15,10 +15,14 @@ enum ht_status labelled_set_check(const struct cli *c)
 {
 	const char *reference = option(c, OPTION_REFERENCE, "f32");
 
-	if (strcmp(reference, "f32") && strcmp(reference, "f64") && !is_array_file(reference))
+	if (strcmp(reference, "f32") && strcmp(reference, "f64") &&
+		strcmp(reference, "tensorflow") && !is_array_file(reference))
 		return fail(HT_E_USAGE,
-			"--reference: '%s' is neither f32 nor f64 nor a .npz or .npy file",
+			"--reference: '%s' is neither f32 nor f64 nor tensorflow nor a .npz or .npy file",
 			reference);
+	if (!strcmp(reference, "tensorflow") && option_on(c, OPTION_FLOAT64))
+		return fail(HT_E_USAGE,
+			"--reference tensorflow computes the model as it is, not the variant of --float64");
 	if (option_on(c, OPTION_LABELS) && !option_on(c, OPTION_METRIC))
 		return refuse(c, "--labels have no effect without --metric");
 	return HT_OK;
@@ -35,7 +39,7 @@ void comparison_settings(const struct cli *c, long long threads, struct comparis
 	s->options = (struct ht_comparison_options)HT_COMPARISON_OPTIONS_INIT;
 	s->options.compile = &s->compile;
 	s->options.reference = option(c, OPTION_REFERENCE, "f32");
-	if (is_array_file(s->options.reference))
+	if (is_array_file(s->options.reference) || !strcmp(s->options.reference, "tensorflow"))
 		s->options.reference = "given";
 	s->options.metric = option(c, OPTION_METRIC, NULL);
 	s->options.tolerance = c->option[OPTION_TOL].value;
@@ -116,13 +120,14 @@ static enum ht_status open_labels(struct labelled_set *k)
 	return open_set(k, "--labels", &k->label, 1, input_named, path, &k->labels);
 }
 
-enum ht_status labelled_set_open(
-	struct cli *c, const struct ht_program *p, size_t rows, struct labelled_set *k)
+enum ht_status labelled_set_open(struct cli *c, const struct ht_model *m,
+	const struct ht_program *p, size_t rows, struct labelled_set *k)
 {
 	const char *reference = option(c, OPTION_REFERENCE, "f32");
 	enum ht_status st;
 
 	k->c = c;
+	k->model = m;
 	k->program = p;
 	k->rows = rows;
 	describe(k);
@@ -130,6 +135,8 @@ enum ht_status labelled_set_open(
 	if (st == HT_OK && is_array_file(reference))
 		st = open_set(k, "--reference", k->out, ht_program_outputs(p), output_named,
 			reference, &k->reference);
+	if (st == HT_OK && !strcmp(reference, "tensorflow") && !k->oracle)
+		st = oracle_open(c, m, p, &k->oracle);
 	if (st == HT_OK)
 		st = open_labels(k);
 	if (st == HT_OK && is_sample_count(samples_option(k)) && !k->again)
@@ -140,13 +147,13 @@ enum ht_status labelled_set_open(
 
 enum ht_status labelled_set_rewind(struct labelled_set *k)
 {
-	struct cli *c = k->c;
-	const struct ht_program *p = k->program;
-	size_t rows = k->rows;
+	struct labelled_set before = *k;
 
+	k->oracle = NULL;
 	labelled_set_close(k);
 	k->again = true;
-	return labelled_set_open(c, p, rows, k);
+	k->oracle = before.oracle;
+	return labelled_set_open(before.c, before.model, before.program, before.rows, k);
 }
 
 /* ---- samples ---- */
@@ -163,6 +170,10 @@ enum ht_status labelled_set_next(struct labelled_set *k, struct labelled_sample 
 		st = sample_set_next(k->reference, &out->expected, &other);
 		out->expecteds = ht_program_outputs(k->program);
 	}
+	if (st == HT_OK && k->oracle) {
+		st = oracle_run(k->oracle, out->in, &out->expected);
+		out->expecteds = ht_program_outputs(k->program);
+	}
 	if (st == HT_OK && k->labels)
 		st = sample_set_next(k->labels, &out->label, &other);
 	text_printf(&name, "sample %zu (%s)", ++k->taken, where);
@@ -176,6 +187,7 @@ void labelled_set_close(struct labelled_set *k)
 	sample_set_close(k->samples);
 	sample_set_close(k->reference);
 	sample_set_close(k->labels);
+	oracle_close(k->oracle);
 	free(k->in);
 	free(k->out);
 	free(k->where);

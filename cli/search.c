@@ -201,8 +201,8 @@ static enum ht_status search(struct searching *k)
 	if (st == HT_OK)
 		st = start(k);
 	if (st == HT_OK)
-		st = labelled_set_open(
-			k->c, ht_search_program(k->search), ht_search_rows(k->search), &k->set);
+		st = labelled_set_open(k->c, k->model, ht_search_program(k->search),
+			ht_search_rows(k->search), &k->set);
 	if (st == HT_OK)
 		st = run(k);
 	if (st == HT_OK)

@@ -90,6 +90,12 @@ class Comparison(Owner):
         data = self.text(form).encode()
         call(lib.ht_file_write, raw(path), data, len(data))
 
+    def _repr_html_(self) -> str:
+        """The page in a frame of its own, so that its style does not meet that of the notebook."""
+        import html
+        return (f'<iframe title="Comparison" srcdoc="{html.escape(self.to_html())}" '
+                'style="width: 100%; height: 40em; border: 0; resize: vertical"></iframe>')
+
     def _repr_markdown_(self) -> str:
         return self.text('md')
 

@@ -349,6 +349,31 @@ entry "" {
         zeros = self.path('z.npy', np.zeros((2, WIDTH), np.float32))
         self.tool(self.path('div.hir', graph), '--policy', POLICIES[1], '--samples', zeros, code=3)
 
+    def test_tensorflow(self):
+        """TensorFlow's outputs of each sample are the reference; where it is not installed, a message says so."""
+        model, x = self.model(), self.rng.normal(size=(5, WIDTH)).astype(np.float32)
+        args = (model, '--policy', POLICIES[0], '--policy', POLICIES[1], '--samples', self.path('x.npy', x), '--runs=0')
+        live = (*args, '--reference=tensorflow')
+        os.environ.update(HALFTONE_PYTHON=sys.executable, TMPDIR=os.path.join(self.folder.name, 'tmp'))
+        self.addCleanup(os.environ.pop, 'TMPDIR')
+        os.mkdir(os.environ['TMPDIR'])
+        self.addCleanup(os.environ.pop, 'HALFTONE_PYTHON')
+        found, own = self.json(*live), self.json(*args)
+        self.assertEqual((found['reference'], found['samples']), ('given', 5))
+        for at, most in (0, 1e-5), (1, 0.1):
+            for got, want in zip(found['policies'][at]['outputs'], own['policies'][at]['outputs']):
+                self.assertLess(got['rel'], most)
+                self.assertLess(abs(got['rel'] - want['rel']), 1e-5)
+        # TensorFlow's sums and functions differ from ours in the last digits.
+        self.assertTrue(any(o['abs'] > 0 for o in found['policies'][0]['outputs']))
+        without = self.path('python', f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n')
+        os.chmod(without, 0o755)
+        for python, pattern in (without, 'the Python package tensorflow is not installed'), ('/none', "cannot run '/none'"), (
+                '/bin/true', 'process ended'):
+            os.environ['HALFTONE_PYTHON'] = python
+            self.assertRegex(self.tool(*live, code=5).stderr.decode(), pattern)
+        self.assertEqual(os.listdir(os.environ['TMPDIR']), [])
+
     def test_several_models(self):
         """One report of all models; the error of one is in it, and the most severe one is the exit code."""
         good, other = self.model(), self.path('other.hir', classifier(1).replace('Tanh', 'Relu'))

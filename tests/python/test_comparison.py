@@ -62,6 +62,21 @@ class Comparisons(FolderCase):
         with self.assertRaisesRegex(ht.InputError, 'there is no schema'):
             ht.report_page([self.path('bad.json', b'{}')])
 
+    def test_notebook(self):
+        """A notebook shows tables and figures: the page, in a frame."""
+        import html.parser
+        found = []
+
+        class Frames(html.parser.HTMLParser):
+            def handle_starttag(self, tag, attrs):
+                found.append((tag, dict(attrs)))
+        c = ht.compare(SMALL, POLICIES, X, rounds=1)
+        Frames().feed(c._repr_html_())
+        self.assertEqual([tag for tag, _ in found], ['iframe'])
+        self.assertEqual(found[0][1]['srcdoc'], c.to_html())
+        self.assertIn('<svg', found[0][1]['srcdoc'])
+        self.assertIn('<table', found[0][1]['srcdoc'])
+
     def test_nodes(self):
         np.savez(self.path('x.npz'), x=X)
         subprocess.run([environment.TOOL, 'compare', SMALL, *(f'--policy={p}' for p in POLICIES), '--samples', self.path('x.npz'), '--nodes',
