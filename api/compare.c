@@ -1,6 +1,7 @@
 /* Comparisons: programs of a model under several policies, run on the same samples. */
 #include "api/compare.h"
 
+#include <halftone/cache.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,20 @@ static void make_room(struct ht_compared *r)
 	}
 }
 
+/* Notes whether the compilation that follows is in the cache, and why it is not. */
+static void ask_cache(struct ht_comparison *c, struct ht_compared *r)
+{
+	struct ht_bytes said = { 0 };
+	enum ht_status st;
+
+	if (!c->model->cache || r == &c->wide_row)
+		return;
+	st = ht_cache_why_miss(c->model->cache, c->model, &c->compile, HT_FORMAT_TEXT, NULL, &said);
+	if (st == HT_OK || st == HT_E_VERDICT)
+		r->cache = ht_str_copy(&c->arena, (struct ht_str){ said.p, strcspn(said.p, "\n") });
+	ht_bytes_free(&said);
+}
+
 static enum ht_status build(struct ht_comparison *c, struct ht_compared *r,
 	const struct ht_policy *p, struct ht_diags *d)
 {
@@ -88,6 +103,7 @@ static enum ht_status build(struct ht_comparison *c, struct ht_compared *r,
 	int64_t before = ht_now_ns();
 
 	c->compile.policy = p;
+	ask_cache(c, r);
 	HT_TRY(ht_compile(r == &c->wide_row ? c->wide : c->model, &c->compile, d, &r->program));
 	c->compile_ns += ht_now_ns() - before;
 	opt.threads = c->compile.threads;

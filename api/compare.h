@@ -40,6 +40,8 @@ struct ht_compared {
 	const char *lowest_name;
 	bool emulated;      /* it has formats that the machine lacks */
 	int64_t cast_bytes; /* -1: not known */
+	struct ht_str
+		cache; /* "hit: ENTRY" or "miss: REASON" of the compile cache; empty: it was not asked */
 	struct ht_hash decisions;
 	const struct ht_compared *same; /* one before it that decides the same; NULL: none */
 

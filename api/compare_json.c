@@ -2,6 +2,7 @@
 #include "api/compare.h"
 
 #include <math.h>
+#include <string.h>
 
 void ht_put_real(struct ht_buf *b, const char *key, double x)
 {
@@ -106,6 +107,20 @@ static void put_judgements(
 	ht_putc(b, ']');
 }
 
+/* Of "hit: ENTRY" and "miss: REASON". */
+static void put_cache(struct ht_buf *b, const struct ht_compared *r)
+{
+	bool hit = ht_str_starts(r->cache, "hit");
+	size_t head = hit ? strlen("hit: ") : strlen("miss: ");
+
+	if (r->cache.n < head)
+		return;
+	ht_printf(b, ",\n    \"cache\": {\"hit\": %s, ", hit ? "true" : "false");
+	ht_put_text_member(b, hit ? "entry" : "reason",
+		(struct ht_str){ r->cache.p + head, r->cache.n - head });
+	ht_putc(b, '}');
+}
+
 static void put_program(
 	struct ht_buf *b, const struct ht_comparison *c, const struct ht_compared *r)
 {
@@ -143,6 +158,7 @@ static void put_policy(struct ht_buf *b, const struct ht_comparison *c, const st
 			ht_puts(b, ", ");
 			ht_put_text_member(b, "same_as", r->same->name);
 		}
+		put_cache(b, r);
 		put_program(b, c, r);
 		put_latency(b, "latency_ms", ht_latency_of(r->ms, r->rounds, b->arena));
 		put_latency(b, "speedup", ht_speedup_of(c, r, b->arena));

@@ -142,6 +142,34 @@ static void put_notes(struct ht_page_work *w, const cJSON *model)
 	ht_table_end(&t);
 }
 
+static void put_cache(struct ht_page_work *w, const cJSON *model)
+{
+	static const struct ht_table_column columns[] = { { "policy", false },
+		{ "compile cache", false }, { "entry, or why it missed", false } };
+	struct ht_table t = { .b = w->b,
+		.title = "Compile cache",
+		.caption =
+			"Whether the program of each policy was in the compile cache. Of a miss: the first part of the "
+			"key that differs from that of the nearest entry.",
+		.column = columns,
+		.columns = HT_COUNT(columns),
+		.limit = HT_PAGE_ROWS,
+		.folded = true };
+	const cJSON *i;
+
+	cJSON_ArrayForEach(i, ht_member(model, "policies"))
+	{
+		const cJSON *cache = ht_member(i, "cache");
+		bool hit = ht_member_is_true(cache, "hit");
+		if (!cache)
+			continue;
+		ht_cell(&t, ht_member_text(i, "policy"));
+		ht_cell(&t, ht_str(hit ? "hit" : "miss"));
+		ht_cell_text(&t, ht_member_text(cache, hit ? "entry" : "reason"));
+	}
+	ht_table_end(&t);
+}
+
 /* ---- tolerances ---- */
 
 static void put_tolerance(
@@ -303,6 +331,7 @@ void ht_page_comparisons(struct ht_page_work *w, const cJSON *root)
 		put_errors(w, i);
 		ht_page_error_nodes(w, i);
 		ht_page_phases(w, i);
+		put_cache(w, i);
 		ht_page_section_end(w->b);
 	}
 }

@@ -1,4 +1,4 @@
-/* The map of a report: for each name scope, how many nodes have 16 bits under the policy, and the casts that it inserted. */
+/* The map of a report: for each name scope, how many nodes have a low type under the policy, and the casts that it inserted. */
 #include "api/page.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ enum {
 /* Sums over a scope and the scopes within it. */
 struct amount {
 	size_t nodes; /* nodes whose types the policy decided */
-	size_t low;   /* those of them with a type of 16 bits */
+	size_t low;   /* those of them with a type or format below float32 */
 	size_t casts;
 	double bytes; /* of casts that are not folded into constants */
 };
@@ -62,9 +62,14 @@ static void add(struct scope *s, struct ht_str name, const struct amount *m, str
 	}
 }
 
-static bool is_low(struct ht_str type)
+/* Of a unit that was decided.  A number format in the place of a type is lower than float32, too. */
+static bool is_low(const cJSON *unit)
 {
-	return ht_str_is(type, "float16") || ht_str_is(type, "bfloat16");
+	struct ht_str to = ht_member_text(unit, "to"), emulated = ht_member_text(unit, "emulated");
+
+	return ht_str_is(to, "float16") || ht_str_is(to, "bfloat16") ||
+	       ht_member_text(unit, "format").n || ht_str_is(emulated, "float16") ||
+	       ht_str_is(emulated, "bfloat16");
 }
 
 /* The policy does not decide the types of inputs and constants. */
@@ -80,12 +85,10 @@ static struct amount node_amount(const cJSON *node)
 
 	cJSON_ArrayForEach(unit, ht_member(node, "units"))
 	{
-		struct ht_str to = ht_member_text(unit, "to");
-
 		if (!is_decided(unit))
 			continue;
 		m.nodes = 1;
-		if (is_low(to))
+		if (is_low(unit))
 			m.low = 1;
 	}
 	return m;
@@ -121,8 +124,7 @@ static struct ht_str says(const struct amount *s, struct ht_arena *a)
 				   ht_text_bytes(a, s->bytes).p)
 			 : HT_STR("");
 
-	return ht_str_printf(
-		a, "%zu of %zu nodes in 16 bits%.*s", s->low, s->nodes, HT_STR_ARG(casts));
+	return ht_str_printf(a, "%zu of %zu nodes low%.*s", s->low, s->nodes, HT_STR_ARG(casts));
 }
 
 /* Adds to number[k] how many scopes within `of` have k scopes around them. */
@@ -173,7 +175,7 @@ void ht_page_scopes(struct ht_page_work *w, const cJSON *root)
 	ht_page_paragraph(w->b,
 		ht_str_printf(w->a,
 			"What the policy decides in each scope of names, those within it included, and the casts of "
-			"tensors that it makes. Bars are the share in 16 bits. The whole graph: %s.",
+			"tensors that it makes. Bars are the share of nodes in a type or number format below float32. The whole graph: %s.",
 			says(&all->sum, w->a).p));
 	put_scopes(w, all, depth_shown(all), &left);
 	if (!left)

@@ -228,6 +228,26 @@ class Reports(ToolCase):
         self.assertEqual(page.row('nan', 'somewhere'), ['nan', 'somewhere', '3'])
         self.fails(3, 'own is missing', 'report', self.edited(name, lambda j: j['models'][0]['policies'][0]['nodes']['tensors'][0].pop('own')))
 
+    def test_cache(self):
+        """Whether each program was in the compile cache, and why it was not."""
+        args = ('compare', SMALL, '--policy', 'force_fp16', '--runs=0', '--format=json', '--cache-dir', self.path('cache'), '-o')
+        names = [self.path(f'cache{i}.json') for i in range(3)]
+        self.tool(*args, names[0])
+        self.tool(*args, names[1])
+        self.tool(*args, names[2], '--input-shape=x:2,4')
+        for name, result, says in zip(names, ('miss', 'hit', 'miss'), ('^option-policy is .force_fp16., in the nearest entry ', '[0-9a-f]{32}', ' is .*, in the nearest entry ')):
+            with open(name) as f:
+                cache = json.load(f)['models'][0]['policies'][0]['cache']
+            self.assertEqual(cache['hit'], result == 'hit')
+            row = self.page(name).row('force_fp16', result)
+            self.assertRegex(row[2], says)
+            self.assertEqual(row[2], cache.get('entry', cache.get('reason')))
+        self.assertNotIn('Compile cache', self.page(self.compare('--no-cache')).titles('h3'))
+
+    def test_formats_are_low(self):
+        """A number format in the place of a type counts as low, though its tensors are float32."""
+        self.assertIn('The whole graph: 2 of 2 nodes low', ''.join(self.page(self.explain('force_fp16:e4m3fn')).text))
+
     def test_scopes(self):
         explained = self.explain('force_fp16')
 
@@ -237,11 +257,11 @@ class Reports(ToolCase):
                 n['node'] = f'net/block_{i % 2}/{n["node"]}'
             j['casts'] = [{**j['casts'][0], 'source': 'net/block_1/x', 'bytes': 3000, 'folded': False}]
         text = ''.join(self.page(self.edited(explained, rename)).text)
-        self.assertRegex(text, r'net \d+ of \d+ nodes in 16 bits, 1 cast, 3 kB')
-        self.assertRegex(text, r'block_1 \d+ of \d+ nodes in 16 bits, 1 cast, 3 kB')
-        self.assertIn('The whole graph: 2 of 2 nodes in 16 bits', text)
+        self.assertRegex(text, r'net \d+ of \d+ nodes low, 1 cast, 3 kB')
+        self.assertRegex(text, r'block_1 \d+ of \d+ nodes low, 1 cast, 3 kB')
+        self.assertIn('The whole graph: 2 of 2 nodes low', text)
         kept = self.edited(self.explain('must_keep_origin_dtype'), lambda j: [n.update(node=f'net/{n["node"]}') for n in j['nodes']])
-        self.assertIn('The whole graph: 0 of 2 nodes in 16 bits', ''.join(self.page(kept).text))
+        self.assertIn('The whole graph: 0 of 2 nodes low', ''.join(self.page(kept).text))
 
     def test_hostile_names(self):
         explained, compared = self.explain('force_fp16'), self.compare('--metric=cosine', '--nodes')
