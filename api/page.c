@@ -15,11 +15,17 @@ struct kind {
 static const struct kind kinds[] = {
 	{ "halftone.compare", 1, &ht_comparison_form, ht_page_comparisons },
 	{ "halftone.decisions", 1, &ht_decisions_form, ht_page_decisions },
+	{ "halftone.train", 1, &ht_train_form, ht_page_train },
 };
+
+/* The lines of `halftone train --log` name no schema. */
+static const struct kind train_log = { "a log of halftone train", 1, &ht_train_log_form,
+	ht_page_train_log };
 
 struct source {
 	const cJSON *root;
 	const struct kind *kind;
+	struct ht_str name;
 };
 
 struct printing {
@@ -59,8 +65,9 @@ static enum ht_status kind_of(struct ht_json *j, struct ht_str schema, const str
 		}
 	}
 	return ht_json_error(j,
-		"the schema is '%.*s'; a page is made of halftone.compare/1 (halftone compare --format json) "
-		"and halftone.decisions/1 (halftone explain --format json)",
+		"the schema is '%.*s'; a page is made of halftone.compare/1 (halftone compare --format json), "
+		"halftone.decisions/1 (halftone explain --format json), halftone.train/1 (halftone train --format json) "
+		"and the lines of halftone train --log",
 		HT_STR_ARG(schema));
 }
 
@@ -82,7 +89,35 @@ static enum ht_status find_kind(struct ht_json j, const struct kind **out)
 		ht_json_skip(&j, i);
 	}
 	j.line = 1;
-	return ht_json_error(&j, "there is no schema: this is no result of compare or explain");
+	return ht_json_error(
+		&j, "there is no schema: this is no result of compare, explain or train");
+}
+
+static bool is_log(struct ht_str text)
+{
+	size_t at = 0;
+
+	while (at < text.n && strchr(" \t\r\n", text.p[at]))
+		at++;
+	return ht_str_starts((struct ht_str){ text.p + at, text.n - at }, "{\"event\"");
+}
+
+/* Makes an array of the lines; each line stays on its own. */
+static struct ht_str array_of_lines(struct ht_str text, struct ht_arena *a)
+{
+	struct ht_buf b;
+
+	while (text.n && strchr(" \t\r\n", text.p[text.n - 1]))
+		text.n--;
+	ht_buf_init(&b, a);
+	ht_putc(&b, '[');
+	for (size_t i = 0; i < text.n; i++) {
+		if (text.p[i] == '\n')
+			ht_putc(&b, ',');
+		ht_putc(&b, text.p[i]);
+	}
+	ht_putc(&b, ']');
+	return ht_buf_str(&b);
 }
 
 static enum ht_status read_source(
@@ -94,8 +129,14 @@ static enum ht_status read_source(
 
 	if (!s->text)
 		HT_TRY(ht_policy_file(&parse, HT_REPORT_LIMIT, &text));
-	HT_TRY(ht_json_parse(&parse, text, false, &j));
-	HT_TRY(find_kind(j, &out->kind));
+	out->name = ht_str(s->path ? s->path : "");
+	if (is_log(text)) {
+		HT_TRY(ht_json_parse(&parse, array_of_lines(text, &p->w.arena), false, &j));
+		out->kind = &train_log;
+	} else {
+		HT_TRY(ht_json_parse(&parse, text, false, &j));
+		HT_TRY(find_kind(j, &out->kind));
+	}
 	out->root = j.root;
 	return ht_json_check(&j, out->kind->form);
 }
@@ -115,11 +156,17 @@ static struct ht_str title_of(const struct ht_page_work *w)
 
 void ht_page_open(struct ht_page_work *w, const cJSON *of, const char *what, struct ht_str policy)
 {
-	struct ht_str model = ht_member_text(of, "model"), title;
+	struct ht_str model = ht_member_text(of, "model");
+
+	ht_page_open_of(w, model.n ? model : HT_STR("a model without a file"), what, policy);
+}
+
+void ht_page_open_of(
+	struct ht_page_work *w, struct ht_str model, const char *what, struct ht_str policy)
+{
+	struct ht_str title;
 	size_t cap = w->cap;
 
-	if (!model.n)
-		model = HT_STR("a model without a file");
 	title = ht_str_printf(w->a, "%s of %.*s%s%.*s", what, HT_STR_ARG(model),
 		policy.n ? ": " : "", HT_STR_ARG(policy));
 	w->title = ht_grow(w->a, w->title, w->sections, &cap, sizeof *w->title);
@@ -148,8 +195,10 @@ static enum ht_status print(void *arg)
 	ht_buf_init(&body, &p->w.arena);
 	ht_buf_init(&page, &p->w.arena);
 	w.b = &body;
-	for (size_t i = 0; i < p->n; i++)
+	for (size_t i = 0; i < p->n; i++) {
+		w.source = read[i].name;
 		read[i].kind->put(&w, read[i].root);
+	}
 	put_page(&w, &page);
 	return ht_bytes_of(ht_buf_str(&page), p->out);
 }

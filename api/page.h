@@ -11,7 +11,8 @@
 /* ---- page_forms.c: which members the JSON has to have ---- */
 
 struct ht_json_form;
-extern const struct ht_json_form ht_comparison_form, ht_decisions_form;
+extern const struct ht_json_form ht_comparison_form, ht_decisions_form, ht_train_form,
+	ht_train_log_form; /* the last: an array of the lines of a log */
 /* HT_E_INPUT with the line where something is missing or of another type.  Members that the form does not
  * name may be anything. */
 enum ht_status ht_json_check(struct ht_json *j, const struct ht_json_form *form);
@@ -51,14 +52,21 @@ struct ht_page_work {
 	struct ht_arena *a;
 	struct ht_str *title, *model; /* of each */
 	size_t sections, cap;
+	struct ht_str source; /* the name of the result that is being written */
 };
-/* "WHAT of MODEL: POLICY", of an object with a model; to be ended with ht_page_section_end(). */
+/* "WHAT of NAME: POLICY"; to be ended with ht_page_section_end(). */
+void ht_page_open_of(
+	struct ht_page_work *w, struct ht_str name, const char *what, struct ht_str policy);
+/* Likewise of an object with a model. */
 void ht_page_open(struct ht_page_work *w, const cJSON *of, const char *what, struct ht_str policy);
 
 enum { HT_PAGE_ROWS = 300, HT_PAGE_NODES = 1000 }; /* what tables show */
 
 void ht_page_comparisons(struct ht_page_work *w, const cJSON *root); /* a section a model */
 void ht_page_decisions(struct ht_page_work *w, const cJSON *root);
+/* page_train.c: a training that ended, and the curves of a log. */
+void ht_page_train(struct ht_page_work *w, const cJSON *root);
+void ht_page_train_log(struct ht_page_work *w, const cJSON *root);
 void ht_page_frontier(struct ht_page_work *w, const cJSON *model);
 /* page_scopes.c: the map of a policy's decisions by name scope. */
 void ht_page_scopes(struct ht_page_work *w, const cJSON *root);

@@ -156,6 +156,30 @@ const struct ht_json_form ht_decisions_form = { OBJECT,
 		{ "fusions_off", &pairs, true }, { "fusion_results", &fusions, false },
 		{ "methods", &methods, false }) };
 
+/* ---- trainings ---- */
+
+static const struct ht_json_form
+	train_scale = { OBJECT, .or_null = true,
+		.member = MEMBERS({ "scale", &number, true }, { "steps", &count, true },
+			{ "skipped", &count, true }) },
+	train_phase = { OBJECT, .member = MEMBERS({ "policy", &text, true },
+					{ "steps", &count, true }, { "seconds", &number, true }) },
+	train_phases = { LIST, .each = &train_phase },
+	anything = { OBJECT, .member = MEMBERS({ 0 }) },
+	event = { OBJECT, .member = MEMBERS({ "event", &text, true }, { "step", &count, true },
+				  { "policy", &text, false }, { "seed", &count, false },
+				  { "loss", &number, false }, { "mean_loss", &number, false },
+				  { "scale", &number, false }, { "skipped", &truth, false }) };
+
+const struct ht_json_form ht_train_form = { OBJECT,
+	.member = MEMBERS({ "model", &text, true }, { "policy", &text, true },
+		{ "target", &text, true }, { "first", &count, true }, { "steps", &count, true },
+		{ "loss", &number, true }, { "loss_scale", &train_scale, true },
+		{ "seconds", &number, true }, { "phases", &train_phases, false },
+		{ "evaluation", &anything, false }) };
+
+const struct ht_json_form ht_train_log_form = { LIST, .each = &event };
+
 /* ---- the check ---- */
 
 static const char *const kind_names[] = { "a string", "true or false",

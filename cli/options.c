@@ -45,7 +45,8 @@ const struct verb verbs[] = {
 		verb_convert },
 	{ "explain", EXPLAIN, "MODEL", "what a policy decides", verb_explain },
 	{ "report", REPORT, "RESULT.json...",
-		"one HTML page of what compare and explain found (--format json)", verb_report },
+		"one HTML page of what compare, explain and train found (--format json), and of train's --log",
+		verb_report },
 	{ "tune", TUNE, "", "measures this machine", verb_tune },
 	{ "config", CONFIG, "", "what is set, and where; --classes: what each option does here",
 		verb_config },
@@ -482,7 +483,7 @@ enum ht_status parse_command(int argc, char **argv, struct cli *c)
 		return fail(HT_E_USAGE, "halftone diff needs two artefacts");
 	if (c->verb->bit == REPORT && !c->results)
 		return fail(HT_E_USAGE,
-			"halftone report needs results: files that compare or explain wrote with --format json");
+			"halftone report needs results: files that compare, explain or train wrote with --format json, or logs of train");
 	if (!strncmp(c->verb->args, "MODEL", 5) && !c->model && !c->results &&
 		!option_on(c, OPTION_LIST))
 		return fail(HT_E_USAGE, "halftone %s needs a model; see halftone help %s",

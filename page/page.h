@@ -61,13 +61,15 @@ void ht_table_end(struct ht_table *t);
 
 /* ---- plot.c ---- */
 
+enum { HT_PLOT_MOST_LINES = 8 };
+
 /* NaN: there is none. */
 struct ht_point {
 	struct ht_str label, says; /* `says`: its numbers, for who points at it */
 	double x, y;
 	double x_low, x_high, y_low, y_high;
 	bool good;
-	int series; /* in HT_PLOT_MANY: 0 or 1, drawn with different symbols */
+	int series; /* in HT_PLOT_MANY: 0 or 1, drawn with different symbols; in HT_PLOT_LINES: which line it is on */
 };
 
 /* A vertical line with a name. */
@@ -86,7 +88,8 @@ struct ht_plot {
 	enum ht_plot_kind {
 		HT_PLOT_FRONT, /* few points with names, and a line along the Pareto front; small x and y are good */
 		HT_PLOT_MANY, /* two series of dots without names */
-		HT_PLOT_BARS  /* a bar from the x axis up to each point */
+		HT_PLOT_BARS, /* a bar from the x axis up to each point */
+		HT_PLOT_LINES /* a line for each series, 0 to HT_PLOT_MOST_LINES - 1, with the label of its last point as its name */
 	} kind;
 };
 

@@ -353,15 +353,15 @@ static void place(struct label *l, size_t n, double bottom)
 		l[i].y = fmin(l[i].y, i + 1 < n ? l[i + 1].y - LINE : bottom);
 }
 
-static void put_names(struct drawing *d)
+static void put_names(struct drawing *d, const struct ht_point *const *named, size_t n)
 {
-	struct label *l = HT_NEW_ARRAY(d->b->arena, struct label, d->n);
+	struct label *l = HT_NEW_ARRAY(d->b->arena, struct label, n);
 
-	for (size_t i = 0; i < d->n; i++)
-		l[i] = (struct label){ d->point[i], y_of(d, d->point[i]), 0 };
-	qsort(l, d->n, sizeof *l, by_height);
-	place(l, d->n, d->bottom);
-	for (size_t i = 0; i < d->n; i++) {
+	for (size_t i = 0; i < n; i++)
+		l[i] = (struct label){ named[i], y_of(d, named[i]), 0 };
+	qsort(l, n, sizeof *l, by_height);
+	place(l, n, d->bottom);
+	for (size_t i = 0; i < n; i++) {
 		put_line(d->b, "lead", x_of(d, l[i].point) + 7, l[i].at, NAMES - 5, l[i].y);
 		open_text(d->b, "ink", "start", NAMES, l[i].y + 4);
 		ht_page_short(d->b, l[i].point->label, NAME_BYTES);
@@ -401,6 +401,49 @@ static void put_dot(struct drawing *d, const struct ht_point *p)
 	ht_puts(d->b, "</title></circle>\n");
 }
 
+/* ---- lines ---- */
+
+/* Returns the last point of the series; NULL: it has none.  Points that are not finite interrupt the line. */
+static const struct ht_point *put_series(struct drawing *d, int series)
+{
+	const struct ht_point *last = NULL;
+	bool open = false;
+
+	for (size_t i = 0; i < d->n; i++) {
+		const struct ht_point *p = d->point[i];
+		if (p->series != series)
+			continue;
+		if (!last)
+			ht_printf(d->b, "<path class=\"line line%d\" d=\"", series);
+		last = p;
+		if (isfinite(p->y)) {
+			ht_putc(d->b, open ? 'L' : 'M');
+			ht_put_fixed(d->b, x_of(d, p), 1);
+			ht_putc(d->b, ' ');
+			ht_put_fixed(d->b, y_of(d, p), 1);
+		}
+		open = isfinite(p->y);
+	}
+	if (!last)
+		return NULL;
+	ht_puts(d->b, "\"><title>");
+	ht_page_short(d->b, last->says, HT_CELL_NAME);
+	ht_puts(d->b, "</title></path>\n");
+	return last;
+}
+
+static void put_lines(struct drawing *d)
+{
+	const struct ht_point *last[HT_PLOT_MOST_LINES];
+	size_t n = 0;
+
+	for (int i = 0; i < HT_PLOT_MOST_LINES; i++) {
+		last[n] = put_series(d, i);
+		n += last[n] != NULL;
+	}
+	put_names(d, last, n);
+}
+
 /* ---- the plot ---- */
 
 static void (*const put_one[])(struct drawing *d, const struct ht_point *p) = {
@@ -422,9 +465,11 @@ static void draw(struct drawing *d)
 	put_marks(d);
 	if (d->plot->kind == HT_PLOT_FRONT) {
 		put_front(d);
-		put_names(d);
+		put_names(d, d->point, d->n);
 	}
-	for (size_t i = 0; i < d->n; i++)
+	if (d->plot->kind == HT_PLOT_LINES)
+		put_lines(d);
+	for (size_t i = 0; i < d->n && d->plot->kind != HT_PLOT_LINES; i++)
 		put_one[d->plot->kind](d, d->point[i]);
 	ht_puts(d->b, "</svg>\n<figcaption>");
 	ht_page_text(d->b, d->plot->title);

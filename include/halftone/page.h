@@ -8,14 +8,15 @@
 extern "C" {
 #endif
 
-/* JSON of the schema halftone.compare/1 (ht_comparison_print) or halftone.decisions/1 (ht_report_print). */
+/* JSON of the schema halftone.compare/1 (ht_comparison_print), halftone.decisions/1 (ht_report_print) or halftone.train/1
+ * (halftone train --format json), or the lines of halftone train --log. */
 struct ht_page_source {
 	const char *path; /* of the file; also what messages call it */
 	const char *text; /* what it holds, `bytes` long; NULL: the file is read */
 	size_t bytes;
 };
 
-/* Writes a page with a section for each model that was compared and each policy that was explained, in the
+/* Writes a page with a section for each model that was compared, each policy that was explained and each training, in the
  * order of the sources.  The page is one file that loads nothing and runs no script; equal sources give equal
  * bytes.  HT_E_INPUT: a source is no JSON, of another schema, or of a newer version of one. */
 HT_API enum ht_status ht_page_print(

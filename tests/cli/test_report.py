@@ -228,6 +228,36 @@ class Reports(ToolCase):
         self.assertEqual(page.row('nan', 'somewhere'), ['nan', 'somewhere', '3'])
         self.fails(3, 'own is missing', 'report', self.edited(name, lambda j: j['models'][0]['policies'][0]['nodes']['tensors'][0].pop('own')))
 
+    def test_training(self):
+        """The end of a training, and the curves of its log."""
+        result = dict(schema='halftone.train/1', model='m.hir', policy='force_fp16', target='x86-64', first=0, steps=1000, loss=0.5,
+                      loss_scale=dict(scale=1024, good=1, bad=0, steps=1000, skipped=2), seconds=2.5,
+                      phases=[dict(policy='original', steps=10, seconds=1)], evaluation={'accuracy': 0.75, '<b>': 1})
+        lines = [dict(event='step', step=i, loss=2 / i if i != 500 else 'nan', scale=2048. if i < 600 else 1024., skipped=i == 600)
+                 for i in range(1, 1001)]
+        lines.insert(700, dict(event='evaluation', step=700, accuracy=0.5, **{'<i>': 1}))
+        log = self.path('run.ndjson', '\n'.join(map(json.dumps, lines)).encode() + b'\n')
+        text = self.tool('report', self.path('train.json', json.dumps(result).encode()), log).stdout.decode()
+        page = self.page(self.path('train.json'), log)
+        self.assertEqual(page.titles('h2'), ['Training of m.hir: force_fp16', f'Training log of {log}'])
+        self.assertEqual([page.row(k)[1] for k in ('steps', 'skipped steps', 'evaluation: <b>')], ['1000', '2', '1'])
+        self.assertEqual(page.row('original'), ['original', '10', '1'])
+        self.assertEqual([page.row('600')[1], page.row('700')], ['skipped', ['700', 'evaluation', 'accuracy 0.5, <i> 1']])
+        loss, scale = re.findall(r'<path class="line line0" d="([^"]*)"', text)
+        # Points of three steps each; the step without a number interrupts the curve.
+        self.assertEqual((loss.count('M'), loss.count('M') + loss.count('L')), (2, 333))
+        self.assertEqual((scale.count('M'), scale.count('M') + scale.count('L')), (1, 334))
+        heights = [float(p.split(' ')[1]) for p in re.split('[ML]', loss)[1:]]
+        self.assertEqual(heights, sorted(heights))  # it falls
+        sides = [dict(event='step', step=i, policy=f'p{k}', seed=1, loss=k + 1) for i in (1, 2) for k in range(9)]
+        text = ''.join(self.page(self.path('sides.ndjson', '\n'.join(map(json.dumps, sides)).encode())).text)
+        self.assertIn('p7, seed 1', text)
+        self.assertIn('The first 8 curves are drawn.', text)
+        self.fails(3, r'cut.ndjson:2: error: no strict JSON', 'report', self.path('cut.ndjson', b'{"event": "step", "step": 1}\n{"event": \n'))
+        self.fails(3, r'step.ndjson:2: error: step is', 'report',
+                   self.path('step.ndjson', b'{"event": "step", "step": 1}\n{"event": "x", "step": "y"}\n'))
+        self.fails(3, 'loss is missing', 'report', self.path('no.json', json.dumps({k: v for k, v in result.items() if k != 'loss'}).encode()))
+
     def test_cache(self):
         """Whether each program was in the compile cache, and why it was not."""
         args = ('compare', SMALL, '--policy', 'force_fp16', '--runs=0', '--format=json', '--cache-dir', self.path('cache'), '-o')
