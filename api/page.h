@@ -52,6 +52,7 @@ struct ht_page_work {
 	struct ht_arena *a;
 	struct ht_str *title, *model; /* of each */
 	size_t sections, cap;
+	size_t branches;      /* numbers given to branches and graphs */
 	struct ht_str source; /* the name of the result that is being written */
 };
 /* "WHAT of NAME: POLICY"; to be ended with ht_page_section_end(). */

@@ -122,7 +122,8 @@ static const struct ht_json_form
 	node = { OBJECT, .member = MEMBERS({ "node", &text, true }, { "op", &text, true },
 				 { "becomes", &text, false }, { "tensors", &texts_or_nulls, true },
 				 { "units", &units, true }) },
-	nodes = { LIST, .each = &node },
+	nodes = { LIST, .each = &node }, edge = { LIST, .items = 2, .each = &count },
+	edges = { LIST, .each = &edge },
 	emulation = { OBJECT, .member = MEMBERS({ "in_place_of", &text, true },
 				      { "format", &text, true }, { "emulated", &truth, true }) },
 	emulations = { LIST, .each = &emulation },
@@ -149,12 +150,12 @@ const struct ht_json_form ht_decisions_form = { OBJECT,
 		{ "graph_nodes", &count, true }, { "float_nodes", &count, true },
 		{ "low_nodes", &count, true }, { "price_ps", &count_or_null, true },
 		{ "emulation", &emulations, false }, { "nodes", &nodes, true },
-		{ "casts", &casts, true }, { "unknown", &texts, true }, { "assumed", &texts, true },
-		{ "fallback", &texts, true }, { "implementation", &quadruples, true },
-		{ "acting_rules", &triples, false }, { "idle_rules", &triples, true },
-		{ "without_effect", &texts, true }, { "fusions", &triples, true },
-		{ "fusions_off", &pairs, true }, { "fusion_results", &fusions, false },
-		{ "methods", &methods, false }) };
+		{ "edges", &edges, false }, { "casts", &casts, true }, { "unknown", &texts, true },
+		{ "assumed", &texts, true }, { "fallback", &texts, true },
+		{ "implementation", &quadruples, true }, { "acting_rules", &triples, false },
+		{ "idle_rules", &triples, true }, { "without_effect", &texts, true },
+		{ "fusions", &triples, true }, { "fusions_off", &pairs, true },
+		{ "fusion_results", &fusions, false }, { "methods", &methods, false }) };
 
 /* ---- trainings ---- */
 
@@ -235,7 +236,7 @@ static enum ht_status check_items(
 	}
 	if (f->items && n != f->items)
 		return ht_json_error(
-			j, "an array of %d strings, where there have to be %d", n, f->items);
+			j, "an array of %d elements, where there have to be %d", n, f->items);
 	return HT_OK;
 }
 

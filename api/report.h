@@ -43,6 +43,8 @@ void ht_fusions_json(const struct ht_fusions *f, struct ht_buf *b);
 
 /* The forms. */
 void ht_report_json(struct ht_report *r, struct ht_buf *b);
+/* Member edges; nothing where the report was read from a file. */
+void ht_report_edges(struct ht_report *r, struct ht_buf *b);
 void ht_report_text(struct ht_report *r, const char *node, struct ht_buf *b);
 void ht_graph_dot(const struct ht_graph *g, struct ht_str label, struct ht_buf *b);
 void ht_report_dot(struct ht_report *r, struct ht_buf *b);

@@ -267,7 +267,9 @@ void ht_report_json(struct ht_report *r, struct ht_buf *b)
 		ht_puts(b, i ? ",\n  " : "\n  ");
 		put_node(b, d, &d->node[i]);
 	}
-	ht_puts(b, "],\n \"casts\": [");
+	ht_putc(b, ']');
+	ht_report_edges(r, b);
+	ht_puts(b, ",\n \"casts\": [");
 	for (size_t i = 0; i < d->casts; i++) {
 		ht_puts(b, i ? ",\n  " : "\n  ");
 		ht_put_cast_json(b, &d->cast[i]);

@@ -116,10 +116,13 @@ static void put_bar(struct ht_buf *b, double share)
 	ht_puts(b, "\"/></svg>");
 }
 
-void ht_page_branch(
-	struct ht_buf *b, struct ht_str name, struct ht_str says, double share, bool within)
+void ht_page_branch(struct ht_buf *b, struct ht_str name, struct ht_str says, double share,
+	bool within, size_t id)
 {
-	ht_puts(b, within ? "<details class=\"branch\">\n<summary>" : "<p class=\"branch\">");
+	ht_puts(b, within ? "<details class=\"branch\"" : "<p class=\"branch\"");
+	if (id)
+		ht_printf(b, " id=\"m%zu\"", id);
+	ht_puts(b, within ? ">\n<summary>" : ">");
 	put_bar(b, share);
 	ht_puts(b, " <strong>");
 	ht_page_short(b, name, HT_CELL_NAME);

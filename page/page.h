@@ -21,12 +21,35 @@ void ht_page_section(struct ht_buf *b, struct ht_str title, size_t i);
 void ht_page_fold(struct ht_buf *b, struct ht_str title, bool folded);
 void ht_page_fold_end(struct ht_buf *b);
 /* A line of a tree: a bar for `share` (0 to 1), a name and a text.  With `within` the branch folds what is written up to
- * ht_page_branch_end(); without, there is no such call. */
-void ht_page_branch(
-	struct ht_buf *b, struct ht_str name, struct ht_str says, double share, bool within);
+ * ht_page_branch_end(); without, there is no such call.  `id` (0: none) is what boxes of graphs lead to. */
+void ht_page_branch(struct ht_buf *b, struct ht_str name, struct ht_str says, double share,
+	bool within, size_t id);
 void ht_page_branch_end(struct ht_buf *b);
 void ht_page_paragraph(struct ht_buf *b, struct ht_str s);
 void ht_page_section_end(struct ht_buf *b);
+
+/* ---- graph.c ---- */
+
+struct ht_graph_box {
+	struct ht_str name, says;
+	double share; /* 0 to 1, shown as a bar */
+	size_t id;    /* of the branch that the box leads to; 0: none */
+};
+
+struct ht_graph_edge {
+	size_t from, to; /* numbers of boxes */
+};
+
+struct ht_page_graph {
+	struct ht_str title;
+	const struct ht_graph_box *box;
+	size_t boxes;
+	const struct ht_graph_edge *edge;
+	size_t edges;
+	size_t number; /* no other graph of the page has it */
+};
+/* Boxes without an edge between them are in the order in which they are given. */
+void ht_page_graph(struct ht_buf *b, const struct ht_page_graph *g);
 
 /* ---- style.c ---- */
 

@@ -406,7 +406,7 @@ class Reports(ToolCase):
         self.fails(3, 'nodes is missing', 'report', self.edited(explained, lambda j: j.pop('nodes')))
         self.fails(3, 'nodes is an object; it has to be an array', 'report', self.edited(explained, lambda j: j.update(nodes={})))
         self.fails(3, 'op is a number; it has to be a string', 'report', self.edited(explained, lambda j: j['nodes'][0].update(op=1)))
-        self.fails(3, 'an array of 2 strings, where there have to be 3', 'report',
+        self.fails(3, 'an array of 2 elements, where there have to be 3', 'report',
                    self.edited(explained, lambda j: j.update(idle_rules=[['a', 'b']])))
         self.fails(3, 'median is a string; it has to be a number, "inf"', 'report',
                    self.edited(compared, lambda j: j['models'][0]['latency_ms'].update(median='fast')))
