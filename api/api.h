@@ -309,8 +309,9 @@ struct ht_program {
 	size_t tees;
 	struct ht_tee_place *tee_place; /* by number in the plan */
 	size_t tee_places;
-	struct ht_str source;  /* the text of all kernels, with ht_compile_options.lines */
-	uint32_t *source_line; /* by kernel: where its text begins in there, from 1 */
+	struct ht_str source;         /* the text of all kernels, with ht_compile_options.lines */
+	uint32_t *source_line;        /* by kernel: where its text begins in there, from 1 */
+	struct ht_known_nodes *nodes; /* with ht_compile_options.nodes */
 	void (*when_freed)(const void *program); /* or NULL */
 	struct ht_program_info info;
 	struct ht_phase phase[HT_MAX_PHASES];
@@ -350,6 +351,23 @@ size_t ht_program_scratch(const struct ht_image *x);
 void ht_put_kernels(const struct ht_plan *plan, struct ht_buf *b);
 /* Fills in p->source and p->source_line. */
 void ht_program_keep_source(struct ht_program *p, const struct ht_plan *plan);
+
+/* ---- iterations.c ---- */
+
+/* The nodes of a model, and the steps with a kernel that compute them. */
+struct ht_known_nodes {
+	const char *path;           /* of the model */
+	struct ht_str *name, *type; /* of all nodes that were imported */
+	size_t n;
+	struct ht_known_member {
+		struct ht_str node;
+		size_t step; /* its place in p->work */
+	} *member;
+	size_t members;
+};
+/* Fills in p->nodes from the imported graph and a plan with members. */
+void ht_program_keep_nodes(
+	struct ht_program *p, const struct ht_graph *imported, const struct ht_plan *plan);
 
 /* ---- kernel_meta.c ---- */
 

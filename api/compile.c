@@ -96,6 +96,7 @@ static enum ht_status build(struct compile *c, struct ht_lowering *l, const stru
 	if (c->tee.widened)
 		ht_widen_graph(l->graph);
 	l->lower.tee = c->tee.what;
+	l->lower.members = c->opt.nodes != 0;
 	l->lower.fault = c->tee.fault;
 	l->lower.fault_by = c->tee.fault_by;
 	HT_TRY(ht_watch_phase(&watch, "lower", c->d));
@@ -115,6 +116,8 @@ static enum ht_status build(struct compile *c, struct ht_lowering *l, const stru
 	ht_program_link(c->p, plan);
 	if (c->opt.lines)
 		ht_program_keep_source(c->p, plan);
+	if (c->opt.nodes)
+		ht_program_keep_nodes(c->p, c->m->graph, plan);
 	HT_TRY(ht_kernel_meta_write(&l->policy, c->p, plan, &how, c->d));
 	fill_info(c, l);
 	c->p->provenance = ht_provenance(w, l->reads, c->p->llvm, c->content, &c->p->arena).p;

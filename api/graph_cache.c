@@ -18,7 +18,7 @@ bool ht_graph_is_cached(const struct ht_wanted *w)
 	/* A graph of memory has no file whose hash says what it is; options that do not go together
 	 * are told of by the compilation. */
 	return w->model->cache && w->model->graph->inputs && !w->opt->numerics && !w->opt->tee &&
-	       !w->opt->lines && !writes_files(w->policy) &&
+	       !w->opt->lines && !w->opt->nodes && !writes_files(w->policy) &&
 	       (!w->policy || ht_policy_check(w->policy, NULL) == HT_OK);
 }
 

@@ -218,6 +218,38 @@ static void put_executor(struct tracing *t, const struct traced *x)
 	}
 }
 
+/* A part of iteration `i`. */
+static void put_part(
+	struct tracing *t, int thread, const char *name, uint64_t i, int64_t begin, int64_t end)
+{
+	char text[64];
+
+	snprintf(text, sizeof text, "%s %llu", name, (unsigned long long)i);
+	begin_event(t, text, "iteration", thread, begin - t->origin, end - t->origin);
+	ht_puts(&t->b, "}");
+}
+
+/* Each iteration with its parts, which it encloses, in the vendor's words. */
+static void put_iterations(struct tracing *t, const struct traced *x)
+{
+	const struct ht_trace *r = x->trace;
+	const int thread = FIRST_WORKER + r->workers;
+
+	if (!r->point)
+		return;
+	put_name(t, thread, "iterations", -1);
+	for (uint64_t i = 0; i < ht_trace_iterations_kept(r); i++) {
+		const struct ht_trace_iteration *e = ht_trace_iteration(r, i);
+
+		put_part(
+			t, thread, "Iteration", e->run, e->before ? e->before : e->forward, e->end);
+		if (e->before)
+			put_part(t, thread, "Data_aug Bound", e->run, e->before, e->forward);
+		put_part(t, thread, "FP_BP Time", e->run, e->forward, e->backward);
+		put_part(t, thread, "Iteration Refresh", e->run, e->backward, e->end);
+	}
+}
+
 /* By step of the image, of those that ran. */
 static void fill_steps(struct tracing *t, struct traced *x)
 {
@@ -245,6 +277,9 @@ static int64_t first_of(const struct ht_trace *t)
 		if (r->n && ht_trace_event(r, 0)->begin < first)
 			first = ht_trace_event(r, 0)->begin;
 	}
+	if (t->iterations.n && ht_trace_iteration(t, 0)->before &&
+		ht_trace_iteration(t, 0)->before < first)
+		first = ht_trace_iteration(t, 0)->before;
 	return first;
 }
 
@@ -307,6 +342,7 @@ static enum ht_status put_trace(void *arg)
 		put_runs(t, x);
 		put_kernels(t, x);
 		put_executor(t, x);
+		put_iterations(t, x);
 	}
 	ht_puts(&t->b, "\n]}\n");
 	return ht_bytes_of(ht_buf_str(&t->b), t->out);

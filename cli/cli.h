@@ -571,6 +571,10 @@ bool are_dumps(const char *a, const char *b);
 /* ---- profile.c: what --trace, --profile-table and the vendor's profiling options ask for ---- */
 
 bool profile_wanted(const struct cli *c);
+/* Whether programs have to know which kernels compute each node. */
+bool profile_nodes(const struct cli *c);
+/* Warns of options that have no effect without a profile. */
+void profile_warn(struct cli *c);
 /* Starts to record runs. */
 enum ht_status profile_begin(struct cli *c, struct ht_context *context);
 /* A context whose runs were recorded. */

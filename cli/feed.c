@@ -273,6 +273,7 @@ static enum ht_status compile(struct cli *c, struct session *s, long long thread
 	opt.threads = (int)threads;
 	opt.tee = dump_tee(c);
 	opt.lines = announce_lines(c);
+	opt.nodes = profile_nodes(c);
 	st = compile_shown(c, s->model, &opt, &s->program);
 	ht_policy_free(policy);
 	return st;

@@ -1,5 +1,5 @@
 /* What ran when: a trace of the runs as a file, and tables of where their time went. */
-#include "cli/cli.h"
+#include "cli/profile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,82 +8,20 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- what is wanted ---- */
-
-/* profiling_mode of the vendor's configuration. */
-static bool vendor_profiles(const struct cli *c)
-{
-	const char *on = setting_value(c, "profiling_config.enable_profiling");
-
-	return on && (!strcmp(on, "true") || !strcmp(on, "1"));
-}
-
-/* A member of profiling_options; NULL: it is not stated.  The caller frees it. */
-static char *vendor_option(const struct cli *c, const char *key)
-{
-	const char *options = setting_value(c, "profiling_config.profiling_options");
-	struct ht_bytes b = { 0 };
-
-	return options && vendor_profiles(c) && ht_profiling_value(options, key, &b) ? b.p : NULL;
-}
-
-static bool vendor_says(const struct cli *c, const char *key, const char *value)
-{
-	char *said = vendor_option(c, key);
-	bool same = said && !strcmp(said, value);
-
-	free(said);
-	return same;
-}
-
-/* Whether the vendor's options ask for the times of single kernels, as they do where they say nothing. */
-static bool vendor_traces(const struct cli *c)
-{
-	return vendor_profiles(c) && !vendor_says(c, "task_trace", "off") &&
-	       !vendor_says(c, "task_time", "off");
-}
-
-/* About so many bytes of text an event; the vendor's limit of bytes divided by it is the number kept. */
-enum { EVENT_TEXT = 400 };
-
-static size_t events_of(const struct cli *c)
-{
-	char *limit = vendor_option(c, "storage_limit");
-	size_t events = HT_EVENTS;
-	unsigned long long most = limit ? strtoull(limit, NULL, 10) * 1000000 / EVENT_TEXT : 0;
-
-	if (limit)
-		events = most < HT_MOST_EVENTS ? (size_t)most : HT_MOST_EVENTS;
-	free(limit);
-	return events;
-}
-
-bool profile_wanted(const struct cli *c)
-{
-	return option_on(c, OPTION_TRACE) || option_on(c, OPTION_PROFILE_TABLE) ||
-	       vendor_profiles(c);
-}
-
-/* aic_metrics, which the vendor reads from the counters of its cores, asks for those of ours where it is stated. */
-static bool counters_wanted(const struct cli *c)
-{
-	char *metrics = vendor_option(c, "aic_metrics");
-
-	free(metrics);
-	return option_on(c, OPTION_COUNTERS) || metrics != NULL;
-}
-
 enum ht_status profile_begin(struct cli *c, struct ht_context *context)
 {
 	enum ht_status st;
 
+	profile_warn(c);
 	if (!profile_wanted(c))
 		return option_on(c, OPTION_COUNTERS)
 			       ? fail(HT_E_USAGE,
 					 "--counters goes with --profile-table or profiling_mode")
 			       : HT_OK;
-	st = ht_context_record(context, events_of(c), c->diags);
-	return st == HT_OK && counters_wanted(c) ? ht_context_count(context, 1, c->diags) : st;
+	st = ht_context_record(context, profile_events(c), c->diags);
+	if (st == HT_OK)
+		st = iterations_begin(c, context);
+	return st == HT_OK && profile_counts(c) ? ht_context_count(context, 1, c->diags) : st;
 }
 
 /* ---- the steps ---- */
@@ -98,6 +36,7 @@ enum { MOST_COUNTERS = 16 };
 
 struct table {
 	const char *name; /* NULL: it is the only one */
+	const struct ht_context *context;
 	struct ht_recording recording;
 	struct ht_step_profile *step;
 	size_t steps;
@@ -139,7 +78,7 @@ static void free_table(struct table *t)
 
 static void read_table(const struct profiled *of, struct table *t)
 {
-	*t = (struct table){ .name = of->name };
+	*t = (struct table){ .name = of->name, .context = of->context };
 	ht_context_recording(of->context, &t->recording);
 	t->steps = ht_context_step_profiles(of->context, NULL, 0);
 	t->step = must_alloc((t->steps + 1) * sizeof *t->step);
@@ -389,6 +328,7 @@ static void put_table_text(struct text *out, const struct table *t)
 	put_rows(out, t, "op", op_name, TOP);
 	put_rows(out, t, "scope", scope_name, TOP);
 	put_roofline(out, t);
+	iterations_text(out, t->context);
 	put_counters(out, t);
 }
 
@@ -483,6 +423,7 @@ static void put_table_json(struct text *out, const struct table *t)
 	text_printf(out, "]");
 	put_rows_json(out, t, "by_op", op_name);
 	put_rows_json(out, t, "by_scope", scope_name);
+	iterations_json(out, t->context);
 	if (t->counters)
 		put_refused_json(out, t);
 	text_printf(out, "}");
@@ -568,37 +509,94 @@ static enum ht_status make_folder(const char *path)
 }
 
 /* OUTPUT/PROF_TIME_PROCESS/, with the vendor's names of files; of several tables with theirs. */
-static enum ht_status write_vendor(
-	struct cli *c, const struct profiled *of, const struct table *t, size_t n)
+struct vendor_folder {
+	struct text path;
+	char stamp[32];
+};
+
+static enum ht_status make_vendor_folder(struct cli *c, struct vendor_folder *f)
 {
-	char *output = vendor_option(c, "output"), stamp[32];
-	struct text folder = { 0 }, path = { 0 };
+	char *output = vendor_option(c, "output");
 	time_t now = time(NULL);
 	struct tm tm;
 	enum ht_status st;
 
 	localtime_r(&now, &tm);
-	strftime(stamp, sizeof stamp, "%Y%m%d%H%M%S", &tm);
-	text_printf(&folder, "%s", output && *output ? output : ".");
+	strftime(f->stamp, sizeof f->stamp, "%Y%m%d%H%M%S", &tm);
+	text_printf(&f->path, "%s", output && *output ? output : ".");
 	free(output);
-	st = make_folder(folder.p);
-	text_printf(&folder, "/PROF_%s_%ld", stamp, (long)getpid());
-	if (st == HT_OK)
-		st = make_folder(folder.p);
+	st = make_folder(f->path.p);
+	text_printf(&f->path, "/PROF_%s_%ld", f->stamp, (long)getpid());
+	return st == HT_OK ? make_folder(f->path.p) : st;
+}
+
+/* FOLDER/WHAT_TIME.ENDING, or FOLDER/WHAT_TIME_NAME.ENDING.  The caller frees it. */
+static char *vendor_file(
+	const struct vendor_folder *f, const char *what, const char *name, const char *ending)
+{
+	struct text path = { 0 };
+
+	text_printf(&path, "%s/%s_%s%s%s.%s", f->path.p, what, f->stamp, name ? "_" : "",
+		name ? name : "", ending);
+	return path.p;
+}
+
+static enum ht_status write_ops(
+	struct cli *c, const struct vendor_folder *f, const struct table *t, size_t n)
+{
+	enum ht_status st = HT_OK;
+
 	for (size_t i = 0; i < n && st == HT_OK; i++) {
-		path.n = 0;
-		text_printf(&path, "%s/op_summary_%s%s%s.csv", folder.p, stamp,
-			t[i].name ? "_" : "", t[i].name ? t[i].name : "");
-		st = write_summary(c, &t[i], path.p);
+		char *path = vendor_file(f, "op_summary", t[i].name, "csv");
+
+		st = write_summary(c, &t[i], path);
+		free(path);
 	}
-	path.n = 0;
-	text_printf(&path, "%s/msprof_%s.json", folder.p, stamp);
-	if (st == HT_OK && vendor_traces(c))
-		st = write_trace(c, of, n, path.p);
+	return st;
+}
+
+static enum ht_status write_iterations(
+	struct cli *c, const struct vendor_folder *f, const struct profiled *of, size_t n)
+{
+	char *path = vendor_file(f, "step_trace", NULL, "csv");
+	struct text out = { 0 };
+	enum ht_status st;
+
+	text_printf(&out, "%s", iterations_heading);
+	for (size_t i = 0; i < n; i++)
+		iterations_csv(&out, c, of[i].context, i + 1);
+	st = ht_file_write(path, out.p, out.n, c->diags);
+	free(out.p);
+	free(path);
+	return st;
+}
+
+static enum ht_status write_timeline(
+	struct cli *c, const struct vendor_folder *f, const struct profiled *of, size_t n)
+{
+	char *path = vendor_file(f, "msprof", NULL, "json");
+	enum ht_status st = write_trace(c, of, n, path);
+
+	free(path);
+	return st;
+}
+
+static enum ht_status write_vendor(
+	struct cli *c, const struct profiled *of, const struct table *t, size_t n)
+{
+	const struct vendor_parts parts = vendor_parts(c);
+	struct vendor_folder f = { 0 };
+	enum ht_status st = make_vendor_folder(c, &f);
+
+	if (st == HT_OK && parts.ops)
+		st = write_ops(c, &f, t, n);
+	if (st == HT_OK && parts.iterations)
+		st = write_iterations(c, &f, of, n);
+	if (st == HT_OK && parts.timeline)
+		st = write_timeline(c, &f, of, n);
 	if (st == HT_OK)
-		note(c, "the profile is in %s", folder.p);
-	free(folder.p);
-	free(path.p);
+		note(c, "the profile is in %s", f.path.p);
+	free(f.path.p);
 	return st;
 }
 
@@ -624,7 +622,7 @@ static void warn_lost(struct cli *c, const struct table *t, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		lost += t[i].recording.lost;
-	if (lost && (option_on(c, OPTION_TRACE) || vendor_traces(c)))
+	if (lost && (option_on(c, OPTION_TRACE) || vendor_parts(c).timeline))
 		warn(c, "the trace has the last kernels only; %llu before them are in its totals alone",
 			lost);
 }
@@ -641,6 +639,8 @@ enum ht_status profile_end(
 	for (size_t i = 0; i < n; i++)
 		read_table(&of[i], &t[i]);
 	warn_lost(c, t, n);
+	for (size_t i = 0; i < n; i++)
+		iterations_check(c, of[i].context);
 	put_tables(c, t, n, out, format);
 	if (option_on(c, OPTION_TRACE))
 		st = write_trace(c, of, n, option(c, OPTION_TRACE, NULL));

@@ -114,6 +114,7 @@ static enum ht_status read_options(struct training *t)
 	t->compile.threads = (int)threads;
 	t->compile.target = option(c, OPTION_TARGET, NULL);
 	t->compile.lines = announce_lines(c);
+	t->compile.nodes = profile_nodes(c);
 	t->compile.tee = dump_tee(c);
 	if (st == HT_OK && option_on(c, OPTION_RESUME) &&
 		(option_on(c, OPTION_RESTORE) || option_on(c, OPTION_INIT_OP)))

@@ -159,13 +159,18 @@ struct planning {
 	struct ht_plan *plan;
 	struct ht_map packed; /* plan.c: constants that are packed, to the buffer's number + 1 */
 	size_t buffer_cap, step_cap, kernel_cap, probe_cap, tee_cap, choice_cap, stream_cap,
-		variable_cap, procedure_cap, derived_cap;
+		variable_cap, procedure_cap, derived_cap, member_cap;
 	size_t bytes;               /* of all buffers */
 	struct ht_map kernel_texts; /* to the kernel's number + 1 */
 	struct ht_map variables;    /* by name: to the variable's number + 1 */
 	struct ht_map
 		assigned; /* by name: variables to which some node of the program may assign */
 	struct ht_arena *spare; /* empty, for the next kernel; or NULL */
+};
+
+/* Steps of the plan: from `first` on, before `end`. */
+struct made_steps {
+	int32_t first, end;
 };
 
 /* The lowering of one graph: of the program, or of a body. */
@@ -205,7 +210,8 @@ struct lower {
 	int32_t *kernel_operands; /* by node id of a sink: operands of its kernel's nodes */
 	uint32_t *walked;         /* by node id: last walk that met the node */
 	uint32_t walk;
-	bool *chosen;                 /* by node id: a choice is noted */
+	bool *chosen;            /* by node id: a choice is noted */
+	struct made_steps *made; /* by node id of a sink: members.c; NULL: nobody wants to know */
 	const struct ht_type **whole; /* lower_part's; NULL: this is no part */
 };
 
@@ -231,6 +237,12 @@ struct lower_part *lower_parts(struct lower *l);
 /* Of an entry with an open first dimension: sets the sizes in plan->rows, and gives in *out the graph of
  * each procedure, which the caller lowers.  *out is NULL where no input of the entry is open. */
 enum ht_status lower_open_parts(struct lower *l, struct lower_part ***out);
+
+/* members.c: which steps compute which imported nodes, where ht_lower_request.members asks. */
+/* The steps from `first` on were made for the kernel of `sink`. */
+void members_made(struct lower *l, const struct ht_node *sink, int32_t first);
+/* Fills in plan->member, when all kernels are made. */
+void members_list(struct lower *l);
 
 /* region.c: fills place, owner, root. */
 void lower_regions(struct lower *l);

@@ -303,8 +303,12 @@ static enum ht_status make_kernels(struct lower *l)
 	for (struct ht_node *n = l->g->first; n; n = n->next) {
 		bool is_sink = l->place[n->id] == PLACE_MEMORY && l->owner[n->id] == n;
 
-		if (is_sink && !is_source(l, n))
+		if (is_sink && !is_source(l, n)) {
+			const int32_t first = l->plan->steps;
+
 			HT_TRY(make_kernel(l, n));
+			members_made(l, n, first);
+		}
 		if (!l->asked->tee)
 			continue;
 		if (is_sink && l->view[n->id] && !is_const(n))
@@ -343,6 +347,7 @@ static void init(struct lower *l, struct ht_graph *g, const struct ht_lower_requ
 	l->output_of = HT_NEW_ARRAY(how->scratch, int32_t *, ids);
 	l->kernel_operands = HT_NEW_ARRAY(how->scratch, int32_t, ids);
 	l->chosen = HT_NEW_ARRAY(how->scratch, bool, ids);
+	l->made = how->members ? HT_NEW_ARRAY(how->scratch, struct made_steps, ids) : NULL;
 	l->body = HT_NEW_ARRAY(how->scratch, struct body *, ids);
 	l->walked = HT_NEW_ARRAY(how->scratch, uint32_t, ids);
 	for (struct ht_node *n = g->first; n; n = n->next)
@@ -378,6 +383,7 @@ static enum ht_status make_procedure(struct lower *l, struct ht_str name, int32_
 	lower_regions(l);
 	lower_join_kernels(l);
 	HT_TRY(make_kernels(l));
+	members_list(l);
 	copy_outputs(l);
 	HT_TRY(refuse_tiles(l));
 	*number = plan_procedure(l);

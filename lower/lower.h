@@ -28,6 +28,7 @@ struct ht_lower_request {
 	int64_t random_seed; /* of random ops without seeds of their own; -1: the context's */
 	bool numerics;       /* the plan gets probes, which count effects of rounding */
 	enum ht_lower_tee tee;
+	bool members; /* the plan tells which steps compute each imported node */
 	/* An injected fault, for tests of the search for faults: results of the node of this name are multiplied by
 	 * 1 + fault_by before they are rounded.  Empty: no fault. */
 	struct ht_str fault;

@@ -144,6 +144,12 @@ struct ht_plan_tee {
 		*whole; /* of a part of a batch: the tensor of all parts; NULL: all have the same */
 };
 
+/* A step that has part in computing a node of the imported graph. */
+struct ht_plan_member {
+	struct ht_str node;
+	int32_t step;
+};
+
 struct ht_plan_procedure {
 	struct ht_str name;
 	int32_t buffer, buffers; /* its own are those from `buffer` on */
@@ -174,6 +180,8 @@ struct ht_plan {
 	int32_t probes;
 	struct ht_plan_tee *tee; /* with ht_lower_request.tee */
 	int32_t tees;
+	struct ht_plan_member *member; /* with ht_lower_request.members */
+	int32_t members;
 	struct ht_plan_stream *stream;
 	int32_t streams;
 	struct ht_plan_variable *variable;

@@ -251,6 +251,11 @@ const struct ht_counters *ht_rt_counters(const struct ht_rt_context *c)
 	return c->counters;
 }
 
+struct ht_trace *ht_rt_recording(struct ht_rt_context *c)
+{
+	return c->trace;
+}
+
 const struct ht_trace *ht_rt_recorded(const struct ht_rt_context *c)
 {
 	return c->trace;

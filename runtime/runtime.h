@@ -149,6 +149,7 @@ struct ht_counters;
 const struct ht_counters *ht_rt_counters(
 	const struct ht_rt_context *c); /* NULL: nothing is counted */
 struct ht_trace;
+struct ht_trace *ht_rt_recording(struct ht_rt_context *c); /* NULL: nothing is recorded */
 const struct ht_trace *ht_rt_recorded(const struct ht_rt_context *c); /* NULL: nothing */
 
 #endif

@@ -17,6 +17,24 @@ struct ht_trace_ring {
 	uint64_t at;     /* where the next one goes: n % cap, without a division */
 };
 
+/* Points of a run: where its forward pass begins and its backward pass ends.  Steps are marked with these bits. */
+enum { HT_TRACE_FORWARD = 1, HT_TRACE_BACKWARD = 2 };
+
+/* A run in which both points were passed.  Nanoseconds of CLOCK_MONOTONIC. */
+struct ht_trace_iteration {
+	uint64_t run;
+	int64_t before; /* when the run in front of it ended; 0: it was the first one */
+	int64_t forward,
+		backward; /* when the first forward kernel began, the last backward one ended */
+	int64_t end;      /* of the run */
+};
+
+/* All of them, kept or not. */
+struct ht_trace_iterations {
+	uint64_t n, gaps; /* gaps: of those that had a run in front */
+	int64_t ns, forward_ns, refresh_ns, gap_ns;
+};
+
 /* All executions of a step, on all threads. */
 struct ht_trace_total {
 	uint64_t executions;
@@ -30,13 +48,24 @@ struct ht_trace {
 	uint32_t steps;
 	struct ht_trace_ring *kernels; /* by worker */
 	struct ht_trace_total *total;  /* by worker and step */
-	int64_t *last; /* by worker, a line of memory each: when its current kernel began */
+	/* By worker, a line of memory each: when its current kernel began, and when in this run its first forward kernel began
+	 * and its last backward kernel ended, or 0. */
+	int64_t *last;
+	uint8_t *point; /* by step: HT_TRACE_FORWARD, HT_TRACE_BACKWARD; NULL: nobody asks */
+	struct ht_trace_iteration
+		*iteration; /* the last HT_TRACE_RUNS of them, by their number modulo that */
+	struct ht_trace_iterations iterations;
+	int64_t before;                 /* when the last run ended */
+	const char *forward, *backward; /* for the caller: how it names the points */
 };
-enum { HT_TRACE_LAST = 8 /* of `last` from worker to worker */ };
+enum { HT_TRACE_LAST = 8 /* of `last` from worker to worker */, HT_TRACE_RUNS = 4096 };
 
 /* Keeps the last `events` kernels, a share of each of `workers` threads.  NULL: out of memory. */
 struct ht_trace *ht_trace_new(int workers, uint32_t steps, size_t events);
 void ht_trace_free(struct ht_trace *t);
+
+/* From now on runs are divided at points, which the caller writes to t->point.  false: out of memory. */
+bool ht_trace_divide(struct ht_trace *t);
 
 /* Around a run. */
 void ht_trace_run_begin(struct ht_trace *t);
@@ -51,6 +80,9 @@ void ht_trace_end(struct ht_trace *t, uint32_t step, int worker, int workers);
 uint64_t ht_trace_kept(const struct ht_trace_ring *r);
 /* The i-th that is kept, from the oldest. */
 const struct ht_trace_event *ht_trace_event(const struct ht_trace_ring *r, uint64_t i);
+uint64_t ht_trace_iterations_kept(const struct ht_trace *t);
+/* The i-th that is kept, from the oldest. */
+const struct ht_trace_iteration *ht_trace_iteration(const struct ht_trace *t, uint64_t i);
 uint64_t ht_trace_lost(const struct ht_trace *t); /* kernels that are not kept */
 struct ht_trace_total ht_trace_total(const struct ht_trace *t, uint32_t step);
 

@@ -259,10 +259,13 @@ struct ht_compile_options {
 	/* Non-zero: the program keeps its tile programs as text, and which of their lines its machine code is of, for
 	 * ht_program_announce().  The code is the same.  Such a program is not taken from a cache as a whole, only its kernels are. */
 	int64_t lines;
+	/* Non-zero: the program knows which of its kernels compute each node of the model, for ht_context_divide().  Such a program
+	 * is not taken from a cache as a whole, only its kernels are. */
+	int64_t nodes;
 };
 #define HT_COMPILE_OPTIONS_INIT                                                                    \
 	{ sizeof(struct ht_compile_options), NULL, NULL, 0, NULL, NULL, 0, NULL, 0, NULL, NULL,    \
-		NULL, NULL, HT_TEE_NOTHING, 0 }
+		NULL, NULL, HT_TEE_NOTHING, 0, 0 }
 
 /* Compiles a model.  On HT_OK the caller owns *out, which does not need the model any more. */
 HT_API enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_options *opt,

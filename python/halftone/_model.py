@@ -144,7 +144,7 @@ class Model(Owner):
                 inputs: Shapes | None = None, batch: int | None = None, options: Mapping[str, object] | None = None,
                 threads: int = 1, cache: Cache | str | None = None, numerics: bool = False,
                 conv_method: str | None = None, block_method: str | None = None,
-                batch_method: str | None = None, sources: bool = False, lines: bool = False,
+                batch_method: str | None = None, sources: bool = False, lines: bool = False, nodes: bool = False,
                 progress: Callable[[str, int, int], None] | bool | None = None) -> Program:
         """Compiles for a target ("host", "x86-64-v3", …) under a policy, by default the one that keeps every dtype.
 
@@ -153,7 +153,8 @@ class Model(Owner):
         and not stated.  `options` are the policy's.  `threads` are the compiler's.  `cache` is
         a halftone.cache.Cache, or "off", "ro" or "rw" for the one of the user; None is $HALFTONE_CACHE_MODE, or "rw".
         With `numerics` Context.numerics() has counts; methods are those of docs/modes.md; with `sources` an
-        artefact names the model's files by their SHA-256; with `lines` Program.announce() tells lines.
+        artefact names the model's files by their SHA-256; with `lines` Program.announce() tells lines; with `nodes`
+        Context.divide() knows every node that a kernel computes.
 
         A compilation that takes longer than a second shows how far it is in a terminal and in a notebook; elsewhere
         the logger "halftone" gets a line every ten seconds.  With `progress` False it does not; with True it does
@@ -169,7 +170,7 @@ class Model(Owner):
         watch = Watch(progress)
         made, keep = compile_options(policy, options, target, threads=threads, numerics=int(numerics),
                                      conv_method=conv_method, block_method=block_method, batch_method=batch_method,
-                                     sources=int(sources), lines=int(lines))
+                                     sources=int(sources), lines=int(lines), nodes=int(nodes))
         with opened(cache) as store:
             if store is None:
                 handle = self._set(inputs, batch)._handle

@@ -250,6 +250,22 @@ class Context(Owner):
         words, numbers = ('node', 'op', 'result', 'dtypes', 'method'), ('executions', 'ns', 'multiply_adds', 'bytes', 'limit_ps')
         return [{**{w: text(getattr(s, w)) for w in words}, **{n: getattr(s, n) for n in numbers}} for s in got]
 
+    def divide(self, forward: str | None = None, backward: str | None = None) -> None:
+        """Of the runs since record(), iterations() tells parts: the forward pass begins with the kernel of node `forward`, by
+        default the first one; the backward pass ends with that of `backward`, by default the last one that changes no variable."""
+        call(lib.ht_context_divide, self._handle, *(n.encode() if n is not None else None for n in (forward, backward)))
+
+    def iterations(self) -> list[dict[str, int | None]]:
+        """The last 4096 runs since divide() that passed both points, times in nanoseconds: `run` counts from 0; `ns` from the
+        end of the run before, or from `forward`, `forward_ns` of both passes, `refresh_ns` behind them, `gap_ns` in front of them,
+        None in the first run."""
+        found: list[dict[str, int | None]] = []
+        x = _api.ht_iteration()
+        while lib.ht_context_iteration(self._handle, len(found), x):
+            found.append(dict(run=x.run, ns=x.end - (x.before or x.forward), forward_ns=x.backward - x.forward,
+                              refresh_ns=x.end - x.backward, gap_ns=x.forward - x.before if x.before else None))
+        return found
+
     def count(self, on: bool = True) -> None:
         """From the next run on, counters() has what the processor and the system counted."""
         call(lib.ht_context_count, self._handle, int(on))

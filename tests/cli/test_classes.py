@@ -84,12 +84,13 @@ DIMS, NODES, SHAPES = '--dynamic_input_config.dynamic_dims=2;3', '--dynamic_node
 
 # For each honoured option: other settings that it needs, a value, and what that value changes.  'report': the report of
 # decisions.  'graph': the compiled graph.  'files': the files written.  'draws': the numbers that random ops draw.  'left': the files
-# that a run leaves.  'stops': whether a run stops.  'crowds': whether a bench of two contexts stops.  'fault': the files of a run that fails.  'opened': the plan of a model with an open
+# that a run leaves.  'traced': likewise, with the columns of tables and the points of iterations.  'stops': whether a run stops.  'crowds': whether a bench of two contexts stops.  'fault': the files of a run that fails.  'opened': the plan of a model with an open
 # size, and the code that runs.  'exit': the exit code.  {FILE} in a value stands for a file of that name with the content of FILES.
 HONOURED = {
     'allow_hf32': ([], '11', 'report'),
     'allowlist_add': (GRAPPLER, 'Sin', 'report'),
     'allowlist_remove': (GRAPPLER, 'MatMul', 'report'),
+    'bp_point': (['--profile-table'], 'second', 'traced'),
     'budget': (OPTIMAL, 'y:rel<=0.5', 'report'),
     'clearlist_add': (GRAPPLER, 'Sin', 'report'),
     'clearlist_remove': (GRAPPLER, 'Relu', 'report'),
@@ -122,6 +123,7 @@ HONOURED = {
     'experimental_config.graph_compiler_cache_dir': ([], 'there', 'files'),
     'export_compile_stat': ([], '1', 'files'),
     'external_weight': ([], 'true', 'files'),
+    'fp_point': (['--profile-table'], 'second', 'traced'),
     'frontier': (OPTIMAL, 'true', 'report'),
     'fusion_result': ([], 'fusions.json', 'files'),
     'fusion_switch_file': ([], '{switch}', 'graph'),
@@ -153,6 +155,7 @@ HONOURED = {
     'precision_mode_v2': ([], 'fp16', 'graph'),
     'priced_node': (OPTIMAL, 'y', 'report'),
     'profile': (MIXED, 'ascend310', 'report'),
+    'profiling_config.enable_options': (['--profiling_mode=true'], 'op_trace', 'left'),
     'profiling_config.enable_profiling': ([], 'true', 'left'),
     'profiling_config.profiling_options': (['--profiling_mode=true'], '{"output": "here"}', 'left'),
     'rates': (OPTIMAL, '{rates}', 'report'),
@@ -170,6 +173,20 @@ FILES = {
     'mix': '{"black-list": {"to-add": ["MatMulV2"]}, "white-list": {"to-remove": ["MatMulV2"]}}',
     'impl': '[ByOpType]\nSoftmaxV2=high_precision\n',
     'info/a.json': '{"MatMulV2": {"precision_reduce": {"flag": "false"}}}',
+}
+# Members of profiling_options: two values that leave different files, or files with other columns, or other points.
+ON = '{"training_trace": "on"%s}'
+MEMBERS = {
+    'output': ('{}', '{"output": "there"}'),
+    'training_trace': ('{}', ON % ''),
+    'fp_point': (ON % ', "fp_point": "first", "bp_point": "y"', ON % ', "fp_point": "second", "bp_point": "y"'),
+    'bp_point': (ON % ', "fp_point": "first", "bp_point": "second"', ON % ', "fp_point": "first", "bp_point": "y"'),
+    'task_trace': ('{}', '{"task_trace": "off"}'),
+    'task_time': ('{}', '{"task_time": "off"}'),
+    'aic_metrics': ('{}', '{"aic_metrics": "Memory"}'),
+    'training_trace of the list': ('task_trace', 'training_trace'),
+    'task_trace of the list': ('training_trace', 'training_trace:task_trace'),
+    'op_trace': ('task_trace', 'op_trace'),
 }
 # The same for halftone atc: its command line without the option, and with it.  A model is always needed.
 ATC = {
@@ -191,7 +208,7 @@ BESIDE = {
     'compile_hybrid_mode': ['--dynamic_dims=1;2', '--dynamic_node_type=1', '--dynamic_input_config.input_shape=x:-1'],
     'dump_config.enable_dump': ['--dump_path=.'], 'dump_config.enable_dump_debug': ['--dump_path=.'],
     'in_out_pair': ['--mix_compile_mode'], 'in_out_pair_flag': ['--mix_compile_mode'],
-    'local_device_list': ['--local_rank_id=0'],  'profiling_config.enable_options': ['--fp_point=a', '--bp_point=b'],
+    'local_device_list': ['--local_rank_id=0'],
     'variable_placement': ['--mix_compile_mode'],
 }
 
@@ -275,6 +292,17 @@ class Classes(ToolCase):
         ran = self.call(d, 'run', 'm.hir', *settings)
         return {'left': sorted(re.sub(r'[0-9]{14,16}(_[0-9]+)?', 'TIME', n) for n in self.left(d)), 'exit': (ran.returncode, 0)}
 
+    def traced(self, settings):
+        """Files of a run, the first lines of tables, and which kernels begin and end its iterations."""
+        d = self.folder()
+        ran = self.call(d, 'run', 'm.hir', '--format=json', *settings)
+        found = json.loads(ran.stdout)['profile'].get('iterations', {}) if ran.returncode == 0 else {}
+        files = {}
+        for n in self.left(d):
+            with open(os.path.join(d, n)) as f:
+                files[re.sub(r'[0-9]{14,16}(_[0-9]+)?', 'TIME', n)] = f.readline() if n.endswith('.csv') else ''
+        return {'traced': (files, found.get('forward'), found.get('backward')), 'exit': (ran.returncode, 0)}
+
     def stops(self, settings):
         """The exit code of a run, and the first words of its error."""
         d = self.folder()
@@ -317,7 +345,7 @@ class Classes(ToolCase):
         return self.known[at]
 
     def differs(self, name, base, value, what):
-        see = {'draws': self.draws, 'left': self.run_leaves, 'stops': self.stops, 'crowds': self.crowds,
+        see = {'draws': self.draws, 'left': self.run_leaves, 'traced': self.traced, 'stops': self.stops, 'crowds': self.crowds,
                'fault': self.fault, 'opened': self.opened}.get(what, self.seen)
         before, after = self.seen_before(see, base), see([*base, '--%s=%s' % (name, value)])
         if what != 'exit':
@@ -332,6 +360,14 @@ class Classes(ToolCase):
                 continue  # no run stops here; unit.pages pretends that there are none
             with self.subTest(name):
                 self.differs(name, base, value, what)
+
+    def test_members_of_profiling_options(self):
+        base = ['--profile-table', '--profiling_mode=true', '--fp_point=first', '--bp_point=y']
+        for name, values in MEMBERS.items():
+            with self.subTest(name):
+                one, two = (self.traced([*base, '--profiling_options=' + v]) for v in values)
+                self.assertEqual((one['exit'], two['exit']), ((0, 0), (0, 0)))
+                self.assertNotEqual(one['traced'], two['traced'])
 
     def test_defaults_ask_for_nothing(self):
         for name, o in self.rows.items():

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """halftone train: data, feeds and schedules, evaluations, what is refused, checkpoints that survive a kill, a full disk and
 flipped bits, and runs that go on with the same bits.  Against TensorFlow: tests/train/."""
-import glob, json, os, random, resource, signal, struct, subprocess, time, unittest
+import csv, glob, json, os, random, re, resource, signal, struct, subprocess, time, unittest
 
 from tool import HERE, TOOL, ToolCase, floats, npy, read_npy
 
@@ -116,6 +116,72 @@ class Train(ToolCase):
             self.assertEqual(self.bytes_of(self.at(folder), 6), self.bytes_of(self.at('plain'), 6))
         self.fails(2, 'about one training', *self.base, '--steps', '6', '--dump', dumped, '--seeds', '2')
         self.fails(5, 'nowhere', *self.base, '--steps', '6', '--dump', '/proc/nowhere')
+
+    def test_iterations(self):
+        """The parts of each step between the named nodes, in the timeline, the table and the vendor's file."""
+        trace, prof = self.at('i.json'), self.at('prof')
+        points = ['--fp_point', 'product', '--bp_point', 'gradient']
+        options = json.dumps({'output': prof, 'training_trace': 'on', 'task_trace': 'on'})
+        r = self.report('--steps', '6', *points, '--profile-table', '--trace', trace, '--profiling_mode', '--profiling_options', options)['profile']
+        i = r['iterations']
+        self.assertEqual((i['iterations'], i['gaps'], i['forward'], i['backward']), (6, 5, 'product', 'gradient'))
+        self.assertAlmostEqual(i['gap_ms'] + i['forward_backward_ms'] + i['refresh_ms'], i['ms'], 4)
+        with open(trace) as f:
+            events = json.load(f)['traceEvents']
+        parts = {e['name']: e for e in events if e.get('cat') == 'iteration'}
+        self.assertEqual(len(parts), 6 * 4 - 1)
+        end = None
+        for n in range(6):
+            passes, refresh, whole = (parts['%s %d' % (name, n)] for name in ('FP_BP Time', 'Iteration Refresh', 'Iteration'))
+            run = next(e for e in events if e['name'] == 'run %d' % n)
+            inside = [e for e in events if e.get('cat') == 'kernel' and run['ts'] - .002 <= e['ts'] and e['ts'] + e['dur'] <= run['ts'] + run['dur'] + .002]
+            self.assertAlmostEqual(passes['ts'], min(e['ts'] for e in inside if e['name'] == 'product'), 2)
+            self.assertAlmostEqual(passes['ts'] + passes['dur'], max(e['ts'] + e['dur'] for e in inside if e['name'] == 'gradient'), 2)
+            self.assertAlmostEqual(refresh['ts'] + refresh['dur'], run['ts'] + run['dur'], 2)
+            self.assertAlmostEqual(whole['ts'], passes['ts'] if end is None else end, 2)
+            if end is not None:
+                self.assertAlmostEqual(parts['Data_aug Bound %d' % n]['ts'], end, 2)
+            end = whole['ts'] + whole['dur']
+            self.assertAlmostEqual(end, run['ts'] + run['dur'], 2)
+        with open(glob.glob(prof + '/PROF_*/step_trace_*.csv')[0]) as f:
+            table = list(csv.DictReader(f))
+        self.assertEqual([(t['Iteration ID'], t['Data Aug Bound(us)'] == 'N/A') for t in table], [(str(n + 1), n == 0) for n in range(6)])
+        for t in table:
+            self.assertAlmostEqual(float(t['BP End(us)']) - float(t['FP Start(us)']), float(t['FP to BP Time(us)']), 2)
+        self.assertAlmostEqual(sum(float(t['FP to BP Time(us)']) for t in table), 1000 * i['forward_backward_ms'], 1)
+        text = self.tool(*self.base, '--steps', '3', *points, '--profile-table').stdout.decode()
+        self.assertRegex(text, r"an iteration  share  3 iterations, from the kernel of 'product', backward to the kernel of 'gradient'\n"
+                               r'.*data augmentation bound.*\n.*forward and backward\n.*iteration refresh')
+
+    def test_iterations_that_are_found(self):
+        """Without points: from the first kernel to the last one that changes no variable; in trainings it is on as the vendor has it."""
+        folder = self.at('found')
+        os.mkdir(folder)
+        self.tool(*self.base, '--steps', '4', '--profiling_mode', cwd=folder)
+        with open(glob.glob(folder + '/PROF_*/step_trace_*.csv')[0]) as f:
+            table = list(csv.DictReader(f))
+        with open(glob.glob(folder + '/PROF_*/msprof_*.json')[0]) as f:
+            events = json.load(f)['traceEvents']
+        self.assertEqual(len(table), 4)
+        passes = [e for e in events if e['name'].startswith('FP_BP Time')]
+        for e, run in zip(passes, (e for e in events if e.get('cat') == 'run')):
+            inside = [k for k in events if k.get('cat') == 'kernel' and run['ts'] - .002 <= k['ts'] <= run['ts'] + run['dur']]
+            self.assertAlmostEqual(e['ts'], run['ts'], 2)
+            last = max((k for k in inside if not re.search('Apply|Assign', k['args']['op'])), key=lambda k: k['ts'])
+            self.assertAlmostEqual(e['ts'] + e['dur'], last['ts'] + last['dur'], 2)
+
+    def test_points_that_are_none(self):
+        train = [*self.base, '--steps', '2', '--trace', self.at('none.json')]
+        self.assertRegex(self.tool(*train, '--fp_point', 'squares').err, r"train.hir: note: fp_point: node 'squares' is in the kernel of 'loss', which counts")
+        self.fails(3, r"train.hir: error: fp_point: the model has no node 'gradiant'; did you mean 'gradient'\?", *train, '--fp_point', 'gradiant')
+        self.fails(3, r"train.hir: error: node 'keep' \(Const\): bp_point: no kernel computes this node", *train, '--bp_point', 'keep')
+        self.assertIn('no run began fp_point and then ended bp_point', self.tool(*train, '--fp_point', 'update', '--bp_point', 'product').err)
+        self.assertIn('fp_point and bp_point count only with', self.tool(*self.base, '--steps', '2', '--fp_point', 'product').err)
+        htx = self.at('none.htx')
+        self.tool('compile', MODEL, '--entry', 'step=loss,train', '--input-shape', 'x:8,4;y:8,1', '-o', htx, '-q', '--no-cache')
+        stored = ['train', htx, *self.data, '--loss', 'loss', '--feed', 'rate=0.05', '--batch', '8', '--steps', '2', '--trace', self.at('none.json')]
+        self.tool(*stored, '--fp_point', 'product')
+        self.fails(3, "fp_point: the program has no kernel that is named after a node 'squares'", *stored, '--fp_point', 'squares')
 
     def test_dump_and_profile_of_phases(self):
         """Each precision is a program of its own: in the dump a folder, in the timeline a process; steps have their numbers."""

@@ -34,8 +34,8 @@ def floats(*v):
 
 
 class ToolCase(FolderCase):
-    def tool(self, *args, code=0, env=None, out=subprocess.PIPE):
-        r = subprocess.run([TOOL, *args], stdout=out, stderr=subprocess.PIPE, timeout=120,
+    def tool(self, *args, code=0, env=None, out=subprocess.PIPE, cwd=None):
+        r = subprocess.run([TOOL, *args], stdout=out, cwd=cwd, stderr=subprocess.PIPE, timeout=120,
                            env={**os.environ, 'HALFTONE_POLICY': '', **(env or {})})
         self.assertEqual(r.returncode, code, (args, r.stdout, r.stderr))
         r.err = r.stderr.decode(errors='replace')

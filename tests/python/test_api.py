@@ -339,6 +339,19 @@ class Programs(FolderCase):
         for wrong in -1, 1 << 30:
             with self.assertRaises(ht.UsageError):
                 c.record(wrong)
+        self.assertEqual(c.iterations(), [])
+        last = rows[-1]['node']
+        c.divide(rows[0]['node'], last)
+        with self.assertRaisesRegex(ht.InputError, "fp_point: .* node 'nowhere'"):
+            c.divide('nowhere')
+        c.record()
+        c.divide(None, last)
+        for _ in range(3):
+            c.run(x())
+        parts = c.iterations()
+        self.assertEqual([(p['run'], p['gap_ns'] is None) for p in parts], [(0, True), (1, False), (2, False)])
+        for p in parts:
+            self.assertEqual(p['ns'], (p['gap_ns'] or 0) + p['forward_ns'] + p['refresh_ns'])
         c.record(0)
         self.assertEqual(c.profile_table(), [])
 
@@ -671,7 +684,7 @@ class Everything(FolderCase):
     # What Python does in another way, or does not need.
     WITHOUT = {
         'ht_profiling_value': 'for the tool', 'ht_mean_interval_of': 'likewise', 'ht_comparison_rows': 'the JSON has them', 'ht_comparison_failed': 'for reports of several models', 'ht_worse_status': 'likewise', 'ht_search_rows': 'likewise', 'ht_search_look': 'likewise', 'ht_search_members': 'likewise',
-        'ht_context_recording': 'trace() and profile_table() have it',
+        'ht_context_recording': 'trace() and profile_table() have it', 'ht_context_iterations': 'iterations() has each',
         'ht_program_save': 'save() writes one program as it writes several',
         'ht_model_set_open': 'ht_model_set_open_dimension() serves every dimension', 'ht_program_open': 'likewise of ht_program_open_dimension()',
         'ht_program_tensor': 'for dumps, which the tool writes', 'ht_context_see': 'likewise', 'ht_session_context': 'likewise, and for profiles', 'ht_contexts_trace': 'for phases of trainings, of which the tool makes one timeline',
@@ -685,7 +698,7 @@ class Everything(FolderCase):
     # What takes no longer than a glance, whatever the model.
     SHORT = {
         'ht_artefact_writer_add', 'ht_artefact_writer_new', 'ht_build_info', 'ht_cache_entry_path', 'ht_cache_open',
-        'ht_cache_close', 'ht_context_count', 'ht_context_output', 'ht_context_record', 'ht_cache_pin', 'ht_cache_stats_reset', 'ht_diags_get', 'ht_diags_line', 'ht_config_parse', 'ht_config_read', 'ht_context_new',
+        'ht_cache_close', 'ht_context_count', 'ht_context_divide', 'ht_context_output', 'ht_context_record', 'ht_cache_pin', 'ht_cache_stats_reset', 'ht_diags_get', 'ht_diags_line', 'ht_config_parse', 'ht_config_read', 'ht_context_new',
         'ht_list', 'ht_model_set_batch', 'ht_model_set_inputs', 'ht_model_set_open_dimension', 'ht_model_set_outputs', 'ht_model_set_shape', 'ht_model_widen', 'ht_option_check',
         'ht_policy_add_sample', 'ht_policy_new', 'ht_policy_parse', 'ht_policy_set', 'ht_policy_validate',
         'ht_program_announce', 'ht_program_output_for', 'ht_program_run_at_most', 'ht_program_use_pages', 'ht_settings_check', 'ht_file_write', 'ht_use_device',
