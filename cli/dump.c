@@ -45,6 +45,7 @@ static struct dump_wish wish_of(const struct cli *c)
 	w.inputs = states(c, "dump_mode", "input") || states(c, "dump_mode", "all");
 	w.outputs = !states(c, "dump_mode", "input");
 	w.statistics = states(c, "dump_data", "stats");
+	w.messages = !strcmp(option(c, OPTION_DUMP_FORMAT, "npy"), "dumpdata");
 	w.keeps = w.overflows || w.faults;
 	return w;
 }
@@ -252,15 +253,20 @@ static void put_node(struct dump *d, struct text *t, size_t by, uint64_t executi
 	text_printf(t, ".%zu.0.%016lld", by, (long long)d->stamp + (long long)execution);
 }
 
-/* The file of result or operand `index` of a node; of statistics all have one. */
+static const char *ending_of(const struct dump *d)
+{
+	return d->wish.statistics ? ".csv" : d->wish.messages ? "" : ".npy";
+}
+
+/* The file of result or operand `index` of a node; of statistics and in the vendor's files all have one. */
 static char *path_of(struct dump *d, const char *folder, size_t by, const char *what, size_t index,
 	uint64_t execution)
 {
-	const char *ending = d->wish.statistics ? ".csv" : ".npy";
+	const char *ending = ending_of(d);
 	struct text name = { 0 }, path = { 0 };
 
 	put_node(d, &name, by, execution);
-	if (!d->wish.statistics)
+	if (!d->wish.statistics && !d->wish.messages)
 		text_printf(&name, ".%s.%zu", what, index);
 	text_printf(&name, "%s", ending);
 	if (name.n > MOST_NAME)
@@ -318,6 +324,20 @@ static void put_array(
 	unlink(path);
 }
 
+static void put_message(struct dump *d, const char *path, size_t by, const char *what, size_t index,
+	const struct ht_seen *s)
+{
+	const int side = strcmp(what, "input") ? DUMP_OUTPUT : DUMP_INPUT;
+	const uint64_t time = (uint64_t)d->stamp + s->execution;
+
+	errno = 0;
+	if (dump_file_put(
+		    path, d->at->info[by].node, time, side, index, &d->at->info[s->tensor], s))
+		return;
+	dump_failed(d, path);
+	unlink(path);
+}
+
 static void write_one(struct dump *d, const char *folder, size_t by, const char *what, size_t index,
 	const struct ht_seen *s)
 {
@@ -325,6 +345,8 @@ static void write_one(struct dump *d, const char *folder, size_t by, const char 
 
 	if (d->wish.statistics)
 		dump_statistics(d, path, what, index, s);
+	else if (d->wish.messages)
+		put_message(d, path, by, what, index, s);
 	else
 		put_array(d, path, &d->at->info[s->tensor], s);
 	free(path);
@@ -445,13 +467,30 @@ static void dump_fault(struct dump *d)
 
 /* ---- from run to run ---- */
 
+static enum ht_status check_format(const struct cli *c, const struct dump_wish *w)
+{
+	const char *format = option(c, OPTION_DUMP_FORMAT, "npy");
+
+	if (strcmp(format, "npy") != 0 && strcmp(format, "dumpdata") != 0)
+		return fail(HT_E_USAGE, "--dump-format: '%s' is none of npy, dumpdata", format);
+	if (!option_on(c, OPTION_DUMP_FORMAT))
+		return HT_OK;
+	if (!w->tensors && !w->keeps)
+		return fail(HT_E_USAGE, "--dump-format has no effect without a dump");
+	if (w->statistics)
+		return fail(HT_E_USAGE,
+			"--dump-format is about elements, and dump_data=stats writes none");
+	return HT_OK;
+}
+
 enum ht_status dump_begin(struct cli *c, struct dump **out)
 {
 	struct dump_wish w = wish_of(c);
 	struct dump *d;
+	enum ht_status st = check_format(c, &w);
 
-	if (!w.tensors && !w.keeps)
-		return HT_OK;
+	if (st != HT_OK || (!w.tensors && !w.keeps))
+		return st;
 	d = *out = must_alloc(sizeof *d);
 	d->cli = c;
 	d->wish = w;

@@ -8,6 +8,7 @@ struct dump_wish {
 	bool tensors;         /* of chosen runs, */
 	bool inputs, outputs; /* these of each node */
 	bool statistics;      /* in the place of elements */
+	bool messages;        /* the vendor's files, one for each op, in the place of .npy */
 	bool overflows;       /* what a node overflowed from */
 	bool faults;          /* what a node failed with */
 	bool keeps;           /* the last two: tensors are kept until they are taken */
@@ -69,5 +70,36 @@ void dump_forget(struct dumped *p); /* at the end of a run */
 void dump_count(struct dump *d, const struct ht_seen *s);
 void dump_statistics(
 	struct dump *d, const char *path, const char *what, size_t index, const struct ht_seen *s);
+
+/* ---- dump_message.c: the vendor's files with all tensors of an op ---- */
+
+enum { DUMP_INPUT, DUMP_OUTPUT, DUMP_AXES = 32 };
+
+struct dump_tensor {
+	enum ht_dtype dtype; /* HT_INVALID: it was not dumped */
+	int32_t rank;
+	int64_t dim[DUMP_AXES];
+	char *data; /* ours */
+	size_t bytes;
+};
+
+struct dump_file {
+	const char *node; /* the caller's; "" after reading */
+	uint64_t time;    /* microseconds */
+	struct dump_tensors {
+		struct dump_tensor *tensor;
+		size_t n;
+	} of[2]; /* DUMP_INPUT, DUMP_OUTPUT */
+};
+/* Reads a file; HT_E_INPUT, with the byte: it is none. */
+enum ht_status dump_file_read(const char *path, struct dump_file *f);
+/* false: it cannot be written, errno says why. */
+bool dump_file_write(const struct dump_file *f, const char *path);
+/* The i-th tensor of a side; missing ones are added. */
+struct dump_tensor *dump_file_tensor(struct dump_file *f, int side, size_t i);
+void dump_file_free(struct dump_file *f);
+/* Adds a tensor to the file of its op, which is made where there is none. */
+bool dump_file_put(const char *path, const char *node, uint64_t time, int side, size_t index,
+	const struct ht_tensor_info *i, const struct ht_seen *s);
 
 #endif

@@ -13,6 +13,8 @@
 /* A file of a dump.  Of several executions of a node in one run, as in a loop, the name is one and `time` differs. */
 struct tensor_file {
 	char *path, *key; /* key: RUN/NAME.output.0 */
+	int side;         /* of the vendor's file: DUMP_INPUT or DUMP_OUTPUT; -1: it is a .npy */
+	size_t index;     /* there */
 	long long task, time;
 };
 
@@ -77,6 +79,23 @@ static bool read_name(const char *run, const char *file, struct tensor_file *out
 	return key.p != NULL;
 }
 
+/* TYPE.NAME.TASK.STREAM.TIME of a file with all tensors of a node: the length of TYPE, and where TASK begins; 0: it is another. */
+enum { TIME_DIGITS = 16 };
+
+static size_t message_task(const char *file)
+{
+	size_t dot[5], dots = 0, n = strlen(file);
+
+	for (size_t i = 0; i < n && dots < 5; i++)
+		if (file[i] == '.')
+			dot[dots++] = i;
+	return dots == 4 && dot[0] && n - dot[3] - 1 == TIME_DIGITS &&
+			       is_number(file + dot[1] + 1, dot[2] - dot[1] - 1) &&
+			       is_number(file + dot[3] + 1, TIME_DIGITS)
+		       ? dot[1] + 1
+		       : 0;
+}
+
 /* What mapping.csv says that a name of digits was; NULL: nothing.  The caller frees it. */
 static char *mapped_name(const char *folder, const char *file)
 {
@@ -115,19 +134,59 @@ static void make_room(struct tensor_files *to)
 	to->file = file;
 }
 
-static void add_file(struct tensor_files *to, const char *folder, const char *run, const char *name)
+static void add(struct tensor_files *to, struct tensor_file f, const char *path)
 {
-	struct tensor_file f = { 0 };
-	char *mapped = is_number(name, strcspn(name, ".")) ? mapped_name(folder, name) : NULL;
-	struct text path = { 0 };
+	f.path = strdup(path);
+	make_room(to);
+	to->file[to->n++] = f;
+}
 
-	if (read_name(run, mapped ? mapped : name, &f)) {
-		text_printf(&path, "%s/%s", folder, name);
-		f.path = path.p;
-		make_room(to);
-		to->file[to->n++] = f;
-	}
+/* All tensors of the vendor's file with this name. */
+static enum ht_status add_message(
+	struct tensor_files *to, const char *path, const char *run, const char *name, size_t task)
+{
+	const char *node = strchr(name, '.') + 1;
+	struct dump_file file;
+	enum ht_status st = dump_file_read(path, &file);
+
+	for (int side = DUMP_INPUT; st == HT_OK && side <= DUMP_OUTPUT; side++)
+		for (size_t i = 0; i < file.of[side].n; i++) {
+			struct tensor_file f = { .side = side,
+				.index = i,
+				.task = strtoll(name + task, NULL, 10),
+				.time = strtoll(strrchr(name, '.') + 1, NULL, 10) };
+			struct text key = { 0 };
+
+			if (file.of[side].tensor[i].dtype == HT_INVALID)
+				continue;
+			text_printf(&key, "%s/%.*s.%s.%zu", run, (int)(name + task - 1 - node),
+				node, side == DUMP_INPUT ? "input" : "output", i);
+			f.key = key.p;
+			add(to, f, path);
+		}
+	if (st == HT_OK)
+		dump_file_free(&file);
+	return st;
+}
+
+static enum ht_status add_file(
+	struct tensor_files *to, const char *folder, const char *run, const char *name)
+{
+	struct tensor_file f = { .side = -1 };
+	char *mapped = is_number(name, strcspn(name, ".")) ? mapped_name(folder, name) : NULL;
+	const char *full = mapped ? mapped : name;
+	const size_t task = message_task(full);
+	struct text path = { 0 };
+	enum ht_status st = HT_OK;
+
+	text_printf(&path, "%s/%s", folder, name);
+	if (task)
+		st = add_message(to, path.p, run, full, task);
+	else if (read_name(run, full, &f))
+		add(to, f, path.p);
+	free(path.p);
 	free(mapped);
+	return st;
 }
 
 static bool is_time(const char *name)
@@ -151,7 +210,7 @@ static enum ht_status read_folder(
 		last = is_time(entry[i]->d_name) ? i : last;
 	for (int i = 0; i < n; i++) {
 		const char *name = entry[i]->d_name;
-		size_t len = strlen(name);
+		const size_t len = strlen(name);
 		struct text path = { 0 };
 		struct stat about;
 
@@ -160,8 +219,8 @@ static enum ht_status read_folder(
 		} else if (S_ISDIR(about.st_mode) && depth < DEEPEST && st == HT_OK) {
 			st = read_folder(to, path.p, is_number(name, len) && len < 14 ? name : run,
 				depth + 1);
-		} else if (S_ISREG(about.st_mode) && len > 4 && !strcmp(name + len - 4, ".npy")) {
-			add_file(to, folder, run, name);
+		} else if (S_ISREG(about.st_mode) && st == HT_OK) {
+			st = add_file(to, folder, run, name);
 		}
 		free(path.p);
 		free(entry[i]);
@@ -211,7 +270,9 @@ static enum ht_status read_dump(const char *folder, struct tensor_files *out)
 	enum ht_status st = read_folder(out, folder, "0", 0);
 
 	if (st == HT_OK && !out->n)
-		st = fail(HT_E_INPUT, "%s: there are no tensors (.npy) in this folder", folder);
+		st = fail(HT_E_INPUT,
+			"%s: there are no tensors in this folder, as .npy or in the vendor's files",
+			folder);
 	if (st == HT_OK)
 		number_executions(out);
 	return st;
@@ -249,13 +310,33 @@ static struct difference differ(const struct ht_array *a, const struct ht_array 
 	return d;
 }
 
-static enum ht_status differ_files(const char *a, const char *b, struct difference *out)
+static enum ht_status load_tensor(const struct tensor_file *f, struct array *out)
+{
+	const struct dump_tensor *t;
+	struct dump_file file;
+	enum ht_status st;
+
+	if (f->side < 0)
+		return npy_load(f->path, out);
+	st = dump_file_read(f->path, &file);
+	if (st != HT_OK)
+		return st;
+	t = dump_file_tensor(&file, f->side, f->index);
+	st = array_make(out, t->dtype, t->rank, t->dim);
+	if (st == HT_OK && out->a.bytes == t->bytes)
+		memcpy(out->a.data, t->data, t->bytes);
+	dump_file_free(&file);
+	return st;
+}
+
+static enum ht_status differ_files(
+	const struct tensor_file *a, const struct tensor_file *b, struct difference *out)
 {
 	struct array x = { 0 }, y = { 0 };
-	enum ht_status st = npy_load(a, &x);
+	enum ht_status st = load_tensor(a, &x);
 
 	if (st == HT_OK)
-		st = npy_load(b, &y);
+		st = load_tensor(b, &y);
 	x.a.dim = x.shape;
 	y.a.dim = y.shape;
 	if (st == HT_OK)
@@ -343,7 +424,7 @@ static enum ht_status compare_pairs(struct comparing_dumps *k)
 		k->alone += !b;
 		if (!b)
 			continue;
-		st = differ_files(k->a.file[i].path, b->path, &d);
+		st = differ_files(&k->a.file[i], b, &d);
 		if (st == HT_OK)
 			take_pair(k, &k->a.file[i], &d);
 	}

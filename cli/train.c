@@ -527,9 +527,13 @@ static enum ht_status one_loop(struct training *t, long long first, long long *d
 
 	if (end > t->steps)
 		end = t->steps;
-	for (*done = first; *done < end && st == HT_OK && !stopped; ++*done) {
+	*done = first;
+	while (*done < end && st == HT_OK && !stopped) {
 		st = one_step(t, *done);
+		if (st != HT_OK && st != HT_E_VERDICT)
+			break; /* the step did not run to its end: it has no loss */
 		sum += t->last_loss;
+		++*done;
 	}
 	if (*done == first)
 		return st;

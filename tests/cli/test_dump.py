@@ -199,6 +199,42 @@ class Dump(ToolCase):
         self.assertEqual(self.read(y), self.read(plain))
         self.assertFalse(os.path.exists('extra-info'))
 
+    def test_vendor_files(self):
+        """--dump-format dumpdata: a file for each node; tests/precision/dumpdata.py reads them by protobuf's library."""
+        one, two = self.path('messages'), self.path('arrays')
+        y, plain = self.path('y.npy'), self.path('plain.npy')
+        self.run_tool('-o', plain)
+        self.run_tool('-o', y, '--dump', one, '--dump-mode=all', '--dump-format=dumpdata', '--runs=2')
+        self.assertEqual(self.read(y), self.read(plain))
+        self.run_tool('--dump', two, '--dump-mode=all', '--runs=2')
+        names = [os.path.basename(f) for f in glob.glob(one + '/*/0/m/1/*/*')]
+        self.assertEqual(sorted(n.split('.')[1] for n in names), sorted(2 * ['net_a', 'net_b', 'net_c', 'net_y']))
+        for n in names:
+            self.assertRegex(n, r'^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[0-9]+\.0\.[0-9]{16}$')
+        for a, b in (one, two), (two, one), (one, one):
+            same = self.compare(a, b)
+            self.assertEqual((same['compared'], same['above'], same['alone']), (20, 0, 0))
+        other = self.path('other.hir', MODEL.replace(b'0.25, -20.0', b'0.5, -20.0'))
+        self.tool('run', other, *self.feed, '--dump', self.path('c'), '--dump-format=dumpdata')
+        self.assertEqual(self.compare(two, self.path('c'))['first'], '0/net_b.output.0')
+        self.fails(2, "'protobuf' is none of npy, dumpdata", 'run', self.model, *self.feed, '--dump', one, '--dump-format=protobuf')
+        self.fails(2, 'no effect without a dump', 'run', self.model, *self.feed, '--dump-format=npy')
+        self.fails(2, 'dump_data=stats writes none', 'run', self.model, *self.feed, '--dump', one, '--dump_data=stats', '--dump-format=dumpdata')
+
+    def test_vendor_files_of_parts(self):
+        """Parts of a batch, and names that are too long, which mapping.csv tells."""
+        long = MODEL.replace(b'net/', b'net/' + b'a' * 260 + b'/').replace(b'shape[2,4]', b'shape[6,4]')
+        model = self.path('long.hir', long)
+        dumps = []
+        for form in 'dumpdata', 'npy':
+            for batch in 'parts', 'whole':
+                dumps.append(self.path(form + batch))
+                self.tool('run', model, '--input=x=random(3)', '--dump', dumps[-1], '--dump-mode=all', '--dump-format', form, '--batch-method', batch)
+        self.assertTrue(all(re.fullmatch('[0-9]{20}|mapping.csv', os.path.basename(f)) for f in glob.glob(dumps[0] + '/*/*/*/1/0/*')))
+        for one, two, more in (dumps[0], dumps[2], []), (dumps[1], dumps[3], []), (dumps[0], dumps[1], ['--tol=1e-6']):
+            same = self.compare(one, two, *more)
+            self.assertEqual((same['compared'], same['above'], same['alone']), (10, 0, 0))
+
     def compare(self, *args, code=0):
         r = self.tool('compare', *args, '--format=json', code=code)
         return json.loads(r.stdout)

@@ -117,6 +117,34 @@ class Train(ToolCase):
         self.fails(2, 'about one training', *self.base, '--steps', '6', '--dump', dumped, '--seeds', '2')
         self.fails(5, 'nowhere', *self.base, '--steps', '6', '--dump', '/proc/nowhere')
 
+    def test_exception_dump(self):
+        """A step that fails names its node and leaves what that failed with; the steps before it are done as without."""
+        with open(MODEL) as f:
+            text = f.read()
+        text = text.replace('%loss = Mean(', '%seven = Const() {dtype=i32, value=tensor i32[] {7}}\n%divisor = Placeholder() {dtype=i32, shape=shape[]}\n'
+                            '%quotient = FloorDiv(%seven, %divisor) {T=i32}\n%factor = Cast(%quotient) {SrcT=i32, DstT=f32, Truncate=false}\n'
+                            '%mean = Mean(').replace('%seed =', '%loss = Mul(%mean, %factor) {T=f32}\n%seed =', 1)
+        model, here = self.path('divides.hir', text.encode()), self.at('failed')
+        schedule = self.path('divisor.npy', npy('<i4', (4,), struct.pack('<4i', 7, 7, 0, 7)))
+        train = ['train', model, *self.base[2:], '--feed', f'divisor=@{schedule}']
+        log = self.at('log.jsonl')
+        for form in 'npy', 'dumpdata':
+            r = self.fails(3, 'division by zero', *train, '--steps', '4', '--log', log, '--enable_exception_dump=1', '--dump_path', here, '--dump-format', form)
+            self.assertIn("the operands of 'quotient' are in " + here, r.err)
+            self.assertEqual(len(self.losses(log)), 2)
+            os.remove(log)
+        folder = here + '/extra-info/data-dump/0'
+        got = {}
+        for name in os.listdir(folder):
+            self.assertRegex(name, r'^FloorDiv\.quotient\.[0-9]+\.0\.[0-9]{16}(\.input\.[01]\.npy)?$')
+            with open(os.path.join(folder, name), 'rb') as f:
+                got[name.split('.', 5)[-1] if name.endswith('npy') else 'message'] = f.read()
+        self.assertEqual(sorted(got), ['input.0.npy', 'input.1.npy', 'message'])
+        self.assertEqual([read_npy(got[f'input.{i}.npy'])[2] for i in range(2)], [[7], [0]])
+        self.assertEqual(got['message'][-8:], struct.pack('<2i', 7, 0))
+        self.tool(*train, '--steps', '2', '--log', log, '--enable_exception_dump=1')
+        self.assertFalse(os.path.exists('extra-info'))
+
     def test_iterations(self):
         """The parts of each step between the named nodes, in the timeline, the table and the vendor's file."""
         trace, prof = self.at('i.json'), self.at('prof')
