@@ -24,8 +24,8 @@ struct tracing {
 	struct ht_buf b;
 };
 
-/* Threads of the timeline. */
-enum { COMPILING, RUNS, FIRST_WORKER };
+/* Threads of the timeline.  Perfetto takes thread 0 of a process for the system's idle one, and does not show it. */
+enum { COMPILING = 1, RUNS, FIRST_WORKER };
 
 /* ---- steps ---- */
 

@@ -73,7 +73,8 @@ void dump_statistics(
 
 /* ---- dump_message.c: the vendor's files with all tensors of an op ---- */
 
-enum { DUMP_INPUT, DUMP_OUTPUT, DUMP_AXES = 32 };
+enum { DUMP_INPUT, DUMP_OUTPUT };
+enum { DUMP_AXES = 32 };
 
 struct dump_tensor {
 	enum ht_dtype dtype; /* HT_INVALID: it was not dumped */

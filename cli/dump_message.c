@@ -5,7 +5,6 @@
 #include "cli/dump.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -351,23 +350,39 @@ static void decode(struct wire *w, struct dump_file *f)
 	get_elements(w, f);
 }
 
-enum ht_status dump_file_read(const char *path, struct dump_file *f)
+/* All bytes of a file; NULL: errno says why not.  The caller frees them. */
+static char *read_all(const char *path, size_t *n)
 {
 	FILE *in = fopen(path, "rbe");
-	long n = in && fseek(in, 0, SEEK_END) == 0 ? ftell(in) : -1;
-	char *bytes = n >= 0 && n < LONG_MAX ? must_alloc((size_t)n + 1) : NULL;
+	char *bytes = NULL;
+	long end;
+
+	if (!in)
+		return NULL;
+	end = fseek(in, 0, SEEK_END) == 0 ? ftell(in) : -1;
+	if (end >= 0 && fseek(in, 0, SEEK_SET) == 0) {
+		*n = (size_t)end;
+		bytes = must_alloc(*n + 1);
+	}
+	if (bytes && fread(bytes, 1, *n, in) != *n) {
+		free(bytes);
+		bytes = NULL;
+	}
+	fclose(in);
+	return bytes;
+}
+
+enum ht_status dump_file_read(const char *path, struct dump_file *f)
+{
 	struct wire w = { .wrong = NULL };
-	size_t at;
-	bool good =
-		bytes && fseek(in, 0, SEEK_SET) == 0 && fread(bytes, 1, (size_t)n, in) == (size_t)n;
+	size_t n = 0, at;
+	char *bytes;
 
 	*f = (struct dump_file){ .node = "" };
-	if (in)
-		fclose(in);
-	if (!good) {
-		free(bytes);
+	errno = EIO;
+	bytes = read_all(path, &n);
+	if (!bytes)
 		return fail(HT_E_ENVIRONMENT, "%s: cannot read: %s", path, strerror(errno));
-	}
 	w.begin = w.at = (const unsigned char *)bytes;
 	w.end = w.begin + n;
 	decode(&w, f);
@@ -397,7 +412,7 @@ static bool extend(struct dump_tensor *t, const struct ht_array *part)
 	char *data = realloc(t->data, t->bytes + part->bytes + 1);
 
 	if (!data)
-		return false;
+		return false; /* t->data is as it was */
 	if (part->bytes)
 		memcpy(data + t->bytes, part->data, part->bytes);
 	t->data = data;

@@ -62,6 +62,41 @@ class Profile(ToolCase):
         self.assertIn('code', [p['name'] for p in phases])
         self.assertLessEqual(max(p['ts'] + p['dur'] for p in phases), runs[0]['ts'] + 0.002)
 
+    def check_format(self, trace):
+        """The rules of the trace event format: complete events with times in microseconds; those of a thread one behind the other or
+        one inside another; each thread and process has one name; thread 0 is left to the system."""
+        self.assertEqual(trace['displayTimeUnit'], 'ns')
+        names, threads = {}, {}
+        for e in trace['traceEvents']:
+            self.assertIn(e['ph'], 'XM')
+            self.assertGreater(e['pid'], 0)
+            if e['ph'] == 'M':
+                key = e['pid'], e.get('tid'), e['name']
+                self.assertNotIn(key, names)
+                names[key] = e['args']
+                continue
+            self.assertGreater(e['tid'], 0)
+            self.assertGreaterEqual(e['ts'], 0)
+            self.assertGreaterEqual(e['dur'], 0)
+            self.assertTrue(e['name'] and e['cat'])
+            threads.setdefault((e['pid'], e['tid']), []).append((round(e['ts'] * 1000), round((e['ts'] + e['dur']) * 1000)))
+        self.assertEqual(len({a['name'] for k, a in names.items() if k[2] == 'process_name'}), len({p for p, _ in threads}))
+        for (pid, tid), spans in threads.items():
+            self.assertTrue(names[pid, tid, 'thread_name']['name'])
+            self.assertEqual(names[pid, tid, 'thread_sort_index'], {'sort_index': tid})
+            open_ends = []
+            for begin, end in sorted(spans, key=lambda s: (s[0], -s[1])):
+                while open_ends and open_ends[-1] <= begin + 1:  # numbers are rounded to a nanosecond
+                    open_ends.pop()
+                if open_ends:
+                    self.assertLessEqual(end, open_ends[-1] + 1)
+                open_ends.append(end)
+
+    def test_format(self):
+        for args in ['--no-cache'], ['--threads=2', '--runs=3'], ['--runs=4', '--fp_point=net/dense/b', '--bp_point=net/last/y'], ['--runs=5000']:
+            with self.subTest(args):
+                self.check_format(self.trace(*args))
+
     def test_profile_with_the_name_of_a_file(self):
         at = self.path('named.json')
         self.tool('run', self.model(), '--profile', at, '--profile=cpu')
@@ -74,7 +109,7 @@ class Profile(ToolCase):
         names = [e['args']['name'] for e in t['traceEvents'] if e['name'] == 'thread_name']
         self.assertEqual(names, ['compilation', 'runs', 'thread 0', 'thread 1'])
         kernels = self.events(t, 'kernel')
-        self.assertEqual({k['tid'] for k in kernels}, {2, 3})
+        self.assertEqual({k['tid'] for k in kernels}, {3, 4})
         self.assertNotIn('of_limit', kernels[0]['args'])
 
     def test_from_the_cache_and_an_artefact(self):
