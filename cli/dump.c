@@ -545,7 +545,7 @@ enum ht_status dump_end(const struct dump *d)
 {
 	if (!d)
 		return HT_OK;
-	if (d->status == HT_OK && d->wish.tensors)
+	if (d->status == HT_OK && d->wish.tensors && d->folder)
 		note(d->cli, "the tensors of %llu of %llu runs are in %s", d->runs, d->all,
 			d->folder);
 	if (d->wish.overflows)

@@ -217,6 +217,7 @@ class Dump(ToolCase):
         other = self.path('other.hir', MODEL.replace(b'0.25, -20.0', b'0.5, -20.0'))
         self.tool('run', other, *self.feed, '--dump', self.path('c'), '--dump-format=dumpdata')
         self.assertEqual(self.compare(two, self.path('c'))['first'], '0/net_b.output.0')
+        self.assertNotIn('null', self.fails(5, 'cannot be made', 'run', self.model, *self.feed, '--dump', '/dev/full', '--dump-format=dumpdata').err)
         self.fails(2, "'protobuf' is none of npy, dumpdata", 'run', self.model, *self.feed, '--dump', one, '--dump-format=protobuf')
         self.fails(2, 'no effect without a dump', 'run', self.model, *self.feed, '--dump-format=npy')
         self.fails(2, 'dump_data=stats writes none', 'run', self.model, *self.feed, '--dump', one, '--dump_data=stats', '--dump-format=dumpdata')
