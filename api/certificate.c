@@ -122,6 +122,11 @@ void ht_certificate_json(struct ht_buf *b, const struct ht_certificate *c)
 		"},\n  \"iterates\": %u, \"settled\": %s, \"free_nodes\": %u, \"regions\": %u, \"largest_region\": %u",
 		c->iterates, c->settled ? "true" : "false", c->free_nodes, c->regions,
 		c->largest_region);
+	ht_printf(b,
+		",\n  \"errors\": {\"low_contractions\": %u, \"short_runs\": %u, \"largest\": ",
+		c->low_sums, c->short_sums);
+	ht_put_double(b, c->largest_error);
+	ht_putc(b, '}');
 	put_alternatives_json(b, c);
 	if (c->flips)
 		put_flips_json(b, c);
@@ -196,6 +201,10 @@ void ht_certificate_text(struct ht_buf *b, const struct ht_certificate *c)
 			ht_printf(b, ", refused: %.*s", HT_STR_ARG(a->refused));
 		ht_putc(b, '\n');
 	}
+	if (c->short_sums)
+		ht_printf(b,
+			"errors: %u contractions in 16 bits, %u of them in short runs of float16; each errs by at most %.2g of its results\n",
+			c->low_sums, c->short_sums, c->largest_error);
 	if (c->budget)
 		put_budget_text(b, c->budget);
 	ht_printf(b, "%.*s is cheapest%s by %.*s: ", HT_STR_ARG(c->winner),

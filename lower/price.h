@@ -53,5 +53,7 @@ int64_t ht_multiply_adds(const struct ht_node *n);
 /* Estimated time of a convolution of type `t` by the faster form of Winograd's method over that
  * of its taps summed in F32; 0 where AUTO sums taps. */
 double ht_winograd_share(const struct ht_target *target, const struct ht_node *n, enum ht_dtype t);
+/* Whether AUTO computes it by F(2 x 2), whose transformed factors are rounded to 16 bits. */
+bool ht_winograd_rounds(const struct ht_target *target, const struct ht_node *n, enum ht_dtype t);
 
 #endif

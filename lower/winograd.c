@@ -142,20 +142,37 @@ static bool is_constant(struct ht_value v)
 	       (ht_is(v.node, HT_CASTS) && v.node->ins && ht_const_tensor(v.node->in[0]));
 }
 
-double ht_winograd_share(const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype)
+/* What AUTO takes of a convolution of type `dtype`; m 0: it sums taps. */
+static struct ht_winograd taken(
+	const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype, struct conv *v)
 {
-	struct ht_winograd by;
+	const struct ht_winograd none = { 0 };
 	struct ht_method_choice why;
-	struct conv v;
 
 	if (!ht_is(n, HT_CONV) || !is_constant(n->in[1]) || !ht_shape_known(n->out[0].shape) ||
 		ht_shape_count(n->out[0].shape) == 0)
-		return 0;
-	read_conv(n, &v);
-	if (!fits(&v))
-		return 0;
-	by = faster(t, &v, dtype, ht_target_multiplied(t, dtype, ht_sums_short(t, n, dtype)), &why);
+		return none;
+	read_conv(n, v);
+	if (!fits(v))
+		return none;
+	return faster(
+		t, v, dtype, ht_target_multiplied(t, dtype, ht_sums_short(t, n, dtype)), &why);
+}
+
+double ht_winograd_share(const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype)
+{
+	struct conv v;
+	const struct ht_winograd by = taken(t, n, dtype, &v);
+
 	return by.m ? by.cycles / direct_cycles(t, &v, HT_F32, HT_F32) : 0;
+}
+
+bool ht_winograd_rounds(const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype)
+{
+	struct conv v;
+	const struct ht_winograd by = taken(t, n, dtype, &v);
+
+	return by.m && ht_is_low(by.dtype);
 }
 
 struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, const struct conv *v)

@@ -439,6 +439,9 @@ struct ht_certificate {
 		bound; /* of the last iterate: the cost of its assignment, and the lower bound of all */
 	bool settled; /* the iterates converged */
 	uint32_t iterates, free_nodes, regions, largest_region;
+	/* Contractions in low precision, those of them that sum short runs; the largest relative error of one (ht_sum_variance()). */
+	uint32_t low_sums, short_sums;
+	double largest_error;
 	struct ht_alternative *alternative;
 	size_t alternatives, alternative_cap;
 	struct ht_flip *flip;

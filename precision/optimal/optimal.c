@@ -8,6 +8,7 @@
 #include "precision/optimal/walk.h"
 #include "precision/presets/preset.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { MAX_ITERATES = 3, MOST_FOR_SMALL = 50000 };
@@ -261,6 +262,25 @@ static void certify(struct optimal *o)
 	c->largest_region = o->solution.largest;
 }
 
+/* Errors of the contractions of the answer, while their modes are attributes. */
+static void certify_errors(struct optimal *o)
+{
+	struct ht_certificate *c = o->certificate;
+	const struct ht_target *t = o->pricing.target;
+
+	for (const struct ht_node *n = o->p->graph->first; n; n = n->next) {
+		const struct ht_column *best = o->best[n->id];
+		double error;
+
+		if (!ht_is(n, HT_CONTRACTS) || !best || !ht_is_low(best->arg[0]))
+			continue;
+		error = sqrt(ht_sum_variance(t, n, best->arg[0]));
+		c->low_sums++;
+		c->short_sums += ht_sums_short(t, n, best->arg[0]);
+		c->largest_error = fmax(c->largest_error, error);
+	}
+}
+
 static const struct ht_dtype_reason *rule_of(struct optimal *o, const struct ht_node *n)
 {
 	uint32_t unit = o->problem.unit[n->id];
@@ -408,6 +428,7 @@ void ht_optimal_decide(struct ht_precision *p)
 	certify(&o);
 	p->status = keep_budget(&o);
 	price_flips(&o);
+	certify_errors(&o);
 	ht_short_runs_end(&runs);
 	for (struct ht_node *n = p->graph->first; n; n = n->next)
 		take(&o, n);

@@ -40,6 +40,11 @@ struct ht_short_runs {
 void ht_short_runs_begin(
 	struct ht_precision *p, const struct ht_target *t, struct ht_short_runs *s);
 void ht_short_runs_end(struct ht_short_runs *s);
+/* The variance of the error of contraction n's results, relative to them, with operands of a type and by the mode and method that it has:
+ * of factors that are rounded, and of sums in short runs. */
+double ht_sum_variance(const struct ht_target *t, const struct ht_node *n, enum ht_dtype type);
+/* Likewise of a run of so many pairs of products alone. */
+double ht_run_variance(double pairs);
 
 /* ---- trial.c: an assignment as it would be compiled ---- */
 

@@ -2,12 +2,51 @@
  *
  * Where the machine adds products of float16 faster than of float32, a contraction that becomes float16 gets mode
  * high_performance, unless an option states a mode for it.  Its right operand has to be a constant: products of two
- * tensors are those of attention, and what a softmax makes of errors is not bounded by theirs.  A run errs by 1.1e-3 of
- * its result in the root mean square, less than the rounded factors of bfloat16 do (2.3e-3), which this policy uses without
- * being asked.  Under a budget the error is measured, so this machine has to be one that has such sums.
+ * tensors are those of attention, and what a softmax makes of errors is not bounded by theirs.  The policy uses bfloat16
+ * without being asked, so it takes the mode where sums err by no more than those of bfloat16.  Under a budget the error is
+ * measured, so this machine has to be one that has such sums.
  *
  * While prices are made the modes are attributes of the graph, where pricing and the variants that are run find them. */
 #include "precision/optimal/optimal.h"
+
+/* Errors of sums of products, rounded to the type, relative to them in the root mean square, as measured (docs/numerics.md). */
+#define ERROR_BF16 2.3e-3
+#define ERROR_BF16_TRANSFORMED 3.8e-3
+#define ERROR_F16 2e-4
+#define ERROR_F16_TRANSFORMED 1.2e-3
+/* Half a unit in the last place of float16, relative to the number. */
+#define HALF_UNIT 0x1p-11
+
+static double square(double x)
+{
+	return x * x;
+}
+
+/* Pairs of products in the longest run of a contraction. */
+static double pairs_of_run(const struct ht_node *n)
+{
+	const int64_t results = ht_shape_count(n->out[0].shape);
+	const double products = results > 0 ? (double)ht_multiply_adds(n) / (double)results : 0;
+
+	return products > 0 && products < 2 * HT_SHORT_RUN ? (products + 1) / 2 : HT_SHORT_RUN;
+}
+
+double ht_run_variance(double pairs)
+{
+	return pairs / 12 * square(HALF_UNIT);
+}
+
+double ht_sum_variance(const struct ht_target *t, const struct ht_node *n, enum ht_dtype type)
+{
+	if (!ht_is_low(type))
+		return 0;
+	if (ht_winograd_rounds(t, n, type))
+		return square(type == HT_BF16 ? ERROR_BF16_TRANSFORMED : ERROR_F16_TRANSFORMED);
+	if (type == HT_BF16)
+		return square(ERROR_BF16);
+	return square(ERROR_F16) +
+	       (ht_sums_short(t, n, type) ? ht_run_variance(pairs_of_run(n)) : 0);
+}
 
 static bool are_faster(const struct ht_precision *p, const struct ht_target *t)
 {
@@ -56,7 +95,9 @@ void ht_short_runs_begin(struct ht_precision *p, const struct ht_target *t, stru
 			!ht_is(n->in[1].node, HT_CONSTANT) || !ht_label_column(p, n, HT_LABEL_F16))
 			continue;
 		set_mode(s, n, HT_IMPL_HIGH_PERFORMANCE);
-		runs[n->id] = true;
+		runs[n->id] = ht_sum_variance(t, n, HT_F16) <= ht_sum_variance(t, n, HT_BF16);
+		if (!runs[n->id])
+			ht_attr_remove(s->marked[--s->marks], ht_mode_attribute);
 	}
 	p->short_runs = runs;
 }

@@ -4,7 +4,7 @@
 #include "tests/unit/random.h"
 #include "tests/unit/unit.h"
 
-#include "precision/optimal/price.h"
+#include "precision/optimal/optimal.h"
 
 #include <float.h>
 #include <math.h>
@@ -392,6 +392,16 @@ static void functions_cost_alike(void **unused)
 	end(&b);
 }
 
+/* The length of a run follows from the error that is stated for it. */
+static void short_runs_err_half_as_much_as_bfloat16(void **unused)
+{
+	const double most = 2.3e-3 / 2;
+
+	(void)unused;
+	assert_true(ht_run_variance(HT_SHORT_RUN) <= most * most);
+	assert_true(ht_run_variance(2 * HT_SHORT_RUN) > most * most);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -407,6 +417,7 @@ int main(void)
 		cmocka_unit_test(random_graphs),
 		cmocka_unit_test(bad_tables_are_refused),
 		cmocka_unit_test(every_target_has_costs),
+		cmocka_unit_test(short_runs_err_half_as_much_as_bfloat16),
 		cmocka_unit_test(functions_cost_alike),
 	};
 
