@@ -324,8 +324,8 @@ struct ht_exec_range {
 	int64_t from, to;
 };
 
-/* The instances of a fork. */
-EXECUTOR struct ht_exec_range ht_exec_range_of(
+/* The instances of a fork.  It has two callers and is large. */
+EXECUTOR_CALLED struct ht_exec_range ht_exec_range_of(
 	const struct ht_exec *x, const struct ht_image_step *s)
 {
 	if (s->op == HT_IMAGE_SPREAD)
@@ -480,13 +480,15 @@ EXECUTOR_CALLED bool ht_exec_kernels(struct ht_exec *x, struct ht_exec_frame *f,
 {
 	const struct ht_exec_calls c = ht_exec_calls_of(x, f, worker);
 	const struct ht_image_step *next;
+	/* A compiler loads the next op before it compares it with 0, but not if it compares it with a register. */
+	const uint32_t kernel = s->op;
 	int32_t fault;
 
 	for (next = s + 1;; next++) {
 		fault = ht_exec_tiles(x, &c, next - 1, 0, next[-1].count);
 		if (fault)
 			return ht_exec_fail(x, f, next - 1, worker, fault, 0);
-		if (next == end || next->op != HT_IMAGE_KERNEL)
+		if (next == end || next->op != kernel)
 			break;
 	}
 	f->next += (uint32_t)(next - s) - 1;
@@ -585,11 +587,9 @@ EXECUTOR struct ht_exec_frame *ht_exec_call(struct ht_exec *x, struct ht_exec_fr
 	return n;
 }
 
-EXECUTOR bool ht_exec_again(struct ht_exec *x, struct ht_exec_frame *f,
-	const struct ht_image_step *s, int worker, int workers)
+EXECUTOR bool ht_exec_again(
+	struct ht_exec *x, struct ht_exec_frame *f, const struct ht_image_step *s, int worker)
 {
-	if (!ht_exec_settle(x, workers))
-		return false;
 	if (ht_exec_cancelled(x))
 		return ht_exec_fail(x, f, s, worker, HT_EXEC_CANCELLED, 0);
 	if (ht_exec_late(x, worker))
@@ -636,6 +636,8 @@ EXECUTOR bool ht_exec_alone(struct ht_exec *x, struct ht_exec_frame *f,
 
 	if (!ht_exec_settle(x, workers))
 		return false;
+	if (s->op == HT_IMAGE_AGAIN)
+		return ht_exec_again(x, f, s, worker);
 	if (s->op == HT_IMAGE_COPY)
 		ht_exec_copy(x, arg, s);
 	else if (s->op == HT_IMAGE_FAIL)
@@ -670,8 +672,6 @@ EXECUTOR bool ht_exec_step(struct ht_exec *x, struct ht_exec_frame **at,
 	case HT_IMAGE_LOOP:
 		f->counter[s->count] = 0;
 		return true;
-	case HT_IMAGE_AGAIN:
-		return ht_exec_again(x, f, s, worker, workers);
 	default:
 		return ht_exec_alone(x, f, s, worker, workers);
 	}
