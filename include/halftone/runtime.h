@@ -379,36 +379,6 @@ HT_API int ht_context_counter(const struct ht_context *c, size_t i, struct ht_co
 /* Counter `i` of all executions of each step, added up over threads, in the order of ht_context_step_profiles(): fills at most
  * `cap` entries and returns the number of steps.  What the processor counted in turns with other counters is extrapolated. */
 HT_API size_t ht_context_counts(const struct ht_context *c, size_t i, double *out, size_t cap);
-/* Divides the runs of a recording that follow into the parts of a training step.  The forward pass begins when the first
- * kernel of node `forward` of the model begins, the backward pass ends when the last kernel of node `backward` ends; a node that
- * shares a kernel with others begins and ends with that.  NULL: where the first kernel begins, and where the last one ends that changes no
- * variable.  Call it after ht_context_record().  HT_E_USAGE: nothing is recorded.  HT_E_INPUT: the model has no such node, or no
- * kernel computes it; programs that were not compiled with `nodes`, and those of artefacts, know the nodes that kernels are named after. */
-HT_API enum ht_status ht_context_divide(
-	struct ht_context *c, const char *forward, const char *backward, struct ht_diags *d);
-/* A run that passed both points.  Nanoseconds of CLOCK_MONOTONIC. */
-struct ht_iteration {
-	uint64_t run;   /* since ht_context_record(), from 0 */
-	int64_t before; /* when the run in front of it ended; 0: it is the first one */
-	int64_t forward,
-		backward; /* when the forward pass began, and when the backward pass ended */
-	int64_t end;      /* of the run */
-};
-/* Of all of them. */
-struct ht_iterations {
-	uint64_t n;
-	int64_t ns;         /* from one end to the next; of the first run from `forward` on */
-	int64_t forward_ns; /* of both passes */
-	int64_t refresh_ns; /* from `backward` to the end of the run */
-	uint64_t gaps;      /* iterations with a run in front of them, */
-	int64_t gap_ns;     /* and the time between the end of that and `forward` */
-	const char *forward,
-		*backward; /* nodes that the kernels are named after; NULL: found automatically */
-};
-/* All zero: ht_context_divide() was not called. */
-HT_API void ht_context_iterations(const struct ht_context *c, struct ht_iterations *out);
-/* Gives the i-th of the last 4096 iterations, from the oldest; 0: there is none. */
-HT_API int ht_context_iteration(const struct ht_context *c, size_t i, struct ht_iteration *out);
 /* The recording as JSON in the trace event format of Chrome and Perfetto: phases of the compilation, runs, kernels by thread.
  * HT_E_USAGE: nothing is recorded. */
 HT_API enum ht_status ht_context_trace(
