@@ -691,6 +691,7 @@ class Everything(FolderCase):
         'ht_artefact_writer_take': 'programs belong to their Python objects', 'ht_artefact_writer_spill': 'likewise',
         'ht_session_steps': 'Session.loop() is made of steps, whose feeds may have other shapes',
         'ht_artefact_writer_add_entry': 'the tool writes artefacts of entries', 'ht_artefact_writer_add_values': 'likewise',
+        'ht_context_variable_unchanged': 'nobody in Python has the address of a variable',
         'ht_program_memory': 'for callers in C that give the memory of runs',
         'ht_cache_graph_key_check': 'Cache(graph_key=...) checks it', 'ht_tool_signals': 'signals are those of the interpreter',
         **{f'ht_threads_{what}': 'for nets in C' for what in ('new', 'free', 'run', 'barrier')},
@@ -702,6 +703,7 @@ class Everything(FolderCase):
         'ht_list', 'ht_model_set_batch', 'ht_model_set_inputs', 'ht_model_set_open_dimension', 'ht_model_set_outputs', 'ht_model_set_shape', 'ht_model_widen', 'ht_option_check',
         'ht_policy_add_sample', 'ht_policy_new', 'ht_policy_parse', 'ht_policy_set', 'ht_policy_validate',
         'ht_program_announce', 'ht_program_output_for', 'ht_program_run_at_most', 'ht_program_use_pages', 'ht_settings_check', 'ht_file_write', 'ht_use_device',
+        'ht_context_input_unchanged', 'ht_model_set_steady',
         'ht_session_assign', 'ht_session_new', 'ht_session_scale_loss', 'ht_session_take',
     }
 
