@@ -251,14 +251,31 @@ static enum ht_status imported(struct convert *c, const struct ht_graph **out)
 	return HT_OK;
 }
 
-/* What the graph computes from known sizes folds away, and its neighbours follow other tensors then: the
- * decisions are those of a program, whose sizes are known. */
-static bool needs_sizes(const struct convert *c)
+static bool graph_computes_sizes(const struct ht_graph *g)
 {
-	return c->policy && !ht_policy_paints(c->policy) && ht_model_is_open(c->m);
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (ht_is(n, HT_COMPUTES_SIZE | HT_SIZED_BY_ELEMENTS))
+			return true;
+	return false;
 }
 
-/* Decides on a copy where open first dimensions are one row; opt->policy decides the same once more. */
+static bool computes_sizes(const struct ht_graph *g)
+{
+	for (const struct ht_function *f = g->functions; f; f = f->next)
+		if (graph_computes_sizes(f->body))
+			return true;
+	return graph_computes_sizes(g);
+}
+
+/* What the graph computes from known sizes folds away, and its neighbours follow other tensors then: the
+ * decisions are those of a program, whose sizes are known, or bounded where the graph computes them of data. */
+static bool needs_sizes(const struct convert *c)
+{
+	return c->policy && !ht_policy_paints(c->policy) &&
+	       (ht_model_is_open(c->m) || computes_sizes(c->m->graph));
+}
+
+/* Decides on a copy where open first dimensions are one row and computed sizes have bounds; opt->policy decides the same once more. */
 static enum ht_status decide_with_sizes(struct convert *c, struct ht_compile_options *opt)
 {
 	struct ht_lowering *l = HT_NEW(&c->w->arena, struct ht_lowering);
