@@ -385,9 +385,9 @@ void ht_program_account(
 /* ---- context.c ---- */
 
 bool ht_draw_seed(uint64_t *seed); /* the system's; false: errno says why not */
-/* ht_context_new() with the threads of somebody who outlives it; NULL: its own. */
+/* ht_context_new() with the threads, and by object of the image the session's objects, of somebody who outlives it; NULL: its own. */
 enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_context_options *opt,
-	struct ht_rt_pool *pool, struct ht_diags *d, struct ht_context **out);
+	struct ht_rt_pool *pool, void *const *object, struct ht_diags *d, struct ht_context **out);
 struct ht_philox *ht_context_streams(struct ht_context *c); /* by stream of the program */
 const struct ht_program *ht_context_program(const struct ht_context *c);
 struct ht_trace;
@@ -443,6 +443,15 @@ enum ht_status ht_content_check(const struct ht_model *m, struct ht_diags *d);
  * those of the run; `seen`: somebody looks at the tensors of the run. */
 enum ht_status ht_fault_tell(const struct ht_program *p, const struct ht_rt_fault *fault,
 	const struct ht_exec_limits *limits, bool seen, struct ht_diags *d);
+
+/* ---- objects.c ---- */
+
+/* By object of the image: the functions of its kind; NULL: the library has no such kind. */
+const struct ht_object_kind *const *ht_program_objects(
+	struct ht_arena *a, const struct ht_image *x);
+/* The error of an object that cannot be made, which the fault tells; without a code, of memory. */
+enum ht_status ht_object_tell(
+	const struct ht_program *p, const struct ht_rt_fault *fault, struct ht_diags *d);
 
 /* ---- graph_key.c ---- */
 

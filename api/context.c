@@ -134,7 +134,7 @@ static enum ht_status check_depth(
 enum ht_status ht_context_new(const struct ht_program *p, const struct ht_context_options *opt,
 	struct ht_diags *d, struct ht_context **out)
 {
-	return ht_context_sharing(p, opt, NULL, d, out);
+	return ht_context_sharing(p, opt, NULL, NULL, d, out);
 }
 
 static bool is_aligned(const void *p)
@@ -178,9 +178,10 @@ size_t ht_program_memory(const struct ht_program *p, int threads)
 }
 
 enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_context_options *opt,
-	struct ht_rt_pool *pool, struct ht_diags *d, struct ht_context **out)
+	struct ht_rt_pool *pool, void *const *object, struct ht_diags *d, struct ht_context **out)
 {
 	struct ht_context_options all = HT_CONTEXT_OPTIONS_INIT;
+	struct ht_rt_fault fault;
 	struct ht_context *c;
 	struct ht_cores cores;
 	enum ht_status st;
@@ -233,6 +234,10 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 	c->rt = ht_rt_context_new(&p->rt, pool, c->variable, opt->memory, c->limits.depth);
 	if (!c->rt)
 		goto failed;
+	if (!ht_rt_context_objects(c->rt, object, &fault)) {
+		ht_context_free(c);
+		return ht_object_tell(p, &fault, d);
+	}
 	if (own_pages && c->variable)
 		ht_rt_context_reset(c->rt);
 	for (size_t i = 0; !shared && opt->variable && i < ht_program_variables(p); i++)

@@ -84,6 +84,11 @@ static void put_words(struct telling *t, const struct ht_image_note *note, struc
 	ht_words_put(b, w, note->words_count, t->fault->args);
 }
 
+static const char *object_of(const struct telling *t)
+{
+	return ht_image_text(t->image, ht_image_objects(t->image)[t->fault->object - 1].name);
+}
+
 static const char *node_of(const struct telling *t, uint32_t step)
 {
 	return step == HT_RT_NO_STEP ? ""
@@ -177,9 +182,11 @@ static enum ht_status tell(void *arg)
 		put_words(t, &ht_image_notes(t->image)[t->fault->step], &b);
 	put_frames(t, &b);
 	st = ht_error(t->d, status_of(t->fault->code),
-		(struct ht_where){ .node = ht_str(node_of(t, t->fault->step)), .offset = -1 },
+		(struct ht_where){ .node = ht_str(t->fault->object ? object_of(t)
+								   : node_of(t, t->fault->step)),
+			.offset = -1 },
 		"%.*s", (int)b.n, b.p);
-	if (st == HT_E_INPUT)
+	if (st == HT_E_INPUT && !t->fault->object)
 		note_kernel(t);
 	return st;
 }

@@ -75,6 +75,21 @@ static enum ht_status load_kernels(struct load *l)
 	return HT_OK;
 }
 
+static enum ht_status load_objects(struct load *l)
+{
+	const struct ht_image *x = l->p->rt.image;
+
+	l->p->rt.object = ht_program_objects(&l->p->arena, x);
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_OBJECTS); i++)
+		if (!l->p->rt.object[i])
+			return ht_error(l->d, HT_E_INPUT,
+				(struct ht_where){ .path = l->path, .offset = -1 },
+				"this artefact cannot be used: there are no objects of kind '%s' here; "
+				"compile the model again",
+				ht_image_text(x, ht_image_objects(x)[i].kind));
+	return HT_OK;
+}
+
 /* Levels stand in the order in which one runs the code of another; among equals what was made for a
  * microarchitecture is better where it is this one. */
 static int rank_of(const char *target)
@@ -213,6 +228,7 @@ static enum ht_status load(void *arg)
 	p->rt.is_whole_arg = p;
 	p->rt.constant = constants_of(l);
 	HT_TRY(load_kernels(l));
+	HT_TRY(load_objects(l));
 	HT_TRY(load_values(l));
 	load_ports(p);
 	p->info = (struct ht_program_info){ .struct_size = sizeof p->info,

@@ -33,7 +33,10 @@ static void link_program(struct ht_program *p, const struct ht_plan *plan)
 	for (int32_t i = 0; i < plan->buffers; i++)
 		if (plan->buffer[i].kind == HT_PLAN_CONST && !plan->buffer[i].same)
 			*to++ = (int64_t)(uintptr_t)plan->buffer[i].blob->p;
-	p->rt = (struct ht_rt_program){ .image = x, .kernel = kernel, .constant = constant };
+	p->rt = (struct ht_rt_program){ .image = x,
+		.kernel = kernel,
+		.constant = constant,
+		.object = ht_program_objects(&p->arena, x) };
 }
 
 static struct ht_image_port_text *ports_of(

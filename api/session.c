@@ -34,6 +34,7 @@ void ht_session_free(struct ht_session *s)
 		ht_session_release_entry(s->entries.entries[i].value);
 	for (size_t i = 0; i < s->variables.count && !s->opt.pages; i++)
 		free(((struct ht_session_variable *)s->variables.entries[i].value)->memory);
+	ht_session_release_objects(s);
 	ht_page_pool_free(&s->pages);
 	ht_rt_pool_free(s->pool);
 	ht_arena_release(&s->kept_arena);
@@ -86,6 +87,7 @@ enum ht_status ht_session_new(
 	ht_arena_init(&s->arena, NULL);
 	ht_arena_init(&s->kept_arena, NULL);
 	ht_map_init(&s->variables, &s->arena);
+	ht_map_init(&s->objects, &s->arena);
 	ht_map_init(&s->entries, &s->arena);
 	ht_map_init(&s->notes, &s->arena);
 	ht_map_init(&s->keys, &s->arena);
@@ -247,6 +249,7 @@ struct adding {
 	struct ht_session *s;
 	struct ht_session_entry *e;
 	struct ht_diags *d;
+	struct ht_work *w;
 };
 
 static enum ht_status bind(void *arg)
@@ -254,6 +257,7 @@ static enum ht_status bind(void *arg)
 	struct adding *a = arg;
 	struct ht_session *s = a->s;
 	struct ht_context_options opt = s->limits;
+	void *const *object;
 
 	opt.threads = s->opt.threads;
 	opt.keep_subnormals = s->opt.keep_subnormals;
@@ -267,7 +271,8 @@ static enum ht_status bind(void *arg)
 	opt.variable = (void *const *)a->e->memory;
 	if (!ht_target_runs(a->e->program->info.target))
 		return HT_OK;
-	HT_TRY(ht_context_sharing(a->e->program, &opt, s->pool, a->d, &a->e->context));
+	HT_TRY(ht_session_objects(s, a->e->program, &a->w->arena, a->d, &object));
+	HT_TRY(ht_context_sharing(a->e->program, &opt, s->pool, object, a->d, &a->e->context));
 	ht_rt_context_versions(ht_context_rt(a->e->context), a->e->version);
 	take_streams(s, a->e);
 	return HT_OK;
@@ -276,8 +281,8 @@ static enum ht_status bind(void *arg)
 enum ht_status ht_session_bind(struct ht_session *s, const char *name, struct ht_program *p,
 	struct ht_diags *d, struct ht_session_entry *e)
 {
-	struct adding a = { s, e, d };
 	struct ht_work w;
+	struct adding a = { s, e, d, &w };
 	enum ht_status st;
 
 	*e = (struct ht_session_entry){ .name = name, .program = p };
@@ -304,8 +309,8 @@ static enum ht_status keep(void *arg)
 
 enum ht_status ht_session_keep(struct ht_session *s, struct ht_session_entry *e, struct ht_diags *d)
 {
-	struct adding a = { s, e, d };
 	struct ht_work w;
+	struct adding a = { s, e, d, &w };
 	enum ht_status st = ht_session_guarded(s, &w, keep, &a, d);
 
 	if (st != HT_OK)

@@ -26,6 +26,13 @@ struct ht_session_stream {
 	struct ht_session_stream *next;
 };
 
+/* An object (struct ht_image_object) that all entries which have one of this name share. */
+struct ht_session_object {
+	const struct ht_object_kind *kind;
+	struct ht_hash contents; /* of what it is made of */
+	void *object;            /* NULL: it could not be made */
+};
+
 struct ht_session_entry {
 	const char *name;
 	struct ht_program *program;
@@ -51,7 +58,7 @@ struct ht_session {
 	uint64_t seed;
 	struct ht_rt_pool *pool;
 	struct ht_page_pool pages; /* of variables, where opt.pages asks for large ones */
-	struct ht_map variables, entries, notes;
+	struct ht_map variables, objects, entries, notes;
 	struct ht_map
 		keys; /* name of a variable → struct ht_str, as the model of the last checkpoint says */
 	struct ht_session_stream *streams;
@@ -90,6 +97,10 @@ enum ht_status ht_session_run_entry(struct ht_session *s, struct ht_session_entr
 void ht_session_write(struct ht_session_variable *v, const void *value);
 /* Behind a run of an entry that is scaled. */
 void ht_session_update_scale(struct ht_session *s);
+/* session_objects.c: in *out, which is in `a`, the session's objects by object of the program. */
+enum ht_status ht_session_objects(struct ht_session *s, const struct ht_program *p,
+	struct ht_arena *a, struct ht_diags *d, void *const **out);
+void ht_session_release_objects(struct ht_session *s);
 void ht_session_release_entry(struct ht_session_entry *e);
 /* ht_session_restore() without a word on variables that the checkpoint does not have. */
 enum ht_status ht_session_restore_quietly(

@@ -26,6 +26,7 @@ static const size_t item_bytes[HT_IMAGE_TABLES] = {
 	[HT_IMAGE_DERIVATIONS] = sizeof(struct ht_image_derivation),
 	[HT_IMAGE_DERIVED_BUFFERS] = sizeof(struct ht_image_derived),
 	[HT_IMAGE_SOURCES] = sizeof(struct ht_image_source),
+	[HT_IMAGE_OBJECTS] = sizeof(struct ht_image_object),
 };
 
 static uint32_t count_of(const struct ht_image_builder *b, enum ht_image_table t)
@@ -87,6 +88,8 @@ struct ht_str ht_image_end(struct ht_image_builder *b)
 		head.features |= HT_IMAGE_DERIVED;
 	if (b->table[HT_IMAGE_DERIVED_BUFFERS].n)
 		head.features |= HT_IMAGE_DERIVES;
+	if (b->table[HT_IMAGE_OBJECTS].n)
+		head.features |= HT_IMAGE_HAS_OBJECTS;
 	tables = ht_image_tables(&head);
 	n = ht_image_head(&head);
 	for (uint32_t t = 0; t < tables; t++) {
@@ -171,6 +174,25 @@ uint32_t ht_image_put_derived(struct ht_image_builder *b, uint64_t bytes,
 
 	b->derived_bytes += to.bytes;
 	return put(b, HT_IMAGE_DERIVED_BUFFERS, &to, 1);
+}
+
+struct ht_image_touch ht_image_object_touch(struct ht_image_builder *b, const char *kind)
+{
+	return (struct ht_image_touch){ .bytes = ht_image_put_text(b, ht_str(kind)),
+		.written = HT_IMAGE_USES };
+}
+
+uint32_t ht_image_put_object(struct ht_image_builder *b, const struct ht_image_object_text *o)
+{
+	struct ht_image_object to = { .name = ht_image_put_text(b, o->name),
+		.kind = ht_image_put_text(b, ht_str(o->kind)),
+		.owner = o->owner,
+		.constant = put(b, HT_IMAGE_ARGS, o->constant, o->constants),
+		.constants = (uint32_t)o->constants,
+		.param = put(b, HT_IMAGE_PARAMS, o->param, o->params),
+		.params = (uint32_t)o->params };
+
+	return put(b, HT_IMAGE_OBJECTS, &to, 1);
 }
 
 uint32_t ht_image_put_size(

@@ -39,6 +39,19 @@ uint32_t ht_image_put_variable(struct ht_image_builder *b, const struct ht_image
 uint32_t ht_image_put_derived(struct ht_image_builder *b, uint64_t bytes,
 	const struct ht_image_source *source, size_t sources);
 
+struct ht_image_object_text {
+	struct ht_str name;
+	const char *kind;
+	enum ht_image_owner owner;
+	const uint32_t *constant; /* numbers of constants */
+	size_t constants;
+	const int64_t *param;
+	size_t params;
+};
+uint32_t ht_image_put_object(struct ht_image_builder *b, const struct ht_image_object_text *o);
+/* What a kernel says of an argument that is an object of this kind. */
+struct ht_image_touch ht_image_object_touch(struct ht_image_builder *b, const char *kind);
+
 /* A size that a host states for each run, and a number that depends on it; they return its number. */
 uint32_t ht_image_put_size(
 	struct ht_image_builder *b, struct ht_str name, int64_t least, int64_t most);

@@ -36,6 +36,7 @@ struct ht_exec_links {
 	 * notes of the versions that it was made from; 0, as the host begins: it was not made. */
 	const uint64_t *version;
 	uint64_t *made;
+	void *const *object; /* by object: where it is.  Nets have none */
 };
 
 /* Threads of the host, `struct net_parallel` of a net's header: run() calls fn(arg, worker, workers) on up to

@@ -86,6 +86,8 @@ EXECUTOR void *ht_exec_address(
 	case HT_IMAGE_DERIVED_BUFFER:
 		return x->links.derived + b->offset;
 	default:
+		if (EXECUTOR_OBSERVED && b->kind == HT_IMAGE_OBJECT)
+			return x->links.object[b->number];
 		return &x->links.stream[b->number];
 	}
 }

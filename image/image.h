@@ -21,10 +21,11 @@ enum ht_image_feature {
 	HT_IMAGE_HAS_VARIABLES = 2, /* buffers of kind HT_IMAGE_VARIABLE */
 	HT_IMAGE_OPEN =
 		4, /* sizes that a host states for each run: the tables behind HT_IMAGE_FIXED_TABLES */
-	HT_IMAGE_SIZED = 8,     /* kernels that take the sizes of the run, products of sizes */
-	HT_IMAGE_COMPUTED = 16, /* sizes that a step of the run sets */
-	HT_IMAGE_DERIVED = 32,  /* sizes that follow from others: one more table */
-	HT_IMAGE_DERIVES = 64   /* buffers of kind HT_IMAGE_DERIVED_BUFFER: all tables */
+	HT_IMAGE_SIZED = 8,        /* kernels that take the sizes of the run, products of sizes */
+	HT_IMAGE_COMPUTED = 16,    /* sizes that a step of the run sets */
+	HT_IMAGE_DERIVED = 32,     /* sizes that follow from others: one more table */
+	HT_IMAGE_DERIVES = 64,     /* buffers of kind HT_IMAGE_DERIVED_BUFFER: two more tables */
+	HT_IMAGE_HAS_OBJECTS = 128 /* buffers of kind HT_IMAGE_OBJECT: the last table */
 };
 
 /* The tables of an image, each an array of one type.  A number in one table refers to another table. */
@@ -55,9 +56,12 @@ enum ht_image_table {
 	/* Only where the image has feature HT_IMAGE_DERIVED, too. */
 	HT_IMAGE_DERIVATIONS = HT_IMAGE_OPEN_TABLES, /* struct ht_image_derivation, by size */
 	HT_IMAGE_SIZE_TABLES,
-	/* Only where the image has feature HT_IMAGE_DERIVES; all others are there then. */
+	/* Only where the image has feature HT_IMAGE_DERIVES; then it has places for all tables before. */
 	HT_IMAGE_DERIVED_BUFFERS = HT_IMAGE_SIZE_TABLES, /* struct ht_image_derived */
 	HT_IMAGE_SOURCES,                                /* struct ht_image_source */
+	HT_IMAGE_DERIVED_TABLES,
+	/* Only where the image has feature HT_IMAGE_HAS_OBJECTS; likewise. */
+	HT_IMAGE_OBJECTS = HT_IMAGE_DERIVED_TABLES, /* struct ht_image_object */
 	HT_IMAGE_TABLES
 };
 
@@ -76,8 +80,9 @@ struct ht_image {
 
 static inline uint32_t ht_image_tables(const struct ht_image *x)
 {
-	if (x->features & HT_IMAGE_DERIVES)
-		return HT_IMAGE_TABLES;
+	if (x->features & (HT_IMAGE_HAS_OBJECTS | HT_IMAGE_DERIVES))
+		return x->features & HT_IMAGE_HAS_OBJECTS ? HT_IMAGE_TABLES
+							  : HT_IMAGE_DERIVED_TABLES;
 	if (!(x->features & HT_IMAGE_OPEN))
 		return HT_IMAGE_FIXED_TABLES;
 	return x->features & HT_IMAGE_DERIVED ? HT_IMAGE_SIZE_TABLES : HT_IMAGE_OPEN_TABLES;
@@ -177,12 +182,13 @@ struct ht_image_note {
 };
 
 enum ht_image_kind {
-	HT_IMAGE_PARAM,         /* memory of the caller: the procedure's parameter `number` */
-	HT_IMAGE_TEMP,          /* memory of the frame, at `offset` */
-	HT_IMAGE_CONST,         /* constant `number`; never written to */
-	HT_IMAGE_STREAM,        /* the state of random stream `number`, a struct ht_philox */
-	HT_IMAGE_VARIABLE,      /* variable `number` of the session */
-	HT_IMAGE_DERIVED_BUFFER /* a part of derived buffer `number`, at `offset` of the memory of all */
+	HT_IMAGE_PARAM,          /* memory of the caller: the procedure's parameter `number` */
+	HT_IMAGE_TEMP,           /* memory of the frame, at `offset` */
+	HT_IMAGE_CONST,          /* constant `number`; never written to */
+	HT_IMAGE_STREAM,         /* the state of random stream `number`, a struct ht_philox */
+	HT_IMAGE_VARIABLE,       /* variable `number` of the session */
+	HT_IMAGE_DERIVED_BUFFER, /* a part of derived buffer `number`, at `offset` of the memory of all */
+	HT_IMAGE_OBJECT          /* object `number`, of 0 bytes: its address is the object's */
 };
 
 struct ht_image_buffer {
@@ -204,10 +210,17 @@ struct ht_image_kernel {
 	uint64_t scratch_bytes; /* of each thread that runs it */
 };
 
+/* What a kernel does with an argument. */
+enum ht_image_access {
+	HT_IMAGE_READS,
+	HT_IMAGE_WRITES,
+	HT_IMAGE_USES /* it is an object, and `bytes` is not a number but the text of its kind */
+};
+
 struct ht_image_touch {
-	uint64_t bytes; /* from the argument's begin; the kernel reads and writes no others */
-	uint32_t written;
-	uint32_t sized; /* 1 + the expression that the bytes are; 0: none */
+	uint64_t bytes;   /* from the argument's begin; the kernel reads and writes no others */
+	uint32_t written; /* enum ht_image_access */
+	uint32_t sized;   /* 1 + the expression that the bytes are; 0: none */
 };
 
 /* A stream of random numbers, which continues from run to run of a session.  An op with seeds draws the
@@ -250,6 +263,24 @@ struct ht_image_derived {
 struct ht_image_source {
 	uint32_t kind;   /* HT_IMAGE_VARIABLE, or HT_IMAGE_PARAM: an input of the only entry */
 	uint32_t number; /* of the variable or input */
+};
+
+enum { HT_IMAGE_MOST_OBJECTS = 1024 };
+enum ht_image_owner {
+	HT_IMAGE_OF_RUN,     /* made when a run begins, released when it ends, however it ends */
+	HT_IMAGE_OF_SESSION, /* made before the first run, released with the session's variables */
+	HT_IMAGE_OWNERS
+};
+
+/* A value that the library makes and releases by functions of its own, and that only the library's kernels look into. */
+struct ht_image_object {
+	uint32_t name;  /* text; a session has one object of each name */
+	uint32_t kind;  /* text: the functions that make and release it */
+	uint32_t owner; /* enum ht_image_owner */
+	uint32_t constant,
+		constants; /* in the table of args: numbers of the constants that it is made of */
+	uint32_t param, params; /* in the table of params; likewise */
+	uint32_t zero;
 };
 
 /* A procedure that a host may run.  Its parameters are the inputs, followed by the outputs. */
@@ -311,6 +342,7 @@ HT_IMAGE_TABLE_OF(ht_image_expressions, struct ht_image_expression, HT_IMAGE_EXP
 HT_IMAGE_TABLE_OF(ht_image_derivations, struct ht_image_derivation, HT_IMAGE_DERIVATIONS)
 HT_IMAGE_TABLE_OF(ht_image_deriveds, struct ht_image_derived, HT_IMAGE_DERIVED_BUFFERS)
 HT_IMAGE_TABLE_OF(ht_image_sources, struct ht_image_source, HT_IMAGE_SOURCES)
+HT_IMAGE_TABLE_OF(ht_image_objects, struct ht_image_object, HT_IMAGE_OBJECTS)
 #undef HT_IMAGE_TABLE_OF
 
 static inline uint32_t ht_image_count(const struct ht_image *x, enum ht_image_table t)

@@ -1,6 +1,6 @@
 /* An image as text.  Buffers: p0:64 is parameter 0, of 64 bytes; t128:64 is temporary memory at 128 in
  * the frame; c3:64 is constant 3; s0:24 is the state of random stream 0; v1:4 is variable 1;
- * d2+64:16 is derived buffer 2, in part: from 64 on. */
+ * d2+64:16 is derived buffer 2, in part: from 64 on; o0 is object 0. */
 #include "image/verify.h"
 
 #include <inttypes.h>
@@ -40,6 +40,10 @@ static void print_buffer(
 {
 	if (b->kind == HT_IMAGE_DERIVED_BUFFER) {
 		print_part(x, b, out);
+		return;
+	}
+	if (b->kind == HT_IMAGE_OBJECT) {
+		ht_printf(out, "o%" PRIu32, b->number);
 		return;
 	}
 	ht_printf(out, "%c%" PRIu64 ":%" PRIu64, "ptcsvd"[b->kind],
@@ -130,9 +134,14 @@ static void print_kernel(const struct ht_image *x, uint32_t i, struct ht_buf *ou
 	const char *name = ht_image_text(x, k->name);
 
 	ht_printf(out, "kernel %" PRIu32 " %s (", i, *name ? name : "generated");
-	for (uint32_t j = 0; j < k->args; j++)
-		ht_printf(out, "%s%s%" PRIu64, j ? ", " : "", touch[j].written ? "out " : "",
-			touch[j].bytes);
+	for (uint32_t j = 0; j < k->args; j++) {
+		ht_puts(out, j ? ", " : "");
+		if (touch[j].written == HT_IMAGE_USES)
+			ht_puts(out, ht_image_text(x, (uint32_t)touch[j].bytes));
+		else
+			ht_printf(
+				out, "%s%" PRIu64, touch[j].written ? "out " : "", touch[j].bytes);
+	}
 	ht_printf(out, "), scratch of %" PRIu64 " bytes\n", k->scratch_bytes);
 }
 
@@ -217,6 +226,21 @@ static void print_derived(const struct ht_image *x, uint32_t i, struct ht_buf *o
 	ht_putc(out, '\n');
 }
 
+static void print_object(const struct ht_image *x, uint32_t i, struct ht_buf *out)
+{
+	const struct ht_image_object *o = &ht_image_objects(x)[i];
+	const char *between = "";
+
+	ht_printf(out, "object %" PRIu32 " %s: %s of the %s (", i, ht_image_text(x, o->name),
+		ht_image_text(x, o->kind), o->owner == HT_IMAGE_OF_RUN ? "run" : "session");
+	for (uint32_t k = 0; k < o->constants; k++, between = ", ")
+		ht_printf(out, "%sconstant %" PRIu32, between, ht_image_args(x)[o->constant + k]);
+	ht_putc(out, ')');
+	for (uint32_t k = 0; k < o->params; k++)
+		ht_printf(out, "%s%" PRId64, k ? ", " : " [", ht_image_params(x)[o->param + k]);
+	ht_puts(out, o->params ? "]\n" : "\n");
+}
+
 void ht_image_print(const struct ht_image *x, struct ht_buf *out)
 {
 	ht_printf(out, "image %" PRIu32 "\n", x->version);
@@ -235,6 +259,8 @@ void ht_image_print(const struct ht_image *x, struct ht_buf *out)
 		print_variable(x, i, out);
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_DERIVED_BUFFERS); i++)
 		print_derived(x, i, out);
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_OBJECTS); i++)
+		print_object(x, i, out);
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_PROCEDURES); i++)
 		print_procedure(x, i, out);
 }

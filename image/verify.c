@@ -2,6 +2,7 @@
  * against what a step touches of it.  Nothing recurses, and nothing is allocated. */
 #include "image/verify.h"
 
+#include "base/object.h"
 #include "base/philox.h"
 
 #include <string.h>
@@ -42,7 +43,7 @@ static const uint32_t item_bytes[HT_IMAGE_TABLES] = { sizeof(struct ht_image_pro
 	sizeof(struct ht_image_port), sizeof(struct ht_image_words), sizeof(int64_t), 1, 1,
 	sizeof(struct ht_image_size), sizeof(struct ht_image_expression),
 	sizeof(struct ht_image_derivation), sizeof(struct ht_image_derived),
-	sizeof(struct ht_image_source) };
+	sizeof(struct ht_image_source), sizeof(struct ht_image_object) };
 
 static const char *check_tables(const struct ht_image *x)
 {
@@ -82,8 +83,55 @@ static const char *check_head(struct ht_str bytes)
 
 static bool good_kernel(const struct ht_image *x, const struct ht_image_kernel *k)
 {
-	return is_text(x, k->name) && in_table(x, HT_IMAGE_TOUCHES, k->touch, k->args) &&
-	       k->scratch_bytes <= HT_IMAGE_MOST_BYTES;
+	const struct ht_image_touch *touch = ht_image_touches(x) + k->touch;
+
+	if (!is_text(x, k->name) || !in_table(x, HT_IMAGE_TOUCHES, k->touch, k->args) ||
+		k->scratch_bytes > HT_IMAGE_MOST_BYTES)
+		return false;
+	for (uint32_t i = 0; i < k->args; i++)
+		if (touch[i].written > HT_IMAGE_USES)
+			return false;
+		else if (touch[i].written == HT_IMAGE_USES &&
+			 (touch[i].bytes > UINT32_MAX || !is_text(x, (uint32_t)touch[i].bytes) ||
+				 touch[i].sized))
+			return false;
+	return true;
+}
+
+/* ---- objects ---- */
+
+static bool good_object(const struct ht_image *x, const struct ht_image_object *o)
+{
+	if (!is_text(x, o->name) || !is_text(x, o->kind) || o->owner >= HT_IMAGE_OWNERS ||
+		o->constants > HT_OBJECT_PARTS ||
+		!in_table(x, HT_IMAGE_ARGS, o->constant, o->constants) ||
+		!in_table(x, HT_IMAGE_PARAMS, o->param, o->params))
+		return false;
+	for (uint32_t i = 0; i < o->constants; i++)
+		if (ht_image_args(x)[o->constant + i] >= ht_image_count(x, HT_IMAGE_CONSTANTS))
+			return false;
+	return true;
+}
+
+/* A session has one object of a name, and so has an image. */
+static bool is_named_once(const struct ht_image *x, uint32_t object)
+{
+	const char *name = ht_image_text(x, ht_image_objects(x)[object].name);
+
+	for (uint32_t i = 0; i < object; i++)
+		if (!strcmp(name, ht_image_text(x, ht_image_objects(x)[i].name)))
+			return false;
+	return true;
+}
+
+static const char *check_objects(const struct ht_image *x)
+{
+	if (ht_image_count(x, HT_IMAGE_OBJECTS) > HT_IMAGE_MOST_OBJECTS)
+		return "it has more objects than an image can have";
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_OBJECTS); i++)
+		if (!good_object(x, &ht_image_objects(x)[i]) || !is_named_once(x, i))
+			return "an object is not described";
+	return NULL;
 }
 
 /* ---- sizes ---- */
@@ -342,8 +390,12 @@ static const char *check_things(const struct ht_image *x)
 		return "it has random streams without saying so";
 	if (ht_image_count(x, HT_IMAGE_VARIABLES) && !(x->features & HT_IMAGE_HAS_VARIABLES))
 		return "it has variables without saying so";
+	if (ht_image_count(x, HT_IMAGE_DERIVED_BUFFERS) && !(x->features & HT_IMAGE_DERIVES))
+		return "it has derived buffers without saying so";
 	if (check_sizes(x))
 		return check_sizes(x);
+	if (check_objects(x))
+		return check_objects(x);
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_KERNELS); i++)
 		if (!good_kernel(x, &ht_image_kernels(x)[i]))
 			return "a kernel is not described";
@@ -385,6 +437,8 @@ static bool good_buffer(const struct place *a, uint32_t i)
 		       b->offset >= ht_image_deriveds(a->x)[b->number].offset &&
 		       ht_inside(b->offset - ht_image_deriveds(a->x)[b->number].offset, b->bytes,
 			       ht_image_deriveds(a->x)[b->number].bytes);
+	case HT_IMAGE_OBJECT:
+		return b->number < ht_image_count(a->x, HT_IMAGE_OBJECTS) && !b->bytes;
 	default:
 		return false;
 	}
@@ -427,6 +481,7 @@ static bool may_write(const struct place *a, const struct ht_image_buffer *b)
 	case HT_IMAGE_PARAM:
 		return b->written && !a->makes;
 	case HT_IMAGE_CONST:
+	case HT_IMAGE_OBJECT:
 		return false;
 	case HT_IMAGE_DERIVED_BUFFER:
 		return a->makes == b->number + 1;
@@ -446,11 +501,22 @@ static bool good_params(const struct place *a, const struct ht_image_kernel *k)
 		       k->params <= ht_image_count(a->x, HT_IMAGE_SIZES));
 }
 
+/* Whether a buffer is an object of the kind that the text says. */
+static bool is_object(const struct ht_image *x, const struct ht_image_buffer *b, uint32_t kind)
+{
+	return b->kind == HT_IMAGE_OBJECT &&
+	       !strcmp(ht_image_text(x, ht_image_objects(x)[b->number].kind),
+		       ht_image_text(x, kind));
+}
+
 static bool good_touch(const struct place *a, uint32_t i, const struct ht_image_touch *touch)
 {
 	const struct ht_image_buffer *b = argument(a, i);
 	struct product of = { .factor = 1 }, p = { .factor = 1 };
 
+	if (touch->written == HT_IMAGE_USES || b->kind == HT_IMAGE_OBJECT)
+		return touch->written == HT_IMAGE_USES &&
+		       is_object(a->x, b, (uint32_t)touch->bytes);
 	if (!touch->sized)
 		return touch->bytes <= bytes_of(a, i);
 	if (!(a->x->features & HT_IMAGE_SIZED) || !is_expression(a->x, touch->sized - 1))
@@ -476,7 +542,8 @@ static const char *check_kernel(const struct place *a)
 		return "a step has no tile, or more than there can be";
 	for (uint32_t i = 0; i < k->args; i++)
 		if (!good_touch(a, i, &touch[i]) ||
-			(touch[i].written && !may_write(a, argument(a, i))))
+			(touch[i].written && touch[i].written != HT_IMAGE_USES &&
+				!may_write(a, argument(a, i))))
 			return "a kernel touches more than its buffer";
 	return NULL;
 }

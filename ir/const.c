@@ -64,6 +64,11 @@ const struct ht_tensor *ht_variable_value(const struct ht_node *n)
 	return a && a->value.kind == HT_ATTR_TENSOR ? a->value.tensor : NULL;
 }
 
+const struct ht_tensor *ht_table_part(const struct ht_node *n, const char *part)
+{
+	return ht_is_table(n) ? tensor_attr(n, part) : NULL;
+}
+
 const struct ht_tensor *ht_const_text(struct ht_value v)
 {
 	const struct ht_attr *a = ht_is(v.node, HT_CONSTANT) ? ht_attr_find(v.node, "value") : NULL;

@@ -34,13 +34,30 @@ enum ht_status ht_infer_assign(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-struct ht_shape ht_handle_shape(const struct ht_node *n)
+/* The node that makes the handle of operand 0. */
+static const struct ht_node *handle_of(const struct ht_node *n)
 {
 	struct ht_value h = n->in[0];
 
 	while (ht_is(h.node, HT_FORWARDS | HT_ENTERS) && h.index >= 0 && h.index < h.node->ins)
 		h = h.node->in[h.index];
-	return ht_is(h.node, HT_VARIABLE) ? shape_attr(h.node) : HT_SHAPE_UNKNOWN;
+	return h.node;
+}
+
+struct ht_shape ht_handle_shape(const struct ht_node *n)
+{
+	const struct ht_node *h = handle_of(n);
+
+	return ht_is(h, HT_VARIABLE) ? shape_attr(h) : HT_SHAPE_UNKNOWN;
+}
+
+/* Values of tables that are filled once are scalars. */
+enum ht_status ht_infer_table_find(struct ht_infer *in, struct ht_node *n)
+{
+	(void)in;
+	if (ht_is_table(handle_of(n)))
+		n->out[0].shape = ht_in_shape(n, 1);
+	return HT_OK;
 }
 
 enum ht_status ht_infer_read_variable(struct ht_infer *in, struct ht_node *n)

@@ -534,7 +534,13 @@ struct ht_str ht_variable_name(const struct ht_node *n);
 /* The value of a variable when a session begins, its attribute "_value" (passes/freeze.c), without elements where a session
  * brings them; NULL: not known. */
 const struct ht_tensor *ht_variable_value(const struct ht_node *n);
-/* Likewise for HT_STRING, with a known shape. */
+/* table.c: whether a node is a table that one op fills, by handle; and whether it fills the table of operand 0 with keys and their
+ * values. */
+bool ht_is_table(const struct ht_node *n);
+bool ht_fills_table(const struct ht_node *n);
+/* The "_keys" or "_values" of a table (passes/tables.c); NULL: not known. */
+const struct ht_tensor *ht_table_part(const struct ht_node *n, const char *part);
+/* The value of a Const of HT_STRING, with a known shape. */
 const struct ht_tensor *ht_const_text(struct ht_value v);
 /* Integers of a constant i32 or i64 tensor; false when it is none. */
 bool ht_const_ints(struct ht_value v, struct ht_arena *a, int64_t **p, size_t *n);

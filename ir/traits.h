@@ -103,6 +103,7 @@ enum ht_axes {
 	HT_AXES_UNKNOWN,
 	HT_AXES_SAME,     /* of the only operand */
 	HT_AXES_FIRST,    /* of operand 0 */
+	HT_AXES_OF_KEYS,  /* of operand 1 */
 	HT_AXES_WITHIN,   /* of operand 0; elements that are outside get a neutral number */
 	HT_AXES_ALONG,    /* of operand 0, but for the one of attribute axis */
 	HT_AXES_PERMUTED, /* of operand 0, in the order of operand 1 */

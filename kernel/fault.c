@@ -30,6 +30,10 @@ const char *ht_fault_text(enum ht_fault f)
 		return "two thousand million draws gave too few different classes";
 	case HT_FAULT_BOXES:
 		return "max_output_size or soft_nms_sigma is below 0, or iou_threshold is not from 0 to 1";
+	case HT_FAULT_KEYS:
+		return "a key of the table has two different values";
+	case HT_FAULT_OBJECT:
+		return "an object is not of the types that are stated for it";
 	}
 	return "unknown fault";
 }

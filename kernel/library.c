@@ -1,4 +1,4 @@
-/* library: the table of library kernels. */
+/* library: the tables of library kernels, and of kinds of objects. */
 #include "kernel/library.h"
 
 #include <string.h>
@@ -21,6 +21,8 @@ static const struct {
 	{ "random_uniform", ht_library_random_uniform, NULL },
 	{ "random_uniform_int", ht_library_random_uniform_int, NULL },
 	{ "sparse_to_dense", ht_library_sparse_to_dense, NULL },
+	{ "table_find", ht_library_table_find, NULL },
+	{ "table_size", ht_library_table_size, NULL },
 	{ "tee", ht_library_tee, NULL },
 	{ "top_k", ht_library_top_k, NULL },
 	{ "unique", ht_library_unique, ht_unique_scratch },
@@ -41,4 +43,14 @@ size_t ht_library_scratch(const struct ht_kernel *k)
 		if (strcmp(k->library, library[i].name) == 0)
 			return library[i].scratch ? library[i].scratch(k) : 0;
 	return 0;
+}
+
+static const struct ht_object_kind *const object[] = { &ht_table_kind };
+
+const struct ht_object_kind *ht_library_object(const char *name)
+{
+	for (size_t i = 0; i < HT_COUNT(object); i++)
+		if (strcmp(name, object[i]->name) == 0)
+			return object[i];
+	return NULL;
 }

@@ -2,6 +2,7 @@
 #ifndef HT_KERNEL_LIBRARY_H
 #define HT_KERNEL_LIBRARY_H
 
+#include "base/object.h"
 #include "kernel/kernel.h"
 
 /* Scratch bytes the library kernel of `k` needs. */
@@ -32,6 +33,10 @@ size_t ht_candidates_scratch(const struct ht_kernel *k);
 ht_kernel_fn ht_library_assert;
 /* Likewise: does nothing.  Whoever observes the run looks at buffer 0 before; parameter 0 says what it is. */
 ht_kernel_fn ht_library_tee;
+
+/* library_table.c */
+ht_kernel_fn ht_library_table_find, ht_library_table_size;
+extern const struct ht_object_kind ht_table_kind;
 
 /* library_random.c, whose kernels of random numbers say how many tiles they take. */
 ht_kernel_fn ht_library_random_bits, ht_library_random_normal, ht_library_random_truncated_normal,

@@ -86,19 +86,35 @@ static const struct ht_plan_step *step_of(const struct ht_plan *p, int32_t numbe
 	return NULL;
 }
 
+/* NULL: the buffer is memory. */
+static const struct ht_plan_object *object_of(const struct ht_plan *p, int32_t buffer)
+{
+	const struct ht_plan_buffer *b = &p->buffer[buffer];
+
+	return b->kind == HT_PLAN_OBJECT ? &p->object[b->offset] : NULL;
+}
+
 static void put_kernel(struct writing *w, int32_t number)
 {
 	const struct ht_kernel *k = w->plan->kernel[number];
-	const struct ht_plan_step *s = w->plan->sizes ? step_of(w->plan, number) : NULL;
+	const struct ht_plan_step *s =
+		w->plan->sizes || w->plan->objects ? step_of(w->plan, number) : NULL;
 	struct ht_image_touch *touch =
 		HT_NEW_ARRAY(w->arena, struct ht_image_touch, (size_t)k->args);
 
-	for (int32_t i = 0; i < k->args; i++)
-		touch[i] =
-			(struct ht_image_touch){ .bytes = (uint64_t)k->buffer[i].count *
-							  ht_dtype_info(k->buffer[i].dtype)->bytes,
+	for (int32_t i = 0; i < k->args; i++) {
+		const struct ht_plan_object *o = s ? object_of(w->plan, s->buffer[i]) : NULL;
+
+		if (o)
+			touch[i] = ht_image_object_touch(&w->b, o->kind);
+		else
+			touch[i] = (struct ht_image_touch){
+				.bytes = (uint64_t)k->buffer[i].count *
+					 ht_dtype_info(k->buffer[i].dtype)->bytes,
 				.written = k->buffer[i].kind == HT_BUFFER_OUT,
-				.sized = s ? put_open_bytes(w, s->buffer[i]) : 0 };
+				.sized = s ? put_open_bytes(w, s->buffer[i]) : 0
+			};
+	}
 	ht_image_put_kernel(&w->b, k->library ? k->library : "", touch, (size_t)k->args,
 		(size_t)k->params, ht_kernel_scratch(k));
 }
@@ -176,6 +192,21 @@ static void put_derived(struct writing *w)
 	}
 }
 
+static void put_object(struct writing *w, const struct ht_plan_object *o)
+{
+	uint32_t *constant = HT_NEW_ARRAY(w->arena, uint32_t, (size_t)o->constants);
+
+	for (int32_t i = 0; i < o->constants; i++)
+		constant[i] = constant_number(w->plan, o->constant[i]);
+	ht_image_put_object(&w->b, &(struct ht_image_object_text){ .name = o->name,
+					   .kind = o->kind,
+					   .owner = HT_IMAGE_OF_SESSION,
+					   .constant = constant,
+					   .constants = (size_t)o->constants,
+					   .param = o->param,
+					   .params = (size_t)o->params });
+}
+
 /* ---- the procedure of the plan's steps ---- */
 
 static void put_parameters(
@@ -205,8 +236,11 @@ static void put_buffer(struct writing *w, int32_t i)
 	if (from->kind == HT_PLAN_CONST) {
 		b.kind = HT_IMAGE_CONST;
 		b.number = from->same ? constant_number(w->plan, from->same - 1) : w->constants++;
-	} else if (from->kind == HT_PLAN_STREAM || from->kind == HT_PLAN_VARIABLE) {
-		b.kind = from->kind == HT_PLAN_STREAM ? HT_IMAGE_STREAM : HT_IMAGE_VARIABLE;
+	} else if (from->kind == HT_PLAN_STREAM || from->kind == HT_PLAN_VARIABLE ||
+		   from->kind == HT_PLAN_OBJECT) {
+		b.kind = from->kind == HT_PLAN_STREAM     ? HT_IMAGE_STREAM
+			 : from->kind == HT_PLAN_VARIABLE ? HT_IMAGE_VARIABLE
+							  : HT_IMAGE_OBJECT;
 		b.number = (uint32_t)from->offset;
 	} else {
 		b.kind = from->kind == HT_PLAN_DERIVED ? HT_IMAGE_DERIVED_BUFFER : HT_IMAGE_TEMP;
@@ -523,6 +557,8 @@ struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image
 	put_streams(&w);
 	put_variables(&w);
 	put_derived(&w);
+	for (int32_t i = 0; i < p->objects; i++)
+		put_object(&w, &p->object[i]);
 	if (p->rows.parts) {
 		ht_image_put_size(&w.b, HT_STR("rows"), p->rows.least, p->rows.most);
 		input = put_extents(&w, HT_PLAN_INPUT, input, inputs);

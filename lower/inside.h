@@ -159,10 +159,11 @@ struct planning {
 	struct ht_plan *plan;
 	struct ht_map packed; /* plan.c: constants that are packed, to the buffer's number + 1 */
 	size_t buffer_cap, step_cap, kernel_cap, probe_cap, tee_cap, choice_cap, stream_cap,
-		variable_cap, procedure_cap, derived_cap, member_cap;
+		variable_cap, object_cap, procedure_cap, derived_cap, member_cap;
 	size_t bytes;               /* of all buffers */
 	struct ht_map kernel_texts; /* to the kernel's number + 1 */
 	struct ht_map variables;    /* by name: to the variable's number + 1 */
+	struct ht_map objects;      /* likewise */
 	struct ht_map
 		assigned; /* by name: variables to which some node of the program may assign */
 	struct ht_arena *spare; /* empty, for the next kernel; or NULL */
@@ -300,6 +301,9 @@ int32_t plan_stream(struct lower *l, struct ht_plan_stream stream);
 void plan_variable_uses(struct lower *l);
 /* The memory of the session's variable `name`, which begins as `t`. */
 int32_t plan_variable(struct lower *l, struct ht_str name, const struct ht_tensor *t);
+/* The session's object `name`, made of these constants and parameters; of one name the first. */
+int32_t plan_object(struct lower *l, struct ht_str name, const char *kind,
+	const struct ht_tensor *const *part, int32_t parts, const int64_t *param, int32_t params);
 /* Appends a step for `node` by the kernel that was built; of equal ones the first is kept. */
 void plan_step(struct lower *l, struct kernel_build *k, const struct ht_node *node);
 /* A step that runs procedures. */

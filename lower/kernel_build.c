@@ -36,7 +36,7 @@ int32_t kb_arg_as(
 	HT_CHECK(kernel->buffers == kernel->args);
 	k->plan_buffer_of[kernel->args] = plan_buffer;
 	kernel->buffer[kernel->args] =
-		(struct ht_kernel_buffer){ kind, dtype, (int64_t)(p->bytes / bytes) };
+		(struct ht_kernel_buffer){ kind, dtype, bytes ? (int64_t)(p->bytes / bytes) : 0 };
 	kernel->buffers++;
 	return kernel->args++;
 }

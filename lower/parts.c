@@ -144,11 +144,12 @@ static int64_t most_bytes(const struct parts *p)
 /* Rows of all the batch that are multiplied with the same weights; 0: none are. */
 static int64_t product_rows_of(const struct parts *p, const struct ht_node *n)
 {
-	struct ht_shape out = n->out[0].shape;
+	struct ht_shape out;
 
 	if (!p->by_rows[n->id] || !ht_multiply_adds(n) || ht_is(n, HT_DEPTHWISE) ||
 		(has_rows(p, n, 0) && has_rows(p, n, 1)))
 		return 0;
+	out = n->out[0].shape;
 	return ht_shape_count(out) / out.dim[out.rank - 1];
 }
 

@@ -145,6 +145,40 @@ int32_t plan_variable(struct lower *l, struct ht_str name, const struct ht_tenso
 	return b;
 }
 
+static void add_object(struct lower *l, struct ht_str name, const char *kind,
+	const struct ht_tensor *const *part, int32_t parts, const int64_t *param, int32_t params)
+{
+	struct ht_plan *p = l->plan;
+	struct ht_plan_object o = { .name = ht_str_copy(l->arena, name),
+		.kind = kind,
+		.constant = HT_NEW_ARRAY(l->arena, int32_t, (size_t)parts),
+		.constants = parts,
+		.param = HT_NEW_ARRAY(l->arena, int64_t, (size_t)params),
+		.params = params };
+
+	for (int32_t i = 0; i < parts; i++)
+		o.constant[i] = plan_const(l, part[i]);
+	memcpy(o.param, param, (size_t)params * sizeof *param);
+	p->object = ht_grow(l->arena, p->object, (size_t)p->objects, &l->planning->object_cap,
+		sizeof *p->object);
+	p->object[p->objects++] = o;
+}
+
+int32_t plan_object(struct lower *l, struct ht_str name, const char *kind,
+	const struct ht_tensor *const *part, int32_t parts, const int64_t *param, int32_t params)
+{
+	struct ht_map_entry *known = ht_map_at(&l->planning->objects, name);
+	int32_t b;
+
+	if (!known->value) {
+		add_object(l, name, kind, part, parts, param, params);
+		known->value = (void *)(uintptr_t)l->plan->objects;
+	}
+	b = plan_buffer(l, HT_PLAN_OBJECT, HT_RESOURCE, 1);
+	l->plan->buffer[b].offset = (size_t)(uintptr_t)known->value - 1;
+	return b;
+}
+
 /* The number of the kernel that was built, or of the one that equals it: then the memory of this one is free. */
 static int32_t distinct(struct lower *l, struct kernel_build *k)
 {

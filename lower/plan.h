@@ -21,7 +21,8 @@ enum ht_plan_kind {
 	HT_PLAN_RESULT,   /* likewise, written */
 	HT_PLAN_STREAM,   /* a struct ht_philox: where a random op draws from in this run */
 	HT_PLAN_VARIABLE, /* of the session: keeps its value from run to run */
-	HT_PLAN_DERIVED   /* likewise, made by steps from variables and steady inputs */
+	HT_PLAN_DERIVED,  /* likewise, made by steps from variables and steady inputs */
+	HT_PLAN_OBJECT    /* has no bytes; a kernel is given the object */
 };
 
 /* Memory that steps read and write. */
@@ -43,7 +44,7 @@ struct ht_plan_buffer {
 	size_t pack_count;   /* so many matrices one after the other, */
 	int64_t pack_stride; /* elements of packed_from apart */
 	int32_t same; /* HT_PLAN_CONST: 1 + the buffer of an earlier procedure that is this constant; 0: none */
-	size_t offset; /* HT_PLAN_TEMP: in the arena, aligned to 64; HT_PLAN_STREAM, HT_PLAN_VARIABLE: its number;
+	size_t offset; /* HT_PLAN_TEMP: in the arena, aligned to 64; HT_PLAN_STREAM, HT_PLAN_VARIABLE, HT_PLAN_OBJECT: its number;
 			* HT_PLAN_DERIVED: in plan->derived[derived] */
 	int32_t derived;
 	int32_t first_step, last_step; /* lifetime */
@@ -71,6 +72,16 @@ struct ht_plan_derived {
 	int32_t *source; /* buffers: of each variable and input one */
 	int32_t sources;
 	size_t bytes; /* of its buffers */
+};
+
+/* An object of the session, which the library makes (struct ht_image_object). */
+struct ht_plan_object {
+	struct ht_str name;
+	const char *kind;
+	int32_t *constant; /* buffers */
+	int32_t constants;
+	int64_t *param;
+	int32_t params;
 };
 
 /* The bytes of one buffer to another. */
@@ -189,6 +200,8 @@ struct ht_plan {
 	struct ht_plan_derived
 		*derived; /* theirs are the first steps of the entry, in this order */
 	int32_t deriveds;
+	struct ht_plan_object *object;
+	int32_t objects;
 	struct ht_method_choice *choice; /* methods that were not asked for */
 	int32_t choices;
 	const struct ht_kernel **kernel; /* distinct ones */

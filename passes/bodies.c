@@ -118,7 +118,7 @@ static void replace_operands(struct ht_graph *g, struct ht_value from, struct ht
 				n->in[i] = to;
 }
 
-/* A node of the body that is what `v` is outside of it: a constant, or the handle of a variable. */
+/* A node of the body that is what `v` is outside of it: a constant, or the handle of a variable or table. */
 static struct ht_node *same_inside(struct ht_graph *g, struct ht_value v)
 {
 	const struct ht_tensor *t = ht_const_tensor(v);
@@ -139,7 +139,8 @@ static void push_constants(struct control *x)
 	const struct ht_port *ret = x->body[1]->rets;
 
 	for (int32_t i = 0; i < x->args; i++, ret = is_loop(x) ? ret->next : NULL) {
-		if (!ht_const_tensor(operand(x, i)) && !ht_is(operand(x, i).node, HT_VARIABLE))
+		if (!ht_const_tensor(operand(x, i)) && !ht_is(operand(x, i).node, HT_VARIABLE) &&
+			!ht_is_table(operand(x, i).node))
 			continue;
 		if (!stays(x, i, ret))
 			continue;

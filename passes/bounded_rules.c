@@ -51,6 +51,12 @@ enum ht_status ht_open_of_first(struct ht_bounded *b, struct ht_node *n, struct 
 	return ht_open_align(b, n, 0, n->out[0].shape.rank, out);
 }
 
+/* Each value stands where its key does. */
+static enum ht_status looked_up(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	return ht_open_align(b, n, 1, n->out[0].shape.rank, out);
+}
+
 static enum ht_status normalised(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	if (ht_attr_bool(n, "is_training", true))
@@ -194,6 +200,7 @@ static enum ht_status selected(struct ht_bounded *b, struct ht_node *n, struct h
 
 static ht_open_rule *const by_axes[HT_AXES_END] = {
 	[HT_AXES_FIRST] = ht_open_of_first,
+	[HT_AXES_OF_KEYS] = looked_up,
 	[HT_AXES_ALONG] = ht_open_along,
 	[HT_AXES_PERMUTED] = transposed,
 	[HT_AXES_JOINED] = ht_open_concatenated,

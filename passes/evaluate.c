@@ -68,7 +68,8 @@ static void *memory_of(struct evaluation *e, int32_t i)
 	case HT_PLAN_RESULT:
 	case HT_PLAN_STREAM:   /* nor random ops with a state, */
 	case HT_PLAN_VARIABLE: /* nor variables, */
-	case HT_PLAN_DERIVED:  /* and so nothing is derived from these */
+	case HT_PLAN_DERIVED:  /* and so nothing is derived from these, */
+	case HT_PLAN_OBJECT:   /* nor what has objects */
 		break;
 	}
 	return e->memory[i];

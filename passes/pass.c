@@ -46,6 +46,7 @@
 	PASS(split_batch_norm)                                                                     \
 	PASS(split_fused)                                                                          \
 	PASS(swish)                                                                                \
+	PASS(tables)                                                                               \
 	PASS(tensor_arrays)                                                                        \
 	PASS(training)                                                                             \
 	PASS(transposes)

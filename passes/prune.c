@@ -88,7 +88,8 @@ static bool needs_some(const struct ht_node *n, const bool *some)
 
 static bool is_handle(const struct ht_node *n)
 {
-	return ht_is(n, HT_VARIABLE) && n->outs == 1 && n->out[0].dtype == HT_RESOURCE;
+	return (ht_is(n, HT_VARIABLE) || ht_is_table(n)) && n->outs == 1 &&
+	       n->out[0].dtype == HT_RESOURCE;
 }
 
 /* It draws from a stream of its own, which nothing else sees. */
@@ -103,9 +104,23 @@ static bool sets_size(const struct ht_node *n)
 	return ht_computes_size(n) && n->graph->closed;
 }
 
+/* A table whose contents are constants, or what reads one: nothing changes it. */
+static bool is_of_filled_table(const struct ht_node *n)
+{
+	const struct ht_node *table =
+		n->ins && ht_op_info(n->op)->effects == HT_READS ? n->in[0].node : n;
+
+	return ht_table_part(table, "_keys") && ht_table_part(table, "_values");
+}
+
+static bool has_effect(const struct ht_node *n)
+{
+	return ht_op_info(n->op)->effects && !always_holds(n) && !is_of_filled_table(n);
+}
+
 static void look_for_effects(struct prune *p, const struct ht_node *n)
 {
-	bool own = (ht_op_info(n->op)->effects && !always_holds(n)) || sets_size(n);
+	bool own = has_effect(n) || sets_size(n);
 
 	p->effectful[n->id] = own || needs_some(n, p->effectful);
 	own = own && !ht_is(n, HT_READS_VARIABLE) && !is_handle(n) && !is_random(n);

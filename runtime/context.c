@@ -1,6 +1,8 @@
 /* A context: all memory is there before a run. */
 #include "runtime/context.h"
 
+#include "runtime/objects.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -73,6 +75,7 @@ static bool make(struct ht_rt_context *c, struct ht_rt_pool *pool, char *const *
 		.limits = HT_EXEC_LIMITS_INIT,
 		.threads = &c->threads,
 	};
+	c->has_objects = ht_image_count(image, HT_IMAGE_OBJECTS) > 0;
 	c->exec.limits.depth = depth;
 	c->exec.links.stream = c->stream;
 	c->exec.links.variable = variable;
@@ -200,6 +203,7 @@ void ht_rt_context_free(struct ht_rt_context *c)
 {
 	if (!c)
 		return;
+	ht_objects_free(c);
 	ht_guarded_free(c->guarded);
 	ht_lives_free(c->lives);
 	ht_trace_free(c->trace);
@@ -311,10 +315,15 @@ static bool execute(struct ht_rt_context *c, const void *const *inputs, void *co
 	const struct ht_exec_stop *stop = &c->exec.stop;
 	bool good;
 
+	if (c->derives)
+		ht_context_versions_begin(c);
+	if (c->has_objects && !ht_objects_begin(c, fault))
+		return false;
 	begin(c, ftz);
-	ht_context_versions_begin(c);
 	good = ht_exec_run(&c->exec, inputs, outputs);
 	ht_context_versions_end(c);
+	if (c->has_objects)
+		ht_objects_end(c);
 	if (c->trace)
 		ht_trace_run_end(c->trace);
 	if (c->lives)

@@ -35,6 +35,10 @@ struct ht_rt_context {
 	char *own;                  /* `memory`, if it is not the caller's */
 	size_t memory_bytes;
 	struct ht_philox *stream; /* of the next run, by number */
+	void **object;            /* by object of the image; NULL: it has none */
+	bool has_objects;         /* the image has some */
+	bool shares_objects;      /* somebody else releases those of the session */
+	bool makes_objects;       /* some belong to a run */
 	char *variables;
 	/* derived.c.  By variable: its version, that of the context where nobody shares it, and whether a run writes to it. */
 	struct ht_rt_version **version, *own_version;
@@ -68,7 +72,7 @@ struct ht_rt_context {
 /* False: out of memory; ht_context_derived_free() releases what there is. */
 bool ht_context_derived_new(struct ht_rt_context *c);
 void ht_context_derived_free(struct ht_rt_context *c);
-/* Around each run, whether it ends or stops. */
+/* Around each run, whether it ends or stops; the first where the image has derived buffers. */
 void ht_context_versions_begin(struct ht_rt_context *c);
 void ht_context_versions_end(struct ht_rt_context *c);
 

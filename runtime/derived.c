@@ -105,8 +105,6 @@ void ht_context_versions_begin(struct ht_rt_context *c)
 {
 	uint32_t n = variables_of(c);
 
-	if (!c->derives)
-		return;
 	for (uint32_t i = 0; i < ht_image_versions(c->exec.image); i++) {
 		if (i >= n)
 			c->now[i] += !c->unchanged[i];

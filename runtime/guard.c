@@ -113,7 +113,7 @@ char *ht_guarded_scratch(const struct ht_guarded *g, uint64_t *stride)
 static bool is_of_session(const struct ht_image_buffer *b)
 {
 	return b->kind == HT_IMAGE_VARIABLE || b->kind == HT_IMAGE_STREAM ||
-	       b->kind == HT_IMAGE_DERIVED_BUFFER;
+	       b->kind == HT_IMAGE_DERIVED_BUFFER || b->kind == HT_IMAGE_OBJECT;
 }
 
 /* What is in a buffer when its procedure begins. */

@@ -7,12 +7,15 @@
 #include "runtime/clock.h"
 
 struct ht_cores;
+struct ht_object_kind;
 
 /* An image of one entry, and where its code and constants are in this process. */
 struct ht_rt_program {
 	const struct ht_image *image;
 	const int64_t *kernel;   /* by kernel: its address */
 	const int64_t *constant; /* by constant: likewise */
+	const struct ht_object_kind *const
+		*object; /* by object: the functions of its kind (base/object.h) */
 	/* By variable: what it begins with where the image does not say; NULL: zeros.  `initial` NULL: all zeros. */
 	const void *const *initial;
 	/* Whether a constant has its original bytes.  Called in each context before the first step that
@@ -56,6 +59,13 @@ size_t ht_rt_memory_of(const struct ht_rt_program *p, int threads, uint32_t dept
 struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht_rt_pool *pool,
 	char *const *variable, char *memory, uint32_t depth);
 void ht_rt_context_free(struct ht_rt_context *c);
+/* Makes the session's objects of an image that has objects, before the first run.  `shared`: by object of the image, those
+ * of somebody who outlives the context and releases them; NULL: the context makes and releases its own.  Objects of a run
+ * are the context's in any case.  False: one cannot be made, which *fault tells, or memory is out (fault->code is 0). */
+struct ht_rt_fault;
+bool ht_rt_context_objects(struct ht_rt_context *c, void *const *shared, struct ht_rt_fault *fault);
+/* Makes object `i` of the image: 0, and *out is the caller's, to be released by the functions of its kind; or the fault. */
+int32_t ht_rt_object_make(const struct ht_rt_program *p, uint32_t i, void **out);
 /* Stops a run when a loop has run so many iterations, or when *cancel, which another thread or a signal
  * handler may change at any time, is not 0.  A new context has neither limit; `cancel` may be NULL. */
 void ht_rt_context_limit(struct ht_rt_context *c, uint64_t iterations, const int32_t *cancel);
@@ -119,8 +129,9 @@ void ht_rt_context_tee(struct ht_rt_context *c, int64_t kernel, ht_rt_tee_fn *fn
 
 #define HT_RT_NO_STEP UINT32_MAX
 struct ht_rt_fault {
-	int32_t code;  /* of the kernel, or enum ht_exec_fault; 0: none */
-	uint32_t step; /* of the image; HT_RT_NO_STEP: the run had not begun */
+	int32_t code;    /* of the kernel, or enum ht_exec_fault; 0: none */
+	uint32_t step;   /* of the image; HT_RT_NO_STEP: the run had not begun */
+	uint32_t object; /* 1 + the object of the image that could not be made; 0: none */
 	const struct ht_exec_frame *
 		frame; /* it and its callers are valid until the context's next run; NULL: there is none */
 	void *const *args; /* the step's arguments; likewise */

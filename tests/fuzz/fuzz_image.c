@@ -19,6 +19,8 @@ static volatile int32_t cancelled;
 /* Bytes of an argument that its kernel touches, with the sizes of the run as they are at this step. */
 static uint64_t touched(const struct ht_image_touch *t)
 {
+	if (t->written == HT_IMAGE_USES)
+		return 1; /* an object: its first byte is all that there is */
 	return t->sized ? (uint64_t)ht_image_evaluate(image, t->sized - 1, size) : t->bytes;
 }
 
@@ -134,8 +136,10 @@ static bool take_links(struct memory *m, struct ht_exec *x)
 {
 	uint32_t kernels = ht_image_count(image, HT_IMAGE_KERNELS);
 	uint32_t constants = ht_image_count(image, HT_IMAGE_CONSTANTS);
+	uint32_t objects = ht_image_count(image, HT_IMAGE_OBJECTS);
 	int64_t *kernel_at = take(m, 8 * (uint64_t)kernels),
 		*constant_at = take(m, 8 * (uint64_t)constants);
+	void **object_at = take(m, 8 * (uint64_t)objects);
 
 	x->links.stream = take(
 		m, sizeof(struct ht_philox) * (uint64_t)ht_image_count(image, HT_IMAGE_RANDOM));
@@ -143,13 +147,19 @@ static bool take_links(struct memory *m, struct ht_exec *x)
 	x->links.derived = take(m, ht_image_derived_bytes(image));
 	x->links.version = take(m, 8 * (uint64_t)ht_image_versions(image));
 	x->links.made = take(m, 8 * (uint64_t)ht_image_count(image, HT_IMAGE_DERIVED_BUFFERS));
+	x->links.object = object_at;
 	x->links.kernel = kernel_at;
 	x->links.constant = constant_at;
-	if (!kernel_at || !constant_at || !x->links.stream || !x->links.variables ||
+	if (!kernel_at || !constant_at || !object_at || !x->links.stream || !x->links.variables ||
 		!x->links.derived || !x->links.version || !x->links.made)
 		return false;
 	for (uint32_t i = 0; i < kernels; i++)
 		kernel_at[i] = (int64_t)(uintptr_t)touch;
+	for (uint32_t i = 0; i < objects; i++)
+		object_at[i] = take(m, 1);
+	for (uint32_t i = 0; i < objects; i++)
+		if (!object_at[i])
+			return false;
 	for (uint32_t i = 0; i < constants; i++) {
 		constant_at[i] = (int64_t)(uintptr_t)take(m, ht_image_constants(image)[i]);
 		if (!constant_at[i])

@@ -3,6 +3,7 @@
 #include "tests/unit/unit.h"
 
 #include <halftone/halftone.h>
+#include <halftone/train.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,22 +24,45 @@ static const char SMALL[] =
 	"%s = AddV2(%m, %turned) {T=f32}\n"
 	"%y = Softmax(%s) {T=f32}\n";
 
-static char path[] = "/tmp/halftone-oom-XXXXXX.hir";
+static const char TABLE[] =
+	"hir 1\n"
+	"entry \"\" {\n"
+	"  input \"x\" = %x\n"
+	"  output \"y\" = %y\n"
+	"}\n"
+	"%x = Placeholder() {dtype=i64, shape=shape[4]}\n"
+	"%keys = Const() {dtype=i64, value=tensor i64[3] {3, 5, 7}}\n"
+	"%values = Const() {dtype=f32, value=tensor f32[3] {0.5, 1.5, 2.5}}\n"
+	"%none = Const() {dtype=f32, value=tensor f32[] {-1.0}}\n"
+	"%table = HashTableV2() {key_dtype=i64, value_dtype=f32, shared_name=\"table\"}\n"
+	"%fill = LookupTableImportV2(%table, %keys, %values) {Tin=i64, Tout=f32}\n"
+	"%y = LookupTableFindV2(%table, %x, %none) {Tin=i64, Tout=f32}\n";
 
-static int write_model(void **state)
+static char path[] = "/tmp/halftone-oom-XXXXXX.hir",
+	    path_of_table[] = "/tmp/halftone-oom-XXXXXX.hir";
+
+static int write_text(char *to, const char *text, size_t n)
 {
-	int fd = mkstemps(path, 4);
+	int fd = mkstemps(to, 4);
 
-	(void)state;
-	if (fd < 0 || write(fd, SMALL, sizeof SMALL - 1) != sizeof SMALL - 1)
+	if (fd < 0 || write(fd, text, n) != (ssize_t)n)
 		return -1;
 	return close(fd);
 }
 
-static int remove_model(void **state)
+static int write_models(void **state)
 {
 	(void)state;
-	return unlink(path);
+	return write_text(path, SMALL, sizeof SMALL - 1) ||
+			       write_text(path_of_table, TABLE, sizeof TABLE - 1)
+		       ? -1
+		       : 0;
+}
+
+static int remove_models(void **state)
+{
+	(void)state;
+	return unlink(path) || unlink(path_of_table) ? -1 : 0;
 }
 
 /* Runs `call` with ever more memory until it has enough, as it must have when none is withheld: other
@@ -131,6 +155,72 @@ static void every_call_survives(void **state)
 	ht_model_free(m);
 }
 
+static enum ht_status look_up(struct ht_context *c)
+{
+	static const int64_t x[4] = { 7, 4, 3, 7 }, dim[1] = { 4 };
+	float y[4];
+	const struct ht_array in = { .data = (void *)(uintptr_t)x,
+		.dtype = HT_I64,
+		.rank = 1,
+		.dim = dim,
+		.bytes = sizeof x },
+			      out = { .data = y,
+				      .dtype = HT_F32,
+				      .rank = 1,
+				      .dim = dim,
+				      .bytes = sizeof y };
+	enum ht_status st = ht_context_run(c, &in, 1, &out, 1, NULL);
+
+	if (st == HT_OK) {
+		assert_true(y[0] == 2.5f && y[1] == -1 && y[2] == 0.5f && y[3] == 2.5f);
+	}
+	return st;
+}
+
+/* A context of its own has the table; then two entries of a session share one. */
+static enum ht_status use_table(struct ht_model *m)
+{
+	struct ht_program *p;
+	struct ht_context *c = NULL;
+	enum ht_status st = ht_compile(m, NULL, NULL, &p);
+
+	if (st == HT_OK)
+		st = ht_context_new(p, NULL, NULL, &c);
+	if (st == HT_OK)
+		st = look_up(c);
+	ht_context_free(c);
+	ht_program_free(p);
+	return st;
+}
+
+static enum ht_status share_table(struct ht_model *m)
+{
+	struct ht_session *s;
+	enum ht_status st = ht_session_new(NULL, NULL, &s);
+
+	if (st == HT_OK)
+		st = ht_session_add(s, "a", m, NULL, NULL, NULL);
+	if (st == HT_OK)
+		st = ht_session_add(s, "b", m, NULL, NULL, NULL);
+	if (st == HT_OK)
+		st = look_up(ht_session_context(s, "a"));
+	if (st == HT_OK)
+		st = look_up(ht_session_context(s, "b"));
+	ht_session_free(s);
+	return st;
+}
+
+static void tables_survive(void **state)
+{
+	struct ht_model *m;
+
+	(void)state;
+	assert_int_equal(ht_model_load(path_of_table, NULL, NULL, &m), HT_OK);
+	starve(use_table, m, 1);
+	starve(share_table, m, 1);
+	ht_model_free(m);
+}
+
 /* Where memory ends while a constant is computed, that is said of its node, and once. */
 static void folding_names_the_node(void **state)
 {
@@ -182,9 +272,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_call_survives),
+		cmocka_unit_test(tables_survive),
 		cmocka_unit_test(folding_names_the_node),
 		cmocka_unit_test(diagnostics_survive),
 	};
 
-	return cmocka_run_group_tests(tests, write_model, remove_model);
+	return cmocka_run_group_tests(tests, write_models, remove_models);
 }

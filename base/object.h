@@ -1,0 +1,29 @@
+/* object: the functions that make and release the objects of images.  A library has a table of kinds by name; the host of
+ * a run calls them (runtime/objects.c). */
+#ifndef HT_OBJECT_H
+#define HT_OBJECT_H
+
+#include <stdint.h>
+
+enum { HT_OBJECT_PARTS = 4 /* the most constants of one object */ };
+
+/* What an object is made of: the parameters and constants that the image states (struct ht_image_object). */
+struct ht_object_parts {
+	const int64_t *param;
+	uint32_t params;
+	struct ht_object_constant {
+		const void *p;
+		uint64_t bytes;
+	} constant[HT_OBJECT_PARTS];
+	uint32_t constants;
+};
+
+struct ht_object_kind {
+	const char *name;
+	/* Returns 0, and *out is the caller's, to be released.  Otherwise it returns a kernel's fault, and nothing is left.  The
+	 * object keeps nothing of `from`. */
+	int32_t (*make)(const struct ht_object_parts *from, void **out);
+	void (*release)(void *object);
+};
+
+#endif

@@ -1,0 +1,299 @@
+/* tables: tables that the model fills with constants get these as attributes, "_keys" and "_values".
+ *
+ * A table is made by one node and filled by another, which the entry does not reach: the model's initialiser runs it, often in a
+ * function that takes the table, keys and values as arguments.  So this pass looks at all of the graph, before anything is pruned.
+ * The node that fills a table has nothing to do then, and becomes a NoOp for entries that reach it.
+ *
+ * Left alone, and refused by lowering: tables that are filled with what is no constant, from a file, or by several nodes with
+ * different contents.  A key with two different values is an error, as in TensorFlow. */
+#include "base/object.h"
+#include "kernel/kernel.h"
+#include "passes/passes.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { MOST_CALLS = 100000, MOST_DEPTH = 100 };
+
+/* A call that is looked into; NULL: the graph itself. */
+struct frame {
+	const struct ht_node *call;
+	const struct ht_function *f;
+	const struct frame *up;
+	int depth;
+};
+
+/* What fills a table. */
+struct contents {
+	struct ht_node *by;
+	struct ht_tensor *keys, *values;
+	bool unclear; /* several do, differently, or not with constants */
+};
+
+struct tables {
+	struct ht_graph *g;
+	struct ht_pass_context *c;
+	struct ht_map of;      /* name of a table → struct contents */
+	struct ht_map fillers; /* functions, by name: whether they or their callees fill tables */
+	struct ht_map idle;    /* nodes that fill, by address: their tables know it */
+	size_t calls;
+	enum ht_status status;
+};
+
+static char yes, no;
+
+static enum ht_status fail(struct tables *t, enum ht_status st, const struct ht_node *n,
+	const char *fmt, ...) HT_PRINTF(4, 5);
+static enum ht_status fail(
+	struct tables *t, enum ht_status st, const struct ht_node *n, const char *fmt, ...)
+{
+	struct ht_where at = { .path = t->g->path, .node = n->name, .op = n->type, .offset = -1 };
+	char text[200];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	t->status = ht_error(t->c->diags, st, at, "%s", text);
+	return t->status;
+}
+
+/* ---- what a value is, through calls ---- */
+
+static int32_t number_of_argument(const struct ht_function *f, const struct ht_node *n)
+{
+	int32_t i = 0;
+
+	for (const struct ht_port *p = f->args; p; p = p->next, i++)
+		if (p->value.node == n)
+			return i;
+	return -1;
+}
+
+/* The value behind identities and arguments; its node is NULL where the call passes none. */
+static struct ht_value origin_of(struct ht_value v, const struct frame *in)
+{
+	for (;;) {
+		if (ht_is(v.node, HT_FORWARDS) && v.index >= 0 && v.index < v.node->ins) {
+			v = v.node->in[v.index];
+		} else if (in && ht_is(v.node, HT_ARGUMENT)) {
+			int32_t i = number_of_argument(in->f, v.node);
+
+			if (i < 0 || i >= in->call->ins)
+				return (struct ht_value){ 0 };
+			v = in->call->in[i];
+			in = in->up;
+		} else {
+			return v;
+		}
+	}
+}
+
+static struct ht_tensor *constant_of(struct ht_value v, const struct frame *in)
+{
+	struct ht_value from = origin_of(v, in);
+
+	return from.node ? (struct ht_tensor *)(uintptr_t)ht_const_tensor(from) : NULL;
+}
+
+/* ---- filling ---- */
+
+static bool are_same(const struct ht_tensor *a, const struct ht_tensor *b)
+{
+	return a->dtype == b->dtype && ht_shape_eq(a->shape, b->shape) &&
+	       a->blob->n == b->blob->n && !memcmp(a->blob->p, b->blob->p, a->blob->n);
+}
+
+static void note_contents(struct tables *t, struct ht_node *by, const struct ht_node *table,
+	struct ht_tensor *keys, struct ht_tensor *values)
+{
+	struct ht_map_entry *e = ht_map_at(&t->of, ht_variable_name(table));
+	struct contents *c = e->value;
+
+	if (!c) {
+		c = e->value = HT_NEW(t->c->scratch, struct contents);
+		*c = (struct contents){ by, keys, values, !keys || !values };
+	} else if (!keys || !values || c->unclear || !are_same(c->keys, keys) ||
+		   !are_same(c->values, values)) {
+		c->unclear = true;
+	}
+}
+
+static struct ht_str key_of(struct tables *t, const struct ht_node *n)
+{
+	return ht_str_printf(t->c->scratch, "%p", (const void *)n);
+}
+
+static void look_at_filler(struct tables *t, struct ht_node *n, const struct frame *in)
+{
+	struct ht_value table = origin_of(n->in[0], in);
+	struct ht_tensor *keys = constant_of(n->in[1], in), *values = constant_of(n->in[2], in);
+	bool known = table.node && ht_is_table(table.node);
+	struct ht_map_entry *e = ht_map_at(&t->idle, key_of(t, n));
+
+	if (known)
+		note_contents(t, n, table.node, keys, values);
+	if (!e->value || !known || !keys || !values)
+		e->value = known && keys && values ? n : NULL;
+}
+
+/* ---- calls ---- */
+
+static struct ht_function *callee_of(const struct ht_graph *library, const struct ht_node *n)
+{
+	if (ht_is(n, HT_CALLS_ONE))
+		return ht_control_bodies(n).of[0];
+	return n->op == HT_OP_OPAQUE ? ht_graph_function(library, n->type) : NULL;
+}
+
+static bool fills_within(const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (ht_fills_table(n))
+			return true;
+	return false;
+}
+
+/* Whether a table may be filled by calling `f`. */
+static bool fills(struct tables *t, const struct ht_function *f)
+{
+	struct ht_map_entry *e = ht_map_at(&t->fillers, f->name);
+	bool any = fills_within(f->body);
+	struct ht_map called;
+
+	if (e->value)
+		return e->value == &yes;
+	ht_called_functions(f->body, t->c->scratch, &called);
+	for (size_t i = 0; !any && i < called.count; i++)
+		any = fills_within(((struct ht_function *)called.entries[i].value)->body);
+	e->value = any ? &yes : &no;
+	return any;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): MOST_DEPTH bounds it */
+static void look(struct tables *t, const struct ht_graph *g, const struct frame *in)
+{
+	for (struct ht_node *n = g->first; n && t->status == HT_OK; n = n->next) {
+		struct frame within = { n, callee_of(t->g->library, n), in,
+			in ? in->depth + 1 : 1 };
+
+		if (ht_fills_table(n) && n->ins == 3)
+			look_at_filler(t, n, in);
+		if (!within.f || !fills(t, within.f))
+			continue;
+		if (t->calls++ == MOST_CALLS || within.depth > MOST_DEPTH)
+			fail(t, HT_E_LIMIT, n, "tables are filled by too many calls in calls");
+		else
+			look(t, within.f->body, &within);
+	}
+}
+
+/* ---- tables ---- */
+
+static uint64_t bytes_of(const struct ht_tensor *t)
+{
+	return (uint64_t)ht_shape_count(t->shape) * ht_dtype_info(t->dtype)->bytes;
+}
+
+static struct ht_object_constant part_of(const struct ht_tensor *t)
+{
+	return (struct ht_object_constant){ t->blob->p, t->blob->n };
+}
+
+static enum ht_status check(struct tables *t, const struct contents *c)
+{
+	struct ht_object_parts parts = { .params = 3,
+		.param = (const int64_t[]){ c->keys->dtype, c->values->dtype,
+			ht_shape_count(c->keys->shape) },
+		.constant = { part_of(c->keys), part_of(c->values) },
+		.constants = 2 };
+	uint64_t first, second;
+
+	if (ht_shape_count(c->keys->shape) != ht_shape_count(c->values->shape))
+		return fail(t, HT_E_INPUT, c->by,
+			"the table gets %" PRId64 " keys and %" PRId64 " values",
+			ht_shape_count(c->keys->shape), ht_shape_count(c->values->shape));
+	if (ht_table_contradicts(&parts, &first, &second))
+		return fail(t, HT_E_INPUT, c->by,
+			"the table gets two different values for one key: elements %" PRIu64
+			" and %" PRIu64,
+			first, second);
+	return HT_OK;
+}
+
+static bool has_types(const struct ht_node *n, const struct contents *c)
+{
+	return ht_type_attr(n, "key_dtype") == c->keys->dtype &&
+	       ht_type_attr(n, "value_dtype") == c->values->dtype;
+}
+
+/* Blobs may be shorter than a tensor whose elements are alike. */
+static bool is_clear(const struct contents *c)
+{
+	return c && !c->unclear && c->keys->blob->n == bytes_of(c->keys) &&
+	       c->values->blob->n == bytes_of(c->values);
+}
+
+/* The constant may go, with its tensor, when nobody else needs it. */
+static struct ht_tensor *shared(struct ht_graph *g, const struct ht_tensor *t)
+{
+	return ht_tensor_sharing(g->arena, t->dtype, t->shape, t->blob);
+}
+
+static void give_contents(struct tables *t, struct ht_graph *g)
+{
+	for (struct ht_node *n = g->first; n && t->status == HT_OK; n = n->next) {
+		const struct contents *c =
+			ht_is_table(n) ? ht_map_get(&t->of, ht_variable_name(n)) : NULL;
+
+		if (!is_clear(c) || !has_types(n, c) || check(t, c) != HT_OK)
+			continue;
+		ht_attr_set_tensor(n, "_keys", shared(g, c->keys));
+		ht_attr_set_tensor(n, "_values", shared(g, c->values));
+	}
+}
+
+static void drop_fillers(struct tables *t, struct ht_graph *g)
+{
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		if (!ht_fills_table(n) || !ht_map_get(&t->idle, key_of(t, n)))
+			continue;
+		ht_attrs_own(n);
+		n->attrs = NULL;
+		ht_node_set_ins(n, NULL, 0);
+		ht_node_set_type(n, HT_STR("NoOp"));
+	}
+}
+
+static bool has_tables(const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (ht_is_table(n))
+			return true;
+	return false;
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct tables t = { .g = g, .c = c };
+
+	if (!has_tables(g))
+		return HT_OK;
+	ht_functions_own(g);
+	ht_map_init(&t.of, c->scratch);
+	ht_map_init(&t.fillers, c->scratch);
+	ht_map_init(&t.idle, c->scratch);
+	look(&t, g, NULL);
+	give_contents(&t, g);
+	drop_fillers(&t, g);
+	for (struct ht_function *f = g->functions; f; f = f->next)
+		drop_fillers(&t, f->body);
+	return t.status;
+}
+
+const struct ht_pass ht_pass_tables = {
+	.name = "tables",
+	.summary = "finds the constants that the model fills its tables with",
+	.run = run,
+	.spares_functions = true,
+};
