@@ -534,9 +534,10 @@ struct ht_str ht_variable_name(const struct ht_node *n);
 /* The value of a variable when a session begins, its attribute "_value" (passes/freeze.c), without elements where a session
  * brings them; NULL: not known. */
 const struct ht_tensor *ht_variable_value(const struct ht_node *n);
-/* table.c: whether a node is a table that one op fills, by handle; and whether it fills the table of operand 0 with keys and their
+/* table.c: whether a node is a table that one op fills, by handle, or one that is another table in each run; and whether it fills the table of operand 0 with keys and their
  * values. */
 bool ht_is_table(const struct ht_node *n);
+bool ht_is_table_of_run(const struct ht_node *n);
 bool ht_fills_table(const struct ht_node *n);
 /* The "_keys" or "_values" of a table (passes/tables.c); NULL: not known. */
 const struct ht_tensor *ht_table_part(const struct ht_node *n, const char *part);

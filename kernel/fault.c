@@ -34,6 +34,8 @@ const char *ht_fault_text(enum ht_fault f)
 		return "a key of the table has two different values";
 	case HT_FAULT_OBJECT:
 		return "an object is not of the types that are stated for it";
+	case HT_FAULT_UNFILLED:
+		return "the table is not filled yet";
 	}
 	return "unknown fault";
 }

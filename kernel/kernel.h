@@ -133,8 +133,9 @@ enum ht_fault {
 	HT_FAULT_ASSERTION, /* of library kernels alone; likewise */
 	HT_FAULT_SAMPLES,   /* likewise, without a message, as the next one */
 	HT_FAULT_BOXES,
-	HT_FAULT_KEYS,  /* of tables: a key is there with another value */
-	HT_FAULT_OBJECT /* an object is not of the types that its kernel or its maker states */
+	HT_FAULT_KEYS,    /* of tables: a key is there with another value */
+	HT_FAULT_OBJECT,  /* an object is not of the types that its kernel or its maker states */
+	HT_FAULT_UNFILLED /* a table is looked into before it is filled */
 };
 const char *ht_fault_text(enum ht_fault f);
 /* Whether the message of the step (struct ht_words) follows the text of the fault. */
@@ -338,7 +339,7 @@ ht_kernel_fn *ht_library_kernel(const char *name);
 struct ht_object_kind;
 const struct ht_object_kind *ht_library_object(const char *name);
 /* library_table.c: what objects of kind "table" are made of.  Parameters: type of keys, type of values, how many keys
- * there may be; constants: none, or keys and values.  Whether they may be: see ht_table_types().  Of a key that has two
+ * there may be; constants: keys and values, or none, and a kernel fills the table.  Whether they may be: see ht_table_types().  Of a key that has two
  * different values the elements that state them are *first and *second; false: there is none, or no memory. */
 struct ht_object_parts;
 bool ht_table_contradicts(const struct ht_object_parts *from, uint64_t *first, uint64_t *second);

@@ -21,6 +21,7 @@ static const struct {
 	{ "random_uniform", ht_library_random_uniform, NULL },
 	{ "random_uniform_int", ht_library_random_uniform_int, NULL },
 	{ "sparse_to_dense", ht_library_sparse_to_dense, NULL },
+	{ "table_fill", ht_library_table_fill, NULL },
 	{ "table_find", ht_library_table_find, NULL },
 	{ "table_size", ht_library_table_size, NULL },
 	{ "tee", ht_library_tee, NULL },

@@ -35,7 +35,7 @@ ht_kernel_fn ht_library_assert;
 ht_kernel_fn ht_library_tee;
 
 /* library_table.c */
-ht_kernel_fn ht_library_table_find, ht_library_table_size;
+ht_kernel_fn ht_library_table_fill, ht_library_table_find, ht_library_table_size;
 extern const struct ht_object_kind ht_table_kind;
 
 /* library_random.c, whose kernels of random numbers say how many tiles they take. */

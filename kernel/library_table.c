@@ -1,5 +1,7 @@
 /* Objects of kind "table": a value for each of some keys, which are integers.
  *
+ * Library kernel table_fill.  Buffers: a table that is made without keys, keys, values.  Params: how many, type of keys, type of
+ * values.  One tile.
  * Library kernel table_find.  Buffers: the table, keys, the value of keys that it lacks, values.  Params: how many keys, how
  * many of them a tile has, type of keys, type of values.
  * Library kernel table_size.  Buffers: the table, the number of its keys (I64).  One tile. */
@@ -14,6 +16,7 @@ struct table {
 	enum ht_dtype key, value;
 	size_t value_bytes;
 	int64_t room, n;
+	bool filled;
 	uint64_t places;
 	int64_t *keys; /* `room` of them, as all that follows is in one piece of memory */
 	char *values;
@@ -121,7 +124,9 @@ static bool is_stated(const struct ht_object_parts *from)
 	key = (enum ht_dtype)from->param[KEY];
 	value = (enum ht_dtype)from->param[VALUE];
 	room = (uint64_t)from->param[ROOM];
-	return ht_table_types(key, value) && from->constants == 2 &&
+	if (!ht_table_types(key, value) || !from->constants)
+		return ht_table_types(key, value);
+	return from->constants == 2 &&
 	       from->constant[0].bytes == room * ht_dtype_info(key)->bytes &&
 	       from->constant[1].bytes == room * ht_dtype_info(value)->bytes;
 }
@@ -147,16 +152,22 @@ static struct table *empty(const struct ht_object_parts *from)
 	return t;
 }
 
-/* The first element whose key has another value than an element before; -1: there is none. */
-static int64_t fill(struct table *t, const struct ht_object_parts *from, int32_t *has)
+/* `n` keys, no more than there is room for.  The first element whose key has another value than an element before; -1: there is
+ * none. */
+static int64_t fill(struct table *t, const void *keys, const char *values, int64_t n, int32_t *has)
 {
-	const char *values = from->constant[1].p;
-
-	for (int64_t i = 0; i < t->room; i++)
-		if (!insert(t, key_at(t->key, from->constant[0].p, (uint64_t)i),
+	for (int64_t i = 0; i < n; i++)
+		if (!insert(t, key_at(t->key, keys, (uint64_t)i),
 			    values + (size_t)i * t->value_bytes, has))
 			return i;
+	t->filled = true;
 	return -1;
+}
+
+static int64_t fill_with_constants(
+	struct table *t, const struct ht_object_parts *from, int32_t *has)
+{
+	return fill(t, from->constant[0].p, from->constant[1].p, t->room, has);
 }
 
 static int32_t make(const struct ht_object_parts *from, void **out)
@@ -169,7 +180,7 @@ static int32_t make(const struct ht_object_parts *from, void **out)
 	t = empty(from);
 	if (!t)
 		return HT_FAULT_MEMORY;
-	if (fill(t, from, &has) >= 0) {
+	if (from->constants && fill_with_constants(t, from, &has) >= 0) {
 		free(t);
 		return HT_FAULT_KEYS;
 	}
@@ -181,13 +192,13 @@ const struct ht_object_kind ht_table_kind = { .name = "table", .make = make, .re
 
 bool ht_table_contradicts(const struct ht_object_parts *from, uint64_t *first, uint64_t *second)
 {
-	struct table *t = is_stated(from) ? empty(from) : NULL;
+	struct table *t = from->constants && is_stated(from) ? empty(from) : NULL;
 	int64_t at;
 	int32_t has;
 
 	if (!t)
 		return false;
-	at = fill(t, from, &has);
+	at = fill_with_constants(t, from, &has);
 	*second = (uint64_t)at;
 	/* Keys that are there twice make their numbers smaller than those of their elements. */
 	for (*first = 0; at >= 0; ++*first)
@@ -199,6 +210,22 @@ bool ht_table_contradicts(const struct ht_object_parts *from, uint64_t *first, u
 
 /* ---- kernels ---- */
 
+int32_t ht_library_table_fill(void *const *buffers, const int64_t *params, int64_t tile_begin,
+	int64_t tile_end, void *scratch)
+{
+	struct table *t = buffers[0];
+	int32_t has;
+
+	(void)scratch;
+	if (tile_begin >= tile_end)
+		return HT_FAULT_NONE;
+	if ((int64_t)t->key != params[1] || (int64_t)t->value != params[2] || t->filled ||
+		params[0] > t->room)
+		return HT_FAULT_OBJECT;
+	return fill(t, buffers[1], buffers[2], params[0], &has) >= 0 ? HT_FAULT_KEYS
+								     : HT_FAULT_NONE;
+}
+
 int32_t ht_library_table_find(void *const *buffers, const int64_t *params, int64_t tile_begin,
 	int64_t tile_end, void *scratch)
 {
@@ -209,6 +236,8 @@ int32_t ht_library_table_find(void *const *buffers, const int64_t *params, int64
 	(void)scratch;
 	if ((int64_t)t->key != params[2] || (int64_t)t->value != params[3])
 		return HT_FAULT_OBJECT;
+	if (!t->filled)
+		return HT_FAULT_UNFILLED;
 	for (int64_t i = tile_begin * params[1]; i < end; i++) {
 		int32_t place = *place_of(t, key_at(t->key, buffers[1], (uint64_t)i));
 
@@ -227,5 +256,5 @@ int32_t ht_library_table_size(void *const *buffers, const int64_t *params, int64
 	(void)scratch;
 	if (tile_begin < tile_end)
 		*(int64_t *)buffers[1] = t->n;
-	return HT_FAULT_NONE;
+	return t->filled ? HT_FAULT_NONE : HT_FAULT_UNFILLED;
 }

@@ -301,9 +301,17 @@ int32_t plan_stream(struct lower *l, struct ht_plan_stream stream);
 void plan_variable_uses(struct lower *l);
 /* The memory of the session's variable `name`, which begins as `t`. */
 int32_t plan_variable(struct lower *l, struct ht_str name, const struct ht_tensor *t);
-/* The session's object `name`, made of these constants and parameters; of one name the first. */
-int32_t plan_object(struct lower *l, struct ht_str name, const char *kind,
-	const struct ht_tensor *const *part, int32_t parts, const int64_t *param, int32_t params);
+/* The object `name`; of one name the first that was described. */
+struct object_text {
+	struct ht_str name;
+	const char *kind;
+	bool of_run;                         /* it belongs to a run, else to the session */
+	const struct ht_tensor *const *part; /* the constants that it is made of */
+	int32_t parts;
+	const int64_t *param;
+	int32_t params;
+};
+int32_t plan_object(struct lower *l, const struct object_text *o);
 /* Appends a step for `node` by the kernel that was built; of equal ones the first is kept. */
 void plan_step(struct lower *l, struct kernel_build *k, const struct ht_node *node);
 /* A step that runs procedures. */

@@ -1,4 +1,5 @@
-/* Tables that the model fills with constants: objects of the session, and library kernels that look into them. */
+/* Tables: objects of the session, which the model fills with constants, or of a run that fills them; and library kernels that look
+ * into them. */
 #include "lower/index.h"
 #include "lower/library.h"
 #include "lower/parts.h"
@@ -10,14 +11,63 @@ static const struct ht_node *table_of(const struct ht_node *n)
 	return n->in[0].node;
 }
 
+/* The only node that fills table `t` of a run, in the program and in no body, which may run several times; NULL: there is none. */
+static const struct ht_node *filler_of(const struct ht_node *t)
+{
+	const struct ht_node *found = NULL;
+
+	if (t->graph->function || !ht_is_table_of_run(t))
+		return NULL;
+	for (const struct ht_node *n = t->graph->first; n; n = n->next) {
+		if (!ht_fills_table(n) || table_of(n) != t)
+			continue;
+		if (found)
+			return NULL;
+		found = n;
+	}
+	return found;
+}
+
+static const struct ht_tensor *keys_of(const struct ht_node *t)
+{
+	return ht_table_part(t, "_values") ? ht_table_part(t, "_keys") : NULL;
+}
+
 static int32_t table_buffer(struct lower *l, const struct ht_node *n)
 {
-	const struct ht_tensor *keys = ht_table_part(table_of(n), "_keys"),
-			       *values = ht_table_part(table_of(n), "_values");
-	const int64_t param[] = { keys->dtype, values->dtype, ht_shape_count(keys->shape) };
-	const struct ht_tensor *const part[] = { keys, values };
+	const struct ht_node *t = table_of(n);
+	const struct ht_tensor *const part[] = { keys_of(t), ht_table_part(t, "_values") };
+	int64_t room = part[0] ? ht_shape_count(part[0]->shape)
+			       : ht_shape_count(shape_of(filler_of(t), 1));
+	const int64_t param[] = { ht_type_attr(t, "key_dtype"), ht_type_attr(t, "value_dtype"),
+		room };
 
-	return plan_object(l, ht_variable_name(table_of(n)), "table", part, 2, param, 3);
+	return plan_object(l, &(struct object_text){ .name = ht_variable_name(t),
+				      .kind = "table",
+				      .of_run = !part[0],
+				      .part = part,
+				      .parts = part[0] ? 2 : 0,
+				      .param = param,
+				      .params = 3 });
+}
+
+static enum ht_status emit_fill(struct lower *l, struct ht_node *n)
+{
+	int32_t table = table_buffer(l, n), keys = dense_operand(l, n, 1),
+		values = dense_operand(l, n, 2);
+	struct kernel_build k;
+
+	if (values == keys)
+		values = dense_copy(l, n, 2);
+	library_kernel(&k, l, "table_fill", 1, 3);
+	k.params[0] = ht_shape_count(shape_of(n, 1));
+	k.params[1] = ht_type_of(n->in[1])->dtype;
+	k.params[2] = ht_type_of(n->in[2])->dtype;
+	kb_arg(&k, table, HT_BUFFER_IN);
+	kb_arg(&k, keys, HT_BUFFER_IN);
+	kb_arg(&k, values, HT_BUFFER_IN);
+	kb_finish(&k, n);
+	return HT_OK;
 }
 
 static enum ht_status emit_find(struct lower *l, struct ht_node *n)
@@ -65,9 +115,30 @@ static const char *refuse(const struct ht_node *n)
 		return "is about a table that is known when the program runs";
 	if (!ht_table_types(ht_type_attr(t, "key_dtype"), ht_type_attr(t, "value_dtype")))
 		return "is about a table from keys to values of types for which there is no kernel";
-	if (!ht_table_part(t, "_keys") || !ht_table_part(t, "_values"))
-		return "is about a table that the model does not fill once, with constant keys and values";
+	if (!keys_of(t) && !filler_of(t))
+		return "is about a table that the model does not fill once, with constant keys and values, nor the run";
 	return NULL;
+}
+
+/* Whether operand `arg` has the type that attribute `attr` of the table states. */
+static bool has_type(const struct ht_node *n, int arg, const char *attr)
+{
+	return ht_type_of(n->in[arg])->dtype == ht_type_attr(table_of(n), attr);
+}
+
+static const char other_types[] = "has keys or values of other types than its table";
+
+static const char *refuse_fill(const struct ht_node *n)
+{
+	const char *why = refuse(n);
+
+	if (why)
+		return why;
+	if (!has_type(n, 1, "key_dtype") || !has_type(n, 2, "value_dtype"))
+		return other_types;
+	return ht_shape_count(shape_of(n, 1)) != ht_shape_count(shape_of(n, 2))
+		       ? "has not one value for each key"
+		       : NULL;
 }
 
 /* TensorFlow has an error for these too. */
@@ -77,9 +148,8 @@ static const char *refuse_find(const struct ht_node *n)
 
 	if (why)
 		return why;
-	if (ht_type_of(n->in[1])->dtype != ht_table_part(table_of(n), "_keys")->dtype ||
-		n->out[0].dtype != ht_table_part(table_of(n), "_values")->dtype)
-		return "looks for keys or values of other types than its table has";
+	if (!has_type(n, 1, "key_dtype") || !has_type(n, 2, "value_dtype"))
+		return other_types;
 	return shape_of(n, 2).rank ? "has a default value that is no scalar" : NULL;
 }
 
@@ -90,6 +160,11 @@ static bool rows_of_keys(const struct parts *p, const struct ht_node *n)
 }
 
 const struct lower_op lower_table = { .family = FAMILY_NOTHING };
+const struct lower_op lower_table_fill = { .family = FAMILY_ROOT,
+	.alone = true,
+	.variables = 1,
+	.emit = emit_fill,
+	.refuse = refuse_fill };
 const struct lower_op lower_table_find = { .family = FAMILY_ROOT,
 	.alone = true,
 	.dense = true,

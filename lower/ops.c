@@ -13,8 +13,6 @@ NEVER(list, "is about an array or stack of tensors, which is not lowered");
 NEVER(open_list,
 	"is about a list of tensors whose elements have no one shape that is known at compile time, or are lists");
 NEVER(state, "keeps something between runs, which is not lowered");
-NEVER(table,
-	"fills a table in the run, which is not lowered: its keys and values are no constants, or another op fills it");
 NEVER(training, "is for training, which is not lowered");
 #undef NEVER
 /* What the pass of that name left. */

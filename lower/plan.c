@@ -145,33 +145,32 @@ int32_t plan_variable(struct lower *l, struct ht_str name, const struct ht_tenso
 	return b;
 }
 
-static void add_object(struct lower *l, struct ht_str name, const char *kind,
-	const struct ht_tensor *const *part, int32_t parts, const int64_t *param, int32_t params)
+static void add_object(struct lower *l, const struct object_text *text)
 {
 	struct ht_plan *p = l->plan;
-	struct ht_plan_object o = { .name = ht_str_copy(l->arena, name),
-		.kind = kind,
-		.constant = HT_NEW_ARRAY(l->arena, int32_t, (size_t)parts),
-		.constants = parts,
-		.param = HT_NEW_ARRAY(l->arena, int64_t, (size_t)params),
-		.params = params };
+	struct ht_plan_object o = { .name = ht_str_copy(l->arena, text->name),
+		.kind = text->kind,
+		.of_run = text->of_run,
+		.constant = HT_NEW_ARRAY(l->arena, int32_t, (size_t)text->parts),
+		.constants = text->parts,
+		.param = HT_NEW_ARRAY(l->arena, int64_t, (size_t)text->params),
+		.params = text->params };
 
-	for (int32_t i = 0; i < parts; i++)
-		o.constant[i] = plan_const(l, part[i]);
-	memcpy(o.param, param, (size_t)params * sizeof *param);
+	for (int32_t i = 0; i < text->parts; i++)
+		o.constant[i] = plan_const(l, text->part[i]);
+	memcpy(o.param, text->param, (size_t)text->params * sizeof *text->param);
 	p->object = ht_grow(l->arena, p->object, (size_t)p->objects, &l->planning->object_cap,
 		sizeof *p->object);
 	p->object[p->objects++] = o;
 }
 
-int32_t plan_object(struct lower *l, struct ht_str name, const char *kind,
-	const struct ht_tensor *const *part, int32_t parts, const int64_t *param, int32_t params)
+int32_t plan_object(struct lower *l, const struct object_text *o)
 {
-	struct ht_map_entry *known = ht_map_at(&l->planning->objects, name);
+	struct ht_map_entry *known = ht_map_at(&l->planning->objects, o->name);
 	int32_t b;
 
 	if (!known->value) {
-		add_object(l, name, kind, part, parts, param, params);
+		add_object(l, o);
 		known->value = (void *)(uintptr_t)l->plan->objects;
 	}
 	b = plan_buffer(l, HT_PLAN_OBJECT, HT_RESOURCE, 1);

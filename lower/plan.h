@@ -74,10 +74,11 @@ struct ht_plan_derived {
 	size_t bytes; /* of its buffers */
 };
 
-/* An object of the session, which the library makes (struct ht_image_object). */
+/* An object that the library makes (struct ht_image_object). */
 struct ht_plan_object {
 	struct ht_str name;
 	const char *kind;
+	bool of_run;       /* else of the session */
 	int32_t *constant; /* buffers */
 	int32_t constants;
 	int64_t *param;

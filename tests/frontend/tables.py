@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tables that a model fills with constants: SavedModels and frozen graphs that look keys up, run as TensorFlow runs them by
+"""Tables that a model fills with constants, or a run with its inputs: SavedModels and frozen graphs that look keys up, run as TensorFlow runs them by
 the tool on one thread and two, between guard pages, from an artefact, for open batches, and in branches and loops.  What
 cannot be run is refused by name.
 
@@ -64,10 +64,10 @@ def draw(r, key, value, n):
 
 
 class Module(tf.Module):
-    def __init__(self, keys, values, default, shape, body):
+    def __init__(self, keys, values, default, shape, body, anonymous=False):
         super().__init__()
-        self.table = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(tf.constant(keys), tf.constant(values)), default)
+        self.table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(tf.constant(keys), tf.constant(values)), default,
+                                               experimental_is_anonymous=anonymous)
         self.step = tf.function(lambda x: body(self.table, x), input_signature=[tf.TensorSpec(shape, keys.dtype, name='x')])
 
 
@@ -107,7 +107,8 @@ def check_types(r, folder):
         shape = SHAPES[r.integers(len(SHAPES))]
         keys, values = draw(r, key, value, int(r.choice([1, 7, 3000])))
         default = np.array(-5 if value.startswith('int') else np.nan, value)
-        check_model(folder, Module(keys, values, default, shape, look), asked(r, keys, shape), f'{key} to {value} {shape}')
+        module = Module(keys, values, default, shape, look, bool(r.integers(2)))
+        check_model(folder, module, asked(r, keys, shape), f'{key} to {value} {shape}')
 
 
 def check_bodies(r, folder):
@@ -181,6 +182,58 @@ def check_contradiction(folder):
     run(folder, write(folder, g), {'x': keys[[0, 1, 1, 0]]}, '--outputs', 'y')
 
 
+# ---- tables that a run fills ----
+
+def graph_of_run(key, value, fills=1):
+    with tf.Graph().as_default() as g:
+        keys, values = v1.placeholder(key, [6], 'keys'), v1.placeholder(value, [6], 'values')
+        x = v1.placeholder(key, [3, 3000], 'x')
+        table = tf.raw_ops.AnonymousHashTable(key_dtype=key, value_dtype=value)
+        filled = [tf.raw_ops.LookupTableImportV2(table_handle=table, keys=keys, values=values, name=f'fill{i}') for i in range(fills)]
+        with tf.control_dependencies(filled):
+            y = tf.raw_ops.LookupTableFindV2(table_handle=table, keys=x, default_value=tf.constant(-1, value), name='y')
+            tf.raw_ops.LookupTableSizeV2(table_handle=table, name='n')
+        tf.identity(y + 1, 'z')
+    return g
+
+
+def check_of_run(r, folder):
+    """A table of its own in each run, which is gone when a run stops."""
+    for key, value in TYPES:
+        g = graph_of_run(key, value)
+        path = write(folder, g.as_graph_def())
+        tool('compile', '-q', path, '--outputs', 'n,y,z', '-o', f'{folder}/m.htx')
+        for twice in False, True:
+            keys = r.permutation(np.arange(9)[:6]).astype(key)
+            if twice:
+                keys[4] = keys[1]
+            values = (keys * 2).astype(value)
+            feeds = {'keys': keys, 'values': values, 'x': r.integers(-3, 9, (3, 3000)).astype(key)}
+            with v1.Session(graph=g) as session:
+                want = session.run(['n:0', 'y:0', 'z:0'], {n + ':0': a for n, a in feeds.items()})
+            for model in path, f'{folder}/m.htx':
+                for more in ('--threads', '2'), ('--guard', 'behind'):
+                    outputs = () if model.endswith('htx') else ('--outputs', 'n,y,z')
+                    expect(f'run fills {key} to {value}', run(folder, model, feeds, *more, *outputs), want)
+    feeds['values'][4] += 1
+    try:
+        with v1.Session(graph=g) as session:
+            session.run('y:0', {n + ':0': a for n, a in feeds.items()})
+        sys.exit('TensorFlow takes two values for one key')
+    except tf.errors.FailedPreconditionError:
+        pass
+    np.save(f'{folder}/values.npy', feeds['values'])
+    said = tool('run', '-q', f'{folder}/m.htx', *[w for n in feeds for w in ('--input', f'{n}=@{folder}/{n}.npy')], code=3)
+    if "node 'fill0': a key of the table has two different values" not in said:
+        sys.exit(said)
+    with v1.Session(graph=graph_of_run('int64', 'int64', 0)) as session:
+        try:
+            session.run('y:0', {'x:0': np.zeros((3, 3000), 'i8')})
+            sys.exit('TensorFlow looks into a table that is not filled')
+        except tf.errors.FailedPreconditionError:
+            pass
+
+
 def refuse(path, words, *more):
     said = tool('run', path, *more, code=4)
     if words not in said:
@@ -199,6 +252,8 @@ def check_refusals(r, folder):
         with tf.control_dependencies([tf.raw_ops.LookupTableImportV2(table_handle=table, keys=x, values=x + 1, name='fill')]):
             tf.raw_ops.LookupTableFindV2(table_handle=table, keys=x, default_value=tf.constant(0, tf.int64), name='y')
     refuse(write(folder, g.as_graph_def()), 'op LookupTableImportV2', '--outputs', 'y')
+    for fills in 0, 2:
+        refuse(write(folder, graph_of_run('int64', 'int64', fills).as_graph_def()), 'nor the run', '--outputs', 'y')
     keys, values = draw(r, 'int64', 'int64', 9)
     module = Module(keys, values, np.int64(0), (3,), look)
     tf.saved_model.save(module, f'{folder}/saved', signatures=module.step)
@@ -218,6 +273,7 @@ def main():
             check_types(r, folder)
             check_bodies(r, folder)
             check_open(r, folder)
+            check_of_run(r, folder)
         check_frozen(folder)
         check_contradiction(folder)
         check_refusals(r, folder)
