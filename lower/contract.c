@@ -224,7 +224,7 @@ static void pack_stage(struct contraction *c, struct kernel_build *k, const stru
 {
 	struct lower *l = c->l;
 	struct ht_xb *b = &k->xb;
-	int32_t dim[6], x[6], row, offset;
+	int32_t dim[6], x[6], row, offset, value, to;
 	int64_t depth = tap_count(c) * c->depth;
 	int64_t panels = ht_ceil_div(c->columns, c->nr), batches = 1;
 	int64_t lane = c->nr % lanes(l) == 0 ? lanes(l) : lanes(l) / 2; /* panels of half vectors */
@@ -259,12 +259,10 @@ static void pack_stage(struct contraction *c, struct kernel_build *k, const stru
 	offset = ht_xadd(b, offset, x[4]);
 	if (!local)
 		offset = ht_xadd(b, offset, ht_xmuli(b, x[0], c->packed_count / element));
-	if (words)
-		ht_xstore(b, kb_arg_as(k, c->b, HT_BUFFER_OUT, HT_U32), offset,
-			packed_pair(c, k, v, &at, row));
-	else
-		ht_xstore(b, local ? c->b : kb_arg(k, c->b, HT_BUFFER_OUT), offset,
-			packed_element(c, k, v, &at, row));
+	/* The value comes first, so that the order of the kernel's arguments does not depend on the compiler. */
+	value = (words ? packed_pair : packed_element)(c, k, v, &at, row);
+	to = local ? c->b : kb_arg_as(k, c->b, HT_BUFFER_OUT, words ? HT_U32 : c->packed_type);
+	ht_xstore(b, to, offset, value);
 }
 
 static void size_packing(struct contraction *c)
