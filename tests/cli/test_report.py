@@ -260,7 +260,7 @@ class Reports(ToolCase):
 
     def test_cache(self):
         """Whether each program was in the compile cache, and why it was not."""
-        args = ('compare', SMALL, '--policy', 'force_fp16', '--runs=0', '--format=json', '--cache-dir', self.path('cache'), '-o')
+        args = ('compare', SMALL, '--policy', 'force_fp16', '--runs=0', '--format=json', '--cache-mode=rw', '--cache-dir', self.path('cache'), '-o')
         names = [self.path(f'cache{i}.json') for i in range(3)]
         self.tool(*args, names[0])
         self.tool(*args, names[1])
