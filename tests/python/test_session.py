@@ -2,7 +2,7 @@
 """Sessions in Python: steps, evaluations, checkpoints that go on with the same bits, what is refused."""
 import os, struct, subprocess, unittest
 
-from package import TRAINING, environment
+from package import TRAINING, environment, tool
 from case import FolderCase
 import halftone as ht
 import numpy as np
@@ -197,8 +197,8 @@ class Sessions(FolderCase):
     def test_entries_of_an_artefact(self):
         """A step in two precisions and an evaluation, over the same variables; a checkpoint of them goes on with the same bits."""
         htx = self.path('m.htx')
-        subprocess.run([environment.TOOL, 'compile', TRAINING, '--entry', 'step=loss,train', '--entry', 'evaluation=error', '--policy',
-                        'must_keep_origin_dtype,allow_mix_precision_bf16', '--input-shape', 'x:8,4;y:8,1', '-q', '--no-cache', '-o', htx], check=True)
+        tool('compile', TRAINING, '--entry', 'step=loss,train', '--entry', 'evaluation=error', '--policy',
+             'must_keep_origin_dtype,allow_mix_precision_bf16', '--input-shape', 'x:8,4;y:8,1', '-q', '--no-cache', '-o', htx)
         def opened():
             e = ht.Entries(seed=3)
             e.load(htx)
