@@ -45,7 +45,7 @@ def opened(model: str, inputs: Sequence[str], outputs: Sequence[str]) -> Any:
     """A function that computes the outputs of a list of inputs.  The graph is not rewritten before it is run."""
     import os
     os.environ.update(TF_CPP_MIN_LOG_LEVEL='3', TF_ENABLE_ONEDNN_OPTS='0', CUDA_VISIBLE_DEVICES='')
-    import tensorflow as tf
+    import tensorflow as tf  # type: ignore[import-untyped]
     v1 = tf.compat.v1
     graph, config = tf.Graph(), v1.ConfigProto()
     config.graph_options.optimizer_options.opt_level = -1

@@ -184,19 +184,25 @@ def gradient_axes(r, rows):
                     yield Case(op.name, [np.array(a, DTYPES[tag]), np.array(b, DTYPES[tag])], outputs=(0, 1))
 
 
+def stitch_order(r, count, repeats):
+    """Indices that are all different, or of which the last one is there twice, so that the last value counts."""
+    order = r.permutation(count).astype(np.int32)
+    if repeats and count > 1:
+        order[-1] = order[0] if order[-1] != max(order) else order[-1]
+        if set(order.tolist()) != set(range(max(order.tolist()) + 1)):
+            order = r.permutation(count).astype(np.int32)
+    return order
+
+
 def stitch(r, rows):
-    for tag in rows[0].types['T']:
-        for shapes, rest in (([(3,), (2,)], ()), ([(2, 2), ()], (3,)), ([(4,)], (2, 5)), ([(1,), (3,), (2,)], (1,))):
-            counts = [int(np.prod(s)) for s in shapes]
-            order = r.permutation(sum(counts)).astype(np.int32)
-            if len(order) > 1:
-                order[-1] = order[0] if order[-1] != max(order) else order[-1]  # the last one counts
-            covered = set(order.tolist()) == set(range(max(order.tolist()) + 1))
-            if not covered:
-                order = r.permutation(sum(counts)).astype(np.int32)
-            parts = np.split(order, np.cumsum(counts)[:-1])
-            indices = [p.reshape(s) for p, s in zip(parts, shapes)]
-            yield Case('DynamicStitch', [indices, [random(r, tag, (*s, *rest)) for s in shapes]], settings=('indices',))
+    for op in rows:
+        for tag in op.types['T']:
+            for shapes, rest in (([(3,), (2,)], ()), ([(2, 2), ()], (3,)), ([(4,)], (2, 5)), ([(1,), (3,), (2,)], (1,))):
+                counts = [int(np.prod(s)) for s in shapes]
+                order = stitch_order(r, sum(counts), op.name == 'DynamicStitch')
+                parts = np.split(order, np.cumsum(counts)[:-1])
+                indices = [p.reshape(s) for p, s in zip(parts, shapes)]
+                yield Case(op.name, [indices, [random(r, tag, (*s, *rest)) for s in shapes]], settings=('indices',))
 
 
 # ---- losses and batch normalisation ----
