@@ -498,22 +498,26 @@ void *ht_context_variable(struct ht_context *c, size_t i)
 	return ht_rt_variable(c->rt, (uint32_t)i);
 }
 
+/* `kind`: HT_IMAGE_PARAM or HT_IMAGE_VARIABLE, of which the program has `count`, called `what`. */
+static enum ht_status leave_unchanged(struct ht_context *c, enum ht_image_kind kind,
+	const char *what, size_t count, size_t i, struct ht_diags *d)
+{
+	if (i >= count)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "the program has %zu %s, not %zu", count,
+			what, i + 1);
+	ht_rt_context_unchanged(c->rt, kind, (uint32_t)i);
+	return HT_OK;
+}
+
 enum ht_status ht_context_input_unchanged(struct ht_context *c, size_t i, struct ht_diags *d)
 {
-	if (i >= ht_program_inputs(c->program))
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "the program has %zu inputs, not %zu",
-			ht_program_inputs(c->program), i + 1);
-	ht_rt_context_unchanged(c->rt, HT_IMAGE_PARAM, (uint32_t)i);
-	return HT_OK;
+	return leave_unchanged(c, HT_IMAGE_PARAM, "inputs", ht_program_inputs(c->program), i, d);
 }
 
 enum ht_status ht_context_variable_unchanged(struct ht_context *c, size_t i, struct ht_diags *d)
 {
-	if (i >= ht_program_variables(c->program))
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "the program has %zu variables, not %zu",
-			ht_program_variables(c->program), i + 1);
-	ht_rt_context_unchanged(c->rt, HT_IMAGE_VARIABLE, (uint32_t)i);
-	return HT_OK;
+	return leave_unchanged(
+		c, HT_IMAGE_VARIABLE, "variables", ht_program_variables(c->program), i, d);
 }
 
 void ht_context_reset(struct ht_context *c)

@@ -82,7 +82,7 @@ static void add_to(struct amount *sum, const struct amount *m)
 	sum->bytes += m->bytes;
 }
 
-/* Adds to the scopes around `name`; `place` gets the scopes, and *last the name in the innermost one. */
+/* Adds `m`, of node `name`, to each scope that encloses the node, and puts those scopes into `place`; *last is the part of `name` inside the innermost. */
 static void add(struct scope *s, struct ht_str name, const struct amount *m, struct ht_arena *a,
 	struct place *place, struct ht_str *last)
 {

@@ -124,7 +124,7 @@ ht_open_rule ht_open_multiplied, ht_open_contracted, ht_open_reduced, ht_open_fo
 ht_open_rule ht_open_gathered, ht_open_gathered_nd, ht_open_scattered, ht_open_scattered_into,
 	ht_open_segmented, ht_open_updated, ht_open_located, ht_open_along, ht_open_suppressed,
 	ht_open_distinct, ht_open_drawn, ht_open_hot;
-/* Whether the op updates rows of a variable, of which ht_open_updated() is the rule. */
+/* Whether the op updates rows of a variable; then ht_open_updated() is its rule. */
 bool ht_open_updates_rows(const struct ht_node *n);
 /* bounded_pieces.c */
 ht_open_rule ht_open_concatenated, ht_open_packed, ht_open_split, ht_open_unpacked, ht_open_sliced,

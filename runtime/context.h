@@ -55,7 +55,7 @@ struct ht_rt_context {
 	void *tee_arg;
 	int64_t tee_kernel; /* the address of library kernel "tee" */
 	uint64_t limit[HT_RT_LIMITS];
-	bool limited; /* by one of what a run does, and not only of the wait for its turn */
+	bool limited; /* the run itself has a limit of time, and not only the wait for its turn */
 	struct ht_stamp *stamp; /* by worker; NULL: without limits of kernels and waits */
 	int64_t asked, began;   /* the current run: for its turn, and its first step */
 	struct ht_overrun over;

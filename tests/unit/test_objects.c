@@ -9,8 +9,8 @@
 
 /* ---- a kind of objects ---- */
 
-static int made, alive,
-	fails_at; /* fails_at: the number of the object that cannot be made; 0: none */
+static int made, alive;
+static int fails_at; /* the number of the object that cannot be made, from 1; 0: all can */
 
 struct counter {
 	int32_t count;
