@@ -1,6 +1,6 @@
 /* Modules are loaded when they are needed: LLVM costs milliseconds and 40 MB, and most
- * programs need neither libcurl nor libcrypto.  They stay until the process ends, since LLVM does not
- * survive being unloaded. */
+ * programs need neither libcurl nor libcrypto.  They stay until the process ends, also those that do not
+ * fit, since LLVM does not survive being unloaded. */
 #include "base/base.h"
 
 #include <dlfcn.h>
@@ -45,11 +45,9 @@ static enum ht_status load(struct ht_module *m, const char *path, struct ht_diag
 		return ht_error(
 			d, HT_E_ENVIRONMENT, HT_NOWHERE, "cannot load %s: %s", m->what, dlerror());
 	symbol = dlsym(so, m->symbol);
-	if (!symbol || *(const int *)symbol != m->abi || (m->fits && !m->fits(symbol))) {
-		dlclose(so);
+	if (!symbol || *(const int *)symbol != m->abi || (m->fits && !m->fits(symbol)))
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "%s is not %s of this version",
 			given && *given ? given : beside, m->what);
-	}
 	m->loaded = symbol;
 	return HT_OK;
 }

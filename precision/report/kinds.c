@@ -24,6 +24,8 @@ void ht_report_of_decisions(struct ht_policy *p, const struct ht_policy *policy,
 	r->path = "";
 	r->partial = true;
 	r->decisions = *decisions;
+	for (int id = 0; id < HT_FUSION_END; id++)
+		r->off[id] = ht_fusion_off(policy, (enum ht_fusion_id)id, a);
 	ht_map_init(&r->nodes, a);
 	for (size_t i = 0; i < decisions->nodes; i++)
 		ht_map_at(&r->nodes, decisions->node[i].name)->value = &r->decisions.node[i];
