@@ -191,7 +191,7 @@ static bool extend(struct ht_arena *a, char *p, size_t old, size_t n)
 	struct ht_arena_block *b = a->block;
 	size_t start;
 
-	if (GAP > 0 || !b || p < b->data || p >= b->data + b->used)
+	if (!b || GAP > 0 || p < b->data || p >= b->data + b->used)
 		return false;
 	start = (size_t)(p - b->data);
 	if (start + ((old + ALIGN - 1) & ~(size_t)(ALIGN - 1)) != b->used || b->size - start < n)

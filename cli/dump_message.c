@@ -260,18 +260,19 @@ static void get_tensor(struct wire *w, int side, struct dump_tensor *t)
 
 struct dump_tensor *dump_file_tensor(struct dump_file *f, int side, size_t i)
 {
+	struct dump_tensors *of = side == DUMP_OUTPUT ? &f->of[DUMP_OUTPUT] : &f->of[DUMP_INPUT];
 	struct dump_tensor *more_room;
 
-	if (i < f->of[side].n)
-		return &f->of[side].tensor[i];
-	more_room = realloc(f->of[side].tensor, (i + 1) * sizeof *more_room);
+	if (i < of->n)
+		return &of->tensor[i];
+	more_room = realloc(of->tensor, (i + 1) * sizeof *more_room);
 	if (!more_room)
 		exit(fail(HT_E_ENVIRONMENT, "out of memory"));
-	memset(more_room + f->of[side].n, 0, (i + 1 - f->of[side].n) * sizeof *more_room);
-	for (size_t k = f->of[side].n; k <= i; k++)
+	memset(more_room + of->n, 0, (i + 1 - of->n) * sizeof *more_room);
+	for (size_t k = of->n; k <= i; k++)
 		more_room[k].dtype = HT_INVALID;
-	f->of[side].tensor = more_room;
-	f->of[side].n = i + 1;
+	of->tensor = more_room;
+	of->n = i + 1;
 	return &more_room[i];
 }
 
@@ -394,15 +395,18 @@ enum ht_status dump_file_read(const char *path, struct dump_file *f)
 	return fail(HT_E_INPUT, "%s: byte %zu: %s", path, at, w.wrong);
 }
 
+static void free_tensors(struct dump_tensors *of)
+{
+	for (size_t i = 0; i < of->n; i++)
+		free(of->tensor[i].data);
+	free(of->tensor);
+	*of = (struct dump_tensors){ .n = 0 };
+}
+
 void dump_file_free(struct dump_file *f)
 {
-	for (int side = DUMP_INPUT; side <= DUMP_OUTPUT; side++) {
-		for (size_t i = 0; i < f->of[side].n; i++)
-			free(f->of[side].tensor[i].data);
-		free(f->of[side].tensor);
-		f->of[side].tensor = NULL;
-		f->of[side].n = 0;
-	}
+	free_tensors(&f->of[DUMP_INPUT]);
+	free_tensors(&f->of[DUMP_OUTPUT]);
 }
 
 /* ---- one tensor of a dump ---- */
