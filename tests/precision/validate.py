@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""validate.py SCHEMA FILE…: checks JSON files against a schema, in an environment that has jsonschema."""
+"""validate.py SCHEMA FILE…: checks JSON files against a schema, in an environment that has jsonschema.  Of a file whose name ends in
+.ndjson each line is checked.  Users' validators ignore members that a schema does not describe, so that later versions may add some;
+here they are errors, so that each member is described."""
 import json
 import os
 import sys
@@ -9,17 +11,40 @@ import environment  # noqa: E402
 
 environment.enter_venv('schema', 'tests/precision/requirements.txt')
 import jsonschema  # noqa: E402
+import referencing  # noqa: E402
+
+
+def closed(schema):
+    """The same schema, in which objects have no other members than those that it describes."""
+    if isinstance(schema, list):
+        return [closed(x) for x in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {k: closed(v) for k, v in schema.items()}
+    return {'additionalProperties': False, **inner} if schema.get('type') == 'object' and 'properties' in schema else inner
+
+
+def load(path):
+    with open(path) as f:
+        schema = json.load(f)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return closed(schema)
+
+
+def documents(path):
+    with open(path) as f:
+        return [json.loads(line) for line in f] if path.endswith('.ndjson') else [json.load(f)]
 
 
 def main(schema, *files):
-    with open(schema) as f:
-        schema = json.load(f)
-    jsonschema.Draft202012Validator.check_schema(schema)
-    validator = jsonschema.Draft202012Validator(schema)
+    def beside(uri):
+        other = load(os.path.join(os.path.dirname(schema), uri))
+        return referencing.Resource.from_contents(other)
+    validator = jsonschema.Draft202012Validator(load(schema), registry=referencing.Registry(retrieve=beside))
     bad = 0
     for path in files:
-        with open(path) as f:
-            for e in list(validator.iter_errors(json.load(f)))[:3]:
+        for document in documents(path):
+            for e in list(validator.iter_errors(document))[:3]:
                 print(f'{path}: {e.json_path}: {e.message[:200]}')
                 bad += 1
     sys.exit(bool(bad))
