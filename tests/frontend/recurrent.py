@@ -16,7 +16,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import environment  # noqa: E402
 from live import TOLERANCE, check, close, freeze, np, run, tf, tool  # noqa: E402
 
-keras, layers = tf.keras, tf.keras.layers
+keras = environment.keras()
+layers = keras.layers
 
 
 # ---- layers: each takes [batch, steps, features] ----

@@ -1,5 +1,5 @@
 """Inputs with structure: photographs, recordings, digits.  Noise averages out in a network."""
-import importlib.util
+import importlib.machinery
 import os
 import sys
 import wave
@@ -32,7 +32,7 @@ def photo(name, height, width, scale):
     """[height, width, 3] float32 in the range that `scale` names."""
     from PIL import Image
     package, path, box = PHOTOS[name]
-    folder = os.path.dirname(importlib.util.find_spec(package).origin)
+    folder = os.path.dirname(importlib.machinery.PathFinder.find_spec(package).origin)
     picture = Image.open(os.path.join(folder, path)).convert('RGB')
     small = picture.resize((width, height), Image.Resampling.BILINEAR, box=box)
     factor, offset = RANGES[scale]

@@ -9,13 +9,16 @@ TOOL = os.environ.get('HALFTONE_TOOL', f'{BUILD}/halftone')
 MODELS = os.environ.get('HALFTONE_MODELS', f'{ROOT}/build/models')
 SHARED = os.path.join(ROOT, os.environ.get('HALFTONE_SHARED', '../shared'))
 LONG = os.environ.get('HALFTONE_LONG') == '1'  # everything instead of samples: minutes, or more
+# `import tensorflow` imports Keras if it can, and Keras imports the others if it can.  They take much of the time of that
+# import, and few tests use them: importing a module that is None here fails.
+UNUSED = 'keras', 'matplotlib', 'sklearn'
 SKIPPED = 77  # the exit code that ctest counts as skipped
 
 
 def enter_venv(name='tests', requirements='tests/requirements.txt'):
     """Goes on in the pinned environment, which is made when it is not there yet.  HALFTONE_PYTHON
-    names another interpreter that has what the requirements file lists.  TensorFlow is quiet there and
-    computes on the CPU."""
+    names another interpreter that has what the requirements file lists.  TensorFlow is quiet there, computes on the
+    CPU, and does without Keras; see keras()."""
     os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
     os.environ['CUDA_VISIBLE_DEVICES'] = ''
     python = os.environ.get('HALFTONE_PYTHON') if name == 'tests' else None
@@ -25,6 +28,16 @@ def enter_venv(name='tests', requirements='tests/requirements.txt'):
     if os.path.abspath(sys.executable) != os.path.abspath(python):
         os.environ['PYTHONDONTWRITEBYTECODE'] = '1'
         os.execv(python, [python] + sys.argv)
+    if name == 'tests':
+        sys.modules.update(dict.fromkeys(m for m in UNUSED if m not in sys.modules))
+
+
+def keras():
+    """The module Keras, for tests that use it."""
+    if sys.modules.get('keras') is None:
+        sys.modules.pop('keras', None)
+    import keras as module
+    return module
 
 
 def obtain(name):

@@ -344,9 +344,10 @@ COMPUTING = {'MatMul', 'Conv2D', 'DepthwiseConv2dNative', 'Conv2DBackpropInput',
 
 def keras(folder):
     environment.enter_venv()
-    import keras as keras_module
     import tensorflow as tf
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2 as freeze
+
+    keras_module = environment.keras()
 
     def graph_of(make, shape, policy):
         keras_module.config.set_dtype_policy(policy)
