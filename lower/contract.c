@@ -395,7 +395,7 @@ static void rows_stage(struct contraction *c, int32_t a, int32_t a_row, int32_t 
 	struct ht_xb *b = &k->xb;
 	struct ht_stage contraction = *k->stage;
 	const struct ht_dim m = contraction.dim[contraction.contract.m];
-	int32_t dim[3], at;
+	int32_t dim[3], depth, row, from, to_row;
 
 	kb_stage(k, HT_STAGE_LOOP);
 	k->stage->start = true;
@@ -407,11 +407,13 @@ static void rows_stage(struct contraction *c, int32_t a, int32_t a_row, int32_t 
 	k->stage->x = HT_NEW_ARRAY(k->arena, struct ht_x, (size_t)k->stage->xs);
 	memcpy(k->stage->x, contraction.x, (size_t)k->stage->xs * sizeof *k->stage->x);
 	ht_xb_init(b, k->arena, k->stage);
-	at = ht_xadd(b, ht_xmuli(b, kb_within(k, dim[1]), c->depth), ht_xdim(b, dim[2]));
-	ht_xstore(b, to, at,
-		ht_xcvt(b, HT_F32,
-			ht_xload(b, kb_arg(k, a, HT_BUFFER_IN), c->dtype,
-				ht_xadd(b, a_row, ht_xdim(b, dim[2])))));
+	/* Each in a statement of its own: C leaves the order of arguments open, and numbers of expressions are part of the kernel's text. */
+	depth = ht_xdim(b, dim[2]);
+	row = ht_xmuli(b, kb_within(k, dim[1]), c->depth);
+	to_row = ht_xadd(b, row, depth);
+	from = ht_xadd(b, a_row, depth);
+	ht_xstore(b, to, to_row,
+		ht_xcvt(b, HT_F32, ht_xload(b, kb_arg(k, a, HT_BUFFER_IN), c->dtype, from)));
 	k->stage[-1] = *k->stage;
 	*k->stage = contraction;
 }
