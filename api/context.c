@@ -234,6 +234,12 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 	c->rt = ht_rt_context_new(&p->rt, pool, c->variable, opt->memory, c->limits.depth);
 	if (!c->rt)
 		goto failed;
+	if (opt->guard && ht_exec_recurs(p->rt.image)) {
+		ht_context_free(c);
+		return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE,
+			"guard pages are not possible for a program whose functions call themselves: "
+			"calls inside of each other would have the same memory");
+	}
 	if (!ht_rt_context_objects(c->rt, object, &fault)) {
 		ht_context_free(c);
 		return ht_object_tell(p, &fault, d);

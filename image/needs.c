@@ -12,6 +12,7 @@ enum { SLACK = 64 };
 struct path {
 	uint64_t control, temps, forked;
 	bool recurses; /* or something that it calls does */
+	bool again;    /* a call that may recur goes to it */
 };
 
 static uint64_t more(uint64_t a, uint64_t b)
@@ -36,21 +37,23 @@ static uint64_t frame(const struct ht_image_procedure *p)
 	return sizeof(struct ht_exec_frame) + 8 * ((uint64_t)p->args + p->loops);
 }
 
-static struct path path_of(const struct ht_image *x, uint32_t number, const struct path *known)
+static struct path path_of(const struct ht_image *x, uint32_t number, struct path *known)
 {
 	const struct ht_image_procedure *p = &ht_image_procedures(x)[number];
 	const struct ht_image_step *s = ht_image_steps(x) + p->step;
-	struct path r = { 0 };
+	struct path r = { .again = known[number].again };
 
 	for (uint32_t i = 0; i < p->steps; i++) {
-		const struct path *callee = &known[s[i].to];
-
+		struct path *callee;
 		bool forks = s[i].op == HT_IMAGE_FORK || s[i].op == HT_IMAGE_SPREAD;
 
 		if (s[i].op != HT_IMAGE_CALL && !forks)
 			continue;
+		callee = &known[s[i].to];
 		if (s[i].to >= number) {
 			r.recurses = true;
+			callee->again = true;
+			r.again = r.again || s[i].to == number;
 			continue;
 		}
 		r.recurses |= callee->recurses;
@@ -64,15 +67,17 @@ static struct path path_of(const struct ht_image *x, uint32_t number, const stru
 	return r;
 }
 
-/* Every frame may be the largest one. */
-static void add_recursion(const struct ht_image *x, const struct ht_exec_limits *l, struct path *r)
+/* After each call that recurs the deepest path may follow, up to the next such call. */
+static void add_recursion(const struct path *known, uint32_t procedures,
+	const struct ht_exec_limits *l, struct path *r)
 {
 	uint64_t control = 0, temps = 0;
 
-	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_PROCEDURES); i++) {
-		control = more(control, frame(&ht_image_procedures(x)[i]));
-		temps = more(temps, ht_image_procedures(x)[i].frame_bytes);
-	}
+	for (uint32_t i = 0; i < procedures; i++)
+		if (known[i].again) {
+			control = more(control, known[i].control);
+			temps = more(temps, known[i].temps);
+		}
 	r->control = sum(r->control, product(control, l->depth));
 	r->temps = sum(r->temps, product(temps, l->depth));
 	r->forked = r->temps;
@@ -95,21 +100,33 @@ static uint64_t scratch_of(const struct ht_image *x)
 bool ht_exec_needs_of(const struct ht_image *x, uint32_t entry, const struct ht_exec_limits *l,
 	struct ht_exec_needs *out)
 {
-	uint32_t procedure = ht_image_entries(x)[entry].procedure;
-	struct path *known = calloc((size_t)procedure + 1, sizeof *known), r;
+	const uint32_t procedures = ht_image_count(x, HT_IMAGE_PROCEDURES);
+	struct path *known = calloc((size_t)procedures + 1, sizeof *known), r;
 
 	if (!known)
 		return false;
-	for (uint32_t i = 0; i <= procedure; i++)
+	for (uint32_t i = 0; i < procedures; i++)
 		known[i] = path_of(x, i, known);
-	r = known[procedure];
-	free(known);
+	r = known[ht_image_entries(x)[entry].procedure];
 	if (r.recurses)
-		add_recursion(x, l, &r);
+		add_recursion(known, procedures, l, &r);
+	free(known);
 	*out = (struct ht_exec_needs){ .control = up(r.control + CONTROL),
 		.temps = up(r.temps),
 		.forked = up(r.forked),
 		.scratch = up(scratch_of(x) + SLACK) };
 	return r.control <= HT_IMAGE_MOST_BYTES && r.temps <= HT_IMAGE_MOST_BYTES &&
 	       r.forked <= HT_IMAGE_MOST_BYTES;
+}
+
+bool ht_exec_recurs(const struct ht_image *x)
+{
+	const struct ht_image_procedure *p = ht_image_procedures(x);
+
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_PROCEDURES); i++)
+		for (uint32_t k = p[i].step; k < p[i].step + p[i].steps; k++)
+			if (ht_image_steps(x)[k].op == HT_IMAGE_CALL &&
+				ht_image_steps(x)[k].to >= i)
+				return true;
+	return false;
 }

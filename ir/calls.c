@@ -60,10 +60,106 @@ void ht_drop_uncalled(struct ht_graph *g, struct ht_arena *scratch)
 	}
 }
 
-bool ht_calls_itself(const struct ht_function *f, struct ht_arena *a)
-{
-	struct ht_map called;
+/* ---- which functions recur ---- */
 
-	ht_called_functions(f->body, a, &called);
-	return ht_map_get(&called, f->name) != NULL;
+/* A function of the library, and what it calls and is called by among those that may recur. */
+struct caller {
+	struct ht_function *f;
+	struct ht_map calls; /* functions, by name */
+	struct called_by {
+		struct caller *x;
+		struct called_by *next;
+	} *called_by;
+	size_t callees, callers;
+	bool gone; /* it does not recur */
+};
+
+struct callers {
+	struct ht_map of; /* by name */
+	struct caller **gone;
+	size_t n;
+};
+
+static void find_callers(struct callers *c, const struct ht_graph *library, struct ht_arena *a)
+{
+	ht_map_init(&c->of, a);
+	for (struct ht_function *f = library->functions; f; f = f->next) {
+		struct caller *x = HT_NEW(a, struct caller);
+
+		x->f = f;
+		ht_map_init(&x->calls, a);
+		calls_of_graph(library, &x->calls, f->body);
+		ht_map_at(&c->of, f->name)->value = x;
+	}
+	c->gone = HT_NEW_ARRAY(a, struct caller *, c->of.count);
+}
+
+static struct caller *caller_at(const struct callers *c, size_t i)
+{
+	return c->of.entries[i].value;
+}
+
+static struct caller *callee_of(const struct callers *c, const struct caller *x, size_t i)
+{
+	return ht_map_get(&c->of, x->calls.entries[i].key);
+}
+
+static void link_callers(struct callers *c, struct ht_arena *a)
+{
+	for (size_t i = 0; i < c->of.count; i++) {
+		struct caller *x = caller_at(c, i);
+
+		x->callees = x->calls.count;
+		for (size_t k = 0; k < x->calls.count; k++) {
+			struct caller *y = callee_of(c, x, k);
+			struct called_by *by = HT_NEW(a, struct called_by);
+
+			*by = (struct called_by){ x, y->called_by };
+			y->called_by = by;
+			y->callers++;
+		}
+	}
+}
+
+static void drop(struct callers *c, struct caller *x, size_t left)
+{
+	if (left || x->gone)
+		return;
+	x->gone = true;
+	c->gone[c->n++] = x;
+}
+
+/* A function does not recur if all that it calls do not, nor if nothing that may recur calls it. */
+static void drop_ends(struct callers *c)
+{
+	for (size_t i = 0; i < c->of.count; i++) {
+		drop(c, caller_at(c, i), caller_at(c, i)->callees);
+		drop(c, caller_at(c, i), caller_at(c, i)->callers);
+	}
+	for (size_t i = 0; i < c->n; i++) {
+		struct caller *x = c->gone[i];
+
+		for (const struct called_by *by = x->called_by; by; by = by->next)
+			drop(c, by->x, --by->x->callees);
+		for (size_t k = 0; k < x->calls.count; k++) {
+			struct caller *y = callee_of(c, x, k);
+
+			drop(c, y, --y->callers);
+		}
+	}
+}
+
+bool ht_recurs(struct ht_graph *library, struct ht_function *f, struct ht_arena *a)
+{
+	struct callers c = { .n = 0 };
+
+	if (f->recurs == HT_RECURS_UNKNOWN) {
+		find_callers(&c, library, a);
+		link_callers(&c, a);
+		drop_ends(&c);
+		for (size_t i = 0; i < c.of.count; i++)
+			caller_at(&c, i)->f->recurs =
+				caller_at(&c, i)->gone ? HT_RECURS_NO : HT_RECURS;
+	}
+	return f->recurs == HT_RECURS;
 }

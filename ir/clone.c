@@ -230,6 +230,9 @@ static void copy_function(const struct ht_function *f, struct ht_graph *to)
 	n->signature = f->signature;
 	n->extra = f->extra;
 	n->special = f->special;
+	n->recursion = f->recursion;
+	n->result = f->result;
+	n->recurs = f->recurs;
 	copy_graph(f->body, (struct copy){ .to = n->body });
 }
 

@@ -32,7 +32,9 @@ struct ht_infer {
 	struct ht_arena
 		*scratch; /* lives while types are inferred; shapes are in the graph's arena */
 	struct ht_diags *d;
-	bool hopeful;            /* ht_infer_types_hopefully() */
+	bool hopeful; /* ht_infer_types_hopefully() */
+	struct ht_recursion
+		*recursion;      /* infer_recursion.c: in whose functions the walk is; or NULL */
 	struct ht_known **known; /* by node id: one a result, or NULL; e is NULL: nothing known */
 	size_t *longer; /* elements followed so far in tensors of more than a few, in all graphs */
 	struct ht_known *unknown; /* by number of elements: a tensor without a known element */
@@ -77,6 +79,27 @@ int64_t *ht_new_dims(struct ht_infer *in, int32_t rank); /* HT_DIM_UNKNOWN all *
 int64_t ht_computed_dim(const struct ht_infer *in, const struct ht_node *n);
 void ht_set_shape(struct ht_node *n, int32_t result, int32_t rank, const int64_t *dim);
 
+/* ---- infer_control.c: nodes that run functions ---- */
+
+/* Of a result of a function; unknown where it is not typed yet. */
+const struct ht_type *ht_ret_type(const struct ht_port *ret);
+/* HT_E_INPUT unless `n` passes as many operands as `f` has arguments, and f has `rets` results. */
+enum ht_status ht_check_ports(
+	struct ht_infer *in, const struct ht_node *n, const struct ht_function *f, int32_t rets);
+/* The types of the operands, by argument; from scratch. */
+struct ht_type *ht_passed_types(const struct ht_infer *in, const struct ht_node *n);
+/* Arguments of `f` get these types; HT_E_INPUT if one has another dtype. */
+enum ht_status ht_set_arguments(struct ht_infer *in, const struct ht_node *n,
+	const struct ht_function *f, const struct ht_type *type);
+/* HT_E_INPUT unless results of `f` have the dtypes of the node's. */
+enum ht_status ht_check_results(
+	struct ht_infer *in, const struct ht_node *n, const struct ht_function *f);
+/* Each dimension as the one of both has it that knows it; unknown where they differ. */
+struct ht_shape ht_either_shape(struct ht_infer *in, struct ht_shape a, struct ht_shape b);
+/* *a becomes what holds of tensors of either shape; false: that is *a.  Hopefully: what is unknown of `b` may become equal. */
+bool ht_widen_shape(struct ht_infer *in, struct ht_shape *a, struct ht_shape b);
+/* infer_recursion.c: a call of `f`, which has ht_function.result. */
+enum ht_status ht_infer_recursion(struct ht_infer *in, struct ht_node *n, struct ht_function *f);
 /* infer_control.c: the shapes of the results, from list attribute `name`. */
 void ht_listed_shapes(struct ht_node *n, const char *name);
 /* infer.c: the body of a function, whose arguments have their types. */

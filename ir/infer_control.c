@@ -2,7 +2,7 @@
  *
  * Of a function that several nodes may run only what holds for each of them is known: the shapes of its results
  * as its body has them.  A function that one branch or loop alone runs (ht_function.special) is inferred
- * with it: its arguments get the types of the operands. */
+ * with it: its arguments get the types of the operands.  infer_recursion.c has those that calls run again. */
 #include "ir/infer.h"
 
 void ht_listed_shapes(struct ht_node *n, const char *name)
@@ -15,7 +15,7 @@ void ht_listed_shapes(struct ht_node *n, const char *name)
 		n->out[i].shape = a->value.list.item[i].shape.shape;
 }
 
-static const struct ht_type *ret_type(const struct ht_port *ret)
+const struct ht_type *ht_ret_type(const struct ht_port *ret)
 {
 	static const struct ht_type unknown = { HT_INVALID, { -1, NULL } };
 	struct ht_value v = ret->value;
@@ -26,15 +26,13 @@ static const struct ht_type *ret_type(const struct ht_port *ret)
 
 enum ht_status ht_infer_call(struct ht_infer *in, struct ht_node *n)
 {
-	const struct ht_attr *a = ht_attr_find(n, "f");
-	const struct ht_function *f =
-		a && a->value.kind == HT_ATTR_FUNC
-			? ht_graph_function(in->g->library, a->value.func->name)
-			: NULL;
+	struct ht_function *f = ht_control_bodies(n).of[0];
 	const struct ht_port *ret = f ? f->rets : NULL;
 
+	if (f && f->result)
+		return ht_infer_recursion(in, n, f);
 	for (int32_t i = 0; i < n->outs && ret; i++, ret = ret->next)
-		n->out[i].shape = ret_type(ret)->shape;
+		n->out[i].shape = ht_ret_type(ret)->shape;
 	return HT_OK;
 }
 
@@ -49,7 +47,7 @@ static int32_t count_ports(const struct ht_port *p)
 	return n;
 }
 
-static enum ht_status check_ports(
+enum ht_status ht_check_ports(
 	struct ht_infer *in, const struct ht_node *n, const struct ht_function *f, int32_t rets)
 {
 	int32_t args = n->ins - ht_control_first(n);
@@ -76,7 +74,7 @@ static struct ht_shape without_symbols(const struct ht_infer *in, struct ht_shap
 }
 
 /* The types of the operands, by argument. */
-static struct ht_type *passed_types(const struct ht_infer *in, const struct ht_node *n)
+struct ht_type *ht_passed_types(const struct ht_infer *in, const struct ht_node *n)
 {
 	int32_t first = ht_control_first(n), args = n->ins - first;
 	struct ht_type *t = HT_NEW_ARRAY(in->scratch, struct ht_type, (size_t)args);
@@ -92,7 +90,7 @@ static struct ht_type *passed_types(const struct ht_infer *in, const struct ht_n
 	return t;
 }
 
-static enum ht_status infer_body(struct ht_infer *in, const struct ht_node *n,
+enum ht_status ht_set_arguments(struct ht_infer *in, const struct ht_node *n,
 	const struct ht_function *f, const struct ht_type *type)
 {
 	int32_t i = 0;
@@ -109,20 +107,27 @@ static enum ht_status infer_body(struct ht_infer *in, const struct ht_node *n,
 		ht_node_set_outs(arg, 1);
 		arg->out[0] = type[i];
 	}
+	return HT_OK;
+}
+
+static enum ht_status infer_body(struct ht_infer *in, const struct ht_node *n,
+	const struct ht_function *f, const struct ht_type *type)
+{
+	HT_TRY(ht_set_arguments(in, n, f, type));
 	return ht_infer_function(in, f);
 }
 
-static enum ht_status check_results(
+enum ht_status ht_check_results(
 	struct ht_infer *in, const struct ht_node *n, const struct ht_function *f)
 {
 	const struct ht_port *ret = f->rets;
 
 	for (int32_t i = 0; i < n->outs; i++, ret = ret->next)
-		if (ret_type(ret)->dtype != n->out[i].dtype)
+		if (ht_ret_type(ret)->dtype != n->out[i].dtype)
 			return ht_infer_fail(in, n,
 				"result '%.*s' of function '%.*s' is %s; it should be %s",
 				HT_STR_ARG(ret->name), HT_STR_ARG(f->name),
-				ht_dtype_info(ret_type(ret)->dtype)->name,
+				ht_dtype_info(ht_ret_type(ret)->dtype)->name,
 				ht_dtype_info(n->out[i].dtype)->name);
 	return HT_OK;
 }
@@ -136,18 +141,18 @@ static bool are_its_own(const struct ht_bodies *b)
 
 static enum ht_status infer_both(struct ht_infer *in, struct ht_node *n, const struct ht_bodies *b)
 {
-	const struct ht_type *type = passed_types(in, n);
+	const struct ht_type *type = ht_passed_types(in, n);
 
 	for (int i = 0; i < 2; i++) {
-		HT_TRY(check_ports(in, n, b->of[i], n->outs));
+		HT_TRY(ht_check_ports(in, n, b->of[i], n->outs));
 		HT_TRY(infer_body(in, n, b->of[i], type));
-		HT_TRY(check_results(in, n, b->of[i]));
+		HT_TRY(ht_check_results(in, n, b->of[i]));
 	}
 	return HT_OK;
 }
 
 /* Each dimension as the side has it that knows it. */
-static struct ht_shape either(struct ht_infer *in, struct ht_shape a, struct ht_shape b)
+struct ht_shape ht_either_shape(struct ht_infer *in, struct ht_shape a, struct ht_shape b)
 {
 	int64_t *d;
 
@@ -168,7 +173,7 @@ static struct ht_shape join(
 	struct ht_infer *in, struct ht_shape a, struct ht_shape b, struct ht_shape stated)
 {
 	if (in->hopeful)
-		return either(in, a, b);
+		return ht_either_shape(in, a, b);
 	return ht_shape_eq(a, b) ? a : stated;
 }
 
@@ -183,15 +188,15 @@ enum ht_status ht_infer_call_if(struct ht_infer *in, struct ht_node *n)
 		HT_TRY(infer_both(in, n, &body));
 	for (int32_t i = 0; i < n->outs && a && b; i++, a = a->next, b = b->next)
 		if (!ht_shape_known(n->out[i].shape))
-			n->out[i].shape =
-				join(in, ret_type(a)->shape, ret_type(b)->shape, n->out[i].shape);
+			n->out[i].shape = join(
+				in, ht_ret_type(a)->shape, ht_ret_type(b)->shape, n->out[i].shape);
 	return HT_OK;
 }
 
 /* ---- loops ---- */
 
 /* What holds of tensors of either shape; false: that is `a`. */
-static bool widen(struct ht_infer *in, struct ht_shape *a, struct ht_shape b)
+bool ht_widen_shape(struct ht_infer *in, struct ht_shape *a, struct ht_shape b)
 {
 	int64_t *d;
 	bool changed = false;
@@ -218,19 +223,20 @@ static bool widen(struct ht_infer *in, struct ht_shape *a, struct ht_shape b)
 static enum ht_status infer_iterations(
 	struct ht_infer *in, struct ht_node *n, const struct ht_bodies *b)
 {
-	struct ht_type *type = passed_types(in, n);
+	struct ht_type *type = ht_passed_types(in, n);
 	bool again;
 
-	HT_TRY(check_ports(in, n, b->of[0], 1));
-	HT_TRY(check_ports(in, n, b->of[1], n->outs));
+	HT_TRY(ht_check_ports(in, n, b->of[0], 1));
+	HT_TRY(ht_check_ports(in, n, b->of[1], n->outs));
 	do {
 		const struct ht_port *ret = b->of[1]->rets;
 
 		HT_TRY(infer_body(in, n, b->of[1], type));
-		HT_TRY(check_results(in, n, b->of[1]));
+		HT_TRY(ht_check_results(in, n, b->of[1]));
 		again = false;
 		for (int32_t i = 0; i < n->outs; i++, ret = ret->next)
-			again = widen(in, &type[i].shape, ret_type(ret)->shape) || again;
+			again = ht_widen_shape(in, &type[i].shape, ht_ret_type(ret)->shape) ||
+				again;
 	} while (again);
 	for (int32_t i = 0; i < n->outs; i++)
 		if (!ht_shape_known(n->out[i].shape))

@@ -131,8 +131,9 @@ int32_t ht_control_first(const struct ht_node *n);
 void ht_called_functions(const struct ht_graph *g, struct ht_arena *a, struct ht_map *called);
 /* Removes all others. */
 void ht_drop_uncalled(struct ht_graph *g, struct ht_arena *scratch);
-/* Whether running `f` can come to running it again.  `a` for scratch. */
-bool ht_calls_itself(const struct ht_function *f, struct ht_arena *a);
+/* Whether running `f`, a function of `library`, can come to running it again, or leads from one such function to another.
+ * The functions note the answer, so that all together cost one walk.  `a` for scratch. */
+bool ht_recurs(struct ht_graph *library, struct ht_function *f, struct ht_arena *a);
 
 /* ---- attributes ---- */
 
@@ -299,6 +300,12 @@ struct ht_function {
 	/* It is a copy that one branch or loop runs and nobody else, so that its arguments have the types
 	 * of what that node passes (passes/bodies.c). */
 	bool special;
+	/* Of a copy that calls within it may come to run again (passes/recursion.c): the function that the call from outside
+	 * enters, and that all copies for this call have in common; empty: of others. */
+	struct ht_str recursion;
+	/* Of such a copy that calls name: the types of its results.  NULL: branches and loops name it, or none. */
+	struct ht_type *result;
+	enum ht_recurs { HT_RECURS_UNKNOWN, HT_RECURS_NO, HT_RECURS } recurs; /* ht_recurs() */
 	/* The body and all else is another graph's, which nobody may change: ht_functions_own(). */
 	bool shared;
 	struct ht_function *next;

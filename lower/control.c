@@ -1,4 +1,4 @@
-/* Branches and loops: their bodies are procedures of the plan, which one step runs.
+/* Branches, loops, and calls of functions that recur: bodies are procedures of the plan, which one step runs.
  *
  * What a loop carries has two pieces of memory: what an iteration reads, which is the loop's result in the
  * end, and what it leaves.  An argument that every iteration hands on unchanged is the operand's memory.  One
@@ -6,8 +6,21 @@
  * that nobody else reads is made there. */
 #include "lower/library.h"
 
-/* The procedures of a branch or loop. */
+/* A function that calls name: one procedure for all of them. */
+struct callee {
+	int32_t procedure; /* -1: it is being made */
+};
+
+/* A call of one that was being made then. */
+struct open_call {
+	struct ht_plan_call *call;
+	const struct callee *callee;
+	struct open_call *next;
+};
+
+/* The procedures of a branch, loop or call. */
 struct body {
+	const struct callee *callee; /* of a call */
 	int32_t procedure[2];
 	bool *takes[2]; /* by argument: the procedure has it as a parameter */
 	bool *carries; /* of a loop, by argument: an iteration may change it, and has it as a result */
@@ -142,11 +155,30 @@ static enum ht_status lower_one(
 	return lower_function(l, f, &entry, updated, &b->procedure[i]);
 }
 
+/* All arguments are the procedure's parameters: which of them it takes is not known where it calls itself. */
+static enum ht_status lower_callee(struct lower *l, const struct ht_node *n)
+{
+	const struct ht_function *f = ht_control_bodies(n).of[0];
+	struct ht_map_entry *known = ht_map_at(&l->planning->callees, f->name);
+	const struct ht_entry entry = { .inputs = f->args, .outputs = f->rets };
+	struct callee *c = known->value;
+
+	l->body[n->id] = HT_NEW(l->scratch, struct body);
+	l->body[n->id]->callee = c;
+	if (c)
+		return HT_OK;
+	l->body[n->id]->callee = known->value = c = HT_NEW(l->scratch, struct callee);
+	c->procedure = -1;
+	return lower_function(l, f, &entry, NULL, &c->procedure);
+}
+
 enum ht_status lower_bodies(struct lower *l)
 {
 	for (struct ht_node *n = l->g->first; n; n = n->next) {
 		struct ht_bodies of;
 
+		if (ht_is(n, HT_CALLS_ONE))
+			HT_TRY(lower_callee(l, n));
 		if (!ht_is(n, HT_BRANCHES | HT_LOOPS))
 			continue;
 		of = ht_control_bodies(n);
@@ -208,9 +240,43 @@ static enum ht_status emit_branch(struct lower *l, struct ht_node *n)
 	struct ht_plan_control *c = HT_NEW(l->arena, struct ht_plan_control);
 	const int32_t *in = operands_of(l, n), *out = results_of(l, n);
 
+	c->kind = HT_PLAN_BRANCHES;
 	c->condition = dense_operand(l, n, 0);
 	for (int i = 0; i < 2; i++)
 		c->call[i] = call_of(l, n, i, in, out, n->outs, NULL);
+	plan_control(l, c, n);
+	return HT_OK;
+}
+
+static void close_later(struct lower *l, struct ht_plan_call *call, const struct callee *callee)
+{
+	struct open_call *o = HT_NEW(l->scratch, struct open_call);
+
+	*o = (struct open_call){ call, callee, l->planning->open_calls };
+	l->planning->open_calls = o;
+}
+
+void lower_close_calls(struct planning *p)
+{
+	for (; p->open_calls; p->open_calls = p->open_calls->next)
+		p->open_calls->call->procedure = p->open_calls->callee->procedure;
+}
+
+static enum ht_status emit_call(struct lower *l, struct ht_node *n)
+{
+	struct ht_plan_control *c = HT_NEW(l->arena, struct ht_plan_control);
+	const struct callee *callee = l->body[n->id]->callee;
+	int32_t *buffer = HT_NEW_ARRAY(l->arena, int32_t, (size_t)(n->ins + n->outs)), count = 0;
+
+	for (int32_t i = 0; i < n->ins; i++)
+		buffer[count++] = dense_operand(l, n, i);
+	for (int32_t i = 0; i < n->outs; i++)
+		buffer[count++] = dense_result(l, n, i);
+	*c = (struct ht_plan_control){ .kind = HT_PLAN_CALLS,
+		.condition = -1,
+		.call = { { callee->procedure, buffer, count } } };
+	if (callee->procedure < 0)
+		close_later(l, &c->call[0], callee);
 	plan_control(l, c, n);
 	return HT_OK;
 }
@@ -255,7 +321,7 @@ static enum ht_status emit_while(struct lower *l, struct ht_node *n)
 	int32_t *now = operands_of(l, n),
 		*next = HT_NEW_ARRAY(l->scratch, int32_t, (size_t)n->outs);
 
-	c->loops = true;
+	c->kind = HT_PLAN_LOOPS;
 	c->condition = temporary(l, *ht_type_of(condition));
 	carry(l, n, c, now, next);
 	c->call[0] = call_of(l, n, 0, now, &c->condition, 1, NULL);
@@ -294,11 +360,34 @@ static const char *refuse_bodies(const struct ht_node *n)
 {
 	struct ht_bodies b = ht_control_bodies(n);
 
-	if (!b.of[0] || !b.of[1])
+	return b.of[0] && b.of[1] ? NULL : "runs a function that the model does not have";
+}
+
+static bool are_passed(const struct ht_node *n, const struct ht_function *f)
+{
+	int32_t i = 0;
+
+	for (const struct ht_port *p = f->args; p && i < n->ins; p = p->next, i++) {
+		const struct ht_type *t = ht_type_of(n->in[i]), *arg = ht_type_of(p->value);
+
+		if (t->dtype != arg->dtype || !ht_shape_eq(t->shape, arg->shape))
+			return false;
+	}
+	return true;
+}
+
+/* Other functions that recur have not been copied: nothing goes there before the pass "bodies". */
+static const char *refuse_call(const struct ht_node *n)
+{
+	const struct ht_function *f = ht_control_bodies(n).of[0];
+
+	if (!f)
 		return "runs a function that the model does not have";
-	if (!b.of[0]->special || !b.of[1]->special)
-		return "runs a function that runs itself; recursion is not supported";
-	return NULL;
+	if (!f->result)
+		return "calls a function, which is not in its place";
+	return are_passed(n, f) ? NULL
+				: "calls itself with operands of other shapes than it was called "
+				  "with; each call of a recursion needs the same";
 }
 
 static const char *refuse_branch(const struct ht_node *n)
@@ -328,3 +417,9 @@ const struct lower_op lower_loop = { .family = FAMILY_ROOT,
 	.part = result_part,
 	.owns = begins_in_result,
 	.refuse = refuse_loop };
+
+const struct lower_op lower_call = { .family = FAMILY_ROOT,
+	.alone = true,
+	.dense = true,
+	.emit = emit_call,
+	.refuse = refuse_call };

@@ -3,13 +3,22 @@
  *
  * A step is *constant* here if it reads variables to which the program does not assign, steady inputs, constants, and memory that
  * only such steps write to.  Constant steps that depend on the same state form a group, which runs again when some of that
- * state changed.  The groups are the first steps of the entry; temporary memory that other steps read of theirs becomes derived. */
+ * state changed.  The groups are the first steps of the entry; temporary memory that other steps read of theirs becomes derived.
+ *
+ * Groups of bodies and of parts of a batch leave their procedure for the entry's, where equal steps are one.  A batch in parts has no
+ * steps in its entry otherwise: plan->prelude has these. */
 #include "lower/inside.h"
 
 #include <string.h>
 
 /* A group that makes fewer bytes takes about as long as the question whether it has to run. */
 enum { LEAST_BYTES = 1024, ALIGN = 64 };
+
+/* A constant step of a body or part, which the entry is to have; its buffers are still those of the procedure that it left. */
+struct hoisted {
+	struct ht_plan_step step;
+	struct hoisted *next;
+};
 
 struct deriving {
 	struct lower *l;
@@ -47,7 +56,7 @@ static bool is_steady(const struct deriving *d, const struct ht_plan_buffer *b)
 	case HT_PLAN_VARIABLE:
 		return !is_assigned(d, b);
 	case HT_PLAN_INPUT:
-		return b->steady;
+		return b->steady && (b->whole || !d->l->whole);
 	default:
 		return b->kind == HT_PLAN_CONST || b->kind == HT_PLAN_TEMP;
 	}
@@ -187,6 +196,8 @@ static bool reads_elsewhere(struct deriving *d, int32_t group, int32_t buffer)
 {
 	const struct ht_plan_buffer *b = &d->p->buffer[buffer];
 
+	if (b->hoisted)
+		return true;
 	for (int32_t i = b->first_step - d->first; i <= b->last_step - d->first; i++) {
 		const struct ht_plan_step *s = &d->p->step[d->first + i];
 		const struct ht_kernel *k = kernel_of(d, i);
@@ -344,18 +355,259 @@ static bool has_state(const struct lower *l)
 	return false;
 }
 
-/* Bodies and parts of a batch may run side by side; an observer is to see each tensor in each run. */
+/* ---- bodies and parts ---- */
+
+static bool is_kept(struct deriving *d, int32_t group)
+{
+	int32_t sources = 0;
+	size_t all = 0;
+	bool read = false;
+
+	for (int32_t i = d->l->procedure.buffer; i < d->p->buffers; i++) {
+		const struct ht_plan_buffer *b = &d->p->buffer[i];
+
+		if (!is_in_group(d, group, i))
+			continue;
+		sources += b->kind != HT_PLAN_TEMP;
+		all += b->kind == HT_PLAN_TEMP ? aligned(b->bytes) : 0;
+		read = read || (b->kind == HT_PLAN_TEMP && reads_elsewhere(d, group, i));
+	}
+	return sources && read && all >= LEAST_BYTES;
+}
+
+static void hoist_step(struct deriving *d, int32_t i)
+{
+	struct hoisted *h = HT_NEW(d->l->scratch, struct hoisted), **end = &d->l->planning->hoisted;
+
+	h->step = d->p->step[d->first + i];
+	while (*end)
+		end = &(*end)->next;
+	*end = h;
+}
+
+/* The memory that others read has its place when the entry is made. */
+static void hoist_group(struct deriving *d, int32_t group)
+{
+	bool *read = HT_NEW_ARRAY(d->l->scratch, bool, (size_t)d->p->buffers);
+
+	for (int32_t i = d->l->procedure.buffer; i < d->p->buffers; i++)
+		read[i] = is_in_group(d, group, i) && d->p->buffer[i].kind == HT_PLAN_TEMP &&
+			  reads_elsewhere(d, group, i);
+	for (int32_t i = d->l->procedure.buffer; i < d->p->buffers; i++)
+		if (read[i])
+			d->p->buffer[i].kind = HT_PLAN_DERIVED;
+	for (int32_t i = 0; i < d->steps; i++)
+		if (has_group(d, i, group))
+			hoist_step(d, i);
+}
+
+static void hoist(struct deriving *d)
+{
+	bool *met = HT_NEW_ARRAY(d->l->scratch, bool, (size_t)d->p->buffers);
+	bool *kept = HT_NEW_ARRAY(d->l->scratch, bool, (size_t)d->p->buffers);
+
+	for (int32_t i = 0; i < d->steps; i++) {
+		int32_t group = d->constant[i] ? group_of_step(d, i) : -1;
+
+		if (group >= 0 && !met[group]) {
+			met[group] = true;
+			kept[group] = is_kept(d, group);
+			if (kept[group])
+				hoist_group(d, group);
+		}
+		d->constant[i] = group >= 0 && kept[group];
+	}
+	d->steps = take_rest(d, d->p->step + d->first);
+	d->p->steps = d->first + d->steps;
+	d->l->procedure.steps = d->steps;
+}
+
+/* ---- the entry takes what was hoisted ---- */
+
+struct taking {
+	struct deriving *d;
+	int32_t *to; /* by buffer of the plan: 1 + the entry's buffer; 0: none yet */
+	int32_t buffers;
+	int32_t *writers; /* by buffer of the plan: hoisted steps that write to it */
+};
+
+static bool is_same_state(
+	const struct ht_plan_buffer *a, int32_t i, const struct ht_plan_buffer *b, int32_t k)
+{
+	if (a->kind != b->kind)
+		return false;
+	switch (a->kind) {
+	case HT_PLAN_VARIABLE:
+		return a->offset == b->offset;
+	case HT_PLAN_INPUT:
+		return b->same && ht_str_eq(a->name, b->name);
+	default:
+		return (a->same ? a->same : i + 1) == (b->same ? b->same : k + 1) ||
+		       (a->blob && a->blob == b->blob && !a->pack && !b->pack &&
+			       a->bytes == b->bytes);
+	}
+}
+
+static int32_t add_copy(struct taking *t, int32_t buffer)
+{
+	struct lower *l = t->d->l;
+	const struct ht_plan_buffer from = l->plan->buffer[buffer];
+	size_t bytes = l->planning->bytes;
+	int32_t i = plan_buffer(l, from.kind, from.dtype, 0);
+	struct ht_plan_buffer *to = &l->plan->buffer[i];
+
+	l->planning->bytes = bytes;
+	*to = from;
+	to->first_step = to->last_step = -1;
+	if (from.kind == HT_PLAN_CONST || from.kind == HT_PLAN_INPUT)
+		to->same = from.same ? from.same : buffer + 1;
+	to->hoisted = from.kind == HT_PLAN_DERIVED;
+	if (from.kind == HT_PLAN_DERIVED)
+		to->kind = HT_PLAN_TEMP;
+	return i;
+}
+
+/* The entry's buffer of what a hoisted step reads, or writes. */
+static int32_t taken(struct taking *t, int32_t buffer)
+{
+	const struct ht_plan_buffer *b = &t->d->p->buffer[buffer];
+	bool is_state = b->kind != HT_PLAN_TEMP && b->kind != HT_PLAN_DERIVED;
+
+	for (int32_t i = t->d->l->procedure.buffer;
+		is_state && !t->to[buffer] && i < t->d->p->buffers; i++)
+		if (is_same_state(b, buffer, &t->d->p->buffer[i], i))
+			t->to[buffer] = i + 1;
+	if (!t->to[buffer])
+		t->to[buffer] = add_copy(t, buffer) + 1;
+	return t->to[buffer] - 1;
+}
+
+static bool writes(const struct ht_kernel *k, int32_t arg)
+{
+	return k->buffer[arg].kind == HT_BUFFER_OUT;
+}
+
+static bool is_same_step(
+	const struct taking *t, const struct ht_plan_step *a, const struct ht_plan_step *of_entry)
+{
+	const struct ht_kernel *k = t->d->p->kernel[a->kernel];
+	size_t params = (size_t)k->params * sizeof *a->params;
+
+	if (of_entry->kernel != a->kernel || !a->params != !of_entry->params ||
+		(a->params && memcmp(a->params, of_entry->params, params) != 0))
+		return false;
+	for (int32_t i = 0; i < k->args; i++)
+		if (writes(k, i) ? t->writers[a->buffer[i]] != 1
+				 : t->to[a->buffer[i]] != of_entry->buffer[i] + 1)
+			return false;
+	return true;
+}
+
+/* A hoisted step of the entry that computes the same; NULL: none. */
+static const struct ht_plan_step *same_step(
+	const struct taking *t, const struct ht_plan_step *s, int32_t first)
+{
+	for (int32_t i = first; i < t->d->p->steps; i++)
+		if (is_same_step(t, s, &t->d->p->step[i]))
+			return &t->d->p->step[i];
+	return NULL;
+}
+
+static void take_step(struct taking *t, const struct ht_plan_step *s, int32_t first)
+{
+	struct lower *l = t->d->l;
+	const struct ht_kernel *k = t->d->p->kernel[s->kernel];
+	const struct ht_plan_step *same;
+	int32_t *buffer = HT_NEW_ARRAY(l->arena, int32_t, (size_t)k->args);
+
+	for (int32_t i = 0; i < k->args; i++)
+		if (!writes(k, i))
+			buffer[i] = taken(t, s->buffer[i]);
+	same = same_step(t, s, first);
+	for (int32_t i = 0; i < k->args; i++) {
+		if (!writes(k, i))
+			continue;
+		if (same) {
+			t->to[s->buffer[i]] = same->buffer[i] + 1;
+			if (t->d->p->buffer[s->buffer[i]].kind == HT_PLAN_DERIVED)
+				t->d->p->buffer[same->buffer[i]].hoisted = true;
+		} else {
+			buffer[i] = taken(t, s->buffer[i]);
+		}
+	}
+	if (!same)
+		plan_repeat(l, s, buffer);
+}
+
+static int32_t *count_writers(const struct deriving *d)
+{
+	int32_t *n = HT_NEW_ARRAY(d->l->scratch, int32_t, (size_t)d->p->buffers);
+
+	for (const struct hoisted *h = d->l->planning->hoisted; h; h = h->next) {
+		const struct ht_kernel *k = d->p->kernel[h->step.kernel];
+
+		for (int32_t i = 0; i < k->args; i++)
+			n[h->step.buffer[i]] += writes(k, i);
+	}
+	return n;
+}
+
+static struct taking take_hoisted(struct deriving *d)
+{
+	struct taking t = { .d = d,
+		.to = HT_NEW_ARRAY(d->l->scratch, int32_t, (size_t)d->p->buffers),
+		.buffers = d->p->buffers,
+		.writers = count_writers(d) };
+	int32_t first = d->p->steps;
+
+	for (const struct hoisted *h = d->l->planning->hoisted; h; h = h->next)
+		take_step(&t, &h->step, first);
+	d->l->planning->hoisted = NULL;
+	d->l->procedure.buffers = d->p->buffers - d->l->procedure.buffer;
+	d->l->procedure.steps = d->p->steps - d->l->procedure.step;
+	return t;
+}
+
+/* Bodies and parts read where the entry has it. */
+static void place_hoisted(const struct taking *t)
+{
+	for (int32_t i = 0; i < t->buffers; i++) {
+		struct ht_plan_buffer *b = &t->d->p->buffer[i];
+		const struct ht_plan_buffer *to;
+
+		if (!t->to[i] || b->kind != HT_PLAN_DERIVED || i >= t->d->l->procedure.buffer)
+			continue;
+		to = &t->d->p->buffer[t->to[i] - 1];
+		HT_CHECK(to->kind == HT_PLAN_DERIVED);
+		b->derived = to->derived;
+		b->offset = to->offset;
+	}
+}
+
+/* ---- a procedure ---- */
+
+static bool is_entry(const struct lower *l)
+{
+	return !l->g->function && !l->whole;
+}
+
+/* An observer is to see each tensor in each run. */
 static bool may_derive(const struct lower *l)
 {
-	return !l->g->function && !l->whole && !l->numerics && !l->asked->tee && has_state(l);
+	if (l->planning->observed)
+		return false;
+	return has_state(l) || (is_entry(l) && l->planning->hoisted);
 }
 
 void plan_derive(struct lower *l)
 {
 	struct deriving d = { .l = l, .p = l->plan, .first = l->procedure.step };
+	struct taking t = { 0 };
 
 	if (!may_derive(l))
 		return;
+	if (is_entry(l))
+		t = take_hoisted(&d);
 	d.steps = l->plan->steps - d.first;
 	d.constant = HT_NEW_ARRAY(l->scratch, bool, (size_t)d.steps);
 	d.changes = HT_NEW_ARRAY(l->scratch, bool, (size_t)l->plan->buffers);
@@ -369,6 +621,23 @@ void plan_derive(struct lower *l)
 	for (int32_t i = 0; i < d.steps; i++)
 		if (d.constant[i])
 			join(&d, i);
-	order_steps(&d);
+	if (is_entry(l))
+		order_steps(&d);
+	else
+		hoist(&d);
 	note_uses(&d);
+	if (is_entry(l))
+		place_hoisted(&t);
+}
+
+void plan_prelude(struct lower *l)
+{
+	if (!l->planning->hoisted)
+		return;
+	l->procedure = (struct ht_plan_procedure){
+		.name = HT_STR("main"), .buffer = l->plan->buffers, .step = l->plan->steps
+	};
+	plan_derive(l);
+	plan_memory(l);
+	l->plan->prelude = l->procedure;
 }

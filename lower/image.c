@@ -160,12 +160,15 @@ static void put_variables(struct writing *w)
 	}
 }
 
-/* The number of input `buffer` of the entry. */
+/* The number of input `buffer` of the entry, or of a part. */
 static uint32_t input_number(const struct ht_plan *p, int32_t buffer)
 {
+	const struct ht_plan_procedure *of = ht_plan_entry(p);
 	uint32_t n = 0;
 
-	for (int32_t i = ht_plan_entry(p)->buffer; i < buffer; i++)
+	while (buffer < of->buffer)
+		of--;
+	for (int32_t i = of->buffer; i < buffer; i++)
 		n += p->buffer[i].kind == HT_PLAN_INPUT;
 	return n;
 }
@@ -176,7 +179,8 @@ static struct ht_image_source source_of(const struct ht_plan *p, int32_t buffer)
 
 	if (b->kind == HT_PLAN_VARIABLE)
 		return (struct ht_image_source){ HT_IMAGE_VARIABLE, (uint32_t)b->offset };
-	return (struct ht_image_source){ HT_IMAGE_PARAM, input_number(p, buffer) };
+	return (struct ht_image_source){ HT_IMAGE_PARAM,
+		input_number(p, b->same ? b->same - 1 : buffer) };
 }
 
 static void put_derived(struct writing *w)
@@ -345,7 +349,9 @@ static void put_step(struct writing *w, const struct ht_plan_step *s)
 
 	if (s->kernel >= 0)
 		put_kernel_step(w, s);
-	else if (s->control->loops)
+	else if (s->control->kind == HT_PLAN_CALLS)
+		put_call(w, &s->control->call[0], &note);
+	else if (s->control->kind == HT_PLAN_LOOPS)
 		put_loop(w, s->control, &note);
 	else
 		put_branch(w, s->control, &note);
@@ -461,6 +467,20 @@ static void put_spreads(struct writing *w, const uint32_t *arg, const int64_t *r
 		put_spread(w, &r->part[i], larger, arg, row_bytes, n);
 }
 
+/* Steps that parts have in common; `arg`: the entry's inputs. */
+static void put_prelude(struct writing *w, const uint32_t *arg)
+{
+	const struct ht_plan_procedure *p = &w->plan->prelude;
+
+	for (int32_t i = p->buffer; i < p->buffer + p->buffers; i++)
+		if (w->plan->buffer[i].kind == HT_PLAN_INPUT)
+			w->number[i] = arg[input_number(w->plan, w->plan->buffer[i].same - 1)];
+		else
+			put_buffer(w, i);
+	for (int32_t i = p->step; i < p->step + p->steps; i++)
+		put_any_step(w, i);
+}
+
 static uint32_t put_fork(struct writing *w, uint32_t part)
 {
 	uint32_t *arg = HT_NEW_ARRAY(w->arena, uint32_t, (size_t)w->plan->buffers);
@@ -469,6 +489,7 @@ static uint32_t put_fork(struct writing *w, uint32_t part)
 
 	ht_image_begin_procedure(&w->b, HT_STR("main"));
 	n = put_whole_parameters(w, arg, stride);
+	put_prelude(w, arg);
 	if (w->plan->rows.parts)
 		put_spreads(w, arg, stride, n);
 	else
@@ -477,7 +498,7 @@ static uint32_t put_fork(struct writing *w, uint32_t part)
 				.to = part,
 				.count = (uint32_t)w->plan->parts },
 			arg, n, stride, n, NULL);
-	return ht_image_end_procedure(&w->b, 0);
+	return ht_image_end_procedure(&w->b, w->plan->prelude.arena_bytes);
 }
 
 static bool is_in_parts(const struct ht_plan *p)

@@ -161,11 +161,17 @@ struct planning {
 	size_t buffer_cap, step_cap, kernel_cap, probe_cap, tee_cap, choice_cap, stream_cap,
 		variable_cap, object_cap, procedure_cap, derived_cap, member_cap;
 	size_t bytes;               /* of all buffers */
+	int32_t made;               /* steps so far, those included that went again */
 	struct ht_map kernel_texts; /* to the kernel's number + 1 */
 	struct ht_map variables;    /* by name: to the variable's number + 1 */
 	struct ht_map objects;      /* likewise */
 	struct ht_map
-		assigned; /* by name: variables to which some node of the program may assign */
+		assigned;      /* by name: variables to which some node of the program may assign */
+	struct ht_map callees; /* control.c: functions that calls name, by name */
+	struct open_call *open_calls; /* likewise */
+	struct hoisted
+		*hoisted; /* derived.c: steps of bodies and parts that the entry is to have */
+	bool observed; /* all tensors are made in each run: an observer looks at them, or numerics counts them */
 	struct ht_arena *spare; /* empty, for the next kernel; or NULL */
 };
 
@@ -185,7 +191,7 @@ struct lower {
 	struct ht_plan *plan; /* planning's */
 	struct ht_plan_procedure
 		procedure;  /* the one being made; plan_procedure() adds it to the plan */
-	struct body **body; /* by node id: of branches and loops (control.c) */
+	struct body **body; /* by node id: of branches, loops and calls (control.c) */
 	const struct lower_updated *updated; /* of a loop's body */
 	bool numerics;                       /* every node has a kernel of its own, and probes */
 	const struct ht_node *shadow; /* tee.c: the node that is computed once more; or NULL */
@@ -216,8 +222,10 @@ struct lower {
 	const struct ht_type **whole; /* lower_part's; NULL: this is no part */
 };
 
-/* control.c: lowers the bodies of all branches and loops of the graph. */
+/* control.c: lowers the functions that nodes of the graph run. */
 enum ht_status lower_bodies(struct lower *l);
+/* Calls of procedures that were being made get these procedures' numbers. */
+void lower_close_calls(struct planning *p);
 /* An argument that a body changes where its result is: a loop passes both as one, the result. */
 struct lower_updated {
 	struct ht_value arg, result;
@@ -244,6 +252,9 @@ enum ht_status lower_open_parts(struct lower *l, struct lower_part ***out);
 void members_made(struct lower *l, const struct ht_node *sink, int32_t first);
 /* Fills in plan->member, when all kernels are made. */
 void members_list(struct lower *l);
+/* When the plan is done: members have the numbers of their steps, some of which moved.  Of equal steps that became one the nodes of the
+ * first have it. */
+void members_end(struct planning *planning, struct ht_arena *scratch);
 
 /* region.c: fills place, owner, root. */
 void lower_regions(struct lower *l);
@@ -342,6 +353,10 @@ void plan_uses(struct lower *l, int32_t step);
 /* derived.c: the steps of the entry that compute the same in each run, until a variable or a steady input changes, become its
  * first, and what others read of theirs becomes derived buffers. */
 void plan_derive(struct lower *l);
+/* Of a batch in parts: plan->prelude. */
+void plan_prelude(struct lower *l);
+/* Appends a step that is `s` over other buffers. */
+void plan_repeat(struct lower *l, const struct ht_plan_step *s, int32_t *buffer);
 /* memory.c */
 void plan_memory(struct lower *l);
 

@@ -450,7 +450,8 @@ static enum ht_status lower_any_rows(struct lower *l, struct lower_part **part)
 enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, struct ht_arena *a,
 	struct ht_plan **out)
 {
-	struct planning planning = { .plan = HT_NEW(a, struct ht_plan) };
+	struct planning planning = { .plan = HT_NEW(a, struct ht_plan),
+		.observed = how->numerics || how->tee };
 	struct lower_part *part, **parts;
 	struct lower l;
 	enum ht_status st;
@@ -461,6 +462,7 @@ enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, 
 	ht_map_init(&planning.variables, how->scratch);
 	ht_map_init(&planning.assigned, how->scratch);
 	ht_map_init(&planning.objects, how->scratch);
+	ht_map_init(&planning.callees, how->scratch);
 	HT_TRY(ht_graph_sort(g, how->diags));
 	init(&l, g, how, a, &planning);
 	HT_TRY(lower_check_support(&l));
@@ -471,13 +473,19 @@ enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, 
 	if (parts) {
 		*out = l.plan;
 		st = lower_any_rows(&l, parts);
+		plan_prelude(&l);
 		plan_variable_uses(&l);
+		members_end(&planning, how->scratch);
 		return st;
 	}
 	part = lower_parts(&l);
 	st = part ? lower_one_part(&l, part, 1, &entry)
 		  : make_procedure(&l, HT_STR("main"), &entry);
+	lower_close_calls(&planning);
+	if (part)
+		plan_prelude(&l);
 	plan_variable_uses(&l);
+	members_end(&planning, how->scratch);
 	*out = l.plan;
 	return st;
 }

@@ -26,7 +26,7 @@ static void add_node(struct lower *l, const struct ht_node *n, struct made_steps
 	for (int32_t i = 0; i < names; i++)
 		for (int32_t s = made.first; s < made.end; s++)
 			if (l->plan->step[s].kernel >= 0)
-				add(l, name[i], s);
+				add(l, name[i], l->plan->step[s].made);
 }
 
 /* Kernels that are one were made with the last of them. */
@@ -47,4 +47,19 @@ void members_list(struct lower *l)
 	for (const struct ht_node *n = l->g->first; n; n = n->next)
 		if (l->owner[n->id])
 			add_node(l, n, l->made[l->owner[n->id]->id]);
+}
+
+void members_end(struct planning *planning, struct ht_arena *scratch)
+{
+	struct ht_plan *p = planning->plan;
+	int32_t *now = HT_NEW_ARRAY(scratch, int32_t, (size_t)planning->made + 1), kept = 0;
+
+	for (int32_t i = 0; i < p->steps; i++)
+		now[p->step[i].made] = i + 1;
+	for (int32_t i = 0; i < p->members; i++) {
+		p->member[kept] = p->member[i];
+		p->member[kept].step = now[p->member[i].step] - 1;
+		kept += p->member[kept].step >= 0;
+	}
+	p->members = kept;
 }

@@ -46,13 +46,14 @@ static size_t lowest_gap(
 	return at;
 }
 
-/* What a step's procedures have alive. */
+/* What a step's procedures have alive; of a recursion the first calls alone. */
 static size_t alive_in_callees(const struct ht_plan *p, const struct ht_plan_step *s)
 {
 	size_t most = 0;
 
-	for (int i = 0; s->control && i < 2; i++) {
-		size_t live = p->procedure[s->control->call[i].procedure].live_bytes;
+	for (int i = 0; s->control && i < (s->control->kind == HT_PLAN_CALLS ? 1 : 2); i++) {
+		int32_t number = s->control->call[i].procedure;
+		size_t live = number >= 0 ? p->procedure[number].live_bytes : 0;
 
 		most = live > most ? live : most;
 	}

@@ -210,7 +210,9 @@ static struct ht_plan_step *add_step(struct lower *l, const struct ht_node *node
 	p->step = ht_grow(
 		l->arena, p->step, (size_t)p->steps, &l->planning->step_cap, sizeof *p->step);
 	s = &p->step[p->steps++];
-	*s = (struct ht_plan_step){ .kernel = -1, .node = node->name, .of = node };
+	*s = (struct ht_plan_step){
+		.kernel = -1, .node = node->name, .of = node, .made = l->planning->made++
+	};
 	return s;
 }
 
@@ -233,7 +235,8 @@ static void use_moves(struct lower *l, int32_t step, const struct ht_plan_move *
 
 static void use_control(struct lower *l, int32_t step, const struct ht_plan_control *c)
 {
-	use(l, step, c->condition);
+	if (c->condition >= 0)
+		use(l, step, c->condition);
 	for (int i = 0; i < 2; i++)
 		for (int32_t k = 0; k < c->call[i].buffers; k++)
 			use(l, step, c->call[i].buffer[k]);
@@ -266,6 +269,15 @@ void plan_step(struct lower *l, struct kernel_build *k, const struct ht_node *no
 	plan_uses(l, l->plan->steps - 1);
 	if (ht_kernel_scratch(kernel) > l->plan->scratch_bytes)
 		l->plan->scratch_bytes = ht_kernel_scratch(kernel);
+}
+
+void plan_repeat(struct lower *l, const struct ht_plan_step *s, int32_t *buffer)
+{
+	struct ht_plan_step *to = add_step(l, s->of);
+
+	*to = *s;
+	to->buffer = buffer;
+	plan_uses(l, l->plan->steps - 1);
 }
 
 void plan_control(struct lower *l, const struct ht_plan_control *c, const struct ht_node *node)

@@ -1,8 +1,8 @@
 /* The plan of a program: the memory that its steps read and write, the steps in order, and where
  * temporary buffers lie in one arena.
  *
- * The bodies of branches and loops are procedures of the plan, called ones before their callers; the last
- * is the program's entry.  Each has buffers and steps of its own. */
+ * The bodies of branches and loops are procedures of the plan, called ones before their callers, but for calls that recur; the
+ * last is the program's entry.  Each has buffers and steps of its own. */
 #ifndef HT_LOWER_PLAN_H
 #define HT_LOWER_PLAN_H
 
@@ -43,10 +43,11 @@ struct ht_plan_buffer {
 	int64_t pack_first;  /* first element of packed_from */
 	size_t pack_count;   /* so many matrices one after the other, */
 	int64_t pack_stride; /* elements of packed_from apart */
-	int32_t same; /* HT_PLAN_CONST: 1 + the buffer of an earlier procedure that is this constant; 0: none */
+	int32_t same; /* HT_PLAN_CONST, HT_PLAN_INPUT: 1 + the buffer of an earlier procedure that is this constant, or input; 0: none */
 	size_t offset; /* HT_PLAN_TEMP: in the arena, aligned to 64; HT_PLAN_STREAM, HT_PLAN_VARIABLE, HT_PLAN_OBJECT: its number;
 			* HT_PLAN_DERIVED: in plan->derived[derived] */
 	int32_t derived;
+	bool hoisted; /* of the entry: bodies or parts read it as a derived buffer of theirs */
 	int32_t first_step, last_step; /* lifetime */
 };
 
@@ -98,11 +99,11 @@ struct ht_plan_call {
 	int32_t buffers;
 };
 
-/* A branch calls [0] where the condition is not zero, else [1].  A loop begins with the moves `begin`; then,
+/* A call calls [0].  A branch calls [0] where the condition is not zero, else [1].  A loop begins with the moves `begin`; then,
  * as long as the condition that call [0] leaves is not zero, it calls [1] and does the moves `again`. */
 struct ht_plan_control {
-	bool loops;
-	int32_t condition; /* buffer: one element of 1, 4 or 8 bytes */
+	enum ht_plan_controls { HT_PLAN_CALLS, HT_PLAN_BRANCHES, HT_PLAN_LOOPS } kind;
+	int32_t condition; /* buffer: one element of 1, 4 or 8 bytes; -1: of a call */
 	struct ht_plan_call call[2];
 	struct ht_plan_move *begin, *again;
 	int32_t begins, agains;
@@ -114,6 +115,7 @@ struct ht_plan_step {
 	int32_t *buffer; /* as many plan buffers as the kernel has arguments */
 	int64_t *params; /* NULL: all 0, or the sizes of the run, */
 	bool sized;      /* where this says so */
+	int32_t made;    /* its number among all that were made, in this order */
 	int32_t computes; /* 1 + the size of the run that the last argument, an int64_t, becomes; 0: none */
 	struct ht_str node;           /* for messages: the node it was made for */
 	const struct ht_node *of;     /* likewise; of the graph that was lowered */
@@ -184,6 +186,8 @@ struct ht_plan_rows {
 struct ht_plan {
 	struct ht_plan_procedure *procedure; /* the entry is the last */
 	int32_t procedures;
+	/* Of a batch in parts: what the entry does before it runs parts, which are the last procedures; no steps: nothing. */
+	struct ht_plan_procedure prelude;
 	struct ht_plan_buffer *buffer;
 	int32_t buffers;
 	struct ht_plan_step *step;

@@ -9,6 +9,7 @@ struct search {
 	struct ht_arena *a;
 	struct ht_refusals *out;
 	struct ht_map *known; /* op type and reason → number of the cause + 1 */
+	struct ht_map *met;   /* functions that calls name, by name: they are searched once */
 	uint32_t *cause;      /* by node id: of what it waits for, or is; 0: it can be computed */
 	bool *fed;            /* by node id: it is among the inputs */
 	uint32_t
@@ -98,19 +99,35 @@ static uint32_t cause_within(struct search *s, struct ht_bodies b)
 	return 0;
 }
 
-/* What stands in the way of the bodies of a branch or loop; the first cause, or 0. */
+/* Whether `n` is a call of a function that was searched already, or is being so. */
+static bool is_met(struct search *s, const struct ht_node *n, const struct ht_bodies *b)
+{
+	struct ht_map_entry *e;
+
+	if (!ht_is(n, HT_CALLS_ONE))
+		return false;
+	e = ht_map_at(s->met, b->of[0]->name);
+	if (e->value)
+		return true;
+	e->value = b->of[0];
+	return false;
+}
+
+/* What stands in the way of the bodies of a branch, loop or call; the first cause, or 0. */
 static uint32_t visit_bodies(struct search *s, const struct ht_node *n)
 {
 	struct ht_bodies b = ht_control_bodies(n);
 	uint32_t first = 0;
 
-	for (int i = 0; i < 2; i++) {
+	if (is_met(s, n, &b))
+		return 0;
+	for (int i = 0; i < 2 && b.of[i]; i++) {
 		struct ht_entry entry = { .inputs = b.of[i]->args, .outputs = b.of[i]->rets };
 		struct search in = *s;
 
 		in.g = b.of[i]->body;
 		in.e = &entry;
-		in.in_body = ht_is(n, HT_LOOPS) ? cause_within(s, b) : 0;
+		in.in_body = ht_is(n, HT_LOOPS | HT_CALLS_ONE) ? cause_within(s, b) : 0;
 		search_graph(&in);
 		for (const struct ht_node *x = in.g->first; x && !first; x = x->next)
 			first = in.cause[x->id];
@@ -121,7 +138,7 @@ static uint32_t visit_bodies(struct search *s, const struct ht_node *n)
 /* Whether causes are to be searched in the bodies of `n`: `n` itself can be lowered, or its unknown shapes come from its bodies. */
 static bool asks_bodies(struct search *s, const struct ht_node *n, const char *why)
 {
-	if (!ht_is(n, HT_BRANCHES | HT_LOOPS))
+	if (!ht_is(n, HT_BRANCHES | HT_LOOPS | HT_CALLS_ONE))
 		return false;
 	return !why || (lower_is_open_shape(why) && cause_within(s, ht_control_bodies(n)));
 }
@@ -172,11 +189,12 @@ static void search_graph(struct search *s)
 void ht_find_refusals(const struct ht_graph *g, const struct ht_entry *e, struct ht_arena *a,
 	struct ht_refusals *out)
 {
-	struct ht_map known;
-	struct search s = { .g = g, .e = e, .a = a, .out = out, .known = &known };
+	struct ht_map known, met;
+	struct search s = { .g = g, .e = e, .a = a, .out = out, .known = &known, .met = &met };
 
 	*out = (struct ht_refusals){ 0 };
 	ht_map_init(&known, a);
+	ht_map_init(&met, a);
 	search_graph(&s);
 }
 

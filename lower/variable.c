@@ -135,28 +135,45 @@ const struct lower_op lower_sub_variable = { .family = FAMILY_ROOT,
 
 /* ---- what a run does with a variable ---- */
 
-static void find_assigned(struct lower *l, const struct ht_graph *g)
+/* The functions that `n` runs, each function that calls name once. */
+static struct ht_bodies run_by(const struct ht_node *n, struct ht_map *met)
+{
+	struct ht_bodies b = { { NULL } };
+	struct ht_map_entry *called;
+
+	if (ht_is(n, HT_BRANCHES | HT_LOOPS))
+		return ht_control_bodies(n);
+	if (!ht_is(n, HT_CALLS_ONE) || !ht_control_bodies(n).of[0])
+		return b;
+	called = ht_map_at(met, ht_control_bodies(n).of[0]->name);
+	if (!called->value)
+		called->value = b.of[0] = ht_control_bodies(n).of[0];
+	return b;
+}
+
+static void find_assigned(struct lower *l, const struct ht_graph *g, struct ht_map *met)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next) {
 		const struct lower_op *op = lower_op_of(n);
-		struct ht_bodies b = { { NULL } };
+		const struct ht_bodies b = run_by(n, met);
 
 		for (int i = 0; op && i < op->variables; i++)
 			if (ht_op_info(n->op)->effects & HT_WRITES &&
 				ht_is(n->in[i].node, HT_VARIABLE))
 				ht_map_at(&l->planning->assigned, ht_variable_name(n->in[i].node))
 					->value = l;
-		if (ht_is(n, HT_BRANCHES | HT_LOOPS))
-			b = ht_control_bodies(n);
 		for (int i = 0; i < 2; i++)
 			if (b.of[i])
-				find_assigned(l, b.of[i]->body);
+				find_assigned(l, b.of[i]->body, met);
 	}
 }
 
 void variable_find_assigned(struct lower *l)
 {
-	find_assigned(l, l->g);
+	struct ht_map met;
+
+	ht_map_init(&met, l->scratch);
+	find_assigned(l, l->g, &met);
 }
 
 bool variable_is_assigned(const struct lower *l, struct ht_str name)
@@ -180,29 +197,30 @@ static void note_use(struct lower *l, const struct ht_node *variable, bool assig
 }
 
 /* Nobody knows which branch runs, and how often a loop does. */
-static void note_bodies(struct lower *l, const struct ht_node *n)
+static void note_bodies(struct lower *l, const struct ht_node *n, struct ht_map *met)
 {
-	const struct ht_bodies b = ht_control_bodies(n);
+	const struct ht_bodies b = run_by(n, met);
 
 	for (int i = 0; i < 2; i++)
 		for (const struct ht_node *in = b.of[i] ? b.of[i]->body->first : NULL; in;
 			in = in->next) {
 			if (ht_is(in, HT_VARIABLE))
 				note_use(l, in, false);
-			if (ht_is(in, HT_BRANCHES | HT_LOOPS))
-				note_bodies(l, in);
+			note_bodies(l, in, met);
 		}
 }
 
 void plan_variable_uses(struct lower *l)
 {
+	struct ht_map met;
+
+	ht_map_init(&met, l->scratch);
 	for (const struct ht_node *n = l->g->first; n; n = n->next) {
 		const struct lower_op *op = lower_op_of(n);
 
 		for (int i = 0; op && i < op->variables; i++)
 			if (ht_is(n->in[i].node, HT_VARIABLE))
 				note_use(l, n->in[i].node, op == &lower_assign_variable);
-		if (ht_is(n, HT_BRANCHES | HT_LOOPS))
-			note_bodies(l, n);
+		note_bodies(l, n, &met);
 	}
 }

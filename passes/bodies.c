@@ -6,8 +6,9 @@
  * passes of ht_pipeline_body run on each copy; bodies in bodies are made ready by this pass among them.  Before,
  * stacks and arrays of TensorFlow 1 become lists (handles.c), and lists tensors (lists.c).
  *
- * Functions that run themselves, and those that the library lacks, stay as they are; lowering says so. */
-#include "passes/rewrite.h"
+ * Functions that come to call themselves have one copy for each call from outside (recursion.c).  Functions that the library
+ * lacks stay as they are; lowering says so. */
+#include "passes/recursion.h"
 
 #include <string.h>
 
@@ -19,7 +20,10 @@ enum {
 /* Where functions are copied. */
 struct copying {
 	struct ht_pass_context *c;
-	int depth; /* branches and loops around */
+	int depth;                             /* branches, loops and calls that recur around */
+	struct ht_recursion_copies *recursion; /* around; NULL: none */
+	const struct copying *up;              /* the branch, loop or call around, and */
+	const struct ht_function *original;    /* what it runs a copy of; NULL: calls name this */
 };
 
 /* A branch or loop, and its copies. */
@@ -54,7 +58,8 @@ static enum ht_status refuse(const struct copying *x, const struct ht_node *n, c
 	return ht_error(x->c->diags, HT_E_LIMIT, at, "%s", text);
 }
 
-static void copy_one(struct ht_node *n, int i, const struct ht_function *from)
+static void copy_one(
+	const struct copying *x, struct ht_node *n, int i, const struct ht_function *from)
 {
 	struct ht_graph *library = n->graph->library;
 	struct ht_attr *a = ht_attr_own(n, ht_control_attr(n, i)->name.p);
@@ -66,27 +71,49 @@ static void copy_one(struct ht_node *n, int i, const struct ht_function *from)
 	ref->attrs = NULL;
 	f = ht_function_copy(library, from, ref->name, a->value.func->attrs);
 	f->special = true;
+	if (x->recursion)
+		f->recursion = x->recursion->name;
 	a->value.func = ref;
 }
 
 static enum ht_status copy_within(const struct copying *x, struct ht_graph *g);
 
-/* Gives a branch or loop functions of its own, and those in these likewise. */
-static enum ht_status copy_bodies(const struct copying *x, struct ht_node *n)
+/* Whether a branch or loop around, without a call between, runs a copy of `f` too. */
+static bool runs_again(const struct copying *x, const struct ht_function *f)
 {
-	struct copying within = { x->c, x->depth + 1 };
-	struct ht_bodies from = ht_control_bodies(n);
+	for (; x && x->original; x = x->up)
+		if (x->original == f)
+			return true;
+	return false;
+}
 
-	for (int i = 0; i < 2; i++)
-		if (!from.of[i] || from.of[i]->special ||
-			ht_calls_itself(from.of[i], x->c->scratch))
-			return HT_OK;
-	if (within.depth > MOST_NESTED)
+static enum ht_status check_depth(const struct copying *x, const struct ht_node *n)
+{
+	if (x->depth > MOST_NESTED)
 		return refuse(x, n, "is nested too deeply in branches and loops");
 	if (n->graph->library->function_names.count > MOST_FUNCTIONS)
 		return refuse(x, n, "is of a program with too many bodies of branches and loops");
+	return HT_OK;
+}
+
+/* Gives a branch or loop functions of its own, and those in these likewise.  One that runs a function around it once more
+ * calls that function instead. */
+static enum ht_status copy_bodies(const struct copying *x, struct ht_node *n)
+{
+	struct copying within = {
+		.c = x->c, .depth = x->depth + 1, .recursion = x->recursion, .up = x
+	};
+	struct ht_bodies from = ht_control_bodies(n);
+
+	for (int i = 0; i < 2; i++)
+		if (!from.of[i] || from.of[i]->special)
+			return HT_OK;
+	HT_TRY(check_depth(&within, n));
 	for (int i = 0; i < 2; i++) {
-		copy_one(n, i, from.of[i]);
+		within.original = from.of[i];
+		if (runs_again(x, from.of[i]))
+			from.of[i] = ht_recursion_caller(n, i, from.of[i]);
+		copy_one(x, n, i, from.of[i]);
 		from.of[i] = ht_control_bodies(n).of[i];
 		HT_TRY(ht_run_passes_within(x->c, from.of[i], "inline,branches,prune,identity"));
 		HT_TRY(copy_within(&within, from.of[i]->body));
@@ -94,11 +121,62 @@ static enum ht_status copy_bodies(const struct copying *x, struct ht_node *n)
 	return HT_OK;
 }
 
+/* ---- functions that call themselves ---- */
+
+static bool can_call(const struct ht_function *f, struct ht_str name, struct ht_arena *scratch)
+{
+	struct ht_map called;
+
+	ht_called_functions(f->body, scratch, &called);
+	return ht_map_get(&called, name);
+}
+
+static enum ht_status copy_called(
+	const struct copying *x, struct ht_node *n, const struct ht_function *f)
+{
+	const struct ht_attr *attrs = ht_control_attr(n, 0)->value.func->attrs;
+	struct copying within = {
+		.c = x->c, .depth = x->depth + 1, .recursion = x->recursion, .up = x
+	};
+	struct ht_function *copy;
+
+	HT_TRY(check_depth(&within, n));
+	copy = ht_recursion_copy(x->recursion, n->graph->library, f, attrs);
+	ht_recursion_name(n, copy);
+	HT_TRY(ht_run_passes_within(x->c, copy, "inline,branches,prune,identity"));
+	return copy_within(&within, copy->body);
+}
+
+/* A call within a recursion names a copy that this recursion has; any other one enters a recursion of its own. */
+static enum ht_status copy_recursion(const struct copying *x, struct ht_node *n)
+{
+	struct ht_function *f = ht_control_bodies(n).of[0];
+	struct ht_recursion_copies entered = { .original = f ? f->name : HT_STR("") };
+	struct copying within = *x;
+	const struct ht_function *copy = NULL;
+
+	if (!f || f->special || !ht_recurs(n->graph->library, f, x->c->scratch))
+		return HT_OK;
+	if (x->recursion)
+		copy = ht_map_get(&x->recursion->of, f->name);
+	if (copy) {
+		ht_recursion_name(n, copy);
+		return HT_OK;
+	}
+	if (x->recursion && can_call(f, x->recursion->original, x->c->scratch))
+		return copy_called(x, n, f);
+	ht_map_init(&entered.of, x->c->scratch);
+	within.recursion = &entered;
+	return copy_called(&within, n, f);
+}
+
 static enum ht_status copy_within(const struct copying *x, struct ht_graph *g)
 {
 	for (struct ht_node *n = g->first; n; n = n->next)
 		if (ht_is(n, HT_BRANCHES | HT_LOOPS))
 			HT_TRY(copy_bodies(x, n));
+		else if (ht_is(n, HT_CALLS_ONE))
+			HT_TRY(copy_recursion(x, n));
 	return HT_OK;
 }
 
@@ -118,8 +196,12 @@ static void replace_operands(struct ht_graph *g, struct ht_value from, struct ht
 				n->in[i] = to;
 }
 
-/* A node of the body that is what `v` is outside of it: a constant, or the handle of a variable or table. */
-static struct ht_node *same_inside(struct ht_graph *g, struct ht_value v)
+bool ht_has_same_inside(struct ht_value v)
+{
+	return ht_const_tensor(v) || ht_is(v.node, HT_VARIABLE) || ht_is_table(v.node);
+}
+
+struct ht_node *ht_same_inside(struct ht_graph *g, struct ht_value v)
 {
 	const struct ht_tensor *t = ht_const_tensor(v);
 	struct ht_str name = ht_graph_free_name(g, v.node->name);
@@ -139,14 +221,11 @@ static void push_constants(struct control *x)
 	const struct ht_port *ret = x->body[1]->rets;
 
 	for (int32_t i = 0; i < x->args; i++, ret = is_loop(x) ? ret->next : NULL) {
-		if (!ht_const_tensor(operand(x, i)) && !ht_is(operand(x, i).node, HT_VARIABLE) &&
-			!ht_is_table(operand(x, i).node))
-			continue;
-		if (!stays(x, i, ret))
+		if (!ht_has_same_inside(operand(x, i)) || !stays(x, i, ret))
 			continue;
 		for (int k = 0; k < 2; k++) {
 			struct ht_graph *g = x->body[k]->body;
-			struct ht_node *c = same_inside(g, operand(x, i));
+			struct ht_node *c = ht_same_inside(g, operand(x, i));
 
 			ht_node_move(c, g->first);
 			replace_operands(g, x->arg[k][i], ht_out(c, 0));
@@ -185,7 +264,7 @@ static bool is_needed(const struct control *x, int32_t i, const struct ht_port *
 	return false;
 }
 
-static void keep_ports(struct ht_port **p, const bool *keep)
+void ht_keep_ports(struct ht_port **p, const bool *keep)
 {
 	for (int32_t i = 0; *p; i++)
 		if (keep[i])
@@ -194,7 +273,7 @@ static void keep_ports(struct ht_port **p, const bool *keep)
 			*p = (*p)->next;
 }
 
-static void keep_items(struct ht_node *n, const char *attr, const bool *keep, int32_t count)
+void ht_keep_items(struct ht_node *n, const char *attr, const bool *keep, int32_t count)
 {
 	struct ht_attr *a = ht_attr_own(n, attr);
 	size_t kept = 0;
@@ -217,19 +296,16 @@ static void inherit_controls(struct ht_node *n, const struct ht_node *operand)
 	ht_node_set_controls(n, all, n->controls + operand->controls);
 }
 
-static void keep_operands(struct control *x, const bool *keep)
+void ht_keep_operands(struct ht_node *n, const bool *keep)
 {
-	struct ht_node *n = x->node;
-	int32_t first = ht_control_first(n), kept = first;
+	int32_t first = ht_control_first(n), args = n->ins - first, kept = first;
 
-	for (int32_t i = 0; i < x->args; i++)
+	for (int32_t i = 0; i < args; i++)
 		if (keep[i])
 			n->in[kept++] = n->in[first + i];
 		else if (n->in[first + i].node->controls)
 			inherit_controls(n, n->in[first + i].node);
 	n->ins = kept;
-	for (int k = 0; k < 2; k++)
-		keep_ports(&x->body[k]->args, keep);
 }
 
 /* Results of arguments that go are what was passed; the others move up. */
@@ -247,7 +323,7 @@ static void keep_results(struct control *x, const bool *keep)
 			n->out[kept++] = n->out[i];
 	}
 	n->outs = kept;
-	keep_ports(&x->body[1]->rets, keep);
+	ht_keep_ports(&x->body[1]->rets, keep);
 }
 
 static void drop_arguments(struct control *x)
@@ -263,9 +339,11 @@ static void drop_arguments(struct control *x)
 		return;
 	if (is_loop(x))
 		keep_results(x, keep);
-	keep_items(x->node, is_loop(x) ? "T" : "Tin", keep, x->args);
-	keep_items(x->node, is_loop(x) ? "output_shapes" : "_Tin", keep, x->args);
-	keep_operands(x, keep);
+	ht_keep_items(x->node, is_loop(x) ? "T" : "Tin", keep, x->args);
+	ht_keep_items(x->node, is_loop(x) ? "output_shapes" : "_Tin", keep, x->args);
+	ht_keep_operands(x->node, keep);
+	for (int k = 0; k < 2; k++)
+		ht_keep_ports(&x->body[k]->args, keep);
 	for (int k = 0; k < 2; k++)
 		for (int32_t i = 0; i < x->args; i++)
 			if (!keep[i])
@@ -302,18 +380,34 @@ static enum ht_status make_ready(struct ht_node *n, struct ht_pass_context *c)
 	return HT_OK;
 }
 
+static bool push_into_recursions(struct ht_graph *g, struct ht_pass_context *c)
+{
+	bool any = false;
+
+	for (struct ht_node *n = g->first; n; n = n->next)
+		if (ht_enters_recursion(n)) {
+			ht_recursion_push_constants(n, c->scratch);
+			any = true;
+		}
+	return any;
+}
+
 /* Inference tells the types of arguments, in all copies together. */
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
-	const struct copying all = { c, 0 };
+	const struct copying all = { .c = c };
 
 	HT_TRY(copy_within(&all, g));
 	HT_TRY(ht_infer_types(g, c->diags));
+	if (push_into_recursions(g, c))
+		HT_TRY(ht_infer_types(g, c->diags));
 	HT_TRY(ht_handles_to_lists(g, c));
 	HT_TRY(ht_lists_to_tensors(g, c));
 	for (struct ht_node *n = g->first; n; n = n->next)
 		if (ht_is(n, HT_BRANCHES | HT_LOOPS))
 			HT_TRY(make_ready(n, c));
+		else if (ht_enters_recursion(n))
+			HT_TRY(ht_recursion_run(n, c, ht_pipeline_body));
 	return HT_OK;
 }
 

@@ -2,8 +2,8 @@
  *
  * PartitionedCall, StatefulPartitionedCall and nodes whose type is a function's name are calls.  A
  * node `n` of the body becomes `call/n`; "$T" in its attributes takes the call's value.  Calls in
- * bodies are inlined as well; a function that reaches itself is refused, and so is a graph that
- * would grow beyond all measure.
+ * bodies are inlined as well; a graph that would grow beyond all measure is refused.  Calls of a function
+ * that reaches itself stay; those that are nodes of its type become PartitionedCall.
  *
  * Effects keep their order: what has one in the body waits for what the call waited for, and who
  * waited for the call waits for the body's control results.  Where a body has effects that nobody
@@ -12,19 +12,13 @@
  * First all bodies are copied, with edges to calls left as they are; then every edge to a call goes
  * where that call's result comes from.  So time is linear in the result.  Functions that a loop or
  * branch names stay; nothing changes in their bodies. */
-#include "passes/passes.h"
+#include "passes/recursion.h"
 
 #include <inttypes.h>
 
 #define GROWTH 10 /* times the nodes of the graph and its library */
 #define GROWTH_BASE 100000
 #define MAX_DEPTH 1000 /* calls in bodies of bodies: their names grow with each */
-
-/* Which functions a node was copied from. */
-struct frame {
-	const struct ht_function *f;
-	const struct frame *up;
-};
 
 /* A call that was inlined. */
 struct call {
@@ -36,7 +30,7 @@ struct call {
 };
 
 struct note {
-	const struct frame *frame;
+	int32_t depth; /* calls in calls that it was copied from */
 	struct call *call;
 	struct ht_str port; /* of an opaque node: the one name that its results are used by */
 };
@@ -83,8 +77,8 @@ static enum ht_status fail(
 }
 
 /* The function that `n` calls, and where "$T" of its body is looked up; NULL: `n` is no call. */
-static struct ht_function *callee(
-	const struct inliner *in, const struct ht_node *n, const struct ht_attr **attrs)
+static struct ht_function *called(
+	const struct ht_graph *library, const struct ht_node *n, const struct ht_attr **attrs)
 {
 	const struct ht_attr *f;
 
@@ -93,10 +87,19 @@ static struct ht_function *callee(
 		if (!f || f->value.kind != HT_ATTR_FUNC)
 			return NULL;
 		*attrs = f->value.func->attrs;
-		return ht_graph_function(in->g->library, f->value.func->name);
+		return ht_graph_function(library, f->value.func->name);
 	}
 	*attrs = n->attrs;
-	return n->op == HT_OP_OPAQUE ? ht_graph_function(in->g->library, n->type) : NULL;
+	return n->op == HT_OP_OPAQUE ? ht_graph_function(library, n->type) : NULL;
+}
+
+/* Likewise, of a call that is inlined. */
+static struct ht_function *callee(
+	const struct inliner *in, const struct ht_node *n, const struct ht_attr **attrs)
+{
+	struct ht_function *f = called(in->g->library, n, attrs);
+
+	return f && !f->result && !ht_recurs(in->g->library, f, in->scratch) ? f : NULL;
 }
 
 /* ---- one call ---- */
@@ -107,7 +110,7 @@ struct copying {
 	struct ht_node *call;
 	const struct ht_function *f;
 	const struct ht_attr *attrs;
-	const struct frame *frame;
+	int32_t depth;        /* of its nodes */
 	struct ht_value *arg; /* the inliner's */
 	struct ht_node **node;
 };
@@ -145,7 +148,7 @@ static enum ht_status copy_node(struct copying *c, const struct ht_node *from)
 	for (int32_t i = 0; i < from->outs; i++)
 		n->out[i] = from->out[i];
 	c->node[from->id] = n;
-	note_of(in, n)->frame = c->frame;
+	note_of(in, n)->depth = c->depth;
 	return HT_OK;
 }
 
@@ -229,7 +232,7 @@ static struct ht_value behind_effects(
 	n->out[0] = (struct ht_type){ t, HT_SHAPE_UNKNOWN };
 	if (t)
 		ht_attr_set_type(n, "T", t);
-	note_of(in, n)->frame = c->frame;
+	note_of(in, n)->depth = c->depth;
 	return ht_out(n, 0);
 }
 
@@ -296,24 +299,17 @@ static enum ht_status inline_call(
 	struct inliner *in, struct ht_node *n, struct ht_function *f, const struct ht_attr *attrs)
 {
 	struct copying c = { .in = in, .call = n, .f = f, .attrs = attrs };
-	const struct frame *up = note_of(in, n)->frame;
-	struct frame *frame = HT_NEW(in->scratch, struct frame);
 	const struct ht_node *last = f->body->last;
-	int32_t i = 0, depth = 0;
+	int32_t i = 0;
 
-	for (const struct frame *x = up; x; x = x->up, depth++)
-		if (x->f == f)
-			return fail(in, HT_E_UNSUPPORTED, n, "function '%.*s' calls itself",
-				HT_STR_ARG(f->name));
-	if (depth >= MAX_DEPTH)
+	c.depth = note_of(in, n)->depth + 1;
+	if (c.depth > MAX_DEPTH)
 		return fail(in, HT_E_LIMIT, n, "calls are nested more than %d deep", MAX_DEPTH);
 	if (count_ports(f->args) != n->ins)
 		return fail(in, HT_E_INPUT, n,
 			"calls function '%.*s' with %" PRId32 " operands; it has %" PRId32
 			" arguments",
 			HT_STR_ARG(f->name), n->ins, count_ports(f->args));
-	*frame = (struct frame){ f, up };
-	c.frame = frame;
 	make_room(in, f->body->ids);
 	c.node = in->node;
 	c.arg = in->arg;
@@ -528,6 +524,8 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 
 	if (!g->library->functions)
 		return HT_OK;
+	if (!g->function)
+		ht_name_recursive_calls(g, c->scratch);
 	HT_TRY(inline_calls(&in));
 	ht_functions_own(g);
 	return in.limit ? ht_graph_sort(g, c->diags) : HT_OK;

@@ -256,9 +256,9 @@ struct ht_context_options {
 	 * and then the elements are copied.  *memory is where it puts the address; NULL ends the call with HT_E_ENVIRONMENT.  NULL: each output has data. */
 	void (*allocate)(void *arg, size_t output, const int64_t *dim, size_t bytes, void **memory);
 	void *allocate_arg;
-	/* How deep recursive calls may nest: the run has memory for so many of the largest frames.  A run that needs more memory
-	 * is HT_E_LIMIT.  At most UINT32_MAX; 0: 64, which ht_program_memory() assumes: with `memory` a context for more is HT_E_USAGE.
-	 * It has no effect on programs without recursive calls; no graph that Halftone reads has any. */
+	/* How deep recursive calls may nest: the run has memory for so many, each with the deepest calls that may follow it.  A run that
+	 * needs more memory is HT_E_LIMIT.  At most UINT32_MAX; 0: 64, which ht_program_memory() assumes: with `memory` a context for more is HT_E_USAGE.
+	 * It has no effect on programs without recursive calls. */
 	uint64_t max_depth;
 };
 #define HT_CONTEXT_OPTIONS_INIT                                                                    \

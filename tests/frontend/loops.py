@@ -163,7 +163,7 @@ def check_refusals(folder):
             (lambda p: p.library.function[0].node_def.clear(), '', None),
             (lambda p: next(n for n in p.node if 'While' in n.op).attr['body'].func.__setattr__('name', 'gone'),
              'runs a function that the model does not have', 4),
-            (recursive, 'recursion is not supported', 4)):
+            (recursive, 'calls are nested too deeply', 6)):
         refuse_damaged(folder, f, damage, words, code)
     f = tf.function(lambda x: tf.switch_case(tf.cast(x[0, 0], tf.int32), [lambda: x + 1, lambda: x - 1, lambda: x * x]),
                     input_signature=[tf.TensorSpec((2, 3), tf.float32)]).get_concrete_function()

@@ -140,6 +140,70 @@ class Trained(FolderCase):
         np.testing.assert_array_equal(self.evaluate(s, .05), stale)
 
 
+@unittest.skipUnless(tf, 'TensorFlow is not installed')
+class Bodies(Trained):
+    """Weights that a loop and both sides of a branch multiply with: packed in front of these, once for each assignment."""
+
+    def setUp(self):
+        FolderCase.setUp(self)
+        v1 = tf.compat.v1
+        self.r = np.random.default_rng(4)
+        self.enterContext(tf.Graph().as_default())
+        x, n = v1.placeholder(tf.float32, [ROWS, IN], 'x'), v1.placeholder(tf.int32, [], 'n')
+        w = [v1.get_variable(name, [IN, IN], initializer=v1.random_normal_initializer(stddev=.1, seed=7), use_resource=True)
+             for name in WEIGHTS]
+        ones = tf.ones([6])  # a loop that runs more often stops with a fault
+        y = v1.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, tf.tanh(tf.matmul(y, w[0])) * tf.gather(ones, i)), (0, x))[1]
+        tf.identity(v1.cond(n > 3, lambda: tf.matmul(y, w[1]), lambda: tf.matmul(tf.matmul(y, w[1]), w[0])), name='z')
+        tf.reduce_sum(tf.square(w[0]), name='loss')
+        tf.group(*(v.assign_sub(.1 * v) for v in w), name='train')
+        self.saver = v1.train.Saver()
+        self.session = v1.Session()
+        self.session.run(v1.global_variables_initializer())
+        self.prefix = self.saver.save(self.session, os.path.join(self.dir, 'begin'))
+        self.weights = w
+        self.x = self.r.standard_normal((ROWS, IN)).astype('f4')
+
+    def evaluate(self, s, n=5):
+        z = s.run('z', x=self.x, n=np.int32(n))['z']
+        np.testing.assert_allclose(z, self.session.run('z:0', {'x:0': self.x, 'n:0': n}), 1e-5, 1e-5)
+        ran = counts(self.context(s))
+        lib.ht_context_profile(self.context(s), 1)
+        return ran
+
+    def step(self, s):
+        s.step()
+        self.session.run('train')
+
+    def test_is_made_when_stale(self):
+        for threads in 1, 2:
+            with self.subTest(threads=threads):
+                self.saver.restore(self.session, self.prefix)
+                s = self.ours(threads=threads)
+                self.evaluate(s)
+                fresh = self.evaluate(s)
+                of = []
+                for i in range(2):
+                    self.assign(s, i)
+                    of.append(self.evaluate(s) - fresh)
+                    np.testing.assert_array_equal(self.evaluate(s), fresh)
+                self.assertEqual([o.sum() for o in of], [1, 1], 'the packing of a weight, once for all bodies')
+                self.step(s)
+                np.testing.assert_array_equal(self.evaluate(s) - fresh, of[0] + of[1])
+                np.testing.assert_array_equal(self.evaluate(s), fresh)
+                self.assign(s, 1)
+                self.evaluate(s, 2)  # the other side of the branch
+                s.restore(self.prefix)
+                self.saver.restore(self.session, self.prefix)
+                np.testing.assert_array_equal(self.evaluate(s) - fresh, of[0] + of[1])
+                self.assign(s, 0)
+                with self.assertRaisesRegex(ht.InputError, 'iteration 7'):
+                    s.run('z', x=self.x, n=np.int32(9))
+                np.testing.assert_array_equal(self.evaluate(s), fresh, 'it was made before the run stopped')
+
+    test_two_evaluations = test_low_precision = None
+
+
 FED = b'''hir 1
 entry "" {
   input "x" = %x
@@ -164,6 +228,32 @@ class Fed(FolderCase):
             with p.context() as c:
                 self.check(c)
         self.assertRaisesRegex(ht.UsageError, "no input 'v'", ht.load, path, steady=['v'])
+
+    def test_parts(self):
+        """Any number of rows: the parts of a batch have the buffers in common."""
+        path = self.path('fed.hir', FED.replace(b'shape[16,64]', b'shape[?,64]'))
+        program = ht.load(path, steady=['w']).compile()
+        r = np.random.default_rng(0)
+        w, other = (r.standard_normal((64, 96)).astype('f4') for _ in range(2))
+        for threads in 1, 2:
+            with program.context(threads=threads) as c:
+                c.profile()
+
+                def run(rows, w, unchanged):
+                    x = r.standard_normal((rows, 64)).astype('f4')
+                    if unchanged:
+                        c.unchanged('w')
+                    np.testing.assert_allclose(c.run(x=x, w=w)['z'], x @ (w + w), 1e-4, 1e-4)
+                    return np.array([ns > 0 for _, ns, _ in c.steps()], int)
+                for rows in 1, 7, 70, 200:
+                    first = run(rows, w, False)
+                    fresh = run(rows, w, True)
+                    self.assertEqual((first - fresh).sum(), 2, 'a sum and packing, once for all parts')
+                    np.testing.assert_array_equal(run(rows, other, False), first)
+                    np.testing.assert_array_equal(run(rows, other, True), fresh)
+                run(7, w, False)
+                once = run(70, w, True)
+                self.assertEqual((run(70, w, False) - once).sum(), 2, 'made for other sizes')
 
     def check(self, c):
         r = np.random.default_rng(0)
