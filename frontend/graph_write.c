@@ -146,10 +146,50 @@ static bool put_formals(struct ht_pb_writer *w, const struct ht_function *f)
 	return differs;
 }
 
+/* A pass made the function: its signature is what its ports are. */
+static bool is_made(const struct ht_function *f)
+{
+	return !f->signature.n;
+}
+
+/* The name of result `i`.  Ports that passes make have the names of nodes, which may return several times. */
+static struct ht_str name_of_result(
+	const struct ht_pb_writer *w, const struct ht_function *f, const struct ht_port *p, int i)
+{
+	return is_made(f) ? ht_str_printf(w->buf.arena, "result%d", i) : p->name;
+}
+
+static void put_made_formal(
+	struct ht_pb_writer *w, uint32_t number, struct ht_str name, const struct ht_port *p)
+{
+	struct ht_pb_open_message m = ht_pb_begin(w, number);
+
+	ht_pb_put_bytes(w, 1, name);
+	ht_pb_put_varint(w, 3, type_of_port(p));
+	ht_pb_end(w, m);
+}
+
+static void put_made_signature(struct ht_pb_writer *w, const struct ht_function *f)
+{
+	struct ht_pb_open_message m = ht_pb_begin(w, 1);
+	int i = 0;
+
+	ht_pb_put_bytes(w, 1, f->name);
+	for (const struct ht_port *p = f->args; p; p = p->next)
+		put_made_formal(w, 2, p->value.node->name, p);
+	for (const struct ht_port *p = f->rets; p; p = p->next, i++)
+		put_made_formal(w, 3, name_of_result(w, f, p, i), p);
+	ht_pb_end(w, m);
+}
+
 static void put_signature(struct ht_pb_writer *w, const struct ht_function *f)
 {
 	struct ht_pb_writer changed;
 
+	if (is_made(f)) {
+		put_made_signature(w, f);
+		return;
+	}
 	ht_pb_writer_init(&changed, w->buf.arena);
 	ht_pb_put_bytes(w, 1, put_formals(&changed, f) ? ht_buf_str(&changed.buf) : f->signature);
 }
@@ -157,13 +197,14 @@ static void put_signature(struct ht_pb_writer *w, const struct ht_function *f)
 static void put_function(struct ht_pb_writer *w, const struct ht_function *f, bool weights)
 {
 	struct ht_pb_open_message m = ht_pb_begin(w, 1);
+	int i = 0;
 
 	put_signature(w, f);
 	for (const struct ht_node *n = f->body->first; n; n = n->next)
 		if (!ht_is(n, HT_ARGUMENT) || !is_formal(f, n))
 			ht_export_node(w, 3, n, weights);
-	for (const struct ht_port *p = f->rets; p; p = p->next)
-		put_pair(w, 4, p->name, &p->value);
+	for (const struct ht_port *p = f->rets; p; p = p->next, i++)
+		put_pair(w, 4, name_of_result(w, f, p, i), &p->value);
 	ht_export_attrs(w, 5, f->attrs, weights);
 	for (const struct ht_port *p = f->control_rets; p; p = p->next)
 		put_pair(w, 6, p->name, &p->value);

@@ -186,6 +186,30 @@ enum ht_status ht_infer_segment(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
+/* Rows of operand 0, or as many as operand 1 gathers; the last operand but for the number of segments has an id for each.  How many
+ * segments there are is known where that operand is. */
+enum ht_status ht_infer_sorted_segment(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	const struct ht_known *known = n->ins > 3 ? ht_in_known(in, n, 3) : NULL;
+	int64_t *d;
+
+	HT_TRY(ht_want_rank(in, n, 1, 1));
+	if (n->ins > 2)
+		HT_TRY(ht_want_rank(in, n, 2, 1));
+	if (s.rank < 0)
+		return HT_OK;
+	if (s.rank == 0)
+		return ht_infer_fail(in, n, "the data have no rows");
+	d = ht_new_dims(in, s.rank);
+	for (int32_t i = 1; i < s.rank; i++)
+		d[i] = s.dim[i];
+	if (known && known->n == 1)
+		d[0] = ht_elem_dim(known->e);
+	ht_set_shape(n, 0, s.rank, d);
+	return HT_OK;
+}
+
 enum ht_status ht_infer_softmax_loss(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);

@@ -35,6 +35,74 @@ enum ht_status ht_infer_boxes(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
+/* Operands: boxes [images,n,q,4], scores [images,n,classes], the most boxes of a class and of an image, two thresholds.  q is 1 or
+ * the number of classes. */
+static enum ht_status check_combined(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape boxes = ht_in_shape(n, 0), scores = ht_in_shape(n, 1);
+
+	HT_TRY(ht_want_rank(in, n, 0, 4));
+	HT_TRY(ht_want_rank(in, n, 1, 3));
+	for (int32_t i = 2; i < n->ins; i++)
+		HT_TRY(ht_want_rank(in, n, i, 0));
+	if (boxes.rank < 0 || scores.rank < 0)
+		return HT_OK;
+	for (int32_t i = 0; i < 2; i++)
+		if (boxes.dim[i] >= 0 && scores.dim[i] >= 0 && boxes.dim[i] != scores.dim[i])
+			return ht_infer_fail(in, n, "has boxes %.*s, but scores %.*s",
+				HT_STR_ARG(ht_shape_text(in, boxes)),
+				HT_STR_ARG(ht_shape_text(in, scores)));
+	if (boxes.dim[3] >= 0 && boxes.dim[3] != 4)
+		return ht_infer_fail(
+			in, n, "has boxes of %lld numbers, not 4", (long long)boxes.dim[3]);
+	if (boxes.dim[2] >= 0 && scores.dim[2] >= 0 && boxes.dim[2] != 1 &&
+		boxes.dim[2] != scores.dim[2])
+		return ht_infer_fail(in, n, "has boxes for %lld classes, but scores for %lld",
+			(long long)boxes.dim[2], (long long)scores.dim[2]);
+	return HT_OK;
+}
+
+/* How many boxes of an image there is room for. */
+static enum ht_status combined_room(struct ht_infer *in, struct ht_node *n, int64_t *room)
+{
+	struct ht_shape scores = ht_in_shape(n, 1);
+	int64_t most, each;
+
+	*room = HT_DIM_UNKNOWN;
+	if (!ht_in_int(in, n, 3, &most))
+		return HT_OK;
+	if (most <= 0)
+		return ht_infer_fail(in, n, "max_total_size is %lld", (long long)most);
+	if (!ht_attr_bool(n, "pad_per_class", false)) {
+		*room = most;
+		return HT_OK;
+	}
+	if (!ht_in_int(in, n, 2, &each) || scores.rank != 3 || scores.dim[2] < 0)
+		return HT_OK;
+	if (each <= 0)
+		return ht_infer_fail(in, n, "max_output_size_per_class is %lld", (long long)each);
+	*room = __builtin_mul_overflow(each, scores.dim[2], &each) || each > most ? most : each;
+	return HT_OK;
+}
+
+/* Corners, scores and classes of the selected boxes of each image, and how many these are. */
+enum ht_status ht_infer_combined_boxes(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape boxes = ht_in_shape(n, 0);
+	int64_t *d = ht_new_dims(in, 3);
+
+	HT_TRY(check_combined(in, n));
+	HT_TRY(combined_room(in, n, &d[1]));
+	if (boxes.rank == 4)
+		d[0] = boxes.dim[0];
+	d[2] = 4;
+	ht_set_shape(n, 0, 3, d);
+	ht_set_shape(n, 1, 2, d);
+	ht_set_shape(n, 2, 2, d);
+	ht_set_shape(n, 3, 1, d);
+	return HT_OK;
+}
+
 /* The axis whose slices are compared, -1: not known.  Without operand `axis`, and where that is empty, the operand is a vector. */
 static enum ht_status axis_of(struct ht_infer *in, const struct ht_node *n, int64_t *axis)
 {

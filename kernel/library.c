@@ -11,6 +11,7 @@ static const struct {
 	{ "assert", ht_library_assert, NULL },
 	{ "boxes", ht_library_boxes, ht_boxes_scratch },
 	{ "candidates", ht_library_candidates, ht_candidates_scratch },
+	{ "combined_boxes", ht_library_combined_boxes, ht_combined_boxes_scratch },
 	{ "random_bits", ht_library_random_bits, NULL },
 	{ "random_key", ht_library_random_key, NULL },
 	{ "random_normal", ht_library_random_normal, NULL },

@@ -20,6 +20,8 @@ ht_kernel_fn ht_library_where;
 /* library_boxes.c */
 ht_kernel_fn ht_library_boxes;
 size_t ht_boxes_scratch(const struct ht_kernel *k);
+ht_kernel_fn ht_library_combined_boxes;
+size_t ht_combined_boxes_scratch(const struct ht_kernel *k);
 
 /* library_unique.c */
 ht_kernel_fn ht_library_unique;

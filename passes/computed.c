@@ -36,12 +36,12 @@ static int64_t most_slices(const struct ht_graph *g, const struct ht_node *n)
 static int64_t most_boxes(const struct ht_graph *g, const struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 1);
-	int64_t boxes = s.rank == 1 ? ht_dim_most(g, s.dim[0]) : -1, most;
-	int count;
+	int64_t boxes = s.rank == 1 ? ht_dim_most(g, s.dim[0]) : -1;
+	struct ht_span most;
 
-	if (!ht_const_small_ints(n->in[2], &most, 1, &count) || count != 1 || most < 0)
+	if (!ht_span_of(g, n->in[2], &most) || most.most < 0 || most.most == INT32_MAX)
 		return boxes;
-	return boxes < 0 || most < boxes ? most : boxes;
+	return boxes < 0 || most.most < boxes ? most.most : boxes;
 }
 
 /* The most that the size of node `n` can be; -1: not known. */
@@ -60,18 +60,21 @@ static int64_t bound_of(const struct ht_graph *g, const struct ht_node *n)
 	case HT_OP_NonMaxSuppressionV3:
 	case HT_OP_NonMaxSuppressionV4:
 	case HT_OP_NonMaxSuppressionV5:
+	case HT_OP_NonMaxSuppressionWithOverlaps:
 		return most_boxes(g, n);
 	default: /* it was not expanded, and has no kernel */
 		return -1;
 	}
 }
 
-/* Whether a size of some result may be computed: by a node that always does, or by Range or Fill of what is no constant. */
+/* Whether a size of some result may be computed: by a node that always does, or by Range or Fill of what is no constant, or as the
+ * number of segments. */
 static bool some(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
 		if (ht_computes_size(n) || (n->op == HT_OP_Range && !ht_is_const(n->in[1])) ||
-			(n->op == HT_OP_Fill && !ht_is_const(n->in[0])))
+			(n->op == HT_OP_Fill && !ht_is_const(n->in[0])) ||
+			(ht_axes(n) == HT_AXES_SEGMENTED && !ht_is_const(n->in[2])))
 			return true;
 	return false;
 }

@@ -12,6 +12,7 @@
 	PASS(branches)                                                                             \
 	PASS(cases)                                                                                \
 	PASS(casts)                                                                                \
+	PASS(cells)                                                                                \
 	PASS(concat_split)                                                                         \
 	PASS(cse)                                                                                  \
 	PASS(dilate)                                                                               \
@@ -40,6 +41,7 @@
 	PASS(references)                                                                           \
 	PASS(rms_norm)                                                                             \
 	PASS(scopes)                                                                               \
+	PASS(segments)                                                                             \
 	PASS(simplify)                                                                             \
 	PASS(sizes)                                                                                \
 	PASS(softmax)                                                                              \
@@ -49,7 +51,8 @@
 	PASS(tables)                                                                               \
 	PASS(tensor_arrays)                                                                        \
 	PASS(training)                                                                             \
-	PASS(transposes)
+	PASS(transposes)                                                                           \
+	PASS(versions)
 
 #define DECLARE(name) extern const struct ht_pass ht_pass_##name;
 PASSES(DECLARE)

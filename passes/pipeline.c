@@ -9,7 +9,7 @@
 
 /* What the entry needs is inlined and frozen; then that is all there is. */
 const char ht_pipeline_cleanup[] =
-	"feeds,float_status,split_fused,tables,prune,inline,branches,prune,references,freeze,split_fused,prune,sizes,infer,identity,loss_seed," FOLD
+	"feeds,float_status,split_fused,tables,prune,inline,branches,prune,references,freeze,split_fused,versions,cells,segments,prune,sizes,infer,identity,loss_seed," FOLD
 	"momentum,adam," FUSE;
 
 #define MERGE "casts,cse,prune,infer"

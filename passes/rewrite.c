@@ -237,3 +237,43 @@ enum ht_status ht_rw_each(struct ht_graph *g, struct ht_pass_context *c,
 			visit(&r, all[i]);
 	return HT_OK;
 }
+
+static bool wants_some(const struct ht_graph *g, bool (*wants)(const struct ht_node *n))
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (wants(n))
+			return true;
+	return false;
+}
+
+static void visit_wanted(struct ht_graph *g, struct ht_pass_context *c,
+	bool (*wants)(const struct ht_node *n), void (*visit)(struct ht_rw *r, struct ht_node *n))
+{
+	struct ht_rw_within within;
+	struct ht_rw r;
+	struct ht_node **all;
+	size_t count;
+
+	ht_rw_init_within(&r, &within, g, c);
+	all = ht_rw_nodes(&r, &count);
+	for (size_t i = 0; i < count; i++)
+		if (all[i]->graph && wants(all[i]))
+			visit(&r, all[i]);
+}
+
+enum ht_status ht_rw_everywhere(struct ht_graph *g, struct ht_pass_context *c,
+	bool (*wants)(const struct ht_node *n), void (*visit)(struct ht_rw *r, struct ht_node *n))
+{
+	bool some = wants_some(g, wants);
+
+	for (const struct ht_function *f = g->functions; f && !some; f = f->next)
+		some = wants_some(f->body, wants);
+	if (!some)
+		return HT_OK;
+	HT_TRY(ht_infer_types(g, c->diags));
+	visit_wanted(g, c, wants, visit);
+	for (struct ht_function *f = g->functions; f; f = f->next)
+		if (wants_some(f->body, wants))
+			visit_wanted(f->body, c, wants, visit);
+	return HT_OK;
+}

@@ -159,6 +159,11 @@ bool ht_rw_plain(const struct ht_rw *r, const struct ht_node *n);
 enum ht_status ht_rw_each(struct ht_graph *g, struct ht_pass_context *c,
 	void (*visit)(struct ht_rw *r, struct ht_node *n));
 
+/* Likewise for the nodes that `wants` names, of the graph and of the bodies of its functions.  If there are any, types are inferred
+ * before. */
+enum ht_status ht_rw_everywhere(struct ht_graph *g, struct ht_pass_context *c,
+	bool (*wants)(const struct ht_node *n), void (*visit)(struct ht_rw *r, struct ht_node *n));
+
 /* ---- fusions ---- */
 
 /* As the functions of choice/fusion.h; a miss says how many conditions held before, `met`. */

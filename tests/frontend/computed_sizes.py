@@ -19,7 +19,7 @@ from opened import weights  # noqa: E402
 F32 = tf.float32
 ALIGNMENT = 64
 POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1}
-NOT_ROUNDED = {'suppressed'}  # where rounded scores and overlaps rightly select other boxes
+NOT_ROUNDED = {'suppressed', 'filled'}  # where rounded scores and overlaps rightly select other boxes
 MAKE_INTEGERS = {'distinct', 'parted', 'ranged', 'scattered'}  # of multiples of their inputs, which must be the same ones in 16 bits
 
 
@@ -182,11 +182,32 @@ def suppressed(r):
                                        soft_nms_sigma=0., pad_to_max_output_size=True)
         half = raw.NonMaxSuppressionV3(boxes=tf.cast(boxes, tf.float16), scores=tf.cast(score, tf.float16), max_output_size=most,
                                        iou_threshold=tf.constant(overlap, tf.float16), score_threshold=tf.constant(least, tf.float16))
+        shares = tf.clip_by_value(tf.matmul(moved, moved, transpose_b=True) / 8, 0, 1)
+        by_share = raw.NonMaxSuppressionWithOverlaps(overlaps=shares, scores=score, max_output_size=most, overlap_threshold=overlap,
+                                                     score_threshold=least)
         kept = score > .5
         left, left_score = tf.boolean_mask(moved, kept), tf.boolean_mask(score, kept)
         best = tf.image.non_max_suppression(left, left_score, tf.minimum(most, tf.size(left_score)), overlap)
         return (raw.NonMaxSuppression(boxes=boxes, scores=score, max_output_size=most), v2, v3, v4, valid, soft, soft_score, *padded, *both,
-                half, best, tf.gather(left, best) * 2, tf.reduce_sum(tf.gather(left_score, best)), tf.size(v3) + tf.size(soft))
+                half, by_share, best, tf.gather(left, best) * 2, tf.reduce_sum(tf.gather(left_score, best)), tf.size(v3) + tf.size(soft))
+    return f, {'x': (n,), 'score': (n,)}
+
+
+def filled(r):
+    """Selected boxes that are filled up to a constant number, as detectors do it, and sorted elements of which a mask selects some."""
+    n = int(r.integers(1, 60))
+    most = int(r.integers(1, n + 1))
+    boxes = tf.constant(boxes_of(r, n))
+
+    def f(x, score):
+        at, scores = tf.image.non_max_suppression_with_scores(boxes, score, most, .5)
+        count = tf.shape(at)[0]
+        at, scores = tf.concat([at, tf.zeros([most - count], tf.int32)], 0), tf.concat([scores, tf.fill([most - count], -1.)], 0)
+        kept = tf.boolean_mask(x, x > .5)
+        ordered = tf.math.top_k(kept, tf.shape(kept)[0])
+        whole = tf.cast(kept * 3, tf.int32)
+        return (at, scores, tf.where(tf.range(most) < count, scores, -tf.ones([most])), tf.gather(x, at), ordered.values * 2, ordered.indices,
+                tf.math.top_k(whole, tf.shape(whole)[0]).values, tf.gather(kept, ordered.indices))
     return f, {'x': (n,), 'score': (n,)}
 
 
@@ -291,7 +312,7 @@ def scattered(r):
     return f, {'x': (n, k), 'score': (n,)}
 
 
-MODELS = {f.__name__: f for f in (vector, any_rank, every_type, masked, elements, nested, counted, mean, open_too, branches, suppressed, distinct, parted, joined,
+MODELS = {f.__name__: f for f in (vector, any_rank, every_type, masked, elements, nested, counted, mean, open_too, branches, suppressed, filled, distinct, parted, joined,
                                  ranged, drawn, scattered)}
 SHARES = 0, 1, .5, .1
 MOST = {'rows': 6, 'length': 24}

@@ -28,7 +28,7 @@ GROUPS = {
                            'range:range_ one_hot shape sparse_to_dense'},
     'training': {'gradients': 'gradient pool_gradient conv2d_filter gradient_axes stitch training',
                  'scatters': 'scatter segment strided_slice_gradient resize_gradient lrn_gradient in_top_k candidates bins'},
-    'others': {'draws': 'random:random_numbers stateless', 'diagonals': 'diagonals', 'graphs': 'graph:cases'},
+    'others': {'draws': 'random:random_numbers stateless', 'diagonals': 'diagonals', 'detection': 'combined_boxes', 'graphs': 'graph:cases'},
 }
 # Ops that have no kernel in some of their types: the tool has to say so, with exit code 4.
 REFUSED = {

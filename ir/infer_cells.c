@@ -1,0 +1,44 @@
+/* Rules of recurrent cells. */
+#include "ir/infer.h"
+
+/* The state before, [rows, units], is what each result is like. */
+static enum ht_status like_state(struct ht_infer *in, struct ht_node *n, int32_t state)
+{
+	struct ht_shape s = ht_in_shape(n, state);
+
+	HT_TRY(ht_want_rank(in, n, state, 2));
+	for (int32_t i = 0; s.rank == 2 && i < n->outs; i++)
+		ht_set_shape(n, i, 2, s.dim);
+	return HT_OK;
+}
+
+/* Operands: x, the state before, … */
+enum ht_status ht_infer_lstm_cell(struct ht_infer *in, struct ht_node *n)
+{
+	HT_TRY(ht_want_rank(in, n, 0, 2));
+	return like_state(in, n, 1);
+}
+
+enum ht_status ht_infer_gru_cell(struct ht_infer *in, struct ht_node *n)
+{
+	HT_TRY(ht_want_rank(in, n, 0, 2));
+	return like_state(in, n, 1);
+}
+
+/* Operands: how many steps count, x [steps, rows, inputs], the state before [rows, units], … */
+enum ht_status ht_infer_lstm_layer(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape x = ht_in_shape(n, 1), s = ht_in_shape(n, 2);
+	int64_t *d = ht_new_dims(in, 3);
+
+	HT_TRY(ht_want_rank(in, n, 0, 0));
+	HT_TRY(ht_want_rank(in, n, 1, 3));
+	HT_TRY(ht_want_rank(in, n, 2, 2));
+	for (int32_t i = 0; x.rank == 3 && i < 2; i++)
+		d[i] = x.dim[i];
+	if (s.rank == 2)
+		d[2] = s.dim[1];
+	for (int32_t i = 0; i < n->outs; i++)
+		ht_set_shape(n, i, 3, d);
+	return HT_OK;
+}

@@ -1,0 +1,511 @@
+/* cells: LSTM and GRU cells that are one op become products and elementwise ops, and BlockLSTM, a layer of such cells, a loop.
+ *
+ * The loop gathers a step of its sequence, and sets an element of a list for each result that something takes.  Steps behind
+ * seq_len_max stay zeros.  The product with the step is one by itself, so that the pass `recurrent` can put it in front of the loop.
+ *
+ * Nodes in the bodies of functions are changed, too.  Left alone: BlockLSTM whose weights have no known size. */
+#include "passes/outline.h"
+#include "passes/rewrite.h"
+
+/* Nodes in front of `at`, named after `name`. */
+struct maker {
+	struct ht_rw *r;
+	struct ht_node *at;
+	struct ht_str name;
+	enum ht_dtype t; /* of the cell */
+};
+
+static struct ht_value node(struct maker *m, enum ht_op op, const struct ht_value *in, int32_t ins,
+	enum ht_dtype t, struct ht_shape s)
+{
+	return ht_out(ht_rw_node(m->r, m->at, op, m->name, in, ins, (struct ht_type){ t, s }), 0);
+}
+
+/* Of the cell's type, whose shape is inferred later. */
+static struct ht_value made(struct maker *m, enum ht_op op, const struct ht_value *in, int32_t ins)
+{
+	struct ht_value v = node(m, op, in, ins, m->t, HT_SHAPE_UNKNOWN);
+
+	ht_attr_set_type(v.node, "T", m->t);
+	return v;
+}
+
+static struct ht_value one(struct maker *m, enum ht_op op, struct ht_value a)
+{
+	return made(m, op, &a, 1);
+}
+
+static struct ht_value two(struct maker *m, enum ht_op op, struct ht_value a, struct ht_value b)
+{
+	const struct ht_value in[] = { a, b };
+
+	return made(m, op, in, 2);
+}
+
+static struct ht_value number(struct maker *m, double x)
+{
+	return ht_rw_const_float(m->r, m->at, m->name, m->t, x);
+}
+
+static struct ht_value whole(struct maker *m, int64_t x)
+{
+	return ht_rw_scalar(m->r, m->at, m->name, HT_I32, x);
+}
+
+static struct ht_value product(struct maker *m, struct ht_value a, struct ht_value b)
+{
+	return two(m, HT_OP_MatMul, a, b);
+}
+
+/* The product that every result of `n` needs, so it waits for what `n` waits for. */
+static struct ht_value first_product(
+	struct maker *m, const struct ht_node *n, struct ht_value a, struct ht_value b)
+{
+	struct ht_value v = product(m, a, b);
+
+	ht_rw_set_controls(m->r, v.node, n->control, n->controls);
+	return v;
+}
+
+static struct ht_value biased(struct maker *m, struct ht_value a, struct ht_value b)
+{
+	return two(m, HT_OP_BiasAdd, a, b);
+}
+
+/* Columns of both. */
+static struct ht_value joined(struct maker *m, struct ht_value a, struct ht_value b)
+{
+	const struct ht_value in[] = { a, b, whole(m, 1) };
+	struct ht_value v = made(m, HT_OP_ConcatV2, in, 3);
+
+	ht_attr_set_int(v.node, "N", 2);
+	ht_attr_set_type(v.node, "Tidx", HT_I32);
+	return v;
+}
+
+/* `count` parts of the columns, as many results of one node. */
+static struct ht_node *parts_of(struct maker *m, struct ht_value a, int32_t count)
+{
+	const struct ht_value in[] = { whole(m, 1), a };
+	struct ht_node *n = made(m, HT_OP_Split, in, 2).node;
+
+	ht_attr_set_int(n, "num_split", count);
+	ht_node_set_outs(n, count);
+	for (int32_t i = 0; i < count; i++)
+		n->out[i] = (struct ht_type){ m->t, HT_SHAPE_UNKNOWN };
+	return n;
+}
+
+/* ---- cells ---- */
+
+/* The results of an LSTM cell, in the order in which its ops have them. */
+enum { INPUT, STATE, FORGET, OUTPUT, CANDIDATE, SQUASHED, HIDDEN, LSTM_RESULTS };
+
+/* Operands of LSTMBlockCell; those of BlockLSTM have one more in front. */
+enum { X, STATE_BEFORE, HIDDEN_BEFORE, WEIGHTS, PEEP_INPUT, PEEP_FORGET, PEEP_OUTPUT, BIAS };
+
+/* What the ops that have LSTM cells say by their attributes. */
+struct lstm {
+	bool peepholes,
+		forget_second; /* the order of gates: input, candidate, forget, output; or i, f, c, o */
+	double forget_bias, clip; /* clip: 0 for none */
+};
+
+static struct lstm lstm_of(const struct ht_node *n)
+{
+	bool newer = n->op == HT_OP_BlockLSTMV2;
+	struct lstm c = { .peepholes = ht_attr_bool(n, "use_peephole", false),
+		.forget_second = newer };
+
+	c.forget_bias = newer ? 0 : (double)ht_attr_float(n, "forget_bias", 1);
+	c.clip = (double)ht_attr_float(n, "cell_clip", newer ? 0 : 3);
+	return c;
+}
+
+static struct ht_value peeped(struct maker *m, const struct lstm *c, struct ht_value gate,
+	struct ht_value state, struct ht_value weights)
+{
+	if (!c->peepholes)
+		return gate;
+	return two(m, HT_OP_AddV2, gate, two(m, HT_OP_Mul, state, weights));
+}
+
+static struct ht_value clipped(struct maker *m, const struct lstm *c, struct ht_value v)
+{
+	if (!(c->clip > 0))
+		return v;
+	v = two(m, HT_OP_Minimum, v, number(m, c->clip));
+	return two(m, HT_OP_Maximum, v, number(m, -c->clip));
+}
+
+/* One step: of the sums of all gates, the state before and the weights of peepholes. */
+static void make_lstm(struct maker *m, const struct lstm *c, struct ht_value sums,
+	struct ht_value before, const struct ht_value *peep, struct ht_value *out)
+{
+	struct ht_node *part = parts_of(m, sums, 4);
+	struct ht_value forget = ht_out(part, c->forget_second ? 1 : 2);
+
+	if (c->forget_bias != 0)
+		forget = two(m, HT_OP_AddV2, forget, number(m, c->forget_bias));
+	out[INPUT] = one(m, HT_OP_Sigmoid, peeped(m, c, ht_out(part, 0), before, peep[0]));
+	out[FORGET] = one(m, HT_OP_Sigmoid, peeped(m, c, forget, before, peep[1]));
+	out[CANDIDATE] = one(m, HT_OP_Tanh, ht_out(part, c->forget_second ? 2 : 1));
+	out[STATE] = two(m, HT_OP_AddV2, two(m, HT_OP_Mul, out[CANDIDATE], out[INPUT]),
+		two(m, HT_OP_Mul, before, out[FORGET]));
+	out[STATE] = clipped(m, c, out[STATE]);
+	out[OUTPUT] = one(m, HT_OP_Sigmoid, peeped(m, c, ht_out(part, 3), out[STATE], peep[2]));
+	out[SQUASHED] = one(m, HT_OP_Tanh, out[STATE]);
+	out[HIDDEN] = two(m, HT_OP_Mul, out[SQUASHED], out[OUTPUT]);
+}
+
+static void take_results(
+	struct maker *m, struct ht_node *n, const struct ht_value *out, int32_t count)
+{
+	ht_rw_replace_node(m->r, n, out[0]);
+	for (int32_t i = 1; i < count && n->graph; i++)
+		ht_rw_replace(m->r, ht_out(n, i), out[i]);
+	if (n->graph)
+		ht_rw_drop(m->r, n);
+}
+
+static void expand_lstm_cell(struct maker *m, struct ht_node *n)
+{
+	struct lstm c = lstm_of(n);
+	struct ht_value out[LSTM_RESULTS], sums;
+
+	sums = first_product(m, n, joined(m, n->in[X], n->in[HIDDEN_BEFORE]), n->in[WEIGHTS]);
+	make_lstm(
+		m, &c, biased(m, sums, n->in[BIAS]), n->in[STATE_BEFORE], n->in + PEEP_INPUT, out);
+	take_results(m, n, out, LSTM_RESULTS);
+}
+
+/* Operands: x, the state before, weights of reset and update, of the candidate, and a bias of each. */
+static void expand_gru_cell(struct maker *m, struct ht_node *n)
+{
+	struct ht_value x = n->in[0], before = n->in[1], out[4], gates, kept;
+	struct ht_node *part;
+
+	gates = biased(m, first_product(m, n, joined(m, x, before), n->in[2]), n->in[4]);
+	part = parts_of(m, one(m, HT_OP_Sigmoid, gates), 2);
+	out[0] = ht_out(part, 0);
+	out[1] = ht_out(part, 1);
+	kept = two(m, HT_OP_Mul, before, out[0]);
+	out[2] = one(m, HT_OP_Tanh, biased(m, product(m, joined(m, x, kept), n->in[3]), n->in[5]));
+	out[3] = two(m, HT_OP_AddV2,
+		two(m, HT_OP_Mul, two(m, HT_OP_Sub, number(m, 1), out[1]), out[2]),
+		two(m, HT_OP_Mul, out[1], before));
+	take_results(m, n, out, 4);
+}
+
+/* ---- a layer of cells ---- */
+
+/* What the loop hands on, in order; then a list for each result that is used. */
+enum {
+	STEP,
+	STEPS,
+	SEQUENCE,
+	LOOP_STATE,
+	LOOP_HIDDEN,
+	OF_STEP,
+	OF_HIDDEN,
+	PEEPS,
+	PEEP_SECOND,
+	PEEP_THIRD,
+	LOOP_BIAS,
+	LISTS
+};
+
+struct layer {
+	struct ht_pass_context *c;
+	struct ht_node *n;
+	struct lstm cell;
+	enum ht_dtype t;
+	int64_t inputs, units;
+	bool used[LSTM_RESULTS];
+	int32_t values; /* that the loop hands on */
+	enum ht_dtype type[LISTS + LSTM_RESULTS];
+};
+
+static void set_types(struct layer *x, struct ht_rw *r)
+{
+	for (int32_t i = 0; i < LISTS; i++)
+		x->type[i] = i <= STEPS ? HT_I32 : x->t;
+	x->values = LISTS;
+	for (int32_t i = 0; i < LSTM_RESULTS; i++) {
+		x->used[i] = ht_rw_uses(r, ht_out(x->n, i)) > 0;
+		if (x->used[i])
+			x->type[x->values++] = HT_VARIANT;
+	}
+}
+
+static struct ht_function *new_function(struct layer *x, const char *what, struct ht_value *arg)
+{
+	struct ht_graph *library = x->n->graph->library;
+	struct ht_str name = ht_str_printf(x->c->scratch, "%.*s_%s", HT_STR_ARG(x->n->name), what);
+	struct ht_function *f =
+		ht_function_new(library, ht_graph_free_function_name(library, name));
+	struct ht_port **end = &f->args;
+
+	for (int32_t i = 0; i < x->values; i++)
+		arg[i] = ht_function_add_arg(f, &end, x->type[i], i);
+	return f;
+}
+
+/* The last node of a function's body, in front of which the others are made. */
+static struct ht_value last_node(struct ht_function *f, const char *type, const char *name,
+	struct ht_value a, struct ht_value b, enum ht_dtype t)
+{
+	struct ht_node *n = ht_node_new(f->body, ht_str(type), ht_str(name));
+	struct ht_value in[] = { a, b };
+
+	ht_node_set_ins(n, in, 2);
+	ht_node_set_outs(n, 1);
+	n->out[0] = (struct ht_type){ t, HT_SHAPE_SCALAR };
+	ht_attr_set_type(n, "T", HT_I32);
+	return ht_out(n, 0);
+}
+
+static struct ht_function *condition_of(struct layer *x)
+{
+	struct ht_value arg[LISTS + LSTM_RESULTS], v;
+	struct ht_function *f = new_function(x, "cond", arg);
+	struct ht_port **end = &f->rets;
+
+	v = last_node(f, "Less", "more", arg[STEP], arg[STEPS], HT_BOOL);
+	ht_node_add_origin(v.node, x->n);
+	ht_function_add_ret(f, &end, v);
+	return f;
+}
+
+static struct ht_value step_of(struct maker *m, struct ht_value sequence, struct ht_value at)
+{
+	const struct ht_value in[] = { sequence, at };
+	struct ht_value v = node(m, HT_OP_Gather, in, 2, m->t, HT_SHAPE_UNKNOWN);
+
+	ht_attr_set_type(v.node, "Tparams", m->t);
+	ht_attr_set_type(v.node, "Tindices", HT_I32);
+	return v;
+}
+
+static struct ht_value list_with(
+	struct maker *m, struct ht_value list, struct ht_value at, struct ht_value item)
+{
+	const struct ht_value in[] = { list, at, item };
+	struct ht_value v = node(m, HT_OP_TensorListSetItem, in, 3, HT_VARIANT, HT_SHAPE_SCALAR);
+
+	ht_attr_set_type(v.node, "element_dtype", m->t);
+	return v;
+}
+
+/* What the next step gets: the arguments, but for the number of the step, the states and the lists. */
+static void make_step(struct layer *x, struct maker *m, struct ht_value *arg)
+{
+	struct ht_value out[LSTM_RESULTS], sums;
+	int32_t at = LISTS;
+
+	sums = biased(
+		m, product(m, step_of(m, arg[SEQUENCE], arg[STEP]), arg[OF_STEP]), arg[LOOP_BIAS]);
+	sums = two(m, HT_OP_AddV2, sums, product(m, arg[LOOP_HIDDEN], arg[OF_HIDDEN]));
+	make_lstm(m, &x->cell, sums, arg[LOOP_STATE], arg + PEEPS, out);
+	for (int32_t i = 0; i < LSTM_RESULTS; i++) {
+		if (!x->used[i])
+			continue;
+		arg[at] = list_with(m, arg[at], arg[STEP], out[i]);
+		at++;
+	}
+	arg[LOOP_STATE] = out[STATE];
+	arg[LOOP_HIDDEN] = out[HIDDEN];
+}
+
+static struct ht_function *body_of(struct layer *x)
+{
+	struct ht_value arg[LISTS + LSTM_RESULTS], next;
+	struct ht_function *f = new_function(x, "body", arg);
+	struct ht_port **end = &f->rets;
+	struct ht_rw_within within;
+	struct ht_rw r;
+	struct maker m = { .r = &r, .name = HT_STR("step"), .t = x->t };
+
+	next = last_node(f, "AddV2", "next", arg[STEP], arg[STEP], HT_I32);
+	ht_node_add_origin(next.node, x->n);
+	ht_rw_init_within(&r, &within, f->body, x->c);
+	m.at = next.node;
+	ht_rw_set_in(&r, next.node, 1, whole(&m, 1));
+	make_step(x, &m, arg);
+	arg[STEP] = next;
+	for (int32_t i = 0; i < x->values; i++)
+		ht_function_add_ret(f, &end, arg[i]);
+	return f;
+}
+
+/* ---- in front of the loop, and behind it ---- */
+
+/* So many rows of the weights. */
+static struct ht_value rows_of(struct maker *m, struct ht_value w, int64_t from, int64_t count)
+{
+	const int64_t begin[] = { from, 0 }, size[] = { count, -1 };
+	struct ht_value in[3] = { w }, v;
+
+	in[1] = ht_rw_const_ints(m->r, m->at, m->name, HT_I32, begin, 2);
+	in[2] = ht_rw_const_ints(m->r, m->at, m->name, HT_I32, size, 2);
+	v = made(m, HT_OP_Slice, in, 3);
+	ht_attr_set_type(v.node, "Index", HT_I32);
+	return v;
+}
+
+/* The extent of the sequence's first axis. */
+static struct ht_value length_of(struct maker *m, struct ht_value sequence)
+{
+	struct ht_shape s = ht_type_of(sequence)->shape;
+	const int64_t rank = 3;
+	struct ht_value in[2], v;
+
+	if (s.rank == rank && s.dim[0] >= 0)
+		return whole(m, s.dim[0]);
+	in[0] = node(m, HT_OP_Shape, &sequence, 1, HT_I32, (struct ht_shape){ 1, &rank });
+	ht_attr_set_type(in[0].node, "T", m->t);
+	ht_attr_set_type(in[0].node, "out_type", HT_I32);
+	in[1] = whole(m, 0);
+	v = node(m, HT_OP_Gather, in, 2, HT_I32, HT_SHAPE_SCALAR);
+	ht_attr_set_type(v.node, "Tparams", HT_I32);
+	ht_attr_set_type(v.node, "Tindices", HT_I32);
+	return v;
+}
+
+static struct ht_value element_shape(struct layer *x, struct maker *m)
+{
+	struct ht_shape s = ht_type_of(x->n->in[1 + X])->shape;
+	const int64_t dim[] = { s.rank == 3 && s.dim[1] >= 0 ? s.dim[1] : -1, x->units };
+
+	return ht_rw_const_ints(m->r, m->at, m->name, HT_I32, dim, 2);
+}
+
+static struct ht_value new_list(struct layer *x, struct maker *m)
+{
+	const struct ht_value in[] = { element_shape(x, m), length_of(m, x->n->in[1 + X]) };
+	struct ht_value v = node(m, HT_OP_TensorListReserve, in, 2, HT_VARIANT, HT_SHAPE_SCALAR);
+
+	ht_attr_set_type(v.node, "element_dtype", m->t);
+	ht_attr_set_type(v.node, "shape_type", HT_I32);
+	return v;
+}
+
+static struct ht_value stacked(struct layer *x, struct maker *m, struct ht_value list)
+{
+	const struct ht_value in[] = { list, element_shape(x, m) };
+	struct ht_value v = node(m, HT_OP_TensorListStack, in, 2, m->t, HT_SHAPE_UNKNOWN);
+
+	ht_attr_set_type(v.node, "element_dtype", m->t);
+	ht_attr_set_int(v.node, "num_elements", -1);
+	return v;
+}
+
+static void set_operands(struct layer *x, struct maker *m, struct ht_value *in)
+{
+	const struct ht_value *of = x->n->in + 1;
+
+	in[STEP] = whole(m, 0);
+	in[STEPS] = ht_rw_cast(m->r, m->at, m->name, x->n->in[0], HT_I32);
+	in[SEQUENCE] = of[X];
+	in[LOOP_STATE] = of[STATE_BEFORE];
+	in[LOOP_HIDDEN] = of[HIDDEN_BEFORE];
+	in[OF_STEP] = rows_of(m, of[WEIGHTS], 0, x->inputs);
+	in[OF_HIDDEN] = rows_of(m, of[WEIGHTS], x->inputs, x->units);
+	for (int32_t i = 0; i < 3; i++)
+		in[PEEPS + i] = of[PEEP_INPUT + i];
+	in[LOOP_BIAS] = of[BIAS];
+	for (int32_t i = LISTS; i < x->values; i++)
+		in[i] = new_list(x, m);
+}
+
+static struct ht_node *make_loop(struct layer *x, struct maker *m)
+{
+	struct ht_value in[LISTS + LSTM_RESULTS];
+	struct ht_node *loop;
+
+	set_operands(x, m, in);
+	loop = node(m, HT_OP_StatelessWhile, in, x->values, HT_I32, HT_SHAPE_SCALAR).node;
+	ht_node_set_outs(loop, x->values);
+	for (int32_t i = 0; i < x->values; i++)
+		loop->out[i] = (struct ht_type){ x->type[i], HT_SHAPE_UNKNOWN };
+	ht_rw_set_controls(m->r, loop, x->n->control, x->n->controls);
+	ht_attr_set_types(loop, "T", x->type, x->values);
+	ht_attr_set_function(loop, "cond", condition_of(x)->name);
+	ht_attr_set_function(loop, "body", body_of(x)->name);
+	return loop;
+}
+
+/* Known by the sizes of the weights: [inputs + units, 4 units]. */
+static bool find_sizes(struct layer *x)
+{
+	struct ht_shape w = ht_type_of(x->n->in[1 + WEIGHTS])->shape;
+
+	if (w.rank != 2 || w.dim[0] < 0 || w.dim[1] < 0)
+		return false;
+	x->units = w.dim[1] / 4;
+	x->inputs = w.dim[0] - x->units;
+	return x->inputs >= 0;
+}
+
+static void expand_layer(struct maker *m, struct ht_node *n)
+{
+	struct layer x = { .c = m->r->c, .n = n, .cell = lstm_of(n), .t = m->t };
+	struct ht_value out[LSTM_RESULTS];
+	struct ht_node *loop;
+	int32_t at = LISTS;
+
+	if (!find_sizes(&x))
+		return;
+	set_types(&x, m->r);
+	loop = make_loop(&x, m);
+	for (int32_t i = 0; i < LSTM_RESULTS; i++)
+		if (x.used[i])
+			out[i] = stacked(&x, m, ht_out(loop, at++));
+	for (int32_t i = LSTM_RESULTS - 1; i >= 0; i--)
+		if (!x.used[i])
+			out[i] = i + 1 < LSTM_RESULTS ? out[i + 1] : ht_out(loop, STEP);
+	take_results(m, n, out, LSTM_RESULTS);
+}
+
+/* ---- the pass ---- */
+
+static void (*expansion_of(enum ht_op op))(struct maker *, struct ht_node *)
+{
+	switch (op) {
+	case HT_OP_LSTMBlockCell:
+		return expand_lstm_cell;
+	case HT_OP_GRUBlockCell:
+		return expand_gru_cell;
+	case HT_OP_BlockLSTM:
+	case HT_OP_BlockLSTMV2:
+		return expand_layer;
+	default:
+		return NULL;
+	}
+}
+
+static void expand(struct ht_rw *r, struct ht_node *n)
+{
+	void (*make)(struct maker *, struct ht_node *) = expansion_of(n->op);
+	struct maker m = { .r = r, .at = n, .name = n->name, .t = ht_type_attr(n, "T") };
+
+	if (make && ht_is_kernel_float(m.t))
+		make(&m, n);
+}
+
+static bool wants(const struct ht_node *n)
+{
+	return expansion_of(n->op) != NULL;
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	return ht_rw_everywhere(g, c, wants, expand);
+}
+
+const struct ht_pass ht_pass_cells = {
+	.name = "cells",
+	.summary =
+		"makes products and elementwise ops of LSTM and GRU cells, and loops of BlockLSTM",
+	.run = run,
+};

@@ -1,0 +1,318 @@
+/* segments: sums and the like of rows whose ids are sorted become those of rows in any order.
+ *
+ * SegmentSum, Mean, Prod, Max and Min have as many results as the last id says: UnsortedSegmentSum and its kin are told so.  Ids
+ * that are not sorted stop the run, where the number of rows is known.  As ids may be any numbers, there is room for as many segments
+ * as rows, and for ROOM at least; a larger id stops the run.  A mean is a sum by the number of rows.  The largest of no rows is 0 here.
+ *
+ * SparseSegmentSum, Mean and SqrtN gather their rows before.
+ *
+ * Nodes in the bodies of functions are changed, too.  Left alone: data or ids of unknown rank. */
+#include "passes/rewrite.h"
+
+enum { ROOM = 1024 };
+
+static const struct form {
+	enum ht_op op, becomes;
+	enum ht_op
+		divides; /* how a sum is divided by the number of its rows; HT_OP_OPAQUE: it is not */
+	bool gathers;    /* operands: data, indices, ids; else data and ids */
+	bool root;       /* by the square root of the number */
+	bool extreme;    /* of no rows it is 0 */
+} forms[] = {
+	{ .op = HT_OP_SegmentSum, .becomes = HT_OP_UnsortedSegmentSum },
+	{ .op = HT_OP_SegmentProd, .becomes = HT_OP_UnsortedSegmentProd },
+	{ .op = HT_OP_SegmentMean, .becomes = HT_OP_UnsortedSegmentSum, .divides = HT_OP_Div },
+	{ .op = HT_OP_SegmentMax, .becomes = HT_OP_UnsortedSegmentMax, .extreme = true },
+	{ .op = HT_OP_SegmentMin, .becomes = HT_OP_UnsortedSegmentMin, .extreme = true },
+	{ .op = HT_OP_SparseSegmentSum, .becomes = HT_OP_UnsortedSegmentSum, .gathers = true },
+	{ .op = HT_OP_SparseSegmentMean,
+		.becomes = HT_OP_UnsortedSegmentSum,
+		.divides = HT_OP_Div,
+		.gathers = true },
+	{ .op = HT_OP_SparseSegmentSqrtN,
+		.becomes = HT_OP_UnsortedSegmentSum,
+		.divides = HT_OP_Div,
+		.gathers = true,
+		.root = true },
+	{ .op = HT_OP_SparseSegmentSumWithNumSegments,
+		.becomes = HT_OP_UnsortedSegmentSum,
+		.gathers = true },
+	{ .op = HT_OP_SparseSegmentMeanWithNumSegments,
+		.becomes = HT_OP_UnsortedSegmentSum,
+		.divides = HT_OP_Div,
+		.gathers = true },
+	{ .op = HT_OP_SparseSegmentSqrtNWithNumSegments,
+		.becomes = HT_OP_UnsortedSegmentSum,
+		.divides = HT_OP_Div,
+		.gathers = true,
+		.root = true },
+};
+
+static const struct form *form_of(const struct ht_node *n)
+{
+	for (size_t i = 0; i < HT_COUNT(forms); i++)
+		if (n->op == forms[i].op)
+			return &forms[i];
+	return NULL;
+}
+
+struct segments {
+	struct ht_rw *r;
+	struct ht_node *at; /* which is taken apart */
+	struct ht_value ids;
+	enum ht_dtype type; /* of ids and their number */
+};
+
+/* ---- nodes in front of it ---- */
+
+static struct ht_value node(struct segments *x, enum ht_op op, const struct ht_value *in,
+	int32_t ins, enum ht_dtype t, struct ht_shape s)
+{
+	struct ht_node *n =
+		ht_rw_node(x->r, x->at, op, x->at->name, in, ins, (struct ht_type){ t, s });
+
+	return ht_out(n, 0);
+}
+
+static struct ht_value number(struct segments *x, enum ht_dtype t, int64_t v)
+{
+	return ht_rw_scalar(x->r, x->at, x->at->name, t, v);
+}
+
+static struct ht_value two(struct segments *x, enum ht_op op, struct ht_value a, struct ht_value b)
+{
+	return ht_rw_binary(x->r, x->at, op, x->at->name, a, b);
+}
+
+static struct ht_value compared(
+	struct segments *x, enum ht_op op, struct ht_value a, struct ht_value b)
+{
+	struct ht_value v = two(x, op, a, b);
+
+	v.node->out[0].dtype = HT_BOOL;
+	return v;
+}
+
+static struct ht_value cast(struct segments *x, struct ht_value v, enum ht_dtype t)
+{
+	return ht_type_of(v)->dtype == t ? v : ht_rw_cast(x->r, x->at, x->at->name, v, t);
+}
+
+static struct ht_shape unknown_of_rank(struct segments *x, int32_t rank)
+{
+	int64_t dim[HT_MAX_RANK];
+
+	for (int32_t i = 0; i < rank; i++)
+		dim[i] = HT_DIM_UNKNOWN;
+	return ht_shape_make(x->r->g->arena, rank, dim);
+}
+
+static struct ht_value gathered(
+	struct segments *x, struct ht_value params, struct ht_value at, int32_t rank)
+{
+	enum ht_dtype t = ht_type_of(params)->dtype;
+	struct ht_value in[] = { params, at, number(x, HT_I32, 0) };
+	struct ht_value v = node(x, HT_OP_GatherV2, in, 3, t, unknown_of_rank(x, rank));
+
+	ht_attr_set_type(v.node, "Tparams", t);
+	ht_attr_set_type(v.node, "Tindices", ht_type_of(at)->dtype);
+	ht_attr_set_type(v.node, "Taxis", HT_I32);
+	return v;
+}
+
+/* ---- the number of segments ---- */
+
+/* One more than the largest of constant ids. */
+static bool known_count(struct segments *x, int64_t *count)
+{
+	int64_t *id;
+	size_t n;
+
+	if (!ht_const_ints(x->ids, x->r->arena, &id, &n))
+		return false;
+	*count = 0;
+	for (size_t i = 0; i < n; i++)
+		if (id[i] >= *count && id[i] < INT64_MAX)
+			*count = id[i] + 1;
+	return true;
+}
+
+/* How many ids there are. */
+static struct ht_value rows(struct segments *x)
+{
+	struct ht_value v = node(x, HT_OP_Size, &x->ids, 1, x->type, HT_SHAPE_SCALAR);
+
+	ht_attr_set_type(v.node, "T", x->type);
+	ht_attr_set_type(v.node, "out_type", x->type);
+	return v;
+}
+
+/* The first `count` ids. */
+static struct ht_value first_ids(struct segments *x, int64_t count)
+{
+	const int64_t begin = 0;
+	struct ht_value in[3] = { x->ids }, v;
+
+	in[1] = ht_rw_const_ints(x->r, x->at, x->at->name, HT_I64, &begin, 1);
+	in[2] = ht_rw_const_ints(x->r, x->at, x->at->name, HT_I64, &count, 1);
+	v = node(x, HT_OP_Slice, in, 3, x->type, (struct ht_shape){ 1, &count });
+	ht_attr_set_type(v.node, "T", x->type);
+	ht_attr_set_type(v.node, "Index", HT_I64);
+	return v;
+}
+
+/* The id before each of them; 0 before the first. */
+static struct ht_value ids_before(struct segments *x, int64_t count)
+{
+	const int64_t zero = 0;
+	struct ht_value in[3], v;
+
+	in[0] = ht_rw_const_ints(x->r, x->at, x->at->name, x->type, &zero, 1);
+	in[1] = first_ids(x, count - 1);
+	in[2] = number(x, HT_I32, 0);
+	v = node(x, HT_OP_ConcatV2, in, 3, x->type, (struct ht_shape){ 1, &count });
+	ht_attr_set_int(v.node, "N", 2);
+	ht_attr_set_type(v.node, "T", x->type);
+	ht_attr_set_type(v.node, "Tidx", HT_I32);
+	return v;
+}
+
+/* 0 where the ids are sorted and not below zero; else the run stops, since twice the number of a truth is no index of a list of two. */
+static struct ht_value only_sorted(struct segments *x)
+{
+	static const int64_t zeros[2];
+	const int64_t axis = 0;
+	int64_t n = ht_type_of(x->ids)->shape.dim[0];
+	struct ht_value list = ht_rw_const_ints(x->r, x->at, x->at->name, HT_I32, zeros, 2), bad;
+
+	bad = compared(x, HT_OP_Less, x->ids, ids_before(x, n));
+	bad = ht_rw_reduce(x->r, x->at, HT_OP_Any, x->at->name, bad, &axis, 1, false);
+	return gathered(x, list, two(x, HT_OP_Mul, cast(x, bad, HT_I32), number(x, HT_I32, 2)), 0);
+}
+
+static struct ht_value computed_count(struct segments *x)
+{
+	const int64_t axis = 0;
+	struct ht_value v =
+		ht_rw_reduce(x->r, x->at, HT_OP_Max, x->at->name, x->ids, &axis, 1, false);
+
+	v = two(x, HT_OP_AddV2, v, number(x, x->type, 1));
+	v = two(x, HT_OP_Maximum, v, number(x, x->type, 0));
+	v = two(x, HT_OP_Minimum, v, two(x, HT_OP_Maximum, rows(x), number(x, x->type, ROOM)));
+	if (ht_type_of(x->ids)->shape.dim[0] < 1)
+		return v;
+	return two(x, HT_OP_AddV2, v, cast(x, only_sorted(x), x->type));
+}
+
+static struct ht_value count_of(struct segments *x)
+{
+	int64_t known;
+
+	return known_count(x, &known) ? number(x, x->type, known) : computed_count(x);
+}
+
+/* ---- what is made of them ---- */
+
+static struct ht_value of_segments(
+	struct segments *x, enum ht_op op, struct ht_value data, struct ht_value count)
+{
+	struct ht_type t = *ht_type_of(data);
+	struct ht_value in[] = { data, x->ids, count };
+	struct ht_value v = node(x, op, in, 3, t.dtype, unknown_of_rank(x, t.shape.rank));
+
+	ht_attr_set_type(v.node, "T", t.dtype);
+	ht_attr_set_type(v.node, "Tindices", x->type);
+	ht_attr_set_type(v.node, "Tnumsegments", ht_type_of(count)->dtype);
+	return v;
+}
+
+/* A number for each segment, as a tensor of `rank` axes. */
+static struct ht_value with_axes(struct segments *x, struct ht_value v, int32_t rank)
+{
+	for (int32_t i = 1; i < rank; i++) {
+		struct ht_value in[] = { v, number(x, HT_I32, -1) };
+		enum ht_dtype t = ht_type_of(v)->dtype;
+
+		v = node(x, HT_OP_ExpandDims, in, 2, t, unknown_of_rank(x, i + 1));
+		ht_attr_set_type(v.node, "T", t);
+		ht_attr_set_type(v.node, "Tdim", HT_I32);
+	}
+	return v;
+}
+
+/* How many rows each segment has. */
+static struct ht_value rows_of_each(struct segments *x, struct ht_value count)
+{
+	struct ht_value one =
+		ht_rw_unary(x->r, x->at, HT_OP_OnesLike, x->at->name, cast(x, x->ids, HT_I32));
+
+	return of_segments(x, HT_OP_UnsortedSegmentSum, one, count);
+}
+
+static struct ht_value divided(
+	struct segments *x, const struct form *f, struct ht_value sum, struct ht_value each)
+{
+	struct ht_type t = *ht_type_of(sum);
+	struct ht_value by = cast(x, two(x, HT_OP_Maximum, each, number(x, HT_I32, 1)), t.dtype);
+
+	if (f->root)
+		by = ht_rw_unary(x->r, x->at, HT_OP_Sqrt, x->at->name, by);
+	return two(x, f->divides, sum, with_axes(x, by, t.shape.rank));
+}
+
+static struct ht_value zero_without_rows(
+	struct segments *x, struct ht_value v, struct ht_value each)
+{
+	struct ht_type t = *ht_type_of(v);
+	struct ht_value some = compared(x, HT_OP_Greater, each, number(x, HT_I32, 0));
+	struct ht_value in[] = { with_axes(x, some, t.shape.rank), v, number(x, t.dtype, 0) };
+	struct ht_value chosen = node(x, HT_OP_SelectV2, in, 3, t.dtype, t.shape);
+
+	ht_attr_set_type(chosen.node, "T", t.dtype);
+	return chosen;
+}
+
+static void expand(struct ht_rw *r, struct ht_node *n)
+{
+	const struct form *f = form_of(n);
+	struct segments x = { .r = r, .at = n };
+	struct ht_value data, count, v;
+	int32_t rank;
+
+	if (!f)
+		return;
+	x.ids = n->in[f->gathers ? 2 : 1];
+	x.type = ht_type_of(x.ids)->dtype;
+	rank = ht_type_of(n->in[0])->shape.rank;
+	if (rank < 1 || rank > HT_MAX_RANK || ht_type_of(x.ids)->shape.rank != 1 ||
+		(x.type != HT_I32 && x.type != HT_I64))
+		return;
+	data = f->gathers ? gathered(&x, n->in[0], n->in[1], rank) : n->in[0];
+	count = n->ins > (f->gathers ? 3 : 2) ? n->in[n->ins - 1] : count_of(&x);
+	v = of_segments(&x, f->becomes, data, count);
+	if (f->divides != HT_OP_OPAQUE)
+		v = divided(&x, f, v, rows_of_each(&x, count));
+	if (f->extreme)
+		v = zero_without_rows(&x, v, rows_of_each(&x, count));
+	ht_rw_set_controls(r, v.node, n->control, n->controls);
+	ht_rw_take_place(r, n, v);
+}
+
+/* ---- the pass ---- */
+
+static bool wants(const struct ht_node *n)
+{
+	return form_of(n) != NULL;
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	return ht_rw_everywhere(g, c, wants, expand);
+}
+
+const struct ht_pass ht_pass_segments = {
+	.name = "segments",
+	.summary =
+		"makes sums of sorted segments, and of gathered rows, sums of segments in any order",
+	.run = run,
+};

@@ -1,0 +1,371 @@
+/* versions: older versions of ops become the newest, and ops that are rare become those that other passes know.
+ *
+ * - TensorArray and its kin of the first two versions, and Stack of the first, whose handles are strings, become those with
+ *   resources.  The handles are followed through Enter, Switch and their kin.
+ * - TensorArrayPack and Unpack gather and scatter all elements.  TensorArraySplit scatters parts of equal, constant lengths, of
+ *   which TensorListSplit makes a list; others are left alone, since their elements have several shapes.
+ * - TensorListScatter is a list that is reserved and scattered into, TensorListConcatLists the list of the elements of both.
+ * - ScatterNdNonAliasingAdd is TensorScatterAdd.
+ *
+ * Nodes in the bodies of functions are changed, too. */
+#include "passes/functional.h"
+#include "passes/rewrite.h"
+
+#include <string.h>
+
+/* Ops that only get another name. */
+static const struct {
+	enum ht_op op, newest;
+} renamed[] = {
+	{ HT_OP_TensorArray, HT_OP_TensorArrayV3 },
+	{ HT_OP_TensorArrayV2, HT_OP_TensorArrayV3 },
+	{ HT_OP_TensorArrayGrad, HT_OP_TensorArrayGradV3 },
+	{ HT_OP_TensorArrayGradV2, HT_OP_TensorArrayGradV3 },
+	{ HT_OP_TensorArrayWrite, HT_OP_TensorArrayWriteV3 },
+	{ HT_OP_TensorArrayWriteV2, HT_OP_TensorArrayWriteV3 },
+	{ HT_OP_TensorArrayRead, HT_OP_TensorArrayReadV3 },
+	{ HT_OP_TensorArrayReadV2, HT_OP_TensorArrayReadV3 },
+	{ HT_OP_TensorArrayGather, HT_OP_TensorArrayGatherV3 },
+	{ HT_OP_TensorArrayGatherV2, HT_OP_TensorArrayGatherV3 },
+	{ HT_OP_TensorArrayScatter, HT_OP_TensorArrayScatterV3 },
+	{ HT_OP_TensorArrayScatterV2, HT_OP_TensorArrayScatterV3 },
+	{ HT_OP_TensorArrayConcat, HT_OP_TensorArrayConcatV3 },
+	{ HT_OP_TensorArrayConcatV2, HT_OP_TensorArrayConcatV3 },
+	{ HT_OP_TensorArraySplit, HT_OP_TensorArraySplitV3 },
+	{ HT_OP_TensorArraySplitV2, HT_OP_TensorArraySplitV3 },
+	{ HT_OP_TensorArraySize, HT_OP_TensorArraySizeV3 },
+	{ HT_OP_TensorArraySizeV2, HT_OP_TensorArraySizeV3 },
+	{ HT_OP_TensorArrayClose, HT_OP_TensorArrayCloseV3 },
+	{ HT_OP_TensorArrayCloseV2, HT_OP_TensorArrayCloseV3 },
+	{ HT_OP_StackPush, HT_OP_StackPushV2 },
+	{ HT_OP_StackPop, HT_OP_StackPopV2 },
+	{ HT_OP_StackClose, HT_OP_StackCloseV2 },
+	{ HT_OP_ScatterNdNonAliasingAdd, HT_OP_TensorScatterAdd },
+};
+
+static enum ht_op newest_of(enum ht_op op)
+{
+	for (size_t i = 0; i < HT_COUNT(renamed); i++)
+		if (renamed[i].op == op)
+			return renamed[i].newest;
+	return HT_OP_OPAQUE;
+}
+
+static void rename_op(struct ht_node *n, enum ht_op op)
+{
+	ht_node_set_type(n, ht_op_info(op)->name);
+}
+
+/* ---- nodes in front of one ---- */
+
+static struct ht_str within(struct ht_rw *r, const struct ht_node *n, const char *what)
+{
+	return ht_str_printf(r->arena, "%.*s/%s", HT_STR_ARG(n->name), what);
+}
+
+static struct ht_value integer(struct ht_rw *r, struct ht_node *n, int64_t v)
+{
+	return ht_rw_scalar(r, n, within(r, n, "number"), HT_I32, v);
+}
+
+static struct ht_value made(struct ht_rw *r, struct ht_node *n, enum ht_op op,
+	const struct ht_value *in, int32_t ins, struct ht_type t)
+{
+	return ht_out(ht_rw_node(r, n, op, within(r, n, "part"), in, ins, t), 0);
+}
+
+static struct ht_shape vector(struct ht_rw *r, int64_t n)
+{
+	return ht_shape_make(r->g->arena, 1, &n);
+}
+
+/* 0, 1, … before `count`. */
+static struct ht_value numbers(struct ht_rw *r, struct ht_node *n, struct ht_value count)
+{
+	const struct ht_value in[] = { integer(r, n, 0), count, integer(r, n, 1) };
+	struct ht_value v = made(
+		r, n, HT_OP_Range, in, 3, (struct ht_type){ HT_I32, vector(r, HT_DIM_UNKNOWN) });
+
+	ht_attr_set_type(v.node, "Tidx", HT_I32);
+	return v;
+}
+
+/* The first extent of a tensor. */
+static struct ht_value rows_of(struct ht_rw *r, struct ht_node *n, struct ht_value x)
+{
+	struct ht_shape s = ht_type_of(x)->shape;
+	struct ht_value in[2], v;
+
+	if (s.rank > 0 && s.dim[0] >= 0)
+		return integer(r, n, s.dim[0]);
+	in[0] = made(r, n, HT_OP_Shape, &x, 1,
+		(struct ht_type){ HT_I32, vector(r, s.rank < 0 ? HT_DIM_UNKNOWN : s.rank) });
+	ht_attr_set_type(in[0].node, "T", ht_type_of(x)->dtype);
+	ht_attr_set_type(in[0].node, "out_type", HT_I32);
+	in[1] = integer(r, n, 0);
+	v = made(r, n, HT_OP_Gather, in, 2, (struct ht_type){ HT_I32, HT_SHAPE_SCALAR });
+	ht_attr_set_type(v.node, "Tparams", HT_I32);
+	ht_attr_set_type(v.node, "Tindices", HT_I32);
+	return v;
+}
+
+/* ---- arrays and stacks behind handles ---- */
+
+static bool makes_handle(const struct ht_node *n)
+{
+	enum ht_op newest = newest_of(n->op);
+
+	return n->op == HT_OP_Stack || newest == HT_OP_TensorArrayV3 ||
+	       newest == HT_OP_TensorArrayGradV3;
+}
+
+/* From a node that gives a handle to those that hand it on: all give resources now. */
+static void hand_on(struct ht_rw *r, struct ht_node *n)
+{
+	for (const struct ht_rw_use *u = ht_rw_first_use(r, n); u; u = ht_rw_next_use(r, u)) {
+		struct ht_node *to = u->node;
+		struct ht_str type = to->type;
+
+		if (u->arg != 0 || ht_attr_type(to, "T", HT_INVALID) == HT_RESOURCE ||
+			!(ht_routes(to) || (ht_is(to, HT_FORWARDS) && to->ins == 1)))
+			continue;
+		if (type.n > 3 && memcmp(type.p, "Ref", 3) == 0)
+			ht_node_set_type(to, (struct ht_str){ type.p + 3, type.n - 3 });
+		ht_attr_set_type(to, "T", HT_RESOURCE);
+		for (int32_t i = 0; i < to->outs; i++)
+			to->out[i].dtype = HT_RESOURCE;
+		hand_on(r, to);
+	}
+}
+
+static void make_handle(struct ht_rw *r, struct ht_node *n)
+{
+	bool stack = n->op == HT_OP_Stack;
+	struct ht_value any;
+
+	rename_op(n, stack ? HT_OP_StackV2 : newest_of(n->op));
+	if (stack) {
+		any = integer(r, n, -1);
+		ht_rw_set_ins(r, n, &any, 1);
+	} else {
+		ht_node_set_outs(n, 2);
+		n->out[1] = (struct ht_type){ HT_F32, HT_SHAPE_SCALAR };
+	}
+	n->out[0] = (struct ht_type){ HT_RESOURCE, HT_SHAPE_SCALAR };
+	hand_on(r, n);
+}
+
+/* An op of arrays takes the elements that are numbered: operands are the handle, the numbers, and `more`. */
+static void number_elements(struct ht_rw *r, struct ht_node *n, enum ht_op op,
+	struct ht_value count, struct ht_value value)
+{
+	struct ht_value flow = n->in[n->ins - 1];
+	struct ht_value in[] = { n->in[0], numbers(r, n, count), value, flow };
+
+	if (!value.node)
+		in[2] = flow;
+	rename_op(n, op);
+	ht_rw_set_ins(r, n, in, value.node ? 4 : 3);
+}
+
+static void pack_array(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_value size = made(r, n, HT_OP_TensorArraySizeV3, n->in, 2,
+		(struct ht_type){ HT_I32, HT_SHAPE_SCALAR });
+
+	number_elements(r, n, HT_OP_TensorArrayGatherV3, size, (struct ht_value){ 0 });
+}
+
+static void unpack_array(struct ht_rw *r, struct ht_node *n)
+{
+	number_elements(r, n, HT_OP_TensorArrayScatterV3, rows_of(r, n, n->in[1]), n->in[1]);
+}
+
+/* ---- parts of equal lengths ---- */
+
+/* `value` as [parts, length, …]; false: the parts are not constant and equal. */
+static bool in_parts(struct ht_rw *r, struct ht_node *n, struct ht_value value,
+	struct ht_value lengths, struct ht_value *parts)
+{
+	struct ht_shape s = ht_type_of(value)->shape;
+	int64_t *length, dim[HT_MAX_RANK];
+	int open = 0;
+	size_t count;
+
+	if (s.rank < 1 || s.rank >= HT_MAX_RANK ||
+		!ht_const_ints(lengths, r->arena, &length, &count) || !count)
+		return false;
+	for (size_t i = 1; i < count; i++)
+		if (length[i] != length[0])
+			return false;
+	dim[0] = (int64_t)count;
+	dim[1] = length[0];
+	for (int32_t i = 1; i < s.rank; i++) {
+		dim[i + 1] = s.dim[i] < 0 ? -1 : s.dim[i];
+		open += s.dim[i] < 0;
+	}
+	if (open > 1)
+		return false;
+	*parts = ht_rw_reshape(
+		r, n, within(r, n, "parts"), value, ht_shape_make(r->g->arena, s.rank + 1, dim));
+	if (open)
+		parts->node->out[0].shape = HT_SHAPE_UNKNOWN;
+	return true;
+}
+
+static void split_array(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_value parts;
+
+	if (in_parts(r, n, n->in[1], n->in[2], &parts))
+		number_elements(r, n, HT_OP_TensorArrayScatterV3, rows_of(r, n, parts), parts);
+}
+
+static void split_list(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_value in[2];
+
+	if (!in_parts(r, n, n->in[0], n->in[2], &in[0]))
+		return;
+	in[1] = n->in[1];
+	rename_op(n, HT_OP_TensorListFromTensor);
+	ht_rw_set_ins(r, n, in, 2);
+}
+
+/* ---- lists ---- */
+
+/* One more than the largest index. */
+static struct ht_value count_by(struct ht_rw *r, struct ht_node *n, struct ht_value indices)
+{
+	const int64_t axis = 0;
+	int64_t *index, count = 0;
+	size_t size;
+	struct ht_value most;
+
+	if (!ht_const_ints(indices, r->arena, &index, &size)) {
+		most = ht_rw_reduce(
+			r, n, HT_OP_Max, within(r, n, "last"), indices, &axis, 1, false);
+		most = ht_rw_binary(
+			r, n, HT_OP_AddV2, within(r, n, "count"), most, integer(r, n, 1));
+		return ht_rw_binary(
+			r, n, HT_OP_Maximum, within(r, n, "count"), most, integer(r, n, 0));
+	}
+	for (size_t i = 0; i < size; i++)
+		if (index[i] >= count && index[i] < INT32_MAX)
+			count = index[i] + 1;
+	return integer(r, n, count);
+}
+
+/* Operands: rows, indices, the shape of elements, and of the second version the number of elements, -1 for as many as needed. */
+static void scatter_list(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_value reserve[2] = { n->in[2] }, in[3], list;
+	enum ht_dtype t = ht_attr_type(n, "element_dtype", HT_INVALID);
+
+	reserve[1] = n->ins > 3 && !ht_const_is(n->in[3], -1) ? n->in[3] : count_by(r, n, n->in[1]);
+	list = made(r, n, HT_OP_TensorListReserve, reserve, 2,
+		(struct ht_type){ HT_VARIANT, HT_SHAPE_SCALAR });
+	ht_attr_set_type(list.node, "element_dtype", t);
+	ht_attr_set_type(list.node, "shape_type", ht_type_of(n->in[2])->dtype);
+	in[0] = list;
+	in[1] = n->in[0];
+	in[2] = n->in[1];
+	ht_rw_become(r, n, HT_OP_TensorListScatterIntoExistingList, in, 3);
+	ht_attr_set_type(n, "element_dtype", t);
+}
+
+static struct ht_value stacked(struct ht_rw *r, struct ht_node *n, struct ht_value list)
+{
+	enum ht_dtype t = ht_attr_type(n, "element_dtype", HT_INVALID);
+	const struct ht_value in[] = { list, integer(r, n, -1) };
+	struct ht_value v =
+		made(r, n, HT_OP_TensorListStack, in, 2, (struct ht_type){ t, HT_SHAPE_UNKNOWN });
+
+	ht_attr_set_type(v.node, "element_dtype", t);
+	ht_attr_set_int(v.node, "num_elements", -1);
+	return v;
+}
+
+static void join_lists(struct ht_rw *r, struct ht_node *n)
+{
+	enum ht_dtype t = ht_attr_type(n, "element_dtype", HT_INVALID);
+	struct ht_value both[3] = { stacked(r, n, n->in[0]), stacked(r, n, n->in[1]),
+		integer(r, n, 0) };
+	struct ht_value in[2];
+
+	in[0] = made(r, n, HT_OP_ConcatV2, both, 3, (struct ht_type){ t, HT_SHAPE_UNKNOWN });
+	ht_attr_set_type(in[0].node, "T", t);
+	ht_attr_set_type(in[0].node, "Tidx", HT_I32);
+	ht_attr_set_int(in[0].node, "N", 2);
+	in[1] = integer(r, n, -1);
+	ht_rw_become(r, n, HT_OP_TensorListFromTensor, in, 2);
+	ht_attr_set_type(n, "element_dtype", t);
+	ht_attr_set_type(n, "shape_type", HT_I32);
+}
+
+/* The shape of elements is an attribute of the first version. */
+static void concat_list(struct ht_rw *r, struct ht_node *n)
+{
+	static const int64_t none[1];
+	struct ht_value in[3] = { n->in[0], integer(r, n, -1) };
+	enum ht_dtype t = ht_attr_type(n, "element_dtype", HT_INVALID);
+
+	in[2] = ht_rw_const_ints(r, n, within(r, n, "leading_dims"), HT_I64, none, 0);
+	ht_rw_become(r, n, HT_OP_TensorListConcatV2, in, 3);
+	ht_attr_set_type(n, "element_dtype", t);
+	ht_attr_set_type(n, "shape_type", HT_I32);
+}
+
+/* ---- the pass ---- */
+
+static void (*change_of(const struct ht_node *n))(struct ht_rw *, struct ht_node *)
+{
+	switch (n->op) {
+	case HT_OP_TensorArrayPack:
+		return pack_array;
+	case HT_OP_TensorArrayUnpack:
+		return unpack_array;
+	case HT_OP_TensorArraySplit:
+	case HT_OP_TensorArraySplitV2:
+	case HT_OP_TensorArraySplitV3:
+		return split_array;
+	case HT_OP_TensorListSplit:
+		return split_list;
+	case HT_OP_TensorListScatter:
+	case HT_OP_TensorListScatterV2:
+		return scatter_list;
+	case HT_OP_TensorListConcatLists:
+		return join_lists;
+	case HT_OP_TensorListConcat:
+		return concat_list;
+	default:
+		return makes_handle(n) ? make_handle : NULL;
+	}
+}
+
+static bool wants(const struct ht_node *n)
+{
+	return change_of(n) || newest_of(n->op) != HT_OP_OPAQUE;
+}
+
+static void change(struct ht_rw *r, struct ht_node *n)
+{
+	void (*how)(struct ht_rw *, struct ht_node *) = change_of(n);
+	enum ht_op newest = newest_of(n->op);
+
+	if (how)
+		how(r, n);
+	else
+		rename_op(n, newest);
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	return ht_rw_everywhere(g, c, wants, change);
+}
+
+const struct ht_pass ht_pass_versions = {
+	.name = "versions",
+	.summary = "makes the newest versions of older ops, and common ops of rare ones",
+	.run = run,
+};

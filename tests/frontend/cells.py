@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Recurrent cells that are one op, and layers of them, as live TensorFlow has them: LSTMBlockCell and GRUBlockCell, alone and in a
+loop, BlockLSTM and BlockLSTMV2, with and without peepholes, clipping and steps that do not count, in float32 and float16; in each way to
+run a model, and converted under policies.
+
+Exit code 77: nothing to test with.
+"""
+import argparse
+import json
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
+from live import check, close, freeze, np, run, tf, tool  # noqa: E402
+
+raw = tf.raw_ops
+HALF = 1e-2  # TensorFlow rounds sums of products to float16 one by one
+
+
+def weights(r, t, *shape):
+    return tf.constant((r.standard_normal(shape) * .5).astype(t))
+
+
+class Cell:
+    def __init__(self, r, t, newer=False):
+        self.rows, self.inputs, self.units = (int(n) for n in r.integers(1, 9, 3))
+        self.t, self.newer = t, newer
+        self.words = {'w': weights(r, t, self.inputs + self.units, 4 * self.units), 'b': weights(r, t, 4 * self.units),
+                      **{n: weights(r, t, self.units) for n in ('wci', 'wcf', 'wco')},
+                      'cell_clip': float(r.choice([-1, 0, .3, 3])), 'use_peephole': bool(r.integers(2))}
+        if not newer:
+            self.words['forget_bias'] = float(r.choice([0, 1, .5]))
+
+    def states(self, r):
+        return {n: r.standard_normal((self.rows, self.units)).astype(self.t) for n in ('c', 'h')}
+
+
+def one_cell(r, t):
+    cell = Cell(r, t)
+
+    def f(x, c, h):
+        return tuple(raw.LSTMBlockCell(x=x, cs_prev=c, h_prev=h, **cell.words))
+    return f, {'x': r.standard_normal((cell.rows, cell.inputs)).astype(t), **cell.states(r)}
+
+
+def gru_cell(r, t):
+    rows, inputs, units = (int(n) for n in r.integers(1, 9, 3))
+    words = {'w_ru': weights(r, t, inputs + units, 2 * units), 'w_c': weights(r, t, inputs + units, units),
+             'b_ru': weights(r, t, 2 * units), 'b_c': weights(r, t, units)}
+
+    def f(x, h):
+        return tuple(raw.GRUBlockCell(x=x, h_prev=h, **words))
+    return f, {'x': r.standard_normal((rows, inputs)).astype(t), 'h': r.standard_normal((rows, units)).astype(t)}
+
+
+def in_loop(r, t):
+    """A cell in the body of a loop, where only the states are used."""
+    cell, steps = Cell(r, t), int(r.integers(1, 6))
+
+    def f(x, c, h):
+        def body(i, c, h):
+            y = raw.LSTMBlockCell(x=x[i], cs_prev=c, h_prev=h, **cell.words)
+            return i + 1, y.cs, y.h
+        return tf.while_loop(lambda i, c, h: i < steps, body, (0, c, h))[1:]
+    return f, {'x': r.standard_normal((steps, cell.rows, cell.inputs)).astype(t), **cell.states(r)}
+
+
+def layer(newer, some, fed):
+    """All results, or the last two alone; how many steps count is fed or constant."""
+    op = raw.BlockLSTMV2 if newer else raw.BlockLSTM
+
+    def make(r, t):
+        cell, steps = Cell(r, t, newer), int(r.integers(1, 8))
+        count = int(r.integers(0, steps + 1)) if fed else steps
+
+        def f(x, c, h, n=count):
+            y = op(seq_len_max=tf.cast(n, tf.int64), x=x, cs_prev=c, h_prev=h, **cell.words)
+            return (y.h * 2, y.cs[-1]) if some else tuple(y)
+        feeds = {'x': r.standard_normal((steps, cell.rows, cell.inputs)).astype(t), **cell.states(r)}
+        return f, {**feeds, 'n': np.int32(count)} if fed else feeds
+    return make
+
+
+MODELS = {'cell': one_cell, 'gru': gru_cell, 'loop': in_loop,
+          **{f'layer {newer:d}{some:d}{fed:d}': layer(newer, some, fed) for newer in (0, 1) for some in (0, 1) for fed in (0, 1)}}
+
+
+def check_model(r, folder, name, t):
+    f, feeds = MODELS[name](r, t)
+    signature = [tf.TensorSpec(x.shape, x.dtype, name=n) for n, x in feeds.items()]
+    frozen = freeze(f, signature, f'{folder}/m.pb')
+    outputs = [y.name.removesuffix(':0') for y in frozen.outputs]
+    want = [y.numpy() for y in tf.nest.flatten(frozen(*map(tf.constant, feeds.values())))]
+    if t == 'f4':
+        order = [i['name'] for i in json.loads(tool('inspect', f'{folder}/m.pb', '--format', 'json'))['inputs']]
+        feeds = {n: feeds[n] for n in order}  # a net's own program takes them in this order
+        check(name, folder, f'{folder}/m.pb', feeds, outputs, want)
+        return
+    for o, g, w in zip(outputs, run(folder, f'{folder}/m.pb', feeds, outputs, '--outputs', ','.join(outputs)), want):
+        if not close(g, w, HALF):
+            sys.exit(f'{name}, float16: {o} is {g!r}, not {w!r}')
+
+
+def check_too_many_steps(r, folder):
+    """A step behind the sequence stops the run."""
+    f, feeds = layer(0, 1, 1)(r, 'f4')
+    freeze(f, [tf.TensorSpec(x.shape, x.dtype, name=n) for n, x in feeds.items()], f'{folder}/m.pb')
+    feeds['n'] = np.int32(len(feeds['x']) + 1)
+    np.savez(f'{folder}/x.npz', **feeds)
+    said = tool('run', f'{folder}/m.pb', *[o for n in feeds for o in ('--input', f'{n}=@{folder}/x.npz#{n}')], '-o', f'{folder}/none.npz',
+                code=3)
+    if 'out of range' not in said or os.path.exists(f'{folder}/none.npz'):
+        sys.exit(f'too many steps: {said!r}')
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument('--seed', type=int, default=int.from_bytes(os.urandom(4), 'little'))
+    p.add_argument('name', nargs='*', help=', '.join(MODELS))
+    a = p.parse_args()
+    print('seed', a.seed, flush=True)
+    for name in a.name or MODELS:
+        for t in ('f4', 'f2') if name != 'gru' else ('f4',):
+            r = np.random.default_rng([a.seed, list(MODELS).index(name)])
+            with tempfile.TemporaryDirectory() as folder:
+                check_model(r, folder, name, t)
+    with tempfile.TemporaryDirectory() as folder:
+        check_too_many_steps(np.random.default_rng(a.seed), folder)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""Older versions of ops, and rare ones: TensorArrays and stacks of the first versions, in loops and outside of them, with their
+gradients; lists that are split, scattered and joined.  As live TensorFlow has them.
+
+Exit code 77: nothing to test with.
+"""
+import argparse
+import os
+import re
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
+from live import close, freeze, np, run, tf, tool  # noqa: E402
+
+v1 = tf.compat.v1
+raw = tf.raw_ops
+PRODUCER = {1: 15, 2: 25}  # of graphs that may have these versions
+
+
+# ---- graphs of the third version, of which those of others are made ----
+
+def array(size, *more):
+    return raw.TensorArrayV3(size=size, dtype=tf.float32, element_shape=more, clear_after_read=False)
+
+
+def plain(x, r):
+    """Elements that are written, scattered and split, read, gathered and joined; a stack."""
+    n = x.shape[0]
+    a = array(n, 4)
+    flow = raw.TensorArrayScatterV3(handle=a.handle, indices=list(range(n)), value=x, flow_in=a.flow)
+    some = raw.TensorArrayGatherV3(handle=a.handle, indices=[n - 1, 0], flow_in=flow, dtype=tf.float32, element_shape=[4])
+    first = raw.TensorArrayReadV3(handle=a.handle, index=0, flow_in=flow, dtype=tf.float32)
+    b = array(2, n, 2)
+    parts = raw.TensorArraySplitV3(handle=b.handle, value=tf.reshape(x, [2 * n, 2]), lengths=np.array([n, n], 'i8'), flow_in=b.flow)
+    joined = raw.TensorArrayConcatV3(handle=b.handle, flow_in=parts, dtype=tf.float32)
+    size = raw.TensorArraySizeV3(handle=b.handle, flow_in=parts)
+    stack = raw.StackV2(max_size=-1, elem_type=tf.float32)
+    pushed = raw.StackPushV2(handle=stack, elem=tf.tanh(x))
+    with tf.control_dependencies([pushed]):
+        pushed = raw.StackPushV2(handle=stack, elem=x * 2)
+    with tf.control_dependencies([pushed]):
+        top = raw.StackPopV2(handle=stack, elem_type=tf.float32)
+    with tf.control_dependencies([top]):
+        below = raw.StackPopV2(handle=stack, elem_type=tf.float32)
+    return [some, first, joined.value, joined.lengths, size, top - below * .5]
+
+
+def looped(x, r):
+    """A loop that reads an array and writes another one."""
+    n = x.shape[0]
+    rows = v1.TensorArray(tf.float32, n, clear_after_read=False).unstack(x)
+
+    def body(i, y, parts):
+        y = tf.tanh(y + rows.read(i) * .7)
+        return i + 1, y, parts.write(i, y[None])
+    _, y, parts = v1.while_loop(lambda i, *_: i < n, body, (0, x[0], v1.TensorArray(tf.float32, n)))
+    return [y, parts.concat()]
+
+
+def gradient(x, r):
+    """Loops keep what their gradients need on stacks, and arrays of gradients beside those that are read."""
+    return v1.gradients(tf.reduce_sum(looped(x, r)[0] ** 2), x)
+
+
+def scattered(x, r):
+    at = np.array([[2], [0], [2]], 'i4')
+    return [raw.ScatterNdNonAliasingAdd(input=x, indices=at, updates=x[:3] * 2)]
+
+
+GRAPHS = plain, looped, gradient, scattered
+
+
+# ---- the same, as older versions write it ----
+
+def older(proto, version):
+    """Handles are strings, of version 1 by reference; flows are no results of what makes an array."""
+    arrays = {n.name for n in proto.node if n.op in ('TensorArrayV3', 'TensorArrayGradV3')}
+    stacks = {n.name for n in proto.node if n.op == 'StackV2'} if version == 1 else set()
+    handles = arrays | stacks
+    flows = {}
+    for n in list(proto.node):
+        if n.op == 'TensorArrayGradV3':  # what the gradient's flow was is what it takes
+            flow = proto.node.add(name=f'{n.name}/flow', op='Identity', input=[n.input[1], f'^{n.name}'])
+            flow.attr['T'].type = tf.float32.as_datatype_enum
+            flows[f'{n.name}:1'] = flow.name
+        elif n.op == 'TensorArrayV3':
+            flow = proto.node.add(name=f'{n.name}/flow', op='Const')
+            flow.attr['dtype'].type = tf.float32.as_datatype_enum
+            flow.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(0, tf.float32, []))
+            flows[f'{n.name}:1'] = flow.name
+    for n in proto.node:
+        for i, name in enumerate(n.input):
+            n.input[i] = flows.get(name, name)
+        if n.op == 'Enter' and n.input[0].partition(':')[0] in handles:
+            n.op = 'RefEnter' if version == 1 else n.op
+            n.attr['T'].type = 7
+            handles.add(n.name)
+        if re.fullmatch(r'TensorArray\w+V3|TensorArrayV3', n.op):
+            n.op = n.op[:-2] + ('V2' if version == 2 else '')
+            for attr in ['identical_element_shapes'] + ['element_shape'] * (n.op == 'TensorArray'):
+                n.attr.pop(attr, None)
+        elif version == 1 and re.match('Stack.*V2$', n.op):
+            n.op = n.op[:-2]
+            if n.op == 'Stack':
+                del n.input[0]
+    proto.versions.producer = PRODUCER[version]
+    proto.versions.min_consumer = 0
+    return proto
+
+
+def packed(proto):
+    """Of version 1 alone: scattering and gathering of all elements are ops of their own."""
+    for n in proto.node:
+        if n.op == 'TensorArrayScatter':
+            n.op = 'TensorArrayUnpack'
+            del n.input[1]
+        elif n.op == 'TensorArrayGather' and n.attr['dtype'].type and 'Stack/' in n.name:
+            n.op = 'TensorArrayPack'
+            del n.input[1]
+    return proto
+
+
+def session_run(proto, feeds, outputs):
+    with tf.Graph().as_default() as g, v1.Session(graph=g) as s:
+        tf.import_graph_def(proto, name='')
+        return s.run([f'{o}:0' for o in outputs], {f'{n}:0': x for n, x in feeds.items()})
+
+
+def check_versions(r, folder, make):
+    x = r.standard_normal((int(r.integers(3, 7)), 4)).astype('f4')
+    with tf.Graph().as_default() as g:
+        v1.disable_control_flow_v2()
+        fed = v1.placeholder(tf.float32, x.shape, name='x')
+        outputs = [tf.identity(y, f'y{i}').op.name for i, y in enumerate(make(fed, r))]
+    proto = g.as_graph_def()
+    want = session_run(proto, {'x': x}, outputs)
+    for version, change in ((3, lambda p: p), (2, lambda p: older(p, 2)), (1, lambda p: older(p, 1)), (1, lambda p: packed(older(p, 1)))):
+        copy = v1.GraphDef()
+        copy.CopyFrom(proto)
+        copy = change(copy)
+        theirs = session_run(copy, {'x': x}, outputs)
+        with open(f'{folder}/m.pb', 'wb') as f:
+            f.write(copy.SerializeToString())
+        ours = run(folder, f'{folder}/m.pb', {'x': x}, outputs, '--outputs', ','.join(outputs))
+        for o, g, t, w in zip(outputs, ours, theirs, want, strict=True):
+            if not close(t, w, 1e-5):
+                sys.exit(f'{make.__name__}, version {version}: the test is wrong: {o} is {t!r} in TensorFlow, not {w!r}')
+            if not close(g, w, 1e-5):
+                sys.exit(f'{make.__name__}, version {version}: {o} is {g!r}, not {w!r}')
+
+
+# ---- lists ----
+
+def lists(x, at):
+    """Lists that are split, scattered into and joined, of constant indices and fed ones."""
+    n = x.shape[0]
+    split = raw.TensorListSplit(tensor=x, element_shape=[n // 2, 4], lengths=np.array([n // 2] * 2, 'i8'))
+    some = raw.TensorListScatter(tensor=x[:2], indices=[3, 1], element_shape=[4])
+    more = raw.TensorListScatterV2(tensor=x[:2], indices=[0, 2], element_shape=[4], num_elements=5)
+    fed = raw.TensorListScatterV2(tensor=x[:2], indices=at, element_shape=[4], num_elements=6)
+    rows = raw.TensorListFromTensor(tensor=x, element_shape=[4])
+    both = raw.TensorListConcatLists(input_a=rows, input_b=more, element_dtype=tf.float32)
+    joined = raw.TensorListConcat(input_handle=split, element_dtype=tf.float32, element_shape=[n // 2, 4])
+
+    def stack(list, shape):
+        return raw.TensorListStack(input_handle=list, element_shape=shape, element_dtype=tf.float32)
+    return (stack(split, [n // 2, 4]), stack(some, [4]), stack(more, [4]), stack(fed, [4]), stack(both, [4]),
+            raw.TensorListLength(input_handle=both), joined.tensor, joined.lengths)
+
+
+def check_lists(r, folder):
+    x, at = r.standard_normal((2 * int(r.integers(2, 5)), 4)).astype('f4'), r.permutation(6)[:2].astype('i4')
+    signature = [tf.TensorSpec(x.shape, tf.float32, name='x'), tf.TensorSpec([2], tf.int32, name='at')]
+    frozen = freeze(lists, signature, f'{folder}/m.pb')
+    outputs = [y.name.removesuffix(':0') for y in frozen.outputs]
+    want = frozen(tf.constant(x), tf.constant(at))
+    got = run(folder, f'{folder}/m.pb', {'x': x, 'at': at}, outputs, '--outputs', ','.join(outputs))
+    for o, g, w in zip(outputs, got, want, strict=True):
+        if not close(g, w.numpy(), 0):
+            sys.exit(f'lists: {o} is {g!r}, not {w!r}')
+    np.savez(f'{folder}/x.npz', x=x, at=np.array([6, 0], 'i4'))
+    said = tool('run', f'{folder}/m.pb', '--input', f'x=@{folder}/x.npz#x', '--input', f'at=@{folder}/x.npz#at', '-o', f'{folder}/none.npz',
+                code=3)
+    if 'TensorListScatterV2' not in said or os.path.exists(f'{folder}/none.npz'):
+        sys.exit(f'an element behind the list: {said!r}')
+
+
+def check_refusals(folder):
+    """Parts of several lengths are elements of several shapes."""
+    def f(x):
+        list = raw.TensorListSplit(tensor=x, element_shape=[-1, 4], lengths=np.array([1, 3], 'i8'))
+        return raw.TensorListGetItem(input_handle=list, index=1, element_shape=[-1, 4], element_dtype=tf.float32)
+    freeze(f, [tf.TensorSpec([4, 4], tf.float32, name='x')], f'{folder}/m.pb')
+    said = tool('compile', f'{folder}/m.pb', '-o', f'{folder}/m.htx', code=4)
+    if 'TensorListSplit' not in said:
+        sys.exit(f'parts of several lengths: {said!r}')
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument('--seed', type=int, default=int.from_bytes(os.urandom(4), 'little'))
+    a = p.parse_args()
+    print('seed', a.seed, flush=True)
+    r = np.random.default_rng(a.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        check_lists(r, folder)
+        check_refusals(folder)
+        for make in GRAPHS:
+            check_versions(r, folder, make)
+
+
+if __name__ == '__main__':
+    main()
