@@ -136,14 +136,32 @@ static enum ht_status judge(struct inspect *s, enum ht_status st, const struct h
 
 /* ---- what run would refuse ---- */
 
-/* Refusals of passes, which come before what cannot be lowered is asked. */
-static void refuse_errors(struct inspect *s, const struct ht_diags *quiet)
+static bool is_refused(const struct inspect *s, struct ht_str type)
+{
+	for (size_t i = 0; i < s->refused.n; i++)
+		if (ht_str_eq(s->refused.item[i].type, type))
+			return true;
+	return false;
+}
+
+/* An error about all nodes of an op, of which it names one: "op TYPE …". */
+static bool is_of_op(const struct ht_diag *e)
+{
+	return e->where.op.n && e->text.n > 3 + e->where.op.n && !memcmp(e->text.p, "op ", 3) &&
+	       !memcmp(e->text.p + 3, e->where.op.p, e->where.op.n);
+}
+
+/* Refusals of passes, which come before what cannot be lowered is asked: of single nodes, or of all nodes of ops that are not refused
+ * yet. */
+static void refuse_errors(struct inspect *s, const struct ht_diags *quiet, bool of_ops)
 {
 	struct ht_arena *a = &s->w->arena;
 	struct ht_refusals *r = &s->refused;
 
 	for (const struct ht_diag *e = quiet->first; e; e = e->next) {
-		if (e->severity != HT_ERROR)
+		if (e->severity != HT_ERROR || is_of_op(e) != of_ops)
+			continue;
+		if (of_ops && is_refused(s, e->where.op))
 			continue;
 		r->item = ht_grow(a, r->item, r->n, &r->cap, sizeof *r->item);
 		r->item[r->n++] =
@@ -167,14 +185,6 @@ static void drop_open_inputs(struct inspect *s, const struct ht_graph *g)
 			r->item[n++] = r->item[i];
 	}
 	r->n = n;
-}
-
-static bool is_refused(const struct inspect *s, struct ht_str type)
-{
-	for (size_t i = 0; i < s->refused.n; i++)
-		if (ht_str_eq(s->refused.item[i].type, type))
-			return true;
-	return false;
 }
 
 /* Where a pass ended the way: ops that could not be lowered behind it either. */
@@ -221,8 +231,10 @@ static enum ht_status look_for_unsupported(struct inspect *s)
 		return HT_OK;
 	}
 	HT_TRY(judge(s, st, quiet));
-	refuse_errors(s, quiet);
-	return add_unlowered(s);
+	refuse_errors(s, quiet, false);
+	HT_TRY(add_unlowered(s));
+	refuse_errors(s, quiet, true);
+	return HT_OK;
 }
 
 static enum ht_status find_refusals(struct inspect *s)

@@ -275,6 +275,26 @@ entry "" { input "x" = %x output "y" = %y output "step" = %step }
         self.fails(2, 'missing', 'targets', '--missing', model)
         self.fails(5, 'none.pb', 'ops', '--missing', 'none.pb')
 
+    def test_missing_behind_a_pass(self):
+        """A pass stops at the handle of a variable in a loop without a functional form: all nodes of the loop are named."""
+        model = self.path('loop.hir', b"""hir 1
+entry "" { output "y" = %exit }
+%v = VarHandleOp() {dtype=f32, shape=shape[]}
+%a/enter = Enter(%v) {T=resource, frame_name="f", is_constant=true}
+%one = Const() {dtype=i32, value=tensor i32[] {1}}
+%b/enter = Enter(%one) {T=i32, frame_name="f", is_constant=false}
+%merge = Merge(%b/enter, %next) {N=2, T=i32}
+%value = ReadVariableOp(%a/enter) {dtype=f32}
+%limit = Cast(%value) {SrcT=f32, DstT=i32}
+%less = Less(%merge, %limit) {T=i32}
+%switch = Switch(%merge, %less) {T=i32}
+%next = NextIteration(%switch:1) {T=i32}
+%exit = Exit(%switch) {T=i32}
+""")
+        said = self.tool('ops', '--missing', model).stdout.decode()
+        self.assertIn(' (2 nodes; 2 behind them cannot be computed either)\n  a/enter\n  b/enter\n', said)
+        self.assertNotIn('op Enter', said)
+
 
 
 if __name__ == '__main__':
