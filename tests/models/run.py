@@ -89,7 +89,7 @@ def feed_options(row, inputs, folder):
 
 
 def asked(row):
-    return ['--outputs', ','.join(row.outputs)] if row.ask else []
+    return (['--outputs', ','.join(row.outputs)] if row.ask else []) + (['--inputs', ','.join(row.within)] if row.within else [])
 
 
 def run_tool(row, path, inputs, policy, *more):

