@@ -5,6 +5,9 @@
 
 /* Products in flight that hide the latency of one. */
 #define IN_FLIGHT 8
+/* Steps in depth whose products are one sum.  Sums of more than two such runs add up the runs, so that errors grow with the length of a run
+ * and the number of runs, and not with their product. */
+#define LONG_RUN 256
 /* Products of vectors without a loop, at most: of a tap, of all taps. */
 #define MOST_STRAIGHT 320
 #define MOST_UNROLLED 640
@@ -17,12 +20,13 @@ struct ht_e_tile {
 	LLVMValueRef step[HT_E_MAX_COPIES];            /* elements per step in depth */
 	int rows, columns, sides;                      /* columns: in vectors */
 	LLVMValueRef acc[HT_E_MAX_COPIES * IN_FLIGHT]; /* allocas: [side][row][column] */
-	LLVMValueRef total[HT_E_MAX_COPIES];           /* of runs in F16: [row][column] */
-	LLVMValueRef panel; /* of B: tap 0, depth 0 of this block of columns */
-	LLVMValueRef wide;  /* likewise where the panel is kept as F32, or NULL */
-	int64_t depth;      /* steps of kp */
-	bool straight;      /* a tap without a loop */
-	int64_t taps_of_run;
+	int64_t run;                                   /* steps of kp; 0: there are no runs */
+	LLVMValueRef total[HT_E_MAX_COPIES];           /* of runs, in F32: [row][column] */
+	LLVMValueRef panel;  /* of B: tap 0, depth 0 of this block of columns */
+	LLVMValueRef wide;   /* likewise where the panel is kept as F32, or NULL */
+	int64_t depth;       /* steps of kp */
+	bool straight;       /* a tap without a loop */
+	int64_t taps_of_run; /* 1: a tap has one run or several */
 };
 
 /* B of the current tap, from depth 0 on. */
@@ -215,7 +219,7 @@ static void depth_step(struct ht_e *e, struct ht_e_tile *t, const struct b_rows 
 }
 
 /* The two sums of each pair of lanes, added in F16, as F32. */
-static LLVMValueRef sum_of_run(struct ht_e *e, LLVMValueRef run)
+static LLVMValueRef sum_of_pairs(struct ht_e *e, LLVMValueRef run)
 {
 	LLVMTypeRef pair = ht_e_form(e->i32, e->vl), low = ht_e_form(e->i16, e->vl);
 	LLVMValueRef bits = LLVMBuildBitCast(e->b, run, pair, ""), odd, sum;
@@ -226,7 +230,7 @@ static LLVMValueRef sum_of_run(struct ht_e *e, LLVMValueRef run)
 	return ht_e_convert(e, sum, HT_F16, HT_F32);
 }
 
-/* Adds the runs of F16 to the sums in F32, and begins the next. */
+/* Adds the runs to the totals, and begins the next. */
 static void end_runs(struct ht_e *e, const struct ht_e_tile *t)
 {
 	const int sums = t->rows * t->columns;
@@ -238,10 +242,10 @@ static void end_runs(struct ht_e *e, const struct ht_e_tile *t)
 		total = t->total[i % sums];
 		type = LLVMGetAllocatedType(total);
 		run = LLVMBuildLoad2(e->b, LLVMGetAllocatedType(acc), acc, "");
-		LLVMBuildStore(e->b,
-			LLVMBuildFAdd(e->b, LLVMBuildLoad2(e->b, type, total, ""),
-				sum_of_run(e, run), ""),
-			total);
+		if (t->c->run)
+			run = sum_of_pairs(e, run);
+		run = LLVMBuildFAdd(e->b, LLVMBuildLoad2(e->b, type, total, ""), run, "");
+		LLVMBuildStore(e->b, run, total);
 		LLVMBuildStore(e->b, LLVMConstNull(LLVMGetAllocatedType(acc)), acc);
 	}
 }
@@ -340,23 +344,6 @@ static void depth_loop(struct ht_e *e, struct ht_e_tile *t, const struct b_rows 
 	ht_e_loop_end(e, &loop);
 }
 
-/* Runs of F16 that are whole; returns the steps that they take. */
-static int64_t whole_runs(
-	struct ht_e *e, struct ht_e_tile *t, const struct b_rows *b, int64_t steps)
-{
-	const int64_t run = t->c->run, whole = run ? steps / run * run : 0;
-	struct ht_e_loop loop;
-
-	_Static_assert(HT_SHORT_RUN % HT_E_DEPTH_UNROLL == 0, "rounds of the loop");
-	if (whole == 0)
-		return 0;
-	ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), ht_e_i64(e, whole), (int)run, "run");
-	depth_loop(e, t, b, loop.index, LLVMBuildNSWAdd(e->b, loop.index, ht_e_i64(e, run), ""));
-	end_runs(e, t);
-	ht_e_loop_end(e, &loop);
-	return whole;
-}
-
 /* Whether the loop over depth must end at the size of the run: the conditions are those of struct ht_cut. */
 static bool is_cut(const struct ht_e *e)
 {
@@ -379,28 +366,51 @@ static LLVMValueRef loop_steps(struct ht_e *e, int64_t all)
 	return LLVMBuildUDiv(e->b, ht_e_cut(e, d->cut), ht_e_i64(e, e->s->contract.kp), "");
 }
 
+/* Steps in depth from 0 to `steps`, a multiple of HT_E_DEPTH_UNROLL; fewer where the depth is cut.  Returns how many of them are
+ * certainly in runs that have ended. */
+static int64_t steps_in_runs(
+	struct ht_e *e, struct ht_e_tile *t, const struct b_rows *b, int64_t steps)
+{
+	LLVMValueRef end = loop_steps(e, steps), ended;
+	struct ht_e_loop loop;
+
+	_Static_assert(HT_SHORT_RUN % HT_E_DEPTH_UNROLL == 0 && LONG_RUN % HT_E_DEPTH_UNROLL == 0,
+		"rounds of the loop");
+	if (!t->run || steps < t->run) {
+		depth_loop(e, t, b, ht_e_i64(e, 0), end);
+		return 0;
+	}
+	ended = LLVMBuildURem(e->b, end, ht_e_i64(e, t->run), "");
+	ended = LLVMBuildNSWSub(e->b, end, ended, "");
+	ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), ended, t->run, "run");
+	depth_loop(e, t, b, loop.index, LLVMBuildNSWAdd(e->b, loop.index, ht_e_i64(e, t->run), ""));
+	end_runs(e, t);
+	ht_e_loop_end(e, &loop);
+	if (is_cut(e) || steps % t->run)
+		depth_loop(e, t, b, ended, end);
+	return is_cut(e) ? 0 : steps / t->run * t->run;
+}
+
 /* The products of the current tap. */
 static void products(struct ht_e *e, struct ht_e_tile *t, const struct b_rows *b)
 {
 	bool odd = t->c->kp == 2 && e->s->dim[e->s->dims - 1].extent % 2;
 	int64_t whole = t->straight ? 0 : (t->depth - odd) / HT_E_DEPTH_UNROLL * HT_E_DEPTH_UNROLL;
-	int64_t ended = 0; /* steps whose runs have ended */
+	int64_t ended = 0; /* steps whose runs have certainly ended */
 
 	if (e->matrix) {
 		ht_e_matrix_tap(e, e->matrix,
 			&(struct ht_e_matrix_tap){ t->row, t->step, b->from, t->rows });
 		whole = t->depth;
 	} else if (whole > 0) {
-		ended = whole_runs(e, t, b, whole);
-		if (ended < whole)
-			depth_loop(e, t, b, ht_e_i64(e, ended), loop_steps(e, whole));
+		ended = steps_in_runs(e, t, b, whole);
 	}
 	for (int i = 0; i < t->depth - whole; i++) {
 		if (t->straight) /* else LLVM mixes the steps, and spills what they read of B */
 			LLVMBuildFence(e->b, LLVMAtomicOrderingSequentiallyConsistent, true, "");
 		depth_step(e, t, b, ht_e_i64(e, whole), i, odd && whole + i == t->depth - 1);
 	}
-	if (t->c->run && t->taps_of_run == 1 && ended < t->depth)
+	if (t->run && t->taps_of_run == 1 && ended < t->depth)
 		end_runs(e, t);
 }
 
@@ -533,7 +543,7 @@ static LLVMValueRef total(struct ht_e *e, const struct ht_e_tile *t, int i, int 
 {
 	LLVMValueRef sum = NULL, v;
 
-	if (t->c->run) {
+	if (t->run) {
 		v = t->total[i * t->columns + j];
 		return LLVMBuildLoad2(e->b, LLVMGetAllocatedType(v), v, "");
 	}
@@ -549,6 +559,16 @@ static LLVMValueRef total(struct ht_e *e, const struct ht_e_tile *t, int i, int 
 			sum = LLVMBuildAdd(e->b, sum, v, "");
 	}
 	return sum;
+}
+
+/* Long sums have runs, but not where each tap would end a run that is much shorter. */
+static int64_t run_of(const struct ht_e *e, const struct ht_e_tile *t)
+{
+	if (t->c->run)
+		return t->c->run;
+	if (t->sum != HT_F32 || e->matrix || tap_count(e) * t->depth <= 2 * LONG_RUN)
+		return 0;
+	return ht_taps_of_run(e->s, LONG_RUN) * t->depth < LONG_RUN / 4 ? 0 : LONG_RUN;
 }
 
 static LLVMValueRef sum_from_zero(struct ht_e *e, LLVMTypeRef type)
@@ -584,8 +604,9 @@ static void tile(struct ht_e *e)
 	if (t->sides > HT_E_DEPTH_UNROLL)
 		t->sides = HT_E_DEPTH_UNROLL;
 	type = ht_e_form(ht_e_type(e, t->sum), e->vl);
-	t->taps_of_run = c->run ? ht_short_taps(s) : 1;
-	for (int i = 0; i < t->rows * t->columns && c->run; i++)
+	t->run = run_of(e, t);
+	t->taps_of_run = t->run ? ht_taps_of_run(s, t->run) : 1;
+	for (int i = 0; i < t->rows * t->columns && t->run; i++)
 		t->total[i] = sum_from_zero(e, type);
 	if (c->run)
 		type = ht_e_form(LLVMHalfTypeInContext(e->c), 2 * e->vl);

@@ -54,6 +54,12 @@ struct ht_e_shared {
 	int home;
 };
 
+/* Where the runs of a long sum end (total.c): after every `rounds` rounds of the loop of `level`.  Level -1: there are none. */
+struct ht_e_runs {
+	int level;
+	int64_t rounds;
+};
+
 struct ht_e {
 	LLVMContextRef c;
 	LLVMModuleRef mod;
@@ -96,6 +102,7 @@ struct ht_e {
 	int64_t ahead;                /* so many elements */
 	uint8_t *assumed;             /* [x]: a BOOL that is true in the loops entered */
 	struct ht_e_reducer *reducer; /* reduce.c's, while it runs */
+	struct ht_e_runs runs;        /* of its sums */
 	struct ht_e_tile *tile;       /* contract.c's, likewise */
 	struct ht_e_matrix *matrix;   /* of the contraction, where it is computed so */
 	LLVMBasicBlockRef here; /* the builder stands in front of this loop; NULL: at the end */
@@ -277,6 +284,17 @@ void ht_e_stores(struct ht_e *e); /* of all copies of the outer levels */
 void ht_e_stage(struct ht_e *e, const struct ht_stage *s);
 /* ---- reduce.c ---- */
 void ht_e_reduce(struct ht_e *e); /* computes e->red for all copies of the outer levels */
+void ht_e_end_run(
+	struct ht_e *e); /* while it does: adds the accumulators to the totals, and begins again */
+/* ---- total.c: long sums of F32 ---- */
+struct ht_e_total {
+	LLVMValueRef sum, lost; /* allocas */
+};
+/* The runs of the stage's sums if an accumulator gets `each` values in the innermost body. */
+struct ht_e_runs ht_e_plan_runs(const struct ht_e *e, int64_t each);
+struct ht_e_total ht_e_total_new(struct ht_e *e, LLVMTypeRef type);
+void ht_e_total_add(struct ht_e *e, struct ht_e_total t, LLVMValueRef v);
+LLVMValueRef ht_e_total_value(struct ht_e *e, struct ht_e_total t);
 /* ---- contract.c ---- */
 void ht_e_contract_plan(struct ht_e *e); /* order of levels and copies */
 void ht_e_contract_stage(struct ht_e *e);

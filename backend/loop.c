@@ -182,28 +182,62 @@ static void run_body(struct ht_e *e, int level, int end, ht_e_leaf *leaf, const 
 		e->mask = e->rem = NULL;
 }
 
-void ht_e_run(struct ht_e *e, int level, int end, ht_e_leaf *leaf, const struct ht_e_run *r)
+/* The loop of a long sum, in runs. */
+static void loop_of_runs(struct ht_e *e, int level, int end, ht_e_leaf *leaf,
+	const struct ht_e_run *r, LLVMValueRef last)
 {
+	int64_t step = r->step * e->runs.rounds;
+	struct ht_e_loop runs, loop;
+	LLVMValueRef to;
+
+	ht_e_loop_begin(e, &runs, r->begin, last, step, "run");
+	to = LLVMBuildNSWAdd(e->b, runs.index, ht_e_i64(e, step), "");
+	ht_e_loop_begin(e, &loop, runs.index, ht_e_smin(e, to, last), r->step, "d");
+	ht_e_enter(e, level, loop.index, r->copies, r->lo, r->hi, runs.pre);
+	run_body(e, level, end, leaf, r, loop.index, last);
+	ht_e_leave(e, level);
+	ht_e_loop_end(e, &loop);
+	ht_e_end_run(e);
+	ht_e_loop_end(e, &runs);
+}
+
+/* Whether a loop over `n` indices (-1: of unknown number) is one in which runs end.  What remains behind whole vectors is short. */
+static bool ends_runs(const struct ht_e *e, int level, const struct ht_e_run *r, int64_t n)
+{
+	bool remains = e->level[level].dim == e->s->vec && e->vl < e->lanes;
+
+	return e->reducer && level == e->runs.level && !remains &&
+	       (n < 0 || n > r->step * e->runs.rounds);
+}
+
+void ht_e_run(struct ht_e *e, int level, int end, ht_e_leaf *leaf, const struct ht_e_run *given)
+{
+	struct ht_e_run own = *given, *r = &own;
 	struct ht_e_loop loop;
 	LLVMValueRef last;
 	int64_t n, b;
-	int64_t lo = r->lo, hi = r->hi;
 
-	if (ht_e_const_i64(r->count, &n) && n <= 0)
+	if (!ht_e_const_i64(r->count, &n))
+		n = -1;
+	else if (n <= 0)
 		return;
 	last = LLVMBuildNSWAdd(e->b, r->begin, r->count, "");
-	if (ht_e_const_i64(r->count, &n) && ht_e_const_i64(r->begin, &b)) {
-		lo = b;
-		hi = b + n - 1;
+	if (n > 0 && ht_e_const_i64(r->begin, &b)) {
+		r->lo = b;
+		r->hi = b + n - 1;
 	}
-	if (ht_e_const_i64(r->count, &n) && n <= r->step) {
-		ht_e_enter(e, level, r->begin, r->copies, lo, hi, NULL);
+	if (n > 0 && n <= r->step) {
+		ht_e_enter(e, level, r->begin, r->copies, r->lo, r->hi, NULL);
 		run_body(e, level, end, leaf, r, r->begin, last);
 		ht_e_leave(e, level);
 		return;
 	}
+	if (ends_runs(e, level, r, n)) {
+		loop_of_runs(e, level, end, leaf, r, last);
+		return;
+	}
 	ht_e_loop_begin(e, &loop, r->begin, last, r->step, "d");
-	ht_e_enter(e, level, loop.index, r->copies, lo, hi, loop.pre);
+	ht_e_enter(e, level, loop.index, r->copies, r->lo, r->hi, loop.pre);
 	run_body(e, level, end, leaf, r, loop.index, last);
 	ht_e_leave(e, level);
 	ht_e_loop_end(e, &loop);

@@ -12,8 +12,9 @@ struct acc {
 
 struct ht_e_reducer {
 	struct ht_e *e;
-	struct acc *wide;   /* [red][copy of the outer levels][number of the accumulator] */
-	struct acc *narrow; /* [red][copy]: for the scalar rest of a reduction along lanes */
+	struct acc *wide;         /* [red][copy of the outer levels][number of the accumulator] */
+	struct ht_e_total *total; /* [red][copy]: of sums that have runs */
+	struct acc *narrow;       /* [red][copy]: for the scalar rest of a reduction along lanes */
 	struct ht_e_ordered
 		*ordered; /* [red][copy]: of wide ones of numbers, where extremes are sought */
 	int side;         /* accumulators per result */
@@ -29,6 +30,12 @@ static bool is_arg(enum ht_red op)
 static bool is_extreme(const struct ht_reduction *r)
 {
 	return (r->op == HT_RED_MIN || r->op == HT_RED_MAX) && ht_is_float(r->dtype);
+}
+
+/* Whether its sums have runs, if they are long. */
+static bool has_runs(const struct ht_reduction *r)
+{
+	return r->op == HT_RED_ADD && r->dtype == HT_F32 && !r->keep;
 }
 
 static LLVMValueRef load(struct ht_e *e, LLVMValueRef slot)
@@ -108,6 +115,11 @@ static struct acc *wide(struct ht_e_reducer *q, int red, int number)
 static struct acc *narrow(struct ht_e_reducer *q, int red)
 {
 	return &q->narrow[red * q->e->memo_size + outer_memo(q->e)];
+}
+
+static struct ht_e_total *total(struct ht_e_reducer *q, int red)
+{
+	return &q->total[red * q->e->memo_size + outer_memo(q->e)];
 }
 
 static struct ht_e_ordered *ordered(struct ht_e_reducer *q, int red)
@@ -275,12 +287,12 @@ static struct acc halve(
 	return half;
 }
 
-static LLVMValueRef finish(struct ht_e_reducer *q, int red)
+/* Makes one accumulator of those that take turns: the first. */
+static struct acc merge_sides(struct ht_e_reducer *q, int red)
 {
 	struct ht_e *e = q->e;
 	const struct ht_reduction *r = &e->s->red[red];
 	struct acc a = *wide(q, red, 0);
-	LLVMValueRef v;
 
 	for (int i = 1; i < q->side; i++) {
 		struct acc b = *wide(q, red, i);
@@ -292,6 +304,43 @@ static LLVMValueRef finish(struct ht_e_reducer *q, int red)
 				a.value);
 		else
 			merge(q, r, a, load(e, b.value), b.at ? load(e, b.at) : NULL);
+	}
+	return a;
+}
+
+/* Adds the accumulators of one result to its total. */
+static void add_run(struct ht_e_reducer *q, int red)
+{
+	struct ht_e *e = q->e;
+
+	ht_e_total_add(e, *total(q, red), load(e, merge_sides(q, red).value));
+	for (int i = 0; i < q->side; i++) {
+		LLVMValueRef slot = wide(q, red, i)->value;
+
+		LLVMBuildStore(e->b, LLVMConstNull(LLVMGetAllocatedType(slot)), slot);
+	}
+}
+
+void ht_e_end_run(struct ht_e *e)
+{
+	ht_e_first_copy(e, 0, e->outer);
+	do {
+		for (int i = 0; i < e->s->reds; i++)
+			if (has_runs(&e->s->red[i]))
+				add_run(e->reducer, i);
+	} while (ht_e_next_copy(e, 0, e->outer));
+}
+
+static LLVMValueRef finish(struct ht_e_reducer *q, int red)
+{
+	struct ht_e *e = q->e;
+	const struct ht_reduction *r = &e->s->red[red];
+	struct acc a = merge_sides(q, red);
+	LLVMValueRef v;
+
+	if (q->total && has_runs(r)) {
+		ht_e_total_add(e, *total(q, red), load(e, a.value));
+		LLVMBuildStore(e->b, ht_e_total_value(e, *total(q, red)), a.value);
 	}
 	if (is_extreme(r))
 		LLVMBuildStore(
@@ -310,20 +359,44 @@ static LLVMValueRef finish(struct ht_e_reducer *q, int red)
 	return v;
 }
 
+/* The number of reduced values in an innermost body. */
+static int inner_copies(const struct ht_e *e)
+{
+	int inner = 1;
+
+	for (int l = e->outer; l < e->levels; l++)
+		inner *= e->max_copies[e->level[l].dim];
+	return inner;
+}
+
 /* Enough independent accumulators to hide the latency of an addition.  Few positions, as those of a
  * window, are summed in one order at the image's border too. */
 static int accumulators(struct ht_e *e, int64_t positions)
 {
 	bool few = positions <= FEW_POSITIONS;
-	int outer = 1, inner = 1;
+	int outer = 1, inner = inner_copies(e);
 
-	for (int l = e->outer; l < e->levels; l++)
-		inner *= e->max_copies[e->level[l].dim];
 	for (int l = 0; l < e->outer; l++)
 		outer *= e->level[l].copies > 0 && !few ? e->level[l].copies
 							: e->max_copies[e->level[l].dim];
 	outer = outer >= 4 ? 1 : 4 / outer;
 	return inner < outer ? inner : outer;
+}
+
+/* Totals, where sums are long. */
+static void plan_totals(struct ht_e_reducer *q)
+{
+	struct ht_e *e = q->e;
+	bool any = false;
+
+	for (int i = 0; i < e->s->reds; i++)
+		any = any || has_runs(&e->s->red[i]);
+	e->runs = (struct ht_e_runs){ .level = -1 };
+	if (any)
+		e->runs = ht_e_plan_runs(e, ht_ceil_div(inner_copies(e), q->side));
+	if (e->runs.level >= 0)
+		q->total = HT_NEW_ARRAY(
+			e->arena, struct ht_e_total, (size_t)e->s->reds * (size_t)e->memo_size);
 }
 
 void ht_e_reduce(struct ht_e *e)
@@ -346,6 +419,7 @@ void ht_e_reduce(struct ht_e *e)
 	if (q.across && !e->t->masks &&
 		(s->dim[s->vec].extent % e->lanes != 0 || s->dim[s->vec].cut[0].size))
 		q.narrow = HT_NEW_ARRAY(e->arena, struct acc, n);
+	plan_totals(&q);
 	e->reducer = &q;
 	line = ht_e_part(e, HT_PART_RED, 0);
 	ht_e_first_copy(e, 0, e->outer);
@@ -353,6 +427,9 @@ void ht_e_reduce(struct ht_e *e)
 		for (int i = 0; i < s->reds; i++) {
 			for (int k = 0; k < q.side; k++)
 				*wide(&q, i, k) = new_acc(&q, &s->red[i], lanes);
+			if (q.total && has_runs(&s->red[i]))
+				*total(&q, i) = ht_e_total_new(
+					e, LLVMGetAllocatedType(wide(&q, i, 0)->value));
 			if (q.narrow)
 				*narrow(&q, i) = new_acc(&q, &s->red[i], 1);
 			if (is_extreme(&s->red[i]))

@@ -156,7 +156,7 @@ static void contract_tap(struct ht_interp *m, const struct contraction *c, int64
 		if (f->run && (k + 1) % (f->run * f->kp) == 0)
 			end_run(m);
 	}
-	if (f->run && (tap + 1) % ht_short_taps(p->s) == 0)
+	if (f->run && (tap + 1) % ht_taps_of_run(p->s, f->run) == 0)
 		end_run(m);
 }
 

@@ -233,7 +233,7 @@ struct ht_store {
  *
  * run > 0: A and B are F16, kp is 2, and short runs of products are summed in F16.  There are two such sums, of even
  * and of odd depths; each product is added with one rounding.  After `run` pairs of a tap, and after every
- * ht_short_taps() taps, the two are added to each other in F16 and then to the sum in F32, and begin at 0 again.
+ * ht_taps_of_run() taps, the two are added to each other in F16 and then to the sum in F32, and begin at 0 again.
  * Code may make more sums of a run, for as many products in flight: the order within a run is open.
  *
  * wide_buffer > 0: B is F16 or BF16 and kp is 1.  Code keeps the panel that it multiplies as F32 in this local buffer of Q * K * nr
@@ -374,8 +374,8 @@ void ht_convert_floats(enum ht_dtype from, const void *src, enum ht_dtype to, vo
 /* uses.c: whether x depends on dimension `dim` (loads count through their offsets). */
 bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim);
 
-/* Taps whose products a run may hold together: those of the innermost dimensions, as many as fit. */
-int64_t ht_short_taps(const struct ht_stage *s);
+/* Taps whose products a run of `run` steps in depth may hold together: those of the innermost dimensions, as many as fit; at least 1. */
+int64_t ht_taps_of_run(const struct ht_stage *s, int64_t run);
 
 /* schedule.c: chooses nr and kp for packing a contraction of `m` rows, `n` columns, `k` depth with
  * operands of type `t`; then, in a finished kernel, mr. */

@@ -124,12 +124,12 @@ void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t
 	}
 }
 
-int64_t ht_short_taps(const struct ht_stage *s)
+int64_t ht_taps_of_run(const struct ht_stage *s, int64_t run)
 {
-	int64_t taps = 1, pairs = ht_ceil_div(s->dim[s->dims - 1].extent, s->contract.kp);
+	int64_t taps = 1, steps = ht_ceil_div(s->dim[s->dims - 1].extent, s->contract.kp);
 
 	for (int i = s->dims - 2; i >= 0 && s->dim[i].reduce; i--) {
-		if (taps * s->dim[i].extent * pairs > s->contract.run)
+		if (taps * s->dim[i].extent * steps > run)
 			break;
 		taps *= s->dim[i].extent;
 	}
