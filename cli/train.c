@@ -79,6 +79,17 @@ static enum ht_status read_eval_names(struct training *t)
 	return HT_OK;
 }
 
+static enum ht_status read_step_tensor_name(struct training *t)
+{
+	const char *phases = option(t->c, OPTION_PHASES, NULL);
+
+	t->step_tensor = option(t->c, OPTION_STEP_TENSOR, NULL);
+	if (t->step_tensor && (!phases || !strstr(phases, "|step")))
+		return refuse(t->c,
+			"--step-tensor has no effect without --accelerate-train-mode '…|step'");
+	return HT_OK;
+}
+
 static enum ht_status read_options(struct training *t)
 {
 	struct cli *c = t->c;
@@ -110,6 +121,8 @@ static enum ht_status read_options(struct training *t)
 		st = read_save_every(t);
 	if (st == HT_OK)
 		st = read_eval_names(t);
+	if (st == HT_OK)
+		st = read_step_tensor_name(t);
 	t->saved.keep = (size_t)keep;
 	t->compile.threads = (int)threads;
 	t->compile.target = option(c, OPTION_TARGET, NULL);
@@ -260,6 +273,17 @@ static enum ht_status check_loss(const struct training *t)
 	return HT_OK;
 }
 
+static enum ht_status check_step_tensor(const struct training *t)
+{
+	const struct ht_array *a = &a_step(t)->out_view[1];
+
+	if (a->bytes == ht_dtype_bytes(a->dtype) && a->dtype != HT_BOOL)
+		return HT_OK;
+	return fail(HT_E_USAGE,
+		"--step-tensor %s: a number of steps is one number; this has %zu elements of %s",
+		t->step_tensor, a->bytes / ht_dtype_bytes(a->dtype), ht_dtype_name(a->dtype));
+}
+
 static enum ht_status open_steps(struct training *t)
 {
 	static const char *const names[HT_PHASE_KINDS] = { "step", "step in float16",
@@ -284,6 +308,8 @@ enum ht_status train_open_entries(struct training *t)
 
 	if (st == HT_OK)
 		st = check_loss(t);
+	if (st == HT_OK && t->step_tensor)
+		st = check_step_tensor(t);
 	if (st == HT_OK && t->eval_data.n)
 		st = open_eval(t);
 	return st;
@@ -304,6 +330,8 @@ enum {
 	NOTED_LOSS,   /* bits of the last loss, on which phases may depend */
 	NOTES
 };
+static const char NOTED_STEP_NOW[] =
+	"step tensor";         /* a note of its own: the last number of --step-tensor */
 #define NOTED_SAME NOTED_PHASE /* the first note that may differ */
 
 static enum ht_status note_progress(struct training *t, long long step)
@@ -313,6 +341,38 @@ static enum ht_status note_progress(struct training *t, long long step)
 	ht_train_phases_state(t->phases.plan, &value[NOTED_PHASE]);
 	memcpy(&value[NOTED_LOSS], &t->last_loss, sizeof t->last_loss);
 	return ht_session_note(t->session, "train", value, NOTES, t->c->diags);
+}
+
+/* A training that goes on needs the last number that --step-tensor had. */
+static enum ht_status note_step_now(struct training *t)
+{
+	struct ht_phase_counters c = HT_PHASE_COUNTERS_INIT;
+
+	if (!t->step_tensor)
+		return HT_OK;
+	ht_train_phases_counters(t->phases.plan, &c);
+	return ht_session_note(t->session, NOTED_STEP_NOW, &c.step_now, 1, t->c->diags);
+}
+
+/* Phases by step go on from `now` steps. */
+static enum ht_status set_step_now(struct training *t, int64_t now)
+{
+	struct ht_phase_counters c = HT_PHASE_COUNTERS_INIT;
+
+	ht_train_phases_counters(t->phases.plan, &c);
+	c.step_now = now;
+	return ht_train_phases_set_counters(t->phases.plan, &c, t->c->diags);
+}
+
+/* Takes the number that --step-tensor has behind a step. */
+static enum ht_status read_step_tensor(struct training *t, const struct entry *e)
+{
+	double now = entry_mean(e, 1);
+
+	if (!(now >= 0 && now < 0x1p53) || now != floor(now))
+		return fail(HT_E_VERDICT, "--step-tensor %s: %g is no number of steps",
+			t->step_tensor, now);
+	return set_step_now(t, (int64_t)now);
 }
 
 static enum ht_status go_on(struct training *t, const char *prefix)
@@ -336,7 +396,8 @@ static enum ht_status go_on(struct training *t, const char *prefix)
 	t->first = noted[NOTED_STEP];
 	memcpy(&t->last_loss, &noted[NOTED_LOSS], sizeof t->last_loss);
 	ht_train_phases_go_on(t->phases.plan, &noted[NOTED_PHASE], t->first, t->last_loss);
-	return HT_OK;
+	noted = ht_session_noted(t->session, NOTED_STEP_NOW, &n);
+	return t->step_tensor && n == 1 ? set_step_now(t, noted[0]) : HT_OK;
 }
 
 static enum ht_status resume(struct training *t)
@@ -418,6 +479,8 @@ static enum ht_status save(struct training *t, long long step)
 		return HT_OK;
 	st = note_progress(t, step);
 	if (st == HT_OK)
+		st = note_step_now(t);
+	if (st == HT_OK)
 		st = save_step(t->c, t->session, t->save, step, &t->saved);
 	if (st == HT_OK)
 		log_saved(&t->log, step, t->save);
@@ -485,6 +548,11 @@ static enum ht_status run_step(struct training *t, long long i)
 		return st;
 	p->loss = t->last_loss = entry_mean(&t->step[p->kind], 0);
 	ht_train_phases_count_step(t->phases.plan, t->last_loss);
+	if (t->step_tensor) {
+		st = read_step_tensor(t, &t->step[p->kind]);
+		if (st != HT_OK)
+			return st;
+	}
 	t->scaled = ht_session_loss_scale(t->session, &t->scale);
 	p->skipped += t->scaled && !t->scale.finite;
 	p->scale = t->scale.scale;
@@ -745,7 +813,7 @@ static enum ht_status prepare(struct training *t)
 		st = save_make_dir(t->save);
 	if (st == HT_OK)
 		st = train_open_model(t);
-	train_set_outputs(t, NULL, 0);
+	train_set_outputs(t, &t->step_tensor, t->step_tensor != NULL);
 	if (st == HT_OK)
 		st = train_open_session(t);
 	if (st == HT_OK)

@@ -211,7 +211,8 @@ struct training {
 	struct phases phases;
 	const char *loss;
 	const char *train_op;
-	const char **output; /* of a step: the loss, other outputs, the train op */
+	const char *step_tensor; /* counts steps for phases, or NULL */
+	const char **output;     /* of a step: the loss, other outputs, the train op */
 	size_t outputs;
 	const char **measured; /* outputs of an evaluation */
 	size_t measures;

@@ -54,7 +54,8 @@ bool sides_wanted(const struct cli *c)
 static enum ht_status check_options(const struct cli *c)
 {
 	static const enum option alone[] = { OPTION_SAVE, OPTION_SAVE_EVERY, OPTION_RESUME,
-		OPTION_PHASES, OPTION_LOOP, OPTION_EVAL_EVERY, OPTION_TARGET_LOSS };
+		OPTION_PHASES, OPTION_LOOP, OPTION_EVAL_EVERY, OPTION_TARGET_LOSS,
+		OPTION_STEP_TENSOR };
 
 	for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
 		if (option_on(c, alone[i]))

@@ -382,6 +382,26 @@ class Train(ToolCase):
         self.assertRegex(steps({'TOTAL_STEP': '-1'}, 'fast1|step', code=2), 'TOTAL_STEP: .* no number of steps')
         self.assertRegex(steps({'TARGET_LOSS': ''}, 'fast1|loss', code=2), 'TARGET_LOSS: .* no number; an example is TARGET_LOSS=0.5')
 
+    def test_step_tensor(self):
+        """Phases by step end by a tensor that counts steps: here of a training that begins with the variables of six steps, also resumed."""
+        before, save = self.at('before'), self.at('s')
+        self.tool(*self.base, '--steps', '6', '--save', before)
+        counted = '--step-tensor', 'steps', '--restore', f'{before}/ckpt-6'
+        self.assertEqual(self.steps_of('fast1|step|0.5', *counted[2:]), [10, 10])
+        self.assertEqual(self.steps_of('fast1|step|0.5', *counted), [4, 16])
+        self.assertEqual(self.steps_of('fast1|step|0.9', *counted, '--save', save, steps=3), [1, 2])
+        self.assertEqual(self.steps_of('fast1|step|0.5', *counted, '--save', save, '--iterations-per-loop', '3'), [4, 16])
+
+        def steps(count, *more):
+            r = self.tool(*self.base, '--steps', str(count), '--format', 'json', '--accelerate-train-mode', 'fast1|step|0.5', '--step-tensor', 'steps',
+                          '--save', self.at('t'), *more, env={'TOTAL_STEP': '20'})
+            return [p['steps'] for p in json.loads(r.stdout)['phases']]
+        self.assertEqual(steps(4, *counted[2:]), [4, 0])
+        self.assertEqual(steps(20, '--resume', self.at('t')), [0, 16])
+        self.assertIn("no effect without --accelerate-train-mode '…|step'", self.tool(*self.base, '--steps', '2', '--step-tensor', 'steps', code=2).err)
+        self.assertIn('this has 4 elements of float32', self.phases('fast1|step', '--step-tensor', 'w/read', code=2).err)
+        self.assertRegex(self.phases('fast1|step', '--step-tensor', 'keep', code=1).err, '--step-tensor keep: .* is no number of steps')
+
     def test_loops(self):
         """--iterations-per-loop changes no step: the log has a line for each loop, the last loop is shorter, and checkpoints are written at the
         ends of loops."""
