@@ -10,10 +10,10 @@ import chroot
 MOST_BYTES = 30 << 20
 
 
-def run(*command, **how):
-    """A command that has to end well, with an environment that names nothing of the build."""
+def run(*command, env={}, **how):
+    """A command that has to end well, with an environment that names nothing of the build but what `env` adds."""
     clean = {k: v for k, v in os.environ.items() if not re.match('HALFTONE|PYTHON|LD_', k)}
-    r = subprocess.run(command, capture_output=True, text=True, env={**clean, 'HALFTONE_CACHE_MODE': 'off'}, **how)
+    r = subprocess.run(command, capture_output=True, text=True, env={**clean, 'HALFTONE_CACHE_MODE': 'off', **env}, **how)
     assert r.returncode == 0, (command, r.stdout[-2000:], r.stderr[-2000:])
     return r.stdout
 
@@ -41,11 +41,15 @@ class Wheel(FolderCase):
     @classmethod
     def setUpClass(cls):
         cls.tree = source_distribution(f'{environment.ROOT}/build/sdist')
-        cls.wheel = run('scripts/wheel', f'{environment.ROOT}/build/dist', cwd=cls.tree).split('\n')[-2]
+        # By the compiler of this build, in a folder at the same place in its tree: ccache then has the objects.
+        with open(f'{environment.BUILD}/CMakeCache.txt') as f:
+            compiler = re.search('^CMAKE_C_COMPILER:.*=(.*)', f.read(), re.M)[1]
+        cls.build = {'CC': compiler, 'HALFTONE_WHEEL_BUILD': f'{cls.tree}/build'}
+        cls.wheel = run('scripts/wheel', f'{environment.ROOT}/build/dist', cwd=cls.tree, env=cls.build).split('\n')[-2]
 
     def test_pip_builds_the_source_distribution(self):
         """For this machine: it has the module for remote caches, too."""
-        run(sys.executable, '-m', 'pip', 'wheel', '--quiet', '--no-deps', '--no-index', '--wheel-dir', self.dir, self.tree)
+        run(sys.executable, '-m', 'pip', 'wheel', '--quiet', '--no-deps', '--no-index', '--wheel-dir', self.dir, self.tree, env=self.build)
         name, = (f for f in os.listdir(self.dir) if f.endswith('.whl'))
         self.assertRegex(name, r'-py3-none-linux_x86_64\.whl$')
         with zipfile.ZipFile(self.path(name)) as z:
