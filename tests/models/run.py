@@ -24,6 +24,8 @@ from table import ACCURACIES, MODELS, Accuracy
 
 FULL = 'must_keep_origin_dtype'
 POLICIES = [FULL, 'allow_mix_precision_bf16', 'allow_mix_precision_fp16', 'force_fp16']
+# Most models become the same under both: of a group, every other model is tried under the one, the rest under the other.
+ALIKE = 'allow_mix_precision_fp16', 'force_fp16'
 SLACK = 1e-3  # beyond 1.5 times TensorFlow's error
 BESIDES = 20_000_000  # bytes of memory that a warm run takes besides weights and arena
 
@@ -35,12 +37,19 @@ class Failed(Exception):
 def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument('names', nargs='*', metavar='NAME')
-    p.add_argument('--policies', default=','.join(POLICIES), help='comma-separated')
+    p.add_argument('--policies', help='comma-separated')
     p.add_argument('--long', nargs='+', default=[], metavar='NAME',
                    help='of which HALFTONE_LONG=1 in the environment asks, too')
     p.add_argument('--list', action='store_true', help='print the groups and end')
     p.add_argument('--references', action='store_true', help='compute the references and end')
     return p.parse_args()
+
+
+def policies_of(a, name, i):
+    """The policies that the i-th model is tried under."""
+    if a.policies:
+        return a.policies.split(',')
+    return [p for p in POLICIES if environment.LONG or name in a.names or p != ALIKE[i % 2]]
 
 
 def model_path(row):
@@ -320,7 +329,7 @@ def main():
     environment.enter_venv()
     passed = failed = 0
     skipped = []
-    for name in asked_for or rows:
+    for i, name in enumerate(asked_for or rows):
         row = rows[name]
         why = absent(models[row.model] if name not in models else row)
         if why:
@@ -334,7 +343,7 @@ def main():
                 import oracle
                 oracle.reference(row, model_path(row), row.inputs(data))
             continue
-        p, f = check(row, models, a.policies.split(','))
+        p, f = check(row, models, policies_of(a, name, i))
         passed, failed = passed + p, failed + f
     print(f'{passed} passed, {failed} failed'
           + (f', {len(skipped)} skipped' if skipped else ''))
