@@ -99,7 +99,7 @@ def main():
     failures, count, refused, odd = [], 0, 0, 0
     with tempfile.TemporaryDirectory() as work:
         out = os.path.join(work, 'out.pb')
-        for path in graphs(models):
+        for i, path in enumerate(graphs(models)):
             if tool('convert', path, '-o', out).returncode:
                 refused += 1
                 continue
@@ -109,7 +109,7 @@ def main():
                 continue
             imported = {n.name for n in read(out).node if n.op != '_Retval'}
             os.remove(out)
-            for policy in POLICIES:
+            for policy in POLICIES[i % 6:][:1] if environment.SANITIZED else POLICIES:
                 r = tool('convert', path, '--policy', *policy, '-o', out, '--quiet')
                 if r.returncode:
                     refused += 1

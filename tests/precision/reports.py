@@ -40,7 +40,8 @@ POLICIES = (
     ('grappler-bf16', '--inferlist-remove=Tanh', '--denylist-add=Tanh'),
     ('grappler-fp16-cpu',),
 )
-FROZEN = ('bert.pb', 'efficientnetb0.pb', 'mobilenetv2.pb')  # each with a third of the policies
+# Models, each with a third of the policies, under sanitizers with a tenth, with HALFTONE_LONG with all.
+FROZEN = ('bert.pb', 'efficientnetb0.pb', 'mobilenetv2.pb')
 SHARED = ('kws/Basic_LSTM_S.pb', 'mnist/lstm_rows.pb', 'lm/word_lm.meta', 'train/rnn_dynamic_backprop.meta',
           'resnet/resnet18_train.meta', 'bert/bert_L3_train.meta', 'mnist/mnist_conv_model')
 RUN = ('kws/Basic_LSTM_S.pb', 'mnist/lstm_rows.pb', 'mnist/mnist_conv_model')
@@ -181,7 +182,7 @@ def one_random(t, path, graph_def, fetch, rng):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument('--seed', type=int, default=20264)
-    p.add_argument('--graphs', type=int, default=12)
+    p.add_argument('--graphs', type=int, default=3 if environment.SANITIZED else 12)
     a = p.parse_args()
     models = [os.path.join(environment.MODELS, 'frozen', n) for n in FROZEN]
     models += [os.path.join(environment.SHARED, 'models', n) for n in SHARED]
@@ -195,10 +196,11 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         t = Tests(work)
         try:
+            share = 1 if environment.LONG else 10 if environment.SANITIZED else 3
             last = {}
             for i, model in enumerate(models):
                 run = any(model.endswith(n) for n in RUN)
-                for policy in POLICIES[i::3] if model.endswith(FROZEN) else POLICIES:
+                for policy in POLICIES[i % share::share]:
                     report = t.check(model, policy, run=run)
                     if report and policy in last:
                         t.refuses(model, last[policy])

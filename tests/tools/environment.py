@@ -12,6 +12,9 @@ LONG = os.environ.get('HALFTONE_LONG') == '1'  # everything instead of samples: 
 # `import tensorflow` imports Keras if it can, and Keras imports the others if it can.  They take much of the time of that
 # import, and few tests use them: importing a module that is None here fails.
 UNUSED = 'keras', 'matplotlib', 'sklearn'
+# The tool has sanitizers, with which it takes several times as long.  Tests that run many models under many policies take a
+# few of them there: the build without sanitizers compares the numbers.
+SANITIZED = bool(os.environ.get('HALFTONE_SANITIZE'))
 SKIPPED = 77  # the exit code that ctest counts as skipped
 
 
