@@ -202,6 +202,10 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"a program compiled with numerics keeps its counts in the arena, which "
 			"guarded contexts do not have");
+	if (opt->guard && ht_rt_memory_of(&p->rt, 1, 1) != ht_rt_memory_of(&p->rt, 1, 2))
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"in a guarded context all calls of a function have the same memory, and "
+			"functions of the program call themselves");
 	if (!ht_target_runs(p->info.target))
 		return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE,
 			"the program's code is for %s; this machine runs %s", p->info.target,
@@ -234,12 +238,6 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 	c->rt = ht_rt_context_new(&p->rt, pool, c->variable, opt->memory, c->limits.depth);
 	if (!c->rt)
 		goto failed;
-	if (opt->guard && ht_exec_recurs(p->rt.image)) {
-		ht_context_free(c);
-		return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE,
-			"guard pages are not possible for a program whose functions call themselves: "
-			"calls inside of each other would have the same memory");
-	}
 	if (!ht_rt_context_objects(c->rt, object, &fault)) {
 		ht_context_free(c);
 		return ht_object_tell(p, &fault, d);

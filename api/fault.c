@@ -127,39 +127,23 @@ static bool is_own_call(const struct telling *t, const struct ht_exec_frame *f, 
 	       (!find_loop(t, f, step, &begin) || note[step].node != note[begin].node);
 }
 
-static uint32_t calling_step(const struct ht_exec_frame *caller)
-{
-	return caller->procedure->step + caller->next - 1;
-}
-
-/* Of the callers of `f` that are told. */
-static size_t count_calls(const struct telling *t, const struct ht_exec_frame *f)
-{
-	size_t n = 0;
-
-	for (f = f->caller; f; f = f->caller)
-		n += is_own_call(t, f, calling_step(f));
-	return n;
-}
-
-/* A recursion can have very many callers: those next to the fault and those next to the entry are told. */
+/* A recursion can have very many callers: those next to the fault are told. */
 static void put_callers(const struct telling *t, const struct ht_exec_frame *f, struct ht_buf *b)
 {
-	enum { FIRST = 6, LAST = 3 };
-	size_t calls = count_calls(t, f), i = 0;
+	enum { MOST = 8 };
+	unsigned calls = 0;
 
 	for (f = f->caller; f; f = f->caller) {
-		uint32_t step = calling_step(f);
-		bool own = is_own_call(t, f, step);
-		bool told = calls <= FIRST + LAST + 1 || i < FIRST || i >= calls - LAST;
+		uint32_t step = f->procedure->step + f->next - 1;
 
-		if (own && told)
+		if (is_own_call(t, f, step)) {
+			if (calls++ == MOST) {
+				ht_puts(b, ", in more calls");
+				return;
+			}
 			ht_printf(b, ", in '%s'", node_of(t, step));
-		else if (own && i == FIRST)
-			ht_printf(b, ", in %zu calls more", calls - FIRST - LAST);
-		if (told)
-			put_loops(t, f, step, b);
-		i += own;
+		}
+		put_loops(t, f, step, b);
 	}
 }
 

@@ -186,8 +186,6 @@ uint64_t ht_exec_port_bytes(
 /* needs.c: the memory of an entry of a verified image.  False: more than UINT64_MAX / 2 bytes. */
 bool ht_exec_needs_of(const struct ht_image *x, uint32_t entry, const struct ht_exec_limits *l,
 	struct ht_exec_needs *out);
-/* Whether a call of the image may recur. */
-bool ht_exec_recurs(const struct ht_image *x);
 
 /* Forgets earlier bindings.  Call it before the first run, and when memory, links or observer changed. */
 void ht_exec_begin(struct ht_exec *x);

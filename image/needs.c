@@ -37,11 +37,11 @@ static uint64_t frame(const struct ht_image_procedure *p)
 	return sizeof(struct ht_exec_frame) + 8 * ((uint64_t)p->args + p->loops);
 }
 
-static struct path path_of(const struct ht_image *x, uint32_t number, struct path *known)
+static void find_path(const struct ht_image *x, uint32_t number, struct path *known)
 {
 	const struct ht_image_procedure *p = &ht_image_procedures(x)[number];
 	const struct ht_image_step *s = ht_image_steps(x) + p->step;
-	struct path r = { .again = known[number].again };
+	struct path *r = &known[number];
 
 	for (uint32_t i = 0; i < p->steps; i++) {
 		struct path *callee;
@@ -51,20 +51,18 @@ static struct path path_of(const struct ht_image *x, uint32_t number, struct pat
 			continue;
 		callee = &known[s[i].to];
 		if (s[i].to >= number) {
-			r.recurses = true;
+			r->recurses = true;
 			callee->again = true;
-			r.again = r.again || s[i].to == number;
 			continue;
 		}
-		r.recurses |= callee->recurses;
-		r.control = more(r.control, callee->control);
-		r.temps = more(r.temps, callee->temps);
-		r.forked = more(
-			r.forked, forks ? more(callee->temps, callee->forked) : callee->forked);
+		r->recurses |= callee->recurses;
+		r->control = more(r->control, callee->control);
+		r->temps = more(r->temps, callee->temps);
+		r->forked = more(
+			r->forked, forks ? more(callee->temps, callee->forked) : callee->forked);
 	}
-	r.control = sum(r.control, frame(p));
-	r.temps = sum(r.temps, p->frame_bytes);
-	return r;
+	r->control = sum(r->control, frame(p));
+	r->temps = sum(r->temps, p->frame_bytes);
 }
 
 /* After each call that recurs the deepest path may follow, up to the next such call. */
@@ -106,7 +104,7 @@ bool ht_exec_needs_of(const struct ht_image *x, uint32_t entry, const struct ht_
 	if (!known)
 		return false;
 	for (uint32_t i = 0; i < procedures; i++)
-		known[i] = path_of(x, i, known);
+		find_path(x, i, known);
 	r = known[ht_image_entries(x)[entry].procedure];
 	if (r.recurses)
 		add_recursion(known, procedures, l, &r);
@@ -117,16 +115,4 @@ bool ht_exec_needs_of(const struct ht_image *x, uint32_t entry, const struct ht_
 		.scratch = up(scratch_of(x) + SLACK) };
 	return r.control <= HT_IMAGE_MOST_BYTES && r.temps <= HT_IMAGE_MOST_BYTES &&
 	       r.forked <= HT_IMAGE_MOST_BYTES;
-}
-
-bool ht_exec_recurs(const struct ht_image *x)
-{
-	const struct ht_image_procedure *p = ht_image_procedures(x);
-
-	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_PROCEDURES); i++)
-		for (uint32_t k = p[i].step; k < p[i].step + p[i].steps; k++)
-			if (ht_image_steps(x)[k].op == HT_IMAGE_CALL &&
-				ht_image_steps(x)[k].to >= i)
-				return true;
-	return false;
 }

@@ -7,8 +7,8 @@
 
 struct ht_guarded;
 
-/* Each of `threads` threads gets `scratch_bytes`.  All frames of a procedure have the same buffers, so the program must not recur
- * (ht_exec_recurs()).  NULL: out of memory. */
+/* Each of `threads` threads gets `scratch_bytes`.  All frames of a procedure have the same buffers, so the program must not recur.
+ * NULL: out of memory. */
 struct ht_guarded *ht_guarded_new(
 	const struct ht_rt_program *p, enum ht_rt_guard where, int threads, size_t scratch_bytes);
 void ht_guarded_free(struct ht_guarded *g);
