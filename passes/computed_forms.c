@@ -3,17 +3,13 @@
  * - DynamicPartition: each part is gathered by where the partitions are its number.
  * - ListDiff: what is gathered by where an element equals none of the second list.
  * - Range whose limits are computed: the numbers below a count are where a longer range, of constant length, is below it.
- * - Fill with a computed size: that size is the number of such a range.  Where it fills up something to a constant size, that is
- *   chosen by a comparison instead.
- * - TopKV2 of all elements, whose number is computed: of as many as there can be, then those that there are.
+ * - Fill with a computed size: that size is the number of such a range.
  * - Concat along a computed size: operands are put together as long as they can be, and what they have of that is gathered.
  * - UnsortedSegmentSum and its kin of a computed number of segments: as of Fill, that is the number of a range.
  * - DynamicStitch by computed indices: data are put together, and scattered. */
 #include "ir/infer.h"
 #include "passes/bounded.h"
 #include "passes/computed.h"
-
-#include <math.h>
 
 enum { MOST_COUNT = 1 << 24 /* longer ranges would take much memory for their bound alone */ };
 
@@ -345,133 +341,6 @@ static struct ht_value extent(struct forms *f, const struct ht_node *n, int32_t 
 	return element(f, told(f, HT_OP_Shape, n->in[i], HT_I64), (int32_t)axis);
 }
 
-/* Where the first `most` numbers are below `count`. */
-static struct ht_value below(struct forms *f, struct ht_value count, int64_t most)
-{
-	return compare(f, HT_OP_Less, numbers(f, ht_type_of(count)->dtype, most), count);
-}
-
-static struct ht_value chosen(
-	struct forms *f, struct ht_value condition, struct ht_value a, struct ht_value b)
-{
-	struct ht_type t = *ht_type_of(a);
-	struct ht_value v = node(
-		f, HT_OP_SelectV2, (struct ht_value[]){ condition, a, b }, 3, t.dtype, t.shape);
-
-	ht_attr_set_type(v.node, "T", t.dtype);
-	return v;
-}
-
-/* ---- what is filled up to a constant size ---- */
-
-/* The number that element 0 of a vector of one is. */
-static struct ht_value one_number(struct ht_value v)
-{
-	while (ht_is(v.node, HT_RESHAPES | HT_FORWARDS) || v.node->op == HT_OP_Pack)
-		v = v.node->in[0];
-	return v;
-}
-
-/* Whether `v` is the first extent of something as long as `dim`. */
-static bool is_extent(struct ht_value v, int64_t dim)
-{
-	const struct ht_node *n = v.node;
-	int64_t at;
-	int count;
-
-	if (n->op != HT_OP_StridedSlice || n->in[0].node->op != HT_OP_Shape ||
-		!ht_const_small_ints(n->in[1], &at, 1, &count) || count != 1 || at != 0)
-		return false;
-	return ht_in_shape(n->in[0].node, 0).rank > 0 &&
-	       ht_in_shape(n->in[0].node, 0).dim[0] == dim;
-}
-
-/* The concatenation that puts Fill `n` behind what it fills up to a constant size, *to; NULL: there is none. */
-static struct ht_node *filled_up(struct forms *f, const struct ht_node *n, int64_t *to)
-{
-	struct ht_node *concat = ht_rw_only_user(&f->r, ht_out((struct ht_node *)(uintptr_t)n, 0));
-	struct ht_value count = one_number(n->in[0]);
-	struct ht_span span;
-	int64_t axis, dim;
-	int one;
-
-	if (!concat || concat->op != HT_OP_ConcatV2 || concat->ins != 3 ||
-		concat->in[1].node != n || n->out[0].shape.rank != 1 ||
-		!ht_const_small_ints(concat->in[2], &axis, 1, &one) || axis != 0 ||
-		ht_in_shape(concat, 0).rank != 1)
-		return NULL;
-	dim = ht_in_shape(concat, 0).dim[0];
-	if (count.node->op != HT_OP_Sub || !ht_span_of(f->r.g, count.node->in[0], &span) ||
-		span.least != span.most || !is_extent(count.node->in[1], dim) ||
-		!is_computed(f->r.g, dim))
-		return NULL;
-	*to = span.least;
-	return ht_dim_most(f->r.g, dim) <= *to ? concat : NULL;
-}
-
-/* As many as there can be, and the last one again, of which the fill takes the place. */
-static bool expand_filled_up(struct forms *f, struct ht_node *fill)
-{
-	int64_t to = 0, most;
-	struct ht_node *concat = filled_up(f, fill, &to);
-	struct ht_value x, at;
-
-	if (!concat)
-		return false;
-	f->at = concat;
-	most = ht_dim_most(f->r.g, ht_in_shape(concat, 0).dim[0]);
-	at = binary(f, HT_OP_Minimum, numbers(f, HT_I64, to), whole(f, HT_I64, most - 1));
-	x = gathered(f, padded(f, concat->in[0], 0), at, 0);
-	x.node->out[0].shape = ht_shape_make(f->r.g->arena, 1, &to);
-	ht_rw_take_place(
-		&f->r, concat, chosen(f, below(f, extent(f, concat, 0, 0), to), x, fill->in[1]));
-	return true;
-}
-
-/* ---- TopKV2 ---- */
-
-/* No element of the type is below it. */
-static struct ht_value lowest(struct forms *f, enum ht_dtype t)
-{
-	enum ht_kind kind = ht_dtype_info(t)->kind;
-
-	if (kind == HT_KIND_FLOAT)
-		return ht_rw_const_float(&f->r, f->at, f->at->name, t, -(double)INFINITY);
-	return whole(f, t,
-		kind == HT_KIND_UINT ? 0
-				     : (int64_t)(UINT64_MAX << (8 * ht_dtype_info(t)->bytes - 1)));
-}
-
-/* All elements of a vector, sorted: what is behind them is the lowest, and comes last. */
-static bool expand_top_k(struct forms *f, struct ht_node *n)
-{
-	struct ht_shape s = ht_in_shape(n, 0);
-	struct ht_value all, some, in[2], at;
-	struct ht_node *top;
-	int64_t most;
-
-	if (s.rank != 1 || !is_extent(n->in[1], s.dim[0]) || !is_computed(f->r.g, s.dim[0]))
-		return false;
-	most = ht_dim_most(f->r.g, s.dim[0]);
-	some = below(f, extent(f, n, 0, 0), most);
-	all = padded(f, n->in[0], 0);
-	all.node->out[0].shape = ht_shape_make(f->r.g->arena, 1, &most);
-	in[0] = chosen(f, some, all, lowest(f, n->out[0].dtype));
-	in[1] = whole(f, HT_I32, most);
-	top = node(f, HT_OP_TopKV2, in, 2, n->out[0].dtype, in[0].node->out[0].shape).node;
-	ht_node_set_outs(top, 2);
-	top->out[1] = (struct ht_type){ n->out[1].dtype, top->out[0].shape };
-	ht_attr_set_type(top, "T", n->out[0].dtype);
-	ht_attr_set_type(top, "Tk", HT_I32);
-	ht_attr_set_type(top, "index_type", n->out[1].dtype);
-	ht_rw_copy_attr(top, n, "sorted");
-	at = squeezed(f, where(f, some));
-	for (int32_t i = 1; i >= 0; i--)
-		if (n->graph && ht_rw_uses(&f->r, ht_out(n, i)))
-			ht_rw_replace(&f->r, ht_out(n, i), gathered(f, ht_out(top, i), at, 0));
-	return true;
-}
-
 /* ---- Fill, and numbers of segments ---- */
 
 static bool expand_fill(struct forms *f, struct ht_node *n)
@@ -700,9 +569,7 @@ static bool expand(struct forms *f, struct ht_node *n)
 	case HT_OP_Range:
 		return expand_range(f, n);
 	case HT_OP_Fill:
-		return expand_filled_up(f, n) || expand_fill(f, n);
-	case HT_OP_TopKV2:
-		return expand_top_k(f, n);
+		return expand_fill(f, n);
 	case HT_OP_ConcatV2:
 		return expand_concat(f, n);
 	default:

@@ -19,7 +19,7 @@ from opened import weights  # noqa: E402
 F32 = tf.float32
 ALIGNMENT = 64
 POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1}
-NOT_ROUNDED = {'suppressed', 'filled'}  # where rounded scores and overlaps rightly select other boxes
+NOT_ROUNDED = {'suppressed'}  # where rounded scores and overlaps rightly select other boxes
 MAKE_INTEGERS = {'distinct', 'parted', 'ranged', 'scattered'}  # of multiples of their inputs, which must be the same ones in 16 bits
 
 
@@ -193,24 +193,6 @@ def suppressed(r):
     return f, {'x': (n,), 'score': (n,)}
 
 
-def filled(r):
-    """Selected boxes that are filled up to a constant number, as detectors do it, and sorted elements of which a mask selects some."""
-    n = int(r.integers(1, 60))
-    most = int(r.integers(1, n + 1))
-    boxes = tf.constant(boxes_of(r, n))
-
-    def f(x, score):
-        at, scores = tf.image.non_max_suppression_with_scores(boxes, score, most, .5)
-        count = tf.shape(at)[0]
-        at, scores = tf.concat([at, tf.zeros([most - count], tf.int32)], 0), tf.concat([scores, tf.fill([most - count], -1.)], 0)
-        kept = tf.boolean_mask(x, x > .5)
-        ordered = tf.math.top_k(kept, tf.shape(kept)[0])
-        whole = tf.cast(kept * 3, tf.int32)
-        return (at, scores, tf.where(tf.range(most) < count, scores, -tf.ones([most])), tf.gather(x, at), ordered.values * 2, ordered.indices,
-                tf.math.top_k(whole, tf.shape(whole)[0]).values, tf.gather(kept, ordered.indices))
-    return f, {'x': (n,), 'score': (n,)}
-
-
 def distinct(r):
     """Distinct elements and slices, which they were and how many, in each type; of a vector, a matrix, what a mask selects."""
     n, k, axis = int(r.integers(1, 40)), int(r.integers(1, 4)), int(r.integers(0, 3))
@@ -312,7 +294,7 @@ def scattered(r):
     return f, {'x': (n, k), 'score': (n,)}
 
 
-MODELS = {f.__name__: f for f in (vector, any_rank, every_type, masked, elements, nested, counted, mean, open_too, branches, suppressed, filled, distinct, parted, joined,
+MODELS = {f.__name__: f for f in (vector, any_rank, every_type, masked, elements, nested, counted, mean, open_too, branches, suppressed, distinct, parted, joined,
                                  ranged, drawn, scattered)}
 SHARES = 0, 1, .5, .1
 MOST = {'rows': 6, 'length': 24}
