@@ -301,6 +301,12 @@ entry "" {
         drop = next(t for t in m['tolerances'] if t['statistic'] == 'top1-drop')
         self.assertEqual((drop['bound'], drop['ok'], drop['output']), (0.002, True, 'logits'))
 
+    def junit(self, *args, code=1):
+        """What junitparser reads: of each suite its numbers of tests, failures and errors, and the results of its cases."""
+        report = self.path('junit.xml', self.tool(*args, '--format=junit', code=code).stdout.decode())
+        said = subprocess.run([sys.executable, os.path.join(HERE, 'read_junit.py'), report], check=True, capture_output=True).stdout
+        return [[numbers, [(name, results) for name, results in cases]] for numbers, cases in json.loads(said)]
+
     def test_forms(self):
         model = self.model()
         args = (model, '--policy', POLICIES[1], '--policy', POLICIES[2], '--samples=2', '--tol=prob:rel<=1e-9')
@@ -311,6 +317,9 @@ entry "" {
         suite = xml.etree.ElementTree.fromstring(self.tool(*args, '--format=junit', code=1).stdout)[0]
         self.assertEqual((suite.get('tests'), suite.get('failures'), suite.get('errors')), ('4', '2', '0'))
         self.assertEqual([len(case) for case in suite], [0, 1, 0, 1])
+        prob = [(f'{p} / prob', ['Failure']) for p in POLICIES[1:]]
+        logits = [(f'{p} / logits', []) for p in POLICIES[1:]]
+        self.assertEqual(self.junit(*args), [['4 2 0', [logits[0], prob[0], logits[1], prob[1]]]])
         commands = self.tool(*args, '--format=github', code=1).stdout.decode().splitlines()
         self.assertEqual(len(commands), 2)
         for line, policy in zip(commands, POLICIES[1:]):
@@ -325,6 +334,7 @@ entry "" {
         args = (model, '--policy', POLICIES[1], '--samples=2', '--tol=1e-9')
         suite = xml.etree.ElementTree.fromstring(self.tool(*args, '--format=junit', code=1).stdout)[0]
         self.assertEqual(suite[1].get('name'), f'{POLICIES[1]} / {name}')
+        self.assertEqual(self.junit(*args)[0][1][1], (f'{POLICIES[1]} / {name}', ['Failure']))
         self.assertNotIn(b'<img', self.tool(*args, '--format=md', code=1).stdout.replace(b'\\<', b''))
         self.json(*args, code=1)
 
