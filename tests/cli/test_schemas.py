@@ -48,6 +48,20 @@ class Schemas(ToolCase):
                  self.made('contexts.json', *bench, '--contexts', '2')]
         self.fit_and_refuse('bench', files, (files[1], lambda d: d['steps_ms'].append(['a', 1, 'b', 'c'])))
 
+    def test_compare_with_a_cache(self):
+        """Whether programs were in the cache, and why not."""
+        compare = ('compare', SMALL, '--policy', 'force_fp16', '--samples', '2', '--runs', '0', '--format', 'json', '--cache-mode', 'rw',
+                   '--cache-dir', self.path('cache'))
+        files = [self.path(f'{i}.json', self.tool(*compare).stdout) for i in range(2)]
+        found = []
+        for file in files:
+            with open(file) as f:
+                found.append(json.load(f)['models'][0]['policies'][0]['cache'])
+        self.assertEqual([c['hit'] for c in found], [False, True], found)
+        self.assertTrue('entry' in found[1] and 'reason' in found[0], found)
+        self.fit_and_refuse('compare', files, (files[1], lambda d: d['models'][0]['policies'][0]['cache'].pop('hit')),
+                            (files[0], lambda d: d['models'][0]['policies'][0]['cache'].update(reason=1)))
+
     def test_dumps(self):
         a, b = self.path('a'), self.path('b')
         for folder, x in (a, self.x(1, 2, 3, 4, 5, 6, 7, 8)), (b, self.x(2, -2, 3, 4, 5, 6, 7, 8, name='other.npy')):
