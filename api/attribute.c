@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Least bytes for tensors of the reference, if the caller states no bound. */
-#define LEAST_BUDGET ((size_t)64 << 20)
+#define LEAST_BUDGET ((size_t)128 << 20)
 
 const char *const ht_numeric_names[HT_NUMERICS] = { "overflow", "underflow", "subnormal", "nan" };
 
@@ -414,6 +414,7 @@ static void describe_kept(struct ht_attribution *a)
 
 		a->kept[i].count = t->bytes / ht_dtype_info(t->dtype)->bytes;
 		a->kept[i].bytes = a->kept[i].count * ht_dtype_info(p->tee_place[i].held)->bytes;
+		a->kept[i].room = (a->kept[i].bytes + 127) / 64 * 64;
 	}
 }
 
@@ -424,7 +425,7 @@ static size_t want(struct ht_attribution *a, size_t tensor, size_t wave)
 	bool is_new = k->wave != wave;
 
 	k->wave = wave;
-	return is_new ? k->bytes : 0;
+	return is_new ? k->room : 0;
 }
 
 static size_t want_node(struct ht_attribution *a, size_t tensor, size_t wave)
@@ -444,11 +445,15 @@ static void make_waves(struct ht_attribution *a)
 
 	a->end = HT_NEW_ARRAY(&a->arena, size_t, a->tensors + 1);
 	for (size_t i = 0; i < a->tensors; i++) {
-		bytes += want_node(a, i, a->waves + 1);
-		if (bytes <= a->budget || i == first)
-			continue;
-		a->end[a->waves++] = first = i;
-		bytes = want_node(a, i, a->waves + 1);
+		size_t more = want_node(a, i, a->waves + 1);
+
+		if (bytes + more > a->budget && i != first) {
+			a->end[a->waves++] = first = i;
+			bytes = 0;
+			more = want_node(a, i, a->waves + 1);
+		}
+		bytes += more;
+		a->most = bytes > a->most ? bytes : a->most;
 	}
 	a->end[a->waves++] = a->tensors;
 	for (size_t i = 0; i < a->looked[HT_LOOKED_REFERENCE].program->tee_places; i++)
@@ -496,6 +501,9 @@ static enum ht_status begin(void *arg)
 	match(a);
 	describe_kept(a);
 	make_waves(a);
+	if (!ht_attribution_map(a))
+		return ht_error(b->d, HT_E_ENVIRONMENT, HT_NOWHERE,
+			"no memory for the tensors of a wave of nodes");
 	for (int i = 0; i < 2; i++)
 		a->room[i] = ht_alloc(&a->arena, largest_place(a) + 64);
 	a->of.nodes->waves = a->waves;

@@ -149,10 +149,18 @@ struct ht_kept {
 	bool wanted;         /* the current wave needs it */
 	size_t wave;         /* while waves are made: the last one that needs it, from 1 */
 	size_t count, bytes; /* of one execution */
+	size_t room;         /* bytes that one execution takes of a wave's memory */
 	char **execution;    /* its elements, by iteration where it is in a loop */
 	size_t executions;   /* of this run that are stored */
-	size_t made,
-		cap; /* buffers that are allocated, from this sample or one before; room in `execution` */
+	size_t cap;          /* capacity of `execution` */
+};
+
+/* Memory for the tensors that a wave stores.  All waves and samples use the same mapping, so that the system provides its
+ * pages once; iterations of loops that do not fit into it have memory of their own. */
+struct ht_wave_memory {
+	char *at;
+	size_t n, used;           /* bytes of the mapping, and those that the current wave uses */
+	struct ht_beyond *beyond; /* what does not fit, until the wave ends */
 };
 
 /* A tensor of the program `alone` that the reference has too. */
@@ -182,7 +190,7 @@ struct ht_attribution_of {
 	struct ht_node_errors *nodes; /* what is filled, with memory of `results` */
 	struct ht_arena *results;
 	struct ht_unwind *unwind;
-	size_t memory; /* most bytes of reference tensors in a wave; 0: as many as the model's and the policy's program take, at least 64 MiB */
+	size_t memory; /* most bytes of reference tensors in a wave; 0: as many as the model's and the policy's program take, at least 128 MiB */
 	/* For tests: struct ht_lower_request. */
 	struct ht_str fault;
 	double fault_by;
@@ -199,8 +207,10 @@ struct ht_attribution {
 	size_t *end;        /* by wave: one past its last tensor; the next wave begins there */
 	size_t first, last; /* the current wave measures tensors first..last-1 */
 	size_t budget;      /* most bytes of reference tensors in a wave */
-	void *room[2];      /* two buffers, each for the largest tensor as doubles */
-	bool failed;        /* memory for a tensor ran out */
+	size_t most; /* bytes of the largest wave: more than `budget` if a single node needs them */
+	struct ht_wave_memory memory;
+	void *room[2]; /* two buffers, each for the largest tensor as doubles */
+	bool failed;   /* memory for a tensor ran out */
 };
 
 /* ---- attribute.c ---- */
@@ -210,6 +220,8 @@ enum ht_status ht_attribution_new(
 void ht_attribution_free(struct ht_attribution *a);
 /* ---- attribute_run.c ---- */
 
+/* Maps a->memory for the largest wave; false: out of memory. */
+bool ht_attribution_map(struct ht_attribution *a);
 /* Frees the stored tensors of the reference. */
 void ht_attribution_forget(struct ht_attribution *a);
 /* Runs all waves on one sample.  Messages call the sample `where`. */

@@ -2,39 +2,79 @@
 #include "api/attribute.h"
 
 #include <halftone/runtime.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* As in compare.c: random ops draw the same numbers in all programs. */
 #define SEED 1
 
 /* ---- tensors of the reference ---- */
 
+/* In front of a buffer that is not in the mapping. */
+struct ht_beyond {
+	_Alignas(max_align_t) struct ht_beyond *next;
+};
+
+bool ht_attribution_map(struct ht_attribution *a)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	a->memory.n = (a->most / page + 1) * page;
+	a->memory.at = ht_map_usual(a->memory.n);
+	return a->memory.at != NULL;
+}
+
+static char *take_beyond(struct ht_wave_memory *m, size_t n)
+{
+	struct ht_beyond *b = ht_sys_alloc(sizeof *b + n);
+
+	if (!b)
+		return NULL;
+	b->next = m->beyond;
+	m->beyond = b;
+	return (char *)(b + 1);
+}
+
+static char *take(struct ht_wave_memory *m, size_t n)
+{
+	if (m->n - m->used < n)
+		return take_beyond(m, n);
+	m->used += n;
+	return m->at + m->used - n;
+}
+
+static void end_wave(struct ht_attribution *a)
+{
+	const struct ht_program *p = a->looked[HT_LOOKED_REFERENCE].program;
+	struct ht_wave_memory *m = &a->memory;
+
+	while (m->beyond) {
+		struct ht_beyond *b = m->beyond;
+
+		m->beyond = b->next;
+		free(b);
+	}
+	m->used = 0;
+	for (size_t i = 0; i < p->tee_places; i++) {
+		a->kept[i].executions = 0;
+		a->kept[i].wanted = false;
+	}
+}
+
 void ht_attribution_forget(struct ht_attribution *a)
 {
 	const struct ht_program *p = a->looked[HT_LOOKED_REFERENCE].program;
 
-	for (size_t i = 0; a->kept && i < p->tee_places; i++) {
-		struct ht_kept *k = &a->kept[i];
-
-		for (size_t e = 0; e < k->made; e++)
-			free(k->execution[e]);
-		free(k->execution);
-		k->execution = NULL;
-		k->executions = k->made = k->cap = 0;
-		k->wanted = false;
-	}
-}
-
-/* Where one wave covers all nodes, its buffers are kept for the next sample, which needs the same ones. */
-static void end_wave(struct ht_attribution *a)
-{
-	const struct ht_program *p = a->looked[HT_LOOKED_REFERENCE].program;
-
-	if (a->waves > 1)
-		ht_attribution_forget(a);
+	if (!a->kept)
+		return;
+	end_wave(a);
 	for (size_t i = 0; i < p->tee_places; i++)
-		a->kept[i].executions = 0;
+		free(a->kept[i].execution);
+	if (a->memory.at)
+		munmap(a->memory.at, a->memory.n);
 }
 
 static void want_wave(struct ht_attribution *a)
@@ -53,7 +93,7 @@ static bool room_for_one_more(struct ht_kept *k)
 	size_t cap = k->cap ? k->cap * 2 : 1;
 	char **more;
 
-	if (k->made < k->cap)
+	if (k->executions < k->cap)
 		return true;
 	more = realloc(k->execution, cap * sizeof *more);
 	if (!more)
@@ -63,27 +103,20 @@ static bool room_for_one_more(struct ht_kept *k)
 	return true;
 }
 
-static bool make_one_more(struct ht_kept *k)
-{
-	char *made = room_for_one_more(k) ? ht_sys_alloc(k->bytes + 64) : NULL;
-
-	if (made)
-		k->execution[k->made++] = made;
-	return made != NULL;
-}
-
 /* The buffer of one execution; NULL: out of memory, or the iterations of a loop exceed the budget of a wave. */
 static char *keep_execution(struct ht_attribution *a, struct ht_kept *k, uint64_t execution)
 {
+	char *at;
+
 	if (execution < k->executions)
 		return k->execution[execution];
 	if (execution && (execution + 1) * k->bytes > a->budget)
 		return NULL;
-	if (k->executions == k->made && !make_one_more(k)) {
-		a->failed = true;
-		return NULL;
-	}
-	return k->execution[k->executions++];
+	at = room_for_one_more(k) ? take(&a->memory, k->room) : NULL;
+	a->failed |= !at;
+	if (at)
+		k->execution[k->executions++] = at;
+	return at;
 }
 
 /* ---- observing a run ---- */
@@ -205,35 +238,60 @@ static void put_reference(const struct sight *s)
 		ht_tee_set(s->place, s->at, to);
 }
 
-static void measure_own(const struct sight *s)
+/* Elements that are measured at a time: few enough that they stay in the second cache from one sum to the next. */
+enum { BLOCK = 16 * HT_ELEMENTS_CHUNK };
+
+struct block {
+	struct ht_elements got, want;
+	size_t n;
+};
+
+static struct ht_elements elements_from(struct ht_elements e, size_t first)
+{
+	return (struct ht_elements){ (const char *)e.at + first * ht_dtype_info(e.dtype)->bytes,
+		e.dtype };
+}
+
+typedef void measure_fn(const struct sight *s, const struct block *b);
+
+static void measure_own(const struct sight *s, const struct block *b)
 {
 	struct ht_node_error *of = s->t->of;
 
-	ht_reference_add(of, s->want, s->count);
+	ht_reference_add(of, b->want, b->n);
 	if (ht_is_low(of->info.dtype))
-		ht_exponents_add(s->a->of.nodes->exponent, s->want, s->count);
-	ht_distance_add(&of->own, elements_of(s), s->place->held, s->want, s->count);
+		ht_exponents_add(s->a->of.nodes->exponent, b->want, b->n);
+	ht_distance_add(&of->own, b->got, s->place->held, b->want, b->n);
 }
 
-static void measure_expected(const struct sight *s)
+static void measure_expected(const struct sight *s, const struct block *b)
 {
 	struct ht_node_error *of = s->t->of;
 
 	of->expected_squares = of->squares;
-	ht_distance_add(&of->expected, elements_of(s), of->wide ? HT_F32 : of->info.dtype, s->want,
-		s->count);
+	ht_distance_add(&of->expected, b->got, of->wide ? HT_F32 : of->info.dtype, b->want, b->n);
+}
+
+static void measure_blocks(const struct sight *s, measure_fn *measure)
+{
+	struct ht_elements got = elements_of(s);
+
+	for (size_t i = 0, n; i < s->count; i += n) {
+		n = s->count - i < BLOCK ? s->count - i : BLOCK;
+		measure(s, &(struct block){ elements_from(got, i), elements_from(s->want, i), n });
+	}
 }
 
 /* Measures the node's result, then replaces it by the reference's, so that the nodes that read it inherit no error. */
 static void see_node(void *arg, uint32_t place, const void *at, const struct ht_exec_frame *f,
-	void (*measure)(const struct sight *s))
+	measure_fn *measure)
 {
 	struct sight s;
 
 	if (!look_at_tensor(arg, place, at, f, &s))
 		return;
 	if (is_measured(&s))
-		measure(&s);
+		measure_blocks(&s, measure);
 	put_reference(&s);
 }
 

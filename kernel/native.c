@@ -214,8 +214,29 @@ int64_t differences(struct ht_native_sums *s, const float *a, const float *b, in
 	return i;
 }
 
+/* The same sums, lane by lane, with instructions of eight doubles. */
+WITH("avx512f")
+int64_t wide_differences(struct ht_native_sums *s, const float *a, const float *b, int64_t n)
+{
+	__m512d sum = _mm512_loadu_pd(s->squares), most = _mm512_loadu_pd(s->most);
+	int64_t i = 0;
+
+	for (; i + HT_NATIVE_LANES <= n; i += HT_NATIVE_LANES) {
+		__m512d x = _mm512_abs_pd(_mm512_sub_pd(_mm512_cvtps_pd(_mm256_loadu_ps(a + i)),
+			_mm512_cvtps_pd(_mm256_loadu_ps(b + i))));
+
+		sum = _mm512_add_pd(sum, _mm512_mul_pd(x, x));
+		most = _mm512_max_pd(x, most);
+	}
+	_mm512_storeu_pd(s->squares, sum);
+	_mm512_storeu_pd(s->most, most);
+	return i;
+}
+
 int64_t ht_native_differences(struct ht_native_sums *s, const float *a, const float *b, int64_t n)
 {
+	if (__builtin_cpu_supports("avx512f"))
+		return wide_differences(s, a, b, n);
 	return __builtin_cpu_supports("avx2") ? differences(s, a, b, n) : 0;
 }
 
