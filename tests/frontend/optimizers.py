@@ -152,7 +152,7 @@ def main():
             count += 1
     for seed, (name, minimize) in enumerate({**BOTH, **BY_HANDLE}.items()):
         for resource in (False, True) if name in BOTH else (True,):
-            for dtype in TOLERANCE:
+            for dtype in list(TOLERANCE)[seed % 2:][:1] if environment.SANITIZED else TOLERANCE:
                 check(name, minimize, dtype, resource, seed)
                 count += 1
     print(f'{count} trainings agree with TensorFlow')
