@@ -24,7 +24,7 @@ import numpy as np  # noqa: E402
 
 SCHEMA = os.path.join(environment.ROOT, 'docs', 'compare.schema.json')
 LOW = {'force_fp16': np.float16, 'allow_mix_precision_bf16': ml_dtypes.bfloat16}
-# Models and policies for Faults.  With HALFTONE_LONG a fault is planted in each of ten nodes, in turn, else in four.
+# Models and policies for Faults.  With HALFTONE_LONG a fault is planted in each of ten nodes, in turn, else in two.
 PLANTED = (('blazeface-front', 'force_fp16'), ('selfie', 'allow_mix_precision_bf16'), ('blazeface', 'optimal'),
            ('movenet-lightning', 'force_fp16'), ('mobilenetv2', 'allow_mix_precision_bf16'))
 MORE = ('bert', 'force_fp16'), ('bert', 'allow_mix_precision_bf16'), ('efficientnetb0', 'optimal'), ('resnet50', 'force_fp16')
@@ -241,7 +241,7 @@ class Faults(Case):
             frozen = f'{environment.MODELS}/frozen/{model}.pb'
             path = frozen if os.path.exists(frozen) else f'{environment.MODELS}/human-models/{model}.json'
             environment.obtain(model if path == frozen else 'human-models')
-            count = 10 if environment.LONG else 4
+            count = 10 if environment.LONG else 2
             with self.subTest(model=model, policy=policy):
                 done = subprocess.run([sys.argv[1], path, policy, str(count), '7'], capture_output=True, text=True)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -116,7 +116,7 @@ def check(model, policy, allowed, batch, *args):
 
 
 def main():
-    names = sys.argv[1:] or (MODELS if environment.LONG else PART)
+    names = sys.argv[1:] or (MODELS if environment.LONG else PART[:1] if environment.SANITIZED else PART)
     for name in names:
         environment.obtain(name)
         with tempfile.TemporaryDirectory() as folder:
