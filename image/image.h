@@ -56,11 +56,11 @@ enum ht_image_table {
 	/* Only where the image has feature HT_IMAGE_DERIVED, too. */
 	HT_IMAGE_DERIVATIONS = HT_IMAGE_OPEN_TABLES, /* struct ht_image_derivation, by size */
 	HT_IMAGE_SIZE_TABLES,
-	/* Only where the image has feature HT_IMAGE_DERIVES; then it has places for all tables before. */
+	/* Only if the image has feature HT_IMAGE_DERIVES.  Its head then has places for all tables above, also for empty ones. */
 	HT_IMAGE_DERIVED_BUFFERS = HT_IMAGE_SIZE_TABLES, /* struct ht_image_derived */
 	HT_IMAGE_SOURCES,                                /* struct ht_image_source */
 	HT_IMAGE_DERIVED_TABLES,
-	/* Only where the image has feature HT_IMAGE_HAS_OBJECTS; likewise. */
+	/* Only if the image has feature HT_IMAGE_HAS_OBJECTS.  Its head then has places for all tables above, too. */
 	HT_IMAGE_OBJECTS = HT_IMAGE_DERIVED_TABLES, /* struct ht_image_object */
 	HT_IMAGE_TABLES
 };
@@ -154,10 +154,10 @@ enum ht_image_op {
 	HT_IMAGE_SPREAD,
 	/* Size `to`, which is computed, becomes argument 0, an int64_t; a fault if that is out of bounds. */
 	HT_IMAGE_SIZE,
-	/* Goes on at step `to`, behind the next MADE, where derived buffer `count` was made from its sources as they are now.
-	 * The steps between make it. */
+	/* Jumps to step `to`, which follows the next MADE, if derived buffer `count` is up to date: none of its sources has changed
+	 * since it was computed.  The steps between FRESH and MADE compute it. */
 	HT_IMAGE_FRESH,
-	HT_IMAGE_MADE, /* derived buffer `count` is made from its sources as they are now */
+	HT_IMAGE_MADE, /* records that derived buffer `count` is up to date */
 	HT_IMAGE_OPS
 };
 
@@ -182,13 +182,13 @@ struct ht_image_note {
 };
 
 enum ht_image_kind {
-	HT_IMAGE_PARAM,          /* memory of the caller: the procedure's parameter `number` */
-	HT_IMAGE_TEMP,           /* memory of the frame, at `offset` */
-	HT_IMAGE_CONST,          /* constant `number`; never written to */
-	HT_IMAGE_STREAM,         /* the state of random stream `number`, a struct ht_philox */
-	HT_IMAGE_VARIABLE,       /* variable `number` of the session */
-	HT_IMAGE_DERIVED_BUFFER, /* a part of derived buffer `number`, at `offset` of the memory of all */
-	HT_IMAGE_OBJECT          /* object `number`, of 0 bytes: its address is the object's */
+	HT_IMAGE_PARAM,    /* memory of the caller: the procedure's parameter `number` */
+	HT_IMAGE_TEMP,     /* memory of the frame, at `offset` */
+	HT_IMAGE_CONST,    /* constant `number`; never written to */
+	HT_IMAGE_STREAM,   /* the state of random stream `number`, a struct ht_philox */
+	HT_IMAGE_VARIABLE, /* variable `number` of the session */
+	HT_IMAGE_DERIVED_BUFFER, /* a part of derived buffer `number`, at `offset` in the memory of all derived buffers */
+	HT_IMAGE_OBJECT /* object `number`; it has 0 bytes, and its address is the address of the object */
 };
 
 struct ht_image_buffer {
@@ -214,13 +214,14 @@ struct ht_image_kernel {
 enum ht_image_access {
 	HT_IMAGE_READS,
 	HT_IMAGE_WRITES,
-	HT_IMAGE_USES /* it is an object, and `bytes` is not a number but the text of its kind */
+	HT_IMAGE_USES /* the argument is an object; `bytes` is then the position of the name of its kind among the texts */
 };
 
 struct ht_image_touch {
 	uint64_t bytes;   /* from the argument's begin; the kernel reads and writes no others */
 	uint32_t written; /* enum ht_image_access */
-	uint32_t sized;   /* 1 + the expression that the bytes are; 0: none */
+	uint32_t
+		sized; /* 1 + the expression whose value is the number of bytes; 0: `bytes` is constant */
 };
 
 /* A stream of random numbers, which continues from run to run of a session.  An op with seeds draws the
@@ -250,16 +251,16 @@ struct ht_image_variable {
 	uint64_t bytes;
 };
 
-/* Memory that keeps, from run to run of a session, what steps made of its sources: variables that no step of the image
- * writes to, and inputs.  All of an image lie in one piece of memory of the host.  The procedure of each entry begins with the
- * steps FRESH 0, those that make buffer 0, MADE 0, FRESH 1, and so on; no other steps write to them.  So a run that stops
- * before MADE leaves the buffer to be made again. */
+/* A derived buffer: memory whose content lasts from run to run of a session.  Steps compute it from its sources, which are inputs
+ * and variables that no step of the image writes to.  All derived buffers of an image lie in one piece of memory of the host.  The
+ * procedure of each entry begins with FRESH 0, the steps that compute buffer 0, MADE 0, FRESH 1, and so on; no other steps write to
+ * derived buffers.  If a run stops before MADE, the next run computes the buffer again. */
 struct ht_image_derived {
 	uint32_t source, sources; /* at least one */
 	uint64_t offset, bytes;   /* in that memory; multiples of HT_IMAGE_ALIGN */
 };
 
-/* The host has a version for each source, a number that grows whenever the source gets other elements. */
+/* A source of derived buffers.  The host keeps a version of each source: a number that grows whenever its elements change. */
 struct ht_image_source {
 	uint32_t kind;   /* HT_IMAGE_VARIABLE, or HT_IMAGE_PARAM: an input of the only entry */
 	uint32_t number; /* of the variable or input */
@@ -272,14 +273,15 @@ enum ht_image_owner {
 	HT_IMAGE_OWNERS
 };
 
-/* A value that the library makes and releases by functions of its own, and that only the library's kernels look into. */
+/* An object: a value that functions of the library make and release, and that only kernels of the library read. */
 struct ht_image_object {
 	uint32_t name;  /* text; a session has one object of each name */
-	uint32_t kind;  /* text: the functions that make and release it */
+	uint32_t kind;  /* text: names the functions that make and release it */
 	uint32_t owner; /* enum ht_image_owner */
 	uint32_t constant,
-		constants; /* in the table of args: numbers of the constants that it is made of */
-	uint32_t param, params; /* in the table of params; likewise */
+		constants; /* its constants: so many numbers of constants, in the table of args from `constant` on */
+	uint32_t param,
+		params; /* its parameters: so many, in the table of params from `param` on */
 	uint32_t zero;
 };
 

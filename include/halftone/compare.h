@@ -34,9 +34,10 @@ struct ht_comparison_options {
 /* Compiles the model as it is.  The model must outlive the comparison and must not be changed. */
 HT_API enum ht_status ht_comparison_new(const struct ht_model *m,
 	const struct ht_comparison_options *opt, struct ht_diags *d, struct ht_comparison **out);
-/* Makes the report of a model that could not be compared, for ht_comparison_print() of several models: `model` is its path, `status`
- * the error, `why` its text; both texts are copied.  ht_comparison_verdict() returns `status`.  Functions that need a
- * model return HT_E_USAGE, and ht_comparison_program() NULL.  HT_E_USAGE: `status` is no error. */
+/* Makes a comparison that only reports an error, so that ht_comparison_print() can list a model that could not be compared among
+ * others.  `model` is the path of the model, `status` the error and `why` the text of the error; both texts are copied.
+ * ht_comparison_verdict() returns `status` for it, ht_comparison_program() returns NULL, and functions that need a model return
+ * HT_E_USAGE.  HT_E_USAGE: `status` is not an error. */
 HT_API enum ht_status ht_comparison_failed(const char *model, enum ht_status status,
 	const char *why, struct ht_diags *d, struct ht_comparison **out);
 HT_API void ht_comparison_free(struct ht_comparison *c);
@@ -79,8 +80,8 @@ HT_API enum ht_status ht_comparison_time(
  * policy, or HT_E_USAGE when there were no samples. */
 HT_API enum ht_status ht_comparison_verdict(const struct ht_comparison *c, struct ht_diags *d);
 
-/* The status that counts of two: HT_OK gives way to all, HT_E_VERDICT to errors, and of two errors the one is returned that tells
- * more of the installation than of what was asked. */
+/* The more severe of two statuses.  From the most to the least severe these are HT_E_INTERNAL, HT_E_ENVIRONMENT, HT_E_LIMIT, HT_E_INPUT,
+ * HT_E_UNSUPPORTED, HT_E_USAGE, HT_E_VERDICT and HT_OK. */
 HT_API enum ht_status ht_worse_status(enum ht_status a, enum ht_status b);
 
 enum ht_comparison_form {

@@ -65,9 +65,10 @@ HT_API enum ht_status ht_model_set_shape(struct ht_model *m, const char *input, 
 /* Sets the first dimension of every input whose first dimension is open, in the graph or in the shape that
  * ht_model_set_shape() states.  Without this call such a dimension stays open: ht_model_set_open(). */
 HT_API enum ht_status ht_model_set_batch(struct ht_model *m, int64_t batch, struct ht_diags *d);
-/* Says that runs may be told that an input is as it was in the run before (ht_context_input_unchanged()).  What programs of the
- * model compute of such inputs, constants and variables alone, such as packed weights, they then keep, in memory of the
- * context.  `input` is any name that ht_model_input_named() accepts; HT_E_USAGE: there is no such input. */
+/* Declares an input steady: callers may say before a run that its elements have not changed since the last run
+ * (ht_context_input_unchanged()).  Results that depend on steady inputs, constants and variables alone, such as packed weights, are
+ * then kept in memory of the context from run to run.  `input` is any name that ht_model_input_named() accepts.
+ * HT_E_USAGE: there is no such input. */
 HT_API enum ht_status ht_model_set_steady(
 	struct ht_model *m, const char *input, struct ht_diags *d);
 /* Makes programs of the model its float64 variant: all of float16, bfloat16 and float32 becomes float64, constants, values of
@@ -259,8 +260,8 @@ struct ht_compile_options {
 	/* Non-zero: the program keeps its tile programs as text, and which of their lines its machine code is of, for
 	 * ht_program_announce().  The code is the same.  Such a program is not taken from a cache as a whole, only its kernels are. */
 	int64_t lines;
-	/* Non-zero: the program knows which of its kernels compute each node of the model, for ht_context_divide().  Such a program
-	 * is not taken from a cache as a whole, only its kernels are. */
+	/* Non-zero: the program records which of its kernels compute each node of the model, for ht_context_divide().  The cache has
+	 * no such programs, only their kernels. */
 	int64_t nodes;
 };
 #define HT_COMPILE_OPTIONS_INIT                                                                    \
@@ -372,35 +373,34 @@ HT_API enum ht_status ht_aot_load(const char *path, const struct ht_artefact_opt
 
 /* ---- looking inside ---- */
 
-/* Divides the runs of a recording that follow into the parts of a training step.  The forward pass begins when the first
- * kernel of node `forward` of the model begins, the backward pass ends when the last kernel of node `backward` ends; a node that
- * shares a kernel with others begins and ends with that.  NULL: where the first kernel begins, and where the last one ends that changes no
- * variable.  Call it after ht_context_record().  HT_E_USAGE: nothing is recorded.  HT_E_INPUT: the model has no such node, or no
- * kernel computes it; programs that were not compiled with `nodes`, and those of artefacts, know the nodes that kernels are named after. */
+/* Divides each later run of a recording into the parts of a training step.  The forward pass begins with the first kernel of node
+ * `forward` of the model (NULL: with the first kernel of the run).  The backward pass ends with the last kernel of node `backward`
+ * (NULL: with the last kernel that changes no variable).  A node that shares a kernel with other nodes begins and ends with that
+ * kernel.  Call this function after ht_context_record().  HT_E_USAGE: nothing is recorded.  HT_E_INPUT: the model has no such
+ * node, or no kernel computes it.  Artefacts, and programs compiled without `nodes`, only know the nodes that kernels are named after. */
 HT_API enum ht_status ht_context_divide(
 	struct ht_context *c, const char *forward, const char *backward, struct ht_diags *d);
-/* A run that passed both points.  Nanoseconds of CLOCK_MONOTONIC. */
+/* A run that reached the beginning of the forward pass and the end of the backward pass.  Times are nanoseconds of CLOCK_MONOTONIC. */
 struct ht_iteration {
-	uint64_t run;   /* since ht_context_record(), from 0 */
-	int64_t before; /* when the run in front of it ended; 0: it is the first one */
-	int64_t forward,
-		backward; /* when the forward pass began, and when the backward pass ended */
-	int64_t end;      /* of the run */
+	uint64_t run;              /* number of the run since ht_context_record(), from 0 */
+	int64_t before;            /* end of the previous run; 0: there is none */
+	int64_t forward, backward; /* beginning of the forward pass, and end of the backward pass */
+	int64_t end;               /* end of the run */
 };
-/* Of all of them. */
+/* Sums over all iterations of a recording. */
 struct ht_iterations {
 	uint64_t n;
-	int64_t ns;         /* from one end to the next; of the first run from `forward` on */
-	int64_t forward_ns; /* of both passes */
-	int64_t refresh_ns; /* from `backward` to the end of the run */
-	uint64_t gaps;      /* iterations with a run in front of them, */
-	int64_t gap_ns;     /* and the time between the end of that and `forward` */
+	int64_t ns; /* whole iterations: from `before` to `end`, in the first run from `forward` to `end` */
+	int64_t forward_ns; /* both passes: from `forward` to `backward` */
+	int64_t refresh_ns; /* changes of variables: from `backward` to `end` */
+	uint64_t gaps;      /* number of iterations that have a previous run */
+	int64_t gap_ns;     /* time between runs: from `before` to `forward` */
 	const char *forward,
 		*backward; /* nodes that the kernels are named after; NULL: found automatically */
 };
-/* All zero: ht_context_divide() was not called. */
+/* Fills *out; with zeros if ht_context_divide() was not called. */
 HT_API void ht_context_iterations(const struct ht_context *c, struct ht_iterations *out);
-/* Gives the i-th of the last 4096 iterations, from the oldest; 0: there is none. */
+/* Fills *out with the i-th of the last 4096 iterations, of which 0 is the oldest, and returns 1; 0: there are not so many. */
 HT_API int ht_context_iteration(const struct ht_context *c, size_t i, struct ht_iteration *out);
 
 /* The decisions of a policy: element types, casts and reasons.  Belongs to one thread at a time. */

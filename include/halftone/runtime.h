@@ -204,7 +204,7 @@ struct ht_program_info {
 #define HT_PROGRAM_INFO_INIT                                                                       \
 	{ sizeof(struct ht_program_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL, NULL, \
 		0, 0, 0, 0, NULL }
-/* Fills the first out->struct_size bytes of *out; the initialiser sets struct_size.  Where it was not set nothing is filled. */
+/* Fills the first out->struct_size bytes of *out; the initialiser sets struct_size.  If it is not set, *out does not change. */
 HT_API void ht_program_about(const struct ht_program *p, struct ht_program_info *out);
 
 /* ---- running ---- */
@@ -256,9 +256,9 @@ struct ht_context_options {
 	 * and then the elements are copied.  *memory is where it puts the address; NULL ends the call with HT_E_ENVIRONMENT.  NULL: each output has data. */
 	void (*allocate)(void *arg, size_t output, const int64_t *dim, size_t bytes, void **memory);
 	void *allocate_arg;
-	/* How deep recursive calls may nest: the run has memory for so many, each with the deepest calls that may follow it.  A run that
-	 * needs more memory is HT_E_LIMIT.  At most UINT32_MAX; 0: 64, which ht_program_memory() assumes: with `memory` a context for more is HT_E_USAGE.
-	 * It has no effect on programs without recursive calls. */
+	/* The depth to which recursive calls may nest, at most UINT32_MAX; 0: 64.  A context has memory for so many recursive calls, each with
+	 * the deepest calls that may follow it, and a run that needs more memory ends with HT_E_LIMIT.  ht_program_memory() assumes 64, so a
+	 * larger depth together with `memory` is HT_E_USAGE.  Programs without recursive calls ignore the depth. */
 	uint64_t max_depth;
 };
 #define HT_CONTEXT_OPTIONS_INIT                                                                    \
@@ -295,12 +295,12 @@ HT_API void ht_context_set_seed(struct ht_context *c, uint64_t seed);
  * and written to between runs, and is valid as long as the context.  A run that fails leaves variables
  * as far as it came. */
 HT_API void *ht_context_variable(struct ht_context *c, size_t i);
-/* Tells the next run that input `i`, or variable `i`, has the elements that it had in the context's last run, wherever they are,
- * so that what the program made of them and keeps is made again only if something else changed, too.  Without this call inputs count as
- * changed, and so do variables whose memory is the caller's or was asked for (ht_context_variable()); of all others the
- * library knows itself.  It is the caller who sees to it that this is true.  Of inputs a
- * program keeps something only where ht_model_set_steady() was called before it was compiled.  HT_E_USAGE: there is no input, or
- * variable, `i`. */
+/* Declares that input `i`, or variable `i`, has in the next run the elements that it had in the context's last run, at the same
+ * address or another one.  The caller is responsible for this being true.  The next run then reuses the results that the program
+ * keeps of it, unless another source of these results has changed.  Without this call a run takes each input as changed, and each
+ * variable whose memory belongs to the caller or was returned by ht_context_variable(); the library tracks changes of all other
+ * variables.  The call for an input has an effect only if ht_model_set_steady() was called for it before the program was compiled.
+ * HT_E_USAGE: there is no input, or variable, `i`. */
 HT_API enum ht_status ht_context_input_unchanged(
 	struct ht_context *c, size_t i, struct ht_diags *d);
 HT_API enum ht_status ht_context_variable_unchanged(
@@ -482,7 +482,7 @@ struct ht_loss_scale {
 	int diverges;    /* the last 100 runs or more were skipped, and the scale is fixed or 1 */
 };
 #define HT_LOSS_SCALE_INIT { sizeof(struct ht_loss_scale), 0, 0, 0, 0, 0, 0, 0 }
-/* Returns 0, and leaves *out as it is, if the session scales no loss, or struct_size was not set. */
+/* Returns 0 and does not change *out if the session does not scale a loss, or if out->struct_size is not set. */
 HT_API int ht_session_loss_scale(const struct ht_session *s, struct ht_loss_scale *out);
 
 /* ---- devices ---- */

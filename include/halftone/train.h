@@ -99,8 +99,8 @@ struct ht_session_loop {
 	/* Names of HT_PHASE_KINDS entries with the same inputs and outputs, by kind of phase; NULL: no phase has this kind. */
 	const char *const *entry;
 	struct ht_train_phases *phases; /* NULL: all steps are of the first entry */
-	int64_t done;  /* steps that were done before; the call adds each that it does */
-	int64_t steps; /* how many the call does */
+	int64_t done; /* steps of the training that are done; the call adds 1 after each of its steps */
+	int64_t steps; /* the number of steps that the call shall do */
 	double loss; /* of the last step; the call sets it from the first output; NAN: it is not known */
 	/* Called before a step, to fill the inputs, and after it, to read the outputs; `step` counts from 0.  May be NULL. */
 	void (*before)(void *arg, int64_t step);
@@ -112,9 +112,9 @@ struct ht_session_loop {
 #define HT_SESSION_LOOP_INIT                                                                       \
 	{ sizeof(struct ht_session_loop), NULL, NULL, 0, 0, 0, NULL, NULL, NULL, NULL }
 /* Runs a loop of steps (iterations_per_loop), each in the precision of its phase, which may change at any step.  The first
- * output is the loss.  Where a step fails the others are not run, and l->done tells how many were.  Of *l the call reads all
- * before the first step, and sets `done` and `loss`.  HT_E_USAGE: as of ht_session_run(), the first output is not one number
- * of floating point, or no entry is of a step's phase. */
+ * output is the loss.  The first step that fails ends the loop; l->done then tells how many steps succeeded.  The call reads all
+ * members of *l before the first step, and sets `done` and `loss`.  HT_E_USAGE: as for ht_session_run(), or the first output is not a
+ * single floating-point number, or no entry has the kind of a step's phase. */
 HT_API enum ht_status ht_session_steps(struct ht_session *s, struct ht_session_loop *l,
 	const struct ht_array *in, size_t ins, const struct ht_array *out, size_t outs,
 	struct ht_diags *d);
