@@ -1,6 +1,7 @@
 /* The header of a net: names that C has for what a model calls otherwise. */
 #include "api/aot.h"
 #include "aot/runner.h"
+#include "image/verify.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -109,37 +110,31 @@ const char *ht_aot_sizes(const struct ht_aot *a, const char *before)
 	return b.p;
 }
 
-/* What size `i` is, by the names of those that the caller states. */
-static struct ht_str size_text(struct ht_arena *a, const struct ht_image *x, uint32_t i)
+/* What a size is in C, by the names of those that the caller states. */
+static void put_size(const void *image, int32_t i, struct ht_buf *b)
 {
+	const struct ht_image *x = image;
 	const struct ht_image_derivation *d = ht_image_derivations(x);
+	struct ht_size_expr e;
 
-	if (ht_image_sizes(x)[i].kind != HT_IMAGE_BY_SIZE)
-		return ht_str_printf(
-			a, "(size_t)(%s)", ht_image_text(x, ht_image_sizes(x)[i].name));
-	while (d->size != i)
+	if (ht_image_sizes(x)[i].kind != HT_IMAGE_BY_SIZE) {
+		ht_printf(b, "(size_t)(%s)", ht_image_text(x, ht_image_sizes(x)[i].name));
+		return;
+	}
+	while (d->size != (uint32_t)i)
 		d++;
-	return ht_str_printf(a, "((%lldu * %.*s %c %lldu) / %lldu)", (long long)d->factor,
-		HT_STR_ARG(size_text(a, x, d->of)), d->add < 0 ? '-' : '+',
-		(long long)(d->add < 0 ? -d->add : d->add), (long long)d->divisor);
+	e = ht_image_derivation_of(d);
+	ht_putc(b, '(');
+	ht_size_print(&e, put_size, x, b);
+	ht_putc(b, ')');
 }
 
-/* Factors of the bytes of a port: a number, then the sizes of its open extents. */
 static void put_bytes(struct ht_buf *b, const struct ht_image *x, const struct ht_image_port *port)
 {
-	int64_t one[HT_IMAGE_MOST_SIZES];
+	const struct ht_size_expr e = ht_image_bytes_of(x, port);
 
-	for (int i = 0; i < HT_IMAGE_MOST_SIZES; i++)
-		one[i] = 1;
-	ht_printf(b, "((size_t)%llu", (unsigned long long)ht_exec_port_bytes(x, port, one));
-	for (uint32_t i = 0; i < port->rank; i++) {
-		int64_t n = ht_image_dims(x)[port->dim + i];
-
-		if (n < 0)
-			ht_printf(b, " * %.*s",
-				HT_STR_ARG(size_text(
-					b->arena, x, ht_image_expressions(x)[-1 - n].size)));
-	}
+	ht_puts(b, "((size_t)");
+	ht_size_print(&e, put_size, x, b);
 	ht_puts(b, ")\n");
 }
 

@@ -46,7 +46,7 @@ static struct ht_index_input input_of(
 		in.dim[i] = ht_image_dims(x)[from->dim + i];
 		if (in.dim[i] >= 0)
 			continue;
-		size = &ht_image_sizes(x)[ht_image_expressions(x)[-1 - in.dim[i]].size];
+		size = &ht_image_sizes(x)[ht_image_size_of_extent(x, in.dim[i])];
 		in.bound[in.bounds++] = size->least;
 		in.bound[in.bounds++] = size->most;
 	}

@@ -79,7 +79,7 @@ static const struct ht_image_size *size_of(
 {
 	int64_t n = axis < port->rank ? ht_image_dims(x)[port->dim + axis] : 0;
 
-	return n < 0 ? &ht_image_sizes(x)[ht_image_expressions(x)[-1 - n].size] : NULL;
+	return n < 0 ? &ht_image_sizes(x)[ht_image_size_of_extent(x, n)] : NULL;
 }
 
 int ht_program_open_dimension(
@@ -130,9 +130,13 @@ enum ht_status ht_program_output_for(const struct ht_program *p, const struct ht
 
 static bool is_computed(const struct ht_image *x, int64_t extent)
 {
-	for (uint32_t i = extent < 0 ? (uint32_t)-extent : 0; i;
-		i = ht_image_expressions(x)[i - 1].times)
-		if (ht_image_sizes(x)[ht_image_expressions(x)[i - 1].size].kind == HT_IMAGE_BY_STEP)
+	struct ht_size_expr e;
+
+	if (extent >= 0)
+		return false;
+	e = ht_image_expression_of(x, (uint32_t)(-1 - extent));
+	for (int i = 0; i < ht_size_count(&e); i++)
+		if (ht_image_sizes(x)[e.size[i] - 1].kind == HT_IMAGE_BY_STEP)
 			return true;
 	return false;
 }

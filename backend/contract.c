@@ -391,9 +391,9 @@ static bool is_cut(const struct ht_e *e)
 	const struct ht_cut *c = d->cut;
 
 	_Static_assert(HT_CUT_ROUND % (2 * HT_E_DEPTH_UNROLL) == 0, "rounds of pairs");
-	return c->size && !d->cut[1].size && c->unit == 1 && !c->by[0] &&
-	       c->whole * c->inner % HT_CUT_ROUND == 0 && c->inner * c->most == d->extent &&
-	       d->extent % HT_CUT_ROUND == 0 && !e->matrix && !e->s->contract.run;
+	return c->run == d->extent && !d->cut[1].run && !c->end.size[1] &&
+	       c->end.times % HT_CUT_ROUND == 0 && d->extent % HT_CUT_ROUND == 0 && !e->matrix &&
+	       !e->s->contract.run;
 }
 
 /* Where the loop over depth ends, in steps of kp; `all`: without a cut. */

@@ -251,7 +251,7 @@ void ht_e_loop_begin(struct ht_e *e, struct ht_e_loop *l, LLVMValueRef begin, LL
 void ht_e_loop_end(struct ht_e *e, struct ht_e_loop *l);
 /* First index and number of indices of a dimension in this tile; the number may be negative. */
 void ht_e_extent(struct ht_e *e, int dim, LLVMValueRef *begin, LLVMValueRef *count);
-/* The `end` of struct ht_cut, as I64. */
+/* The `end` of struct ht_cut, where it is rounded up at most `run`, as I64. */
 LLVMValueRef ht_e_cut(struct ht_e *e, const struct ht_cut *c);
 void ht_e_enter(struct ht_e *e, int level, LLVMValueRef index, int copies, int64_t lo, int64_t hi,
 	LLVMBasicBlockRef pre);

@@ -31,30 +31,36 @@ void ht_e_loop_end(struct ht_e *e, struct ht_e_loop *l)
 	LLVMPositionBuilderAtEnd(e->b, l->exit);
 }
 
-/* The `run` of struct ht_cut, at most the dimension's extent. */
-static int64_t run_of(const struct ht_dim *d, const struct ht_cut *c)
+/* times * (factor * the sizes + add) */
+static LLVMValueRef sum_of(struct ht_e *e, const struct ht_size_expr *x, int64_t times)
 {
-	int64_t n = ht_cut_run(c);
+	LLVMValueRef n = e->param[x->size[0] - 1];
 
-	return n < d->extent ? n : d->extent;
+	n = LLVMBuildNSWMul(e->b, n, ht_e_i64(e, times * x->factor), "");
+	for (int i = 1; i < HT_SIZE_FACTORS && x->size[i]; i++)
+		n = LLVMBuildNSWMul(e->b, n, e->param[x->size[i] - 1], "");
+	return LLVMBuildNSWAdd(e->b, n, ht_e_i64(e, times * x->add), "");
 }
 
 LLVMValueRef ht_e_cut(struct ht_e *e, const struct ht_cut *c)
 {
-	LLVMValueRef n = e->param[c->size - 1];
+	const struct ht_size_expr *x = &c->end;
+	LLVMValueRef n = sum_of(e, x, x->divisor == 1 ? x->times : 1);
+	int64_t common;
 
-	if (c->whole > 1) {
-		n = LLVMBuildNSWAdd(e->b, n, ht_e_i64(e, c->whole - 1), "");
-		n = LLVMBuildNSWSub(e->b, n, LLVMBuildURem(e->b, n, ht_e_i64(e, c->whole), ""), "");
-		n = ht_e_smin(e, n, ht_e_i64(e, c->most));
-	}
-	n = LLVMBuildNSWMul(e->b, n, ht_e_i64(e, c->inner), "");
-	for (int i = 0; i < HT_CUT_BY && c->by[i]; i++)
-		n = LLVMBuildNSWMul(e->b, n, e->param[c->by[i] - 1], "");
-	if (c->unit == 1)
+	if (x->divisor == 1)
 		return n;
-	n = LLVMBuildNSWAdd(e->b, n, ht_e_i64(e, c->unit - 1), "");
-	return LLVMBuildUDiv(e->b, n, ht_e_i64(e, c->unit), "");
+	if (x->times > 1) { /* it may be rounded up to more than a run */
+		LLVMValueRef rest = LLVMBuildURem(e->b, n, ht_e_i64(e, x->divisor), "");
+
+		n = LLVMBuildNSWSub(e->b, n, rest, "");
+		n = ht_e_smin(e, n, ht_e_i64(e, c->run * x->divisor / x->times));
+	}
+	common = x->times % x->divisor == 0   ? x->divisor
+		 : x->divisor % x->times == 0 ? x->times
+					      : 1;
+	n = LLVMBuildNSWMul(e->b, n, ht_e_i64(e, x->times / common), "");
+	return LLVMBuildUDiv(e->b, n, ht_e_i64(e, x->divisor / common), "");
 }
 
 /* ht_cut_end() for one cut of dimension `d`. */
@@ -62,7 +68,7 @@ static LLVMValueRef cut_end(
 	struct ht_e *e, const struct ht_dim *d, const struct ht_cut *c, LLVMValueRef end)
 {
 	LLVMValueRef at = ht_e_cut(e, c), last;
-	int64_t run = run_of(d, c);
+	int64_t run = c->run < d->extent ? c->run : d->extent;
 
 	if (run < d->extent) {
 		last = LLVMBuildNSWSub(e->b, end, ht_e_i64(e, 1), "");
@@ -81,7 +87,7 @@ static void cut(struct ht_e *e, int dim, LLVMValueRef begin, LLVMValueRef *count
 	int64_t step = (int64_t)e->max_copies[dim] * (dim == e->s->vec ? e->lanes : 1);
 	LLVMValueRef end = LLVMBuildNSWAdd(e->b, begin, *count, ""), n;
 
-	for (int c = 0; c < HT_CUTS && d->cut[c].size; c++)
+	for (int c = 0; c < HT_CUTS && d->cut[c].run; c++)
 		end = cut_end(e, d, &d->cut[c], end);
 	n = ht_e_smax(e, LLVMBuildNSWSub(e->b, end, begin, ""), ht_e_i64(e, 0));
 	if (!d->reduce && step > 1) {
@@ -116,7 +122,7 @@ static void whole_extent(struct ht_e *e, int dim, LLVMValueRef *begin, LLVMValue
 void ht_e_extent(struct ht_e *e, int dim, LLVMValueRef *begin, LLVMValueRef *count)
 {
 	whole_extent(e, dim, begin, count);
-	if (e->s->dim[dim].cut[0].size)
+	if (e->s->dim[dim].cut[0].run)
 		cut(e, dim, *begin, count);
 }
 
@@ -303,7 +309,7 @@ static int64_t whole_rest(const struct ht_e *e, int dim, int64_t step, int64_t l
 	if (d->reduce || lo != 0 || hi != d->extent - 1)
 		return -1;
 	if (d->grid >= 0 && d->step % step != 0)
-		return d->cut[0].size && d->extent % d->step == 0 ? d->step % step : -1;
+		return d->cut[0].run && d->extent % d->step == 0 ? d->step % step : -1;
 	return d->extent % step;
 }
 

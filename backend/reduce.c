@@ -417,7 +417,7 @@ void ht_e_reduce(struct ht_e *e)
 	q.wide = HT_NEW_ARRAY(e->arena, struct acc, n * (size_t)q.side);
 	q.ordered = HT_NEW_ARRAY(e->arena, struct ht_e_ordered, n);
 	if (q.across && !e->t->masks &&
-		(s->dim[s->vec].extent % e->lanes != 0 || s->dim[s->vec].cut[0].size))
+		(s->dim[s->vec].extent % e->lanes != 0 || s->dim[s->vec].cut[0].run))
 		q.narrow = HT_NEW_ARRAY(e->arena, struct acc, n);
 	plan_totals(&q);
 	e->reducer = &q;

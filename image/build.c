@@ -216,41 +216,58 @@ uint32_t ht_image_put_computed_size(struct ht_image_builder *b, struct ht_str na
 }
 
 uint32_t ht_image_put_derived_size(struct ht_image_builder *b, struct ht_str name, int64_t least,
-	int64_t most, struct ht_image_derivation d)
+	int64_t most, const struct ht_size_expr *from)
 {
+	struct ht_image_derivation d = { .of = (uint32_t)from->size[0] - 1,
+		.factor = from->factor,
+		.add = from->add,
+		.divisor = from->divisor };
 	struct ht_image_size to = { .name = ht_image_put_text(b, name),
 		.kind = HT_IMAGE_BY_SIZE,
 		.least = least,
 		.most = most };
 
+	HT_CHECK(from->times == 1 && ht_size_count(from) == 1);
 	d.size = put(b, HT_IMAGE_SIZES, &to, 1);
 	put(b, HT_IMAGE_DERIVATIONS, &d, 1);
 	return d.size;
 }
 
-uint32_t ht_image_put_expression(struct ht_image_builder *b, struct ht_image_expression e)
+/* The number of an equal item; that of the next one: there is none. */
+static uint32_t known_item(const struct ht_image_builder *b, const struct ht_image_expression *item)
 {
-	return put(b, HT_IMAGE_EXPRESSIONS, &e, 1);
-}
-
-uint32_t ht_image_put_product(
-	struct ht_image_builder *b, int64_t factor, const uint32_t *size, size_t sizes)
-{
-	struct ht_image_expression e = { .divisor = 1 };
+	const struct ht_image_expression *all = (const void *)b->table[HT_IMAGE_EXPRESSIONS].p;
 	uint32_t i = 0;
 
-	for (size_t k = 0; k < sizes; k++) {
-		const struct ht_image_expression *known;
+	while (i < count_of(b, HT_IMAGE_EXPRESSIONS) && memcmp(&all[i], item, sizeof *item) != 0)
+		i++;
+	return i;
+}
 
-		e.size = size[k];
-		e.factor = k + 1 == sizes ? factor : 1;
-		known = (const void *)b->table[HT_IMAGE_EXPRESSIONS].p;
-		for (i = 0; i < count_of(b, HT_IMAGE_EXPRESSIONS); i++)
-			if (!memcmp(&known[i], &e, sizeof e))
-				break;
+uint32_t ht_image_put_expression(struct ht_image_builder *b, const struct ht_size_expr *e)
+{
+	struct ht_image_expression item = {
+		.size = (uint32_t)e->size[0] - 1, .factor = e->times, .divisor = e->divisor
+	};
+
+	HT_CHECK(e->factor == 1 && !e->add && ht_size_count(e) == 1);
+	return put(b, HT_IMAGE_EXPRESSIONS, &item, 1);
+}
+
+uint32_t ht_image_put_product(struct ht_image_builder *b, const struct ht_size_expr *e)
+{
+	struct ht_image_expression item = { .divisor = 1 };
+	const int n = ht_size_count(e);
+	uint32_t i = 0;
+
+	HT_CHECK(ht_size_is_product(e) && e->factor == 1 && n);
+	for (int k = 0; k < n; k++) {
+		item.size = (uint32_t)e->size[k] - 1;
+		item.factor = k + 1 == n ? e->times : 1;
+		i = known_item(b, &item);
 		if (i == count_of(b, HT_IMAGE_EXPRESSIONS))
-			ht_image_put_expression(b, e);
-		e.times = i + 1;
+			put(b, HT_IMAGE_EXPRESSIONS, &item, 1);
+		item.times = i + 1;
 	}
 	b->sized = true;
 	return i;

@@ -3,6 +3,7 @@
 #define HT_IMAGE_BUILD_H
 
 #include "base/base.h"
+#include "base/size_math.h"
 #include "base/words.h"
 #include "image/image.h"
 
@@ -57,13 +58,13 @@ uint32_t ht_image_put_size(
 	struct ht_image_builder *b, struct ht_str name, int64_t least, int64_t most);
 /* Likewise, one from 0 that a step of the run computes, and that kernels take. */
 uint32_t ht_image_put_computed_size(struct ht_image_builder *b, struct ht_str name, int64_t most);
-/* One that follows from another, which has been put; d.size is set. */
+/* One that follows from another, which has been put, by factor, add and divisor. */
 uint32_t ht_image_put_derived_size(struct ht_image_builder *b, struct ht_str name, int64_t least,
-	int64_t most, struct ht_image_derivation d);
-uint32_t ht_image_put_expression(struct ht_image_builder *b, struct ht_image_expression e);
-/* The product of a number and sizes, one at least: of equal ones the first. */
-uint32_t ht_image_put_product(
-	struct ht_image_builder *b, int64_t factor, const uint32_t *size, size_t sizes);
+	int64_t most, const struct ht_size_expr *from);
+/* times * floor(size / divisor).  Of two that are put one behind the other the second has the next number. */
+uint32_t ht_image_put_expression(struct ht_image_builder *b, const struct ht_size_expr *e);
+/* The product of a number and sizes, one at least, with the number of an equal one if there is one. */
+uint32_t ht_image_put_product(struct ht_image_builder *b, const struct ht_size_expr *e);
 
 /* ---- a procedure ---- */
 

@@ -326,13 +326,19 @@ struct ht_exec_range {
 	int64_t from, to;
 };
 
-/* The instances of a fork.  It has two callers and is large. */
+/* It has two callers and is large, as the next one. */
+EXECUTOR_CALLED int64_t ht_exec_evaluate(const struct ht_exec *x, uint32_t expression)
+{
+	return ht_image_evaluate(x->image, expression, x->size);
+}
+
+/* The instances of a fork. */
 EXECUTOR_CALLED struct ht_exec_range ht_exec_range_of(
 	const struct ht_exec *x, const struct ht_image_step *s)
 {
 	if (s->op == HT_IMAGE_SPREAD)
-		return (struct ht_exec_range){ ht_image_evaluate(x->image, s->count, x->size),
-			ht_image_evaluate(x->image, s->count + 1, x->size) };
+		return (struct ht_exec_range){ ht_exec_evaluate(x, s->count),
+			ht_exec_evaluate(x, s->count + 1) };
 	return (struct ht_exec_range){ 0, s->op == HT_IMAGE_FORK ? s->count : 1 };
 }
 

@@ -7,6 +7,8 @@
 #ifndef HT_IMAGE_H
 #define HT_IMAGE_H
 
+#include "base/size.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -109,13 +111,15 @@ struct ht_image_size {
 	int64_t least, most; /* 0 <= least <= most <= INT32_MAX */
 };
 
-/* Size `size` is (factor * size `of` + add) / divisor, rounded down.  `of` is the smaller number. */
+/* Size `size` is (factor * size `of` + add) / divisor, rounded down.  `of` is the smaller number.  ht_image_derivation_of() reads
+ * it. */
 struct ht_image_derivation {
 	uint32_t size, of;
 	int64_t factor, add, divisor; /* the first and the last are positive */
 };
 
-/* A number that depends on sizes: factor * (size / divisor), the quotient rounded down, times another expression. */
+/* A number that depends on sizes: factor * (size / divisor), the quotient rounded down, times another expression.  Where there is
+ * another one, all divisors are 1, and at most HT_SIZE_FACTORS follow each other.  ht_image_expression_of() reads it. */
 struct ht_image_expression {
 	uint32_t size;
 	uint32_t times;          /* 1 + an expression with a smaller number; 0: none */
@@ -352,15 +356,45 @@ static inline uint32_t ht_image_count(const struct ht_image *x, enum ht_image_ta
 	return t < ht_image_tables(x) ? x->table[t].count : 0;
 }
 
+/* The item alone, without those behind it. */
+static inline struct ht_size_expr ht_image_item_of(const struct ht_image_expression *e)
+{
+	return (struct ht_size_expr){ .times = e->factor,
+		.factor = 1,
+		.divisor = e->divisor,
+		.size = { (int32_t)e->size + 1 } };
+}
+
+static inline struct ht_size_expr ht_image_expression_of(const struct ht_image *x, uint32_t i)
+{
+	struct ht_size_expr r = ht_image_item_of(ht_image_expressions(x) + i);
+	int n = 1;
+
+	while ((i = ht_image_expressions(x)[i].times) != 0 && n < HT_SIZE_FACTORS) {
+		const struct ht_size_expr e = ht_image_item_of(ht_image_expressions(x) + --i);
+
+		r.times *= e.times;
+		r.divisor *= e.divisor;
+		r.size[n++] = e.size[0];
+	}
+	return r;
+}
+
+/* The size that an extent of an input is; the extent is below 0. */
+static inline uint32_t ht_image_size_of_extent(const struct ht_image *x, int64_t extent)
+{
+	return ht_image_expressions(x)[-1 - extent].size;
+}
+
 static inline int64_t ht_image_evaluate(
 	const struct ht_image *x, uint32_t expression, const int64_t *size)
 {
 	int64_t n = 1;
 
 	for (uint32_t i = expression + 1; i; i = ht_image_expressions(x)[i - 1].times) {
-		const struct ht_image_expression *e = ht_image_expressions(x) + i - 1;
+		const struct ht_size_expr e = ht_image_item_of(ht_image_expressions(x) + i - 1);
 
-		n *= e->factor * (size[e->size] / e->divisor);
+		n *= ht_size_scaled(&e, size[e.size[0] - 1]);
 	}
 	return n;
 }
@@ -376,12 +410,13 @@ static inline uint32_t ht_image_stated(const struct ht_image *x)
 	return n;
 }
 
-/* A derived size, given the one that it follows from. */
-static inline int64_t ht_image_derive(const struct ht_image_derivation *d, int64_t of)
+static inline struct ht_size_expr ht_image_derivation_of(const struct ht_image_derivation *d)
 {
-	int64_t n = d->factor * of + d->add;
-
-	return n / d->divisor - (n % d->divisor < 0);
+	return (struct ht_size_expr){ .times = 1,
+		.factor = d->factor,
+		.add = d->add,
+		.divisor = d->divisor,
+		.size = { (int32_t)d->of + 1 } };
 }
 
 /* Sets all derived sizes, given the others. */
@@ -389,8 +424,9 @@ static inline void ht_image_derive_all(const struct ht_image *x, int64_t *size)
 {
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_DERIVATIONS); i++) {
 		const struct ht_image_derivation *d = &ht_image_derivations(x)[i];
+		const struct ht_size_expr e = ht_image_derivation_of(d);
 
-		size[d->size] = ht_image_derive(d, size[d->of]);
+		size[d->size] = ht_size_scaled(&e, size[d->of]);
 	}
 }
 

@@ -8,20 +8,18 @@
 static const char *const op_name[HT_IMAGE_OPS] = { "kernel", "copy", "call", "fork", "jump",
 	"unless", "loop", "again", "fail", "spread", "size", "fresh", "made" };
 
-/* 40 * (n / 4), where a size has the name n. */
+static void print_name(const void *image, int32_t size, struct ht_buf *out)
+{
+	const struct ht_image *x = image;
+
+	ht_puts(out, ht_image_text(x, ht_image_sizes(x)[size].name));
+}
+
 static void print_expression(const struct ht_image *x, uint32_t i, struct ht_buf *out)
 {
-	const char *times = "";
+	const struct ht_size_expr e = ht_image_expression_of(x, i);
 
-	for (i++; i; i = ht_image_expressions(x)[i - 1].times, times = " * ") {
-		const struct ht_image_expression *e = &ht_image_expressions(x)[i - 1];
-
-		ht_puts(out, times);
-		if (e->factor != 1)
-			ht_printf(out, "%" PRId64 " * ", e->factor);
-		ht_printf(out, e->divisor == 1 ? "%s" : "(%s / %" PRId64 ")",
-			ht_image_text(x, ht_image_sizes(x)[e->size].name), e->divisor);
-	}
+	ht_size_print(&e, print_name, x, out);
 }
 
 static void print_part(
@@ -172,11 +170,13 @@ static void print_size(const struct ht_image *x, uint32_t i, struct ht_buf *out)
 static void print_derivation(
 	const struct ht_image *x, const struct ht_image_derivation *d, struct ht_buf *out)
 {
-	const struct ht_image_size *s = ht_image_sizes(x);
+	const struct ht_size_expr e = ht_image_derivation_of(d);
 
-	ht_printf(out, "size %s = (%" PRId64 " * %s %c %" PRId64 ") / %" PRId64 "\n",
-		ht_image_text(x, s[d->size].name), d->factor, ht_image_text(x, s[d->of].name),
-		d->add < 0 ? '-' : '+', d->add < 0 ? -d->add : d->add, d->divisor);
+	ht_puts(out, "size ");
+	print_name(x, (int32_t)d->size, out);
+	ht_puts(out, " = ");
+	ht_size_print(&e, print_name, x, out);
+	ht_putc(out, '\n');
 }
 
 static void print_port(const struct ht_image *x, const struct ht_image_port *p, const char *what,

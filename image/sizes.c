@@ -25,7 +25,7 @@ static enum ht_exec_misfit take(const struct ht_image *x, int64_t extent, int64_
 
 	if (extent >= 0)
 		return extent == is ? HT_EXEC_FITS : HT_EXEC_OTHER_EXTENT;
-	number = ht_image_expressions(x)[-1 - extent].size;
+	number = ht_image_size_of_extent(x, extent);
 	bounds = &ht_image_sizes(x)[number];
 	if (is < bounds->least || is > bounds->most)
 		return HT_EXEC_OUT_OF_BOUNDS;

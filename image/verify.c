@@ -136,17 +136,35 @@ static const char *check_objects(const struct ht_image *x)
 
 /* ---- sizes ---- */
 
+/* All sizes at their largest, or at their least. */
+static void get_bounds(const struct ht_image *x, bool most, int64_t at[HT_IMAGE_MOST_SIZES])
+{
+	const struct ht_image_size *s = ht_image_sizes(x);
+
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_SIZES); i++)
+		at[i] = most ? s[i].most : s[i].least;
+}
+
+static bool is_bound(const struct ht_image *x, const struct ht_size_expr *e, bool most, int64_t n)
+{
+	int64_t at[HT_IMAGE_MOST_SIZES], value;
+
+	get_bounds(x, most, at);
+	return ht_size_checked(e, at, &value) && value == n;
+}
+
 /* It follows from a size that the host states or that follows from another; its bounds follow from the bounds of that. */
 static bool good_derivation(const struct ht_image *x, const struct ht_image_derivation *d)
 {
-	const struct ht_image_size *size = &ht_image_sizes(x)[d->size], *of;
+	const struct ht_image_size *size = &ht_image_sizes(x)[d->size];
+	struct ht_size_expr e;
 
 	if (d->of >= d->size || d->factor < 1 || d->factor > INT32_MAX || d->divisor < 1 ||
-		d->add > INT32_MAX || d->add < INT32_MIN)
+		d->add > INT32_MAX || d->add < INT32_MIN ||
+		ht_image_sizes(x)[d->of].kind == HT_IMAGE_BY_STEP)
 		return false;
-	of = &ht_image_sizes(x)[d->of];
-	return of->kind != HT_IMAGE_BY_STEP && size->least == ht_image_derive(d, of->least) &&
-	       size->most == ht_image_derive(d, of->most);
+	e = ht_image_derivation_of(d);
+	return is_bound(x, &e, false, size->least) && is_bound(x, &e, true, size->most);
 }
 
 /* One for each size that follows from another, in the order of these. */
@@ -163,6 +181,22 @@ static bool good_derivations(const struct ht_image *x)
 			return false;
 	}
 	return n == ht_image_count(x, HT_IMAGE_DERIVATIONS);
+}
+
+/* Item i is a number times a quotient; or, with the items behind it, a product of sizes that the form has. */
+static bool good_expression(const struct ht_image *x, uint32_t i)
+{
+	const struct ht_image_expression *e = &ht_image_expressions(x)[i];
+	struct ht_size_expr others, all;
+
+	if (e->size >= ht_image_count(x, HT_IMAGE_SIZES) || e->factor < 0 ||
+		e->factor > (int64_t)HT_IMAGE_MOST_BYTES || e->divisor < 1 || e->times > i)
+		return false;
+	if (!e->times)
+		return true;
+	others = ht_image_expression_of(x, e->times - 1);
+	all = ht_size_product(ht_image_item_of(e), others);
+	return ht_size_count(&others) < HT_SIZE_FACTORS && !ht_size_is_none(&all);
 }
 
 static const char *check_sizes(const struct ht_image *x)
@@ -184,12 +218,9 @@ static const char *check_sizes(const struct ht_image *x)
 	if (!good_derivations(x))
 		return "a size does not follow from another as it says";
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_EXPRESSIONS); i++) {
-		const struct ht_image_expression *e = &ht_image_expressions(x)[i];
-
-		if (e->size >= ht_image_count(x, HT_IMAGE_SIZES) || e->factor < 0 ||
-			e->factor > (int64_t)HT_IMAGE_MOST_BYTES || e->divisor < 1 || e->times > i)
+		if (!good_expression(x, i))
 			return "an expression has a size that is not there";
-		if (e->times && !(x->features & HT_IMAGE_SIZED))
+		if (ht_image_expressions(x)[i].times && !(x->features & HT_IMAGE_SIZED))
 			return "it has products of sizes without saying so";
 	}
 	return NULL;
@@ -203,18 +234,11 @@ static bool is_expression(const struct ht_image *x, uint32_t i)
 /* The value for the largest sizes, or the least; UINT64_MAX where that is too large. */
 static uint64_t extreme_of(const struct ht_image *x, uint32_t i, bool most)
 {
-	uint64_t r = 1;
+	const struct ht_size_expr e = ht_image_expression_of(x, i);
+	int64_t at[HT_IMAGE_MOST_SIZES], value;
 
-	for (i++; i; i = ht_image_expressions(x)[i - 1].times) {
-		const struct ht_image_expression *e = &ht_image_expressions(x)[i - 1];
-		const struct ht_image_size *s = &ht_image_sizes(x)[e->size];
-		int64_t n = (most ? s->most : s->least) / e->divisor;
-
-		if (__builtin_mul_overflow(r, (uint64_t)e->factor, &r) ||
-			__builtin_mul_overflow(r, (uint64_t)n, &r))
-			return UINT64_MAX;
-	}
-	return r;
+	get_bounds(x, most, at);
+	return ht_size_checked(&e, at, &value) ? (uint64_t)value : UINT64_MAX;
 }
 
 static uint64_t most_of(const struct ht_image *x, uint32_t i)
@@ -227,42 +251,23 @@ static uint64_t least_of(const struct ht_image *x, uint32_t i)
 	return extreme_of(x, i, false);
 }
 
-/* Whether an expression is so many times a size. */
-static bool is_multiple(const struct ht_image *x, int64_t extent, uint32_t *size, int64_t *factor)
+/* NONE: it is no extent. */
+static struct ht_size_expr extent_of(const struct ht_image *x, int64_t extent)
 {
-	const struct ht_image_expression *e;
-
-	if (extent >= 0 || -1 - extent > UINT32_MAX || !is_expression(x, (uint32_t)(-1 - extent)))
-		return false;
-	e = &ht_image_expressions(x)[-1 - extent];
-	*size = e->size;
-	*factor = e->factor;
-	return e->divisor == 1 && !e->times;
+	if (extent >= 0)
+		return ht_size_number(extent);
+	if (-1 - extent > UINT32_MAX || !is_expression(x, (uint32_t)(-1 - extent)))
+		return HT_SIZE_NONE;
+	return ht_image_expression_of(x, (uint32_t)(-1 - extent));
 }
 
-/* A number times sizes, each so many times. */
-struct product {
-	uint64_t factor;
-	uint8_t power[HT_IMAGE_MOST_SIZES];
-};
-
-static bool multiply(const struct ht_image *x, uint32_t i, struct product *p)
+/* Whether one product is no more than the other, whatever the sizes are. */
+static bool is_inside(struct ht_size_expr a, struct ht_size_expr of)
 {
-	for (i++; i; i = ht_image_expressions(x)[i - 1].times) {
-		const struct ht_image_expression *e = &ht_image_expressions(x)[i - 1];
-
-		if (e->divisor != 1 || p->power[e->size] == UINT8_MAX ||
-			__builtin_mul_overflow(p->factor, (uint64_t)e->factor, &p->factor))
-			return false;
-		p->power[e->size]++;
-	}
-	return true;
-}
-
-/* Whether one is no more than the other, whatever the sizes are. */
-static bool is_inside(const struct product *p, const struct product *of)
-{
-	return !memcmp(p->power, of->power, sizeof p->power) && p->factor <= of->factor;
+	a = ht_size_canonical(a);
+	of = ht_size_canonical(of);
+	return ht_size_is_product(&a) && ht_size_is_product(&of) &&
+	       ((ht_size_same_sizes(&a, &of) && a.times <= of.times) || a.times == 0);
 }
 
 /* The most elements of an extent; UINT64_MAX: it is none. */
@@ -512,7 +517,6 @@ static bool is_object(const struct ht_image *x, const struct ht_image_buffer *b,
 static bool good_touch(const struct place *a, uint32_t i, const struct ht_image_touch *touch)
 {
 	const struct ht_image_buffer *b = argument(a, i);
-	struct product of = { .factor = 1 }, p = { .factor = 1 };
 
 	if (touch->written == HT_IMAGE_USES || b->kind == HT_IMAGE_OBJECT)
 		return touch->written == HT_IMAGE_USES &&
@@ -523,8 +527,8 @@ static bool good_touch(const struct place *a, uint32_t i, const struct ht_image_
 		return false;
 	if (!b->sized)
 		return most_of(a->x, touch->sized - 1) <= b->bytes;
-	return multiply(a->x, touch->sized - 1, &p) && multiply(a->x, b->sized - 1, &of) &&
-	       is_inside(&p, &of);
+	return is_inside(ht_image_expression_of(a->x, touch->sized - 1),
+		ht_image_expression_of(a->x, b->sized - 1));
 }
 
 static const char *check_kernel(const struct place *a)
@@ -580,18 +584,19 @@ static bool good_spread_pass(
 	const struct place *a, uint32_t i, const struct ht_image_buffer *to, int64_t stride)
 {
 	const struct ht_image_buffer *b = argument(a, i);
-	const struct ht_image_expression *end = &ht_image_expressions(a->x)[a->step->count + 1],
-					 *all = ht_image_expressions(a->x) + b->sized - 1;
+	struct ht_size_expr end, all;
 	uint64_t taken, given;
 
 	if (to->sized || stride < 0)
 		return false;
 	if (!b->sized)
 		return stride == 0 && to->bytes <= b->bytes && !to->written;
-	if (__builtin_mul_overflow((uint64_t)end->factor, (uint64_t)stride, &taken) ||
-		__builtin_mul_overflow((uint64_t)all->factor, (uint64_t)end->divisor, &given))
+	end = ht_image_expression_of(a->x, a->step->count + 1);
+	all = ht_image_expression_of(a->x, b->sized - 1);
+	if (__builtin_mul_overflow((uint64_t)end.times, (uint64_t)stride, &taken) ||
+		__builtin_mul_overflow((uint64_t)all.times, (uint64_t)end.divisor, &given))
 		return false;
-	return all->size == end->size && all->divisor == 1 && !all->times && !end->times &&
+	return ht_size_same_sizes(&all, &end) && ht_size_count(&all) == 1 && all.divisor == 1 &&
 	       to->bytes <= (uint64_t)stride && taken <= given && (!to->written || may_write(a, b));
 }
 
@@ -912,31 +917,24 @@ struct ht_shape ht_image_variable_shape(const struct ht_image *x, const struct h
 	return shape_at(x, v->dim, v->rank);
 }
 
-/* Bytes of a port; its extents are expressions. */
-static bool multiply_extents(
-	const struct ht_image *x, const struct ht_image_port *p, struct product *bytes)
+struct ht_size_expr ht_image_bytes_of(const struct ht_image *x, const struct ht_image_port *p)
 {
-	bytes->factor = ht_dtype_info((enum ht_dtype)p->dtype)->bytes;
-	for (uint32_t i = 0; i < p->rank; i++) {
-		int64_t n = ht_image_dims(x)[p->dim + i];
+	struct ht_size_expr n =
+		ht_size_number((int64_t)ht_dtype_info((enum ht_dtype)p->dtype)->bytes);
 
-		if (n < 0 ? !multiply(x, (uint32_t)(-1 - n), bytes)
-			  : __builtin_mul_overflow(bytes->factor, (uint64_t)n, &bytes->factor))
-			return false;
-	}
-	return true;
+	for (uint32_t i = 0; i < p->rank; i++)
+		n = ht_size_product(n, extent_of(x, ht_image_dims(x)[p->dim + i]));
+	return n;
 }
 
 /* Whether a port has as many bytes as the parameter takes, whatever the sizes are. */
 static bool good_bytes(const struct ht_image *x, const struct ht_image_port *p,
 	const struct ht_image_buffer *param, bool input)
 {
-	struct product takes = { .factor = 1 }, has = { .factor = 1 };
-
 	if (!has_open(x, p->dim, p->rank))
 		return !param->sized && param->bytes <= p->bytes;
-	if (!param->sized || !multiply_extents(x, p, &has) ||
-		!multiply(x, param->sized - 1, &takes) || !is_inside(&takes, &has))
+	if (!param->sized ||
+		!is_inside(ht_image_expression_of(x, param->sized - 1), ht_image_bytes_of(x, p)))
 		return false;
 	return !input || p->value == HT_IMAGE_NO_VALUE;
 }
@@ -945,11 +943,11 @@ static bool good_bytes(const struct ht_image *x, const struct ht_image_port *p,
 static bool good_extents(const struct ht_image *x, const struct ht_image_port *p)
 {
 	for (uint32_t i = 0; i < p->rank; i++) {
-		int64_t n = ht_image_dims(x)[p->dim + i], factor = 1;
-		uint32_t size;
+		int64_t n = ht_image_dims(x)[p->dim + i];
+		struct ht_size_expr e = extent_of(x, n);
 
-		if (n < 0 && (!is_multiple(x, n, &size, &factor) || factor != 1 ||
-				     ht_image_sizes(x)[size].kind != HT_IMAGE_STATED))
+		if (n < 0 && (!ht_size_is_product(&e) || e.times != 1 || ht_size_count(&e) != 1 ||
+				     ht_image_sizes(x)[e.size[0] - 1].kind != HT_IMAGE_STATED))
 			return false;
 	}
 	return true;
@@ -973,7 +971,7 @@ static bool states(const struct ht_image *x, const struct ht_image_port *p, uint
 	for (uint32_t i = 0; i < p->rank; i++) {
 		int64_t n = ht_image_dims(x)[p->dim + i];
 
-		if (n < 0 && ht_image_expressions(x)[-1 - n].size == size)
+		if (n < 0 && ht_image_size_of_extent(x, n) == size)
 			return true;
 	}
 	return false;

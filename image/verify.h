@@ -3,6 +3,7 @@
 #define HT_IMAGE_VERIFY_H
 
 #include "base/base.h"
+#include "base/size_math.h"
 #include "base/words.h"
 #include "image/image.h"
 
@@ -19,6 +20,8 @@ const char *ht_image_verify(struct ht_str bytes);
 
 /* Piece i of the messages of faults. */
 struct ht_words ht_image_words_at(const struct ht_image *x, uint32_t i);
+/* Of an input or output; NONE: its extents have no such product. */
+struct ht_size_expr ht_image_bytes_of(const struct ht_image *x, const struct ht_image_port *p);
 struct ht_shape ht_image_shape_of(const struct ht_image *x, const struct ht_image_port *p);
 struct ht_shape ht_image_variable_shape(
 	const struct ht_image *x, const struct ht_image_variable *v);

@@ -107,14 +107,14 @@ int64_t ht_dim_mul(struct ht_infer *in, int64_t a, int64_t b)
 		return b;
 	if (b == 1)
 		return a;
-	return ht_dim_of_multiple(
-		in->g, ht_multiple_product(ht_dim_multiple(in->g, a), ht_dim_multiple(in->g, b)));
+	return ht_dim_of_product(
+		in->g, ht_size_product(ht_dim_product(in->g, a), ht_dim_product(in->g, b)));
 }
 
 int64_t ht_dim_div(struct ht_infer *in, int64_t a, int64_t b)
 {
-	return ht_dim_of_multiple(
-		in->g, ht_multiple_quotient(ht_dim_multiple(in->g, a), ht_dim_multiple(in->g, b)));
+	return ht_dim_of_product(
+		in->g, ht_size_quotient(ht_dim_product(in->g, a), ht_dim_product(in->g, b)));
 }
 
 bool ht_merge_dim(int64_t a, int64_t b, int64_t *r)

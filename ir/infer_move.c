@@ -3,20 +3,20 @@
 
 /* The product of the dimensions that are known, the number of the others, and one of these. */
 struct product {
-	struct ht_multiple known; /* `of` is HT_DIM_UNKNOWN where it is none */
+	struct ht_size_expr known;
 	int32_t unknown, last;
 };
 
 static struct product product_of(const struct ht_infer *in, struct ht_shape s)
 {
-	struct product p = { { 1, 1, 1 }, 0, -1 };
+	struct product p = { ht_size_number(1), 0, -1 };
 
 	for (int32_t i = 0; i < s.rank; i++) {
 		if (s.dim[i] == HT_DIM_UNKNOWN) {
 			p.unknown++;
 			p.last = i;
 		} else {
-			p.known = ht_multiple_product(p.known, ht_dim_multiple(in->g, s.dim[i]));
+			p.known = ht_size_product(p.known, ht_dim_product(in->g, s.dim[i]));
 		}
 	}
 	return p;
@@ -34,27 +34,26 @@ static enum ht_status complete(struct ht_infer *in, const struct ht_node *n, str
 	struct ht_shape to, int64_t *d)
 {
 	struct product is = product_of(in, from), wants = product_of(in, to);
-	bool sizes = is.known.of == 1 && wants.known.of == 1 && !is.unknown;
+	bool sizes = !ht_size_count(&is.known) && !ht_size_count(&wants.known) && !is.unknown;
 
-	if (is.known.of == HT_DIM_UNKNOWN || wants.known.of == HT_DIM_UNKNOWN)
+	if (ht_size_is_none(&is.known) || ht_size_is_none(&wants.known))
 		return is.unknown || wants.unknown || !ht_shape_known(from) || !ht_shape_known(to)
 			       ? HT_OK
 			       : reshape_fail(in, n, from, to);
-	if (sizes && !wants.unknown && is.known.factor != wants.known.factor)
+	if (sizes && !wants.unknown && is.known.times != wants.known.times)
 		return reshape_fail(in, n, from, to);
 	if (wants.unknown != 1 || is.unknown > 1)
 		return HT_OK;
 	if (is.unknown) {
-		if (is.known.of == wants.known.of && is.known.also == wants.known.also &&
-			is.known.factor == wants.known.factor)
+		if (ht_size_equal(is.known, wants.known))
 			d[wants.last] = from.dim[is.last];
 		return HT_OK;
 	}
-	if (sizes && wants.known.factor == 0)
-		return is.known.factor == 0 ? HT_OK : reshape_fail(in, n, from, to);
-	if (sizes && is.known.factor % wants.known.factor)
+	if (sizes && wants.known.times == 0)
+		return is.known.times == 0 ? HT_OK : reshape_fail(in, n, from, to);
+	if (sizes && is.known.times % wants.known.times)
 		return reshape_fail(in, n, from, to);
-	d[wants.last] = ht_dim_of_multiple(in->g, ht_multiple_quotient(is.known, wants.known));
+	d[wants.last] = ht_dim_of_product(in->g, ht_size_quotient(is.known, wants.known));
 	return HT_OK;
 }
 

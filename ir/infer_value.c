@@ -85,12 +85,12 @@ static void value_shape(struct ht_infer *in, struct ht_node *n)
 static void value_size(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
-	struct ht_multiple count = { s.rank < 0 ? HT_DIM_UNKNOWN : 1, 1, 1 };
+	struct ht_size_expr count = ht_size_number(s.rank < 0 ? -1 : 1);
 	int64_t dim;
 
 	for (int32_t i = 0; i < s.rank; i++)
-		count = ht_multiple_product(count, ht_dim_multiple(in->g, s.dim[i]));
-	dim = ht_dim_of_multiple(in->g, count);
+		count = ht_size_product(count, ht_dim_product(in->g, s.dim[i]));
+	dim = ht_dim_of_product(in->g, count);
 	if (dim != HT_DIM_UNKNOWN)
 		result(in, n, 0, 1)[0] = ht_elem_of_dim(dim);
 }

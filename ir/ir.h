@@ -7,6 +7,7 @@
 #define HT_IR_H
 
 #include "base/base.h"
+#include "base/size_math.h"
 #include "ir/traits.h"
 
 /* ---- op table (ir/ops.def, op.c) ---- */
@@ -311,43 +312,39 @@ struct ht_function {
 	struct ht_function *next;
 };
 
-/* A symbolic dimension: a name, or the product of two others. */
-enum ht_sym_op { HT_SYM_NAME, HT_SYM_MUL };
-
+/* A symbolic dimension, number -2 - dim of its graph: a name, or a number that depends on symbolic dimensions before it. */
 struct ht_sym {
-	enum ht_sym_op op;
-	struct ht_str name; /* HT_SYM_NAME */
-	int64_t a, b;       /* HT_SYM_MUL: factors, each a dimension in base.h's encoding */
+	struct ht_str name;     /* where `of` has no sizes */
+	struct ht_size_expr of; /* canonical; its sizes are symbolic dimensions by number */
 };
 
 /* A size that is known only when a program runs, within bounds: that of all open dimensions of number `axis`, taken from the
- * inputs; where `by` is not empty, one that the node of this name computes (HT_COMPUTES_SIZE); where `from.size` is not 0, one that
- * follows from another: floor((factor * that size + add) / divisor).  In types it is the symbol `dim`, up to the pass "sizes". */
+ * inputs; where `by` is not empty, one that the node of this name computes (HT_COMPUTES_SIZE); where `from` has a size, one that
+ * follows from that, which has a smaller number.  In types it is the symbol `dim`, up to the pass "sizes". */
 enum {
 	HT_MOST_SIZES = 8,     /* of inputs */
 	HT_MOST_RUN_SIZES = 64 /* of a graph */
-};
-struct ht_derivation {
-	int32_t size; /* 1 + the number of a size with a smaller number; 0: none */
-	int64_t factor, add, divisor;
 };
 struct ht_open_size {
 	int64_t dim;
 	int32_t axis;
 	int64_t least, most;
 	struct ht_str by;
-	struct ht_derivation from;
+	struct ht_size_expr from; /* times 1, one size or none */
 };
 
-/* symbol.c: a dimension as a number times one named dimension, or two: `of` is 1 for a size, a named dimension, or
- * HT_DIM_UNKNOWN where the dimension is no such product; `also` is 1 or a second one, which is not above `of`. */
-struct ht_multiple {
-	int64_t of, factor, also;
-};
-struct ht_graph;
-struct ht_multiple ht_dim_multiple(const struct ht_graph *g, int64_t dim);
-int64_t ht_dim_of_multiple(struct ht_graph *g, struct ht_multiple m);
+/* symbol.c: a dimension as a product of symbolic dimensions, by number, and a number; NONE: it is not known. */
+struct ht_size_expr ht_dim_product(const struct ht_graph *g, int64_t dim);
+/* The dimension that such a product is; HT_DIM_UNKNOWN: NONE, or a product of more than HT_DIM_SIZES symbolic dimensions. */
+enum { HT_DIM_SIZES = 2 };
+int64_t ht_dim_of_product(struct ht_graph *g, struct ht_size_expr e);
 int64_t ht_dim_named(struct ht_graph *g, struct ht_str name);
+/* A dimension as a product of open sizes of the graph, by number, and a number; NONE: it depends on something else. */
+struct ht_size_expr ht_dim_of_sizes(const struct ht_graph *g, int64_t dim);
+/* Whether it depends on open sizes, and on nothing else. */
+bool ht_dim_is_open(const struct ht_graph *g, int64_t dim);
+/* 1 + the number of the open size that it is; 0: it is none. */
+int32_t ht_dim_size(const struct ht_graph *g, int64_t dim);
 /* The most that a dimension can be; -1: not known. */
 int64_t ht_dim_most(const struct ht_graph *g, int64_t dim);
 /* floor((dim + add) / divisor), where `dim` is a number or a multiple of one size of the graph that is stated: a multiple again, or a
@@ -355,14 +352,10 @@ int64_t ht_dim_most(const struct ht_graph *g, int64_t dim);
 int64_t ht_dim_derived(struct ht_graph *g, int64_t dim, int64_t add, int64_t divisor);
 /* Adds an open size to those of the graph, which are HT_MOST_RUN_SIZES at most. */
 void ht_graph_add_size(struct ht_graph *g, struct ht_open_size size);
-/* The open sizes of which a dimension is a multiple: their number. */
-int ht_dim_sizes(const struct ht_graph *g, int64_t dim, const struct ht_open_size *of[2]);
 /* Whether a result of the node has a size that the run computes: it has the trait, and is not padded to max_output_size. */
 bool ht_computes_size(const struct ht_node *n);
 /* The number of the size that a node computes, from 1; 0: none that has a bound. */
 int32_t ht_computed_size(const struct ht_graph *g, const struct ht_node *n);
-struct ht_multiple ht_multiple_product(struct ht_multiple a, struct ht_multiple b);
-struct ht_multiple ht_multiple_quotient(struct ht_multiple a, struct ht_multiple b); /* exact */
 
 /* Where a graph came from; decides how it is written again. */
 enum ht_source {

@@ -240,11 +240,36 @@ static enum ht_status read_node(struct ht_parse *p)
 
 /* ---- what surrounds nodes ---- */
 
+static int32_t number_of(const void *graph, struct ht_str name)
+{
+	const struct ht_graph *g = graph;
+	int64_t n;
+
+	if (name.n < 2 || name.p[0] != 'd' || !ht_is_digit(name.p[1]) ||
+		!ht_parse_int((struct ht_str){ name.p + 1, name.n - 1 }, &n) ||
+		(uint64_t)n >= g->sym_count)
+		return -1;
+	return (int32_t)n;
+}
+
+/* A number that depends on dimensions before it. */
+static enum ht_status read_expr(struct ht_parse *p, struct ht_size_expr *e)
+{
+	struct ht_lex *l = &p->lex;
+	const char *at = (ht_lex_peek(l), l->p);
+
+	l->p += ht_size_parse((struct ht_str){ at, (size_t)(l->end - at) }, number_of, p->g, e);
+	if (ht_size_is_none(e))
+		return ht_lex_fail(l, l->p,
+			"a dimension is a name, or a product or quotient of dimensions before this line");
+	return ht_size_count(e) ? HT_OK : ht_lex_fail(l, at, "this is a number");
+}
+
 static enum ht_status read_sym(struct ht_parse *p)
 {
 	struct ht_lex *l = &p->lex;
 	struct ht_graph *g = p->g;
-	struct ht_sym s = { .op = HT_SYM_NAME };
+	struct ht_sym s = { .of = HT_SIZE_NONE };
 	const char *at = (ht_lex_peek(l), l->p);
 	struct ht_str name;
 
@@ -252,15 +277,10 @@ static enum ht_status read_sym(struct ht_parse *p)
 	if (!ht_str_eq(name, ht_str_printf(l->a, "d%zu", g->sym_count)))
 		return ht_lex_fail(l, at, "the next dimension is d%zu", g->sym_count);
 	HT_TRY(ht_lex_expect(l, '='));
-	if (ht_lex_word(l, "name")) {
+	if (ht_lex_word(l, "name"))
 		HT_TRY(ht_lex_string(l, &s.name));
-	} else if (ht_lex_word(l, "mul")) {
-		s.op = HT_SYM_MUL;
-		HT_TRY(ht_lex_dim(l, g->sym_count, &s.a));
-		HT_TRY(ht_lex_dim(l, g->sym_count, &s.b));
-	} else {
-		return ht_lex_fail(l, l->p, "a dimension is name or mul");
-	}
+	else
+		HT_TRY(read_expr(p, &s.of));
 	g->syms = ht_grow(l->a, g->syms, g->sym_count, &g->sym_cap, sizeof *g->syms);
 	g->syms[g->sym_count++] = s;
 	return HT_OK;

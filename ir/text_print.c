@@ -509,17 +509,20 @@ static void put_ports(struct print *p, const char *what, const struct ht_port *p
 	}
 }
 
+static void put_symbol(const void *unused, int32_t symbol, struct ht_buf *b)
+{
+	(void)unused;
+	ht_printf(b, "d%d", (int)symbol);
+}
+
 static void put_sym(struct print *p, size_t i, const struct ht_sym *s, const char *indent)
 {
 	ht_printf(p->b, "%sdim d%zu = ", indent, i);
-	if (s->op == HT_SYM_NAME) {
+	if (ht_size_count(&s->of)) {
+		ht_size_print(&s->of, put_symbol, NULL, p->b);
+	} else {
 		ht_puts(p->b, "name ");
 		put_string(p, s->name);
-	} else {
-		ht_puts(p->b, "mul ");
-		put_dim(p, s->a);
-		ht_putc(p->b, ' ');
-		put_dim(p, s->b);
 	}
 	ht_putc(p->b, '\n');
 }

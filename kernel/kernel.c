@@ -117,33 +117,19 @@ const char *ht_xop_name(enum ht_xop op)
 	return op_info[op].name;
 }
 
-int64_t ht_cut_run(const struct ht_cut *c)
-{
-	int64_t n = c->inner * c->most;
-
-	for (int i = 0; i < HT_CUT_BY && c->by[i]; i++)
-		n *= c->by_most[i];
-	return ht_ceil_div(n, c->unit);
-}
-
 static int64_t cut_end(
 	const struct ht_dim *d, const struct ht_cut *c, const int64_t *params, int64_t end)
 {
-	int64_t run = ht_cut_run(c), size = params[c->size - 1], at;
+	int64_t at = ht_size_value(&c->end, params);
 
-	size = ht_ceil_div(size, c->whole) * c->whole;
-	size = size < c->most ? size : c->most;
-	for (int i = 0; i < HT_CUT_BY && c->by[i]; i++)
-		size *= params[c->by[i] - 1];
-	at = ht_ceil_div(size * c->inner, c->unit);
-	if (run < d->extent && end > 0)
-		at += (end - 1) / run * run;
+	if (c->run < d->extent && end > 0)
+		at += (end - 1) / c->run * c->run;
 	return at < end ? at : end;
 }
 
 int64_t ht_cut_end(const struct ht_dim *d, const int64_t *params, int64_t end)
 {
-	for (int i = 0; i < HT_CUTS && d->cut[i].size; i++)
+	for (int i = 0; i < HT_CUTS && d->cut[i].run; i++)
 		end = cut_end(d, &d->cut[i], params, end);
 	return end;
 }

@@ -16,6 +16,7 @@
 #define HT_KERNEL_H
 
 #include "base/base.h"
+#include "base/size.h"
 #include "kernel/target.h"
 
 /* ---- expressions ---- */
@@ -146,30 +147,18 @@ bool ht_fault_has_words(enum ht_fault f);
 #define HT_MAX_DIMS 12
 #define HT_MAX_GRID 4
 
-/* An end of a dimension that depends on an open size, or on several, whose values are parameters of the kernel.  Let
- *
- *   n    = the size, rounded up to a multiple of `whole`, but at most `most`,
- *   each = inner * the sizes `by`, which are `by_most` at most,
- *   end  = ceil(n * each / unit),
- *   run  = ceil(most * each / unit), where the sizes `by` are the most.
- *
- * If run is less than the dimension's extent, the dimension consists of several runs of that many indices, and unit divides
- * whole * inner and most * inner.  In each run only the first `end` indices are needed: code may skip the others, or execute them.
+/* An end of a dimension that depends on open sizes, whose values are parameters of the kernel.  The dimension consists of runs of `run`
+ * indices, or of a part of one.  In each run only the first `end` indices are needed: code may skip the others, or execute them.
  *
  * Code must skip the indices behind `end` in the last run in two cases:
  * - in a reduction dimension of a loop;
- * - in the depth of a contraction, if it has one cut by one size, one run and unit 1, its extent and whole * inner are multiples of
- *   HT_CUT_ROUND, and neither short runs of sums (ht_contract.run) nor a matrix unit compute it. */
-enum { HT_CUT_BY = 2 };
+ * - in the depth of a contraction, if it has one cut by one size and one run, its extent and end.times are multiples of HT_CUT_ROUND,
+ *   and neither short runs of sums (ht_contract.run) nor a matrix unit compute it. */
 struct ht_cut {
-	int32_t size; /* 1 + number of the parameter; 0: there is no cut */
-	int32_t whole;
-	int64_t inner, most, unit;
-	int32_t by[HT_CUT_BY]; /* 1 + number of another parameter; 0 ends them */
-	int64_t by_most[HT_CUT_BY];
+	struct ht_size_expr
+		end; /* sizes are parameters; where it is rounded up it may be above `run` */
+	int64_t run; /* 0: there is no cut */
 };
-/* The `run` of struct ht_cut. */
-int64_t ht_cut_run(const struct ht_cut *c);
 enum { HT_CUTS = 2 /* of a dimension */, HT_CUT_ROUND = 8 };
 
 /* A dimension of a stage's domain.  grid < 0: the index runs from 0 to extent.  Otherwise the tile

@@ -1,5 +1,6 @@
 /* text: the canonical text of a kernel; equal kernels have equal texts, different ones different.
  * Floats print as their bits.  Expressions keep the order in which they were built. */
+#include "base/size_math.h"
 #include "kernel/eval.h"
 #include "kernel/kernel.h"
 
@@ -22,6 +23,19 @@ static const char *tag(enum ht_dtype t)
 	return ht_dtype_info(t)->tag;
 }
 
+/* The text before a number, and the number. */
+static void put_number(struct ht_buf *out, const char *before, int64_t v)
+{
+	ht_puts(out, before);
+	ht_put_int(out, v);
+}
+
+static void print_parameter(const void *unused, int32_t number, struct ht_buf *out)
+{
+	(void)unused;
+	put_number(out, "p", number);
+}
+
 static void print_dims(const struct ht_stage *s, struct ht_buf *out)
 {
 	for (int i = 0; i < s->dims; i++) {
@@ -34,24 +48,13 @@ static void print_dims(const struct ht_stage *s, struct ht_buf *out)
 			ht_printf(out, " unroll %d", d->unroll);
 		if (s->vec == i)
 			ht_puts(out, " lanes");
-		for (int c = 0; c < HT_CUTS && d->cut[c].size; c++) {
-			ht_printf(out,
-				" to %d * %" PRId64 " / %" PRId64 " most %" PRId64 " whole %d",
-				d->cut[c].size - 1, d->cut[c].inner, d->cut[c].unit, d->cut[c].most,
-				d->cut[c].whole);
-			for (int k = 0; k < HT_CUT_BY && d->cut[c].by[k]; k++)
-				ht_printf(out, " by %d most %" PRId64, d->cut[c].by[k] - 1,
-					d->cut[c].by_most[k]);
+		for (int c = 0; c < HT_CUTS && d->cut[c].run; c++) {
+			ht_puts(out, " to ");
+			ht_size_print(&d->cut[c].end, print_parameter, NULL, out);
+			put_number(out, " of ", d->cut[c].run);
 		}
 		ht_putc(out, '\n');
 	}
-}
-
-/* The text before a number, and the number. */
-static void put_number(struct ht_buf *out, const char *before, int64_t v)
-{
-	ht_puts(out, before);
-	ht_put_int(out, v);
 }
 
 static void print_imm(const struct ht_x *x, struct ht_buf *out)

@@ -287,21 +287,15 @@ static bool is_reduced_dim(const struct ht_stage *s, const struct ht_x *x)
 
 static void verify_cuts(struct verifier *v, const struct ht_dim *d, int i)
 {
-	for (int c = 0; c < HT_CUTS && d->cut[c].size; c++) {
-		const struct ht_cut *cut = &d->cut[c];
+	for (int c = 0; c < HT_CUTS && d->cut[c].run; c++) {
+		const struct ht_size_expr *end = &d->cut[c].end;
 
-		rule(v, cut->size > 0 && cut->size <= v->k->params, "d%d: no parameter %d", i,
-			cut->size - 1);
-		rule(v, cut->whole > 0 && cut->inner > 0 && cut->most > 0 && cut->unit > 0,
+		rule(v, d->cut[c].run > 0 && end->times > 0 && end->factor > 0 && end->divisor > 0,
 			"d%d: an end that is no number", i);
-		for (int k = 0; k < HT_CUT_BY && cut->by[k]; k++)
-			rule(v, cut->by[k] > 0 && cut->by[k] <= v->k->params && cut->by_most[k] > 0,
-				"d%d: no parameter %d", i, cut->by[k] - 1);
-		rule(v,
-			cut->unit == 1 || ht_cut_run(cut) >= d->extent ||
-				(cut->whole * cut->inner % cut->unit == 0 &&
-					cut->most * cut->inner % cut->unit == 0),
-			"d%d: several ends, counted in units", i);
+		rule(v, end->size[0], "d%d: an end that is always the same", i);
+		for (int k = 0; k < HT_SIZE_FACTORS && end->size[k]; k++)
+			rule(v, end->size[k] > 0 && end->size[k] <= v->k->params,
+				"d%d: no parameter %d", i, end->size[k] - 1);
 	}
 }
 

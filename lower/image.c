@@ -17,34 +17,30 @@ struct writing {
 
 /* ---- open sizes within bounds ---- */
 
-static int64_t capacity(const struct ht_plan *p, const struct ht_open_axis *a)
+/* An extent of an open input or output. */
+static struct ht_size_expr extent_of(
+	const struct ht_plan *p, const struct ht_plan_buffer *b, int32_t axis)
 {
-	return a->size ? p->size[a->size - 1].most : 1;
-}
+	int32_t size = b->open[axis].size - 1;
 
-/* 1 + the expression of an extent, or of the bytes of all, of an open input or output. */
-static uint32_t put_open_product(
-	struct writing *w, const struct ht_plan_buffer *b, int32_t first, int32_t end, int64_t each)
-{
-	uint32_t size[HT_MOST_RUN_SIZES];
-	size_t sizes = 0;
-
-	for (int32_t i = first; i < end; i++) {
-		each *= b->shape.dim[i] / capacity(w->plan, &b->open[i]);
-		if (b->open[i].size)
-			size[sizes++] = (uint32_t)b->open[i].size - 1;
-	}
-	return 1 + ht_image_put_product(&w->b, each, size, sizes);
+	return size < 0 ? ht_size_number(b->shape.dim[axis])
+			: ht_size_multiple(b->shape.dim[axis] / p->size[size].most, size);
 }
 
 /* 1 + the expression of its bytes; 0: they are a number. */
 static uint32_t put_open_bytes(struct writing *w, int32_t buffer)
 {
 	const struct ht_plan_buffer *b = &w->plan->buffer[buffer];
+	struct ht_size_expr n = ht_size_number((int64_t)ht_dtype_info(b->dtype)->bytes);
 
-	return b->open ? put_open_product(
-				 w, b, 0, b->shape.rank, (int64_t)ht_dtype_info(b->dtype)->bytes)
-		       : 0;
+	if (!b->open)
+		return 0;
+	for (int32_t i = 0; i < b->shape.rank; i++)
+		n = ht_size_product(n, extent_of(w->plan, b, i));
+	for (int32_t i = 0; !ht_size_count(&n); i++) /* another extent is 0 */
+		if (b->open[i].size)
+			n = ht_size_multiple(0, b->open[i].size - 1);
+	return 1 + ht_image_put_product(&w->b, &n);
 }
 
 /* With the extents that are open; each is an expression. */
@@ -68,9 +64,12 @@ static const struct ht_image_port_text *put_open_extents(
 		to[i].bytes = b->bytes;
 		to[i].shape = ht_shape_make(w->arena, b->shape.rank, b->shape.dim);
 		dim = (int64_t *)(uintptr_t)to[i].shape.dim;
-		for (int32_t k = 0; k < b->shape.rank; k++)
-			if (b->open[k].size)
-				dim[k] = -(int64_t)put_open_product(w, b, k, k + 1, 1);
+		for (int32_t k = 0; k < b->shape.rank; k++) {
+			const struct ht_size_expr extent = extent_of(w->plan, b, k);
+
+			if (ht_size_count(&extent))
+				dim[k] = -1 - (int64_t)ht_image_put_product(&w->b, &extent);
+		}
 	}
 	return to;
 }
@@ -400,6 +399,15 @@ static uint32_t put_procedure(
 
 /* ---- a batch in parts ---- */
 
+/* times * floor(rows / divisor): the rows are the only size. */
+static uint32_t put_rows(struct writing *w, int64_t times, int64_t divisor)
+{
+	struct ht_size_expr e = ht_size_multiple(times, 0);
+
+	e.divisor = divisor;
+	return ht_image_put_expression(&w->b, &e);
+}
+
 /* Bytes of a part that has them of its own, and of all parts; of parts for any number of rows: of one row. */
 static int64_t put_whole_parameter(struct writing *w, const struct ht_plan_buffer *b, uint32_t *arg)
 {
@@ -412,9 +420,7 @@ static int64_t put_whole_parameter(struct writing *w, const struct ht_plan_buffe
 	if (p->rows.parts && !b->whole) {
 		part /= p->rows.part[p->rows.parts - 1].rows;
 		to.bytes = (uint64_t)(part * p->rows.most);
-		to.sized =
-			1 + ht_image_put_expression(&w->b,
-				    (struct ht_image_expression){ .factor = part, .divisor = 1 });
+		to.sized = 1 + put_rows(w, part, 1);
 	}
 	*arg = ht_image_put_buffer(&w->b, to);
 	return part;
@@ -444,12 +450,9 @@ static void put_spread(struct writing *w, const struct ht_plan_rows_part *p, int
 	const uint32_t *arg, const int64_t *row_bytes, size_t n)
 {
 	int64_t *stride = HT_NEW_ARRAY(w->arena, int64_t, n);
-	uint32_t from = ht_image_put_expression(
-		&w->b, (struct ht_image_expression){
-			       .factor = larger / p->rows, .divisor = larger ? larger : 1 });
+	uint32_t from = put_rows(w, larger / p->rows, larger ? larger : 1);
 
-	ht_image_put_expression(
-		&w->b, (struct ht_image_expression){ .factor = 1, .divisor = p->rows });
+	put_rows(w, 1, p->rows);
 	for (size_t i = 0; i < n; i++)
 		stride[i] = row_bytes[i] * p->rows;
 	ht_image_put_step(&w->b,
@@ -524,9 +527,7 @@ static const struct ht_image_port_text *put_extents(
 			continue;
 		to[i].shape = ht_shape_make(w->arena, port[i].shape.rank, port[i].shape.dim);
 		dim = (int64_t *)(uintptr_t)to[i].shape.dim;
-		dim[0] = -1 - (int64_t)ht_image_put_expression(&w->b,
-				      (struct ht_image_expression){
-					      .factor = w->plan->buffer[b].rows, .divisor = 1 });
+		dim[0] = -1 - (int64_t)put_rows(w, w->plan->buffer[b].rows, 1);
 		to[i].bytes = w->plan->buffer[b].bytes /
 			      (size_t)w->plan->rows.part[w->plan->rows.parts - 1].rows *
 			      (size_t)w->plan->rows.most;
@@ -550,12 +551,9 @@ static void put_size(struct writing *w, int32_t number)
 
 	if (s->by.n)
 		ht_image_put_computed_size(&w->b, s->by, s->most);
-	else if (s->from.size)
-		ht_image_put_derived_size(&w->b, derived_name(w->arena, number), s->least, s->most,
-			(struct ht_image_derivation){ .of = (uint32_t)s->from.size - 1,
-				.factor = s->from.factor,
-				.add = s->from.add,
-				.divisor = s->from.divisor });
+	else if (ht_size_count(&s->from))
+		ht_image_put_derived_size(
+			&w->b, derived_name(w->arena, number), s->least, s->most, &s->from);
 	else
 		ht_image_put_size(&w->b, size_name(w->arena, s->axis), s->least, s->most);
 }

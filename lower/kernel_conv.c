@@ -29,22 +29,18 @@ enum { PIXEL_AXES = 3 };
 static void cut_pixels(
 	struct contraction *c, struct ht_shape out, const struct ht_open_axis end[PIXEL_AXES])
 {
-	struct ht_cut cut = { .whole = 1, .inner = 1, .unit = 1 };
-	int by = 0;
+	struct ht_size_expr pixels = ht_size_number(1);
+	int64_t run = 1;
 
 	for (int i = 0; i < PIXEL_AXES; i++) {
-		int64_t most = end[i].size ? c->l->g->size[end[i].size - 1].most : 0;
+		const struct ht_open_axis *a = &end[i];
 
-		cut.inner *= end[i].size ? end[i].inner : out.dim[i];
-		if (end[i].size && cut.size) {
-			cut.by[by] = end[i].size;
-			cut.by_most[by++] = most;
-		} else if (end[i].size) {
-			cut.size = end[i].size;
-			cut.most = most;
-		}
+		pixels = ht_size_product(pixels, a->size ? ht_size_multiple(a->inner, a->size - 1)
+							 : ht_size_number(out.dim[i]));
+		run *= a->size ? a->inner * c->l->g->size[a->size - 1].most : out.dim[i];
 	}
-	c->k.stage->dim[c->k.stage->contract.m].cut[0] = cut;
+	if (ht_size_count(&pixels))
+		c->k.stage->dim[c->k.stage->contract.m].cut[0] = (struct ht_cut){ pixels, run };
 }
 
 /* Of numbers that are not negative, if the second is 0 for nothing. */

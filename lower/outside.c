@@ -312,12 +312,30 @@ static void add_cut(struct kernel_build *k, struct ht_dim *d, struct ht_cut c)
 {
 	int i = 0;
 
-	while (i < HT_CUTS && d->cut[i].size)
+	while (i < HT_CUTS && d->cut[i].run)
 		i++;
 	if (i == HT_CUTS)
 		return;
 	kb_take_sizes(k);
 	d->cut[i] = c;
+}
+
+/* Where a loop over `span` ends for part `p`. */
+static struct ht_cut cut_of(
+	const struct lower *l, const struct open_part *p, const struct cut_span *span)
+{
+	int64_t inner = p->stride / span->stride, unit = span->each > 1 ? span->each : 1;
+	struct ht_size_expr end = ht_size_multiple(inner, p->size - 1);
+
+	if (p->neutral) {
+		HT_CHECK(WHOLE * inner % unit == 0);
+		end.add = WHOLE - 1;
+		end.divisor = WHOLE;
+		end.times = WHOLE * inner / unit;
+	} else if (unit > 1) {
+		end = ht_size_floor(end, unit - 1, unit);
+	}
+	return (struct ht_cut){ end, ht_ceil_div(most_of(l, p) * inner, unit) };
 }
 
 void kb_cut(struct kernel_build *k, int dim, struct ht_value v, struct cut_span span)
@@ -328,12 +346,7 @@ void kb_cut(struct kernel_build *k, int dim, struct ht_value v, struct cut_span 
 		const struct open_part *p = &all->part[i];
 
 		if (applies(k->l, p, &span))
-			add_cut(k, &k->stage->dim[dim],
-				(struct ht_cut){ .size = p->size,
-					.whole = p->neutral ? WHOLE : 1,
-					.inner = p->stride / span.stride,
-					.most = most_of(k->l, p),
-					.unit = span.each > 1 ? span.each : 1 });
+			add_cut(k, &k->stage->dim[dim], cut_of(k->l, p, &span));
 	}
 }
 

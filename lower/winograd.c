@@ -246,16 +246,17 @@ static int32_t tiles_in_row(struct winograd *w)
 }
 
 /* Ends dimension `dim` at the run's height (i is 0) or width, of which it has `inner` indices for each tile. */
-static void cut_tiles(struct winograd *w, int dim, int i, int64_t inner, int32_t whole)
+static void cut_tiles(struct winograd *w, int dim, int i, int64_t inner)
 {
+	struct ht_size_expr tiles;
+
 	if (!w->end[i].size)
 		return;
 	kb_take_sizes(w->k);
-	w->k->stage->dim[dim].cut[0] = (struct ht_cut){ .size = w->end[i].size,
-		.whole = whole,
-		.inner = inner,
-		.most = ht_ceil_div(w->l->g->size[w->end[i].size - 1].most, w->by.m) * w->by.m,
-		.unit = w->by.m };
+	tiles = ht_size_floor(ht_size_multiple(1, w->end[i].size - 1), w->by.m - 1, w->by.m);
+	w->k->stage->dim[dim].cut[0] =
+		(struct ht_cut){ ht_size_product(tiles, ht_size_number(inner)),
+			inner * ht_ceil_div(w->l->g->size[w->end[i].size - 1].most, w->by.m) };
 }
 
 /* Tile of the block, from the rows and columns of tiles. */
@@ -297,8 +298,8 @@ static void open_tiles(struct winograd *w, int64_t columns, bool blocked)
 	kb_grid_dim(k, 1, w->by.tiles[0], w->by.rows);
 	kb_dim(k, w->by.tiles[1]);
 	k->stage->vec = blocked ? kb_grid_dim(k, 2, columns, w->by.columns) : kb_dim(k, columns);
-	cut_tiles(w, 1, 0, 1, 1);
-	cut_tiles(w, 2, 1, 1, 1);
+	cut_tiles(w, 1, 0, 1);
+	cut_tiles(w, 2, 1, 1);
 	for (int i = 0; i < 4; i++)
 		w->x[i] = ht_xdim(w->b, i);
 }
@@ -358,7 +359,7 @@ static void product_stage(struct winograd *w)
 	c->m = kb_grid_dim(k, 1, w->by.tiles[0] * w->by.tiles[1], w->block);
 	c->n = kb_grid_dim(k, 2, w->results, w->by.columns);
 	kb_reduce_dim(k, w->channels);
-	cut_tiles(w, c->m, 1, w->by.rows, w->by.m);
+	cut_tiles(w, c->m, 1, w->by.rows);
 	k->stage->vec = c->n;
 	m = ht_xdim(b, c->m);
 	n = ht_xdim(b, c->n);

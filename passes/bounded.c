@@ -109,11 +109,12 @@ bool ht_open_count(const struct ht_bounded *b, struct ht_value v)
 
 bool ht_open_has(const struct ht_bounded *b, int64_t dim, int32_t size)
 {
-	const struct ht_open_size *of[2];
-	int n = ht_dim_sizes(b->r.g, dim, of);
+	const struct ht_size_expr e = ht_dim_of_sizes(b->r.g, dim);
 
-	return (n > 0 && of[0] == &b->r.g->size[size - 1]) ||
-	       (n > 1 && of[1] == &b->r.g->size[size - 1]);
+	for (int i = 0; i < ht_size_count(&e); i++)
+		if (e.size[i] == size)
+			return true;
+	return false;
 }
 
 /* ---- every node ---- */
@@ -143,11 +144,9 @@ static bool is_shape(const struct ht_node *n, int32_t i)
 
 static bool has_open_result(const struct ht_bounded *b, const struct ht_node *n)
 {
-	const struct ht_open_size *of[2];
-
 	for (int32_t i = 0; i < n->outs; i++)
 		for (int32_t k = 0; k < n->out[i].shape.rank; k++)
-			if (ht_dim_sizes(b->r.g, n->out[i].shape.dim[k], of))
+			if (ht_dim_is_open(b->r.g, n->out[i].shape.dim[k]))
 				return true;
 	return false;
 }
@@ -181,13 +180,13 @@ static bool is_of_counts(const struct ht_bounded *b, const struct ht_node *n)
 /* Whether an extent is a multiple of the sizes that are open in the axis, and of no others. */
 static bool follows(const struct ht_bounded *b, int64_t dim, struct ht_open a)
 {
-	const struct ht_open_size *of[2];
-	int n = ht_dim_sizes(b->r.g, dim, of), parts = 0;
+	const struct ht_size_expr e = ht_dim_of_sizes(b->r.g, dim);
+	int n = ht_size_count(&e), parts = 0;
 
 	while (parts < 2 && a.part[parts].size)
 		if (!ht_open_has(b, dim, a.part[parts++].size))
 			return false;
-	return n == parts;
+	return n == parts && (n < 2 || e.size[0] != e.size[1]);
 }
 
 /* A result that is used has open axes where its shape has, and no others. */
@@ -274,16 +273,14 @@ static enum ht_status visit(struct ht_bounded *b, struct ht_node *n)
 static void begin_input(struct ht_bounded *b, struct ht_value v)
 {
 	struct ht_shape s = ht_type_of(v)->shape;
-	const struct ht_open_size *of[2];
 	struct ht_open *a;
 
 	if (!has_open_result(b, v.node))
 		return;
 	a = b->axes[v.node->id] = HT_NEW_ARRAY(b->r.arena, struct ht_open, HT_OPEN_RANK);
 	for (int32_t i = 0; i < s.rank; i++)
-		if (ht_dim_sizes(b->r.g, s.dim[i], of))
-			a[i].part[0] =
-				(struct ht_open_axis){ (int32_t)(of[0] - b->r.g->size) + 1, 1 };
+		if (ht_dim_size(b->r.g, s.dim[i]))
+			a[i].part[0] = (struct ht_open_axis){ ht_dim_size(b->r.g, s.dim[i]), 1 };
 }
 
 static void close_input(struct ht_node *n)

@@ -86,15 +86,15 @@ enum ht_status ht_open_sliced(struct ht_bounded *b, struct ht_node *n, struct ht
 
 	for (int32_t i = 0; i < s.rank; i++) {
 		struct ht_open a = axis_of(b, n, 0, i);
-		const struct ht_open_size *of[2];
 
 		if (ht_open_some(a) && (!is_zero(b, n->in[1], i) ||
 					       !is_all(n, ht_open_element(b, n->in[2], i), i)))
 			return ht_open_refuse(b, n, "this takes a part of it");
 		HT_TRY(put(b, n, out, i, a));
-		if (ht_open_some(a) || !ht_dim_sizes(b->r.g, n->out[0].shape.dim[i], of))
+		if (ht_open_some(a) || !ht_dim_is_open(b->r.g, n->out[0].shape.dim[i]))
 			continue;
-		if (!is_zero(b, n->in[1], i) || s.dim[i] < 0 || s.dim[i] < of[0]->most)
+		if (!is_zero(b, n->in[1], i) || s.dim[i] < 0 ||
+			s.dim[i] < ht_open_most(b, n->out[0].shape.dim[i]))
 			return ht_open_refuse(
 				b, n, "this takes so much of something that may have less");
 		HT_TRY(ht_open_make(b, n, i, out));

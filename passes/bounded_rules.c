@@ -78,14 +78,13 @@ enum ht_status ht_open_make(
 	const struct ht_bounded *b, const struct ht_node *n, int32_t to, struct ht_open *out)
 {
 	int64_t dim = n->out[0].shape.dim[to];
-	const struct ht_open_size *of[2];
+	int32_t size = ht_dim_size(b->r.g, dim);
 
-	if (!ht_dim_sizes(b->r.g, dim, of))
+	if (!ht_dim_is_open(b->r.g, dim))
 		return HT_OK;
-	if (of[0]->dim != dim)
+	if (!size)
 		return ht_open_refuse(b, n, "this has a multiple of it as its size");
-	return put(
-		b, n, out, to, (struct ht_open){ { { (int32_t)(of[0] - b->r.g->size) + 1, 1 } } });
+	return put(b, n, out, to, (struct ht_open){ { { size, 1 } } });
 }
 
 enum ht_status ht_open_made(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)

@@ -2,27 +2,23 @@
 #include "ir/infer.h"
 #include "passes/bounded.h"
 
-/* A number times sizes: the factor, then the numbers of up to two sizes, from 1. */
-enum { PRODUCT = 3 };
+/* A number times sizes (struct ht_size_expr) as an attribute has it: `times`, and `size` of the sizes that a dimension can have. */
+enum { PRODUCT = 1 + HT_DIM_SIZES };
 
 static bool read_product(const struct ht_bounded *b, struct ht_elem e, int64_t *to)
 {
-	const struct ht_graph *g = b->r.g;
-	const struct ht_open_size *of[2];
-	int n;
+	struct ht_size_expr of;
 
 	if (e.kind == HT_ELEM_INT) {
 		to[0] = e.i;
 		return true;
 	}
-	if (e.kind != HT_ELEM_DIM || ht_dim_most(g, e.i) < 0)
+	if (e.kind != HT_ELEM_DIM || ht_dim_most(b->r.g, e.i) < 0)
 		return false;
-	n = ht_dim_sizes(g, e.i, of);
-	to[0] = ht_dim_multiple(g, e.i).factor;
-	for (int i = 0; i < n; i++)
-		to[1 + i] = of[i] - g->size + 1;
-	if (n == 1 && ht_dim_multiple(g, e.i).also != 1)
-		to[2] = to[1]; /* a size by itself */
+	of = ht_dim_of_sizes(b->r.g, e.i);
+	to[0] = of.times;
+	for (int i = 0; i < ht_size_count(&of); i++)
+		to[1 + i] = of.size[i];
 	return true;
 }
 

@@ -9,14 +9,12 @@
 static enum ht_status open_of_dim(
 	const struct ht_bounded *b, const struct ht_node *n, int64_t dim, struct ht_open *out)
 {
-	const struct ht_open_size *of[2];
+	const struct ht_size_expr e = ht_dim_of_sizes(b->r.g, dim);
 
-	if (ht_dim_sizes(b->r.g, dim, of) != 1)
+	if (ht_size_count(&e) != 1)
 		return ht_open_refuse(b, n,
 			"the size of this result is not known, or below 1 for the least size");
-	*out = (struct ht_open){
-		{ { (int32_t)(of[0] - b->r.g->size) + 1, ht_dim_multiple(b->r.g, dim).factor } }
-	};
+	*out = (struct ht_open){ { { e.size[0], e.times } } };
 	return HT_OK;
 }
 

@@ -308,10 +308,12 @@ static bool take_size(struct forms *f, struct ht_value count, struct ht_value *s
 
 static bool is_computed(const struct ht_graph *g, int64_t dim)
 {
-	const struct ht_open_size *of[2];
-	int n = ht_dim_sizes(g, dim, of);
+	const struct ht_size_expr e = ht_dim_of_sizes(g, dim);
 
-	return (n > 0 && of[0]->by.n) || (n > 1 && of[1]->by.n);
+	for (int i = 0; i < ht_size_count(&e); i++)
+		if (g->size[e.size[i] - 1].by.n)
+			return true;
+	return false;
 }
 
 /* As long as it can be: what is behind its size has no values. */
@@ -328,10 +330,11 @@ static struct ht_value padded(struct forms *f, struct ht_value x, int64_t axis)
 /* How long operand `i` is.  Of a size by itself its node says it: two lists of one length are told to have one. */
 static struct ht_value extent(struct forms *f, const struct ht_node *n, int32_t i, int64_t axis)
 {
-	const struct ht_open_size *of[2];
+	const struct ht_graph *g = f->r.g;
 	int64_t dim = ht_in_shape(n, i).dim[axis];
-	bool itself = ht_dim_sizes(f->r.g, dim, of) && of[0]->dim == dim && of[0]->by.n;
-	struct ht_node *by = itself ? ht_graph_node(f->r.g, of[0]->by) : NULL;
+	int32_t size = ht_dim_size(g, dim);
+	bool itself = size && g->size[size - 1].by.n;
+	struct ht_node *by = itself ? ht_graph_node(g, g->size[size - 1].by) : NULL;
 
 	if (dim >= 0)
 		return whole(f, HT_I64, dim);

@@ -95,15 +95,15 @@ static bool depends_on_rows(const struct sizes *s, const struct ht_node *n)
 
 static bool has_rows_first(const struct sizes *s, struct ht_shape shape)
 {
-	struct ht_multiple m;
+	struct ht_size_expr first;
 
 	if (shape.rank < 1)
 		return false;
-	m = ht_dim_multiple(s->r.g, shape.dim[0]);
+	first = ht_dim_product(s->r.g, shape.dim[0]);
 	for (int32_t i = 1; i < shape.rank; i++)
 		if (shape.dim[i] < 0)
 			return false;
-	return m.of < 0 && m.of != HT_DIM_UNKNOWN;
+	return ht_size_count(&first) > 0;
 }
 
 /* With ? for each dimension that is open. */

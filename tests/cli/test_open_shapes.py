@@ -83,9 +83,9 @@ class OpenShapes(ToolCase):
         model = self.path('sum.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n%x = Placeholder() {dtype=f32, shape=shape[4,?]}\n'
                           b'%y = MatMul(%x, %x) {T=f32, transpose_a=false, transpose_b=true}\n')
         kernels = self.tool('compile', '-q', '--emit', 'kernels', '-o', '-', '--input-shape', 'x:4,1..64', model).stdout.decode()
-        self.assertRegex(kernels, r'dim d\d 64 lanes to 0 \* 1 / 1 most 64 whole 1\n')
-        self.assertRegex(kernels, r'dim d\d 64 to 0 \* 1 / 1 most 64 whole 8\n')
-        self.assertRegex(kernels, r'dim d\d reduce 64 to 0 \* 1 / 1 most 64 whole 8\n')
+        self.assertRegex(kernels, r'dim d\d 64 lanes to p0 of 64\n')
+        self.assertRegex(kernels, r'dim d\d 64 to 8 \* \(\(p0 \+ 7\) / 8\) of 64\n')
+        self.assertRegex(kernels, r'dim d\d reduce 64 to 8 \* \(\(p0 \+ 7\) / 8\) of 64\n')
 
     def test_of_atc(self):
         model = '--model=' + SMALL, '--output=' + os.path.join(self.dir, 'm')

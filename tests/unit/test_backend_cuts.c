@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include "base/size_math.h"
 #include "kernel/expr.h"
 #include "tests/unit/backend.h"
 #include "tests/unit/random.h"
@@ -24,18 +25,37 @@ struct gen {
 	struct ht_stage stage;
 	struct ht_xb b;
 	int64_t size[2];
+	struct span {
+		int64_t inner, most, unit;
+	} span[2]; /* by size: see cut_at() */
 };
 
 static bool is_needed(const struct gen *g, const struct ht_dim *d, int64_t i)
 {
-	for (int c = 0; c < HT_CUTS && d->cut[c].size; c++) {
-		const struct ht_cut *cut = &d->cut[c];
-		int64_t size = g->size[cut->size - 1];
+	for (int c = 0; c < HT_CUTS && d->cut[c].run; c++) {
+		int32_t size = d->cut[c].end.size[0] - 1;
+		const struct span *s = &g->span[size];
 
-		if (i * cut->unit / cut->inner % cut->most >= size)
+		if (i * s->unit / s->inner % s->most >= g->size[size])
 			return false;
 	}
 	return true;
+}
+
+/* Ends a dimension at a size that is at most `most`, rounded up to a multiple of `whole`.  There are `inner` elements for each of it, and
+ * an index of the dimension stands for `unit` elements. */
+static struct ht_cut cut_at(struct gen *g, int32_t size, struct span s, int64_t whole)
+{
+	struct ht_size_expr end = ht_size_multiple(1, size);
+
+	g->span[size] = s;
+	end = ht_size_product(
+		ht_size_floor(end, whole - 1, whole), ht_size_number(whole * s.inner));
+	if (whole > 1)
+		end.times /= s.unit; /* which divides it */
+	else if (s.unit > 1)
+		end = ht_size_floor(end, s.unit - 1, s.unit);
+	return (struct ht_cut){ end, ht_ceil_div(s.most * s.inner, s.unit) };
 }
 
 /* Runs the kernel in two calls, each with a part of the tiles: compiled as `fn`, or in the interpreter if `fn` is NULL. */
@@ -79,17 +99,15 @@ static struct ht_dim make_dim(struct gen *g, bool tiled)
 	int64_t most[2] = { 1 + below(6), 1 + below(60) }, inner = chance(50) ? 1 : 1 + below(5);
 	struct ht_dim d = { .grid = -1, .unroll = 1 };
 	bool outer = chance(50);
+	int64_t runs = outer ? most[0] : chance(30) ? 1 + below(4) : 1;
+	int64_t unit = runs == 1 && chance(50) ? 1 + below(8) : 1;
 
-	d.extent = most[1] * inner * (outer ? most[0] : chance(30) ? 1 + below(4) : 1);
+	d.extent = ht_ceil_div(most[1] * inner, unit) * runs;
 	for (int i = 0; i < 2; i++)
 		g->size[i] = below((int)most[i] + 1);
 	if (outer)
-		d.cut[0] = (struct ht_cut){
-			.size = 1, .whole = 1, .inner = most[1] * inner, .most = most[0], .unit = 1
-		};
-	d.cut[outer] = (struct ht_cut){
-		.size = 2, .whole = 1, .inner = inner, .most = most[1], .unit = 1
-	};
+		d.cut[0] = cut_at(g, 0, (struct span){ most[1] * inner, most[0], 1 }, 1);
+	d.cut[outer] = cut_at(g, 1, (struct span){ inner, most[1], unit }, 1);
 	if (tiled && chance(70)) {
 		d.grid = 0;
 		d.step = 1 + below((int)d.extent);
@@ -165,7 +183,7 @@ static void make_long(struct gen *g, uint64_t seed)
 	s->dim[0] = (struct ht_dim){ .extent = MOST_DIM,
 		.grid = -1,
 		.unroll = 1,
-		.cut = { { .size = 1, .whole = 1, .inner = 1, .most = MOST_DIM, .unit = 1 } } };
+		.cut = { cut_at(g, 0, (struct span){ 1, MOST_DIM, 1 }, 1) } };
 	if (chance(50)) {
 		s->dim[0].grid = 0;
 		s->dim[0].step = 50;
@@ -187,23 +205,20 @@ static void make_sum(struct gen *g, uint64_t seed)
 {
 	struct ht_stage *s = &g->stage;
 	int64_t most = 1 + below(300), whole = chance(50) ? 64 : 1 + below(9);
+	int64_t unit = whole % 4 == 0 && chance(50) ? 1 << below(3) : 1;
 	int32_t at;
 
 	begin(g, seed);
 	g->size[0] = below((int)most + 1);
 	s->dims = 2;
 	s->dim[0] = (struct ht_dim){ .extent = SUM_ROWS, .grid = -1, .unroll = 1 };
-	s->dim[1] = (struct ht_dim){ .extent = most,
+	s->dim[1] = (struct ht_dim){ .extent = ht_ceil_div(most, unit),
 		.grid = -1,
 		.reduce = true,
 		.unroll = 1,
-		.cut = { { .size = 1,
-			.whole = (int32_t)whole,
-			.inner = 1,
-			.most = most,
-			.unit = 1 } } };
+		.cut = { cut_at(g, 0, (struct span){ 1, most, unit }, whole) } };
 	s->vec = below(3) - 1;
-	add_buffer(g, HT_BUFFER_IN, most);
+	add_buffer(g, HT_BUFFER_IN, s->dim[1].extent);
 	add_buffer(g, HT_BUFFER_OUT, SUM_ROWS);
 	at = ht_xreduce(&g->b, HT_RED_ADD, ht_xload(&g->b, 0, HT_F32, ht_xdim(&g->b, 1)));
 	ht_xstore(&g->b, 1, ht_xdim(&g->b, 0), ht_xred(&g->b, at, HT_F32));
@@ -245,17 +260,13 @@ static void make_product(struct gen *g, uint64_t seed)
 	s->dim[0] = (struct ht_dim){ .extent = rows,
 		.grid = -1,
 		.unroll = 1,
-		.cut = { { .size = 2, .whole = 1, .inner = 1, .most = rows, .unit = 1 } } };
+		.cut = { cut_at(g, 1, (struct span){ 1, rows, 1 }, 1) } };
 	s->dim[1] = (struct ht_dim){ .extent = columns, .grid = -1, .unroll = 1 };
 	s->dim[2] = (struct ht_dim){ .extent = depth,
 		.grid = -1,
 		.reduce = true,
 		.unroll = 1,
-		.cut = { { .size = 1,
-			.whole = HT_CUT_ROUND,
-			.inner = 1,
-			.most = depth,
-			.unit = 1 } } };
+		.cut = { cut_at(g, 0, (struct span){ 1, depth, 1 }, HT_CUT_ROUND) } };
 	s->vec = 1;
 	*c = (struct ht_contract){ .m = 0,
 		.n = 1,

@@ -691,6 +691,43 @@ static void refused_sizes(void **state)
 	done(m);
 }
 
+/* A product of as many sizes as there may be is read as it was written; a longer one and one of quotients are refused. */
+static void products_of_sizes(void **state)
+{
+	struct image *m = begin();
+	struct ht_size_expr e = ht_size_number(3), one = ht_size_multiple(5, 0);
+	const int64_t size[] = { 10 };
+	struct ht_image_expression *item;
+	struct ht_image *x;
+	uint32_t in, product;
+
+	(void)state;
+	ht_image_put_computed_size(&m->b, HT_STR("n"), 10);
+	for (int i = 0; i < HT_SIZE_FACTORS; i++)
+		e = ht_size_product(e, ht_size_multiple(1, 0));
+	product = ht_image_put_product(&m->b, &e);
+	assert_int_equal(ht_image_put_product(&m->b, &e), product);
+	assert_int_equal(ht_image_put_expression(&m->b, &one), product + 1);
+	ht_image_begin_procedure(&m->b, HT_STR("main"));
+	in = buffer(m, HT_IMAGE_PARAM, 0, 4 * N);
+	put(m, HT_IMAGE_COPY, 0, 0, ARGS(buffer(m, HT_IMAGE_PARAM, 1, 4 * N), in), PARAMS(4 * N));
+	put(m, HT_IMAGE_SIZE, 0, 0, ARGS(in), NONE);
+	entry(m, ht_image_end_procedure(&m->b, 0), N, N);
+	x = (void *)(uintptr_t)m->bytes.p;
+	item = (void *)(uintptr_t)ht_image_expressions(x);
+	assert_true(ht_size_equal(ht_image_expression_of(x, product), e));
+	assert_int_equal(ht_image_evaluate(x, product, size), 300000000);
+	item[product + 1].times = product + 1;
+	assert_non_null(ht_image_verify(m->bytes));
+	item[product + 1].times = product;
+	assert_null(ht_image_verify(m->bytes));
+	item[product + 1].divisor = 2;
+	assert_non_null(ht_image_verify(m->bytes));
+	item[product + 1].times = 0;
+	assert_null(ht_image_verify(m->bytes));
+	done(m);
+}
+
 /* A line of text for each step. */
 static void printed(void **state)
 {
@@ -720,6 +757,7 @@ int main(void)
 		cmocka_unit_test(refused),
 		cmocka_unit_test(computed_size),
 		cmocka_unit_test(refused_sizes),
+		cmocka_unit_test(products_of_sizes),
 		cmocka_unit_test(printed),
 	};
 

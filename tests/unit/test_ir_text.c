@@ -83,7 +83,8 @@ static void graphs_and_functions(void **state)
 		"container \"c\"\n"
 		"checkpoint \"dir/variables\"\n"
 		"dim d0 = name \"batch\"\n"
-		"dim d1 = mul d0 3\n"
+		"dim d1 = 3 * d0\n"
+		"dim d2 = 2 * ((d0 + 1) / 2)\n"
 		"\n"
 		"entry \"serving\" method \"predict\" {\n"
 		"  input \"x\" = %x\n"
@@ -222,7 +223,9 @@ static void bad_text_is_refused_where_it_is_wrong(void **state)
 	check_refused("hir 1\n%a = NoOp() {x=tensor f32[2] weights 00}", HT_E_INPUT, 2, 38);
 	check_refused("hir 1\n%a = Odd() : f32[-1]", HT_E_INPUT, 2, 18);
 	check_refused("hir 1\n%a = Odd() : f32[d0]", HT_E_INPUT, 2, 18);
-	check_refused("hir 1\ndim d0 = mul d0 1", HT_E_INPUT, 2, 14);
+	check_refused("hir 1\ndim d0 = 3 * d0", HT_E_INPUT, 2, 14);
+	check_refused("hir 1\ndim d0 = 3 * 4", HT_E_INPUT, 2, 10);
+	check_refused("hir 1\ndim d0 = name \"n\"\ndim d1 = d0 / d0", HT_E_INPUT, 3, 15);
 	check_refused("hir 1\ndim d0 = sum 2 3", HT_E_INPUT, 2, 10);
 	check_refused("hir 1\ndim d0 = name \"n\" bound 64", HT_E_INPUT, 2, 19);
 	check_refused("hir 1\nentry \"\" {\n  input \"x\" = %y\n}", HT_E_INPUT, 3, 15);
