@@ -68,11 +68,21 @@ size_t ht_program_outputs(const struct ht_program *p)
 	return p->outputs;
 }
 
+/* In the program an element of a string tensor is a number; what the strings have is not known before a run. */
+static struct ht_value_info shown(const struct ht_value_info *v)
+{
+	struct ht_value_info out = *v;
+
+	if (v->dtype == HT_STRING)
+		out.bytes = 0;
+	return out;
+}
+
 int ht_program_input(const struct ht_program *p, size_t i, struct ht_value_info *out)
 {
 	if (i >= ht_program_inputs(p))
 		return 0;
-	*out = p->input[i];
+	*out = shown(&p->input[i]);
 	return 1;
 }
 
@@ -80,7 +90,7 @@ int ht_program_output(const struct ht_program *p, size_t i, struct ht_value_info
 {
 	if (i >= ht_program_outputs(p))
 		return 0;
-	*out = p->output[i];
+	*out = shown(&p->output[i]);
 	return 1;
 }
 

@@ -150,6 +150,24 @@ static enum ht_status check_kernels(const struct ht_program *p, struct ht_diags 
 	return st;
 }
 
+/* Strings are numbered by the library, which a net does not have. */
+static enum ht_status check_strings(const struct ht_program *p, struct ht_diags *d)
+{
+	for (size_t i = 0; i < p->inputs + p->outputs; i++) {
+		const struct ht_value_info *v =
+			i < p->inputs ? &p->input[i] : &p->output[i - p->inputs];
+
+		if (v->dtype == HT_STRING)
+			return ht_error(d, HT_E_UNSUPPORTED,
+				(struct ht_where){ .node = ht_str(v->name), .offset = -1 },
+				"cannot be compiled ahead of time: it is %s of strings, which the "
+				"library numbers; run it from an artefact (compile -o FILE.htx) with "
+				"libhalftone-rt",
+				i < p->inputs ? "an input" : "an output");
+	}
+	return HT_OK;
+}
+
 /* Those of artefacts are looked at when they are used first. */
 static enum ht_status check_weights(const struct ht_program *p, struct ht_diags *d)
 {
@@ -185,6 +203,7 @@ static enum ht_status check_programs(const struct call *c)
 			return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
 				"the programs have different inputs or outputs");
 	}
+	HT_TRY(check_strings(first, c->d));
 	return check_kernels(first, c->d);
 }
 

@@ -404,6 +404,7 @@ enum ht_status ht_sizes_take(
 int64_t ht_sizes_extent(
 	const struct ht_program *p, size_t output, int32_t axis, const int64_t *size);
 /* All extents of an output, `dim`, and its bytes. */
+size_t ht_sizes_output_bytes(const struct ht_program *p, size_t i, const int64_t *size);
 void ht_sizes_output(
 	const struct ht_program *p, size_t i, const int64_t *size, int64_t *dim, size_t *bytes);
 /* Whether the sizes of the inputs tell that of the output; else the run computes it. */

@@ -183,12 +183,23 @@ static enum ht_status given_sample(struct ht_calibrator *c, const struct ht_samp
 	return HT_OK;
 }
 
+static enum ht_status refuse_strings(struct ht_calibrator *c, const struct ht_program *p)
+{
+	for (size_t i = 0; i < ht_program_inputs(p); i++)
+		if (p->input[i].dtype == HT_STRING)
+			return ht_error(diags_of(c), HT_E_UNSUPPORTED, HT_NOWHERE,
+				"samples: input '%s' is of strings, which samples do not have",
+				p->input[i].name);
+	return HT_OK;
+}
+
 static enum ht_status make_samples(struct ht_calibrator *c, const struct ht_program *p)
 {
 	const struct ht_budget *b = budget_of(c);
 	uint64_t seed = b->random ? b->seed : HT_BUDGET_SEED;
 	const struct ht_sample *s = b->sample;
 
+	HT_TRY(refuse_strings(c, p));
 	c->samples = b->samples ? b->samples : b->random ? b->random : HT_BUDGET_RANDOM;
 	if (!b->samples)
 		ht_note(diags_of(c), HT_NOWHERE,

@@ -114,10 +114,15 @@ static enum ht_status build(struct ht_comparison *c, struct ht_compared *r,
 	return HT_OK;
 }
 
-static enum ht_status check_outputs(struct ht_comparison *c, struct ht_diags *d)
+static enum ht_status check_ports(struct ht_comparison *c, struct ht_diags *d)
 {
 	const struct ht_program *p = c->base.program;
 
+	for (size_t i = 0; i < ht_program_inputs(p); i++)
+		if (p->input[i].dtype == HT_STRING)
+			return ht_error(d, HT_E_UNSUPPORTED, at_model(c),
+				"input '%s' is of strings, which samples do not have",
+				p->input[i].name);
 	for (size_t i = 0; i < ht_program_outputs(p); i++)
 		if (!ht_values_are_numbers(p->output[i].dtype))
 			return ht_error(d, HT_E_UNSUPPORTED, at_model(c),
@@ -204,7 +209,7 @@ static enum ht_status create(void *arg)
 	HT_TRY(c->base.status);
 	if (!ht_program_outputs(c->base.program))
 		return ht_error(k->d, HT_E_USAGE, at_model(c), "there is no output to compare");
-	HT_TRY(check_outputs(c, k->d));
+	HT_TRY(check_ports(c, k->d));
 	HT_TRY(build_wide(k));
 	c->rows = rows_of(c->base.program);
 	c->in = HT_NEW_ARRAY(&c->arena, struct ht_array, ht_program_inputs(c->base.program));

@@ -54,6 +54,22 @@ static void keep_defaults(struct compile *c)
 	}
 }
 
+/* Those of strings are numbers, as the graph that was lowered has them. */
+static void keep_string_defaults(struct compile *c, const struct ht_entry *e)
+{
+	const struct ht_port *port = e->inputs;
+
+	for (size_t i = 0; i < ht_program_inputs(c->p) && port; i++, port = port->next) {
+		const struct ht_tensor *t =
+			port->strings ? ht_model_default(port->value.node) : NULL;
+
+		if (t && t->blob->n == c->p->input[i].bytes) {
+			c->p->input[i].value = ht_alloc(&c->p->arena, t->blob->n);
+			memcpy((void *)(uintptr_t)c->p->input[i].value, t->blob->p, t->blob->n);
+		}
+	}
+}
+
 /* Likewise the other names of inputs or outputs. */
 static const char **aliases_of(
 	struct compile *c, struct ht_port *ports, const struct ht_value_info *v, size_t n)
@@ -109,6 +125,7 @@ static enum ht_status build(struct compile *c, struct ht_lowering *l, const stru
 		&watch, ht_kernel_meta_how(&l->policy, plan, c->opt.lines != 0, &c->w->arena) };
 	HT_TRY(ht_program_build(c->p, l->graph, plan, &how, &l->phases, c->d));
 	keep_defaults(c);
+	keep_string_defaults(c, l->passes.entry);
 	c->p->input_alias =
 		aliases_of(c, c->m->entry->inputs, c->p->input, ht_program_inputs(c->p));
 	c->p->output_alias =

@@ -1,6 +1,7 @@
 /* Running a program. */
 #include "api/device.h"
 #include "api/tee.h"
+#include "api/texts.h"
 #include "kernel/kernel.h"
 
 #include <errno.h>
@@ -27,6 +28,7 @@ struct ht_context {
 	void (*allocate)(void *arg, size_t output, const int64_t *dim, size_t bytes, void **memory);
 	void *allocate_arg;
 	struct kept_output *kept; /* by output; NULL: nobody allocates */
+	struct ht_texts *texts;   /* NULL: no input or output is of strings */
 	bool keep_subnormals;
 	struct ht_exec_limits limits;
 	uint64_t seed;                     /* of random ops that have none */
@@ -62,9 +64,9 @@ enum ht_status ht_program_run_at_most(struct ht_program *p, int n, struct ht_dia
 	struct ht_rt_turns *turns = n > 0 ? ht_rt_turns_new(n) : NULL;
 
 	if (n < 0)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "%d contexts that run at once", n);
+		return ht_refuse(d, HT_E_USAGE, "%d contexts that run at once", n);
 	if (n && !turns)
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+		return ht_refuse(d, HT_E_ENVIRONMENT, "out of memory");
 	ht_rt_turns_free(p->rt.turns);
 	p->rt.turns = turns;
 	return HT_OK;
@@ -85,7 +87,7 @@ static enum ht_status seed_anew(struct ht_context *c, struct ht_diags *d)
 	uint64_t seed = 0;
 
 	if (c->program->info.unseeded && !ht_draw_seed(&seed))
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
+		return ht_refuse(d, HT_E_ENVIRONMENT,
 			"the system has no random number for a seed: %s", strerror(errno));
 	ht_context_set_seed(c, seed);
 	return HT_OK;
@@ -97,7 +99,7 @@ static enum ht_status place_variables(struct ht_context *c, struct ht_diags *d)
 
 	c->variable = n ? ht_sys_alloc(n * sizeof *c->variable) : NULL;
 	if (n && !c->variable)
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+		return ht_refuse(d, HT_E_ENVIRONMENT, "out of memory");
 	return n ? ht_paged_variables(c->program, &c->pages, c->variable, d) : HT_OK;
 }
 
@@ -120,12 +122,12 @@ static enum ht_status check_depth(
 	int threads = opt->threads ? opt->threads : 1;
 
 	if (opt->max_depth > UINT32_MAX)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+		return ht_refuse(d, HT_E_USAGE,
 			"ht_context_options: a depth of %llu calls; at most %llu are possible",
 			(unsigned long long)opt->max_depth, (unsigned long long)UINT32_MAX);
 	if (opt->memory && l.depth > HT_EXEC_DEPTH_INIT &&
 		ht_rt_memory_of(&p->rt, threads, l.depth) != ht_program_memory(p, threads))
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+		return ht_refuse(d, HT_E_USAGE,
 			"ht_context_options: memory is for %d calls that recurse, and the depth is %llu",
 			(int)HT_EXEC_DEPTH_INIT, (unsigned long long)opt->max_depth);
 	return HT_OK;
@@ -147,11 +149,11 @@ static enum ht_status check_given(
 	const struct ht_program *p, const struct ht_context_options *opt, struct ht_diags *d)
 {
 	if (opt->memory && !is_aligned(opt->memory))
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+		return ht_refuse(d, HT_E_USAGE,
 			"ht_context_options: memory is at no multiple of %d", HT_IMAGE_ALIGN);
 	for (size_t i = 0; opt->variable && i < ht_program_variables(p); i++)
 		if (!is_aligned(opt->variable[i]))
-			return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			return ht_refuse(d, HT_E_USAGE,
 				"ht_context_options: variable %zu is NULL or at no multiple of %d",
 				i, HT_IMAGE_ALIGN);
 	return HT_OK;
@@ -190,16 +192,15 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 	*out = NULL;
 	HT_TRY(ht_caller_options(opt, "ht_context_options", &all, sizeof all, d));
 	if (all.threads < 0)
-		return ht_error(
-			d, HT_E_USAGE, HT_NOWHERE, "ht_context_options: %d threads", all.threads);
+		return ht_refuse(d, HT_E_USAGE, "ht_context_options: %d threads", all.threads);
 	opt = &all;
 	HT_TRY(check_depth(p, opt, d));
 	if (opt->guard && ht_image_count(p->rt.image, HT_IMAGE_SIZES))
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+		return ht_refuse(d, HT_E_USAGE,
 			"a guarded context has memory for sizes that are stated, and the program's "
 			"are open");
 	if (opt->guard && p->probes)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+		return ht_refuse(d, HT_E_USAGE,
 			"a program compiled with numerics keeps its counts in the arena, which "
 			"guarded contexts do not have");
 	if (opt->guard && ht_rt_memory_of(&p->rt, 1, 1) != ht_rt_memory_of(&p->rt, 1, 2))
@@ -207,7 +208,7 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 			"in a guarded context all calls of a function have the same memory, and "
 			"functions of the program call themselves");
 	if (!ht_target_runs(p->info.target))
-		return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE,
+		return ht_refuse(d, HT_E_UNSUPPORTED,
 			"the program's code is for %s; this machine runs %s", p->info.target,
 			ht_target_host()->name);
 	if (!shared)
@@ -242,6 +243,11 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 		ht_context_free(c);
 		return ht_object_tell(p, &fault, d);
 	}
+	if (ht_rt_strings(c->rt)) {
+		c->texts = ht_texts_new(p, ht_rt_strings(c->rt));
+		if (!c->texts)
+			goto failed;
+	}
 	if (own_pages && c->variable)
 		ht_rt_context_reset(c->rt);
 	for (size_t i = 0; !shared && opt->variable && i < ht_program_variables(p); i++)
@@ -263,8 +269,8 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 	return st;
 failed:
 	ht_context_free(c);
-	return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
-		"no memory or threads for a context of %zu bytes", ht_program_arena(p->rt.image));
+	return ht_refuse(d, HT_E_ENVIRONMENT, "no memory or threads for a context of %zu bytes",
+		ht_program_arena(p->rt.image));
 }
 
 void ht_context_free(struct ht_context *c)
@@ -274,6 +280,7 @@ void ht_context_free(struct ht_context *c)
 	ht_rt_context_free(c->rt);
 	ht_rt_pool_free(c->pool);
 	ht_seeing_free(c->seeing);
+	ht_texts_free(c->texts);
 	for (size_t i = 0; c->kept && i < ht_program_outputs(c->program); i++)
 		free(c->kept[i].memory);
 	free(c->kept);
@@ -284,11 +291,16 @@ void ht_context_free(struct ht_context *c)
 	free(c);
 }
 
+static bool is_of_strings(const struct ht_value_info *v)
+{
+	return v->dtype == HT_STRING;
+}
+
 /* Whether an array is the one of fixed size that the program was compiled for, which most are. */
 static bool is_as_compiled(const struct ht_value_info *v, const struct ht_array *a)
 {
-	if (!v->bytes || a->bytes != v->bytes || a->dtype != v->dtype || a->rank != v->rank ||
-		!a->data)
+	if (!v->bytes || a->bytes != v->bytes || is_of_strings(v) || a->dtype != v->dtype ||
+		a->rank != v->rank || !a->data)
 		return false;
 	for (int32_t i = 0; i < v->rank; i++)
 		if (a->dim[i] != v->dim[i])
@@ -304,12 +316,11 @@ static enum ht_status check(const struct ht_context *c, const char *what,
 	size_t bytes = ht_dtype_info(v->dtype)->bytes;
 
 	if (a->dtype != v->dtype)
-		return ht_error(d, HT_E_INPUT, HT_NOWHERE, "%s '%s' is %s, %s was given", what,
-			v->name, ht_dtype_name(v->dtype), ht_dtype_name(a->dtype));
+		return ht_refuse(d, HT_E_INPUT, "%s '%s' is %s, %s was given", what, v->name,
+			ht_dtype_name(v->dtype), ht_dtype_name(a->dtype));
 	if (a->rank != v->rank)
-		return ht_error(d, HT_E_INPUT, HT_NOWHERE,
-			"%s '%s' has %d dimensions, %d were given", what, v->name, (int)v->rank,
-			(int)a->rank);
+		return ht_refuse(d, HT_E_INPUT, "%s '%s' has %d dimensions, %d were given", what,
+			v->name, (int)v->rank, (int)a->rank);
 	for (int32_t i = 0; i < v->rank; i++) {
 		int64_t wants = v->dim[i] >= 0 ? v->dim[i]
 				: output < c->program->outputs
@@ -317,42 +328,50 @@ static enum ht_status check(const struct ht_context *c, const char *what,
 					: a->dim[i];
 
 		if (a->dim[i] != wants)
-			return ht_error(d, HT_E_INPUT, HT_NOWHERE,
+			return ht_refuse(d, HT_E_INPUT,
 				"dimension %d of %s '%s' is %lld, %lld was given", (int)i, what,
 				v->name, (long long)wants, (long long)a->dim[i]);
 		bytes *= (size_t)wants;
 	}
-	if (a->bytes != bytes)
-		return ht_error(d, HT_E_INPUT, HT_NOWHERE, "%s '%s' has %zu bytes, %zu were given",
-			what, v->name, bytes, a->bytes);
-	if (!a->data && bytes && !v->value)
-		return ht_error(d, HT_E_INPUT, HT_NOWHERE, "%s '%s' has no data", what, v->name);
+	if (v->dtype != HT_STRING && a->bytes != bytes)
+		return ht_refuse(d, HT_E_INPUT, "%s '%s' has %zu bytes, %zu were given", what,
+			v->name, bytes, a->bytes);
+	if (!a->data && (bytes || (v->dtype == HT_STRING && output >= c->program->outputs)) &&
+		!v->value)
+		return ht_refuse(d, HT_E_INPUT, "%s '%s' has no data", what, v->name);
 	return HT_OK;
 }
 
 /* ---- outputs whose memory the caller allocates ---- */
 
-static enum ht_status allocate(struct ht_context *c, size_t i, struct ht_diags *d)
+static enum ht_status allocate(
+	struct ht_context *c, size_t i, size_t bytes, struct ht_diags *d, void **to)
 {
 	const struct ht_value_info *v = &c->program->output[i];
 	int64_t few[8], *dim = v->rank <= 8 ? few : ht_sys_alloc((size_t)v->rank * sizeof *dim);
-	size_t bytes;
-	void *to = NULL;
+	size_t fixed;
 
+	*to = NULL;
 	if (!dim)
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
-	ht_sizes_output(c->program, i, c->size, dim, &bytes);
-	c->allocate(c->allocate_arg, i, dim, bytes, &to);
-	c->out[i] = to;
+		return ht_refuse(d, HT_E_ENVIRONMENT, "out of memory");
+	ht_sizes_output(c->program, i, c->size, dim, &fixed);
+	c->allocate(c->allocate_arg, i, dim, bytes, to);
 	if (dim != few)
 		free(dim);
-	if (c->kept[i].used && c->out[i] && bytes)
+	return *to ? HT_OK
+		   : ht_refuse(d, HT_E_ENVIRONMENT,
+			     "the caller allocated no memory for the %zu bytes of output '%s'",
+			     bytes, v->name);
+}
+
+static enum ht_status allocate_output(struct ht_context *c, size_t i, struct ht_diags *d)
+{
+	size_t bytes = ht_sizes_output_bytes(c->program, i, c->size);
+
+	HT_TRY(allocate(c, i, bytes, d, &c->out[i]));
+	if (c->kept[i].used && bytes)
 		memcpy(c->out[i], c->kept[i].memory, bytes);
-	return c->out[i]
-		       ? HT_OK
-		       : ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
-				 "the caller allocated no memory for the %zu bytes of output '%s'",
-				 bytes, v->name);
+	return HT_OK;
 }
 
 /* Memory for the most that an output of a computed size can have, from the first run that needs it on. */
@@ -368,7 +387,7 @@ static enum ht_status keep_output(struct ht_context *c, size_t i, struct ht_diag
 	if (!k->memory)
 		k->memory = ht_rt_memory(bytes);
 	if (!k->memory)
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
+		return ht_refuse(d, HT_E_ENVIRONMENT,
 			"no memory for the %zu bytes that output '%s' may have", bytes,
 			c->program->output[i].name);
 	c->out[i] = k->memory;
@@ -377,15 +396,77 @@ static enum ht_status keep_output(struct ht_context *c, size_t i, struct ht_diag
 
 static enum ht_status open_output(struct ht_context *c, size_t i, struct ht_diags *d)
 {
-	return ht_sizes_are_known(c->program, i) ? allocate(c, i, d) : keep_output(c, i, d);
+	return ht_sizes_are_known(c->program, i) ? allocate_output(c, i, d) : keep_output(c, i, d);
 }
 
 static enum ht_status close_outputs(struct ht_context *c, struct ht_diags *d)
 {
 	for (size_t i = 0; c->kept && i < ht_program_outputs(c->program); i++)
 		if (c->kept[i].used)
-			HT_TRY(allocate(c, i, d));
+			HT_TRY(allocate_output(c, i, d));
 	return HT_OK;
+}
+
+/* ---- strings ---- */
+
+static enum ht_status expect_strings(
+	struct ht_context *c, size_t i, const struct ht_array *a, struct ht_diags *d)
+{
+	const struct ht_value_info *v = &c->program->output[i];
+
+	if (a->data || !c->allocate)
+		HT_TRY(check(c, "output", v, i, a, d));
+	return ht_texts_expect(c->texts, i,
+		ht_sizes_output_bytes(c->program, i, c->size) / HT_IMAGE_STRING_BYTES, d,
+		&c->out[i]);
+}
+
+/* The memory of the caller for output `i`; NULL: it gave none, and reads the context's. */
+static enum ht_status memory_for_strings(struct ht_context *c, size_t i, const struct ht_array *a,
+	size_t bytes, struct ht_diags *d, void **to)
+{
+	const struct ht_value_info *v = &c->program->output[i];
+
+	*to = a->data;
+	if (a->data && a->bytes < bytes)
+		return ht_refuse(d, HT_E_INPUT,
+			"output '%s' has room for %zu bytes; its strings and offsets have %zu",
+			v->name, a->bytes, bytes);
+	return a->data || !c->allocate ? HT_OK : allocate(c, i, bytes, d, to);
+}
+
+static enum ht_status give_strings(
+	struct ht_context *c, size_t i, const struct ht_array *a, struct ht_diags *d)
+{
+	const void *from;
+	size_t bytes;
+	void *to;
+
+	HT_TRY(ht_texts_give(c->texts, i,
+		ht_sizes_output_bytes(c->program, i, c->size) / HT_IMAGE_STRING_BYTES, d));
+	from = ht_texts_block(c->texts, i, &bytes);
+	HT_TRY(memory_for_strings(c, i, a, bytes, d, &to));
+	if (to)
+		memcpy(to, from, bytes);
+	return HT_OK;
+}
+
+static enum ht_status give_all_strings(
+	struct ht_context *c, const struct ht_array *out, struct ht_diags *d)
+{
+	for (size_t i = 0; i < ht_program_outputs(c->program); i++)
+		if (is_of_strings(&c->program->output[i]))
+			HT_TRY(give_strings(c, i, &out[i], d));
+	return HT_OK;
+}
+
+const void *ht_context_strings(const struct ht_context *c, size_t i, size_t *bytes)
+{
+	*bytes = 0;
+	if (i >= ht_program_outputs(c->program) || !is_of_strings(&c->program->output[i]) ||
+		!c->ran)
+		return NULL;
+	return ht_texts_block(c->texts, i, bytes);
 }
 
 /* ---- arrays that overlap ---- */
@@ -403,13 +484,11 @@ static enum ht_status check_apart(const struct ht_context *c, const struct ht_ar
 	for (size_t i = 0; i < outs; i++) {
 		for (size_t k = 0; k < ins; k++)
 			if (overlap(&out[i], &in[k]))
-				return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-					"output '%s' overlaps input '%s'",
+				return ht_refuse(d, HT_E_USAGE, "output '%s' overlaps input '%s'",
 					c->program->output[i].name, c->program->input[k].name);
 		for (size_t k = 0; k < i; k++)
 			if (overlap(&out[i], &out[k]))
-				return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-					"output '%s' overlaps output '%s'",
+				return ht_refuse(d, HT_E_USAGE, "output '%s' overlaps output '%s'",
 					c->program->output[i].name, c->program->output[k].name);
 	}
 	return HT_OK;
@@ -421,19 +500,28 @@ static enum ht_status take(struct ht_context *c, const struct ht_array *in, size
 	const struct ht_program *p = c->program;
 
 	if (ins != ht_program_inputs(p) || outs != ht_program_outputs(p))
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+		return ht_refuse(d, HT_E_USAGE,
 			"the program has %zu inputs and %zu outputs; %zu and %zu were given",
 			ht_program_inputs(p), ht_program_outputs(p), ins, outs);
 	if (ht_image_count(p->rt.image, HT_IMAGE_SIZES))
 		HT_TRY(ht_sizes_take(p, in, c->size, d));
+	if (c->texts)
+		ht_texts_begin(c->texts);
 	for (size_t i = 0; i < ins; i++) {
 		if (!is_as_compiled(&p->input[i], &in[i]))
 			HT_TRY(check(c, "input", &p->input[i], outs, &in[i], d));
 		c->in[i] = in[i].data ? in[i].data : p->input[i].value;
+		if (in[i].data && is_of_strings(&p->input[i]))
+			HT_TRY(ht_texts_take(c->texts, i, &in[i], d, &c->in[i]));
 	}
 	for (size_t i = 0; i < outs; i++) {
-		if (c->allocate) {
+		if (c->allocate)
 			c->kept[i].used = false;
+		if (is_of_strings(&p->output[i])) {
+			HT_TRY(expect_strings(c, i, &out[i], d));
+			continue;
+		}
+		if (c->allocate) {
 			if (!out[i].data) {
 				HT_TRY(open_output(c, i, d));
 				continue;
@@ -451,13 +539,17 @@ enum ht_status ht_context_run(struct ht_context *c, const struct ht_array *in, s
 {
 	struct ht_rt_fault fault;
 
+	c->ran = false;
 	HT_TRY(take(c, in, ins, out, outs, d));
 	if (c->seeing)
 		ht_seeing_begin(c->seeing);
 	c->ran = ht_rt_run(c->rt, c->in, c->out, !c->keep_subnormals, &fault);
 	HT_TRY(ht_program_files_check(c->program, d));
-	if (c->ran)
+	if (c->ran) {
+		if (c->texts)
+			HT_TRY(give_all_strings(c, out, d));
 		return close_outputs(c, d);
+	}
 	if (fault.code == HT_EXEC_DAMAGED)
 		return ht_artefact_refuse(&c->program->artefact, d, "its weights are damaged");
 	return ht_fault_tell(c->program, &fault, &c->limits, c->seeing != NULL, d);
@@ -467,12 +559,13 @@ enum ht_status ht_context_output(
 	const struct ht_context *c, size_t i, int64_t *dim, size_t *bytes, struct ht_diags *d)
 {
 	if (i >= ht_program_outputs(c->program))
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "the program has %zu outputs, not %zu",
+		return ht_refuse(d, HT_E_USAGE, "the program has %zu outputs, not %zu",
 			ht_program_outputs(c->program), i + 1);
 	if (!c->ran)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-			"the context has not run, or its last run failed");
+		return ht_refuse(d, HT_E_USAGE, "the context has not run, or its last run failed");
 	ht_sizes_output(c->program, i, c->size, dim, bytes);
+	if (is_of_strings(&c->program->output[i]))
+		ht_texts_block(c->texts, i, bytes);
 	return HT_OK;
 }
 
@@ -507,8 +600,8 @@ static enum ht_status leave_unchanged(struct ht_context *c, enum ht_image_kind k
 	const char *what, size_t count, size_t i, struct ht_diags *d)
 {
 	if (i >= count)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "the program has %zu %s, not %zu", count,
-			what, i + 1);
+		return ht_refuse(
+			d, HT_E_USAGE, "the program has %zu %s, not %zu", count, what, i + 1);
 	ht_rt_context_unchanged(c->rt, kind, (uint32_t)i);
 	return HT_OK;
 }
@@ -576,11 +669,11 @@ const struct ht_trace *ht_context_recorded(const struct ht_context *c)
 enum ht_status ht_context_record(struct ht_context *c, size_t events, struct ht_diags *d)
 {
 	if (events > HT_MOST_EVENTS)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-			"%zu events of a recording; at most %d are kept", events, HT_MOST_EVENTS);
+		return ht_refuse(d, HT_E_USAGE, "%zu events of a recording; at most %d are kept",
+			events, HT_MOST_EVENTS);
 	if (!ht_rt_record(c->rt, events))
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
-			"no memory for a recording of %zu events", events);
+		return ht_refuse(
+			d, HT_E_ENVIRONMENT, "no memory for a recording of %zu events", events);
 	return HT_OK;
 }
 

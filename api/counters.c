@@ -8,7 +8,7 @@ enum ht_status ht_context_count(struct ht_context *c, int on, struct ht_diags *d
 {
 	return ht_rt_count(ht_context_rt(c), on != 0)
 		       ? HT_OK
-		       : ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "no memory for counters");
+		       : ht_refuse(d, HT_E_ENVIRONMENT, "no memory for counters");
 }
 
 int ht_context_counter(const struct ht_context *c, size_t i, struct ht_counter_info *out)

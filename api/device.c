@@ -22,7 +22,7 @@ static enum ht_status refuse(int32_t device, struct ht_diags *d)
 				at += (size_t)snprintf(list + at, 16, "%s%d", n ? ", " : ": ", i);
 			n++;
 		}
-	return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
+	return ht_refuse(d, HT_E_ENVIRONMENT,
 		"there is no device %d: a device is a NUMA node with cores, and this machine has %d%.*s",
 		(int)device, n, (int)at, list);
 }
@@ -36,7 +36,7 @@ enum ht_status ht_device_find(int32_t device, struct ht_cores *out, struct ht_di
 	if (sched_getaffinity(0, sizeof allowed.set, &allowed.set) == 0)
 		CPU_AND(&out->set, &out->set, &allowed.set);
 	if (!CPU_COUNT(&out->set))
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
+		return ht_refuse(d, HT_E_ENVIRONMENT,
 			"device %d: this process may not run on its cores", (int)device);
 	return HT_OK;
 }
@@ -49,7 +49,7 @@ enum ht_status ht_use_device(int32_t device, struct ht_diags *d)
 
 	HT_TRY(ht_device_find(device, &cores, d));
 	if (sched_setaffinity(0, sizeof cores.set, &cores.set) != 0)
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
+		return ht_refuse(d, HT_E_ENVIRONMENT,
 			"device %d: this process may not run on its cores: %s", (int)device,
 			strerror(errno));
 	nodes[(size_t)device / word] = 1UL << (size_t)device % word;

@@ -127,7 +127,7 @@ static size_t describe(const struct ht_plan *plan, enum ht_plan_kind kind,
 		if (b->kind != kind)
 			continue;
 		to[n++] = (struct ht_image_port_text){ .name = port ? port->name : b->name,
-			.dtype = b->dtype,
+			.dtype = b->strings ? HT_STRING : b->dtype,
 			.shape = b->shape,
 			.bytes = b->bytes * (b->whole ? 1 : (size_t)plan->parts) };
 		port = port ? port->next : NULL;

@@ -268,7 +268,7 @@ static enum ht_status load_program(struct load *l, struct ht_program **out)
 
 	l->p = ht_sys_alloc(sizeof(struct ht_program));
 	if (!l->p)
-		return ht_error(l->d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+		return ht_refuse(l->d, HT_E_ENVIRONMENT, "out of memory");
 	ht_arena_init(&l->p->arena, &unwind);
 	st = ht_guarded(&unwind, load, l, l->d);
 	l->p->arena.unwind = NULL;
@@ -334,7 +334,7 @@ static enum ht_status show(void *arg)
 	HT_TRY(ht_artefact_open(s->path, &trust, &s->w->arena, s->d, &a));
 	st = ht_bytes_of(a.manifest, s->out);
 	if (st != HT_OK)
-		ht_error(s->d, st, HT_NOWHERE, "out of memory");
+		ht_refuse(s->d, st, "out of memory");
 	ht_artefact_close(&a);
 	return st;
 }

@@ -53,10 +53,9 @@ enum ht_status ht_program_use_pages(struct ht_program *p, enum ht_pages pages, s
 	enum ht_status st;
 
 	if (pages != HT_PAGES_USUAL && pages != HT_PAGES_1G && pages != HT_PAGES_1G_OR_LESS)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "pages %d", (int)pages);
+		return ht_refuse(d, HT_E_USAGE, "pages %d", (int)pages);
 	if (p->pages.pages != HT_PAGES_USUAL)
-		return ht_error(
-			d, HT_E_USAGE, HT_NOWHERE, "the program's pages are chosen already");
+		return ht_refuse(d, HT_E_USAGE, "the program's pages are chosen already");
 	if (pages == HT_PAGES_USUAL)
 		return HT_OK;
 	p->pages.pages = pages;

@@ -98,7 +98,7 @@ static struct ht_value_info *describe(
 			continue;
 		*v++ = (struct ht_value_info){
 			.name = ht_str_copy(a, port ? port->name : from->name).p,
-			.dtype = from->dtype,
+			.dtype = from->strings ? HT_STRING : from->dtype,
 			.rank = from->shape.rank,
 			.dim = ht_shape_make(a, from->shape.rank, from->shape.dim).dim,
 			.bytes = from->bytes * (from->whole ? 1 : (size_t)b->plan->parts),

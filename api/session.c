@@ -57,8 +57,7 @@ static enum ht_status make_pool(struct ht_session *s, struct ht_diags *d)
 	}
 	s->pool = ht_rt_pool_new_on(s->opt.threads, s->limits.device ? &cores : NULL);
 	return s->pool ? HT_OK
-		       : ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
-				 "no memory or threads for a session");
+		       : ht_refuse(d, HT_E_ENVIRONMENT, "no memory or threads for a session");
 }
 
 enum ht_status ht_session_new(
@@ -71,16 +70,15 @@ enum ht_status ht_session_new(
 	*out = NULL;
 	HT_TRY(ht_caller_options(opt, "ht_session_options", &all, sizeof all, d));
 	if (all.threads < 0)
-		return ht_error(
-			d, HT_E_USAGE, HT_NOWHERE, "ht_session_options: %d threads", all.threads);
+		return ht_refuse(d, HT_E_USAGE, "ht_session_options: %d threads", all.threads);
 	if (!all.threads)
 		all.threads = 1;
 	if (!all.seeded && !ht_draw_seed(&all.seed))
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
+		return ht_refuse(d, HT_E_ENVIRONMENT,
 			"the system has no random number for a seed: %s", strerror(errno));
 	s = ht_sys_alloc(sizeof *s);
 	if (!s)
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+		return ht_refuse(d, HT_E_ENVIRONMENT, "out of memory");
 	s->opt = all;
 	s->seed = all.seed;
 	s->pages.pages = all.pages;
@@ -321,8 +319,7 @@ enum ht_status ht_session_keep(struct ht_session *s, struct ht_session_entry *e,
 enum ht_status ht_session_is_new(const struct ht_session *s, const char *name, struct ht_diags *d)
 {
 	return ht_map_get(&s->entries, ht_str(name))
-		       ? ht_error(d, HT_E_USAGE, HT_NOWHERE,
-				 "the session has an entry '%s' already", name)
+		       ? ht_refuse(d, HT_E_USAGE, "the session has an entry '%s' already", name)
 		       : HT_OK;
 }
 
@@ -384,7 +381,7 @@ enum ht_status ht_session_run_entry(struct ht_session *s, struct ht_session_entr
 	enum ht_status st;
 
 	if (!e->context)
-		return ht_error(d, HT_E_UNSUPPORTED, HT_NOWHERE,
+		return ht_refuse(d, HT_E_UNSUPPORTED,
 			"the entry '%s' is for %s; this machine runs %s", e->name,
 			e->program->info.target, ht_target_host()->name);
 	HT_TRY(check_ready(e, d));
@@ -410,7 +407,7 @@ enum ht_status ht_session_run(struct ht_session *s, const char *name, const stru
 	struct ht_session_entry *e = ht_map_get(&s->entries, ht_str(name));
 
 	if (!e)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "the session has no entry '%s'", name);
+		return ht_refuse(d, HT_E_USAGE, "the session has no entry '%s'", name);
 	return ht_session_run_entry(s, e, in, ins, out, outs, d);
 }
 
@@ -443,7 +440,7 @@ enum ht_status ht_session_assign(
 	struct ht_session_variable *v;
 
 	if (i >= s->variables.count)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "the session has no variable %zu", i);
+		return ht_refuse(d, HT_E_USAGE, "the session has no variable %zu", i);
 	v = s->variables.entries[i].value;
 	if (a->dtype != v->dtype || a->bytes != v->bytes ||
 		!ht_shape_eq(v->shape, (struct ht_shape){ a->rank, a->dim }))

@@ -47,8 +47,8 @@ enum ht_status ht_session_scale_loss(
 
 	HT_TRY(ht_scaling_parse(how, &scaling, d));
 	if (is_scaled(s))
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-			"the session has an entry with a loss scale already");
+		return ht_refuse(
+			d, HT_E_USAGE, "the session has an entry with a loss scale already");
 	HT_TRY(ht_session_guarded(s, &w, keep_name, &x, d));
 	s->scaling = scaling;
 	s->loss_scale = scaling.loss ? x.how : NULL;

@@ -9,7 +9,7 @@ static enum ht_status check_loss(const struct ht_array *out, size_t outs, struct
 	if (!outs || !out->data || out->bytes != ht_dtype_bytes(out->dtype) ||
 		(out->dtype != HT_F64 && out->dtype != HT_F32 && out->dtype != HT_F16 &&
 			out->dtype != HT_BF16))
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+		return ht_refuse(d, HT_E_USAGE,
 			"the first output of steps is the loss, one number of floating point");
 	return HT_OK;
 }
@@ -24,8 +24,8 @@ static enum ht_status one_step(struct ht_session *s, struct ht_session_loop *l,
 	const char *entry = l->entry ? l->entry[kind] : NULL;
 
 	if (!entry)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "no entry for steps of phase '%s'",
-			ht_phase_name(kind));
+		return ht_refuse(
+			d, HT_E_USAGE, "no entry for steps of phase '%s'", ht_phase_name(kind));
 	if (l->before)
 		l->before(l->arg, l->done);
 	HT_TRY(ht_session_run(s, entry, in, ins, out, outs, d));

@@ -9,16 +9,16 @@ static enum ht_status misfit(const struct ht_program *p, size_t i, const struct 
 	int64_t least, most;
 
 	if (m == HT_EXEC_OTHER_EXTENT)
-		return ht_error(d, HT_E_INPUT, HT_NOWHERE,
+		return ht_refuse(d, HT_E_INPUT,
 			"dimension %u of input '%s' is %lld, %lld was given", axis, v->name,
 			(long long)v->dim[axis], is);
 	if (m == HT_EXEC_OTHER_SIZE)
-		return ht_error(d, HT_E_INPUT, HT_NOWHERE,
+		return ht_refuse(d, HT_E_INPUT,
 			"dimension %u of input '%s' has to be the size that earlier inputs have, "
 			"%lld was given",
 			axis, v->name, is);
 	ht_program_open_dimension(p, (int32_t)axis, &least, &most);
-	return ht_error(d, HT_E_INPUT, HT_NOWHERE,
+	return ht_refuse(d, HT_E_INPUT,
 		"dimension %u of input '%s' is %lld to %lld, %lld was given", axis, v->name,
 		(long long)least, (long long)most, is);
 }
@@ -32,12 +32,11 @@ static enum ht_status take(const struct ht_program *p, size_t i, const struct ht
 	uint32_t axis;
 
 	if (a->dtype != v->dtype)
-		return ht_error(d, HT_E_INPUT, HT_NOWHERE, "input '%s' is %s, %s was given",
-			v->name, ht_dtype_name(v->dtype), ht_dtype_name(a->dtype));
+		return ht_refuse(d, HT_E_INPUT, "input '%s' is %s, %s was given", v->name,
+			ht_dtype_name(v->dtype), ht_dtype_name(a->dtype));
 	if (a->rank != v->rank)
-		return ht_error(d, HT_E_INPUT, HT_NOWHERE,
-			"input '%s' has %d dimensions, %d were given", v->name, (int)v->rank,
-			(int)a->rank);
+		return ht_refuse(d, HT_E_INPUT, "input '%s' has %d dimensions, %d were given",
+			v->name, (int)v->rank, (int)a->rank);
 	m = ht_exec_take_sizes(
 		x, &ht_image_ports(x)[ht_image_entries(x)->port + i], a->dim, size, &axis);
 	return m == HT_EXEC_FITS ? HT_OK : misfit(p, i, a, axis, m, d);
@@ -105,12 +104,17 @@ int ht_program_open(const struct ht_program *p, int64_t *least, int64_t *most)
 	return ht_program_open_dimension(p, 0, least, most);
 }
 
+size_t ht_sizes_output_bytes(const struct ht_program *p, size_t i, const int64_t *size)
+{
+	return (size_t)ht_exec_port_bytes(p->rt.image, output_port(p, i), size);
+}
+
 void ht_sizes_output(
 	const struct ht_program *p, size_t i, const int64_t *size, int64_t *dim, size_t *bytes)
 {
 	for (int32_t k = 0; k < p->output[i].rank; k++)
 		dim[k] = ht_sizes_extent(p, i, k, size);
-	*bytes = (size_t)ht_exec_port_bytes(p->rt.image, output_port(p, i), size);
+	*bytes = ht_sizes_output_bytes(p, i, size);
 }
 
 enum ht_status ht_program_output_for(const struct ht_program *p, const struct ht_array *in,
@@ -119,12 +123,14 @@ enum ht_status ht_program_output_for(const struct ht_program *p, const struct ht
 	int64_t size[HT_IMAGE_MOST_SIZES];
 
 	if (ins != ht_program_inputs(p) || i >= ht_program_outputs(p))
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+		return ht_refuse(d, HT_E_USAGE,
 			"the program has %zu inputs and %zu outputs; %zu inputs were given, and output "
 			"%zu is asked for",
 			ht_program_inputs(p), ht_program_outputs(p), ins, i);
 	HT_TRY(ht_sizes_take(p, in, size, d));
 	ht_sizes_output(p, i, size, dim, bytes);
+	if (p->output[i].dtype == HT_STRING)
+		*bytes = 0;
 	return HT_OK;
 }
 

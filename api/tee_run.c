@@ -187,7 +187,7 @@ enum ht_status ht_seeing_new(const struct ht_program *p, ht_tensor_fn *fn, void 
 
 	*out = NULL;
 	if (!p->tee_places)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+		return ht_refuse(d, HT_E_USAGE,
 			"the program tells of no tensors: ht_compile_options.tee has to be set");
 	s = ht_sys_alloc(sizeof *s);
 	if (s)
@@ -197,7 +197,7 @@ enum ht_status ht_seeing_new(const struct ht_program *p, ht_tensor_fn *fn, void 
 		return HT_OK;
 	}
 	ht_seeing_free(s);
-	return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "no memory for the largest tensor");
+	return ht_refuse(d, HT_E_ENVIRONMENT, "no memory for the largest tensor");
 }
 
 void ht_seeing_join(struct ht_seeing *s, struct ht_rt_context *c)

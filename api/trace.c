@@ -355,10 +355,10 @@ enum ht_status ht_contexts_trace(const struct ht_context *const *c, const char *
 
 	*out = (struct ht_bytes){ 0 };
 	if (!n)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "there are no contexts to show");
+		return ht_refuse(d, HT_E_USAGE, "there are no contexts to show");
 	for (size_t i = 0; i < n; i++)
 		if (!ht_context_recorded(c[i]))
-			return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			return ht_refuse(d, HT_E_USAGE,
 				"nothing was recorded: ht_context_record() comes before the runs");
 	return ht_work_run(&t.w, put_trace, &t, d);
 }

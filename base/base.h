@@ -238,6 +238,9 @@ void ht_diags_release(struct ht_diags *d);
 /* Records an error and returns `st`; `d` may be NULL. */
 enum ht_status ht_error(struct ht_diags *d, enum ht_status st, struct ht_where at, const char *fmt,
 	...) HT_PRINTF(4, 5);
+/* ht_error() at HT_NOWHERE, which takes less code where it is called. */
+enum ht_status ht_refuse(struct ht_diags *d, enum ht_status st, const char *fmt, ...)
+	HT_PRINTF(3, 4);
 void ht_warn(struct ht_diags *d, struct ht_where at, const char *fmt, ...) HT_PRINTF(3, 4);
 void ht_note(struct ht_diags *d, struct ht_where at, const char *fmt, ...) HT_PRINTF(3, 4);
 /* `path:line:col: error: node 'a/b' (MatMul): text` or `path: byte 17: error: text`. */

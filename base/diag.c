@@ -89,6 +89,19 @@ enum ht_status ht_error(
 	return st;
 }
 
+enum ht_status ht_refuse(struct ht_diags *d, enum ht_status st, const char *fmt, ...)
+{
+	va_list args;
+
+	HT_CHECK(st != HT_OK);
+	if (d) {
+		va_start(args, fmt);
+		add(d, HT_ERROR, st, HT_NOWHERE, fmt, args);
+		va_end(args);
+	}
+	return st;
+}
+
 void ht_warn(struct ht_diags *d, struct ht_where at, const char *fmt, ...)
 {
 	va_list args;

@@ -7,6 +7,9 @@
 
 enum { HT_OBJECT_PARTS = 4 /* the most constants of one object */ };
 
+/* The kind of an object that has the strings of a context. */
+#define HT_STRINGS_KIND "strings"
+
 /* What an object is made of: the parameters and constants that the image states (struct ht_image_object). */
 struct ht_object_parts {
 	const int64_t *param;

@@ -318,7 +318,7 @@ struct array {
 	bool raw16; /* two bytes of unknown meaning ('V2', or '<u2'): may be bfloat16 */
 };
 void array_free(struct array *a);
-/* Fills the dimensions and makes zeroed data. */
+/* Fills the dimensions and makes zeroed data.  Of strings all are empty. */
 enum ht_status array_make(struct array *a, enum ht_dtype t, int32_t rank, const int64_t *dim);
 enum ht_status npy_parse(const char *name, const void *p, size_t n, struct array *out);
 /* What is in front of the elements, of the shape that `a` has: its bytes; 0: its type has no form in .npy. */
@@ -332,6 +332,7 @@ struct npy_head {
 	char descr[16];
 	bool fortran, raw16; /* raw16: as in struct array */
 	enum ht_dtype dtype;
+	size_t width; /* of strings: the bytes of each in the file */
 	int32_t rank;
 	int64_t dim[32];
 	size_t start;
@@ -339,6 +340,22 @@ struct npy_head {
 /* Reads up to `n` bytes that follow; fewer at the end or where reading fails. */
 typedef size_t npy_read_fn(void *from, void *to, size_t n);
 enum ht_status npy_head(const char *name, npy_read_fn *read, void *from, struct npy_head *h);
+/* The head of a file of version 1 with elements of NumPy's type `descr`: its bytes. */
+size_t npy_header(const struct ht_array *a, const char *descr, char out[NPY_HEAD]);
+
+/* ---- npy_strings.c: NumPy's strings, each in as many bytes as the longest ---- */
+
+/* Whether NumPy's type is one of strings that are read, each in *width bytes. */
+bool npy_is_string(const char *descr, size_t *width);
+/* Fills an array of `count` strings that array_make() made from the elements of a file. */
+enum ht_status npy_strings(
+	const char *name, const struct npy_head *h, const char *p, size_t count, struct array *out);
+/* A whole file. */
+enum ht_status npy_print_strings(const struct ht_array *a, struct ht_bytes *out);
+/* String i of an array; *n is its bytes. */
+const char *array_string(const struct ht_array *a, size_t i, size_t *n);
+size_t array_count(const struct ht_array *a);
+
 struct npz;
 enum ht_status npz_open(const char *path, struct npz **out);
 void npz_close(struct npz *z);

@@ -139,7 +139,7 @@ static enum ht_status compare(const struct ht_array *a, const struct array *ref,
 	if (a->dtype != b.dtype)
 		return fail(HT_E_INPUT, "the reference of output '%s' is %s, the output is %s",
 			v->output, ht_dtype_name(b.dtype), ht_dtype_name(a->dtype));
-	v->ok = !a->bytes || !memcmp(a->data, b.data, a->bytes);
+	v->ok = a->bytes == b.bytes && (!a->bytes || !memcmp(a->data, b.data, a->bytes));
 	v->error = v->ok ? 0 : INFINITY;
 	v->tol = 0;
 	return HT_OK;

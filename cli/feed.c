@@ -131,6 +131,22 @@ static void note_made_up(const struct cli *c, struct made_up *m, long long seed)
 			m->n > 1 ? "are" : "is", seed);
 }
 
+/* The library has the default, and takes it where there is no data.  Strings are not made up. */
+static enum ht_status default_strings(const struct ht_value_info *v, struct array *out)
+{
+	enum ht_status st;
+
+	memset(out, 0, sizeof *out);
+	if (!v->value)
+		return fail(HT_E_USAGE,
+			"input '%s' is of strings, which are not made up; give them with --input "
+			"%s=@FILE.npy",
+			v->name, v->name);
+	st = array_make(out, v->dtype, v->rank, v->dim);
+	array_free(out);
+	return st;
+}
+
 static enum ht_status one(const struct ht_value_info *v, struct fed *f, long long seed,
 	size_t number, struct array *out, struct made_up *made_up)
 {
@@ -141,6 +157,8 @@ static enum ht_status one(const struct ht_value_info *v, struct fed *f, long lon
 	if (f)
 		return *f->spec == '@' ? take_file(f, v, out)
 				       : literal_array(OPTION_INPUT, f->spec, v, out);
+	if (v->dtype == HT_STRING)
+		return default_strings(v, out);
 	st = array_make(out, v->dtype, v->rank, v->dim);
 	if (st != HT_OK)
 		return st;
@@ -279,6 +297,15 @@ static enum ht_status compile(struct cli *c, struct session *s, long long thread
 	return st;
 }
 
+/* What a run gets for an output: strings stay in the context. */
+static void set_output(struct session *s, size_t i, size_t bytes)
+{
+	s->out[i].a.bytes = bytes;
+	s->out_view[i] = s->out[i].a;
+	if (s->out[i].a.dtype == HT_STRING)
+		s->out_view[i].data = NULL;
+}
+
 static enum ht_status make_outputs(struct cli *c, struct session *s)
 {
 	struct ht_value_info v;
@@ -300,7 +327,7 @@ static enum ht_status make_outputs(struct cli *c, struct session *s)
 				s->program, s->in_view, s->ins, i, dim, &bytes, c->diags);
 		if (st == HT_OK)
 			st = array_make(&s->out[i], v.dtype, v.rank, s->open ? dim : v.dim);
-		s->out_view[i] = s->out[i].a;
+		set_output(s, i, s->out[i].a.bytes);
 	}
 	return st;
 }
@@ -425,10 +452,19 @@ enum ht_status session_open(struct cli *c, struct session *s)
 	return st == HT_OK ? set_seed(c, s) : st;
 }
 
-static void set_output(struct session *s, size_t i, size_t bytes)
+/* The context has the strings that the run made, and not the caller's array. */
+static enum ht_status copy_strings(struct session *s, size_t i)
 {
-	s->out[i].a.bytes = bytes;
-	s->out_view[i] = s->out[i].a;
+	size_t bytes;
+	const void *from = ht_context_strings(s->context, i, &bytes);
+	void *to = realloc(s->out[i].a.data, bytes + 1);
+
+	if (!to)
+		return fail(HT_E_ENVIRONMENT, "no memory for strings of %zu bytes", bytes);
+	memcpy(to, from, bytes);
+	s->out[i].a.data = to;
+	set_output(s, i, bytes);
+	return HT_OK;
 }
 
 /* Sizes that the run computes are the largest before it. */
@@ -455,6 +491,9 @@ static enum ht_status fit_outputs(struct cli *c, struct session *s)
 		st = ht_context_output(s->context, i, s->out[i].shape, &bytes, c->diags);
 		set_output(s, i, bytes);
 	}
+	for (size_t i = 0; i < s->outs && st == HT_OK; i++)
+		if (s->out[i].a.dtype == HT_STRING)
+			st = copy_strings(s, i);
 	return st;
 }
 

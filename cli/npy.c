@@ -1,7 +1,7 @@
 /* NumPy's .npy: a header in Python's notation, then the elements.
  *
  * Versions 1 to 3 are read, version 1 is written.  Big-endian, pickled and structured arrays are
- * refused; Fortran order is put into row-major order.  bfloat16 has no form of its own there: it is
+ * refused; Fortran order is put into row-major order.  Strings (npy_strings.c) are read from 'S' and 'U' and written as 'S'.  bfloat16 has no form of its own there: it is
  * read from 'V2' and '<u2' where a bfloat16 is wanted, and written as '<u2' (npz.c puts a note
  * beside it) or widened to float32. */
 #include "cli/cli.h"
@@ -58,8 +58,11 @@ enum ht_status array_make(struct array *a, enum ht_dtype t, int32_t rank, const 
 	a->a.dtype = t;
 	a->a.rank = rank;
 	a->a.dim = a->shape;
-	if (__builtin_mul_overflow(count, ht_dtype_bytes(t), &a->a.bytes) ||
-		a->a.bytes > SIZE_MAX / 4)
+	if (t == HT_STRING)
+		a->a.bytes = count < SIZE_MAX / 32 ? (count + 1) * sizeof(uint64_t) : SIZE_MAX;
+	else if (__builtin_mul_overflow(count, ht_dtype_bytes(t), &a->a.bytes))
+		a->a.bytes = SIZE_MAX;
+	if (a->a.bytes > SIZE_MAX / 4)
 		return fail(HT_E_INPUT, "an array of too many bytes");
 	a->a.data = aligned_alloc(64, (a->a.bytes + 127) / 64 * 64);
 	if (!a->a.data)
@@ -127,10 +130,10 @@ static bool parse_header(const char *text, struct npy_head *h)
 }
 
 /* Element (i0, i1, …) is at i0 + d0 * (i1 + d1 * …) in the file. */
-static void from_fortran(const char *src, char *dst, const struct array *a, size_t size)
+static void from_fortran(
+	const char *src, char *dst, const struct array *a, size_t size, size_t count)
 {
 	int64_t at[MAX_RANK] = { 0 };
-	size_t count = a->a.bytes / size;
 
 	for (size_t i = 0; i < count; i++) {
 		size_t from = 0;
@@ -145,11 +148,48 @@ static void from_fortran(const char *src, char *dst, const struct array *a, size
 	}
 }
 
+static size_t count_of(const struct npy_head *h)
+{
+	size_t n = 1;
+
+	for (int32_t i = 0; i < h->rank; i++)
+		if (__builtin_mul_overflow(n, (size_t)h->dim[i], &n))
+			return SIZE_MAX;
+	return n;
+}
+
+static enum ht_status take_strings(
+	const char *name, const struct npy_head *h, const char *p, size_t n, struct array *out)
+{
+	size_t count = count_of(h), promised;
+	char *ordered = NULL;
+	enum ht_status st;
+
+	if (__builtin_mul_overflow(count, h->width, &promised) || promised != n)
+		return fail(HT_E_INPUT, "%s: %zu bytes of elements, the header promises %zu", name,
+			n, promised);
+	st = array_make(out, HT_STRING, h->rank, h->dim);
+	if (st != HT_OK)
+		return st;
+	if (h->fortran && h->rank > 1) {
+		ordered = must_alloc(n + 1);
+		from_fortran(p, ordered, out, h->width, count);
+	}
+	st = npy_strings(name, h, ordered ? ordered : p, count, out);
+	free(ordered);
+	if (st != HT_OK)
+		array_free(out);
+	return st;
+}
+
 static enum ht_status take(
 	const char *name, const struct npy_head *h, const char *p, size_t n, struct array *out)
 {
-	enum ht_status st = array_make(out, h->dtype, h->rank, h->dim);
+	enum ht_status st;
 
+	if (h->dtype == HT_STRING)
+		return take_strings(name, h, p, n, out);
+	st = array_make(out, h->dtype, h->rank, h->dim);
 	if (st != HT_OK)
 		return st;
 	if (n != out->a.bytes) {
@@ -160,7 +200,8 @@ static enum ht_status take(
 	}
 	out->raw16 = h->raw16;
 	if (h->fortran && h->rank > 1)
-		from_fortran(p, out->a.data, out, ht_dtype_bytes(h->dtype));
+		from_fortran(p, out->a.data, out, ht_dtype_bytes(h->dtype),
+			out->a.bytes / ht_dtype_bytes(h->dtype));
 	else if (out->a.bytes)
 		memcpy(out->a.data, p, out->a.bytes);
 	return HT_OK;
@@ -172,6 +213,8 @@ static enum ht_status set_type(const char *name, struct npy_head *h)
 		if (!strcmp(types[i].descr, h->descr))
 			h->dtype = types[i].dtype;
 	h->raw16 = h->dtype == HT_U16;
+	if (npy_is_string(h->descr, &h->width))
+		h->dtype = HT_STRING;
 	if (h->dtype == HT_INVALID)
 		return fail(
 			HT_E_INPUT, "%s: elements of NumPy type '%s' are not read", name, h->descr);
@@ -304,19 +347,24 @@ static int print_header(char *h, size_t size, const struct ht_array *a, const ch
 	return n;
 }
 
-size_t npy_begin(const struct ht_array *a, bool widen, char out[NPY_HEAD])
+size_t npy_header(const struct ht_array *a, const char *descr, char out[NPY_HEAD])
 {
-	bool wide = widen && a->dtype == HT_BF16;
-	const char *descr = descr_of(wide ? HT_F32 : a->dtype);
-	int n;
+	int n = print_header(out + 10, NPY_HEAD - 90, a, descr);
 
-	if (!descr)
-		return 0;
-	n = print_header(out + 10, NPY_HEAD - 90, a, descr);
 	memcpy(out, "\x93NUMPY\x01\x00", 8);
 	out[8] = (char)(n & 255);
 	out[9] = (char)(n >> 8);
 	return 10 + (size_t)n;
+}
+
+size_t npy_begin(const struct ht_array *a, bool widen, char out[NPY_HEAD])
+{
+	bool wide = widen && a->dtype == HT_BF16;
+	const char *descr = descr_of(wide ? HT_F32 : a->dtype);
+
+	if (!descr)
+		return 0;
+	return npy_header(a, descr, out);
 }
 
 enum ht_status npy_print(const struct ht_array *a, bool widen, struct ht_bytes *out)
@@ -325,6 +373,8 @@ enum ht_status npy_print(const struct ht_array *a, bool widen, struct ht_bytes *
 	size_t bytes = wide ? a->bytes * 2 : a->bytes, n;
 	char head[NPY_HEAD];
 
+	if (a->dtype == HT_STRING)
+		return npy_print_strings(a, out);
 	n = npy_begin(a, widen, head);
 	if (!n)
 		return fail(HT_E_UNSUPPORTED, "%s has no form in .npy", ht_dtype_name(a->dtype));

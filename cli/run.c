@@ -9,6 +9,7 @@ static enum ht_status save(struct cli *c, const struct session *s)
 {
 	const char *path = option(c, OPTION_OUTPUT, NULL);
 	const char **name = must_alloc(s->outs * sizeof *name);
+	struct ht_array *all = must_alloc(s->outs * sizeof *all);
 	struct ht_value_info v;
 	struct ht_bytes npy;
 	bool widen = option_on(c, OPTION_WIDEN);
@@ -18,6 +19,7 @@ static enum ht_status save(struct cli *c, const struct session *s)
 	for (size_t i = 0; i < s->outs; i++) {
 		ht_program_output(s->program, i, &v);
 		name[i] = v.name;
+		all[i] = s->out[i].a;
 	}
 	if (len > 4 && !strcmp(path + len - 4, ".npy")) {
 		if (s->outs != 1) {
@@ -31,8 +33,9 @@ static enum ht_status save(struct cli *c, const struct session *s)
 			ht_bytes_free(&npy);
 		}
 	} else if (path) {
-		st = npz_save(c, path, name, s->out_view, s->outs, widen);
+		st = npz_save(c, path, name, all, s->outs, widen);
 	}
+	free(all);
 	free(name);
 	return st;
 }
@@ -63,12 +66,49 @@ static void put_dims(struct text *t, const struct ht_array *a)
 	text_printf(t, "]");
 }
 
+/* The first few strings, where bytes that are no printable ASCII are \xNN. */
+enum { MOST_SHOWN = 3, MOST_LETTERS = 40 };
+
+static void put_string(struct text *t, const struct ht_array *a, size_t i)
+{
+	size_t n;
+	const char *p = array_string(a, i, &n);
+
+	text_printf(t, "  '");
+	for (size_t k = 0; k < n && k < MOST_LETTERS; k++)
+		text_printf(t, p[k] >= ' ' && p[k] <= '~' ? "%c" : "\\x%02x", (unsigned char)p[k]);
+	text_printf(t, n > MOST_LETTERS ? "'…" : "'");
+}
+
+static void put_strings(struct text *t, const struct ht_array *a, bool json)
+{
+	size_t count = array_count(a), shortest = SIZE_MAX, longest = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t n;
+
+		array_string(a, i, &n);
+		shortest = n < shortest ? n : shortest;
+		longest = n > longest ? n : longest;
+	}
+	shortest = count ? shortest : 0;
+	text_printf(t, json ? ", \"shortest\": %zu, \"longest\": %zu}" : "  %zu to %zu bytes",
+		shortest, longest);
+	for (size_t i = 0; !json && i < count && i < MOST_SHOWN; i++)
+		put_string(t, a, i);
+	text_printf(t, json ? "" : count > MOST_SHOWN ? " …\n" : "\n");
+}
+
 static void put_output(struct text *t, const char *name, const struct ht_array *a,
 	const struct summary *s, bool json)
 {
 	if (!json) {
 		text_printf(t, "%s  %s", name, ht_dtype_name(a->dtype));
 		put_dims(t, a);
+		if (a->dtype == HT_STRING) {
+			put_strings(t, a, false);
+			return;
+		}
 		text_printf(t, "  min %.6g  max %.6g  mean %.6g  argmax %zu\n", s->min, s->max,
 			s->mean, s->at);
 		return;
@@ -77,6 +117,10 @@ static void put_output(struct text *t, const char *name, const struct ht_array *
 	text_json(t, name);
 	text_printf(t, ", \"dtype\": \"%s\", \"shape\": ", ht_dtype_name(a->dtype));
 	put_dims(t, a);
+	if (a->dtype == HT_STRING) {
+		put_strings(t, a, true);
+		return;
+	}
 	text_printf(t, ", \"min\": ");
 	text_number(t, s->min);
 	text_printf(t, ", \"max\": ");

@@ -342,6 +342,9 @@ static enum ht_status refuse_open(const struct ht_value_info *v)
 				"dimension %d of '%s' is open, but samples are compared in one size; "
 				"state it with --input-shape",
 				(int)i, v->name);
+	if (v->dtype == HT_STRING)
+		return fail(
+			HT_E_UNSUPPORTED, "'%s' is of strings, which samples do not have", v->name);
 	return HT_OK;
 }
 

@@ -53,6 +53,9 @@ static enum ht_status open_npy(struct rows *r, const char *path)
 			"%s: its elements are in Fortran order, in which rows do not lie together; save "
 			"numpy.ascontiguousarray(…)",
 			path);
+	if (st == HT_OK && h.dtype == HT_STRING)
+		return fail(HT_E_UNSUPPORTED,
+			"%s: its elements are strings, which rows of training do not have", path);
 	if (st == HT_OK)
 		st = map_file(r, path);
 	if (st != HT_OK)

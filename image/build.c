@@ -90,6 +90,8 @@ struct ht_str ht_image_end(struct ht_image_builder *b)
 		head.features |= HT_IMAGE_DERIVES;
 	if (b->table[HT_IMAGE_OBJECTS].n)
 		head.features |= HT_IMAGE_HAS_OBJECTS;
+	if (b->strings)
+		head.features |= HT_IMAGE_STRINGS;
 	tables = ht_image_tables(&head);
 	n = ht_image_head(&head);
 	for (uint32_t t = 0; t < tables; t++) {
@@ -192,6 +194,7 @@ uint32_t ht_image_put_object(struct ht_image_builder *b, const struct ht_image_o
 		.param = put(b, HT_IMAGE_PARAMS, o->param, o->params),
 		.params = (uint32_t)o->params };
 
+	b->strings |= o->owner == HT_IMAGE_OF_CONTEXT;
 	return put(b, HT_IMAGE_OBJECTS, &to, 1);
 }
 

@@ -182,6 +182,8 @@ enum ht_exec_misfit ht_exec_take_sizes(const struct ht_image *x, const struct ht
 int64_t ht_exec_extent(const struct ht_image *x, int64_t extent, const int64_t *size);
 uint64_t ht_exec_port_bytes(
 	const struct ht_image *x, const struct ht_image_port *port, const int64_t *size);
+/* Bytes of an element of a tensor in the memory of a run; 0: the type has no fixed size. */
+uint64_t ht_exec_element_bytes(uint32_t dtype);
 
 /* needs.c: the memory of an entry of a verified image.  False: more than UINT64_MAX / 2 bytes. */
 bool ht_exec_needs_of(const struct ht_image *x, uint32_t entry, const struct ht_exec_limits *l,

@@ -23,11 +23,12 @@ enum ht_image_feature {
 	HT_IMAGE_HAS_VARIABLES = 2, /* buffers of kind HT_IMAGE_VARIABLE */
 	HT_IMAGE_OPEN =
 		4, /* sizes that a host states for each run: the tables behind HT_IMAGE_FIXED_TABLES */
-	HT_IMAGE_SIZED = 8,        /* kernels that take the sizes of the run, products of sizes */
-	HT_IMAGE_COMPUTED = 16,    /* sizes that a step of the run sets */
-	HT_IMAGE_DERIVED = 32,     /* sizes that follow from others: one more table */
-	HT_IMAGE_DERIVES = 64,     /* buffers of kind HT_IMAGE_DERIVED_BUFFER: two more tables */
-	HT_IMAGE_HAS_OBJECTS = 128 /* buffers of kind HT_IMAGE_OBJECT: the last table */
+	HT_IMAGE_SIZED = 8,         /* kernels that take the sizes of the run, products of sizes */
+	HT_IMAGE_COMPUTED = 16,     /* sizes that a step of the run sets */
+	HT_IMAGE_DERIVED = 32,      /* sizes that follow from others: one more table */
+	HT_IMAGE_DERIVES = 64,      /* buffers of kind HT_IMAGE_DERIVED_BUFFER: two more tables */
+	HT_IMAGE_HAS_OBJECTS = 128, /* buffers of kind HT_IMAGE_OBJECT: the last table */
+	HT_IMAGE_STRINGS = 256      /* an object of a context; inputs and outputs of strings */
 };
 
 /* The tables of an image, each an array of one type.  A number in one table refers to another table. */
@@ -274,6 +275,8 @@ enum { HT_IMAGE_MOST_OBJECTS = 1024 };
 enum ht_image_owner {
 	HT_IMAGE_OF_RUN,     /* made when a run begins, released when it ends, however it ends */
 	HT_IMAGE_OF_SESSION, /* made before the first run, released with the session's variables */
+	/* Made before the first run, and released with the context, which shares it with nobody: one of kind HT_STRINGS_KIND. */
+	HT_IMAGE_OF_CONTEXT,
 	HT_IMAGE_OWNERS
 };
 
@@ -297,6 +300,10 @@ struct ht_image_entry {
 	uint32_t inputs, outputs;
 	uint32_t zero;
 };
+
+/* Of a tensor of strings an element is a string's number (base/strings.h), an int64_t: the host has a number given to each string
+ * of an input before the run, and finds those of outputs behind it. */
+enum { HT_IMAGE_STRING_BYTES = 8 };
 
 /* An extent below 0 is that of expression -1 - extent; `bytes` is the most then. */
 struct ht_image_port {

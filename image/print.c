@@ -229,10 +229,11 @@ static void print_derived(const struct ht_image *x, uint32_t i, struct ht_buf *o
 static void print_object(const struct ht_image *x, uint32_t i, struct ht_buf *out)
 {
 	const struct ht_image_object *o = &ht_image_objects(x)[i];
+	static const char *const owner[] = { "run", "session", "context" };
 	const char *between = "";
 
 	ht_printf(out, "object %" PRIu32 " %s: %s of the %s (", i, ht_image_text(x, o->name),
-		ht_image_text(x, o->kind), o->owner == HT_IMAGE_OF_RUN ? "run" : "session");
+		ht_image_text(x, o->kind), owner[o->owner]);
 	for (uint32_t k = 0; k < o->constants; k++, between = ", ")
 		ht_printf(out, "%sconstant %" PRIu32, between, ht_image_args(x)[o->constant + k]);
 	ht_putc(out, ')');

@@ -7,10 +7,16 @@ int64_t ht_exec_extent(const struct ht_image *x, int64_t extent, const int64_t *
 	return extent < 0 ? ht_image_evaluate(x, (uint32_t)(-1 - extent), size) : extent;
 }
 
+uint64_t ht_exec_element_bytes(uint32_t dtype)
+{
+	return dtype == HT_STRING ? (uint64_t)HT_IMAGE_STRING_BYTES
+				  : ht_dtype_info((enum ht_dtype)dtype)->bytes;
+}
+
 uint64_t ht_exec_port_bytes(
 	const struct ht_image *x, const struct ht_image_port *port, const int64_t *size)
 {
-	uint64_t n = ht_dtype_info((enum ht_dtype)port->dtype)->bytes;
+	uint64_t n = ht_exec_element_bytes(port->dtype);
 
 	for (uint32_t i = 0; i < port->rank; i++)
 		n *= (uint64_t)ht_exec_extent(x, ht_image_dims(x)[port->dim + i], size);

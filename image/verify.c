@@ -4,6 +4,7 @@
 
 #include "base/object.h"
 #include "base/philox.h"
+#include "image/execute.h"
 
 #include <string.h>
 
@@ -103,6 +104,8 @@ static bool good_kernel(const struct ht_image *x, const struct ht_image_kernel *
 static bool good_object(const struct ht_image *x, const struct ht_image_object *o)
 {
 	if (!is_text(x, o->name) || !is_text(x, o->kind) || o->owner >= HT_IMAGE_OWNERS ||
+		(o->owner == HT_IMAGE_OF_CONTEXT) !=
+			!strcmp(ht_image_text(x, o->kind), HT_STRINGS_KIND) ||
 		o->constants > HT_OBJECT_PARTS ||
 		!in_table(x, HT_IMAGE_ARGS, o->constant, o->constants) ||
 		!in_table(x, HT_IMAGE_PARAMS, o->param, o->params))
@@ -124,6 +127,16 @@ static bool is_named_once(const struct ht_image *x, uint32_t object)
 	return true;
 }
 
+/* A context has one object of strings, or none. */
+static uint32_t objects_of_context(const struct ht_image *x)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_OBJECTS); i++)
+		n += ht_image_objects(x)[i].owner == HT_IMAGE_OF_CONTEXT;
+	return n;
+}
+
 static const char *check_objects(const struct ht_image *x)
 {
 	if (ht_image_count(x, HT_IMAGE_OBJECTS) > HT_IMAGE_MOST_OBJECTS)
@@ -131,7 +144,9 @@ static const char *check_objects(const struct ht_image *x)
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_OBJECTS); i++)
 		if (!good_object(x, &ht_image_objects(x)[i]) || !is_named_once(x, i))
 			return "an object is not described";
-	return NULL;
+	return objects_of_context(x) != ((x->features & HT_IMAGE_STRINGS) != 0)
+		       ? "it does not have one object of strings where it says that it has strings"
+		       : NULL;
 }
 
 /* ---- sizes ---- */
@@ -288,7 +303,7 @@ static bool good_type(
 
 	if (dtype >= HT_REF || rank > MAX_RANK || !in_table(x, HT_IMAGE_DIMS, dim, rank))
 		return false;
-	n = ht_dtype_info((enum ht_dtype)dtype)->bytes;
+	n = ht_exec_element_bytes(dtype);
 	for (uint32_t i = 0; i < rank; i++) {
 		uint64_t most = most_extent(x, ht_image_dims(x)[dim + i]);
 
@@ -322,7 +337,7 @@ static const char *check_variables(const struct ht_image *x)
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_VARIABLES); i++) {
 		const struct ht_image_variable *v = &ht_image_variables(x)[i];
 
-		if (!is_text(x, v->name) || has_open(x, v->dim, v->rank) ||
+		if (!is_text(x, v->name) || has_open(x, v->dim, v->rank) || v->dtype == HT_STRING ||
 			!good_type(x, v->dtype, v->dim, v->rank, v->bytes) || !good_begin(x, v) ||
 			v->use > (HT_IMAGE_NEEDS | HT_IMAGE_ASSIGNS))
 			return "a variable is not described";
@@ -919,8 +934,7 @@ struct ht_shape ht_image_variable_shape(const struct ht_image *x, const struct h
 
 struct ht_size_expr ht_image_bytes_of(const struct ht_image *x, const struct ht_image_port *p)
 {
-	struct ht_size_expr n =
-		ht_size_number((int64_t)ht_dtype_info((enum ht_dtype)p->dtype)->bytes);
+	struct ht_size_expr n = ht_size_number((int64_t)ht_exec_element_bytes(p->dtype));
 
 	for (uint32_t i = 0; i < p->rank; i++)
 		n = ht_size_product(n, extent_of(x, ht_image_dims(x)[p->dim + i]));
@@ -957,6 +971,7 @@ static bool good_port(const struct ht_image *x, const struct ht_image_port *p,
 	const struct ht_image_buffer *param, bool input)
 {
 	if (!is_text(x, p->name) || !is_text(x, p->alias) ||
+		(p->dtype == HT_STRING && !(x->features & HT_IMAGE_STRINGS)) ||
 		!good_type(x, p->dtype, p->dim, p->rank, p->bytes) ||
 		!good_bytes(x, p, param, input) ||
 		(input && (param->written || !good_extents(x, p))))

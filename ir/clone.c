@@ -153,6 +153,7 @@ static struct ht_port *copy_ports(const struct copy *c, const struct ht_port *fr
 		p->alias = from->alias;
 		p->axis = from->axis;
 		p->steady = from->steady;
+		p->strings = from->strings;
 		p->value = copy_value(c, from->value);
 		*end = p;
 		end = &p->next;
@@ -197,6 +198,7 @@ static void copy_graph(const struct ht_graph *from, struct copy c)
 	for (int32_t i = 0; i < from->sizes; i++)
 		ht_graph_add_size(to, from->size[i]);
 	to->closed = from->closed;
+	to->strings = from->strings;
 	for (const struct ht_node *n = from->first; n; n = n->next)
 		copy_node(&c, n);
 	for (const struct ht_node *n = from->first; n; n = n->next)

@@ -269,6 +269,7 @@ struct ht_port {
 	bool open; /* an input: the program runs for any size of its first dimension */
 	/* An input: runs may be told that it has the same elements as in the run before, and keep what they made of it. */
 	bool steady;
+	bool strings; /* behind the pass "strings": its elements, of int64, are numbers of strings */
 	/* By axis, behind the pass "sizes": the value is as long as its sizes can be, and its memory has as
 	 * many elements as they are.  NULL: no axis is open. */
 	const struct ht_open_axis *axis;
@@ -403,6 +404,9 @@ struct ht_graph {
 	struct ht_function *function; /* whose body this is, or NULL */
 	struct ht_graph *
 		library; /* whose functions its nodes run: of a body the program's graph, else itself */
+	/* Behind the pass "strings": the constant strings of all its functions, in the order of their numbers; NULL: no tensor has
+	 * numbers of strings. */
+	const struct ht_map *strings;
 	size_t folded;     /* bytes that passes/fold.c has made, of all its functions too */
 	uint64_t verified; /* verify.c: the mark of the state that was found good; 0: none was */
 };
@@ -543,6 +547,14 @@ bool ht_fills_table(const struct ht_node *n);
 const struct ht_tensor *ht_table_part(const struct ht_node *n, const char *part);
 /* The value of a Const of HT_STRING, with a known shape. */
 const struct ht_tensor *ht_const_text(struct ht_value v);
+/* strings.c: a tensor of the numbers of a tensor of strings: each string's place in `strings`, to which it is added where it is
+ * missing.  The shape must be known, and `strings` has the empty string first. */
+struct ht_tensor *ht_string_numbers(
+	const struct ht_tensor *t, struct ht_map *strings, struct ht_arena *a);
+void ht_strings_init(struct ht_map *strings, struct ht_arena *a);
+/* Whether an op makes of numbers of strings what it would make of the strings: it moves them, hands them on, or asks whether
+ * they are equal. */
+bool ht_takes_string_numbers(const struct ht_node *n);
 /* Integers of a constant i32 or i64 tensor; false when it is none. */
 bool ht_const_ints(struct ht_value v, struct ht_arena *a, int64_t **p, size_t *n);
 /* Element i of an i16, i32 or i64 tensor. */

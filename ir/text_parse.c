@@ -313,6 +313,7 @@ static enum ht_status read_port(struct ht_parse *p, struct ht_port **end)
 	}
 	HT_TRY(read_value(p, &name, &port->value));
 	new_pending(p, at, name)->value = &port->value;
+	port->strings = ht_lex_word(l, "strings");
 	return HT_OK;
 }
 
@@ -415,6 +416,26 @@ static enum ht_status read_checkpoint(struct ht_parse *p)
 	return HT_OK;
 }
 
+/* The empty string first, and no string twice. */
+static enum ht_status read_strings(struct ht_parse *p)
+{
+	struct ht_lex *l = &p->lex;
+	const char *at = (ht_lex_peek(l), l->p);
+	struct ht_map *strings = HT_NEW(l->a, struct ht_map);
+	struct ht_str *s;
+	size_t n;
+
+	HT_TRY(ht_lex_strings(l, &s, &n));
+	ht_strings_init(strings, l->a);
+	for (size_t i = 0; i < n; i++)
+		ht_map_at(strings, s[i]);
+	if (!n || s[0].n || strings->count != n)
+		return ht_lex_fail(
+			l, at, "expected the empty string, then others, each of them once");
+	p->g->strings = strings;
+	return HT_OK;
+}
+
 /* Before the first node, entry or function. */
 static enum ht_status read_head(struct ht_parse *p)
 {
@@ -439,6 +460,8 @@ static enum ht_status read_head(struct ht_parse *p)
 			HT_TRY(ht_lex_string(l, &p->g->container));
 		else if (ht_lex_word(l, "checkpoint"))
 			HT_TRY(read_checkpoint(p));
+		else if (ht_lex_word(l, "strings"))
+			HT_TRY(read_strings(p));
 		else
 			return HT_OK;
 	}

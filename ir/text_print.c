@@ -505,7 +505,7 @@ static void put_ports(struct print *p, const char *what, const struct ht_port *p
 		} else {
 			put_value(p, port->value);
 		}
-		ht_putc(p->b, '\n');
+		ht_puts(p->b, port->strings ? " strings\n" : "\n");
 	}
 }
 
@@ -582,6 +582,16 @@ static size_t external_bytes(const struct ht_graph *g)
 	return sum;
 }
 
+static void put_strings(struct print *p, const struct ht_map *strings)
+{
+	ht_puts(p->b, "strings {");
+	for (size_t i = 0; i < strings->count; i++) {
+		ht_puts(p->b, i ? ", " : "");
+		put_string(p, strings->entries[i].key);
+	}
+	ht_puts(p->b, "}\n");
+}
+
 static const char *const sources[] = { "none", "graphdef", "metagraph", "savedmodel", "tfjs" };
 
 void ht_text_print(const struct ht_graph *g, const struct ht_text_options *opt, struct ht_buf *out,
@@ -603,6 +613,8 @@ void ht_text_print(const struct ht_graph *g, const struct ht_text_options *opt, 
 		put_string(&p, ht_str(g->checkpoint));
 		ht_putc(out, '\n');
 	}
+	if (g->strings)
+		put_strings(&p, g->strings);
 	put_body(&p, g, "");
 	for (const struct ht_function *f = g->functions; f; f = f->next)
 		put_function(&p, f);

@@ -47,7 +47,7 @@ size_t ht_library_scratch(const struct ht_kernel *k)
 	return 0;
 }
 
-static const struct ht_object_kind *const object[] = { &ht_table_kind };
+static const struct ht_object_kind *const object[] = { &ht_strings_kind, &ht_table_kind };
 
 const struct ht_object_kind *ht_library_object(const char *name)
 {

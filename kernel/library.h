@@ -40,6 +40,9 @@ ht_kernel_fn ht_library_tee;
 ht_kernel_fn ht_library_table_fill, ht_library_table_find, ht_library_table_size;
 extern const struct ht_object_kind ht_table_kind;
 
+/* library_strings.c */
+extern const struct ht_object_kind ht_strings_kind;
+
 /* library_random.c, whose kernels of random numbers say how many tiles they take. */
 ht_kernel_fn ht_library_random_bits, ht_library_random_normal, ht_library_random_truncated_normal,
 	ht_library_random_uniform, ht_library_random_uniform_int;

@@ -201,14 +201,13 @@ static void put_object(struct writing *w, const struct ht_plan_object *o)
 
 	for (int32_t i = 0; i < o->constants; i++)
 		constant[i] = constant_number(w->plan, o->constant[i]);
-	ht_image_put_object(
-		&w->b, &(struct ht_image_object_text){ .name = o->name,
-			       .kind = o->kind,
-			       .owner = o->of_run ? HT_IMAGE_OF_RUN : HT_IMAGE_OF_SESSION,
-			       .constant = constant,
-			       .constants = (size_t)o->constants,
-			       .param = o->param,
-			       .params = (size_t)o->params });
+	ht_image_put_object(&w->b, &(struct ht_image_object_text){ .name = o->name,
+					   .kind = o->kind,
+					   .owner = o->owner,
+					   .constant = constant,
+					   .constants = (size_t)o->constants,
+					   .param = o->param,
+					   .params = (size_t)o->params });
 }
 
 /* ---- the procedure of the plan's steps ---- */

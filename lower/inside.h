@@ -316,13 +316,15 @@ int32_t plan_variable(struct lower *l, struct ht_str name, const struct ht_tenso
 struct object_text {
 	struct ht_str name;
 	const char *kind;
-	bool of_run;                         /* it belongs to a run, else to the session */
+	enum ht_image_owner owner;
 	const struct ht_tensor *const *part; /* the constants that it is made of */
 	int32_t parts;
 	const int64_t *param;
 	int32_t params;
 };
 int32_t plan_object(struct lower *l, const struct object_text *o);
+/* strings.c: the object that has the strings of the entry's inputs and outputs, if some are of strings. */
+void plan_strings(struct lower *l);
 /* Appends a step for `node` by the kernel that was built; of equal ones the first is kept. */
 void plan_step(struct lower *l, struct kernel_build *k, const struct ht_node *node);
 /* A step that runs procedures. */

@@ -44,7 +44,7 @@ static int32_t table_buffer(struct lower *l, const struct ht_node *n)
 
 	return plan_object(l, &(struct object_text){ .name = ht_variable_name(t),
 				      .kind = "table",
-				      .of_run = !part[0],
+				      .owner = part[0] ? HT_IMAGE_OF_SESSION : HT_IMAGE_OF_RUN,
 				      .part = part,
 				      .parts = part[0] ? 2 : 0,
 				      .param = param,

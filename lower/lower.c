@@ -167,6 +167,7 @@ static void port_buffer(struct lower *l, enum ht_plan_kind kind, const struct ht
 	if (parts && l->plan->rows.parts)
 		l->plan->buffer[b].rows = t->shape.dim[0] / HT_PART_ROWS;
 	l->plan->buffer[b].steady = p->steady;
+	l->plan->buffer[b].strings = p->strings;
 	l->plan->buffer[b].open = port_axes(l, p);
 	l->plan->buffer[b].shape = ht_shape_make(l->arena, t->shape.rank, t->shape.dim);
 	l->plan->buffer[b].name =
@@ -213,6 +214,7 @@ static enum ht_status add_ports(struct lower *l)
 	}
 	for (const struct lower_updated *u = l->updated; u; u = u->next)
 		add_input(l, u->arg.node, output_buffer(l, u->result));
+	plan_strings(l);
 	return HT_OK;
 }
 

@@ -150,7 +150,7 @@ static void add_object(struct lower *l, const struct object_text *text)
 	struct ht_plan *p = l->plan;
 	struct ht_plan_object o = { .name = ht_str_copy(l->arena, text->name),
 		.kind = text->kind,
-		.of_run = text->of_run,
+		.owner = text->owner,
 		.constant = HT_NEW_ARRAY(l->arena, int32_t, (size_t)text->parts),
 		.constants = text->parts,
 		.param = HT_NEW_ARRAY(l->arena, int64_t, (size_t)text->params),
@@ -158,7 +158,8 @@ static void add_object(struct lower *l, const struct object_text *text)
 
 	for (int32_t i = 0; i < text->parts; i++)
 		o.constant[i] = plan_const(l, text->part[i]);
-	memcpy(o.param, text->param, (size_t)text->params * sizeof *text->param);
+	if (text->params)
+		memcpy(o.param, text->param, (size_t)text->params * sizeof *text->param);
 	p->object = ht_grow(l->arena, p->object, (size_t)p->objects, &l->planning->object_cap,
 		sizeof *p->object);
 	p->object[p->objects++] = o;

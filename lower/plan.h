@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "base/words.h"
 #include "choice/method.h"
+#include "image/image.h"
 #include "ir/ir.h"
 #include "kernel/kernel.h"
 
@@ -31,6 +32,7 @@ struct ht_plan_buffer {
 	enum ht_dtype dtype;
 	struct ht_shape shape; /* of the tensor, for inputs and outputs: of all parts */
 	bool whole;            /* an input of which every part has all */
+	bool strings;          /* an input or output: its elements are numbers of strings */
 	bool steady; /* an input: runs may be told that it has the same elements as before */
 	int64_t rows; /* of an input or output of a program for any number of rows: its own of each of these */
 	const struct ht_open_axis
@@ -79,7 +81,7 @@ struct ht_plan_derived {
 struct ht_plan_object {
 	struct ht_str name;
 	const char *kind;
-	bool of_run;       /* else of the session */
+	enum ht_image_owner owner;
 	int32_t *constant; /* buffers */
 	int32_t constants;
 	int64_t *param;

@@ -52,6 +52,12 @@ static bool is_unbounded(const struct ht_node *n)
 	return ht_is(n, HT_SIZED_BY_ELEMENTS) && !ht_shape_known(n->out[0].shape);
 }
 
+static bool is_source_of_strings(const struct ht_node *n)
+{
+	return (ht_is(n, HT_FED) && n->outs == 1 && n->out[0].dtype == HT_STRING) ||
+	       ht_const_text(ht_out((struct ht_node *)(uintptr_t)n, 0));
+}
+
 const char *lower_refuse(const struct ht_node *n)
 {
 	const struct lower_op *op = lower_op_of(n);
@@ -61,10 +67,9 @@ const char *lower_refuse(const struct ht_node *n)
 		return "is not an op we know";
 	if (op->never)
 		return op->never;
-	/* A constant of strings itself is not refused: its consumers are, unless they print it in a
-	 * message. */
-	if (op->family == FAMILY_NOTHING ||
-		ht_const_text(ht_out((struct ht_node *)(uintptr_t)n, 0)))
+	/* Strings that are fed, or constant, are not refused: their consumers are, unless they print them in a
+	 * message.  The pass "strings" has left only those that something takes which has no kernel. */
+	if (op->family == FAMILY_NOTHING || is_source_of_strings(n))
 		return NULL;
 	if (is_unbounded(n))
 		return unbounded;

@@ -47,6 +47,7 @@
 	PASS(softmax)                                                                              \
 	PASS(split_batch_norm)                                                                     \
 	PASS(split_fused)                                                                          \
+	PASS(strings)                                                                              \
 	PASS(swish)                                                                                \
 	PASS(tables)                                                                               \
 	PASS(tensor_arrays)                                                                        \

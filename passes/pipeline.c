@@ -21,7 +21,7 @@ const char ht_pipeline_painted[] = MERGE;
 	"split_batch_norm,training,einsum,layout,transposes,fold,simplify,cse,"                    \
 	"identity,fold_pad,dilate,casts,cse,prune,infer"
 const char ht_pipeline_layout[] =
-	"loss_scale,tensor_arrays,prune,cases,functional,bodies,recurrent,infer," LAYOUT;
+	"strings,loss_scale,tensor_arrays,prune,cases,functional,bodies,recurrent,infer," LAYOUT;
 /* Of a body, whose dtypes are decided. */
 const char ht_pipeline_body[] =
 	"split_fused,infer,identity," FOLD FUSE ",bodies,recurrent,infer," LAYOUT;

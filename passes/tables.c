@@ -92,16 +92,34 @@ static struct ht_value origin_of(struct ht_value v, const struct frame *in)
 static struct ht_tensor *constant_of(struct ht_value v, const struct frame *in)
 {
 	struct ht_value from = origin_of(v, in);
+	const struct ht_tensor *t = from.node ? ht_const_tensor(from) : NULL;
 
-	return from.node ? (struct ht_tensor *)(uintptr_t)ht_const_tensor(from) : NULL;
+	if (from.node && !t)
+		t = ht_const_text(from);
+	return (struct ht_tensor *)(uintptr_t)t;
 }
 
 /* ---- filling ---- */
 
+static bool are_same_strings(const struct ht_tensor *a, const struct ht_tensor *b)
+{
+	if (a->values != b->values)
+		return false;
+	for (size_t i = 0; i < a->values; i++)
+		if (!ht_str_eq(a->strings[i], b->strings[i]))
+			return false;
+	return true;
+}
+
 static bool are_same(const struct ht_tensor *a, const struct ht_tensor *b)
 {
-	return a->dtype == b->dtype && ht_shape_eq(a->shape, b->shape) &&
-	       a->blob->n == b->blob->n && !memcmp(a->blob->p, b->blob->p, a->blob->n);
+	if (a == b)
+		return true;
+	if (a->dtype != b->dtype || !ht_shape_eq(a->shape, b->shape))
+		return false;
+	if (a->dtype == HT_STRING)
+		return are_same_strings(a, b);
+	return a->blob->n == b->blob->n && !memcmp(a->blob->p, b->blob->p, a->blob->n);
 }
 
 static void note_contents(struct tables *t, struct ht_node *by, const struct ht_node *table,
@@ -200,12 +218,24 @@ static struct ht_object_constant part_of(const struct ht_tensor *t)
 	return (struct ht_object_constant){ t->blob->p, t->blob->n };
 }
 
+/* As kernels have it: numbers in place of strings. */
+static const struct ht_tensor *numbered(struct tables *t, const struct ht_tensor *part)
+{
+	struct ht_map strings;
+
+	if (part->dtype != HT_STRING)
+		return part;
+	ht_strings_init(&strings, t->c->scratch);
+	return ht_string_numbers(part, &strings, t->c->scratch);
+}
+
 static enum ht_status check(struct tables *t, const struct contents *c)
 {
+	const struct ht_tensor *keys = numbered(t, c->keys), *values = numbered(t, c->values);
 	struct ht_object_parts parts = { .params = 3,
-		.param = (const int64_t[]){ c->keys->dtype, c->values->dtype,
-			ht_shape_count(c->keys->shape) },
-		.constant = { part_of(c->keys), part_of(c->values) },
+		.param = (const int64_t[]){ keys->dtype, values->dtype,
+			ht_shape_count(keys->shape) },
+		.constant = { part_of(keys), part_of(values) },
 		.constants = 2 };
 	uint64_t first, second;
 
@@ -227,17 +257,22 @@ static bool has_types(const struct ht_node *n, const struct contents *c)
 	       ht_type_attr(n, "value_dtype") == c->values->dtype;
 }
 
-/* Blobs may be shorter than a tensor whose elements are alike. */
-static bool is_clear(const struct contents *c)
+/* The file may state fewer elements, where the last ones are alike. */
+static bool is_whole(const struct ht_tensor *t)
 {
-	return c && !c->unclear && c->keys->blob->n == bytes_of(c->keys) &&
-	       c->values->blob->n == bytes_of(c->values);
+	return t->dtype == HT_STRING ? t->values == (size_t)ht_shape_count(t->shape)
+				     : t->blob->n == bytes_of(t);
 }
 
-/* The constant may go, with its tensor, when nobody else needs it. */
-static struct ht_tensor *shared(struct ht_graph *g, const struct ht_tensor *t)
+static bool is_clear(const struct contents *c)
 {
-	return ht_tensor_sharing(g->arena, t->dtype, t->shape, t->blob);
+	return c && !c->unclear && is_whole(c->keys) && is_whole(c->values);
+}
+
+/* The constant may go, with its tensor, when nobody else needs it.  Strings stay in the arena of the graph. */
+static struct ht_tensor *shared(struct ht_graph *g, struct ht_tensor *t)
+{
+	return t->blob ? ht_tensor_sharing(g->arena, t->dtype, t->shape, t->blob) : t;
 }
 
 static void give_contents(struct tables *t, struct ht_graph *g)

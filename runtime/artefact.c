@@ -160,7 +160,7 @@ enum ht_status ht_artefact_map_beside(
 	ht_weight_file_name(x->digest, name);
 	path = ht_path_beside(a->path, name);
 	if (!path)
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+		return ht_refuse(d, HT_E_ENVIRONMENT, "out of memory");
 	st = ht_file_map(path, SIZE_MAX, d, &a->beside[file]);
 	free(path);
 	if (st != HT_OK) {

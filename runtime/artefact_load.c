@@ -90,16 +90,14 @@ static enum ht_status load_code(struct ht_artefact *a, const struct ht_program_p
 	a->code_copy = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (a->code_copy == MAP_FAILED) {
 		a->code_copy = NULL;
-		return ht_error(
-			d, HT_E_ENVIRONMENT, HT_NOWHERE, "no memory for %zu bytes of code", all);
+		return ht_refuse(d, HT_E_ENVIRONMENT, "no memory for %zu bytes of code", all);
 	}
 	a->code_mapped = all;
 	wrong = copy_kernels(a, p, arena);
 	if (wrong)
 		return ht_artefact_refuse(a, d, wrong);
 	if (mprotect(a->code_copy, all, PROT_READ | PROT_EXEC) != 0)
-		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
-			"the system does not let memory be executed");
+		return ht_refuse(d, HT_E_ENVIRONMENT, "the system does not let memory be executed");
 	return HT_OK;
 }
 

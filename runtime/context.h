@@ -34,11 +34,12 @@ struct ht_rt_context {
 	char *memory;               /* of the run, but for guarded buffers */
 	char *own;                  /* `memory`, if it is not the caller's */
 	size_t memory_bytes;
-	struct ht_philox *stream; /* of the next run, by number */
-	void **object;            /* by object of the image; NULL: it has none */
-	bool has_objects;         /* the image has some */
-	bool shares_objects;      /* somebody else releases those of the session */
-	bool makes_objects;       /* some belong to a run */
+	struct ht_philox *stream;   /* of the next run, by number */
+	void **object;              /* by object of the image; NULL: it has none */
+	bool has_objects;           /* the image has some */
+	bool shares_objects;        /* somebody else releases those of the session */
+	bool makes_objects;         /* some belong to a run */
+	struct ht_strings *strings; /* one of the objects; NULL: it has none */
 	char *variables;
 	/* derived.c.  By variable: its version, that of the context where nobody shares it, and whether a run writes to it. */
 	struct ht_rt_version **version, *own_version;

@@ -80,12 +80,21 @@ bool ht_rt_context_objects(struct ht_rt_context *c, void *const *shared, struct 
 	if (!c->object)
 		return false;
 	c->shares_objects = shared;
+	if (!make(c, HT_IMAGE_OF_CONTEXT, fault))
+		return false;
 	for (uint32_t i = 0; i < count_of(c); i++) {
+		if (is_of(c, i, HT_IMAGE_OF_CONTEXT))
+			c->strings = c->object[i];
 		c->makes_objects |= is_of(c, i, HT_IMAGE_OF_RUN);
 		if (shared && is_of(c, i, HT_IMAGE_OF_SESSION))
 			c->object[i] = shared[i];
 	}
 	return shared || make(c, HT_IMAGE_OF_SESSION, fault);
+}
+
+struct ht_strings *ht_rt_strings(const struct ht_rt_context *c)
+{
+	return c->strings;
 }
 
 bool ht_objects_begin(struct ht_rt_context *c, struct ht_rt_fault *fault)
@@ -105,6 +114,7 @@ void ht_objects_end(struct ht_rt_context *c)
 
 void ht_objects_free(struct ht_rt_context *c)
 {
+	release(c, HT_IMAGE_OF_CONTEXT);
 	if (!c->shares_objects)
 		release(c, HT_IMAGE_OF_SESSION);
 	free(c->object);

@@ -7,6 +7,7 @@
 #include "runtime/clock.h"
 
 struct ht_cores;
+struct ht_strings;
 struct ht_object_kind;
 
 /* An image of one entry, and where its code and constants are in this process. */
@@ -61,9 +62,11 @@ struct ht_rt_context *ht_rt_context_new(const struct ht_rt_program *p, struct ht
 void ht_rt_context_free(struct ht_rt_context *c);
 /* Makes the session's objects of an image that has objects, before the first run.  `shared`: by object of the image, those
  * of somebody who outlives the context and releases them; NULL: the context makes and releases its own.  Objects of a run
- * are the context's in any case.  False: one cannot be made, which *fault tells, or memory is out (fault->code is 0). */
+ * and of the context are its own in any case.  False: one cannot be made, which *fault tells, or memory is out (fault->code is 0). */
 struct ht_rt_fault;
 bool ht_rt_context_objects(struct ht_rt_context *c, void *const *shared, struct ht_rt_fault *fault);
+/* The strings that the context's tensors of strings have numbers of (base/strings.h); NULL: there are no such tensors. */
+struct ht_strings *ht_rt_strings(const struct ht_rt_context *c);
 /* Makes object `i` of the image: 0, and *out is the caller's, to be released by the functions of its kind; or the fault. */
 int32_t ht_rt_object_make(const struct ht_rt_program *p, uint32_t i, void **out);
 /* Stops a run when a loop has run so many iterations, or when *cancel, which another thread or a signal

@@ -79,7 +79,12 @@ HT_API enum ht_status ht_diags_line(const struct ht_diags *d, size_t i, struct h
 /* ---- tensors ---- */
 
 /* A tensor in memory that the caller owns.  Elements are in row-major order without gaps.  HT_BOOL
- * takes one byte. */
+ * takes one byte.
+ *
+ * Of HT_STRING an array of n elements is n + 1 offsets, each a uint64_t, and behind them the bytes of all strings: element i is
+ * the bytes from offset i up to offset i + 1, counted from where the bytes begin.  The first offset is 0, none is below the one in
+ * front of it, and the last one is the number of the bytes, so that `bytes` is 8 * (n + 1) + that.  Strings are any bytes, zeros
+ * among them; nothing ends them.  `data` may be at any address. */
 struct ht_array {
 	void *data;
 	size_t bytes;
@@ -104,8 +109,9 @@ struct ht_value_info {
 	enum ht_dtype dtype;
 	int32_t rank;       /* -1: unknown */
 	const int64_t *dim; /* `rank` dimensions; -1: unknown; of a program: open */
-	size_t bytes;       /* 0: unknown, or open */
-	const void *value;  /* the elements of an input's default; NULL: it has none */
+	size_t bytes;       /* 0: unknown, open, or of strings */
+	const void *
+		value; /* the elements of an input's default; NULL: it has none.  Of strings it is not to be read */
 };
 
 /* ---- programs ---- */
@@ -166,7 +172,7 @@ HT_API int ht_program_open_dimension(
 /* Gives output `i` for inputs of these types and shapes, whose `data` and `bytes` are not read: the `rank` sizes that
  * ht_program_output() tells go to `dim`, the bytes of the output to *bytes.  HT_E_INPUT: the inputs
  * do not fit the program.  HT_E_USAGE: their number is wrong, or there is no output `i`.  A size that the run computes of
- * data counts as the most that it can be: ht_context_output() tells what it became. */
+ * data counts as the most that it can be: ht_context_output() tells what it became.  Of strings *bytes is 0: only the run tells. */
 HT_API enum ht_status ht_program_output_for(const struct ht_program *p, const struct ht_array *in,
 	size_t ins, size_t i, int64_t *dim, size_t *bytes, struct ht_diags *d);
 
@@ -312,8 +318,12 @@ HT_API void ht_context_reset(struct ht_context *c);
  * Their types, shapes and sizes must be those of the program, where these are open those that
  * ht_program_output_for() gives; else the status is HT_E_INPUT.  What ht_context_output() then gives may be smaller.  The
  * data of an input that has a default may be NULL.  The call allocates nothing, unless an output has no data
- * (ht_context_options.allocate; its `bytes` and `dim` are not read then).  A fault of the
+ * (ht_context_options.allocate; its `bytes` and `dim` are not read then), or an input or output is of strings.  A fault of the
  * graph (division by zero, an index out of range) is HT_E_INPUT.
+ *
+ * The array of an output of strings may have no data, where nobody allocates: ht_context_strings() has the strings behind the run.
+ * With data, `bytes` is the room that the caller has: where the strings need more, the call is HT_E_INPUT behind the run.  Strings
+ * of an input that are not laid out as struct ht_array says are HT_E_INPUT.
  *
  * Inputs are read and never written to, so several may be the same memory, also of variables' values that the run does not change.  An output is
  * memory of its own: it may neither overlap an input nor another output (HT_E_USAGE), nor a variable.  To have a run change memory in place, as by a donated input, make
@@ -325,6 +335,9 @@ HT_API enum ht_status ht_context_run(struct ht_context *c, const struct ht_array
  * its array, and what lies behind it there has no meaning.  HT_E_USAGE: there is no output `i`, or the last run failed. */
 HT_API enum ht_status ht_context_output(
 	const struct ht_context *c, size_t i, int64_t *dim, size_t *bytes, struct ht_diags *d);
+/* The strings of output `i` as the last run left them, in the layout of struct ht_array: *bytes of them, which belong to the context
+ * and are valid up to its next run.  NULL: there is no output `i`, it is not of strings, or the last run failed. */
+HT_API const void *ht_context_strings(const struct ht_context *c, size_t i, size_t *bytes);
 /* The time of one step in the last run. */
 struct ht_step_time {
 	const char *node;

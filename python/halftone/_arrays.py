@@ -15,6 +15,7 @@ UNKNOWN = -1
 _BY_NAME: dict[str, int] = {
     lib.ht_dtype_name(t).decode(): t for t in range(1, _api.HT_DTYPE_END) if lib.ht_dtype_bytes(t)
 }
+_BY_NAME['string'] = _api.HT_STRING  # its elements have no size of their own
 _no_ml_dtypes_said = False
 
 
@@ -59,9 +60,11 @@ def code_of(dtype: str) -> int:
 
 
 def numpy_dtype(name: str) -> Any:
-    """The dtype with which NumPy holds it: bfloat16 is that of ml_dtypes, or uint16 where it is not installed."""
+    """The dtype with which NumPy holds it: bfloat16 is that of ml_dtypes, or uint16 where it is not installed; strings are objects."""
     global _no_ml_dtypes_said
     import numpy
+    if name == 'string':
+        return numpy.dtype(object)
     try:
         return numpy.dtype(name)
     except TypeError:
@@ -141,9 +144,44 @@ def _of_numpy(a: Any, copied: bool) -> Dense:
     return Dense(a.ctypes.data, a.dtype.name, a.shape, a.flags.writeable, a, copied)
 
 
-def dense(what: str, x: Any, wanted: Tensor) -> Dense:
-    """The memory of an array-like: NumPy's as it is, others by DLPack, else what NumPy makes of it."""
+def _encoded(what: str, x: Any) -> bytes:
+    if isinstance(x, bytes):
+        return x
+    if isinstance(x, str):
+        return x.encode()
+    raise InputError(f'{what} takes strings, not {type(x).__name__}')
+
+
+def _of_strings(what: str, x: Any) -> Dense:
+    """A copy of an array of bytes or str, the latter as UTF-8, as struct ht_array has it."""
     import numpy
+    # Of what is no array yet NumPy would drop zeros at the ends.
+    a = x if isinstance(x, numpy.ndarray) else numpy.asarray(x, dtype=object)
+    try:
+        texts = [_encoded(what, text) for text in a.ravel().tolist()]
+    except UnicodeEncodeError as error:
+        raise InputError(f'{what}: {error}') from None
+    offsets = numpy.zeros(len(texts) + 1, numpy.uint64)
+    numpy.cumsum([len(text) for text in texts], dtype=numpy.uint64, out=offsets[1:])
+    block = numpy.frombuffer(offsets.tobytes() + b''.join(texts), numpy.uint8)
+    d = Dense(block.ctypes.data, 'string', a.shape, False, block, True)
+    d.bytes = block.nbytes
+    return d
+
+
+def fill_strings(to: Any, address: int, size: int) -> None:
+    """Sets the elements of an array of objects to the strings, as bytes, of a block that struct ht_array describes."""
+    block = ctypes.string_at(address, size)
+    offsets = memoryview(block)[:8 * (to.size + 1)].cast('Q')
+    begin = 8 * (to.size + 1)
+    to.flat = [block[begin + offsets[i]:begin + offsets[i + 1]] for i in range(to.size)]
+
+
+def dense(what: str, x: Any, wanted: Tensor) -> Dense:
+    """The memory of an array-like: NumPy's as it is, others by DLPack, else what NumPy makes of it.  Strings are copied."""
+    import numpy
+    if wanted.dtype == 'string':
+        return _of_strings(what, x)
     if not isinstance(x, (numpy.ndarray, numpy.generic)) and hasattr(x, '__dlpack__'):
         seen = _of_dlpack(what, x)
         if seen:

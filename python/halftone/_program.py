@@ -8,7 +8,7 @@ from collections import defaultdict
 from time import perf_counter
 
 from . import _api
-from ._arrays import Dense, Tensor, checked, code_of, dense, numpy_dtype, same_type, spelled, tensor_of
+from ._arrays import Dense, Tensor, checked, code_of, dense, fill_strings, numpy_dtype, same_type, spelled, tensor_of
 from ._errors import InputError, UsageError, Verdict
 from ._library import (
     Bytes, Diags, Handle, Owner, call, created, filled, heed, int64, json_of, lib, long_call, names, raw, text,
@@ -65,6 +65,7 @@ class _Slots:
         self.numbers = {t.name: i for i, t in enumerate(self.tensors)}
         self._dtypes: list[Any] | None = None
         self.open = any(None in (t.shape or ()) for t in self.tensors)  # of other sizes in each run
+        self.strings = [i for i, t in enumerate(self.tensors) if t.dtype == 'string']
 
     def number(self, name: str, what: str) -> int:
         """Which one the name means."""
@@ -296,6 +297,8 @@ class Context(Owner):
         """Puts the address of an array into its place, and returns what keeps the memory."""
         t = slots.tensors[i]
         what = f'{"output" if out else "input"} {t.name!r}'
+        if out and t.dtype == 'string':
+            return self._place_strings(what, i, x)
         d = checked(what, dense(what, x, t), t)
         if out and (d.copied or not d.writable):
             raise InputError(f'{what}: the array for it has to be {"dense and aligned" if d.copied else "writable"}')
@@ -304,7 +307,17 @@ class Context(Owner):
             a = (self._out if out else self._in)[i]
             a.dim = (ctypes.c_int64 * len(d.shape))(*d.shape)
             a.bytes = math.prod(d.shape) * lib.ht_dtype_bytes(a.dtype)
+        if t.dtype == 'string':
+            (self._out if out else self._in)[i].bytes = d.bytes
         return d
+
+    def _place_strings(self, what: str, i: int, x: Any) -> Any:
+        """The run leaves the strings of an output in the context, and `x` gets them from there."""
+        if getattr(x, 'dtype', None) != object or x.shape != self._shape(i):
+            raise InputError(f'{what}: the array for it has to be one of objects, of shape {list(self._shape(i))}')
+        self._out_words[_WORDS * i] = 0
+        self._out[i].dim = (ctypes.c_int64 * x.ndim)(*x.shape)
+        return x
 
     def _shape(self, i: int) -> tuple[int, ...]:
         """Of an output, for the inputs as they are fed."""
@@ -317,9 +330,13 @@ class Context(Owner):
 
     def _fitted(self, results: dict[str, Any]) -> dict[str, Any]:
         """The outputs as the run left them: sizes that depend on data may be smaller than their arrays."""
-        if not self._outs.open:
-            return results
-        return {name: self._fit(i, x) for i, (name, x) in enumerate(results.items())}
+        if self._outs.open:
+            results = {name: self._fit(i, x) for i, (name, x) in enumerate(results.items())}
+        for i in self._outs.strings:
+            size = ctypes.c_size_t()
+            block = lib.ht_context_strings(self._handle, i, size)
+            fill_strings(results[self._outs.tensors[i].name], block, size.value)
+        return results
 
     def _fit(self, i: int, x: Any) -> Any:
         dim, size = (ctypes.c_int64 * x.ndim)(), ctypes.c_size_t()
@@ -390,7 +407,8 @@ class Context(Owner):
 
     def _run(self, inputs: tuple[Any, ...], named: Mapping[str, Any], out: Mapping[str, Any] | None) -> dict[str, Any]:
         call = self._call
-        done = None if self._ins.open or self._outs.open else call.run(inputs, named, out, self._diags.pointer)
+        ins, outs = self._ins, self._outs
+        done = None if ins.open or outs.open or ins.strings or outs.strings else call.run(inputs, named, out, self._diags.pointer)
         if done.__class__ is dict:
             return done
         if done is not None:
@@ -418,6 +436,8 @@ class Context(Owner):
         >>> float(again()["y"][0, 0])
         6.0
         """
+        if self._ins.strings or self._outs.strings:
+            raise UsageError('bind() takes arrays where they lie, and strings are copied; call the context\'s run()')
         call = self._call
         if not call.acquire(False):
             raise UsageError('a context runs in one thread at a time')

@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from . import _api
-from ._arrays import Tensor, checked, code_of, dense, numpy_dtype, tensor_of
+from ._arrays import Tensor, checked, code_of, dense, fill_strings, numpy_dtype, tensor_of
 from ._errors import UsageError, Verdict
 from ._library import Owner, call, created, filled, int64, lib, long_call, names, raw, raw_or_none, text
 from ._model import Model, Struct, compile_options
@@ -129,12 +129,18 @@ class _Variables(Owner):
         outs, results = (_api.ht_array * len(entry.outputs))(), {}
         for a, t in zip(outs, entry.outputs):
             results[t.name] = r = numpy.empty([n or 0 for n in t.shape or ()], numpy_dtype(t.dtype))
-            a.data, a.bytes, a.dtype, a.rank = r.ctypes.data, r.nbytes, code_of(t.dtype), r.ndim
+            at = None if t.dtype == 'string' else r.ctypes.data  # strings stay in the entry's context
+            a.data, a.bytes, a.dtype, a.rank = at, r.nbytes, code_of(t.dtype), r.ndim
             a.dim = (ctypes.c_int64 * r.ndim)(*r.shape)
         run = long_call if entry.long else call
         begun = perf_counter()
         self._alone(lambda: run(lib.ht_session_run, self._handle, entry.name, ins, len(ins), outs, len(outs)))
         entry.long = perf_counter() - begun > _LONG
+        for i, t in enumerate(entry.outputs):
+            if t.dtype == 'string':
+                size = ctypes.c_size_t()
+                block = lib.ht_context_strings(lib.ht_session_context(self._handle, entry.name), i, size)
+                fill_strings(results[t.name], block, size.value)
         return results
 
     def variables(self) -> dict[str, Any]:

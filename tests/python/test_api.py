@@ -687,7 +687,7 @@ class Everything(FolderCase):
         'ht_context_recording': 'trace() and profile_table() have it', 'ht_context_iterations': 'iterations() has each',
         'ht_program_save': 'save() writes one program as it writes several',
         'ht_model_set_open': 'ht_model_set_open_dimension() serves every dimension', 'ht_program_open': 'likewise of ht_program_open_dimension()',
-        'ht_program_tensor': 'for dumps, which the tool writes', 'ht_context_see': 'likewise', 'ht_session_context': 'likewise, and for profiles', 'ht_contexts_trace': 'for phases of trainings, of which the tool makes one timeline',
+        'ht_program_tensor': 'for dumps, which the tool writes', 'ht_context_see': 'likewise', 'ht_contexts_trace': 'for phases of trainings, of which the tool makes one timeline',
         'ht_artefact_writer_take': 'programs belong to their Python objects', 'ht_artefact_writer_spill': 'likewise',
         'ht_session_steps': 'Session.loop() is made of steps, whose feeds may have other shapes',
         'ht_artefact_writer_add_entry': 'the tool writes artefacts of entries', 'ht_artefact_writer_add_values': 'likewise',
