@@ -6,6 +6,7 @@ strings are read and written; damaged ones and what cannot be run are refused by
 Exit code 77: nothing to test with.
 """
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -208,6 +209,9 @@ def check_files(r, folder):
     shown = tool('run', '-q', path, *feed)
     if "y  string[3,2]  0 to 7 bytes  'a'  '\\xe6\\x97\\xa5\\xe6\\x9c\\xac'  'h\\xc3\\xa4user' …" not in shown:
         sys.exit(shown)
+    told = json.loads(tool('run', '-q', path, *feed, '--format', 'json'))['outputs'][0]
+    if (told['dtype'], told['shape'], told['shortest'], told['longest']) != ('string', [3, 2], 0, 7):
+        sys.exit(told)
     tool('run', '-q', path, *feed, '--expect', f'{folder}/y.npy')
     np.save(f'{folder}/z.npy', np.where(want == b'a', b'b', want).astype('S'))
     tool('run', '-q', path, *feed, '--expect', f'{folder}/z.npy', code=1)
