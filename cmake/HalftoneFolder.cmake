@@ -156,6 +156,8 @@ function(ht_finish)
 	file(CONFIGURE OUTPUT ${exports} CONTENT "{ global: ht_*; __jit_debug_*; local: *; };\n")
 	target_link_options(halftone PRIVATE -Wl,--version-script=${exports})
 	ht_library(halftone-rt "${runtime}" "${HT_RUNTIME_LINKS}")
+	# Code and read-only data share pages; otherwise each begins a page, and the rest of the last one is padding.
+	target_link_options(halftone-rt PRIVATE -Wl,-z,noseparate-code)
 endfunction()
 
 # The command line tool, build/NAME.  Uses the public headers and libhalftone only.
