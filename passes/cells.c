@@ -143,16 +143,16 @@ static void make_lstm(struct maker *m, const struct lstm *c, struct ht_value sum
 	struct ht_value before, const struct ht_value *peep, struct ht_value *out)
 {
 	struct ht_node *part = parts_of(m, sums, 4);
-	struct ht_value forget = ht_out(part, c->forget_second ? 1 : 2);
+	struct ht_value forget = ht_out(part, c->forget_second ? 1 : 2), added, kept;
 
 	if (c->forget_bias != 0)
 		forget = two(m, HT_OP_AddV2, forget, number(m, c->forget_bias));
 	out[INPUT] = one(m, HT_OP_Sigmoid, peeped(m, c, ht_out(part, 0), before, peep[0]));
 	out[FORGET] = one(m, HT_OP_Sigmoid, peeped(m, c, forget, before, peep[1]));
 	out[CANDIDATE] = one(m, HT_OP_Tanh, ht_out(part, c->forget_second ? 2 : 1));
-	out[STATE] = two(m, HT_OP_AddV2, two(m, HT_OP_Mul, out[CANDIDATE], out[INPUT]),
-		two(m, HT_OP_Mul, before, out[FORGET]));
-	out[STATE] = clipped(m, c, out[STATE]);
+	added = two(m, HT_OP_Mul, out[CANDIDATE], out[INPUT]);
+	kept = two(m, HT_OP_Mul, before, out[FORGET]);
+	out[STATE] = clipped(m, c, two(m, HT_OP_AddV2, added, kept));
 	out[OUTPUT] = one(m, HT_OP_Sigmoid, peeped(m, c, ht_out(part, 3), out[STATE], peep[2]));
 	out[SQUASHED] = one(m, HT_OP_Tanh, out[STATE]);
 	out[HIDDEN] = two(m, HT_OP_Mul, out[SQUASHED], out[OUTPUT]);
@@ -182,7 +182,7 @@ static void expand_lstm_cell(struct maker *m, struct ht_node *n)
 /* Operands: x, the state before, weights of reset and update, of the candidate, and a bias of each. */
 static void expand_gru_cell(struct maker *m, struct ht_node *n)
 {
-	struct ht_value x = n->in[0], before = n->in[1], out[4], gates, kept;
+	struct ht_value x = n->in[0], before = n->in[1], out[4], gates, kept, added;
 	struct ht_node *part;
 
 	gates = biased(m, first_product(m, n, joined(m, x, before), n->in[2]), n->in[4]);
@@ -191,9 +191,9 @@ static void expand_gru_cell(struct maker *m, struct ht_node *n)
 	out[1] = ht_out(part, 1);
 	kept = two(m, HT_OP_Mul, before, out[0]);
 	out[2] = one(m, HT_OP_Tanh, biased(m, product(m, joined(m, x, kept), n->in[3]), n->in[5]));
-	out[3] = two(m, HT_OP_AddV2,
-		two(m, HT_OP_Mul, two(m, HT_OP_Sub, number(m, 1), out[1]), out[2]),
-		two(m, HT_OP_Mul, out[1], before));
+	added = two(m, HT_OP_Mul, two(m, HT_OP_Sub, number(m, 1), out[1]), out[2]);
+	kept = two(m, HT_OP_Mul, out[1], before);
+	out[3] = two(m, HT_OP_AddV2, added, kept);
 	take_results(m, n, out, 4);
 }
 
@@ -382,9 +382,11 @@ static struct ht_value element_shape(struct layer *x, struct maker *m)
 
 static struct ht_value new_list(struct layer *x, struct maker *m)
 {
-	const struct ht_value in[] = { element_shape(x, m), length_of(m, x->n->in[1 + X]) };
-	struct ht_value v = node(m, HT_OP_TensorListReserve, in, 2, HT_VARIANT, HT_SHAPE_SCALAR);
+	struct ht_value in[2], v;
 
+	in[0] = element_shape(x, m);
+	in[1] = length_of(m, x->n->in[1 + X]);
+	v = node(m, HT_OP_TensorListReserve, in, 2, HT_VARIANT, HT_SHAPE_SCALAR);
 	ht_attr_set_type(v.node, "element_dtype", m->t);
 	ht_attr_set_type(v.node, "shape_type", HT_I32);
 	return v;

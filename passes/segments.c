@@ -187,7 +187,8 @@ static struct ht_value only_sorted(struct segments *x)
 
 	bad = compared(x, HT_OP_Less, x->ids, ids_before(x, n));
 	bad = ht_rw_reduce(x->r, x->at, HT_OP_Any, x->at->name, bad, &axis, 1, false);
-	return gathered(x, list, two(x, HT_OP_Mul, cast(x, bad, HT_I32), number(x, HT_I32, 2)), 0);
+	bad = cast(x, bad, HT_I32);
+	return gathered(x, list, two(x, HT_OP_Mul, bad, number(x, HT_I32, 2)), 0);
 }
 
 static struct ht_value computed_count(struct segments *x)
@@ -195,10 +196,13 @@ static struct ht_value computed_count(struct segments *x)
 	const int64_t axis = 0;
 	struct ht_value v =
 		ht_rw_reduce(x->r, x->at, HT_OP_Max, x->at->name, x->ids, &axis, 1, false);
+	struct ht_value room;
 
 	v = two(x, HT_OP_AddV2, v, number(x, x->type, 1));
 	v = two(x, HT_OP_Maximum, v, number(x, x->type, 0));
-	v = two(x, HT_OP_Minimum, v, two(x, HT_OP_Maximum, rows(x), number(x, x->type, ROOM)));
+	room = rows(x);
+	room = two(x, HT_OP_Maximum, room, number(x, x->type, ROOM));
+	v = two(x, HT_OP_Minimum, v, room);
 	if (ht_type_of(x->ids)->shape.dim[0] < 1)
 		return v;
 	return two(x, HT_OP_AddV2, v, cast(x, only_sorted(x), x->type));
@@ -265,9 +269,11 @@ static struct ht_value zero_without_rows(
 {
 	struct ht_type t = *ht_type_of(v);
 	struct ht_value some = compared(x, HT_OP_Greater, each, number(x, HT_I32, 0));
-	struct ht_value in[] = { with_axes(x, some, t.shape.rank), v, number(x, t.dtype, 0) };
-	struct ht_value chosen = node(x, HT_OP_SelectV2, in, 3, t.dtype, t.shape);
+	struct ht_value in[3] = { [1] = v }, chosen;
 
+	in[0] = with_axes(x, some, t.shape.rank);
+	in[2] = number(x, t.dtype, 0);
+	chosen = node(x, HT_OP_SelectV2, in, 3, t.dtype, t.shape);
 	ht_attr_set_type(chosen.node, "T", t.dtype);
 	return chosen;
 }

@@ -76,7 +76,11 @@ def layer(newer, some, fed):
 
         def f(x, c, h, n=count):
             y = op(seq_len_max=tf.cast(n, tf.int64), x=x, cs_prev=c, h_prev=h, **cell.words)
-            return (y.h * 2, y.cs[-1]) if some else tuple(y)
+            if some:
+                return y.h * 2, y.cs[-1]
+            # TensorFlow makes zeros of states that do not count, and leaves gates as the memory was.
+            counts = tf.reshape(tf.range(steps) < n, (steps, 1, 1))
+            return tuple(v if k in ('cs', 'h') else tf.where(counts, v, tf.zeros_like(v)) for k, v in y._asdict().items())
         feeds = {'x': r.standard_normal((steps, cell.rows, cell.inputs)).astype(t), **cell.states(r)}
         return f, {**feeds, 'n': np.int32(count)} if fed else feeds
     return make
