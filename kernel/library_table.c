@@ -147,8 +147,8 @@ static struct table *empty(const struct ht_object_parts *from)
 		.room = from->param[ROOM],
 		.places = places };
 	t->keys = (int64_t *)(void *)(t + 1);
-	t->values = (char *)(t->keys + room);
-	t->place = (int32_t *)(void *)(t->values + room * value_bytes);
+	t->place = (int32_t *)(void *)(t->keys + room);
+	t->values = (char *)(t->place + places); /* may have any alignment */
 	return t;
 }
 
