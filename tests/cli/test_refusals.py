@@ -68,8 +68,10 @@ class Refusals(ToolCase):
             self.assertEqual(self.causes(hir(*nodes, inputs=['x'], outputs=names)), [('NoSuch', '2', part, '')])
 
     def test_inputs_and_targets(self):
-        text = '%s = Placeholder() {dtype=str, shape=shape[4]}'
+        text = '%s = Placeholder() {dtype=c64, shape=shape[4]}'
         self.assertEqual(self.causes(hir(text, inputs=['s'], outputs=['s'])), [('Placeholder', '1', '', '')])
+        strings = self.path('s.hir', hir(text.replace('c64', 'str'), inputs=['s'], outputs=['s']))
+        self.fails(2, 'give them with --input s=@FILE.npy', 'run', strings)
         path = self.path('t.hir', hir(F32, '%y = Relu(%x) {T=f32}', '%n = NoOp()', inputs=['x'], outputs=['y']))
         self.assertEqual(re.findall(rb'^\w+', self.tool('run', '--outputs', 'y,n', path).stdout), [b'y'])  # n runs, and gives nothing
 
