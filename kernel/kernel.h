@@ -218,7 +218,7 @@ struct ht_store {
  * K are zero, and in BF16 no number is subnormal.  b_base (I64) may use the dimensions outside m, n and the reductions.
  *
  * Sums accumulate in F32 (I32 for integer operands).  A is F32, F16 or BF16 in memory; kp is 1, or
- * 2 where B is BF16 and A is BF16 or F32 (pairs; then a_step is 1, and of an odd depth the last number has none beside it).
+ * 2 where A and B are BF16 (pairs; then a_step is 1, and of an odd depth the last number has none beside it).
  *
  * run > 0: A and B are F16, kp is 2, and short runs of products are summed in F16.  There are two such sums, of even
  * and of odd depths; each product is added with one rounding.  After `run` pairs of a tap, and after every
