@@ -161,7 +161,7 @@ def _of_strings(what: str, x: Any) -> Dense:
         texts = [_encoded(what, text) for text in a.ravel().tolist()]
     except UnicodeEncodeError as error:
         raise InputError(f'{what}: {error}') from None
-    offsets = numpy.zeros(len(texts) + 1, numpy.uint64)
+    offsets: Any = numpy.zeros(len(texts) + 1, numpy.uint64)
     numpy.cumsum([len(text) for text in texts], dtype=numpy.uint64, out=offsets[1:])
     block = numpy.frombuffer(offsets.tobytes() + b''.join(texts), numpy.uint8)
     d = Dense(block.ctypes.data, 'string', a.shape, False, block, True)

@@ -8,7 +8,7 @@ from collections import defaultdict
 from time import perf_counter
 
 from . import _api
-from ._arrays import Dense, Tensor, checked, code_of, dense, fill_strings, numpy_dtype, same_type, spelled, tensor_of
+from ._arrays import Tensor, checked, code_of, dense, fill_strings, numpy_dtype, same_type, spelled, tensor_of
 from ._errors import InputError, UsageError, Verdict
 from ._library import (
     Bytes, Diags, Handle, Owner, call, created, filled, heed, int64, json_of, lib, long_call, names, raw, text,
@@ -293,7 +293,7 @@ class Context(Owner):
         return [dict(tensor=text(n.tensor), dtype=text(n.format) or lib.ht_dtype_name(n.dtype).decode(), emulated=bool(n.format),
                      **{c: getattr(n, c) for c in counts}) for n in got]
 
-    def _place(self, slots: _Slots, i: int, x: Any, words: Any, out: bool) -> Dense:
+    def _place(self, slots: _Slots, i: int, x: Any, words: Any, out: bool) -> object:
         """Puts the address of an array into its place, and returns what keeps the memory."""
         t = slots.tensors[i]
         what = f'{"output" if out else "input"} {t.name!r}'
