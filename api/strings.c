@@ -165,7 +165,8 @@ enum ht_status ht_texts_expect(
 	return HT_OK;
 }
 
-/* The bytes of all its strings; an artefact's code may have left anything. */
+/* Sums the bytes of the strings of output `i`.  The numbers that stand for them are checked, since the code of a damaged artefact
+ * may have written numbers of no string. */
 static enum ht_status measure(
 	const struct ht_texts *t, size_t i, size_t count, size_t *bytes, struct ht_diags *d)
 {

@@ -75,17 +75,22 @@ static void add(struct ht_diags *d, enum ht_severity severity, enum ht_status st
 	d->last = made;
 }
 
+static void add_error(
+	struct ht_diags *d, enum ht_status st, struct ht_where at, const char *fmt, va_list args)
+{
+	HT_CHECK(st != HT_OK);
+	if (d)
+		add(d, HT_ERROR, st, at, fmt, args);
+}
+
 enum ht_status ht_error(
 	struct ht_diags *d, enum ht_status st, struct ht_where at, const char *fmt, ...)
 {
 	va_list args;
 
-	HT_CHECK(st != HT_OK);
-	if (d) {
-		va_start(args, fmt);
-		add(d, HT_ERROR, st, at, fmt, args);
-		va_end(args);
-	}
+	va_start(args, fmt);
+	add_error(d, st, at, fmt, args);
+	va_end(args);
 	return st;
 }
 
@@ -93,12 +98,9 @@ enum ht_status ht_refuse(struct ht_diags *d, enum ht_status st, const char *fmt,
 {
 	va_list args;
 
-	HT_CHECK(st != HT_OK);
-	if (d) {
-		va_start(args, fmt);
-		add(d, HT_ERROR, st, HT_NOWHERE, fmt, args);
-		va_end(args);
-	}
+	va_start(args, fmt);
+	add_error(d, st, HT_NOWHERE, fmt, args);
+	va_end(args);
 	return st;
 }
 

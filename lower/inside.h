@@ -160,8 +160,8 @@ struct planning {
 	struct ht_map packed; /* plan.c: constants that are packed, to the buffer's number + 1 */
 	size_t buffer_cap, step_cap, kernel_cap, probe_cap, tee_cap, choice_cap, stream_cap,
 		variable_cap, object_cap, procedure_cap, derived_cap, member_cap;
-	size_t bytes;               /* of all buffers */
-	int32_t made;               /* steps so far, those included that went again */
+	size_t bytes; /* of all buffers */
+	int32_t made; /* steps made so far; steps that were removed later still count */
 	struct ht_map kernel_texts; /* to the kernel's number + 1 */
 	struct ht_map variables;    /* by name: to the variable's number + 1 */
 	struct ht_map objects;      /* likewise */

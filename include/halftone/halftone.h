@@ -398,7 +398,7 @@ struct ht_iterations {
 	const char *forward,
 		*backward; /* nodes that the kernels are named after; NULL: found automatically */
 };
-/* Fills *out; with zeros if ht_context_divide() was not called. */
+/* Fills *out with sums over all iterations. If ht_context_divide() was not called, they are 0. */
 HT_API void ht_context_iterations(const struct ht_context *c, struct ht_iterations *out);
 /* Fills *out with the i-th of the last 4096 iterations, of which 0 is the oldest, and returns 1; 0: there are not so many. */
 HT_API int ht_context_iteration(const struct ht_context *c, size_t i, struct ht_iteration *out);

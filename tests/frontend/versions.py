@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
-from live import close, freeze, np, run, tf, tool  # noqa: E402
+from live import check_stops, close, freeze, np, run, tf, tool  # noqa: E402
 
 v1 = tf.compat.v1
 raw = tf.raw_ops
@@ -179,11 +179,7 @@ def check_lists(r, folder):
     for o, g, w in zip(outputs, got, want, strict=True):
         if not close(g, w.numpy(), 0):
             sys.exit(f'lists: {o} is {g!r}, not {w!r}')
-    np.savez(f'{folder}/x.npz', x=x, at=np.array([6, 0], 'i4'))
-    said = tool('run', f'{folder}/m.pb', '--input', f'x=@{folder}/x.npz#x', '--input', f'at=@{folder}/x.npz#at', '-o', f'{folder}/none.npz',
-                code=3)
-    if 'TensorListScatterV2' not in said or os.path.exists(f'{folder}/none.npz'):
-        sys.exit(f'an element behind the list: {said!r}')
+    check_stops('an element behind the list', folder, f'{folder}/m.pb', {'x': x, 'at': np.array([6, 0], 'i4')}, 'TensorListScatterV2')
 
 
 def check_refusals(folder):

@@ -37,10 +37,21 @@ def close(got, want, tolerance):
     return error(got, want) <= tolerance
 
 
-def run(folder, model, feeds, outputs, *args):
+def fed(folder, feeds):
+    """The options that feed arrays, which go to a file."""
     np.savez(f'{folder}/x.npz', **feeds)
-    fed = [o for k in feeds for o in ('--input', f'{k}=@{folder}/x.npz#{k}')]
-    tool('run', model, '-o', f'{folder}/y.npz', *fed, *args)
+    return [o for k in feeds for o in ('--input', f'{k}=@{folder}/x.npz#{k}')]
+
+
+def check_stops(what, folder, model, feeds, *reasons):
+    """A run with these feeds stops, says the reasons, and writes nothing."""
+    said = tool('run', model, *fed(folder, feeds), '-o', f'{folder}/none.npz', code=3)
+    if any(reason not in said for reason in reasons) or os.path.exists(f'{folder}/none.npz'):
+        sys.exit(f'{what}: {said!r}')
+
+
+def run(folder, model, feeds, outputs, *args):
+    tool('run', model, '-o', f'{folder}/y.npz', *fed(folder, feeds), *args)
     with np.load(f'{folder}/y.npz') as z:
         return [z[n] for n in outputs]
 
