@@ -1,5 +1,6 @@
-/* Finds a minimal set by the algorithm QuickXplain (Junker, AAAI 2004), first over regions, then over units.  At last every member is
- * left out once, to show that it is needed. */
+/* Finds a minimal set: the smallest of the candidates and of the sets of the first units of the rank, reduced by the algorithm
+ * QuickXplain (Junker, AAAI 2004), first over regions, then over units.  At last every member is left out once, to show that it is
+ * needed. */
 #include "precision/search/minimal.h"
 
 #include <string.h>
@@ -120,6 +121,32 @@ static bool try_candidates(const struct ht_minimal *m, uint8_t *pool)
 	return true;
 }
 
+/* The smallest set of the first units of the rank that passes replaces the pool, if it is smaller.  Bisection finds it.  False: an answer
+ * is missing. */
+static bool try_first(const struct ht_minimal *m, struct ht_arena *a, uint8_t *pool)
+{
+	uint8_t *first = HT_NEW_ARRAY(a, uint8_t, m->units);
+	size_t fails = 0, passes = size_of(m, pool);
+
+	while (passes - fails > 1) {
+		size_t n = (fails + passes) / 2;
+		enum ht_answer answer;
+
+		for (size_t i = 0; i < m->units; i++)
+			first[m->rank[i]] = i < n;
+		answer = m->ask(m->self, first);
+		if (answer == HT_ANSWER_UNKNOWN)
+			return false;
+		if (answer == HT_ANSWER_PASS) {
+			memcpy(pool, first, m->units);
+			passes = n;
+		} else {
+			fails = n;
+		}
+	}
+	return true;
+}
+
 /* Leaves out members one by one, those of the last rank first, until none can be left out any more. */
 static enum ht_found leave_out(const struct ht_minimal *m, uint8_t *kept)
 {
@@ -162,6 +189,7 @@ enum ht_found ht_minimal_find(const struct ht_minimal *m, struct ht_arena *a, ui
 {
 	uint8_t *pool = HT_NEW_ARRAY(a, uint8_t, m->units);
 	enum ht_answer all, none;
+	enum ht_found found;
 
 	memset(kept, 1, m->units);
 	all = m->ask(m->self, kept);
@@ -172,9 +200,13 @@ enum ht_found ht_minimal_find(const struct ht_minimal *m, struct ht_arena *a, ui
 	if (none != HT_ANSWER_FAIL)
 		return none == HT_ANSWER_PASS ? HT_FOUND : HT_ASKED;
 	memset(pool, 1, m->units);
-	if (!try_candidates(m, pool) || (m->region && !reduce_checked(m, a, true, pool, kept)) ||
+	if (!try_candidates(m, pool) || !try_first(m, a, pool) ||
+		(m->region && !reduce_checked(m, a, true, pool, kept)) ||
 		!reduce_checked(m, a, false, pool, kept))
 		return HT_ASKED;
 	memcpy(kept, pool, m->units);
-	return leave_out(m, kept);
+	found = leave_out(m, kept);
+	if (found == HT_FOUND)
+		found = ht_smallest_find(m, a, kept);
+	return found == HT_FOUND ? leave_out(m, kept) : found;
 }

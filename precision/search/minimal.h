@@ -18,7 +18,7 @@ struct ht_minimal {
 	/* By unit: the number of its region, which is below `units`.  The search first finds out which regions are needed, then which of
 	 * their units.  NULL: there are no regions. */
 	const uint32_t *region;
-	/* Sets that may pass and are tried first. */
+	/* Sets that may pass and are tried first, before the sets of the first units of `rank`. */
 	const uint8_t *const *candidate;
 	size_t candidates;
 	/* Whether the model keeps the tolerances if the units of `kept` are in float32 and all others are low. */
@@ -33,10 +33,20 @@ enum ht_found {
 };
 
 /* Finds a set that passes, and that fails without any one of its members.  If passing is monotone (each superset of a set that passes
- * passes, too), and there are neither regions nor candidates, it needs at most 2 k log2(n/k) + 3 k + 3 answers for k members
- * among n units.  If the error of the model is the sum of the errors of the low units, and `rank` has units with large errors
- * first, then no set with fewer members passes.  `a` is working memory. */
+ * passes, too), then it needs fewer than 3 k log2(n) + 20 answers where exactly the supersets of a set of k among n units pass, with up
+ * to four candidates.  No set with fewer members passes
+ *   - if the error of the model is the sum of the errors of the low units, and `rank` has units with large errors first, or
+ *   - if passing is monotone, there are at most HT_SMALLEST_UNITS units, and ht_smallest_find() did not give up.
+ * `a` is working memory. */
 enum ht_found ht_minimal_find(const struct ht_minimal *m, struct ht_arena *a, uint8_t *kept);
+
+/* ---- smallest.c ---- */
+
+enum { HT_SMALLEST_UNITS = 16 };
+/* Replaces `kept`, which passes and fails without any one of its members, by a set with the fewest members that pass, if passing is
+ * monotone.  Leaves it if there are more than HT_SMALLEST_UNITS units, or if 256 answers do not decide.  HT_ASKED: `kept` is the
+ * set whose answer is not known. */
+enum ht_found ht_smallest_find(const struct ht_minimal *m, struct ht_arena *a, uint8_t *kept);
 
 /* ---- peers.c: the rules of other tools, for comparisons ---- */
 
