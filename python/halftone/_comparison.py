@@ -8,6 +8,7 @@ from ._arrays import Tensor, code_of, dense, tensor_of
 from ._errors import HalftoneError, SystemFailure, UsageError
 from ._library import Owner, call, created, filled, lib, long_call, names, raw, text_of
 from ._model import Model, Struct, load
+from ._oracle import Oracle, live
 from ._page import page_of
 from ._policy import Policy, handle_of
 
@@ -121,7 +122,8 @@ def compare(model: Model | Any, policies: Iterable[Policy | str], samples: Any, 
 
     `samples` are arrays in the shape of the only input, or dicts of them by input: anything that can be iterated,
     one at a time; or one dict of arrays that are stacked along a new first dimension.  `reference` has the outputs
-    to compare with in the same way (None: those of the model as it is; "f64": those of its float64 variant), `labels` the right answers for `metric`.
+    to compare with in the same way (None: those of the model as it is; "f64": those of its float64 variant; "tensorflow": those that
+    TensorFlow computes in another process, of this interpreter or of the one that HALFTONE_PYTHON names), `labels` the right answers for `metric`.
     `tolerances` are written as on the command line ("prob:cos>=0.999").  `rounds` are those that measure
     latencies; `options` are for policies that are names.  With `nodes` the errors of every tensor
     are measured too (docs/compare.md).  `samples` are then iterated once more for each policy; samples that can be
@@ -140,8 +142,9 @@ def compare(model: Model | Any, policies: Iterable[Policy | str], samples: Any, 
     added = [one for policy in policies if (one := _add(comparison, policy, options))]
     if nodes and iter(samples) is samples:
         samples = list(samples)
-    run_samples(lib.ht_comparison_sample, comparison._handle, lib.ht_comparison_program(comparison._handle), samples, reference,
-                labels)
+    program = lib.ht_comparison_program(comparison._handle)
+    with live(reference, opened, *tensors(program)) as referee:
+        run_samples(lib.ht_comparison_sample, comparison._handle, program, samples, referee, labels)
     for _ in range(rounds):
         long_call(lib.ht_comparison_time, comparison._handle, 1)
     if nodes:
@@ -162,7 +165,7 @@ def comparison_options(metric: str | None, reference: Any, tolerances: Iterable[
 
 def _reference_named(reference: Any) -> str | None:
     """What struct ht_comparison_options calls it."""
-    return reference if reference is None or isinstance(reference, str) else 'given'
+    return reference if reference is None or isinstance(reference, str) and reference != 'tensorflow' else 'given'
 
 
 def _add(comparison: Comparison, policy: Policy | str, options: Mapping[str, object] | None) -> tuple[bytes, Any] | None:
@@ -188,6 +191,12 @@ def _compare_nodes(comparison: Comparison, added: list[tuple[bytes, Any]], sampl
             fed = _fitted(f'sample {i}: input', sample, inputs)
             long_call(lib.ht_comparison_nodes_sample, comparison._handle, raw(f'sample {i}'), fed.structs, fed.n)
     call(lib.ht_comparison_nodes, comparison._handle, None, None, 0)
+
+
+def tensors(program: Any) -> tuple[list[Tensor], list[Tensor]]:
+    """The inputs and outputs of a program."""
+    return (_tensors(program, lib.ht_program_inputs, lib.ht_program_input),
+            _tensors(program, lib.ht_program_outputs, lib.ht_program_output))
 
 
 def _tensors(program: Any, count: Any, at: Any) -> list[Tensor]:
@@ -238,17 +247,18 @@ def _label(label: Any) -> _Arrays:
 
 
 def run_samples(run: Any, handle: Any, program: Any, samples: Any, reference: Any, labels: Iterable[Any] | None) -> None:
-    """Calls `run`, ht_comparison_sample() or ht_search_sample(), with each sample, its expected outputs and its label.  `program`
-    has the inputs and outputs of samples."""
-    inputs = _tensors(program, lib.ht_program_inputs, lib.ht_program_input)
-    outputs = _tensors(program, lib.ht_program_outputs, lib.ht_program_output)
-    expected = _each(reference, outputs) if _reference_named(reference) == 'given' else None
+    """Calls `run`, ht_comparison_sample() or ht_search_sample(), with each sample, its expected outputs, which an Oracle computes, and its
+    label.  `program` has the inputs and outputs of samples."""
+    inputs, outputs = tensors(program)
+    oracle = reference if isinstance(reference, Oracle) else None
+    expected = _each(reference, outputs) if not oracle and _reference_named(reference) == 'given' else None
     answers = None if labels is None else iter(labels)
     n = 0
     for i, sample in enumerate(_each(samples, inputs)):
         n += 1
         fed = _fitted(f'sample {i}: input', sample, inputs)
-        want = _fitted(f'sample {i}: reference', _next(expected, i, 'reference'), outputs) if expected else None
+        one = oracle.compute(fed.memory) if oracle else _next(expected, i, 'reference') if expected else None
+        want = None if one is None else _fitted(f'sample {i}: reference', one, outputs)
         label = None if answers is None else _label(_next(answers, i, 'label'))
         long_call(run, handle, raw(f'sample {i}'), fed.structs, fed.n, want and want.structs, want.n if want else 0,
                   label and label.structs)

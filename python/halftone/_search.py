@@ -4,10 +4,11 @@ from __future__ import annotations
 import ctypes
 
 from . import _api
-from ._comparison import comparison_options, run_samples
+from ._comparison import comparison_options, run_samples, tensors
 from ._errors import UsageError
 from ._library import Bytes, Owner, call, created, filled, lib, long_call, raw, raw_or_none, text_of
 from ._model import Model, Struct, load
+from ._oracle import live
 from ._policy import Policy
 
 TYPE_CHECKING = False
@@ -94,8 +95,9 @@ def search(model: Model | Any, samples: Any, *, tolerances: Iterable[str] = (), 
     found = Search(created(
         lib.ht_search_free, lib.ht_search_new, handle, Struct(made, comparing, *referred, path), long=True,
         keeps=(handle, comparing, *referred)))
-    once = [list(s) if s is not None and iter(s) is s else s for s in (samples, reference, labels)]
-    _run(found, *once)
+    samples, reference, labels = (list(s) if s is not None and iter(s) is s else s for s in (samples, reference, labels))
+    with live(reference, opened, *tensors(lib.ht_search_program(found._handle))) as referee:
+        _run(found, samples, referee, labels)
     call(lib.ht_search_verdict, found._handle)
     return found
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Comparisons in Python: the numbers of the tool, samples in all forms, what is refused."""
-import json, os, subprocess, unittest
+import json, os, subprocess, sys, unittest, unittest.mock
 
 from package import SMALL, environment
 from case import FolderCase
@@ -97,6 +97,38 @@ class Comparisons(FolderCase):
                        tolerances=['y:abs<=1.1', 'top:abs<=0'])
         self.assertAlmostEqual(c.policies[0]['outputs'][0]['abs'], 1, 12)
         self.assertTrue(c.passed)
+
+    def test_tensorflow(self):
+        """TensorFlow computes the reference of each sample, as for the tool, and of each trial of a search."""
+        np.save(self.path('x.npy'), X)
+        tool = subprocess.run([environment.TOOL, 'compare', SMALL, '--policy', POLICIES[1], '--samples', self.path('x.npy'), '--runs=0',
+                               '--reference=tensorflow', '--format=json'], capture_output=True, check=True,
+                              env={**os.environ, 'HALFTONE_PYTHON': sys.executable})
+        want = json.loads(tool.stdout)['models'][0]['policies'][0]['outputs']
+        c = ht.compare(SMALL, POLICIES, X, reference='tensorflow', rounds=0)
+        self.assertEqual((c.to_dict()['reference'], c[POLICIES[1]]['outputs']), ('given', want))
+        self.assertLess(c[POLICIES[0]]['outputs'][0]['rel'], 1e-5)
+        found = ht.search(SMALL, iter(X[:2]), reference='tensorflow', tolerances=['rel<=0.1'], types=['bf16'])
+        self.assertEqual(found.float32, [])
+
+    def test_tensorflow_takes_bfloat16(self):
+        x = self.path('m.hir', b'hir 1\nentry "" {\n input "x" = %x\n output "y" = %y\n}\n\n%x = Placeholder() {dtype=bf16, shape=shape[2]}\n'
+                      b'%y = Exp(%x) {T=bf16}\n')
+        import ml_dtypes
+        samples = np.array([[0, 1], [2, -3]]).astype(ml_dtypes.bfloat16)
+        c = ht.compare(x, [POLICIES[0]], samples, reference='tensorflow', rounds=0)
+        self.assertLessEqual(c.policies[0]['outputs'][0]['max_ulp'], 1)
+
+    def test_tensorflow_refused(self):
+        without = self.path('python', f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n'.encode())
+        os.chmod(without, 0o755)
+        for interpreter, pattern in (without, 'the Python package tensorflow is not installed'), ('/none', "cannot run '/none'"), (
+                '/bin/true', 'process ended'):
+            with unittest.mock.patch.dict(os.environ, HALFTONE_PYTHON=interpreter):
+                with self.assertRaisesRegex(ht.SystemFailure, pattern):
+                    ht.compare(SMALL, POLICIES, X, reference='tensorflow')
+        with self.assertRaisesRegex(ht.UsageError, "no reference 'torch'"):
+            ht.compare(SMALL, POLICIES, X, reference='torch')
 
     def test_batches(self):
         whole = ht.compare(SMALL, POLICIES, X.reshape(3, 3, 4), batch=3, rounds=0, labels=LABELS.reshape(3, 3), metric='top1')
