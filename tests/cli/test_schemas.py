@@ -10,7 +10,7 @@ ROWS = 16
 
 class Schemas(ToolCase):
     def made(self, name, *args, code=0):
-        return self.path(name, self.tool(*args, '--format', 'json', '--no-cache', code=code).stdout)
+        return self.path(name, self.tool(*args, '--format', 'json', code=code, env={'HALFTONE_CACHE_MODE': 'off'}).stdout)
 
     def changed(self, file, name, change):
         with open(file) as f:
@@ -68,6 +68,64 @@ class Schemas(ToolCase):
             self.tool('run', SMALL, '--input', f'x=@{x}', '--dump', folder, '--no-cache')
         files = [self.made('same.json', 'compare', a, a), self.made('other.json', 'compare', a, b, '--tol', '0', code=1)]
         self.fit_and_refuse('dumps', files, (files[1], lambda d: d['tensors'][0].update(rel='much')))
+
+    def test_models(self):
+        """What inspect, ops --missing and compile say of models that all ops have a kernel for, and of others."""
+        odd = self.path('odd.hir', b'hir 1\nentry "" {\n input "x" = %x\n output "z" = %z\n}\n\n%x = Placeholder() {dtype=f32, shape=shape[2,?]}\n'
+                        b'%y = Nonesuch(%x) {T=f32}\n%z = Abs(%y) {T=f32}\n')
+        files = [self.made('plain.json', 'inspect', SMALL), self.made('odd.json', 'inspect', odd)]
+        with open(files[1]) as f:
+            self.assertTrue(json.load(f)['refusals'])
+        self.fit_and_refuse('inspect', files, (files[0], lambda d: d['inputs'][0].update(shape=[-2])),
+                            (files[1], lambda d: d['refusals'][0].pop('blocks')))
+        files = [self.made('none.json', 'ops', '--missing', SMALL), self.made('some.json', 'ops', '--missing', odd)]
+        self.fit_and_refuse('missing', files, (files[1], lambda d: d['missing'][0].update(nodes=1)))
+        compile_ = 'compile', SMALL, '--target', 'x86-64-v3'
+        files = [self.made('one.json', *compile_, '--policy', 'force_fp16', '-o', self.path('one.htx')),
+                 self.made('two.json', *compile_, '--policy', 'force_fp16,must_keep_origin_dtype', '-o', self.path('two.htx'))]
+        self.fit_and_refuse('compile', files, (files[0], lambda d: d.pop('steps')), (files[1], lambda d: d['variants'].pop()),
+                            (files[1], lambda d: d.update(d['variants'][0])))
+        diff = [self.made('same.json', 'diff', self.path('one.htx'), self.path('one.htx')),
+                self.made('differ.json', 'diff', self.path('one.htx'), self.path('two.htx'), code=1)]
+        explain = 'explain', SMALL, '--policy', 'force_fp16'
+        before = self.made('before.json', 'explain', SMALL)
+        diff += [self.made('reports.json', 'explain', SMALL, '--diff', before, 'force_fp16'),
+                 self.made('against.json', *explain, '--against', before, '--fail-on', 'new-cast', code=1)]
+        self.fit_and_refuse('diff', diff, (diff[1], lambda d: d['differences'][0].pop('what')), (diff[2], lambda d: d['units'][0].update(after={})))
+        files = [self.made('why.json', 'explain', SMALL, '--why-not', 'float16'), self.made('all.json', *explain, '--why-not', 'float32')]
+        self.fit_and_refuse('why_not', files, (files[0], lambda d: d['units'][0].pop('why_not')))
+        self.fit_and_refuse('decisions', [before, self.made('explain.json', *explain)])
+
+    def test_settings(self):
+        files = [self.made('config.json', 'config'), self.made('stated.json', 'config', '--policy', 'optimal', '--threads', '2')]
+        self.fit_and_refuse('config', files, (files[0], lambda d: d['config'][0].pop('origin')))
+        classes = [self.made('classes.json', 'config', '--classes')]
+        self.fit_and_refuse('classes', classes, (classes[0], lambda d: d.pop('refused')))
+        version = [self.path('version.json', self.tool('version', '--json').stdout)]
+        self.fit_and_refuse('version', version, (version[0], lambda d: d['host'].pop('level')))
+
+    def test_cache(self):
+        env = {'HALFTONE_CACHE_DIR': self.path('cache'), 'HALFTONE_CACHE_MODE': 'rw'}
+
+        def made(name, *args, code=0):
+            return self.path(name, self.tool('cache', *args, '--format', 'json', code=code, env=env).stdout)
+        files = [made('why0.json', 'why-miss', SMALL, code=1)]
+        self.tool('compile', SMALL, '-o', self.path('m.htx'), env=env)
+        files += [made('why1.json', 'why-miss', SMALL), made('why2.json', 'why-miss', SMALL, '--policy', 'force_fp16', code=1)]
+        self.fit_and_refuse('cache-why', files, (files[2], lambda d: d.pop('part')), (files[1], lambda d: d.pop('entry')))
+        stats = [made('stats.json', 'stats')]
+        self.fit_and_refuse('cache', stats, (stats[0], lambda d: d.pop('graph_hits')))
+        cleaned = [made('verify.json', 'verify'), made('export.json', 'export', self.path('all')), made('import.json', 'import', self.path('all')),
+                   made('gc.json', 'gc', '--max-size', '1'), made('clear.json', 'clear')]
+        self.fit_and_refuse('cache-cleaned', cleaned, (cleaned[0], lambda d: d.update(schema='halftone.cache-wash/1')))
+
+    def test_search(self):
+        """The policy that a search writes is a decision report with evidence."""
+        for tolerance in 'rel<=0.1', 'rel<=1e-6':
+            self.tool('search', SMALL, '--samples', '2', '--tol', tolerance, '-o', self.path(f'{tolerance}.json'), '--no-cache')
+        files = [self.path('rel<=0.1.json'), self.path('rel<=1e-6.json')]
+        self.fit_and_refuse('decisions', files, (files[1], lambda d: d['search']['float32'][0].pop('node')),
+                            (files[0], lambda d: d['search'].pop('trials')))
 
     def test_train(self):
         xs = self.path('xs.npy', npy('<f4', (ROWS, 4), floats(*[(i * 7 % 11) / 11 - 0.5 for i in range(4 * ROWS)])))
