@@ -52,6 +52,22 @@ entry "" {{
 '''
 
 
+def workflow_command(line):
+    """What GitHub's runner reads in a line of a job's output: the command, its properties and its message.  The rules are those of ActionCommand in
+    actions/runner: the first "::" behind the command ends its properties; escapes are decoded after the line is divided, "%25" last."""
+    assert line.startswith('::'), line
+    head, message = line[2:].split('::', 1)
+    command, _, properties = head.partition(' ')
+    divided = [p.split('=', 1) for p in properties.strip().split(',') if p]
+    return command, {key: decoded(value, '\r\n:,%') for key, value in divided}, decoded(message, '\r\n%')
+
+
+def decoded(text, escaped):
+    for c in escaped:
+        text = text.replace(f'%{ord(c):02X}', c)
+    return text
+
+
 def spacing(t, x):
     """The distance between neighbours at |x|, by the definition of the format."""
     info = ml_dtypes.finfo(t)
@@ -323,8 +339,9 @@ entry "" {
         commands = self.tool(*args, '--format=github', code=1).stdout.decode().splitlines()
         self.assertEqual(len(commands), 2)
         for line, policy in zip(commands, POLICIES[1:]):
-            file, title = re.fullmatch(r'::error file=([^,:]*),title=([^,:]*)::.*would pass', line).groups()
-            self.assertEqual((file, title), (model, f'{policy}%3A prob'))
+            command, properties, message = workflow_command(line)
+            self.assertEqual((command, properties), ('error', {'file': model, 'title': f'{policy}: prob'}))
+            self.assertRegex(message, 'would pass$')
         lines = self.tool(*args, '--format=md', code=1).stdout.decode().splitlines()
         self.assertEqual({l.replace('\\|', '').count('|') for l in lines if l.startswith('|')}, {9, 12})
 
@@ -337,6 +354,19 @@ entry "" {
         self.assertEqual(self.junit(*args)[0][1][1], (f'{POLICIES[1]} / {name}', ['Failure']))
         self.assertNotIn(b'<img', self.tool(*args, '--format=md', code=1).stdout.replace(b'\\<', b''))
         self.json(*args, code=1)
+
+    def test_hostile_annotations(self):
+        """GitHub's runner reads names as they are, whatever they have of what separates the parts of a command."""
+        for i, name in enumerate(('a,title=b', '::error file=x::y', '100%', '%0A%250A', 'two\\nlines\\x0d', '=')):
+            model = self.path(f'a,b:c%0A{i}.hir', classifier(1).replace('output "prob"', f'output "{name}"'))
+            said = self.tool(model, '--policy', POLICIES[1], '--samples=2', '--tol=1e-9', '--format=github', code=1).stdout.decode()
+            lines = said.splitlines()
+            self.assertEqual(len(lines), 2, said)
+            command, properties, message = workflow_command(lines[1])
+            self.assertEqual((command, properties['file'], properties['title']),
+                             ('error', model, f'{POLICIES[1]}: ' + name.replace('\\n', '\n').replace('\\x0d', '\r')))
+            self.assertEqual(set(properties), {'file', 'title'})
+            self.assertRegex(message, 'would pass$')
 
     def test_latency(self):
         row = self.json(self.model(), '--policy', POLICIES[1], '--samples=2', '--runs=25')['policies'][0]

@@ -215,14 +215,25 @@ class Nodes(Case):
         subprocess.run([sys.executable, os.path.join(HERE, 'validate.py'), SCHEMA, self.path('0.json'), self.path('1.json')], check=True)
 
     def test_node_data(self):
-        """Node data have the form that Model Explorer reads: a number for each node, and a gradient whose stops are 0 and 1."""
-        self.tool(self.model(PERCEPTRON), '--nodes', '--runs=0', '--samples=2:1', '--policy=force_fp16', '--node-data', self.path('n.json'))
-        with open(self.path('n.json')) as f:
+        """Node data have the form that Model Explorer reads: a number for each node, also where the node overflows, and a gradient."""
+        files = {}
+        for name, model in ('perceptron', PERCEPTRON), ('edges', EDGES):
+            files[name] = self.path(f'{name}.json')
+            self.tool(self.model(model), '--nodes', '--runs=0', '--samples=2:1', '--policy=force_fp16', '--tol=1e9', '--node-data', files[name])
+        files['dtypes'] = self.path('dtypes.json')
+        with open(files['dtypes'], 'wb') as f:
+            subprocess.run([environment.TOOL, 'explain', self.model(PERCEPTRON), '--policy=force_fp16', '--format=node-data'], check=True, stdout=f)
+        with open(files['perceptron']) as f:
             data = json.load(f)
-        self.assertEqual(set(data), {'results', 'gradient'})
         self.assertEqual(set(data['results']), {'p', 'q', 't', 'y'})
         self.assertTrue(all(isinstance(v['value'], float) for v in data['results'].values()))
         self.assertEqual([s['stop'] for s in data['gradient']], [0, 1])
+        read = [sys.executable, os.path.join(HERE, 'validate.py'), os.path.join(HERE, 'model_explorer.schema.json')]
+        subprocess.run([*read, *files.values()], check=True)
+        data['gradient'].pop()
+        with open(files['perceptron'], 'w') as f:
+            json.dump(data, f)
+        self.assertEqual(subprocess.run([*read, files['perceptron']], stdout=subprocess.DEVNULL).returncode, 1)
 
     def test_refusals(self):
         model = self.model(PERCEPTRON)
