@@ -1,4 +1,4 @@
-/* Finds a minimal set: the smallest of the candidates and of the sets of the first units of the rank, reduced by the algorithm
+/* Finds a minimal set: the smallest of the candidates and of the sets that are the first units of some order, reduced by the algorithm
  * QuickXplain (Junker, AAAI 2004), first over regions, then over units.  At last every member is left out once, to show that it is
  * needed. */
 #include "precision/search/minimal.h"
@@ -58,43 +58,6 @@ static bool narrow(struct narrowing *s, const uint32_t *e, size_t n, bool added)
 	return narrow(s, e, half, any_held(s, e + half, n - half));
 }
 
-/* Lists the elements that have units in the pool, in the order of rank, and fills `of`.  Returns their number. */
-static size_t list_elements(const struct ht_minimal *m, struct ht_arena *a, const uint8_t *pool,
-	bool regions, uint32_t *of, uint32_t *list)
-{
-	uint8_t *seen = HT_NEW_ARRAY(a, uint8_t, m->units);
-	size_t n = 0;
-
-	memset(of, 0xff, m->units * sizeof *of);
-	for (size_t u = 0; u < m->units; u++)
-		if (pool[u])
-			of[u] = regions ? m->region[u] : (uint32_t)u;
-	for (size_t i = 0; i < m->units; i++) {
-		uint32_t e = of[m->rank[i]];
-		if (e == UINT32_MAX || seen[e])
-			continue;
-		seen[e] = 1;
-		list[n++] = e;
-	}
-	return n;
-}
-
-/* Reduces the pool, which passes, to elements that are needed.  False: an answer is missing. */
-static bool reduce(
-	const struct ht_minimal *m, struct ht_arena *a, bool regions, uint8_t *pool, uint8_t *kept)
-{
-	uint32_t *of = HT_NEW_ARRAY(a, uint32_t, m->units);
-	uint32_t *list = HT_NEW_ARRAY(a, uint32_t, m->units);
-	struct narrowing s = { m, of, HT_NEW_ARRAY(a, uint8_t, m->units), kept };
-	size_t n = list_elements(m, a, pool, regions, of, list);
-
-	if (!narrow(&s, list, n, false))
-		return false;
-	for (size_t u = 0; u < m->units; u++)
-		pool[u] = of[u] != UINT32_MAX && s.held[of[u]];
-	return true;
-}
-
 static size_t size_of(const struct ht_minimal *m, const uint8_t *set)
 {
 	size_t n = 0;
@@ -104,45 +67,138 @@ static size_t size_of(const struct ht_minimal *m, const uint8_t *set)
 	return n;
 }
 
-/* The smallest candidate that passes replaces the pool.  False: an answer is missing. */
-static bool try_candidates(const struct ht_minimal *m, uint8_t *pool)
-{
-	for (size_t i = 0; i < m->candidates; i++) {
-		enum ht_answer answer;
+/* What is known while a set is looked for. */
+struct looking {
+	const struct ht_minimal *m;
+	struct ht_arena *a;
+	uint8_t *pool;   /* the smallest set so far that passes */
+	uint8_t *needed; /* units without which no set passes, if passing is monotone */
+	uint8_t *kept;   /* the set that is asked for */
+};
 
-		if (size_of(m, m->candidate[i]) >= size_of(m, pool))
+static enum ht_answer ask(struct looking *k)
+{
+	return k->m->ask(k->m->self, k->kept);
+}
+
+/* Holds the elements of needed units, and lists the others that have units in the pool, in the order of rank.  Fills s->of.  Returns the
+ * number of those listed. */
+static size_t list_elements(
+	const struct looking *k, bool regions, struct narrowing *s, uint32_t *of, uint32_t *list)
+{
+	const struct ht_minimal *m = k->m;
+	uint8_t *seen = HT_NEW_ARRAY(k->a, uint8_t, m->units);
+	size_t n = 0;
+
+	memset(of, 0xff, m->units * sizeof *of);
+	for (size_t u = 0; u < m->units; u++) {
+		if (!k->pool[u])
 			continue;
-		answer = m->ask(m->self, m->candidate[i]);
-		if (answer == HT_ANSWER_UNKNOWN)
+		of[u] = regions ? m->region[u] : (uint32_t)u;
+		s->held[of[u]] |= k->needed[u];
+	}
+	for (size_t i = 0; i < m->units; i++) {
+		uint32_t e = of[m->rank[i]];
+		if (e == UINT32_MAX || seen[e] || s->held[e])
+			continue;
+		seen[e] = 1;
+		list[n++] = e;
+	}
+	return n;
+}
+
+/* Reduces a pool, which passes, to elements that are needed.  False: an answer is missing. */
+static bool reduce(struct looking *k, bool regions, uint8_t *pool)
+{
+	const struct ht_minimal *m = k->m;
+	uint32_t *of = HT_NEW_ARRAY(k->a, uint32_t, m->units);
+	uint32_t *list = HT_NEW_ARRAY(k->a, uint32_t, m->units);
+	struct narrowing s = { m, of, HT_NEW_ARRAY(k->a, uint8_t, m->units), k->kept };
+	size_t n = list_elements(k, regions, &s, of, list);
+
+	if (n && !narrow(&s, list, n, n < size_of(m, pool)))
+		return false;
+	for (size_t u = 0; u < m->units; u++)
+		pool[u] = of[u] != UINT32_MAX && s.held[of[u]];
+	return true;
+}
+
+/* Asks for the set k->kept, which replaces the pool if it passes and is smaller. */
+static enum ht_answer try_set(struct looking *k)
+{
+	enum ht_answer answer = ask(k);
+
+	if (answer == HT_ANSWER_PASS && size_of(k->m, k->kept) < size_of(k->m, k->pool))
+		memcpy(k->pool, k->kept, k->m->units);
+	return answer;
+}
+
+/* False: an answer is missing. */
+static bool try_candidates(struct looking *k)
+{
+	const struct ht_minimal *m = k->m;
+
+	for (size_t i = 0; i < m->candidates; i++) {
+		if (size_of(m, m->candidate[i]) >= size_of(m, k->pool))
+			continue;
+		memcpy(k->kept, m->candidate[i], m->units);
+		if (try_set(k) == HT_ANSWER_UNKNOWN)
 			return false;
-		if (answer == HT_ANSWER_PASS)
-			memcpy(pool, m->candidate[i], m->units);
 	}
 	return true;
 }
 
-/* The smallest set of the first units of the rank that passes replaces the pool, if it is smaller.  Bisection finds it.  False: an answer
- * is missing. */
-static bool try_first(const struct ht_minimal *m, struct ht_arena *a, uint8_t *pool)
+enum order { BY_RANK, FORWARD, BACKWARD, ORDERS };
+
+static uint32_t unit_at(const struct ht_minimal *m, enum order order, size_t i)
 {
-	uint8_t *first = HT_NEW_ARRAY(a, uint8_t, m->units);
-	size_t fails = 0, passes = size_of(m, pool);
+	if (order == BY_RANK)
+		return m->rank[i];
+	return (uint32_t)(order == FORWARD ? i : m->units - 1 - i);
+}
+
+/* Sets k->kept to the first n units of an order, and those that are known to be needed. */
+static void keep_first(struct looking *k, enum order order, size_t n)
+{
+	memcpy(k->kept, k->needed, k->m->units);
+	for (size_t i = 0; i < n; i++)
+		k->kept[unit_at(k->m, order, i)] = 1;
+}
+
+/* Finds by bisection how many of the first units of an order suffice.  The last one of them is needed.  False: an answer is missing. */
+static bool try_first(struct looking *k, enum order order)
+{
+	size_t fails = 0, passes = k->m->units;
 
 	while (passes - fails > 1) {
 		size_t n = (fails + passes) / 2;
 		enum ht_answer answer;
 
-		for (size_t i = 0; i < m->units; i++)
-			first[m->rank[i]] = i < n;
-		answer = m->ask(m->self, first);
+		keep_first(k, order, n);
+		answer = try_set(k);
 		if (answer == HT_ANSWER_UNKNOWN)
 			return false;
-		if (answer == HT_ANSWER_PASS) {
-			memcpy(pool, first, m->units);
+		if (answer == HT_ANSWER_PASS)
 			passes = n;
-		} else {
+		else
 			fails = n;
-		}
+	}
+	k->needed[unit_at(k->m, order, passes - 1)] = 1;
+	return true;
+}
+
+/* Each order gives a needed unit.  As soon as these pass, the other orders are not tried.  False: an answer is missing. */
+static bool try_orders(struct looking *k)
+{
+	for (int order = 0; order < ORDERS; order++) {
+		enum ht_answer answer;
+
+		if (!try_first(k, (enum order)order))
+			return false;
+		memcpy(k->kept, k->needed, k->m->units);
+		answer = try_set(k);
+		if (answer != HT_ANSWER_FAIL)
+			return answer == HT_ANSWER_PASS;
 	}
 	return true;
 }
@@ -170,41 +226,48 @@ static enum ht_found leave_out(const struct ht_minimal *m, uint8_t *kept)
 
 /* Reduces the pool, unless the reduced set fails, which is possible because rounding errors need not be monotone: QuickXplain does not
  * ask for the set that it ends with. */
-static bool reduce_checked(
-	const struct ht_minimal *m, struct ht_arena *a, bool regions, uint8_t *pool, uint8_t *kept)
+static bool reduce_checked(struct looking *k, bool regions)
 {
-	uint8_t *reduced = HT_NEW_ARRAY(a, uint8_t, m->units);
-	enum ht_answer answer;
+	uint8_t *reduced = HT_NEW_ARRAY(k->a, uint8_t, k->m->units);
 
-	memcpy(reduced, pool, m->units);
-	if (!reduce(m, a, regions, reduced, kept))
+	memcpy(reduced, k->pool, k->m->units);
+	if (!reduce(k, regions, reduced))
 		return false;
-	answer = m->ask(m->self, reduced);
-	if (answer == HT_ANSWER_PASS)
-		memcpy(pool, reduced, m->units);
-	return answer != HT_ANSWER_UNKNOWN;
+	memcpy(k->kept, reduced, k->m->units);
+	return try_set(k) != HT_ANSWER_UNKNOWN;
+}
+
+/* Finds a set that passes, but may have members that can be left out.  False: an answer is missing. */
+static bool look(struct looking *k)
+{
+	if (!try_candidates(k) || !try_orders(k) || (k->m->region && !reduce_checked(k, true)) ||
+		!reduce_checked(k, false))
+		return false;
+	memcpy(k->kept, k->pool, k->m->units);
+	return true;
 }
 
 enum ht_found ht_minimal_find(const struct ht_minimal *m, struct ht_arena *a, uint8_t *kept)
 {
-	uint8_t *pool = HT_NEW_ARRAY(a, uint8_t, m->units);
+	struct looking k = { .m = m,
+		.a = a,
+		.pool = HT_NEW_ARRAY(a, uint8_t, m->units),
+		.needed = HT_NEW_ARRAY(a, uint8_t, m->units),
+		.kept = kept };
 	enum ht_answer all, none;
 	enum ht_found found;
 
 	memset(kept, 1, m->units);
-	all = m->ask(m->self, kept);
+	all = ask(&k);
 	if (all != HT_ANSWER_PASS)
 		return all == HT_ANSWER_FAIL ? HT_NO_SET : HT_ASKED;
 	memset(kept, 0, m->units);
-	none = m->units ? m->ask(m->self, kept) : HT_ANSWER_PASS;
+	none = m->units ? ask(&k) : HT_ANSWER_PASS;
 	if (none != HT_ANSWER_FAIL)
 		return none == HT_ANSWER_PASS ? HT_FOUND : HT_ASKED;
-	memset(pool, 1, m->units);
-	if (!try_candidates(m, pool) || !try_first(m, a, pool) ||
-		(m->region && !reduce_checked(m, a, true, pool, kept)) ||
-		!reduce_checked(m, a, false, pool, kept))
+	memset(k.pool, 1, m->units);
+	if (!look(&k))
 		return HT_ASKED;
-	memcpy(kept, pool, m->units);
 	found = leave_out(m, kept);
 	if (found == HT_FOUND)
 		found = ht_smallest_find(m, a, kept);

@@ -18,7 +18,7 @@ struct ht_minimal {
 	/* By unit: the number of its region, which is below `units`.  The search first finds out which regions are needed, then which of
 	 * their units.  NULL: there are no regions. */
 	const uint32_t *region;
-	/* Sets that may pass and are tried first, before the sets of the first units of `rank`. */
+	/* Sets that may pass and are tried first. */
 	const uint8_t *const *candidate;
 	size_t candidates;
 	/* Whether the model keeps the tolerances if the units of `kept` are in float32 and all others are low. */
@@ -37,7 +37,7 @@ enum ht_found {
  * to four candidates.  No set with fewer members passes
  *   - if the error of the model is the sum of the errors of the low units, and `rank` has units with large errors first, or
  *   - if passing is monotone, there are at most HT_SMALLEST_UNITS units, and ht_smallest_find() did not give up.
- * `a` is working memory. */
+ * If passing is monotone, the set has at most as many members as that of ht_bisection_find().  `a` is working memory. */
 enum ht_found ht_minimal_find(const struct ht_minimal *m, struct ht_arena *a, uint8_t *kept);
 
 /* ---- smallest.c ---- */
