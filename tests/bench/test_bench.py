@@ -77,6 +77,23 @@ class Kernels(unittest.TestCase):
         self.assertIn('usage', done.stderr)
 
 
+class Searches(unittest.TestCase):
+    def test_rules(self):
+        """No rule that passes keeps fewer nodes in float32 than ours, and the table has what the JSON has."""
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([f'{HERE}/../../bench/search', 'digits', '--runs', '6', '--json', f'{folder}/r.json'], check=True,
+                                  env={**os.environ, 'HALFTONE_CACHE_MODE': 'rw', 'HALFTONE_CACHE_DIR': folder},
+                                  stdout=subprocess.PIPE, text=True)
+            with open(f'{folder}/r.json') as f:
+                found, = json.load(f)
+        rows = {row['rule']: row for row in found['rows']}
+        self.assertEqual(set(rows), {'minimal', 'polygraphy-forward', 'polygraphy-reverse', 'onnx-segments', 'onnx-fp16'})
+        self.assertTrue(0 < rows['minimal']['float32'] <= min(row['float32'] for row in rows.values() if row['verdict'] == 'pass'))
+        self.assertEqual([rows[rule]['verdict'] for rule in rows if rule != 'onnx-fp16'], ['pass'] * 4)
+        for rule, row in rows.items():
+            self.assertIn(f'| {rule} | {row["float32"]} | {row["trials"]} | {row["verdict"]} |', done.stdout)
+
+
 RESULT = {
     'threads': 2, 'batch': 4, 'peak_gflops': {'f32': 100., 'bf16': 200.},
     'sizes': {m: {'multiply_adds': 10**9, 'model_weight_bytes': 5 * 10**6} for m in ('a', 'b')},
