@@ -94,6 +94,16 @@ class Searches(unittest.TestCase):
             self.assertIn(f'| {rule} | {row["float32"]} | {row["trials"]} | {row["verdict"]} |', done.stdout)
 
 
+class Studies(unittest.TestCase):
+    def test_page(self):
+        """The page of studies has the numbers of the saved results."""
+        top = f'{HERE}/../..'
+        done = subprocess.run([f'{top}/examples/studies.py', '--page', f'{top}/bench/results/studies-emeraldrapids.json'], check=True,
+                              stdout=subprocess.PIPE)
+        with open(f'{top}/docs/studies.md', 'rb') as f:
+            self.assertEqual(done.stdout, f.read())
+
+
 RESULT = {
     'threads': 2, 'batch': 4, 'peak_gflops': {'f32': 100., 'bf16': 200.},
     'sizes': {m: {'multiply_adds': 10**9, 'model_weight_bytes': 5 * 10**6} for m in ('a', 'b')},
