@@ -104,6 +104,11 @@ class Schemas(ToolCase):
         version = [self.path('version.json', self.tool('version', '--json').stdout)]
         self.fit_and_refuse('version', version, (version[0], lambda d: d['host'].pop('level')))
 
+    def test_lists(self):
+        for name in 'ops', 'targets', 'policies', 'formats', 'profiles', 'fusions', 'options':
+            file = self.made(f'{name}.json', name)
+            self.fit_and_refuse(name, [file], (file, lambda d, name=name: d[name][0].pop('name')), (file, lambda d, name=name: d[name][0].update(meaning=1)))
+
     def test_cache(self):
         env = {'HALFTONE_CACHE_DIR': self.path('cache'), 'HALFTONE_CACHE_MODE': 'rw'}
 
