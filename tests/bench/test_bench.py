@@ -95,13 +95,14 @@ class Searches(unittest.TestCase):
 
 
 class Studies(unittest.TestCase):
-    def test_page(self):
-        """The page of studies has the numbers of the saved results."""
+    def test_pages(self):
+        """The pages of studies have the numbers of the saved results."""
         top = f'{HERE}/../..'
-        done = subprocess.run([f'{top}/examples/studies.py', '--page', f'{top}/bench/results/studies-emeraldrapids.json'], check=True,
-                              stdout=subprocess.PIPE)
-        with open(f'{top}/docs/studies.md', 'rb') as f:
-            self.assertEqual(done.stdout, f.read())
+        for script, results, page in ('studies.py', 'studies', 'studies'), ('training_study.py', 'training-study', 'training-study'):
+            done = subprocess.run([f'{top}/examples/{script}', '--page', f'{top}/bench/results/{results}-emeraldrapids.json'], check=True,
+                                  stdout=subprocess.PIPE)
+            with open(f'{top}/docs/{page}.md', 'rb') as f:
+                self.assertEqual(done.stdout, f.read())
 
 
 RESULT = {
