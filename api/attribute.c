@@ -106,9 +106,10 @@ struct beginning {
 static enum ht_status compile(struct beginning *b, enum ht_looked_at which, struct ht_program **out)
 {
 	struct ht_compile_options opt = *b->a->of.compile;
-	bool alone = which == HT_LOOKED_ALONE || which == HT_LOOKED_WIDE,
+	bool overwritten = which == HT_LOOKED_ALONE || which == HT_LOOKED_WIDE,
 	     faulty = which == HT_LOOKED_POLICY || which == HT_LOOKED_ALONE;
-	struct ht_teeing how = { .what = alone ? HT_LOWER_TEE_ALONE : HT_LOWER_TEE_ALL,
+	struct ht_teeing how = { .what = which == HT_LOOKED_POLICY ? HT_LOWER_TEE_ALL
+								   : HT_LOWER_TEE_ALONE,
 		.widened = which == HT_LOOKED_WIDE,
 		.fault = faulty ? b->a->of.fault : HT_STR(""),
 		.fault_by = b->a->of.fault_by };
@@ -116,7 +117,7 @@ static enum ht_status compile(struct beginning *b, enum ht_looked_at which, stru
 	enum ht_status st;
 
 	opt.policy = which == HT_LOOKED_REFERENCE ? NULL : b->a->of.policy;
-	if (alone)
+	if (overwritten)
 		opt.batch_method = "whole";
 	if (which == HT_LOOKED_WIDE)
 		opt.conv_method = "direct";

@@ -1,7 +1,8 @@
 /* Attribution: finds the nodes at which a policy's program loses accuracy (docs/compare.md#nodes).
  *
  * Four programs run on each sample:
- *   reference  the model without a policy; its tensors are stored,
+ *   reference  the model without a policy, each node in a kernel of its own: such a program computes every tensor once, where one that
+ *              also has the fused kernels computes those inside twice; its tensors are stored,
  *   policy     the policy's program; the difference of its tensors to the reference is their error,
  *   alone      the policy's nodes, each computed from the reference's operands, which are first rounded to the policy's types;
  *              the difference is the node's own error,
