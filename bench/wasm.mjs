@@ -6,20 +6,15 @@
 // little-endian elements), "outputs" (tensor name, file to write) and "seconds".  Prints milliseconds
 // as JSON, and the outputs' shapes and types.
 import {readFileSync, writeFileSync} from 'node:fs';
-import {dirname, join} from 'node:path';
-import {artifacts, requireFrom, tensor} from '../tests/tools/tfjs.mjs';
+import {artifacts, requireFrom, tensor, useWasm} from '../tests/tools/tfjs.mjs';
 
 const [modules, modelPath, requestPath] = process.argv.slice(2);
 const require = requireFrom(modules);
 const tf = require('@tensorflow/tfjs-core');
-const wasm = require('@tensorflow/tfjs-backend-wasm');
 const {GraphModel} = require('@tensorflow/tfjs-converter');
 
-wasm.setWasmPaths(join(dirname(require.resolve('@tensorflow/tfjs-backend-wasm/package.json')), 'wasm-out/'));
-wasm.setThreadsCount(1);
 const started = performance.now();
-await tf.setBackend('wasm');
-await tf.ready();
+await useWasm(require, tf);
 const model = new GraphModel({load: () => artifacts(modelPath)});
 await model.load();
 const request = JSON.parse(readFileSync(requestPath, 'utf8'));

@@ -45,7 +45,7 @@ ALONE = {**os.environ, 'HALFTONE_POLICY': '', 'HALFTONE_CACHE_MODE': 'off'}
 # MANY elements take at most EACH bytes for each element.  In kinds of COUNTED an element counts twice: a function and its call, or a
 # control edge into a node and one out of it.  A program takes more than EACH for an output, an input and a constant (BYTES), so kinds
 # with many of these are only inspected (LARGE without LARGE_PROGRAMS).
-MANY, EACH = 100000, 2048
+MANY, EACH = 100000 if environment.LONG else 40000, 2048
 COUNTED = {'functions_called': 2, 'control_through': 2}
 LARGE = ('functions_called', 'chain_add', 'control_through', 'constants_alike', 'one_function', 'functions_unused', 'addn', 'concat',
          'pack', 'identities', 'users', 'alike', 'constant_users', 'control_in', 'control_values', 'control_out', 'control_chain',
@@ -131,7 +131,7 @@ class Size(ToolCase):
     def test_instructions(self):
         """Instructions grow linearly with the number of elements n.  From 2 n to 4 n they grow twice as much as from n to 2 n if the cost is
         linear, and four times as much if it is quadratic; less than three times is required."""
-        n = 400
+        n = 200
         for verb, kinds in (('inspect', ('chain_add', 'control_through', 'functions_called', 'users', 'attributes')),
                             ('explain', ('unpack', 'chain_matmul'))):
             for kind in kinds:

@@ -168,7 +168,7 @@ def biases(r, d):
         if shape == (1,):
             refused('a bias of shape [1]', run(path, {'x': x}, ['y']), 'bias')
             continue
-        check(f'bias of shape {shape}', run(path, {'x': x}, ['y']), oracle.tfjs(path, {'x': x}, ['y']))
+        check(f'bias of shape {shape}', run(path, {'x': x}, ['y']), oracle.tfjs_cpu(path, {'x': x}, ['y']))
 
 
 def function(name, scale, shape):

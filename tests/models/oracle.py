@@ -51,7 +51,7 @@ def cached(name, k, compute):
 
 def reference(model, path, inputs):
     """Outputs by name, in the model's own precision."""
-    run = {'graphdef': graphdef_file, 'savedmodel': saved_model, 'tfjs': tfjs}[model.oracle]
+    run = {'graphdef': graphdef_file, 'savedmodel': saved_model, 'tfjs': tfjs, 'tfjs-cpu': tfjs_cpu}[model.oracle]
     return cached(model.name, key(path, inputs, model.outputs),
                   lambda: run(path, inputs, model.outputs))
 
@@ -130,9 +130,14 @@ def frozen_saved_model(path, outputs):
     return inlined.graph.as_graph_def()
 
 
-def tfjs(path, inputs, outputs):
+def tfjs_cpu(path, inputs, outputs):
+    return tfjs(path, inputs, outputs, ['cpu'])
+
+
+def tfjs(path, inputs, outputs, backends=('wasm', 'cpu')):
+    """TensorFlow.js: on WebAssembly where that has the model's kernels; its JavaScript takes up to thirty times as long."""
     with tempfile.TemporaryDirectory() as d:
-        request = {'inputs': [], 'outputs': [{'name': tensor(o), 'file': f'{d}/o{i}'}
+        request = {'inputs': [], 'backends': backends, 'outputs': [{'name': tensor(o), 'file': f'{d}/o{i}'}
                                              for i, o in enumerate(outputs)]}
         for i, (name, x) in enumerate(inputs.items()):
             assert x.dtype in (np.float32, np.int32)

@@ -8,7 +8,7 @@ from typing import Callable, Tuple
 class Model:
     name: str
     path: str              # below the folder of scripts/models, or $SHARED/…
-    oracle: str            # graphdef, savedmodel or tfjs
+    oracle: str            # graphdef, savedmodel, tfjs, or tfjs-cpu: TensorFlow.js without WebAssembly
     inputs: Callable       # data module → {placeholder: array}
     outputs: Tuple[str, ...]
     package: str = None    # what scripts/models is asked for
@@ -22,8 +22,8 @@ class Model:
     picks: bool = False    # outputs are read at the place of a maximum: at another one they jump
 
 
-def human(name, placeholder, outputs, inputs, others=(), **more):
-    return Model(name, f'human-models/{name}.json', 'tfjs',
+def human(name, placeholder, outputs, inputs, others=(), oracle='tfjs', **more):
+    return Model(name, f'human-models/{name}.json', oracle,
                  lambda data: {placeholder: inputs(data)}, tuple(outputs.split()), 'human-models',
                  others=tuple((lambda data, i=i: {placeholder: i(data)}) for i in others), **more)
 
@@ -80,9 +80,9 @@ MODELS = [
     human('blazeface-front', 'input', identities(4), face(128, 'signed', 'person'), FACES),
     human('blazeface', 'input', identities(4), face(256, 'signed', 'person'), **SMALL_BIAS),
     human('blazepose-heavy', 'input_1', identities(5), face(256, names=PEOPLE),
-          shapes=True, chances=('Identity_3',), **STEEP),
+          shapes=True, chances=('Identity_3',), oracle='tfjs-cpu', **STEEP),
     human('blazepose-lite', 'input_1', identities(5), face(256, names=PEOPLE),
-          shapes=True, chances=('Identity_3',), **STEEP),
+          shapes=True, chances=('Identity_3',), oracle='tfjs-cpu', **STEEP),
     human('emotion', 'input_1', 'Identity', face(64, grey=True, names='face flower'), shapes=True),
     human('facemesh-detection-short', 'input', 'Identity', face(128, 'signed', 'person'), FACES),
     human('facemesh', 'input_1', identities(3), face(192), [face(192, names=NO_FACES)],

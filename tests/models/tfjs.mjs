@@ -1,27 +1,40 @@
-// Runs a TF.js graph model on TensorFlow.js' JavaScript backend.
+// Runs a TF.js graph model on TensorFlow.js, by the first of its backends that has all kernels.
 //
 // usage: node tfjs.mjs MODULES MODEL.json REQUEST.json
 //
 // MODULES is the folder with node_modules.  REQUEST lists "inputs" (name, dtype, shape, file with
-// the raw little-endian elements) and "outputs" (tensor name, file to write); the shape and dtype of
-// each output are printed as JSON.
+// the raw little-endian elements), "outputs" (tensor name, file to write) and "backends", of wasm and cpu (JavaScript);
+// the shape and dtype of each output are printed as JSON.
 import {readFileSync, writeFileSync} from 'node:fs';
-import {artifacts, requireFrom, tensor} from '../tools/tfjs.mjs';
+import {artifacts, requireFrom, tensor, useWasm} from '../tools/tfjs.mjs';
 
 const [modules, modelPath, requestPath] = process.argv.slice(2);
 const require = requireFrom(modules);
 const tf = require('@tensorflow/tfjs-core');
 require('@tensorflow/tfjs-backend-cpu');
 const {GraphModel} = require('@tensorflow/tfjs-converter');
-
-await tf.setBackend('cpu');
-const model = new GraphModel({load: () => artifacts(modelPath)});
-await model.load();
 const request = JSON.parse(readFileSync(requestPath, 'utf8'));
-const inputs = Object.fromEntries(request.inputs.map((i) => [i.name, tensor(tf, i)]));
-const results = model.execute(inputs, request.outputs.map((o) => o.name));
-const list = Array.isArray(results) ? results : [results];
-process.stdout.write(JSON.stringify(list.map((t, i) => {
+
+async function execute() {
+	const model = new GraphModel({load: () => artifacts(modelPath)});
+	await model.load();
+	const inputs = Object.fromEntries(request.inputs.map((i) => [i.name, tensor(tf, i)]));
+	const results = model.execute(inputs, request.outputs.map((o) => o.name));
+	return Array.isArray(results) ? results : [results];
+}
+
+/** The results by the first of the backends, or by the next where one lacks a kernel or a form of it. */
+async function executeBy([backend, ...others]) {
+	await (backend === 'wasm' ? useWasm(require, tf) : tf.setBackend(backend));
+	try {
+		return await execute();
+	} catch (error) {
+		if (!others.length || !/not registered|not supported|not yet/i.test(error.message)) throw error;
+	}
+	return executeBy(others);
+}
+
+process.stdout.write(JSON.stringify((await executeBy(request.backends)).map((t, i) => {
 	const data = t.dataSync();
 	writeFileSync(request.outputs[i].file, new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
 	return {shape: t.shape, dtype: t.dtype};

@@ -9,6 +9,15 @@ export function requireFrom(modules) {
 	return createRequire(resolve(modules, 'x.js'));
 }
 
+/** Makes the WebAssembly backend of the library `tf` compute, on one thread. */
+export async function useWasm(require, tf) {
+	const wasm = require('@tensorflow/tfjs-backend-wasm');
+	wasm.setWasmPaths(join(dirname(require.resolve('@tensorflow/tfjs-backend-wasm/package.json')), 'wasm-out/'));
+	wasm.setThreadsCount(1);
+	await tf.setBackend('wasm');
+	await tf.ready();
+}
+
 /** What a GraphModel's loader returns of the model.json at `modelPath`. */
 export function artifacts(modelPath) {
 	const json = JSON.parse(readFileSync(modelPath, 'utf8'));

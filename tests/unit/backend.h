@@ -21,10 +21,15 @@ static const struct ht_backend *backend_open(void)
 	return b;
 }
 
+static inline bool backend_is_level(const struct ht_target *t)
+{
+	return t->level == t->name;
+}
+
 /* Whether t is a level, and this machine can run its code. */
 static bool backend_runs(const struct ht_target *t)
 {
-	return t->level == t->name && ht_target_runs(t->name);
+	return backend_is_level(t) && ht_target_runs(t->name);
 }
 
 static ht_kernel_fn *backend_compile(const struct ht_backend *b, const struct ht_kernel *k,

@@ -9,6 +9,7 @@
 #include "tests/unit/amx.h"
 #include "tests/unit/backend.h"
 #include "tests/unit/random.h"
+#include "tests/unit/sanitized.h"
 
 #include <cmocka.h>
 
@@ -347,7 +348,7 @@ static void test_random_contractions(void **unused)
 {
 	const char *first = getenv("HALFTONE_SEED"), *many = getenv("HALFTONE_KERNELS");
 	uint64_t seed = first ? strtoull(first, NULL, 10) : 1,
-		 n = many ? strtoull(many, NULL, 10) : 120;
+		 n = many ? strtoull(many, NULL, 10) : sanitized_cases(120);
 	int bad = 0, kept = 0;
 
 	(void)unused;

@@ -14,13 +14,9 @@
 #include <cmocka.h>
 
 #include "tests/unit/backend.h"
+#include "tests/unit/sanitized.h"
 
-#ifdef __has_feature
-#if __has_feature(address_sanitizer)
-#define SLOW
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(SLOW) || !defined(__OPTIMIZE__)
+#if SANITIZED || !defined(__OPTIMIZE__)
 enum { INPUTS = 1 << 18 };
 #else
 enum { INPUTS = 10 * 1000 * 1000 };
