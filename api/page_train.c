@@ -2,6 +2,7 @@
 #include "api/page.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
 	MOST_POINTS = 400, /* of a line; more steps are averaged */
@@ -214,6 +215,20 @@ static void put_curves(
 
 /* ---- events ---- */
 
+static bool is_of_every_event(const char *name)
+{
+	return !strcmp(name, "event") || !strcmp(name, "step") || !strcmp(name, "seconds");
+}
+
+static void put_value(struct ht_buf *b, const cJSON *i, struct ht_arena *a)
+{
+	ht_puts(b, b->n ? ", " : "");
+	ht_printf(b, "%s ", i->string);
+	ht_put_str(b,
+		cJSON_IsString(i) ? ht_str(i->valuestring) : ht_text_number(a, ht_json_number(i)));
+}
+
+/* What the event has beside the members of every event; of an evaluation its tensors, whatever they are called. */
 static void put_values(struct ht_table *t, const cJSON *event, struct ht_arena *a)
 {
 	struct ht_buf b;
@@ -222,16 +237,12 @@ static void put_values(struct ht_table *t, const cJSON *event, struct ht_arena *
 	ht_buf_init(&b, a);
 	cJSON_ArrayForEach(i, event)
 	{
-		const char *const known[] = { "event", "step", "seconds" };
-		bool is_known = false;
-		for (size_t k = 0; k < HT_COUNT(known); k++)
-			is_known = is_known || ht_str_is(ht_str(i->string), known[k]);
-		if (is_known || cJSON_IsBool(i))
-			continue;
-		ht_puts(&b, b.n ? ", " : "");
-		ht_printf(&b, "%s ", i->string);
-		ht_put_str(&b, cJSON_IsString(i) ? ht_str(i->valuestring)
-						 : ht_text_number(a, ht_json_number(i)));
+		if (!is_of_every_event(i->string) && !cJSON_IsBool(i) && !cJSON_IsObject(i))
+			put_value(&b, i, a);
+	}
+	cJSON_ArrayForEach(i, ht_member(event, "values"))
+	{
+		put_value(&b, i, a);
 	}
 	ht_cell_text(t, ht_buf_str(&b));
 }

@@ -105,6 +105,19 @@ void log_loop(struct train_log *l, const struct logged_loop *loop)
 	put_progress(l, loop, spent > 0 ? (double)(loop->last - l->first) / spent : 0);
 }
 
+/* An object of their own: a tensor may be called as a member of the line is. */
+static void put_values(struct text *line, const char *const *name, const double *value, size_t n)
+{
+	text_printf(line, ", \"values\": {");
+	for (size_t i = 0; i < n; i++) {
+		text_printf(line, i ? ", " : "");
+		text_json(line, name[i]);
+		text_printf(line, ": ");
+		text_number(line, value[i]);
+	}
+	text_printf(line, "}");
+}
+
 void log_values(struct train_log *l, const char *event, long long step, const char *const *name,
 	const double *value, size_t n)
 {
@@ -120,12 +133,8 @@ void log_values(struct train_log *l, const char *event, long long step, const ch
 	if (!l->file)
 		return;
 	text_printf(&line, "{\"event\": \"%s\", \"step\": %lld", event, step);
-	for (size_t i = 0; i < n; i++) {
-		text_printf(&line, ", ");
-		text_json(&line, name[i]);
-		text_printf(&line, ": ");
-		text_number(&line, value[i]);
-	}
+	if (n)
+		put_values(&line, name, value, n);
 	text_printf(&line, ", \"seconds\": %.6f}\n", log_seconds(l));
 	write_line(l, &line);
 }

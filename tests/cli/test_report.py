@@ -235,14 +235,14 @@ class Reports(ToolCase):
                       phases=[dict(policy='original', steps=10, seconds=1)], evaluation={'accuracy': 0.75, '<b>': 1})
         lines = [dict(event='step', step=i, loss=2 / i if i != 500 else 'nan', scale=2048. if i < 600 else 1024., skipped=i == 600)
                  for i in range(1, 1001)]
-        lines.insert(700, dict(event='evaluation', step=700, accuracy=0.5, **{'<i>': 1}))
+        lines.insert(700, dict(event='evaluation', step=700, values={'accuracy': 0.5, '<i>': 1, 'step': 3}))
         log = self.path('run.ndjson', '\n'.join(map(json.dumps, lines)).encode() + b'\n')
         text = self.tool('report', self.path('train.json', json.dumps(result).encode()), log).stdout.decode()
         page = self.page(self.path('train.json'), log)
         self.assertEqual(page.titles('h2'), ['Training of m.hir: force_fp16', f'Training log of {log}'])
         self.assertEqual([page.row(k)[1] for k in ('steps', 'skipped steps', 'evaluation: <b>')], ['1000', '2', '1'])
         self.assertEqual(page.row('original'), ['original', '10', '1'])
-        self.assertEqual([page.row('600')[1], page.row('700')], ['skipped', ['700', 'evaluation', 'accuracy 0.5, <i> 1']])
+        self.assertEqual([page.row('600')[1], page.row('700')], ['skipped', ['700', 'evaluation', 'accuracy 0.5, <i> 1, step 3']])
         loss, scale = re.findall(r'<path class="line line0" d="([^"]*)"', text)
         # Points of three steps each; the step without a number interrupts the curve.
         self.assertEqual((loss.count('M'), loss.count('M') + loss.count('L')), (2, 333))

@@ -150,7 +150,8 @@ class Schemas(ToolCase):
                            'allow_mix_precision_bf16', '--seeds', n) for n in '21']
         self.fit_and_refuse('train_policies', sides)
         lines = (b'{"event": "step", "step": 1}\n', b'{"event": "lunch", "step": 1, "seconds": 1}\n',
-                 b'{"event": "evaluation", "step": 1, "seconds": 1, "error": null}\n')
+                 b'{"event": "evaluation", "step": 1, "seconds": 1, "values": {"error": null}}\n',
+                 b'{"event": "evaluation", "step": 1, "seconds": 1, "values": {}, "error": 1}\n')
         self.fit('train_log', logs, [self.path(f'bad{i}.ndjson', line) for i, line in enumerate(lines)])
 
 

@@ -247,6 +247,16 @@ class Train(ToolCase):
         whole = self.report('--steps', '4', '--eval', f'x=@{self.xs}', '--eval', f'y=@{self.ys}', '--eval-fetch', 'error')
         self.assertAlmostEqual(every['evaluation']['error'], whole['evaluation']['error'], 12)
 
+    def test_tensor_called_as_a_member_of_the_log(self):
+        with open(MODEL) as f:
+            text = re.sub(r'([%^])step\b', r'\1number', f.read())
+        model, log = self.path('step.hir', re.sub(r'%error\b', '%step', text).encode()), self.at('log')
+        self.base[1] = model
+        made = self.report('--steps', '2', '--eval', f'x=@{self.xs}', '--eval', f'y=@{self.ys}', '--eval-fetch', 'step', '--log', log)
+        with open(log) as f:
+            last = [json.loads(line) for line in f][-1]
+        self.assertEqual((last['event'], last['step'], last['values']), ('evaluation', 2, made['evaluation']))
+
     def test_order(self):
         logs = [self.at(f'log{i}') for i in range(4)]
         for log, more in zip(logs, ([], [], ['--seed', '2'], ['--no-shuffle'])):
