@@ -136,6 +136,11 @@ struct ht_elem ht_elem_binary(struct ht_infer *in, enum ht_op op, enum ht_dtype 
 enum ht_status ht_infer_known(
 	struct ht_graph *g, struct ht_arena *a, struct ht_diags *d, struct ht_known ***known);
 
+/* infer_value.c: the axes over which the gradient of operand `i` of a broadcast is summed, of a BroadcastGradientArgs: at most
+ * HT_MAX_RANK.  How many; -1: the shapes are not known well enough. */
+int32_t ht_gradient_axes(
+	struct ht_infer *in, const struct ht_node *n, int32_t i, int64_t axes[HT_MAX_RANK]);
+
 /* infer_value.c: follows the values of `n`'s results, whose shapes are set. */
 void ht_infer_values(struct ht_infer *in, struct ht_node *n);
 

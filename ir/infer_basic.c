@@ -26,13 +26,6 @@ enum ht_status ht_infer_scalar(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-static enum ht_status vector(struct ht_infer *in, struct ht_node *n)
-{
-	for (int32_t i = 0; i < n->outs; i++)
-		ht_set_shape(n, i, 1, ht_new_dims(in, 1));
-	return HT_OK;
-}
-
 static void all_like(struct ht_node *n, int32_t operand)
 {
 	struct ht_shape s = ht_in_shape(n, operand);
@@ -345,7 +338,15 @@ enum ht_status ht_infer_scalar_of_shape(struct ht_infer *in, struct ht_node *n)
 
 enum ht_status ht_infer_broadcast_gradient_args(struct ht_infer *in, struct ht_node *n)
 {
-	return vector(in, n);
+	for (int32_t i = 0; i < n->outs; i++) {
+		int64_t axes[HT_MAX_RANK], *d = ht_new_dims(in, 1);
+		int32_t count = ht_gradient_axes(in, n, i, axes);
+
+		if (count >= 0)
+			d[0] = count;
+		ht_set_shape(n, i, 1, d);
+	}
+	return HT_OK;
 }
 
 /* The shape is the value of an operand. */

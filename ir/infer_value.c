@@ -379,6 +379,55 @@ static void value_broadcast_args(struct ht_infer *in, struct ht_node *n)
 		e[i] = ht_elem_of_dim(r.dim[i]);
 }
 
+/* Dimension `i` of a shape, counted from its end. */
+static int64_t dim_from_end(struct ht_shape s, int32_t i)
+{
+	return i < s.rank ? s.dim[s.rank - 1 - i] : 1;
+}
+
+/* Whether it is known if the gradient of the operand of size `own` is summed.  Sums over one element change nothing, so a size that is 1
+ * in some runs need not be told from others. */
+static bool is_decided(int64_t own, int64_t other)
+{
+	if (own >= 0)
+		return true;
+	return own != HT_DIM_UNKNOWN && (own == other || other == 1);
+}
+
+int32_t ht_gradient_axes(
+	struct ht_infer *in, const struct ht_node *n, int32_t i, int64_t axes[HT_MAX_RANK])
+{
+	bool own_ok, other_ok, equal = true;
+	struct ht_shape own = ht_in_as_shape(in, n, i, &own_ok),
+			other = ht_in_as_shape(in, n, 1 - i, &other_ok);
+	int32_t rank = own.rank > other.rank ? own.rank : other.rank, count = 0;
+
+	if (!own_ok || !other_ok || own.rank < 0 || other.rank < 0 || rank > HT_MAX_RANK)
+		return -1;
+	for (int32_t k = rank - 1; k >= 0; k--) {
+		int64_t dim = dim_from_end(own, k);
+
+		if (!is_decided(dim, dim_from_end(other, k)))
+			return -1;
+		equal = equal && dim == dim_from_end(other, k);
+		if (dim == 1)
+			axes[count++] = rank - 1 - k;
+	}
+	return equal && own.rank == other.rank ? 0 : count;
+}
+
+static void value_gradient_axes(struct ht_infer *in, struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->outs; i++) {
+		int64_t axes[HT_MAX_RANK];
+		int32_t count = ht_gradient_axes(in, n, i, axes);
+		struct ht_elem *e = count < 0 ? NULL : result(in, n, i, count);
+
+		for (int32_t k = 0; e && k < count; k++)
+			e[k] = ht_elem_int(axes[k]);
+	}
+}
+
 /* Only a condition that is the same on both sides' elements is of use; take sides that agree. */
 static void value_select(struct ht_infer *in, struct ht_node *n)
 {
@@ -475,6 +524,8 @@ static rule *rule_of(enum ht_op op)
 		return value_concat_offset;
 	case HT_OP_BroadcastArgs:
 		return value_broadcast_args;
+	case HT_OP_BroadcastGradientArgs:
+		return value_gradient_axes;
 	case HT_OP_Select:
 	case HT_OP_SelectV2:
 		return value_select;

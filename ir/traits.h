@@ -131,12 +131,13 @@ enum ht_axes {
 	HT_AXES_SUPPRESSED, /* a list of rows of operands 0 and 1 */
 	HT_AXES_DISTINCT,   /* a list of slices of operand 0; which slice each one is; how many */
 	HT_AXES_DRAWN,      /* result 1 has those of operand 0, the others have none */
+	HT_AXES_CONSUMED,   /* none: one number of all elements */
 	HT_AXES_END
 };
 #define HT_AXES_BIT 56
 #define HT_AXES(which) ((uint64_t)HT_AXES_##which << HT_AXES_BIT)
 
-/* ---- field: the number that REDUCES and FINDS ignore, and that CONSTANT_LIKE gives ---- */
+/* ---- field: the number that REDUCES, FINDS and axes CONSUMED ignore, and that CONSTANT_LIKE gives ---- */
 enum ht_number {
 	HT_NUMBER_NONE,
 	HT_NUMBER_ZERO,

@@ -169,11 +169,20 @@ static bool takes_open(const struct ht_bounded *b, const struct ht_node *n)
 	return false;
 }
 
+static bool has_shapes(const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->outs; i++)
+		if (!ht_shape_known(n->out[i].shape))
+			return false;
+	return true;
+}
+
+/* Of sizes, and not the same numbers for all of these. */
 static bool is_of_counts(const struct ht_bounded *b, const struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->ins; i++)
 		if (ht_open_count(b, n->in[i]))
-			return true;
+			return !has_shapes(n) || !all_known(b, n);
 	return ht_is(n, HT_TELLS_SHAPE) && n->ins && !all_known(b, n);
 }
 
@@ -236,18 +245,10 @@ static enum ht_status follow(struct ht_bounded *b, struct ht_node *n)
 	return check_results(b, n, b->axes[n->id]);
 }
 
-static bool is_shaped(const struct ht_node *n)
-{
-	for (int32_t i = 0; i < n->outs; i++)
-		if (!ht_shape_known(n->out[i].shape))
-			return false;
-	return true;
-}
-
 /* What is no product of sizes is computed when it runs. */
 static enum ht_status take_values(struct ht_bounded *b, struct ht_node *n)
 {
-	if (ht_is(n, HT_TELLS_SHAPE) || !is_shaped(n))
+	if (ht_is(n, HT_TELLS_SHAPE) || !has_shapes(n))
 		return ht_open_refuse(b, n, "how many elements this has is not known");
 	for (int32_t i = 0; i < n->ins; i++)
 		if (ht_open_count(b, n->in[i]))

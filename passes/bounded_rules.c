@@ -226,6 +226,7 @@ static ht_open_rule *const by_axes[HT_AXES_END] = {
 	[HT_AXES_SUPPRESSED] = ht_open_suppressed,
 	[HT_AXES_DISTINCT] = ht_open_distinct,
 	[HT_AXES_DRAWN] = ht_open_drawn,
+	[HT_AXES_CONSUMED] = ht_open_consumed,
 };
 
 ht_open_rule *ht_open_rule_of(const struct ht_node *n)

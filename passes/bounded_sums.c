@@ -124,6 +124,16 @@ enum ht_status ht_open_reduced(struct ht_bounded *b, struct ht_node *n, struct h
 	return HT_OK;
 }
 
+enum ht_status ht_open_consumed(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	struct axes in = axes_of(b, n, 0);
+
+	(void)out;
+	for (int32_t i = 0; i < ht_in_shape(n, 0).rank; i++)
+		ht_open_mask(b, n, 0, i, in.axis[i], ht_number(n));
+	return HT_OK;
+}
+
 /* The place of an extreme: a row of minus infinity alone has its first. */
 enum ht_status ht_open_found(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {

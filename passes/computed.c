@@ -131,6 +131,14 @@ static enum ht_status add_rounds(struct ht_graph *g, struct ht_pass_context *c)
 	return HT_OK;
 }
 
+/* A piece may be one of what another was before. */
+static enum ht_status take_pieces(struct ht_graph *g, struct ht_pass_context *c)
+{
+	while (ht_take_pieces(g, c))
+		HT_TRY(ht_infer_types(g, c->diags));
+	return HT_OK;
+}
+
 enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context *c)
 {
 	enum { ROUNDS = 64 };
@@ -140,7 +148,11 @@ enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context 
 	HT_TRY(ht_infer_types(g, c->diags));
 	ht_expand_computing(g, c);
 	HT_TRY(add_rounds(g, c));
-	for (int i = 0; i < ROUNDS && ht_expand_computed(g, c); i++)
+	for (int i = 0; i < ROUNDS; i++) {
+		HT_TRY(take_pieces(g, c));
+		if (!ht_expand_computed(g, c))
+			break;
 		HT_TRY(add_rounds(g, c));
+	}
 	return HT_OK;
 }

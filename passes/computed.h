@@ -16,4 +16,8 @@ bool ht_span_of(const struct ht_graph *g, struct ht_value v, struct ht_span *s);
 void ht_expand_computing(struct ht_graph *g, struct ht_pass_context *c);
 bool ht_expand_computed(struct ht_graph *g, struct ht_pass_context *c);
 
+/* computed_pieces.c: slices that take one operand of a concatenation become that operand, and sums of padded parts a concatenation,
+ * where their extents are not known.  Says whether it changed some; types have to be inferred again then. */
+bool ht_take_pieces(struct ht_graph *g, struct ht_pass_context *c);
+
 #endif

@@ -20,7 +20,7 @@ F32 = tf.float32
 ALIGNMENT = 64
 POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1}
 NOT_ROUNDED = {'suppressed'}  # where rounded scores and overlaps rightly select other boxes
-MAKE_INTEGERS = {'distinct', 'parted', 'ranged', 'scattered'}  # of multiples of their inputs, which must be the same ones in 16 bits
+MAKE_INTEGERS = {'distinct', 'parted', 'ranged', 'scattered', 'pieces'}  # of multiples of their inputs, which must be the same ones in 16 bits
 
 
 # ---- data: of what is above 0.5, so many ----
@@ -294,8 +294,25 @@ def scattered(r):
     return f, {'x': (n, k), 'score': (n,)}
 
 
+def pieces(r):
+    """What a mask selects and fixed classes are looked up together and taken apart again, as a sampled loss does, with its gradients."""
+    n, k, samples = (int(r.integers(2, most)) for most in (40, 9, 9))
+    table, bias, fixed = weights(r, 9, k), weights(r, 9), r.integers(0, 9, samples).astype('i4')
+
+    def f(x):
+        classes = tf.cast(tf.abs(tf.boolean_mask(x, x > .3)) * 3, tf.int32)
+        count = tf.shape(classes)[0]
+        ids = tf.concat([classes, fixed], 0)
+        rows, more, back = tf.gather(table, ids), tf.gather(bias, ids), tf.concat([tf.gather(table, fixed), tf.gather(table, classes)], 0)
+        mine, rest = tf.slice(rows, [0, 0], [count, k]), tf.slice(rows, [count, 0], [-1, -1])
+        loss = tf.nn.l2_loss(tf.matmul(mine, rest, transpose_b=True) + tf.slice(more, [count], [-1])) + tf.reduce_sum(tf.slice(more, [0], [count]))
+        return (mine, rest, tf.slice(back, [0, 0], [samples, -1]), tf.slice(back, [samples, 0], [count, -1]) * 2, loss,
+                *tf.gradients(loss, [rows, more]))
+    return f, {'x': (n,)}
+
+
 MODELS = {f.__name__: f for f in (vector, any_rank, every_type, masked, elements, nested, counted, mean, open_too, branches, suppressed, distinct, parted, joined,
-                                 ranged, drawn, scattered)}
+                                 ranged, drawn, scattered, pieces)}
 SHARES = 0, 1, .5, .1
 MOST = {'rows': 6, 'length': 24}
 

@@ -97,6 +97,8 @@ STEPS = [
          optimizer='update_embeddings/UnsortedSegmentSum$'),
     Step('vd_cnn', 'train/vd_cnn.meta', 'loss/optimizer', 'loss/value',
          lambda r: {'x': whole(r, 70, 2, 1014).astype('i4'), 'y': whole(r, 14, 2).astype('i4'), 'is_training': np.array(True)}, long=True),
+    Step('word2vec_nce', 'lm/word2vec.meta', 'Model/Gradient/Apply/GradientDescent', 'Model/truediv_1',
+         lambda r: {'Input/Input': whole(r, 71294, 2, 20).astype('i4')}),
     Step('rnn', 'train/rnn_dynamic_backprop.meta', 'Gradient/Apply/GradientDescent', None,
          lambda r: {'a': unit(r, 4, 6, 24), 'c_init_state': unit(r, 4, 24), 'h_init_state': unit(r, 4, 24),
                     'out_correct': whole(r, 24, 4, 6).astype('i4')}),
