@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Steps of optimisers: small nets with variables by reference and by handle, trained from the same start and batches by
-TensorFlow and by the tool, which changes the session's variables in place.
+TensorFlow and by the tool, which changes the session's variables in place.  AdamW and LAMB, which graphs spell out in elementary ops,
+also from gradients that are fed, so that both have the same: against TensorFlow, and against their definition in float64.
 
 Exit code 77: nothing to test with.
 """
@@ -42,6 +43,59 @@ def adagrad_v2(loss):
     return tf.group(*(tf.raw_ops.ResourceApplyAdagradV2(
         var=v.handle, accum=s.handle, lr=tf.constant(.05, v.dtype.base_dtype), epsilon=tf.constant(.01, v.dtype.base_dtype),
         grad=g) for v, s, g in zip(variables, slots, v1.gradients(loss, variables))))
+
+
+# ---- AdamW and LAMB: the definition, by the functions of TensorFlow or of NumPy ----
+
+RATE, B1, B2, EPSILON, DECAY = .01, .9, .999, 1e-6, .05
+
+
+def moments(g, m, v):
+    return m * B1 + g * (1 - B1), v * B2 + g * g * (1 - B2)
+
+
+def direction(lib, w, m, v, t):
+    """Adam's, from moments whose bias is corrected, and the decay of the weights."""
+    return m / (1 - B1 ** t) / (lib.sqrt(v / (1 - B2 ** t)) + EPSILON) + DECAY * w
+
+
+def adam_w(lib, w, g, m, v, t):
+    m, v = moments(g, m, v)
+    return w - RATE * direction(lib, w, m, v, t), m, v
+
+
+def lamb(lib, w, g, m, v, t):
+    """The step is as long as the weights are, unless one of them has no length."""
+    m, v = moments(g, m, v)
+    u = direction(lib, w, m, v, t)
+    length, step = (lib.sqrt(lib.sum(x * x)) for x in (w, u))
+    trust = lib.where(length > 0, lib.where(step > 0, length / step, lib.ones_like(step)), lib.ones_like(step))
+    return w - RATE * trust * u, m, v
+
+
+class OfTensorFlow:
+    sqrt, sum, where, ones_like = tf.sqrt, tf.reduce_sum, tf.where, tf.ones_like
+
+
+RULES = {'adam_w': adam_w, 'lamb': lamb}
+
+
+def spelled(rule, variables, gradients, resource, waits=()):
+    """Ops that change variables, moments and the number of steps, once `waits` are computed."""
+    dtype = variables[0].dtype.base_dtype
+    t = v1.get_variable('steps', initializer=tf.ones([], dtype), use_resource=resource, trainable=False)
+    now, slots, after = t.read_value(), [], []
+    for i, (w, g) in enumerate(zip(variables, gradients)):
+        slots.append([v1.get_variable(f'{k}{i}', initializer=tf.zeros(w.shape, dtype), use_resource=resource, trainable=False) for k in 'mv'])
+        after.append(rule(OfTensorFlow, w.read_value(), g, *(s.read_value() for s in slots[i]), now))
+    with tf.control_dependencies([*waits, *sum(after, ())]):  # references change in place
+        writes = [x.assign(a) for w, s, of in zip(variables, slots, after) for x, a in zip((w, *s), of)]
+    with tf.control_dependencies(writes):
+        return t.assign_add(1).op
+
+
+def by_rule(rule, resource):
+    return lambda loss: spelled(rule, v1.trainable_variables(), v1.gradients(loss, v1.trainable_variables()), resource, [loss])
 
 
 def by(optimizer):
@@ -121,6 +175,50 @@ def check(name, minimize, dtype, resource, seed):
                     sys.exit(f'{name} {dtype} {"handles" if resource else "references"}: {n} after {runs} runs: error {error}')
 
 
+# ---- the rule, from the same gradients ----
+
+def fed_gradients(r, shapes, dtype):
+    """Of all magnitudes, in each tensor some 0; all of the last one."""
+    made = [r.standard_normal(s) * 10. ** r.uniform(-6, 2, s) * (r.random(s) < .9) for s in shapes]
+    return [g.astype(dtype) * (i + 1 < len(shapes)) for i, g in enumerate(made)]
+
+
+def after_steps(rule, start, gradients):
+    """Weights and moments behind RUNS steps, in float64."""
+    out = []
+    for w, g in zip(start, gradients):
+        w, g, m, v = w.astype('f8'), g.astype('f8'), 0., 0.
+        for t in range(1, RUNS + 1):
+            w, m, v = rule(np, w, g, m, v, t)
+        out += [w, m, v]
+    return out
+
+
+def check_rule(name, dtype, resource, seed):
+    r = np.random.default_rng(seed)
+    shapes = (7, 5), (33,), (), (3, 2, 4)
+    start = [(r.standard_normal(s) * (i > 0)).astype(dtype) for i, s in enumerate(shapes)]  # the first begins without a length
+    gradients = fed_gradients(r, shapes, dtype)
+    with tf.Graph().as_default() as g, v1.Session() as session, tempfile.TemporaryDirectory() as folder:
+        fed = [v1.placeholder(dtype, s, f'g{i}') for i, s in enumerate(shapes)]
+        variables = [v1.get_variable(f'w{i}', initializer=tf.constant(w), use_resource=resource) for i, w in enumerate(start)]
+        train = spelled(RULES[name], variables, fed, resource)
+        with tf.control_dependencies([train]):
+            after = [tf.identity(g.get_tensor_by_name(f'{k}{i}:0') if not resource else v.read_value(), f'after_{k}{i}')
+                     for i in range(len(shapes)) for k in 'wmv' for v in v1.global_variables() if v.op.name == f'{k}{i}']
+        session.run(v1.global_variables_initializer())
+        v1.saved_model.simple_save(session, f'{folder}/model', {f.op.name: f for f in fed}, {a.op.name: a for a in after})
+        feeds = {f.op.name: x for f, x in zip(fed, gradients)}
+        names = [a.op.name for a in after]
+        theirs = [session.run([n + ':0' for n in names], {n + ':0': x for n, x in feeds.items()}) for _ in range(RUNS)][-1]
+        ours = run(folder, names, feeds, RUNS)
+    for n, a, b, exact in zip(names, ours, theirs, after_steps(RULES[name], start, gradients)):
+        most, unit = np.max(np.abs(exact)), np.finfo(dtype).eps
+        error, other = (np.max(np.abs(x - exact)) / (most or 1) for x in (a, b))
+        if a.shape != exact.shape or not error <= max(2 * other, 8 * unit):
+            sys.exit(f'{name} {dtype} {"handles" if resource else "references"}: {n}: error {error}, TensorFlow\'s is {other}')
+
+
 # Models with a checkpoint, which holds slots too: image and label, scalars that are fed, loss, train op.
 MODELS = {
     'mnist/mnist_conv_model': (('Features', 28, 1), 'Label', {'DropoutProb': 1, 'learning_rate': .01}, 'Loss', 'MomentumOp'),
@@ -155,6 +253,12 @@ def main():
             for dtype in list(TOLERANCE)[seed % 2:][:1] if environment.SANITIZED else TOLERANCE:
                 check(name, minimize, dtype, resource, seed)
                 count += 1
+    for seed, (name, rule) in enumerate(RULES.items()):
+        for resource in False, True:
+            for dtype in TOLERANCE:
+                check(name, by_rule(rule, resource), dtype, resource, seed)
+                check_rule(name, dtype, resource, seed)
+                count += 2
     print(f'{count} trainings agree with TensorFlow')
 
 

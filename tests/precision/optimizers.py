@@ -154,6 +154,19 @@ def other_gradient(m):
     return both(s.assign(s1), v.assign(v1), m.w.assign_sub(LR * s1 / (tf.sqrt(v1) + EPSILON)))
 
 
+def adam_w(m):
+    """The weights decay beside Adam's step."""
+    s, v, s1, v1 = moments(m)
+    return both(s.assign(s1), v.assign(v1), m.w.assign_sub(LR * (s1 / (tf.sqrt(v1) + EPSILON) + .1 * m.w)))
+
+
+def lamb(m):
+    """Adam's step, as long as the weights are."""
+    s, v, s1, v1 = moments(m)
+    step = s1 / (tf.sqrt(v1) + EPSILON) + .1 * m.w
+    return both(s.assign(s1), v.assign(v1), m.w.assign_sub(LR * tf.norm(m.w) / tf.norm(step) * step))
+
+
 # The fusion, its op and use_nesterov; op None: it must not match.
 CASES = {
     momentum: ('momentum', 'ResourceApplyMomentum', False),
@@ -171,6 +184,8 @@ CASES = {
     branch: ('momentum', None, False),
     other_beta: ('adam', None, False),
     other_gradient: ('adam', None, False),
+    adam_w: ('adam', None, False),
+    lamb: ('adam', None, False),
 }
 
 
