@@ -44,6 +44,12 @@ int32_t simple_conv_row(
  * Operands: the image's sizes, the filter, the gradient of the result. */
 void emit_by_image(struct lower *l, struct ht_node *n, const struct window w[2], bool depthwise);
 
+/* conv_phases.c: that for a stride above 1 as a product for each pair of phases of the stride.  Its multiplications as a share of those of all
+ * taps; infinite: it has no such form.  And the method, whose kernel in front pays where the share is below CONV_PHASES_WORTH. */
+#define CONV_PHASES_WORTH 0.75
+double conv_phases_share(const struct ht_node *n, const struct window w[2]);
+void emit_phases(struct lower *l, struct ht_node *n, const struct window w[2]);
+
 /* conv_one.c: whether to use the method for a single result channel, and the method. */
 bool conv_has_one_result(const struct lower *l, const struct conv *v);
 void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v);

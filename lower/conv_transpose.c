@@ -87,6 +87,23 @@ static void choose(struct lower *l, const struct ht_node *n, const struct window
 			.limit = 1 });
 }
 
+/* Whether it took the method. */
+static bool takes_phases(struct lower *l, struct ht_node *n, const struct window w[2])
+{
+	double share = conv_phases_share(n, w);
+
+	if (!(share < CONV_PHASES_WORTH))
+		return false;
+	plan_choice(l, n,
+		(struct ht_method_choice){ .method = HT_METHOD_PHASES,
+			.other = HT_METHOD_END,
+			.reason = HT_REASON_FEWER_TAPS,
+			.is = share,
+			.limit = CONV_PHASES_WORTH });
+	emit_phases(l, n, w);
+	return true;
+}
+
 static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 {
 	struct ht_shape from = shape_of(n, 2), filter = shape_of(n, 1), to = n->out[0].shape;
@@ -104,6 +121,8 @@ static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 		emit_by_image(l, n, w, false);
 		return HT_OK;
 	}
+	if (!is_tiled(from, to, w) && takes_phases(l, n, w))
+		return HT_OK;
 	choose(l, n, w, is_tiled(from, to, w));
 	if (is_tiled(from, to, w)) {
 		emit_tiled(l, n, w);

@@ -7,7 +7,7 @@ from tool import ToolCase
 
 TARGET = 'x86-64-v3'
 REASONS = {'faster': '<', 'slower': '>=', 'narrow': '<', 'one channel': '>=', 'overlap': '>', 'traffic': '>',
-           'little traffic': '<=', 'many': '>=', 'few': '<'}
+           'little traffic': '<=', 'many': '>=', 'few': '<', 'fewer taps': '<'}
 
 
 def graph(inputs, *lines):
@@ -33,8 +33,9 @@ def convolution(side, channels, results):
     return graph({'x': [1, side, side, channels]}, weights('w', 3, 3, channels, results), conv('y', 'x', 'w'))
 
 
-def transposed(size, stride, side=8):
-    return graph({'x': [1, side, side, 4]}, weights('w', size, size, 8, 4),
+def transposed(size, stride, side=8, constant=True):
+    filter_ = [size, size, 8, 4]
+    return graph({'x': [1, side, side, 4], **({} if constant else {'w': filter_})}, *([weights('w', *filter_)] if constant else []),
                  f's = Const() {{dtype=i32, value=tensor i32[4] {{1, {side * stride}, {side * stride}, 8}}}}',
                  f'y = Conv2DBackpropInput(%s, %w, %x) {{T=f32, strides=[1, {stride}, {stride}, 1], padding="SAME"}}')
 
@@ -109,6 +110,10 @@ class Methods(ToolCase):
     def test_transposed_convolution(self):
         self.expect(transposed(2, 2), 'window-rows', 'side by side', 'its windows lie side by side: each result has one tap$')
         self.expect(transposed(3, 2), 'direct', 'overlap', 'its windows overlap or leave gaps; taps .*: 9, more than 1$')
+        self.expect(transposed(3, 2, constant=False), 'phases', 'fewer taps', 'a product for each phase of its stride, .*: 0\.444, less than 0\\.75$',
+                    limit=.75, other=None)
+        self.expect(transposed(3, 1, constant=False), 'direct', 'overlap', 'taps .*: 9, more than 1$')
+        self.expect(transposed(3, 2, side=1, constant=False), 'phases', 'fewer taps', 'less than 0\\.75$')
 
     def test_product(self):
         self.expect(graph({'x': [1, 16]}, weights('w', 16, 8), 'y = MatMul(%x, %w) {T=f32, transpose_a=false, transpose_b=false}'),
