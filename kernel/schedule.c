@@ -83,10 +83,11 @@ static double packing_cycles(
 	int64_t blocks = m / r, rest = m % r;
 	double c = (double)blocks * step_cycles(t, r, nr, operands);
 	/* Every block reads the panel: from L1 for nothing, from L2 beside the arithmetic, and at a
-	 * price where it does not stay there. */
-	double bytes_a_cycle = k * line > t->l2       ? t->rates->l3
-			       : k * line > t->l1 / 2 ? t->rates->l2
-						      : t->rates->l1;
+	 * price where it does not stay there.  A single block finds it where all of B is. */
+	int64_t kept = m > r ? k * line : k * line * panels;
+	double bytes_a_cycle = kept > t->l2       ? t->rates->l3
+			       : kept > t->l1 / 2 ? t->rates->l2
+						  : t->rates->l1;
 	double read = (double)ht_ceil_div(m, r) * (double)line / bytes_a_cycle;
 
 	c += rest ? step_cycles(t, (int)rest, nr, operands) : 0;
