@@ -259,10 +259,11 @@ enum ht_kind {
 };
 
 struct ht_dtype_info {
-	const char *name;  /* TensorFlow's Python name: "float32", "bfloat16", "int32" */
-	const char *tag;   /* short name in the text form: "f32", "bf16", "i32" */
-	const char *proto; /* enumerator in GraphDef text: "DT_FLOAT" */
-	size_t bytes;      /* 0: not a fixed size */
+	/* In place, and not pointers, so that the table takes no relocations. */
+	char name[20];  /* TensorFlow's Python name: "float32", "bfloat16", "int32" */
+	char tag[14];   /* short name in the text form: "f32", "bf16", "i32" */
+	char proto[22]; /* enumerator in GraphDef text: "DT_FLOAT" */
+	size_t bytes;   /* 0: not a fixed size */
 	enum ht_kind kind;
 	int exponent, mantissa; /* bits, for floats */
 };

@@ -92,6 +92,8 @@ struct ht_str ht_image_end(struct ht_image_builder *b)
 		head.features |= HT_IMAGE_HAS_OBJECTS;
 	if (b->strings)
 		head.features |= HT_IMAGE_STRINGS;
+	if (b->besides)
+		head.features |= HT_IMAGE_BESIDES;
 	tables = ht_image_tables(&head);
 	n = ht_image_head(&head);
 	for (uint32_t t = 0; t < tables; t++) {
@@ -361,6 +363,7 @@ uint32_t ht_image_put_step(struct ht_image_builder *b, struct ht_image_step s, c
 	s.params = (uint32_t)params;
 	s.loop = b->loop;
 	p->args += s.args;
+	b->besides |= s.op == HT_IMAGE_BESIDE;
 	put(b, HT_IMAGE_STEPS, &s, 1);
 	put_note(b, note);
 	if (s.op == HT_IMAGE_LOOP) {

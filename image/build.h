@@ -14,8 +14,8 @@ struct ht_image_builder {
 	struct ht_image_procedure procedure;    /* the current one */
 	uint32_t loop;                          /* innermost open loop: its step + 1 */
 	uint64_t variable_bytes, derived_bytes; /* of all so far */
-	bool sized, computed,
-		strings; /* something has HT_IMAGE_SIZED, HT_IMAGE_COMPUTED, HT_IMAGE_STRINGS */
+	bool sized, computed, strings,
+		besides; /* something has HT_IMAGE_SIZED, HT_IMAGE_COMPUTED, HT_IMAGE_STRINGS, HT_IMAGE_BESIDES */
 };
 
 void ht_image_begin(struct ht_image_builder *b, struct ht_arena *a);

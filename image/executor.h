@@ -294,24 +294,30 @@ EXECUTOR void ht_exec_share_tiles(
 
 /* ---- the steps of a procedure ---- */
 
-/* The empty statement keeps the compiler from making this a call of memcpy(). */
+/* Numbers of 4 and 8 bytes are moved as such, so that the next load finds all of one in the same store.  The empty statement keeps
+ * the compiler from making this a call of memcpy(). */
+#define HT_EXEC_COPY(type)                                                                         \
+	for (; i + sizeof(type) <= n; i += sizeof(type)) {                                         \
+		*(type *)(to + i) = *(const type *)(from + i);                                     \
+		__asm__ volatile("" ::: "memory");                                                 \
+	}
 EXECUTOR_CALLED void ht_exec_copy(
 	const struct ht_exec *x, void *const *arg, const struct ht_image_step *s)
 {
+	typedef uint64_t both __attribute__((vector_size(16)));
+	typedef both __attribute__((may_alias, aligned(1))) words;
 	typedef uint64_t __attribute__((may_alias, aligned(1))) word;
+	typedef uint32_t __attribute__((may_alias, aligned(1))) half;
 	uint64_t n = (uint64_t)ht_image_params(x->image)[s->param], i = 0;
 	const char *from = arg[1];
 	char *to = arg[0];
 
-	for (; i + sizeof(word) <= n; i += sizeof(word)) {
-		*(word *)(to + i) = *(const word *)(from + i);
-		__asm__ volatile("" ::: "memory");
-	}
-	for (; i < n; i++) {
-		to[i] = from[i];
-		__asm__ volatile("" ::: "memory");
-	}
+	HT_EXEC_COPY(words)
+	HT_EXEC_COPY(word)
+	HT_EXEC_COPY(half)
+	HT_EXEC_COPY(char)
 }
+#undef HT_EXEC_COPY
 
 EXECUTOR bool ht_exec_is_zero(const void *p, uint32_t bytes)
 {
@@ -339,13 +345,16 @@ EXECUTOR_CALLED struct ht_exec_range ht_exec_range_of(
 	if (s->op == HT_IMAGE_SPREAD)
 		return (struct ht_exec_range){ ht_exec_evaluate(x, s->count),
 			ht_exec_evaluate(x, s->count + 1) };
-	return (struct ht_exec_range){ 0, s->op == HT_IMAGE_FORK ? s->count : 1 };
+	return (struct ht_exec_range){ 0, s->op == HT_IMAGE_CALL ? 1 : s->count };
 }
 
 /* Behind the last of those that each thread runs equally many of by itself. */
-EXECUTOR int64_t ht_exec_apart(struct ht_exec_range r, int workers)
+EXECUTOR_CALLED int64_t ht_exec_apart(
+	const struct ht_image_step *s, struct ht_exec_range r, int workers)
 {
-	return r.to - (r.to - r.from) % workers;
+	int64_t n = r.to - r.from;
+
+	return r.to - (s->op == HT_IMAGE_BESIDE && s->to && n < workers ? 0 : n % workers);
 }
 
 /* The other threads begin a job, when all have done the last one; false: a thread stopped in that. */
@@ -363,7 +372,7 @@ EXECUTOR_CALLED bool ht_exec_advance(struct ht_exec *x, enum ht_exec_kind kind,
 		struct ht_exec_range r = ht_exec_range_of(x, s);
 
 		job->instance = r.from;
-		job->end = ht_exec_apart(r, workers);
+		job->end = ht_exec_apart(s, r, workers);
 	}
 	for (int i = 0; kind == HT_EXEC_TILES && i < workers; i++) {
 		struct ht_exec_share *share = &ht_exec_control_of(x, i)->share[slot];
@@ -387,20 +396,21 @@ EXECUTOR bool ht_exec_settle(struct ht_exec *x, int workers)
 EXECUTOR_CALLED bool ht_exec_walk(
 	struct ht_exec *x, struct ht_exec_frame *f, int worker, int workers);
 
+/* The frame in which a thread runs step s of the job's frame. */
 EXECUTOR struct ht_exec_frame *ht_exec_instance_frame(
-	struct ht_exec *x, const struct ht_exec_job *job, int worker)
+	struct ht_exec *x, const struct ht_exec_job *job, const struct ht_image_step *s, int worker)
 {
-	const struct ht_image_procedure *p = ht_image_procedures(x->image) + job->step->to;
-	uint32_t key = (uint32_t)(job->step - ht_image_steps(x->image)) + 1;
+	const struct ht_image_procedure *p = ht_image_procedures(x->image) + s->to;
+	uint32_t key = (uint32_t)(s - ht_image_steps(x->image)) + 1;
 	struct ht_exec_control *c = ht_exec_control_of(x, worker);
 	struct ht_exec_frame *lowest = (void *)(c + 1);
 
 	if (worker == 0)
-		return ht_exec_above(x, job->frame, job->step, 0);
+		return ht_exec_above(x, job->frame, s, 0);
 	if (!ht_exec_fits(x, worker, lowest, x->forked + (uint64_t)(worker - 1) * x->stride, p))
 		return NULL;
 	ht_exec_lowest(x, worker, p, key);
-	lowest->from = job->frame->arg + job->step->arg;
+	lowest->from = job->frame->arg + s->arg;
 	return lowest;
 }
 
@@ -409,17 +419,20 @@ EXECUTOR struct ht_exec_frame *ht_exec_instance_frame(
 EXECUTOR void ht_exec_instances(struct ht_exec *x, struct ht_exec_job *job, int worker)
 {
 	struct ht_exec_control *c = ht_exec_control_of(x, worker);
-	struct ht_exec_frame *f = ht_exec_instance_frame(x, job, worker);
 	int64_t i;
 
-	if (!f) {
-		ht_exec_fail(x, job->frame, job->step, worker, HT_EXEC_DEPTH, 0);
-		return;
-	}
-	f->stride = ht_image_params(x->image) + job->step->param;
 	while (__atomic_load_n(&x->failed, __ATOMIC_RELAXED) != c->phase &&
 		(i = __atomic_fetch_add(&job->instance, 1, __ATOMIC_RELAXED)) < job->end) {
+		const struct ht_image_step *s =
+			job->step + (job->step->op == HT_IMAGE_BESIDE ? 1 + i : 0);
+		struct ht_exec_frame *f = ht_exec_instance_frame(x, job, s, worker);
+
 		c->instance = i;
+		if (!f) {
+			ht_exec_fail(x, job->frame, s, worker, HT_EXEC_DEPTH, 0);
+			return;
+		}
+		f->stride = s->params ? ht_image_params(x->image) + s->param : NULL;
 		f->instance = (uint32_t)i;
 		f->instances = f->instance + 1;
 		ht_exec_start(x, f);
@@ -557,7 +570,8 @@ EXECUTOR bool ht_exec_cancelled(const struct ht_exec *x)
 	return x->cancel && __atomic_load_n(x->cancel, __ATOMIC_RELAXED);
 }
 
-/* The frame in which the run goes on; NULL: it stopped. */
+/* The frame in which the run goes on; NULL: it stopped.  Of calls side by side those that did not run on one thread each are steps
+ * as all others. */
 EXECUTOR struct ht_exec_frame *ht_exec_call(struct ht_exec *x, struct ht_exec_frame *f,
 	const struct ht_image_step *s, int worker, int workers)
 {
@@ -568,14 +582,18 @@ EXECUTOR struct ht_exec_frame *ht_exec_call(struct ht_exec *x, struct ht_exec_fr
 	if (r.from >= r.to)
 		return f;
 	if (forks && workers > 1 && !(ht_exec_observed(x) && x->observer->together)) {
-		int64_t apart = ht_exec_apart(r, workers);
+		int64_t apart = ht_exec_apart(s, r, workers);
 
 		if (apart > r.from && !ht_exec_job(x, HT_EXEC_INSTANCES, f, s, workers))
 			return NULL;
+		if (s->op == HT_IMAGE_BESIDE)
+			f->next += (uint32_t)apart;
 		if (apart == r.to)
 			return f;
 		r.from = apart;
 	}
+	if (s->op == HT_IMAGE_BESIDE)
+		return f;
 	/* Others may be at work on the frame that was there. */
 	if (!ht_exec_settle(x, workers))
 		return NULL;
@@ -671,6 +689,7 @@ EXECUTOR bool ht_exec_step(struct ht_exec *x, struct ht_exec_frame **at,
 	case HT_IMAGE_CALL:
 	case HT_IMAGE_FORK:
 	case HT_IMAGE_SPREAD:
+	case HT_IMAGE_BESIDE:
 		f = ht_exec_call(x, f, s, worker, workers);
 		*at = f ? f : *at;
 		return f;

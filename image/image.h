@@ -28,7 +28,8 @@ enum ht_image_feature {
 	HT_IMAGE_DERIVED = 32,      /* sizes that follow from others: one more table */
 	HT_IMAGE_DERIVES = 64,      /* buffers of kind HT_IMAGE_DERIVED_BUFFER: two more tables */
 	HT_IMAGE_HAS_OBJECTS = 128, /* buffers of kind HT_IMAGE_OBJECT: the last table */
-	HT_IMAGE_STRINGS = 256      /* an object of a context; inputs and outputs of strings */
+	HT_IMAGE_STRINGS = 256,     /* an object of a context; inputs and outputs of strings */
+	HT_IMAGE_BESIDES = 512      /* steps of op HT_IMAGE_BESIDE */
 };
 
 /* The tables of an image, each an array of one type.  A number in one table refers to another table. */
@@ -163,6 +164,10 @@ enum ht_image_op {
 	 * since it was computed.  The steps between FRESH and MADE compute it. */
 	HT_IMAGE_FRESH,
 	HT_IMAGE_MADE, /* records that derived buffer `count` is up to date */
+	/* The next `count` steps, at least 2, are calls with at most HT_IMAGE_MOST_BESIDE arguments in all.  They run in any order or
+	 * at once: none of them writes to memory that another one reads or writes.  `to` is 1 where each is to have one thread even
+	 * if there are more threads than calls, because kernels are too short to be divided; else 0. */
+	HT_IMAGE_BESIDE,
 	HT_IMAGE_OPS
 };
 
@@ -179,6 +184,7 @@ struct ht_image_step {
 };
 
 enum { HT_IMAGE_NESTING = 32 /* loops of one procedure inside of each other */ };
+enum { HT_IMAGE_MOST_BESIDE = 512 };
 
 /* A step's node, method and message, for messages and reports. */
 struct ht_image_note {

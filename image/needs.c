@@ -42,11 +42,13 @@ static void find_path(const struct ht_image *x, uint32_t number, struct path *kn
 	const struct ht_image_procedure *p = &ht_image_procedures(x)[number];
 	const struct ht_image_step *s = ht_image_steps(x) + p->step;
 	struct path *r = &known[number];
+	uint32_t beside = 0; /* calls that follow a step BESIDE */
 
 	for (uint32_t i = 0; i < p->steps; i++) {
 		struct path *callee;
-		bool forks = s[i].op == HT_IMAGE_FORK || s[i].op == HT_IMAGE_SPREAD;
+		bool forks = s[i].op == HT_IMAGE_FORK || s[i].op == HT_IMAGE_SPREAD || beside;
 
+		beside = s[i].op == HT_IMAGE_BESIDE ? s[i].count : beside - (beside > 0);
 		if (s[i].op != HT_IMAGE_CALL && !forks)
 			continue;
 		callee = &known[s[i].to];

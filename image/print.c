@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 static const char *const op_name[HT_IMAGE_OPS] = { "kernel", "copy", "call", "fork", "jump",
-	"unless", "loop", "again", "fail", "spread", "size", "fresh", "made" };
+	"unless", "loop", "again", "fail", "spread", "size", "fresh", "made", "beside" };
 
 static void print_name(const void *image, int32_t size, struct ht_buf *out)
 {
@@ -68,6 +68,9 @@ static void print_target(
 	case HT_IMAGE_LOOP:
 	case HT_IMAGE_FAIL:
 		ht_printf(out, " %" PRIu32, s->count);
+		break;
+	case HT_IMAGE_BESIDE:
+		ht_printf(out, " %" PRIu32 "%s", s->count, s->to ? ", undivided" : "");
 		break;
 	case HT_IMAGE_COPY:
 		break;

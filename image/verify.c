@@ -20,7 +20,10 @@ struct place {
 	const uint32_t *arg;
 	const struct ht_image_step *step;
 	uint32_t at;
-	uint32_t makes; /* 1 + the derived buffer that the step helps to make; 0: none */
+	uint32_t makes;       /* 1 + the derived buffer that the step helps to make; 0: none */
+	uint32_t beside;      /* so many steps from this one on are calls side by side; */
+	uint32_t beside_args; /* arguments of those before, */
+	const struct ht_image_step *first; /* which begin with this one */
 };
 
 static bool in_table(const struct ht_image *x, enum ht_image_table t, uint32_t first, uint32_t n)
@@ -652,6 +655,61 @@ static const char *check_call(const struct place *a)
 	return NULL;
 }
 
+/* ---- calls side by side ---- */
+
+static bool overlap(const struct ht_image_buffer *a, const struct ht_image_buffer *b)
+{
+	if (a->kind != HT_IMAGE_TEMP || b->kind != HT_IMAGE_TEMP)
+		return a->kind == b->kind && a->number == b->number;
+	return a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
+static bool is_written(const struct place *a, const struct ht_image_step *call, uint32_t i)
+{
+	return ht_image_buffers(a->x)[ht_image_procedures(a->x)[call->to].buffer + i].written;
+}
+
+/* Whether none of two calls writes to memory that is given to the other one. */
+static bool are_apart(
+	const struct place *a, const struct ht_image_step *one, const struct ht_image_step *other)
+{
+	for (uint32_t i = 0; i < one->args; i++)
+		for (uint32_t k = 0; k < other->args; k++)
+			if ((is_written(a, one, i) || is_written(a, other, k)) &&
+				overlap(&a->buffer[a->arg[one->arg + i]],
+					&a->buffer[a->arg[other->arg + k]]))
+				return false;
+	return true;
+}
+
+/* The step follows a step BESIDE, as those before it from a->first on, and is good as they are. */
+static bool good_one_beside(struct place *a)
+{
+	a->beside_args +=
+		a->step->args + 1; /* few, so that to compare each with each takes little time */
+	if (a->step->op != HT_IMAGE_CALL || a->beside_args > HT_IMAGE_MOST_BESIDE)
+		return false;
+	for (const struct ht_image_step *s = a->first; s < a->step; s++)
+		if (!are_apart(a, s, a->step))
+			return false;
+	return true;
+}
+
+/* Whether the step may begin calls side by side, or be one of those that began. */
+static bool good_beside(struct place *a)
+{
+	if (a->beside) {
+		a->beside--;
+		return good_one_beside(a);
+	}
+	if (a->step->op != HT_IMAGE_BESIDE)
+		return true;
+	a->beside = a->step->count;
+	a->first = a->step + 1;
+	a->beside_args = 0;
+	return a->x->features & HT_IMAGE_BESIDES && a->beside >= 2;
+}
+
 /* A jump goes forward, and into no loop. */
 static bool good_target(const struct place *a)
 {
@@ -764,6 +822,8 @@ static const char *check_step(const struct place *a)
 		return good_fresh(a) ? NULL : "a derived buffer is not made where a run begins";
 	case HT_IMAGE_MADE:
 		return good_made(a) ? NULL : "a derived buffer is not made where a run begins";
+	case HT_IMAGE_BESIDE:
+		return NULL; /* see good_beside() */
 	default:
 		return good_control(a) ? NULL : "a branch or loop goes where it may not";
 	}
@@ -860,6 +920,7 @@ static const char *check_memory(const struct place *a)
 
 static const char *check_steps(struct place *a)
 {
+	static const char besides[] = "steps side by side are not independent calls";
 	const struct ht_image_step *first = a->step;
 	const char *wrong;
 
@@ -878,8 +939,10 @@ static const char *check_steps(struct place *a)
 			return "a derived buffer is made from what is none of its sources";
 		if (a->step->op == HT_IMAGE_FRESH)
 			a->makes = a->step->count + 1;
+		if (!good_beside(a))
+			return besides;
 	}
-	return NULL;
+	return a->beside ? besides : NULL;
 }
 
 static struct place place_of(const struct ht_image *x, const struct ht_image_procedure *p)

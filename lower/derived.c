@@ -338,15 +338,6 @@ static void order_steps(struct deriving *d)
 	memcpy(d->p->step + d->first, to, (size_t)n * sizeof *to);
 }
 
-/* Live ranges of all of the procedure's buffers. */
-static void note_uses(struct deriving *d)
-{
-	for (int32_t i = d->l->procedure.buffer; i < d->p->buffers; i++)
-		d->p->buffer[i].first_step = d->p->buffer[i].last_step = -1;
-	for (int32_t i = 0; i < d->steps; i++)
-		plan_uses(d->l, d->first + i);
-}
-
 static bool has_state(const struct lower *l)
 {
 	for (int32_t i = l->procedure.buffer; i < l->plan->buffers; i++)
@@ -625,7 +616,7 @@ void plan_derive(struct lower *l)
 		order_steps(&d);
 	else
 		hoist(&d);
-	note_uses(&d);
+	plan_all_uses(l);
 	if (is_entry(l))
 		place_hoisted(&t);
 }

@@ -345,6 +345,12 @@ static void put_step(struct writing *w, const struct ht_plan_step *s)
 {
 	const struct ht_image_note_text note = { .node = s->node };
 
+	if (s->beside)
+		ht_image_put_step(&w->b,
+			(struct ht_image_step){ .op = HT_IMAGE_BESIDE,
+				.to = s->undivided,
+				.count = (uint32_t)s->beside },
+			NULL, 0, NULL, 0, NULL);
 	if (s->kernel >= 0)
 		put_kernel_step(w, s);
 	else if (s->control->kind == HT_PLAN_CALLS)

@@ -350,8 +350,16 @@ void plan_choice(struct lower *l, const struct ht_node *n, struct ht_method_choi
 bool plan_block(struct lower *l, const struct ht_node *n, struct ht_method_choice c);
 /* The procedure is done, its temporary buffers have their places, and it is in the plan: its number. */
 int32_t plan_procedure(struct lower *l);
+/* Appends a procedure whose steps, buffers and memory are in the plan: its number. */
+int32_t plan_add_procedure(struct lower *l, const struct ht_plan_procedure *of);
 /* Notes all that a step reads and writes, in the order of steps. */
 void plan_uses(struct lower *l, int32_t step);
+/* Likewise all steps of the procedure, anew. */
+void plan_all_uses(struct lower *l);
+/* beside.c: independent loops of the procedure become neighbours, and procedures that may run at once. */
+void plan_loops_beside(struct lower *l);
+/* What a step's procedures have alive; of a recursion the first calls alone. */
+size_t plan_alive_in_callees(const struct ht_plan *p, const struct ht_plan_step *s);
 /* derived.c: the steps of the entry that compute the same in each run, until a variable or a steady input changes, become its
  * first, and what others read of theirs becomes derived buffers. */
 void plan_derive(struct lower *l);

@@ -46,8 +46,7 @@ static size_t lowest_gap(
 	return at;
 }
 
-/* What a step's procedures have alive; of a recursion the first calls alone. */
-static size_t alive_in_callees(const struct ht_plan *p, const struct ht_plan_step *s)
+size_t plan_alive_in_callees(const struct ht_plan *p, const struct ht_plan_step *s)
 {
 	size_t most = 0;
 
@@ -75,7 +74,7 @@ static size_t most_alive(const struct ht_plan *p, struct ht_plan_procedure *of,
 
 		now += change[i]; /* modulo the word: a fall is a large number */
 		most = now > most ? now : most;
-		all = now + alive_in_callees(p, &p->step[of->step + i]);
+		all = now + plan_alive_in_callees(p, &p->step[of->step + i]);
 		of->live_bytes = all > of->live_bytes ? all : of->live_bytes;
 	}
 	return most;

@@ -344,16 +344,32 @@ int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i)
 	return buffer;
 }
 
-int32_t plan_procedure(struct lower *l)
+void plan_all_uses(struct lower *l)
+{
+	const struct ht_plan_procedure *p = &l->procedure;
+
+	for (int32_t i = p->buffer; i < p->buffer + p->buffers; i++)
+		l->plan->buffer[i].first_step = l->plan->buffer[i].last_step = -1;
+	for (int32_t i = p->step; i < p->step + p->steps; i++)
+		plan_uses(l, i);
+}
+
+int32_t plan_add_procedure(struct lower *l, const struct ht_plan_procedure *of)
 {
 	struct ht_plan *p = l->plan;
 
-	l->procedure.buffers = p->buffers - l->procedure.buffer;
-	l->procedure.steps = p->steps - l->procedure.step;
-	plan_derive(l);
-	plan_memory(l);
 	p->procedure = ht_grow(l->arena, p->procedure, (size_t)p->procedures,
 		&l->planning->procedure_cap, sizeof *p->procedure);
-	p->procedure[p->procedures] = l->procedure;
+	p->procedure[p->procedures] = *of;
 	return p->procedures++;
+}
+
+int32_t plan_procedure(struct lower *l)
+{
+	l->procedure.buffers = l->plan->buffers - l->procedure.buffer;
+	l->procedure.steps = l->plan->steps - l->procedure.step;
+	plan_derive(l);
+	plan_loops_beside(l);
+	plan_memory(l);
+	return plan_add_procedure(l, &l->procedure);
 }

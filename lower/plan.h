@@ -118,6 +118,8 @@ struct ht_plan_step {
 	int64_t *params; /* NULL: all 0, or the sizes of the run, */
 	bool sized;      /* where this says so */
 	int32_t made;    /* its number among all that were made, in this order */
+	int32_t beside;  /* of so many calls that may run at once, it is the first; 0: of none */
+	bool undivided;  /* likewise: each of them on one thread, however many there are */
 	int32_t computes; /* 1 + the size of the run that the last argument, an int64_t, becomes; 0: none */
 	struct ht_str node;           /* for messages: the node it was made for */
 	const struct ht_node *of;     /* likewise; of the graph that was lowered */

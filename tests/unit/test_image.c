@@ -372,6 +372,108 @@ static void first_fault(void **state)
 	done(m);
 }
 
+/* t[k] = reverse(x) + 2, or + 1 and once more, in calls side by side, of which there are `calls`; y is t[0] + the sum of the first
+ * numbers of all others. */
+static struct image *besides(uint32_t calls, uint32_t undivided)
+{
+	struct image *m = begin();
+	uint32_t part, in, out, t[8], sum[2];
+
+	put_part(m, &part);
+	ht_image_begin_procedure(&m->b, HT_STR("main"));
+	in = buffer(m, HT_IMAGE_PARAM, 0, 4 * N);
+	out = buffer(m, HT_IMAGE_PARAM, 1, 4 * N);
+	for (uint32_t k = 0; k < calls + 2; k++)
+		t[k] = buffer(m, HT_IMAGE_TEMP, k * 4 * N, 4 * N);
+	sum[0] = t[calls];
+	sum[1] = t[calls + 1];
+	put(m, HT_IMAGE_KERNEL, REVERSE, TILES, ARGS(in, sum[0]), PARAMS(1));
+	put(m, HT_IMAGE_BESIDE, undivided, calls, NONE, NONE);
+	for (uint32_t k = 0; k < calls; k++)
+		put(m, HT_IMAGE_CALL, part, 0, ARGS(sum[0], t[k]), NONE);
+	put(m, HT_IMAGE_COPY, 0, 0, ARGS(sum[0], t[0]), PARAMS(4 * N));
+	for (uint32_t k = 1; k < calls; k++)
+		put(m, HT_IMAGE_KERNEL, ADD, TILES, ARGS(sum[~k & 1], t[k], sum[k & 1]), NONE);
+	put(m, HT_IMAGE_COPY, 0, 0, ARGS(out, sum[~calls & 1]), PARAMS(4 * N));
+	entry(m, ht_image_end_procedure(&m->b, (calls + 2) * 4 * N), N, N);
+	return m;
+}
+
+static void side_by_side(void **state)
+{
+	static int32_t x[N], y[N];
+
+	(void)state;
+	for (int i = 0; i < N; i++)
+		x[i] = i * 31 % 1009;
+	for (uint32_t calls = 2; calls <= 5; calls++)
+		for (int threads = 1; threads <= MAX_THREADS; threads++) {
+			struct image *m = besides(calls, threads & 1);
+			struct session *s = session_of(m, threads);
+
+			for (int k = 0; k < 20; k++) {
+				memset(y, 0, sizeof y);
+				assert_true(run(s, x, y));
+				for (int i = 0; i < N; i++)
+					assert_int_equal(
+						y[i], x[i] + 3 + ((int)calls - 1) * (x[0] + 3));
+			}
+			end_session(s);
+			done(m);
+		}
+}
+
+/* As of the instances of a fork: the first of the calls that stop is told. */
+static void fault_beside(void **state)
+{
+	static int32_t x[N], y[N];
+	struct image *m = besides(3, 0);
+
+	(void)state;
+	x[N - 1 - 7 * TILE] = -4;
+	for (int threads = 1; threads <= MAX_THREADS; threads++) {
+		struct session *s = session_of(m, threads);
+
+		for (int k = 0; k < 20; k++) {
+			const struct ht_exec_frame *f;
+
+			assert_false(run(s, x, y));
+			assert_int_equal(s->x.stop.code, 3);
+			f = s->x.stop.frame;
+			assert_string_equal("part", ht_image_text(s->x.image, f->procedure->name));
+			assert_int_equal(f->instance, 0);
+		}
+		end_session(s);
+	}
+	done(m);
+}
+
+static void refused_besides(void **state)
+{
+	struct image *m = besides(2, 0);
+	struct ht_image *x = (void *)(uintptr_t)m->bytes.p;
+	const struct ht_image_procedure *p = &ht_image_procedures(x)[2];
+	struct ht_image_step *s = (void *)(uintptr_t)(ht_image_steps(x) + p->step);
+	uint32_t *arg = (void *)(uintptr_t)(ht_image_args(x) + p->arg);
+
+	(void)state;
+	assert_int_equal(x->features, HT_IMAGE_BESIDES);
+	x->features = 0;
+	assert_non_null(ht_image_verify(m->bytes));
+	x->features = HT_IMAGE_BESIDES;
+	for (uint32_t count = 0; count < 10; count++) {
+		s[1].count = count; /* behind two calls there is a copy, and then an end */
+		assert_int_equal(!ht_image_verify(m->bytes), count == 2);
+	}
+	s[1].count = 2;
+	assert_null(ht_image_verify(m->bytes));
+	arg[s[3].arg + 1] = arg[s[2].arg + 1]; /* both write to the same buffer */
+	assert_non_null(ht_image_verify(m->bytes));
+	arg[s[3].arg + 1] = arg[s[2].arg]; /* the second writes to what the first reads */
+	assert_non_null(ht_image_verify(m->bytes));
+	done(m);
+}
+
 /* i = 0; while (i < x[0]) { y = reverse(y) + 1; i = i + 1 }, with y of x at first. */
 static struct image *loops(void)
 {
@@ -749,6 +851,9 @@ int main(void)
 		cmocka_unit_test(straight),
 		cmocka_unit_test(fork_and_join),
 		cmocka_unit_test(first_fault),
+		cmocka_unit_test(side_by_side),
+		cmocka_unit_test(fault_beside),
+		cmocka_unit_test(refused_besides),
 		cmocka_unit_test(loop),
 		cmocka_unit_test(limits_of_loops),
 		cmocka_unit_test(recursion),
