@@ -6,8 +6,7 @@
  * around the product go with it.
  *
  * The loop must count from a constant to the number of rows, one by one: so each row is read once at most. */
-#include "passes/outline.h"
-#include "passes/rewrite.h"
+#include "passes/counted_loop.h"
 
 #include <string.h>
 
@@ -16,132 +15,21 @@ enum {
 	FEW_ROWS = 8     /* a product of fewer rows is bound by reading its weights */
 };
 
-struct loop {
-	struct ht_pass_context *c;
-	struct ht_node *node;
-	struct ht_function *condition, *body;
-	struct ht_rw outside, inside;
-	struct ht_port **args_end[2], **rets_end;
-	int64_t steps; /* at most */
-};
-
-/* ---- arguments ---- */
-
-/* The number of the argument that `v` is; -1: it is none. */
-static int32_t argument_of(const struct ht_function *f, struct ht_value v)
-{
-	int32_t i = 0;
-
-	for (const struct ht_port *p = f->args; p; p = p->next, i++)
-		if (ht_value_eq(p->value, v))
-			return i;
-	return -1;
-}
-
-static struct ht_value result_of(const struct ht_function *f, int32_t i)
-{
-	const struct ht_port *p = f->rets;
-
-	for (; i > 0; i--)
-		p = p->next;
-	return p->value;
-}
-
-/* The value outside of the loop of what every iteration has alike; node NULL: it changes. */
-static struct ht_value unchanged(const struct loop *x, struct ht_value v)
-{
-	int32_t i = argument_of(x->body, v);
-
-	if (ht_is_const(v))
-		return v;
-	return i >= 0 && ht_value_eq(result_of(x->body, i), v) ? x->node->in[i]
-							       : (struct ht_value){ 0 };
-}
-
-static bool is_unchanged(const struct loop *x, struct ht_value v)
-{
-	return unchanged(x, v).node != NULL;
-}
-
-/* ---- loops that count ---- */
-
-static bool is_one(struct ht_value v)
-{
-	int64_t n;
-	int count;
-
-	return ht_type_of(v)->shape.rank == 0 && ht_const_small_ints(v, &n, 1, &count) && n == 1;
-}
-
-/* Whether argument i is a counter: its first value is a constant, *from, and each iteration adds 1. */
-static bool counts(const struct loop *x, int32_t i, int64_t *from)
-{
-	struct ht_value next, arg;
-	int count;
-	const struct ht_port *p = x->body->args;
-
-	if (i < 0 || !ht_const_small_ints(x->node->in[i], from, 1, &count) || count != 1)
-		return false;
-	for (int32_t k = i; k > 0; k--)
-		p = p->next;
-	arg = p->value;
-	next = result_of(x->body, i);
-	if (!ht_is(next.node, HT_ADDS) || next.node->ins != 2)
-		return false;
-	for (int k = 0; k < 2; k++)
-		if (ht_value_eq(next.node->in[k], arg) && is_one(next.node->in[1 - k]))
-			return true;
-	return false;
-}
-
-/* The most steps that condition `v` lets the loop do; -1: it does not say. */
-static int64_t most_steps(const struct loop *x, struct ht_value v, int depth)
-{
-	const struct ht_node *n = v.node;
-	int64_t from, to, a, b;
-	int count;
-
-	if (ht_is(n, HT_FORWARDS) && n->ins == 1 && depth)
-		return most_steps(x, n->in[0], depth - 1);
-	if (n->op == HT_OP_LogicalAnd && depth) {
-		a = most_steps(x, n->in[0], depth - 1);
-		b = most_steps(x, n->in[1], depth - 1);
-		return a < 0 || (b >= 0 && b < a) ? b : a;
-	}
-	if (n->op != HT_OP_Less || !ht_const_small_ints(n->in[1], &to, 1, &count) || count != 1 ||
-		!counts(x, argument_of(x->condition, n->in[0]), &from) || to < from)
-		return -1;
-	return to - from;
-}
-
 /* ---- what can be in front of the loop ---- */
 
-static bool is_step(const struct loop *x, const struct ht_node *n)
-{
-	struct ht_value list =
-		n->op == HT_OP_Gather ? unchanged(x, n->in[0]) : (struct ht_value){ 0 };
-	int64_t from;
-
-	if (!list.node || ht_type_of(n->in[1])->shape.rank != 0 ||
-		!ht_shape_known(ht_type_of(list)->shape))
-		return false;
-	return ht_type_of(list)->shape.dim[0] == x->steps &&
-	       counts(x, argument_of(x->body, n->in[1]), &from) && from == 0;
-}
-
-static bool is_product(const struct loop *x, const struct ht_node *n)
+static bool is_product(const struct ht_counted_loop *x, const struct ht_node *n)
 {
 	bool rows = n->op == HT_OP_MatMul && !ht_attr_bool(n, "transpose_a", false);
 	bool image =
 		n->op == HT_OP_Conv2D && ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC");
 
-	return (rows || image) && is_unchanged(x, n->in[1]);
+	return (rows || image) && ht_counted_keeps(x, n->in[1]);
 }
 
 /* The operand that is computed step by step, where `n` does so with its elements in their places; -1: it does not. */
-static int32_t stepped_operand(const struct loop *x, const struct ht_node *n)
+static int32_t stepped_operand(const struct ht_counted_loop *x, const struct ht_node *n)
 {
-	bool bias = n->op == HT_OP_BiasAdd && is_unchanged(x, n->in[1]) &&
+	bool bias = n->op == HT_OP_BiasAdd && ht_counted_keeps(x, n->in[1]) &&
 		    ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC");
 
 	if (bias || is_product(x, n) || ht_is(n, HT_RESHAPES) ||
@@ -150,14 +38,14 @@ static int32_t stepped_operand(const struct loop *x, const struct ht_node *n)
 	if (n->ins != 2 || !ht_is(n, HT_ELEMENTWISE))
 		return -1;
 	for (int32_t i = 0; i < 2; i++)
-		if (is_unchanged(x, n->in[1 - i]) &&
+		if (ht_counted_keeps(x, n->in[1 - i]) &&
 			ht_type_of(n->in[1 - i])->shape.rank <= n->out[0].shape.rank &&
 			ht_shape_eq(ht_type_of(n->in[i])->shape, n->out[0].shape))
 			return i;
 	return -1;
 }
 
-static bool may_leave(const struct loop *x, struct ht_value v, int depth)
+static bool may_leave(const struct ht_counted_loop *x, struct ht_value v, int depth)
 {
 	const struct ht_node *n = v.node;
 	int32_t arg;
@@ -165,16 +53,16 @@ static bool may_leave(const struct loop *x, struct ht_value v, int depth)
 	if (!depth || n->outs != 1 || n->controls || !ht_shape_known(n->out[0].shape) ||
 		n->out[0].shape.rank >= HT_MAX_RANK)
 		return false;
-	if (is_step(x, n))
+	if (ht_counted_reads(x, n))
 		return true;
 	arg = n->ins ? stepped_operand(x, n) : -1;
 	return arg >= 0 && may_leave(x, n->in[arg], depth - 1);
 }
 
 /* The product nearest to `v`, which may leave; NULL: there is none. */
-static const struct ht_node *product_behind(const struct loop *x, struct ht_value v)
+static const struct ht_node *product_behind(const struct ht_counted_loop *x, struct ht_value v)
 {
-	while (!is_step(x, v.node)) {
+	while (!ht_counted_reads(x, v.node)) {
 		if (is_product(x, v.node))
 			return v.node;
 		v = v.node->in[stepped_operand(x, v.node)];
@@ -195,7 +83,7 @@ static bool pays(const struct ht_node *product)
 /* ---- in front of the loop ---- */
 
 /* A tensor of all steps, of a shape of one. */
-static struct ht_shape of_all_steps(struct loop *x, struct ht_shape s)
+static struct ht_shape of_all_steps(struct ht_counted_loop *x, struct ht_shape s)
 {
 	int64_t dim[HT_MAX_RANK] = { x->steps };
 
@@ -204,7 +92,7 @@ static struct ht_shape of_all_steps(struct loop *x, struct ht_shape s)
 }
 
 /* Likewise, the steps' first dimensions being one: as products take their rows. */
-static struct ht_shape of_all_rows(struct loop *x, struct ht_shape s)
+static struct ht_shape of_all_rows(struct ht_counted_loop *x, struct ht_shape s)
 {
 	struct ht_shape all = ht_shape_make(x->outside.arena, s.rank, s.dim);
 
@@ -212,15 +100,15 @@ static struct ht_shape of_all_rows(struct loop *x, struct ht_shape s)
 	return all;
 }
 
-static struct ht_value outside(struct loop *x, struct ht_value v)
+static struct ht_value outside(struct ht_counted_loop *x, struct ht_value v)
 {
 	const struct ht_tensor *t = ht_const_tensor(v);
 
 	return t ? ht_rw_const(&x->outside, x->node, v.node->name, t->dtype, t->shape, t->blob)
-		 : unchanged(x, v);
+		 : ht_counted_kept(x, v);
 }
 
-static struct ht_value same_op(struct loop *x, const struct ht_node *from,
+static struct ht_value same_op(struct ht_counted_loop *x, const struct ht_node *from,
 	const struct ht_value *in, struct ht_shape shape)
 {
 	struct ht_node *n = ht_rw_node(&x->outside, x->node, from->op, from->name, in, from->ins,
@@ -232,21 +120,21 @@ static struct ht_value same_op(struct loop *x, const struct ht_node *from,
 }
 
 static struct ht_value reshape(
-	struct loop *x, const struct ht_node *n, struct ht_value v, struct ht_shape to)
+	struct ht_counted_loop *x, const struct ht_node *n, struct ht_value v, struct ht_shape to)
 {
 	return ht_rw_reshape(&x->outside, x->node, n->name, v, to);
 }
 
 /* `v` of all steps. */
-static struct ht_value of_steps(struct loop *x, struct ht_value v)
+static struct ht_value of_steps(struct ht_counted_loop *x, struct ht_value v)
 {
 	const struct ht_node *n = v.node;
 	struct ht_shape all = of_all_steps(x, n->out[0].shape);
 	struct ht_value in[2];
 	int32_t arg;
 
-	if (is_step(x, n))
-		return unchanged(x, n->in[0]);
+	if (ht_counted_reads(x, n))
+		return ht_counted_kept(x, n->in[0]);
 	arg = stepped_operand(x, n);
 	in[arg] = of_steps(x, n->in[arg]);
 	if (ht_is(n, HT_RESHAPES))
@@ -261,50 +149,17 @@ static struct ht_value of_steps(struct loop *x, struct ht_value v)
 
 /* ---- the loop ---- */
 
-static struct ht_value add_to_function(
-	struct ht_function *f, struct ht_port ***end, int32_t i, struct ht_type t)
+static struct ht_node *step_of(const struct ht_counted_loop *x, struct ht_value v)
 {
-	struct ht_value v = ht_function_add_arg(f, end, t.dtype, i);
-
-	v.node->out[0].shape = ht_shape_make(f->body->arena, t.shape.rank, t.shape.dim);
-	ht_node_move(v.node, f->body->first);
-	return v;
-}
-
-/* Passes `v` to the loop, which keeps it; the argument of the body. */
-static struct ht_value pass_to_loop(struct loop *x, struct ht_value v)
-{
-	struct ht_node *n = x->node;
-	int32_t i = n->ins;
-	struct ht_value *in = HT_NEW_ARRAY(x->outside.arena, struct ht_value, (size_t)i + 1), arg;
-	enum ht_dtype *t = HT_NEW_ARRAY(x->outside.arena, enum ht_dtype, (size_t)i + 1);
-
-	memcpy(in, n->in, (size_t)i * sizeof *in);
-	in[i] = v;
-	ht_rw_set_ins(&x->outside, n, in, i + 1);
-	ht_node_set_outs(n, i + 1);
-	n->out[i] = *ht_type_of(v);
-	for (int32_t k = 0; k <= i; k++)
-		t[k] = n->out[k].dtype;
-	ht_attr_set_types(n, "T", t, i + 1);
-	ht_attr_remove(n, "output_shapes");
-	add_to_function(x->condition, &x->args_end[0], i, *ht_type_of(v));
-	arg = add_to_function(x->body, &x->args_end[1], i, *ht_type_of(v));
-	ht_function_add_ret(x->body, &x->rets_end, arg);
-	return arg;
-}
-
-static struct ht_node *step_of(const struct loop *x, struct ht_value v)
-{
-	while (!is_step(x, v.node))
+	while (!ht_counted_reads(x, v.node))
 		v = v.node->in[stepped_operand(x, v.node)];
 	return v.node;
 }
 
-static void leave(struct loop *x, struct ht_node *n)
+static void leave(struct ht_counted_loop *x, struct ht_node *n)
 {
 	struct ht_node *step = step_of(x, ht_out(n, 0)), *gather;
-	struct ht_value in[] = { pass_to_loop(x, of_steps(x, ht_out(n, 0))), step->in[1] };
+	struct ht_value in[] = { ht_counted_pass(x, of_steps(x, ht_out(n, 0))).body, step->in[1] };
 
 	gather = ht_rw_node(&x->inside, n, HT_OP_Gather, n->name, in, 2, n->out[0]);
 	ht_attr_set_type(gather, "Tparams", n->out[0].dtype);
@@ -313,7 +168,7 @@ static void leave(struct loop *x, struct ht_node *n)
 	ht_rw_hit(&x->outside, HT_FUSION_recurrent_inputs);
 }
 
-static void visit(struct loop *x, struct ht_node *n)
+static void visit(struct ht_counted_loop *x, struct ht_node *n)
 {
 	const enum ht_fusion_id id = HT_FUSION_recurrent_inputs;
 	const struct ht_node *product;
@@ -330,41 +185,21 @@ static void visit(struct loop *x, struct ht_node *n)
 			"has so many rows a step that its products are more than its weights");
 }
 
-static struct ht_port **end_of(struct ht_port **p)
-{
-	while (*p)
-		p = &(*p)->next;
-	return p;
-}
-
 /* From the last node on: what is behind a product leaves with it. */
 static void look_into(struct ht_node *n, struct ht_pass_context *c)
 {
-	struct ht_bodies b = ht_control_bodies(n);
-	struct ht_pass_context within = *c;
-	struct ht_entry entry;
-	struct loop x = { .c = c, .node = n, .condition = b.of[0], .body = b.of[1] };
+	struct ht_counted_loop x;
 	struct ht_node **all;
 	size_t count;
 
-	if (!b.of[0] || !b.of[1] || !b.of[0]->special || !b.of[1]->special || n->ins != n->outs)
+	if (!ht_counted_init(&x, n, c))
 		return;
-	x.steps = most_steps(&x, b.of[0]->rets->value, MOST_DEPTH);
-	ht_rw_init(&x.outside, n->graph, c);
-	if (x.steps < 2 || !ht_rw_on(&x.outside, HT_FUSION_recurrent_inputs))
-		return;
-	entry = (struct ht_entry){
-		.inputs = x.body->args, .outputs = x.body->rets, .targets = x.body->control_rets
-	};
-	within.entry = &entry;
-	ht_rw_init(&x.inside, x.body->body, &within);
-	x.args_end[0] = end_of(&x.condition->args);
-	x.args_end[1] = end_of(&x.body->args);
-	x.rets_end = end_of(&x.body->rets);
 	all = ht_rw_nodes(&x.inside, &count);
-	while (count-- > 0)
+	while (count-- > 0 && ht_rw_on(&x.outside, HT_FUSION_recurrent_inputs))
 		if (all[count]->graph)
 			visit(&x, all[count]);
+	if (ht_rw_on(&x.outside, HT_FUSION_recurrent_end))
+		ht_recurrent_end(&x);
 }
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
@@ -377,6 +212,8 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 
 const struct ht_pass ht_pass_recurrent = {
 	.name = "recurrent",
-	.summary = "makes products of what a loop reads step by step one product in front of it",
+	.summary =
+		"makes products of what a loop reads step by step one product in front of it, and ends loops whose last steps a "
+		"mask excludes",
 	.run = run,
 };

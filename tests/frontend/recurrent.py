@@ -289,6 +289,30 @@ def check_copies(r, folder):
         sys.exit(f'{len(inside)} loops copy {copies} bytes in an iteration over {steps} steps:\n{plan}')
 
 
+# ---- loops that end early ----
+
+def check_end(r, folder):
+    """A loop whose last steps a mask excludes ends before them, with the bits of all steps; also where it excludes every step."""
+    rows, steps = int(r.integers(1, 5)), int(r.integers(3, 12))
+    with open(f'{folder}/off.cfg', 'w') as f:
+        f.write('recurrent_end:off\n')
+    for kind in LSTM, GRU, SimpleRNN:
+        model = layer(r, lambda r, x: of(kind)(r, layers.Masking()(x)), (rows, steps, 3))  # noqa: B023
+        frozen = freeze(lambda x: model(x), [tf.TensorSpec((rows, steps, 3), tf.float32)], f'{folder}/m.pb')  # noqa: B023
+        name, y = frozen.inputs[0].op.name, frozen.outputs[0].op.name
+        if 'Maximum(' not in tool('compile', '-q', '--emit', 'hir', f'{folder}/m.pb', '--outputs', y):
+            sys.exit(f'{kind.__name__}: a loop does not end where its mask does')
+        for longest in 0, int(r.integers(1, steps)), steps:
+            x = r.standard_normal((rows, steps, 3)).astype('f4')
+            for i, n in enumerate([longest, *r.integers(0, longest + 1, rows - 1)]):
+                x[i, n:] = 0
+            asked = folder, f'{folder}/m.pb', {name: x}, [y], '--outputs', y
+            got, = run(*asked)
+            whole, = run(*asked, '--fusion_switch_file', f'{folder}/off.cfg')
+            if not np.array_equal(got.view('i4'), whole.view('i4')) or not close(got, model(x).numpy(), TOLERANCE):
+                sys.exit(f'{kind.__name__}, {longest} of {steps} steps count: {got}, by all steps {whole}')
+
+
 # ---- what is refused, and what fails ----
 
 def refuse(folder, f, words, code, x=None):
@@ -364,6 +388,7 @@ def main():
         for _ in range(a.rounds):
             check_all(r, folder)
             check_copies(r, folder)
+            check_end(r, folder)
         check_refusals(folder)
     print(f'{a.rounds * (len(LAYERS) + len(FUNCTIONS))} graphs with lists agree with TensorFlow')
 

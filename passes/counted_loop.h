@@ -1,0 +1,43 @@
+/* Loops that count from a constant, one by one, up to the length of a list that they read element by element, as recurrent layers,
+ * map_fn and scan do. */
+#ifndef HT_COUNTED_LOOP_H
+#define HT_COUNTED_LOOP_H
+
+#include "passes/outline.h"
+#include "passes/rewrite.h"
+
+struct ht_counted_loop {
+	struct ht_pass_context *c;
+	struct ht_node *node;
+	struct ht_function *condition, *body;
+	struct ht_rw outside, inside,
+		asking; /* rewriters: of the graph, of the body, of the condition */
+	struct ht_rw_within within[2];
+	struct ht_port **args_end[2], **rets_end;
+	int64_t steps; /* at most */
+};
+
+/* False: `n` is no loop that counts, or has one step.  The loop may not move in memory afterwards. */
+bool ht_counted_init(struct ht_counted_loop *x, struct ht_node *n, struct ht_pass_context *c);
+
+/* The number of the argument that `v` is; -1: it is none. */
+int32_t ht_counted_argument(const struct ht_function *f, struct ht_value v);
+struct ht_value ht_counted_result(const struct ht_function *f, int32_t i);
+
+/* The value outside of the loop of `v` of the body, which every iteration has alike; node NULL: it changes. */
+struct ht_value ht_counted_kept(const struct ht_counted_loop *x, struct ht_value v);
+bool ht_counted_keeps(const struct ht_counted_loop *x, struct ht_value v);
+/* Whether argument i is a counter: its first value is a constant, *from, and each iteration adds 1. */
+bool ht_counted_counts(const struct ht_counted_loop *x, int32_t i, int64_t *from);
+/* Whether `n` of the body gathers the element of a list that has the number of the step, each once at most. */
+bool ht_counted_reads(const struct ht_counted_loop *x, const struct ht_node *n);
+
+/* What the loop is given in addition, and keeps. */
+struct ht_counted_arg {
+	struct ht_value condition, body; /* the arguments of the functions */
+};
+struct ht_counted_arg ht_counted_pass(struct ht_counted_loop *x, struct ht_value v);
+
+/* recurrent_end.c: where steps behind the last that a mask lets count change nothing, the loop ends there. */
+void ht_recurrent_end(struct ht_counted_loop *x);
+#endif
