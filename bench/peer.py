@@ -14,6 +14,12 @@ import numpy as np
 import peer_compilers
 
 
+def names_in(model, inputs):
+    """OpenVINO's names of the inputs, some with the number of the result and some without, as its reader of each format has them."""
+    known = {name.split(':')[0]: name for i in model.inputs for name in i.get_names()}
+    return [known.get(n, n) for n in inputs]
+
+
 def openvino(q, inputs):
     import openvino as ov
     core = ov.Core()
@@ -24,16 +30,16 @@ def openvino(q, inputs):
     # The form that its TensorFlow reader does not know it reads from ONNX.
     try:
         model = core.read_model(q['graph'])
-        model.reshape({n: list(x.shape) for n, x in inputs.items()})
+        names = names_in(model, inputs)
+        model.reshape({n: list(x.shape) for n, x in zip(names, inputs.values())})
         compiled = core.compile_model(model, 'CPU')
-        names = list(inputs)
     except RuntimeError:
         if not q['onnx']:
             raise
         model = core.read_model(q['onnx'])
-        model.reshape({f'{n}:0': list(x.shape) for n, x in inputs.items()})
+        names = names_in(model, inputs)
+        model.reshape({n: list(x.shape) for n, x in zip(names, inputs.values())})
         compiled = core.compile_model(model, 'CPU')
-        names = [f'{n}:0' for n in inputs]
     request = compiled.create_infer_request()
     load = time.perf_counter() - start
     for n, x in zip(names, inputs.values()):
