@@ -14,11 +14,12 @@
 
 struct ht_e_tile {
 	const struct ht_contract *c;
-	enum ht_dtype a, b, sum;                       /* a: as it is read in the loop over depth */
-	bool widened;                                  /* A: before it is multiplied */
-	LLVMValueRef row[HT_E_MAX_COPIES];             /* where each begins for the current tap */
-	LLVMValueRef step[HT_E_MAX_COPIES];            /* elements per step in depth */
-	int rows, columns, sides;                      /* columns: in vectors */
+	enum ht_dtype a, b, sum;            /* a: as it is read in the loop over depth */
+	bool widened;                       /* A: before it is multiplied */
+	bool splits;                        /* pairs of B into vectors of F32, as A is F32 */
+	LLVMValueRef row[HT_E_MAX_COPIES];  /* where each begins for the current tap */
+	LLVMValueRef step[HT_E_MAX_COPIES]; /* elements per step in depth */
+	int rows, columns, sides;           /* columns: in vectors */
 	LLVMValueRef acc[HT_E_MAX_COPIES * IN_FLIGHT]; /* allocas: [side][row][column] */
 	int64_t run;                                   /* steps of kp; 0: there are no runs */
 	LLVMValueRef total[HT_E_MAX_COPIES];           /* of runs, in F32: [row][column] */
@@ -116,6 +117,16 @@ static LLVMValueRef half_of_pair(struct ht_e *e, LLVMValueRef pair, bool high)
 	return ht_e_convert(e, LLVMBuildTrunc(e->b, pair, t, ""), HT_BF16, HT_F32);
 }
 
+/* The same of packed pairs, of which no number is subnormal. */
+static LLVMValueRef half_of_packed_pair(struct ht_e *e, LLVMValueRef pair, bool second)
+{
+	LLVMTypeRef t = LLVMTypeOf(pair);
+
+	pair = second ? LLVMBuildAnd(e->b, pair, ht_e_int(e, t, (int64_t)0xffff0000), "")
+		      : LLVMBuildShl(e->b, pair, ht_e_int(e, t, 16), "");
+	return LLVMBuildBitCast(e->b, pair, ht_e_form(e->f32, ht_e_lanes_of(pair)), "");
+}
+
 static LLVMValueRef dot_pairs(struct ht_e *e, LLVMValueRef acc, LLVMValueRef a, LLVMValueRef b)
 {
 	if (ht_e_has_dot(e, ht_e_lanes_of(b)))
@@ -137,7 +148,7 @@ static LLVMValueRef multiply_add(
 {
 	if (t->c->run)
 		return ht_e_muladd(e, halves(e, a), halves(e, b), acc);
-	if (t->c->kp == 2)
+	if (t->c->kp == 2 && !t->splits)
 		return dot_pairs(e, acc, a, b);
 	if (t->sum == HT_F32)
 		return ht_e_muladd(e, a, b, acc);
@@ -171,6 +182,15 @@ static LLVMValueRef load_b(
 	return v;
 }
 
+/* Number `second` of the pair of F32 at p, for all lanes. */
+static LLVMValueRef load_of_pair(
+	struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef p, int second)
+{
+	p = ht_e_at(e, e->f32, p, ht_e_i64(e, second));
+	return ht_e_splat(
+		e, t->widened ? ht_e_load_widened(e, p) : ht_e_load_at(e, e->f32, p, 4), e->vl);
+}
+
 /* half: of a pair the first number alone, which is the row's last. */
 static LLVMValueRef load_a(struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef p, bool half)
 {
@@ -190,13 +210,37 @@ static LLVMValueRef load_a(struct ht_e *e, const struct ht_e_tile *t, LLVMValueR
 	return ht_e_splat(e, v, e->vl);
 }
 
+/* Adds the products of one number of a row with vectors of columns to the row's sums. */
+static void add_row(struct ht_e *e, const struct ht_e_tile *t, const LLVMValueRef *sum,
+	LLVMValueRef a, const LLVMValueRef *b)
+{
+	for (int j = 0; j < t->columns; j++) {
+		LLVMValueRef old = LLVMBuildLoad2(e->b, LLVMGetAllocatedType(sum[j]), sum[j], "");
+
+		LLVMBuildStore(e->b, multiply_add(e, t, old, a, b[j]), sum[j]);
+	}
+}
+
+/* Likewise the pair of F32 at p with vectors of packed pairs; half: the second number is not there. */
+static void add_pair_of_row(struct ht_e *e, const struct ht_e_tile *t, const LLVMValueRef *sum,
+	LLVMValueRef p, const LLVMValueRef *b, bool half)
+{
+	LLVMValueRef part[HT_E_MAX_COPIES];
+
+	for (int i = 0; i < 2 - half; i++) {
+		for (int j = 0; j < t->columns; j++)
+			part[j] = half_of_packed_pair(e, b[j], i);
+		add_row(e, t, sum, load_of_pair(e, t, p, i), part);
+	}
+}
+
 /* One step in depth of the whole tile. */
 static void depth_step(struct ht_e *e, struct ht_e_tile *t, const struct b_rows *rows,
 	LLVMValueRef k, int ahead, bool half)
 {
 	const struct ht_contract *c = t->c;
 	LLVMTypeRef a_type = ht_e_mem_type(e, t->a);
-	LLVMValueRef b[HT_E_MAX_COPIES], at, a, p;
+	LLVMValueRef b[HT_E_MAX_COPIES], at, p, *sum;
 
 	at = LLVMBuildNSWMul(e->b, k, ht_e_i64(e, c->nr), "");
 	at = LLVMBuildNSWAdd(e->b, at, ht_e_i64(e, (int64_t)ahead * c->nr), "");
@@ -206,15 +250,11 @@ static void depth_step(struct ht_e *e, struct ht_e_tile *t, const struct b_rows 
 		p = ht_e_at(e, a_type, t->row[i], LLVMBuildNSWMul(e->b, k, t->step[i], ""));
 		p = ht_e_at(
 			e, a_type, p, LLVMBuildNSWMul(e->b, ht_e_i64(e, ahead), t->step[i], ""));
-		a = load_a(e, t, p, half);
-		for (int j = 0; j < t->columns; j++) {
-			LLVMValueRef slot =
-				t->acc[((ahead % t->sides) * t->rows + i) * t->columns + j];
-			LLVMValueRef old =
-				LLVMBuildLoad2(e->b, LLVMGetAllocatedType(slot), slot, "");
-
-			LLVMBuildStore(e->b, multiply_add(e, t, old, a, b[j]), slot);
-		}
+		sum = t->acc + ((ahead % t->sides) * t->rows + i) * t->columns;
+		if (t->splits)
+			add_pair_of_row(e, t, sum, p, b, half);
+		else
+			add_row(e, t, sum, load_a(e, t, p, half), b);
 	}
 }
 
@@ -593,6 +633,7 @@ static void tile(struct ht_e *e)
 	t->widened = ht_e_widens_rows(e);
 	if (t->widened)
 		t->a = HT_F32;
+	t->splits = c->kp == 2 && t->a == HT_F32;
 	t->sum = ht_is_float(t->a) ? HT_F32 : HT_I32;
 	t->rows = e->level[e->level_of[c->m]].copies;
 	t->columns = e->level[e->level_of[c->n]].copies;

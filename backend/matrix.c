@@ -15,6 +15,7 @@ bool ht_e_has_matrix(const struct ht_e *e)
 	const struct ht_contract *c = &e->s->contract;
 
 	return e->t->matrix_bf16 && c->kp == e->t->matrix_bf16 && !c->run &&
+	       e->k->buffer[c->a_buffer].dtype == HT_BF16 &&
 	       e->s->dim[e->s->dims - 1].extent % 2 == 0 && e->vl == 16 && c->nr <= 4 * e->vl;
 }
 

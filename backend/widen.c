@@ -1,7 +1,7 @@
-/* Widens rows of a contraction's operand A, of float16 or of bfloat16 without pairs, to F32.
+/* Widens rows of a contraction's operand A, of float16 or of bfloat16 without dot products, to F32.
  *
  * Widening one number for all lanes takes four instructions.  Four vectors of columns hide that.  For fewer,
- * rows are widened in advance, a vector at a time, to a buffer on the stack. */
+ * rows are widened in advance, a vector at a time, to a buffer on the stack; rows that are multiplied with pairs always. */
 #include "backend/emit.h"
 
 /* Bytes of a block of rows, so that they stay in the first levels. */
@@ -18,13 +18,19 @@ static int64_t widened_depth(const struct ht_e *e)
 	return ht_ceil_div(depth_of(e), e->lanes) * e->lanes;
 }
 
+/* Whether pairs have no instruction. */
+static bool splits_pairs(const struct ht_e *e)
+{
+	return !e->s->contract.run && !ht_e_has_dot(e, e->lanes);
+}
+
 bool ht_e_widens_rows(const struct ht_e *e)
 {
 	const struct ht_contract *c = &e->s->contract;
 	enum ht_dtype from = e->k->buffer[c->a_buffer].dtype;
 
-	return ht_is_low(from) && c->kp == 1 && c->a_step == 1 &&
-	       (e->max_copies[c->n] <= 3 || c->wide_buffer ||
+	return ht_is_low(from) && (c->kp == 1 || splits_pairs(e)) && c->a_step == 1 &&
+	       (c->kp == 2 || e->max_copies[c->n] <= 3 || c->wide_buffer ||
 		       e->k->buffer[c->b_buffer].dtype == HT_F32) &&
 	       widened_depth(e) <= MOST_WIDENED / (4 * e->max_copies[c->m]);
 }
@@ -96,7 +102,7 @@ void ht_e_widen_rows(struct ht_e *e, LLVMValueRef *row, LLVMValueRef *step, int 
 	widen_rest(e, from, row, to, rows);
 	for (int i = 0; i < rows; i++) {
 		row[i] = to[i];
-		step[i] = ht_e_i64(e, 1);
+		step[i] = ht_e_i64(e, e->s->contract.kp);
 	}
 }
 

@@ -218,7 +218,7 @@ struct ht_store {
  * K are zero, and in BF16 no number is subnormal.  b_base (I64) may use the dimensions outside m, n and the reductions.
  *
  * Sums accumulate in F32 (I32 for integer operands).  A is F32, F16 or BF16 in memory; kp is 1, or
- * 2 where A and B are BF16 (pairs; then a_step is 1, and of an odd depth the last number has none beside it).
+ * 2 where B is BF16 and A is BF16 or F32 (pairs; then a_step is 1, and of an odd depth the last number has none beside it).
  *
  * run > 0: A and B are F16, kp is 2, and short runs of products are summed in F16.  There are two such sums, of even
  * and of odd depths; each product is added with one rounding.  After `run` pairs of a tap, and after every
@@ -370,10 +370,10 @@ int64_t ht_taps_of_run(const struct ht_stage *s, int64_t run);
  * operands of type `t`; then, in a finished kernel, mr. */
 void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
 	int64_t k, int32_t *nr, int32_t *kp);
-/* Tile sizes along m and n for the grid (multiples of the register tile); the right operand is packed for
- * `packed_m` rows. */
-void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t packed_m,
-	int64_t n, int64_t k, int64_t *m_step, int64_t *n_step);
+/* Tile sizes along m and n for the grid: multiples of the register tile, whose columns are the `nr` that the right operand is
+ * packed with. */
+void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
+	int64_t k, int32_t nr, int64_t *m_step, int64_t *n_step);
 void ht_schedule_contract(const struct ht_target *t, struct ht_kernel *k);
 
 #endif

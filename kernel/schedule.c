@@ -177,20 +177,18 @@ static int64_t finer(int64_t tiles)
 	return tiles < 3 ? tiles + 1 : tiles % 3 == 0 ? tiles / 3 * 4 : tiles / 2 * 3;
 }
 
-void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t packed_m,
-	int64_t n, int64_t k, int64_t *m_step, int64_t *n_step)
+void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
+	int64_t k, int32_t nr, int64_t *m_step, int64_t *n_step)
 {
 	struct shape s = { .m = m > 0 ? m : 1,
 		.n = n > 0 ? n : 1,
 		.k = k > 0 ? k : 1,
 		.element = (int64_t)ht_dtype_info(dtype)->bytes,
+		.nr = nr,
 		.t = t };
 	double least = INFINITY;
-	int32_t nr, kp;
 	int64_t rows, columns;
 
-	ht_schedule_packing(t, dtype, packed_m, n, k, &nr, &kp);
-	s.nr = nr;
 	s.mr = balanced_rows(t, panel_vectors(t, nr), s.m, dtype);
 	rows = ht_ceil_div(s.m, s.mr);
 	columns = ht_ceil_div(s.n, s.nr);

@@ -421,6 +421,14 @@ static void verify_wide(struct verifier *v, const struct ht_stage *s)
 		"b is not widened to f32");
 }
 
+/* Whether operands of these types may be multiplied in pairs. */
+static bool may_pair(const struct ht_contract *c, enum ht_dtype a, enum ht_dtype b)
+{
+	if (c->a_step != 1)
+		return false;
+	return c->run ? a == HT_F16 && b == HT_F16 : b == HT_BF16 && (a == b || a == HT_F32);
+}
+
 static void verify_contract(struct verifier *v, const struct ht_stage *s)
 {
 	const struct ht_contract *c = &s->contract;
@@ -447,12 +455,14 @@ static void verify_contract(struct verifier *v, const struct ht_stage *s)
 	a = v->k->buffer[c->a_buffer].dtype;
 	b = v->k->buffer[c->b_buffer].dtype;
 	rule(v, c->nr > 0 && (c->kp == 1 || c->kp == 2), "nr or kp");
-	rule(v, c->kp == 1 || (a == (c->run ? HT_F16 : HT_BF16) && b == a && c->a_step == 1),
+	rule(v, c->kp == 1 || may_pair(c, a, b),
 		"pairs of what is not bfloat16, or float16 in runs, side by side");
 	rule(v, c->run == 0 || (c->run > 0 && c->kp == 2), "runs of what is not pairs");
 	rule(v, ht_is_float(a) == ht_is_float(b) && a != HT_F64 && b != HT_F64, "types of a and b");
 	rule(v, s->reds == 0, "a contraction has a reduction");
 	rule(v, c->mr >= 0, "mr");
+	rule(v, c->nr <= 0 || s->dim[c->n].grid < 0 || s->dim[c->n].step % c->nr == 0,
+		"a tile begins in the middle of a panel of B");
 	if (c->wide_buffer)
 		verify_wide(v, s);
 	verify_row(v, s);

@@ -115,6 +115,24 @@ static enum ht_dtype packed_type(const struct contraction *c)
 	return small && c->rows >= LEAST_ROWS ? multiplied_type(c) : c->dtype;
 }
 
+/* Whether one row is multiplied with packed pairs of BF16 on a machine that has no instruction for products of pairs
+ * (docs/kernels.md). */
+static bool splits_pairs(const struct contraction *c)
+{
+	return c->packed_type == HT_BF16 && c->kp == 1 && c->rows * c->l->larger == 1 &&
+	       c->a_step == 1 && multiplied_type(c) == HT_F32;
+}
+
+/* At least two vectors in a panel, as one has too few sums to hide the latency of both products of a pair. */
+static void pack_pairs_to_split(struct contraction *c)
+{
+	const int two = 2 * lanes(c->l);
+
+	c->kp = 2;
+	if (c->nr < two && c->columns > lanes(c->l))
+		c->nr = two;
+}
+
 static struct ht_pack pack_of(const struct contraction *c, int64_t sq, int64_t sk, int64_t sn)
 {
 	return (struct ht_pack){ .src_dtype = c->dtype,
@@ -137,6 +155,8 @@ void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64
 
 	choose_packing(c);
 	c->packed_type = packed_type(c);
+	if (splits_pairs(c))
+		pack_pairs_to_split(c);
 	c->constants = count;
 	p = pack_of(c, sq, sk, sn);
 	c->packed_count = ht_packed_count(&p);
@@ -356,8 +376,8 @@ void contract_begin(struct contraction *c)
 	struct kernel_build *k = &c->k;
 	int64_t m_step, n_step, grid[3];
 
-	ht_schedule_tiles(c->l->target, multiplied_type(c), c->rows, c->rows * c->l->larger,
-		c->columns, tap_count(c) * c->depth, &m_step, &n_step);
+	ht_schedule_tiles(c->l->target, multiplied_type(c), c->rows, c->columns,
+		tap_count(c) * c->depth, c->nr, &m_step, &n_step);
 	if (c->rows_of_run && c->rows_of_run < c->rows)
 		m_step = rows_of_tile(c, m_step);
 	choose_widening(c, m_step);

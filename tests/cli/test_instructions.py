@@ -119,6 +119,18 @@ class Instructions(ToolCase):
                 used = set().union(*self.of(t, graph, target).values())
                 self.assertEqual('prefetcht1' in used, expected and large, (t, graph, target))
 
+    def test_a_row_is_multiplied_with_pairs_of_bfloat16(self):
+        row = MATMUL, '1,768', '768,3072'
+        for target in 'x86-64-v3', 'x86-64-v4':
+            kernels = self.of('bf16', row, target).values()
+            product, = [k for k in kernels if any(i.startswith('vfmadd') for i in k)]
+            # Two vectors of each: the first and the second numbers of pairs.
+            second = [i for i in product if i.startswith('vpand') or i.startswith('vandps')]
+            self.assertGreaterEqual(len(second), 8, target)
+            # The row alone is widened number by number.
+            self.assertLessEqual(product.count('vpmovzxwd'), 1, target)
+        self.assertIn('vdpbf16ps', set().union(*self.of('bf16', row, PLAIN).values()))
+
     def test_lesser_targets_have_neither(self):
         for t in 'bf16', 'f16', 'f32':
             used = set().union(*self.of(t, PRODUCT, PLAIN).values())

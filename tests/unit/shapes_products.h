@@ -221,18 +221,18 @@ static void filter_gradient(struct instance *k)
 	epilogue(k, o);
 }
 
-static void product(struct instance *k)
+/* `batch` matrices of m rows, n columns and depth d. */
+static void product_of(
+	struct instance *k, int64_t batch, int64_t m, int64_t n, int64_t d, bool constant)
 {
-	int64_t batch = chance(60) ? 1 : below(4), m = chance(25) ? 1 : below(30);
-	int64_t n = chance(10) ? 1 : below(70),
-		d = chance(10) ? 1 : below(of_short_runs ? 400 : 50), i = 0;
 	bool ta = chance(30), tb = chance(30), shared = chance(40);
+	int64_t i = 0;
 	struct tensor a = random_tensor(k, 3, (int64_t[]){ batch, ta ? d : m, ta ? m : d });
 	struct tensor b =
 		random_tensor(k, 3, (int64_t[]){ shared ? 1 : batch, tb ? n : d, tb ? d : n });
 
 	operand(k, "x", a, false);
-	operand(k, "f", b, chance(70));
+	operand(k, "f", b, constant || chance(70));
 	ht_printf(&k->nodes, "%%r = BatchMatMulV2(%%x, %%f) {T=%s, adj_x=%s, adj_y=%s%s}\n",
 		type_name(k->t), ta ? "true" : "false", tb ? "true" : "false",
 		mode_of_contractions());
@@ -254,6 +254,26 @@ static void product(struct instance *k)
 				summed(k, i, sum, magnitude, (double)d);
 			}
 	epilogue(k, n);
+}
+
+static void product(struct instance *k)
+{
+	int64_t batch = chance(60) ? 1 : below(4), m = chance(25) ? 1 : below(30);
+	int64_t n = chance(10) ? 1 : below(70),
+		d = chance(10) ? 1 : below(of_short_runs ? 400 : 50);
+
+	product_of(k, batch, m, n, d, false);
+}
+
+/* A row and constant weights: of several tiles of columns, the last panel of which may not be full. */
+static void one_row(struct instance *k)
+{
+	static const int64_t columns[] = { 48, 80, 112, 144, 176, 208, 240, 272, 400 };
+	static const int64_t depths[] = { 144, 250 };
+	int64_t n = chance(60) ? columns[below(HT_COUNT(columns))] : 1 + below(300);
+	int64_t d = chance(60) ? depths[below(HT_COUNT(depths))] : 1 + below(300);
+
+	product_of(k, 1, 1, n, d, true);
 }
 
 static void pool(struct instance *k)

@@ -381,6 +381,16 @@ static void test_stages_and_grid(void **state)
 	}
 }
 
+static bool valid(const struct ht_kernel *k)
+{
+	struct ht_buf why;
+
+	ht_buf_init(&why, &arena);
+	bool ok = ht_kernel_valid(k, &why);
+	assert_int_equal(ok, ht_buf_str(&why).n == 0); /* a refusal says why */
+	return ok;
+}
+
 /* ---- contraction against the same thing as a loop ---- */
 
 struct convolution {
@@ -470,6 +480,8 @@ static void convolve(struct convolution c)
 						get_number(c.dtype, w, (q * c.in + k) * c.out + n);
 			assert_true(y[p * c.out + n] == (want > 0 ? want : 0));
 		}
+	st->dim[1].step += c.nr / 2; /* the second tile would begin in the middle of a panel */
+	assert_false(valid(&s.k));
 }
 
 static void test_contraction(void **state)
@@ -498,16 +510,6 @@ static void valid_kernel(struct small *s)
 	int32_t v = ht_xload(b, 0, HT_F32, at);
 	int red = ht_xreduce(b, HT_RED_ADD, ht_xmul(b, v, v));
 	ht_xstore(b, 1, ht_xdim(b, 0), ht_xsqrt(b, ht_xred(b, red, HT_F32)));
-}
-
-static bool valid(const struct ht_kernel *k)
-{
-	struct ht_buf why;
-
-	ht_buf_init(&why, &arena);
-	bool ok = ht_kernel_valid(k, &why);
-	assert_int_equal(ok, ht_buf_str(&why).n == 0); /* a refusal says why */
-	return ok;
 }
 
 #define REFUSED(change)                                                                            \

@@ -209,16 +209,17 @@ static void write_graph(struct instance *k)
 	assert_int_equal(fclose(f), 0);
 }
 
-enum { CONV2D = 0, PRODUCT = 4 };
+enum { CONV2D = 0, PRODUCT = 4, ONE_ROW = 6 };
 static const struct {
 	const char *name;
 	void (*make)(struct instance *k);
 } families[] = { { "conv2d", conv2d }, { "conv2d", conv2d }, { "conv2d", conv2d },
 	{ "small conv2d", small_conv2d }, { "product", product }, { "product", product },
-	{ "depthwise", depthwise }, { "conv2d_transpose", conv2d_transpose },
-	{ "filter gradient", filter_gradient }, { "short rows", short_rows }, { "pool", pool },
-	{ "reduction", reduction }, { "rows", rows }, { "elementwise", elementwise },
-	{ "transpose", transpose }, { "concat", concat } };
+	{ "one row", one_row }, { "depthwise", depthwise },
+	{ "conv2d_transpose", conv2d_transpose }, { "filter gradient", filter_gradient },
+	{ "short rows", short_rows }, { "pool", pool }, { "reduction", reduction },
+	{ "rows", rows }, { "elementwise", elementwise }, { "transpose", transpose },
+	{ "concat", concat } };
 
 /* The instance of a seed, written and loaded. */
 static struct ht_model *draw(struct instance *k, uint64_t seed, enum ht_dtype t, size_t family)
@@ -331,6 +332,30 @@ static int contraction_failures(uint64_t seed, enum ht_dtype t, const struct ht_
 	return bad;
 }
 
+/* ---- one row of bfloat16, with pairs and without ---- */
+
+static int row_failures(uint64_t seed)
+{
+	struct instance k;
+	struct ht_model *m;
+	int bad = 0;
+
+	begin(&k, seed);
+	m = draw(&k, seed, HT_BF16, ONE_ROW);
+	for (const struct ht_target *const *on = ht_targets(); *on; on++)
+		if ((*on)->name == (*on)->level && ht_target_runs((*on)->name))
+			bad += failures_on(&k, m, seed, ONE_ROW, *on, HT_CONV_AUTO);
+	ht_model_free(m);
+	ht_arena_release(&k.arena);
+	return bad;
+}
+
+static void one_row_of_bf16(void **unused)
+{
+	(void)unused;
+	assert_int_equal(sum_failures(row_failures, 25), 0);
+}
+
 /* ---- AMX, emulated where the machine lacks it: products, and convolutions by each method ---- */
 
 static const struct ht_target *with_amx(void)
@@ -407,7 +432,8 @@ static void short_runs(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(every_shape), cmocka_unit_test(tiles),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(every_shape),
+		cmocka_unit_test(one_row_of_bf16), cmocka_unit_test(tiles),
 		cmocka_unit_test(short_runs) };
 	int fd = mkstemps(path, 4), failed;
 
