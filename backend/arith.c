@@ -240,10 +240,13 @@ static LLVMValueRef add(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef 
 /* To F32 what was just rounded to BF16: that is not subnormal. */
 static LLVMValueRef widen_rounded(struct ht_e *e, const struct ht_x *low, LLVMValueRef v)
 {
+	const bool vector = ht_e_lanes_of(v) > 1;
 	LLVMValueRef r = NULL;
 
-	if (e->s->x[low->a].dtype == HT_F32)
-		r = ht_e_round_bf16(e, ht_e_get(e, low->a, ht_e_lanes_of(v) > 1));
+	if (e->s->x[low->a].dtype == HT_F32) {
+		r = ht_e_round_limited(e, low->a, vector);
+		r = r ? r : ht_e_round_bf16(e, ht_e_get(e, low->a, vector));
+	}
 	return r ? r : ht_e_widen(e, v);
 }
 

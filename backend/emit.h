@@ -182,6 +182,8 @@ LLVMValueRef ht_e_dot(struct ht_e *e, LLVMValueRef acc, LLVMValueRef a, LLVMValu
 /* ---- low.c: expression x by instructions for 16 bits; NULL: there are none for it ---- */
 LLVMValueRef ht_e_add_low(struct ht_e *e, int32_t x, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef ht_e_multiply_low(struct ht_e *e, int32_t x);
+/* Expression i, of F32 between limits, rounded to BF16, as F32. */
+LLVMValueRef ht_e_round_limited(struct ht_e *e, int32_t i, bool vector);
 /* The BF16 that expression i widens; -1: it is something else. */
 int32_t ht_e_widened(const struct ht_stage *s, int32_t i);
 /* ---- round.c: floor, ceil, rint, trunc and fmod where LLVM would call a library ---- */

@@ -1,6 +1,9 @@
-/* Sums and products of numbers of 16 bits by cheaper instructions than those of F32, with the same
+/* Sums, products and roundings of numbers of 16 bits by cheaper instructions than those of F32, with the same
  * bits. */
 #include "backend/emit.h"
+
+#include <math.h>
+#include <string.h>
 
 int32_t ht_e_widened(const struct ht_stage *s, int32_t i)
 {
@@ -125,4 +128,63 @@ LLVMValueRef ht_e_add_low(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRe
 	LLVMValueRef v = add_bf16(e, i, a, b);
 
 	return v ? v : add_half(e, i, a, b);
+}
+
+/* ---- roundings between limits ---- */
+
+/* The constant of operation `op` of F32 at i; NaN: it is none with a constant. */
+static float limit(const struct ht_stage *s, int32_t i, enum ht_xop op)
+{
+	const struct ht_x *x = &s->x[i];
+	float f = NAN;
+
+	if (x->op == op && x->dtype == HT_F32 && s->x[x->b].op == HT_X_CONST)
+		memcpy(&f, &s->x[x->b].imm, sizeof f);
+	return f;
+}
+
+/* Of a value that expression i limits to 0 and a number above: what is limited, and the upper limit as an expression.  The latter is
+ * so far below the largest F32 that 65536 times it is one too. */
+static bool limits(const struct ht_stage *s, int32_t i, int32_t *of, int32_t *upper)
+{
+	const struct ht_x *outer = &s->x[i], *inner;
+	const bool min = outer->op == HT_X_MIN;
+	float low, high;
+
+	if (!min && outer->op != HT_X_MAX)
+		return false;
+	inner = &s->x[outer->a];
+	low = min ? limit(s, outer->a, HT_X_MAX) : limit(s, i, HT_X_MAX);
+	high = min ? limit(s, i, HT_X_MIN) : limit(s, outer->a, HT_X_MIN);
+	*of = inner->a;
+	*upper = min ? outer->b : inner->b;
+	return low == 0 && high >= 0x1p-100F && high <= 0x1p100F;
+}
+
+/* Whether a multiplication, a comparison and a multiply-add take less time than to narrow and to widen. */
+static bool multiplies_cheaper(const struct ht_e *e)
+{
+	const struct ht_rates *r = e->t->rates;
+
+	return e->t->fused && 3 < r->products * (e->t->narrows_bf16 ? r->convert : r->convert_bits);
+}
+
+/* 65536 x - r(65535 x), where r rounds to F32, is x rounded to the 8 bits of BF16, ties to even: 65535 x = 65536 x - x, and one unit in the
+ * last place of it is one of a BF16 number as large as x, of which 65536 x is a multiple, an even one where x is in the middle of
+ * two.  (Below 2^e (1 + 2^-16), for the least number 2^e of an exponent, the unit is half as large; x is rounded to 2^e there too.)  What is
+ * below the normal numbers becomes 0, so the lower limit needs no operation. */
+LLVMValueRef ht_e_round_limited(struct ht_e *e, int32_t i, bool vector)
+{
+	int32_t of, upper;
+	LLVMValueRef v, less, normal;
+	LLVMTypeRef t;
+
+	if (!multiplies_cheaper(e) || !limits(e->s, i, &of, &upper))
+		return NULL;
+	v = ht_e_minmax(e, ht_e_get(e, of, vector), ht_e_get(e, upper, vector), HT_F32, false);
+	t = LLVMTypeOf(v);
+	normal = LLVMBuildFCmp(e->b, LLVMRealUGE, v, ht_e_real(t, 0x1p-126), "");
+	less = LLVMBuildFMul(e->b, v, ht_e_real(t, 65535), "");
+	v = ht_e_muladd(e, v, ht_e_real(t, 65536), LLVMBuildFNeg(e->b, less, ""));
+	return ht_e_select(e, normal, v, LLVMConstNull(t));
 }

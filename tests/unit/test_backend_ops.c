@@ -415,6 +415,42 @@ static void test_low_sums(void **state)
 	assert_int_equal(bad, 0);
 }
 
+/* Rounded to BF16 between limits, and widened again: numbers of every exponent and sign with many fractions around the middle of two BF16
+ * numbers, subnormal ones, infinity and NaN. */
+static void test_limited_roundings(void **state)
+{
+	static const uint32_t low[] = { 0, 1, 0x7fff, 0x8000, 0x8001, 0xffff };
+	static const float upper[] = { 6, 1, 0x1.fffffep99F, 0x1p-90F, 0x1.fffffep127F };
+	enum { N = 1 << 17 };
+	float *a = malloc(N * sizeof *a);
+	void *p[8] = { a };
+	struct small s;
+	int bad = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < N; i++) {
+		uint32_t u = (i << 15 & 0xffff0000) | low[i * 7 % HT_COUNT(low)];
+
+		u ^= i & 1 ? 0x00010000u : 0;
+		memcpy(&a[i], &u, 4);
+	}
+	for (size_t i = 0; i < 2 * HT_COUNT(upper); i++) {
+		int32_t x, limit;
+
+		small_init(&s, N);
+		x = input(&s, HT_F32);
+		limit = ht_xf(&s.b, (double)upper[i / 2]);
+		if (i % 2)
+			x = ht_xmax(&s.b, ht_xmin(&s.b, x, limit), ht_xf(&s.b, 0));
+		else
+			x = ht_xmin(&s.b, ht_xmax(&s.b, x, ht_xf(&s.b, 0)), limit);
+		output(&s, ht_xcvt(&s.b, HT_F32, ht_xcvt(&s.b, HT_BF16, x)));
+		bad += check(&s, p, "limited rounding", false, false);
+	}
+	free(a);
+	assert_int_equal(bad, 0);
+}
+
 /* An index out of range in one lane, in the rest of a vector, or nowhere. */
 static void test_faults(void **state)
 {
@@ -709,6 +745,7 @@ int main(void)
 		cmocka_unit_test(test_muladd),
 		cmocka_unit_test(test_scale),
 		cmocka_unit_test(test_low_sums),
+		cmocka_unit_test(test_limited_roundings),
 		cmocka_unit_test(test_division),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_stages),
