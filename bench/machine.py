@@ -33,7 +33,7 @@ def run(command, threads, wrap='', **more):
 
 
 def peak(wrap=''):
-    """Multiply-adds of one core, times two, in GFLOP/s: {'f32': …, 'bf16': …}; now."""
+    """Multiply-adds of one core, times two, in GFLOP/s: {'f32': …, 'bf16': …, 'f16': …}, of what it has; now."""
     program = f'{ROOT}/build/peak'
     source = f'{ROOT}/bench/peak.c'
     if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(source):
@@ -41,7 +41,7 @@ def peak(wrap=''):
                        check=True)
     said = run([program], 1, wrap, check=True).stdout.split()
     return {name: float(said[said.index(word) + 1])
-            for name, word in (('f32', 'fp32'), ('bf16', 'bf16')) if word in said}
+            for name, word in (('f32', 'fp32'), ('bf16', 'bf16'), ('f16', 'fp16')) if word in said}
 
 
 def write_json(path, schema, content):

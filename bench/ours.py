@@ -9,6 +9,13 @@ from machine import run
 
 POLICIES = {'f32': 'must_keep_origin_dtype', 'bf16': 'allow_mix_precision_bf16',
             'f16': 'allow_mix_precision_fp16', 'optimal': 'optimal'}
+# f16short is f16 whose products are summed in float16 over short runs (docs/modes.md), where the machine has instructions for that.
+SHORT_RUNS = ['--policy', POLICIES['f16'], '--op-select-implmode', 'high_performance', '--optypelist-for-implmode', 'MatMul,Conv2D']
+
+
+def policy_options(dtype):
+    """Of an engine."""
+    return SHORT_RUNS if dtype == 'f16short' else ['--policy', POLICIES[dtype]]
 
 
 def check_dtypes(parser, dtypes):

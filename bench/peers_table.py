@@ -21,7 +21,8 @@ def engines(result):
 
 def limit_ms(result, model, dtype):
     """2 x multiply-adds over the peak, of all threads."""
-    rate = result['peak_gflops'].get('bf16' if dtype in ('bf16', 'optimal') else 'f32')
+    kind = {'bf16': 'bf16', 'optimal': 'bf16', 'f16short': 'f16'}.get(dtype, 'f32')
+    rate = result['peak_gflops'].get(kind)
     work = 2 * result['sizes'][model]['multiply_adds'] * result['batch']
     return work / rate / result['threads'] * 1e-6 if rate else None
 
