@@ -112,7 +112,6 @@ static void list_targets(struct list *l)
 			{ "level", t->level },
 			{ "tuning", t->rates->name },
 			{ "tuned_by", t->rates->measured ? "measurement" : "estimate" },
-			{ "tested", t->untested ? "not on hardware" : "" },
 			{ "features", json ? t->features : capabilities_text(l, t) },
 		};
 		snprintf(vector, sizeof vector, "%d", t->vector_bytes);

@@ -92,9 +92,6 @@ enum ht_status ht_target_of(const struct ht_compile_options *opt, struct ht_cach
 			ht_target_host_refused());
 	if (!t)
 		return no_such_target(opt->target, d);
-	if (t->untested)
-		ht_note(d, HT_NOWHERE, "code for %s (target '%s') has not been run on hardware",
-			t->untested, t->name);
 	return ht_target_rated(t, opt->policy, c, a, d, out);
 }
 

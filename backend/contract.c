@@ -95,7 +95,9 @@ void ht_e_contract_plan(struct ht_e *e)
 		mr = 6;
 	if (mr > rows)
 		mr = (int)rows;
-	while (mr > 1 && mr * e->max_copies[c->n] > HT_E_MAX_COPIES)
+	if (ht_e_has_matrix(e) && mr > ht_e_matrix_rows(e))
+		mr = ht_e_matrix_rows(e);
+	while (mr > 1 && mr * e->max_copies[c->n] > HT_E_MAX_COPIES && !ht_e_has_matrix(e))
 		mr--;
 	e->max_copies[c->m] = mr;
 	plan_taps(e);
@@ -334,6 +336,23 @@ static LLVMValueRef row_addresses(struct ht_e *e, struct ht_e_tile *t)
 	return certain ? NULL : any;
 }
 
+/* Bytes from each row to the next where all are inside and at one distance; NULL: that is not certain. */
+static LLVMValueRef distance_of_rows(struct ht_e *e, const struct ht_e_tile *t)
+{
+	const struct ht_contract *c = t->c;
+	const struct ht_e_info *row = &e->info[c->a_row];
+	bool inside = true;
+
+	for (int i = 0; i < t->rows && c->a_guard >= 0; i++) {
+		e->off[c->m] = i;
+		inside = inside && ht_e_decide(e, c->a_guard) == 1;
+	}
+	e->off[c->m] = 0;
+	if (!inside || (row->opaque >> c->m & 1))
+		return NULL;
+	return ht_e_i64(e, row->coef[c->m] * (int64_t)ht_dtype_info(t->a)->bytes);
+}
+
 static int64_t tap_count(const struct ht_e *e)
 {
 	int64_t taps = 1;
@@ -358,11 +377,11 @@ static LLVMValueRef tap_number(struct ht_e *e)
 	return q;
 }
 
-/* Asks for the next panel; k: steps in depth that are done of the current tap. */
-static void prefetch(struct ht_e *e, const struct ht_e_tile *t, LLVMValueRef k)
+void ht_e_contract_prefetch(struct ht_e *e, LLVMValueRef k, int round)
 {
+	const struct ht_e_tile *t = e->tile;
 	const int64_t steps = tap_count(e) * t->depth;
-	const struct ht_e_panel p = ht_e_panel_of(e, steps * t->c->nr * t->c->kp, steps);
+	const struct ht_e_panel p = ht_e_panel_of(e, steps * t->c->nr * t->c->kp, steps, round);
 	LLVMValueRef done;
 
 	if (!ht_e_panel_lines(e, p))
@@ -378,7 +397,7 @@ static void depth_loop(struct ht_e *e, struct ht_e_tile *t, const struct b_rows 
 	struct ht_e_loop loop;
 
 	ht_e_loop_begin(e, &loop, from, to, HT_E_DEPTH_UNROLL, "k");
-	prefetch(e, t, loop.index);
+	ht_e_contract_prefetch(e, loop.index, HT_E_DEPTH_UNROLL);
 	for (int i = 0; i < HT_E_DEPTH_UNROLL; i++)
 		depth_step(e, t, b, loop.index, i, false);
 	ht_e_loop_end(e, &loop);
@@ -440,7 +459,8 @@ static void products(struct ht_e *e, struct ht_e_tile *t, const struct b_rows *b
 
 	if (e->matrix) {
 		ht_e_matrix_tap(e, e->matrix,
-			&(struct ht_e_matrix_tap){ t->row, t->step, b->from, t->rows });
+			&(struct ht_e_matrix_tap){
+				t->row, t->step, distance_of_rows(e, t), b->from, t->rows });
 		whole = t->depth;
 	} else if (whole > 0) {
 		ended = steps_in_runs(e, t, b, whole);
@@ -652,7 +672,7 @@ static void tile(struct ht_e *e)
 	if (c->run)
 		type = ht_e_form(LLVMHalfTypeInContext(e->c), 2 * e->vl);
 	if (e->matrix)
-		ht_e_matrix_zero(e, e->matrix);
+		ht_e_matrix_zero(e, e->matrix, t->rows);
 	for (int i = 0; i < t->sides * t->rows * t->columns && !e->matrix; i++)
 		t->acc[i] = sum_from_zero(e, type);
 	ht_e_first_copy(e, 0, e->outer);
@@ -661,18 +681,19 @@ static void tile(struct ht_e *e)
 	if (t->depth > 0)
 		all_taps(e);
 	e->tile = NULL;
-	if (e->matrix)
-		ht_e_matrix_store(e, e->matrix);
+	if (e->matrix) {
+		ht_e_matrix_store(e, e->matrix, t->rows);
+		return;
+	}
 	for (int i = 0; i < t->rows; i++)
 		for (int j = 0; j < t->columns; j++)
 			e->red[i * e->memo_stride[c->m] + j * e->memo_stride[c->n]] =
-				e->matrix ? ht_e_matrix_sum(e, e->matrix, i, j) : total(e, t, i, j);
+				total(e, t, i, j);
 	ht_e_stores(e);
 }
 
 void ht_e_contract_stage(struct ht_e *e)
 {
-	const struct ht_contract *c = &e->s->contract;
 	struct ht_e_matrix matrix;
 
 	ht_e_part(e, HT_PART_CONTRACT, 0);
@@ -681,7 +702,7 @@ void ht_e_contract_stage(struct ht_e *e)
 		return;
 	}
 	e->matrix = &matrix;
-	ht_e_matrix_begin(e, e->matrix, ht_ceil_div(e->s->dim[e->s->dims - 1].extent, c->kp));
+	ht_e_matrix_begin(e, e->matrix);
 	ht_e_nest(e, 0, e->outer, tile);
 	ht_e_matrix_end(e);
 	e->matrix = NULL;

@@ -220,10 +220,12 @@ struct ht_e_panel {
 	int32_t buffer;       /* -1: they are in no memory that is passed in */
 	int64_t bytes, steps; /* of one, of all taps; in depth */
 	int64_t blocks;       /* of rows that pass by a panel */
+	int64_t round;        /* steps after each of which some lines are asked for */
 };
 /* Of `numbers` packed numbers each. */
-struct ht_e_panel ht_e_panel_of(const struct ht_e *e, int64_t numbers, int64_t steps);
-/* Lines of that panel to ask for with each HT_E_DEPTH_UNROLL steps; 0: none. */
+struct ht_e_panel ht_e_panel_of(
+	const struct ht_e *e, int64_t numbers, int64_t steps, int64_t round);
+/* Lines of that panel to ask for with each round; 0: none. */
 int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p);
 /* Prefetches those lines; `panel`: the address of the current one, `done`: its steps so far. */
 void ht_e_prefetch_panel(
@@ -311,26 +313,35 @@ void ht_e_widen_rows(struct ht_e *e, LLVMValueRef *row, LLVMValueRef *step, int 
 /* One number of such a row. */
 LLVMValueRef ht_e_load_widened(struct ht_e *e, LLVMValueRef p);
 
+/* Prefetches a part of the next panel, of a contraction that has done k of a tap's steps in depth and does `steps` more. */
+void ht_e_contract_prefetch(struct ht_e *e, LLVMValueRef k, int steps);
+
 /* ---- matrix.c: sums of products of matrices ---- */
 struct ht_e_matrix {
-	LLVMValueRef rows, sums; /* memory: rows of A side by side; sums: [column][row] */
-	int64_t depth;           /* of a tap, in pairs */
-	int columns;             /* in vectors */
+	LLVMValueRef copy; /* rows of A side by side, [row][step]; NULL: none were copied so far */
+	LLVMValueRef sums; /* [row][column] */
+	int64_t depth;     /* of a tap, in pairs */
+	int columns;       /* in vectors */
+	int rows;          /* of a whole block */
+	int pairs, rest;   /* of a step in depth, of what remains behind whole steps */
+	bool two;          /* tiles of rows in a whole block */
 };
 /* Where the rows of A and the panel of B are for one tap. */
 struct ht_e_matrix_tap {
 	const LLVMValueRef *row, *step; /* elements per pair */
+	LLVMValueRef distance;          /* bytes from each row to the next; NULL: it is not known */
 	LLVMValueRef b;
 	int rows;
 };
 /* Whether the stage's contraction is computed so, by e->vl columns. */
 bool ht_e_has_matrix(const struct ht_e *e);
-void ht_e_matrix_begin(struct ht_e *e, struct ht_e_matrix *x, int64_t depth); /* around a stage */
+int ht_e_matrix_rows(const struct ht_e *e);                    /* of a block, at most */
+void ht_e_matrix_begin(struct ht_e *e, struct ht_e_matrix *x); /* around a stage */
 void ht_e_matrix_end(struct ht_e *e);
-void ht_e_matrix_zero(struct ht_e *e, const struct ht_e_matrix *x);
-void ht_e_matrix_tap(struct ht_e *e, const struct ht_e_matrix *x, const struct ht_e_matrix_tap *t);
-void ht_e_matrix_store(struct ht_e *e, const struct ht_e_matrix *x);
-LLVMValueRef ht_e_matrix_sum(struct ht_e *e, const struct ht_e_matrix *x, int row, int column);
+/* A block: its sums are zeroed, taps are added to them, its results are stored. */
+void ht_e_matrix_zero(struct ht_e *e, const struct ht_e_matrix *x, int rows);
+void ht_e_matrix_tap(struct ht_e *e, struct ht_e_matrix *x, const struct ht_e_matrix_tap *t);
+void ht_e_matrix_store(struct ht_e *e, const struct ht_e_matrix *x, int rows);
 
 /* ---- lines.c: lines of the kernel's text ---- */
 /* Has all instructions of e->fn tell theirs, of a file `source`. */

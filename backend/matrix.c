@@ -1,22 +1,53 @@
-/* Sums of products of pairs of BF16 by AMX: tiles of 16 rows by 16 columns of sums, per step a tile
- * of A (16 rows of 16 pairs) times a tile of B for each vector of columns.
+/* Sums of products of pairs of BF16 by AMX.
  *
- * B's packed form with pairs is the form that the instruction wants.  Rows of A lie anywhere, those
- * outside of the image in the zeros, so they are copied side by side first.  Rows that a block lacks
- * are whatever was copied before: they only enter sums that nobody reads. */
+ * A block has up to 32 rows by 32 columns of sums, in four tiles of 16 rows by 16 columns.  A step in depth loads two tiles of
+ * A and two of B, and multiplies each of A by each of B.  B's packed form with pairs is the form that the instruction wants.
+ * Rows of A at one distance from each other are loaded from where they lie.  Other rows, as of pixels of two lines or outside of
+ * the image, are copied side by side first, some steps at a time: a tile that is loaded right behind its stores waits for them.
+ *
+ * The four tiles of operands have one shape each, so all steps in depth must be equal.  Where no number of pairs divides the
+ * depth, a block has one tile of rows, and the last step has two tiles of its own. */
 #include "backend/emit.h"
 
-enum { ROWS = 16, PAIRS = 16, LINE = 64 };
-/* Tile registers: sums 0 to 3, then operands of whole steps and of the last one. */
-enum { A_WHOLE = 4, B_WHOLE, A_REST, B_REST };
+enum { ROWS = 16, PAIRS = 16, LEAST_PAIRS = 9, LINE = 64, MOST_COLUMNS = 4 };
+/* Tile registers: sums 0 to 3, [tile of rows][column], then operands: of a block of two tiles of rows and two columns; of others,
+ * for whole steps and for the last one. */
+enum { A = 4, B = 6, B_LONE = 5, A_REST = 6, B_REST = 7 };
+/* Steps in depth that are copied before they are multiplied, and rows whose results are stored side by side. */
+enum { STEPS_COPIED = 8, ROWS_STORED = 4 };
 
 bool ht_e_has_matrix(const struct ht_e *e)
 {
 	const struct ht_contract *c = &e->s->contract;
 
-	return e->t->matrix_bf16 && c->kp == e->t->matrix_bf16 && !c->run &&
-	       e->k->buffer[c->a_buffer].dtype == HT_BF16 &&
-	       e->s->dim[e->s->dims - 1].extent % 2 == 0 && e->vl == 16 && c->nr <= 4 * e->vl;
+	return e->t->matrix_bf16 && c->kp == e->t->matrix_bf16 && !c->run && c->a_step == 1 &&
+	       e->k->buffer[c->a_buffer].dtype == HT_BF16 && e->vl == 16 && c->nr <= MOST_COLUMNS * e->vl;
+}
+
+static int64_t pairs_in_depth(const struct ht_e *e)
+{
+	return ht_ceil_div(e->s->dim[e->s->dims - 1].extent, 2);
+}
+
+/* Pairs of each step where all are equal; 0: they cannot be. */
+static int equal_steps(int64_t depth)
+{
+	if (depth <= PAIRS)
+		return depth < 1 ? 1 : (int)depth;
+	for (int p = PAIRS; p >= LEAST_PAIRS; p--)
+		if (depth % p == 0)
+			return p;
+	return 0;
+}
+
+static bool has_two_tiles_of_rows(const struct ht_e *e)
+{
+	return e->s->contract.nr <= 2 * e->vl && equal_steps(pairs_in_depth(e));
+}
+
+int ht_e_matrix_rows(const struct ht_e *e)
+{
+	return has_two_tiles_of_rows(e) ? 2 * ROWS : ROWS;
 }
 
 static void tile_op(struct ht_e *e, const char *name, LLVMValueRef *arg, int args)
@@ -29,15 +60,49 @@ static LLVMValueRef tile_number(struct ht_e *e, int i)
 	return LLVMConstInt(e->i8, (unsigned long long)i, false);
 }
 
-/* The operand of ldtilecfg: palette 1, bytes of a row of each tile, rows of each. */
-static LLVMValueRef configuration(struct ht_e *e, int rest)
+/* ---- shapes of tiles ---- */
+
+struct shape {
+	int rows, bytes;
+};
+
+static int rows_of_tile(int rows, int tile)
 {
+	const int n = rows - tile * ROWS;
+
+	return n > ROWS ? ROWS : n;
+}
+
+/* Of a block of so many rows, by number of register. */
+static void shapes(const struct ht_e_matrix *x, int rows, struct shape shape[8])
+{
+	for (int r = 0; r * ROWS < rows; r++)
+		for (int j = 0; j < x->columns; j++)
+			shape[r * x->columns + j] = (struct shape){ rows_of_tile(rows, r), LINE };
+	for (int r = 0; r * ROWS < rows; r++)
+		shape[A + r] = (struct shape){ rows_of_tile(rows, r), x->pairs * 4 };
+	if (x->two) {
+		shape[B] = shape[B + 1] = (struct shape){ x->pairs, LINE };
+		return;
+	}
+	shape[B_LONE] = (struct shape){ x->pairs, LINE };
+	if (x->rest) {
+		shape[A_REST] = (struct shape){ rows, x->rest * 4 };
+		shape[B_REST] = (struct shape){ x->rest, LINE };
+	}
+}
+
+/* The operand of ldtilecfg: palette 1, bytes of a row of each tile, rows of each. */
+static LLVMValueRef configuration(struct ht_e *e, const struct ht_e_matrix *x, int rows)
+{
+	struct shape shape[8] = { { 0 } };
 	char c[LINE] = { 1 };
 	LLVMValueRef v, global;
 
-	for (int i = 0; i <= B_REST; i++) {
-		c[16 + 2 * i] = (char)(i == A_REST ? rest * 4 : LINE);
-		c[48 + i] = (char)(i == B_REST ? rest : ROWS);
+	shapes(x, rows, shape);
+	for (int i = 0; i < 8; i++) {
+		c[16 + 2 * i] = (char)shape[i].bytes;
+		c[48 + i] = (char)shape[i].rows;
 	}
 	v = LLVMConstStringInContext(e->c, c, LINE, true);
 	global = LLVMAddGlobal(e->mod, LLVMTypeOf(v), "tiles");
@@ -49,22 +114,34 @@ static LLVMValueRef configuration(struct ht_e *e, int rest)
 	return global;
 }
 
-static LLVMValueRef memory(struct ht_e *e, int64_t bytes, const char *name)
+static void configure(struct ht_e *e, const struct ht_e_matrix *x, int rows)
 {
-	LLVMTypeRef lines = LLVMArrayType2(e->i8, (uint64_t)bytes);
+	LLVMValueRef config = configuration(e, x, rows);
 
-	return ht_e_alloca(e, lines, LINE, name);
+	tile_op(e, "llvm.x86.ldtilecfg", &config, 1);
 }
 
-void ht_e_matrix_begin(struct ht_e *e, struct ht_e_matrix *x, int64_t depth)
-{
-	LLVMValueRef config = configuration(e, depth % PAIRS ? (int)(depth % PAIRS) : 1);
+/* ---- a stage, a block ---- */
 
-	x->depth = depth;
-	x->columns = e->s->contract.nr / e->vl;
-	x->rows = memory(e, ROWS * LINE, "rows");
-	x->sums = memory(e, (int64_t)x->columns * ROWS * LINE, "sums");
-	tile_op(e, "llvm.x86.ldtilecfg", &config, 1);
+static LLVMValueRef memory(struct ht_e *e, int64_t bytes, const char *name)
+{
+	return ht_e_alloca(e, LLVMArrayType2(e->i8, (uint64_t)bytes), LINE, name);
+}
+
+void ht_e_matrix_begin(struct ht_e *e, struct ht_e_matrix *x)
+{
+	const struct ht_contract *c = &e->s->contract;
+	const int64_t depth = pairs_in_depth(e);
+	const int equal = equal_steps(depth);
+
+	*x = (struct ht_e_matrix){ .depth = depth,
+		.columns = c->nr / e->vl,
+		.rows = e->max_copies[c->m],
+		.two = has_two_tiles_of_rows(e),
+		.pairs = equal ? equal : PAIRS,
+		.rest = equal ? 0 : (int)(depth % PAIRS) };
+	x->sums = memory(e, (int64_t)x->columns * ht_e_matrix_rows(e) * LINE, "sums");
+	configure(e, x, x->rows);
 }
 
 void ht_e_matrix_end(struct ht_e *e)
@@ -72,67 +149,307 @@ void ht_e_matrix_end(struct ht_e *e)
 	tile_op(e, "llvm.x86.tilerelease", NULL, 0);
 }
 
-void ht_e_matrix_zero(struct ht_e *e, const struct ht_e_matrix *x)
+void ht_e_matrix_zero(struct ht_e *e, const struct ht_e_matrix *x, int rows)
 {
-	for (int j = 0; j < x->columns; j++)
-		tile_op(e, "llvm.x86.tilezero", (LLVMValueRef[]){ tile_number(e, j) }, 1);
+	if (rows != x->rows)
+		configure(e, x, rows);
+	for (int i = 0; i < ht_ceil_div(rows, ROWS) * x->columns; i++)
+		tile_op(e, "llvm.x86.tilezero", (LLVMValueRef[]){ tile_number(e, i) }, 1);
 }
 
-/* `pairs` of depth from step k on. */
-static void step(struct ht_e *e, const struct ht_e_matrix *x, const struct ht_e_matrix_tap *t,
-	LLVMValueRef k, int pairs)
+/* ---- products ---- */
+
+/* Where a step finds its operands: the first row of A, how far the next one is in bytes, the lines of B. */
+struct operands {
+	LLVMValueRef a, distance, b;
+};
+
+static void load(struct ht_e *e, int tile, LLVMValueRef p, LLVMValueRef distance)
 {
-	LLVMTypeRef line = ht_e_form(e->i32, pairs);
-	LLVMValueRef stride = ht_e_i64(e, e->s->contract.nr * 4LL), side = ht_e_i64(e, LINE);
-	int a = pairs == PAIRS ? A_WHOLE : A_REST, b = pairs == PAIRS ? B_WHOLE : B_REST;
-	LLVMValueRef p;
+	tile_op(e, "llvm.x86.tileloadd64", (LLVMValueRef[]){ tile_number(e, tile), p, distance },
+		3);
+}
+
+static void load_rows(struct ht_e *e, const struct operands *o, int tile, int from)
+{
+	LLVMValueRef skipped = LLVMBuildNSWMul(e->b, o->distance, ht_e_i64(e, from), "");
+
+	load(e, tile, ht_e_at(e, e->i8, o->a, skipped), o->distance);
+}
+
+static void multiply(struct ht_e *e, int sum, int a, int b)
+{
+	tile_op(e, "llvm.x86.tdpbf16ps",
+		(LLVMValueRef[]){ tile_number(e, sum), tile_number(e, a), tile_number(e, b) }, 3);
+}
+
+static void step(
+	struct ht_e *e, const struct ht_e_matrix *x, const struct operands *o, int rows, bool rest)
+{
+	LLVMValueRef line = ht_e_i64(e, e->s->contract.nr * 4LL);
+	const int a = rest ? A_REST : A;
+
+	for (int j = 0; j < x->columns; j++) {
+		const int b = x->two ? B + j : rest ? B_REST : B_LONE;
+
+		load(e, b, ht_e_at(e, e->i8, o->b, ht_e_i64(e, (int64_t)j * LINE)), line);
+		for (int r = 0; r * ROWS < rows; r++) {
+			if (j == 0)
+				load_rows(e, o, a + r, r * ROWS);
+			multiply(e, r * x->columns + j, a + r, b);
+		}
+	}
+}
+
+static LLVMValueRef lines_of_b(struct ht_e *e, const struct ht_e_matrix_tap *t, LLVMValueRef k)
+{
+	LLVMValueRef line = ht_e_i64(e, e->s->contract.nr * 4LL);
+
+	return ht_e_at(e, e->i8, t->b, LLVMBuildNSWMul(e->b, k, line, ""));
+}
+
+/* Pairs of the steps in front of step `number`. */
+static LLVMValueRef pairs_before(struct ht_e *e, const struct ht_e_matrix *x, LLVMValueRef number)
+{
+	return LLVMBuildNSWMul(e->b, number, ht_e_i64(e, x->pairs), "");
+}
+
+/* ---- rows at one distance ---- */
+
+static void step_in_place(struct ht_e *e, const struct ht_e_matrix *x,
+	const struct ht_e_matrix_tap *t, LLVMValueRef distance, LLVMValueRef number, bool rest)
+{
+	LLVMValueRef k = pairs_before(e, x, number);
+	struct operands o = { ht_e_at(e, e->i32, t->row[0], k), distance, lines_of_b(e, t, k) };
+
+	ht_e_contract_prefetch(e, k, x->pairs);
+	step(e, x, &o, t->rows, rest);
+}
+
+static void tap_in_place(struct ht_e *e, const struct ht_e_matrix *x,
+	const struct ht_e_matrix_tap *t, LLVMValueRef distance)
+{
+	LLVMValueRef steps = ht_e_i64(e, x->depth / x->pairs);
+	struct ht_e_loop loop;
+
+	if (x->depth >= x->pairs) {
+		ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), steps, 1, "step");
+		step_in_place(e, x, t, distance, loop.index, false);
+		ht_e_loop_end(e, &loop);
+	}
+	if (x->rest)
+		step_in_place(e, x, t, distance, steps, true);
+}
+
+/* ---- rows that are copied ---- */
+
+static int64_t copied_steps(const struct ht_e_matrix *x)
+{
+	return x->depth < STEPS_COPIED * x->pairs ? ht_ceil_div(x->depth, x->pairs) : STEPS_COPIED;
+}
+
+/* The numbers of a row that `pairs` from pair k on have, as a mask of 32; NULL: all. */
+static LLVMValueRef numbers_of_step(struct ht_e *e, LLVMValueRef k, int pairs)
+{
+	const int64_t depth = e->s->dim[e->s->dims - 1].extent;
+	LLVMValueRef n = ht_e_i64(e, 2LL * pairs), left;
+
+	if (pairs == PAIRS && depth % 2 == 0)
+		return NULL;
+	left = LLVMBuildNSWSub(
+		e->b, ht_e_i64(e, depth), LLVMBuildNSWMul(e->b, k, ht_e_i64(e, 2), ""), "");
+	if (depth % 2)
+		n = ht_e_smin(e, n, left);
+	n = LLVMBuildTrunc(e->b, n, e->i16, "");
+	return LLVMBuildICmp(e->b, LLVMIntSGT, ht_e_splat(e, n, 2 * PAIRS),
+		ht_e_iota(e, e->i16, 1, 2 * PAIRS), "");
+}
+
+static void copy_step(struct ht_e *e, const struct ht_e_matrix *x, const struct ht_e_matrix_tap *t,
+	LLVMValueRef number, LLVMValueRef to, bool rest)
+{
+	LLVMTypeRef form = ht_e_form(e->i16, 2 * PAIRS);
+	LLVMValueRef k = pairs_before(e, x, number), v, p;
+	LLVMValueRef mask = numbers_of_step(e, k, rest ? x->rest : x->pairs);
 
 	for (int i = 0; i < t->rows; i++) {
 		p = ht_e_at(e, e->i16, t->row[i], LLVMBuildNSWMul(e->b, k, t->step[i], ""));
-		ht_e_store_at(e, ht_e_load_at(e, line, p, 2),
-			ht_e_at(e, e->i8, x->rows, ht_e_i64(e, (int64_t)i * LINE)), LINE);
-	}
-	tile_op(e, "llvm.x86.tileloadd64", (LLVMValueRef[]){ tile_number(e, a), x->rows, side }, 3);
-	p = ht_e_at(e, e->i8, t->b, LLVMBuildNSWMul(e->b, k, stride, ""));
-	for (int j = 0; j < x->columns; j++) {
-		LLVMValueRef column = ht_e_at(e, e->i8, p, ht_e_i64(e, (int64_t)j * LINE));
-
-		tile_op(e, "llvm.x86.tileloadd64",
-			(LLVMValueRef[]){ tile_number(e, b), column, stride }, 3);
-		tile_op(e, "llvm.x86.tdpbf16ps",
-			(LLVMValueRef[]){ tile_number(e, j), tile_number(e, a), tile_number(e, b) },
-			3);
+		v = mask ? ht_e_load_masked(e, form, p, 2, mask, LLVMConstNull(form))
+			 : ht_e_load_at(e, form, p, 2);
+		p = ht_e_at(e, e->i8, to, ht_e_i64(e, i * copied_steps(x) * LINE));
+		ht_e_store_at(e, v, p, LINE);
 	}
 }
 
-void ht_e_matrix_tap(struct ht_e *e, const struct ht_e_matrix *x, const struct ht_e_matrix_tap *t)
+/* Where step `number` is copied to; the first one since the last copying is `first`. */
+static LLVMValueRef copy_of(
+	struct ht_e *e, const struct ht_e_matrix *x, LLVMValueRef number, LLVMValueRef first)
 {
-	int64_t whole = x->depth / PAIRS * PAIRS;
+	LLVMValueRef at = LLVMBuildNSWSub(e->b, number, first, "");
+
+	return ht_e_at(e, e->i8, x->copy, LLVMBuildNSWMul(e->b, at, ht_e_i64(e, LINE), ""));
+}
+
+static void step_of_copy(struct ht_e *e, const struct ht_e_matrix *x,
+	const struct ht_e_matrix_tap *t, LLVMValueRef number, LLVMValueRef from, bool rest)
+{
+	LLVMValueRef k = pairs_before(e, x, number);
+	struct operands o = { from, ht_e_i64(e, copied_steps(x) * LINE), lines_of_b(e, t, k) };
+
+	ht_e_contract_prefetch(e, k, x->pairs);
+	step(e, x, &o, t->rows, rest);
+}
+
+/* Steps from `first` to `end`. */
+static void copy_and_multiply(struct ht_e *e, const struct ht_e_matrix *x,
+	const struct ht_e_matrix_tap *t, LLVMValueRef first, LLVMValueRef end)
+{
 	struct ht_e_loop loop;
 
-	if (whole > 0) {
-		ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), ht_e_i64(e, whole), PAIRS, "k");
-		step(e, x, t, loop.index, PAIRS);
+	ht_e_loop_begin(e, &loop, first, end, 1, "copy");
+	copy_step(e, x, t, loop.index, copy_of(e, x, loop.index, first), false);
+	ht_e_loop_end(e, &loop);
+	ht_e_loop_begin(e, &loop, first, end, 1, "step");
+	step_of_copy(e, x, t, loop.index, copy_of(e, x, loop.index, first), false);
+	ht_e_loop_end(e, &loop);
+}
+
+static void tap_by_copies(struct ht_e *e, struct ht_e_matrix *x, const struct ht_e_matrix_tap *t)
+{
+	const int64_t steps = x->depth / x->pairs;
+	LLVMValueRef all = ht_e_i64(e, steps);
+	struct ht_e_loop loop;
+
+	if (!x->copy)
+		x->copy = memory(e, ht_e_matrix_rows(e) * copied_steps(x) * LINE, "rows");
+	if (steps > 0) {
+		ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), all, STEPS_COPIED, "steps");
+		copy_and_multiply(e, x, t, loop.index,
+			ht_e_smin(e, all,
+				LLVMBuildNSWAdd(e->b, loop.index, ht_e_i64(e, STEPS_COPIED), "")));
 		ht_e_loop_end(e, &loop);
 	}
-	if (x->depth > whole)
-		step(e, x, t, ht_e_i64(e, whole), (int)(x->depth - whole));
-}
-
-void ht_e_matrix_store(struct ht_e *e, const struct ht_e_matrix *x)
-{
-	for (int j = 0; j < x->columns; j++) {
-		LLVMValueRef at = ht_e_at(e, e->i8, x->sums, ht_e_i64(e, (int64_t)j * ROWS * LINE));
-
-		tile_op(e, "llvm.x86.tilestored64",
-			(LLVMValueRef[]){ tile_number(e, j), at, ht_e_i64(e, LINE) }, 3);
+	if (x->rest) {
+		copy_step(e, x, t, all, x->copy, true);
+		step_of_copy(e, x, t, all, x->copy, true);
 	}
 }
 
-LLVMValueRef ht_e_matrix_sum(struct ht_e *e, const struct ht_e_matrix *x, int row, int column)
-{
-	int64_t at = ((int64_t)column * ROWS + row) * LINE;
+/* ---- a tap ---- */
 
-	return ht_e_load_at(
-		e, ht_e_form(e->f32, e->vl), ht_e_at(e, e->i8, x->sums, ht_e_i64(e, at)), LINE);
+static LLVMValueRef bytes_between(struct ht_e *e, LLVMValueRef from, LLVMValueRef to)
+{
+	return LLVMBuildSub(e->b, LLVMBuildPtrToInt(e->b, to, e->i64, ""),
+		LLVMBuildPtrToInt(e->b, from, e->i64, ""), "");
+}
+
+/* Whether each row is at this distance from the one before, and each is a row of numbers. */
+static LLVMValueRef are_at(struct ht_e *e, const struct ht_e_matrix_tap *t, LLVMValueRef distance)
+{
+	LLVMValueRef differ = ht_e_i64(e, 0), d;
+
+	for (int i = 0; i < t->rows; i++) {
+		d = LLVMBuildXor(e->b, t->step[i], ht_e_i64(e, 2), "");
+		differ = LLVMBuildOr(e->b, differ, d, "");
+		if (i < 2)
+			continue;
+		d = LLVMBuildXor(e->b, bytes_between(e, t->row[i - 1], t->row[i]), distance, "");
+		differ = LLVMBuildOr(e->b, differ, d, "");
+	}
+	return LLVMBuildICmp(e->b, LLVMIntEQ, differ, ht_e_i64(e, 0), "");
+}
+
+static void tap_of_either(struct ht_e *e, struct ht_e_matrix *x, const struct ht_e_matrix_tap *t)
+{
+	LLVMBasicBlockRef in_place = ht_e_block(e, "even"), copied = ht_e_block(e, "uneven"),
+			  end = ht_e_block(e, "");
+	LLVMValueRef distance =
+		t->rows > 1 ? bytes_between(e, t->row[0], t->row[1]) : ht_e_i64(e, LINE);
+
+	LLVMBuildCondBr(e->b, are_at(e, t, distance), in_place, copied);
+	LLVMPositionBuilderAtEnd(e->b, in_place);
+	tap_in_place(e, x, t, distance);
+	LLVMBuildBr(e->b, end);
+	LLVMMoveBasicBlockAfter(copied, LLVMGetInsertBlock(e->b));
+	LLVMPositionBuilderAtEnd(e->b, copied);
+	tap_by_copies(e, x, t);
+	LLVMBuildBr(e->b, end);
+	LLVMMoveBasicBlockAfter(end, LLVMGetInsertBlock(e->b));
+	LLVMPositionBuilderAtEnd(e->b, end);
+}
+
+void ht_e_matrix_tap(struct ht_e *e, struct ht_e_matrix *x, const struct ht_e_matrix_tap *t)
+{
+	if (e->s->dim[e->s->dims - 1].extent % 2)
+		tap_by_copies(e, x, t);
+	else if (t->distance)
+		tap_in_place(e, x, t, t->distance);
+	else
+		tap_of_either(e, x, t);
+}
+
+/* ---- results ---- */
+
+static void store_sums(struct ht_e *e, const struct ht_e_matrix *x, int rows)
+{
+	LLVMValueRef line = ht_e_i64(e, (int64_t)x->columns * LINE);
+
+	for (int i = 0; i < ht_ceil_div(rows, ROWS) * x->columns; i++) {
+		int64_t at =
+			((int64_t)(i / x->columns) * ROWS * x->columns + i % x->columns) * LINE;
+
+		tile_op(e, "llvm.x86.tilestored64",
+			(LLVMValueRef[]){ tile_number(e, i),
+				ht_e_at(e, e->i8, x->sums, ht_e_i64(e, at)), line },
+			3);
+	}
+	if (rows != x->rows)
+		configure(e, x, x->rows);
+}
+
+static LLVMValueRef sum(struct ht_e *e, const struct ht_e_matrix *x, LLVMValueRef row, int column)
+{
+	LLVMValueRef at = LLVMBuildNSWMul(e->b, row, ht_e_i64(e, (int64_t)x->columns * LINE), "");
+
+	at = LLVMBuildNSWAdd(e->b, at, ht_e_i64(e, (int64_t)column * LINE), "");
+	return ht_e_load_at(e, ht_e_form(e->f32, e->vl), ht_e_at(e, e->i8, x->sums, at), LINE);
+}
+
+/* Stores the results of `n` rows from `first` of the block on, whose level was `l`. */
+static void store_rows(struct ht_e *e, const struct ht_e_matrix *x, const struct ht_e_level *l,
+	LLVMValueRef first, int n)
+{
+	const struct ht_contract *c = &e->s->contract;
+	const int level = e->level_of[c->m], columns = e->level[e->level_of[c->n]].copies;
+	LLVMValueRef row;
+
+	ht_e_enter(e, level, LLVMBuildNSWAdd(e->b, l->index, first, ""), n, l->lo, l->hi, l->pre);
+	for (int i = 0; i < n; i++) {
+		row = LLVMBuildNSWAdd(e->b, first, ht_e_i64(e, i), "");
+		for (int j = 0; j < columns; j++)
+			e->red[i * e->memo_stride[c->m] + j * e->memo_stride[c->n]] =
+				sum(e, x, row, j);
+	}
+	ht_e_stores(e);
+	ht_e_leave(e, level);
+}
+
+/* The rows are a loop again: as copies they would be several thousand instructions. */
+void ht_e_matrix_store(struct ht_e *e, const struct ht_e_matrix *x, int rows)
+{
+	const int level = e->level_of[e->s->contract.m], whole = rows / ROWS_STORED * ROWS_STORED;
+	struct ht_e_level l = e->level[level];
+	struct ht_e_loop loop;
+
+	store_sums(e, x, rows);
+	ht_e_leave(e, level);
+	if (whole > 0) {
+		ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), ht_e_i64(e, whole), ROWS_STORED, "row");
+		if (!l.pre) /* there is one block, which no loop is around */
+			l.pre = loop.pre;
+		store_rows(e, x, &l, loop.index, ROWS_STORED);
+		ht_e_loop_end(e, &loop);
+	}
+	if (rows > whole)
+		store_rows(e, x, &l, ht_e_i64(e, whole), rows - whole);
 }

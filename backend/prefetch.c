@@ -141,12 +141,13 @@ static int64_t step_of(const struct ht_dim *d)
 	return d->grid >= 0 && d->step < d->extent ? d->step : d->extent;
 }
 
-struct ht_e_panel ht_e_panel_of(const struct ht_e *e, int64_t numbers, int64_t steps)
+struct ht_e_panel ht_e_panel_of(const struct ht_e *e, int64_t numbers, int64_t steps, int64_t round)
 {
 	const struct ht_contract *c = &e->s->contract;
 	const bool in_memory = e->k->buffer[c->b_buffer].kind == HT_BUFFER_IN;
 	struct ht_e_panel p = { .buffer = in_memory ? c->b_buffer : -1,
 		.steps = steps,
+		.round = round,
 		.blocks = row_blocks(e, step_of(&e->s->dim[c->m])) };
 
 	if (p.buffer >= 0)
@@ -159,7 +160,8 @@ struct ht_e_panel ht_e_panel_of(const struct ht_e *e, int64_t numbers, int64_t s
 int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p)
 {
 	enum { MOST_BLOCKS = 64, MOST_LINES = 8 };
-	const int64_t rounds = p.steps / HT_E_DEPTH_UNROLL * p.blocks;
+	const int64_t rounds = p.steps / p.round * p.blocks;
+	const int most = e->matrix ? 2 * MOST_LINES : MOST_LINES;
 	int64_t lines;
 
 	if (!(e->s->contract.wide_buffer ? e->t->prefetch : e->t->prefetch_panels) ||
@@ -167,7 +169,7 @@ int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p)
 		p.blocks < 2 || p.blocks > MOST_BLOCKS || !rounds)
 		return 0;
 	lines = ht_ceil_div(p.bytes / HT_E_LINE, rounds);
-	return lines > MOST_LINES ? MOST_LINES : (int)lines;
+	return lines > most ? most : (int)lines;
 }
 
 /* Prefetches one part of the next panel of B for each block of rows, in order. */
@@ -182,7 +184,7 @@ void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel
 		at = LLVMBuildURem(e->b, at, ht_e_i64(e, m->step), "");
 	at = LLVMBuildUDiv(e->b, at, ht_e_i64(e, e->max_copies[c->m]), "");
 	at = LLVMBuildAdd(e->b, LLVMBuildMul(e->b, at, ht_e_i64(e, p.steps), ""), done, "");
-	at = LLVMBuildUDiv(e->b, at, ht_e_i64(e, HT_E_DEPTH_UNROLL), "");
+	at = LLVMBuildUDiv(e->b, at, ht_e_i64(e, p.round), "");
 	at = LLVMBuildMul(e->b, at, ht_e_i64(e, lines * HT_E_LINE), "");
 	for (int64_t i = 0; i < lines; i++)
 		prefetch(e,

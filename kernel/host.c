@@ -56,13 +56,18 @@ static const char *counts_as(void)
 	return name && *name ? name : NULL;
 }
 
+static bool runs(const struct ht_target *t)
+{
+	return ht_target_level(t) <= (int)ht_cpu_level() && ht_cpu_has(t->extensions);
+}
+
 static const struct ht_target *target_counted_as(void)
 {
 	const char *name = counts_as();
 	const struct ht_target *t =
 		name && strcmp(name, "host") != 0 ? ht_target_named(name) : NULL;
 
-	return t && ht_target_level(t) <= (int)ht_cpu_level() ? t : NULL;
+	return t && runs(t) ? t : NULL;
 }
 
 const char *ht_target_host_refused(void)
@@ -73,7 +78,9 @@ const char *ht_target_host_refused(void)
 static struct ht_target describe(void)
 {
 	const struct ht_target *as = target_counted_as();
-	struct ht_target host = *ht_targets()[as ? ht_target_level(as) : (int)ht_cpu_level()];
+	const unsigned extensions = as ? as->extensions : ht_cpu_has(HT_CPU_AMX) ? HT_CPU_AMX : 0;
+	struct ht_target host =
+		*ht_target_of_cpu(as ? ht_target_level(as) : (int)ht_cpu_level(), extensions);
 	const struct ht_target *kind = as ? as : ht_target_named(microarchitecture(&host));
 
 	host.rates = kind->rates;
@@ -108,7 +115,5 @@ bool ht_target_runs(const char *name)
 {
 	const struct ht_target *t = ht_target_named(name);
 
-	if (!t || !ht_cpu_has(t->extensions))
-		return false;
-	return ht_target_level(t) <= (int)ht_cpu_level();
+	return t && runs(t);
 }

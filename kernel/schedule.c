@@ -36,7 +36,8 @@ static bool in_matrices(const struct ht_target *t, enum ht_dtype operands)
 static int most_rows(const struct ht_target *t, int nv, enum ht_dtype operands)
 {
 	if (in_matrices(t, operands))
-		return t->matrix_rows;
+		return 2 *
+		       t->matrix_rows; /* and two vectors: four tiles of sums, two of each operand */
 	const int spare = t->fused ? 1 : 3; /* else products need registers too */
 	const int rows = (t->vector_registers - nv - spare) / nv;
 
@@ -50,7 +51,20 @@ static int balanced_rows(const struct ht_target *t, int nv, int64_t m, enum ht_d
 
 	if (m <= 0)
 		return 1;
+	if (in_matrices(t, operands)) /* full tiles of sums, but in the last block */
+		return m < most ? (int)m : most;
 	return (int)ht_ceil_div(m, ht_ceil_div(m, most));
+}
+
+/* Cycles of a step in depth of a product of matrices, of `r` rows and `nv` vectors of columns: products, or loads of a line for each row and
+ * vector from the second level. */
+static double matrix_cycles(const struct ht_target *t, int r, int nv)
+{
+	const int tiles = (int)ht_ceil_div(r, t->matrix_rows);
+	const double products = tiles * nv / t->rates->matrix_products;
+	const double loads = (tiles + nv) * t->vector_bytes / t->rates->l2;
+
+	return products > loads ? products : loads;
 }
 
 /* Cycles of one step in depth of `r` rows and a panel of `nr` columns: multiplications, loads,
@@ -59,6 +73,9 @@ static double step_cycles(const struct ht_target *t, int r, int nr, enum ht_dtyp
 {
 	const struct ht_rates *rates = t->rates;
 	const int nv = panel_vectors(t, nr);
+
+	if (in_matrices(t, operands))
+		return matrix_cycles(t, r, nv);
 	const bool halves = nr % ht_target_lanes(t) != 0;
 	double products =
 		halves ? rates->half_overhead * r * nv / rates->half_products
@@ -68,8 +85,6 @@ static double step_cycles(const struct ht_target *t, int r, int nr, enum ht_dtyp
 	double c = (in_pairs(t, operands) && nv == 1 ? rates->lone_dot * products : products) +
 		   rates->load_overlap * loads;
 
-	if (in_matrices(t, operands))
-		return nv / rates->matrix_products + rates->matrix_copy;
 	dispatch /= rates->dispatch;
 	return c > dispatch ? c : dispatch;
 }
@@ -110,7 +125,7 @@ void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t
 	double least = INFINITY;
 
 	*kp = in_pairs(t, dtype) ? 2 : 1;
-	widest = in_matrices(t, dtype) ? 2 : t->rates->vectors; /* 32 sums: see HT_E_MAX_COPIES */
+	widest = in_matrices(t, dtype) ? 2 : t->rates->vectors;
 	if (wants_halves(t, m, n) && !in_matrices(t, dtype))
 		half /= 2;
 	for (int columns = half; columns <= widest * lanes; columns += half) {
@@ -141,6 +156,7 @@ int64_t ht_taps_of_run(const struct ht_stage *s, int64_t run)
 
 struct shape {
 	int64_t m, n, k, element, mr, nr;
+	double speed; /* of products, where they are of matrices */
 	const struct ht_target *t;
 };
 
@@ -157,7 +173,7 @@ static double imbalance(int64_t tiles)
 static double tile_cycles(const struct shape *s, int64_t m_step, int64_t n_step)
 {
 	int64_t m_tiles = ht_ceil_div(s->m, m_step), n_tiles = ht_ceil_div(s->n, n_step);
-	double work = (double)s->m * (double)s->n * (double)s->k / ht_target_lanes(s->t);
+	double work = (double)s->m * (double)s->n * (double)s->k / ht_target_lanes(s->t) / s->speed;
 	double a = (double)(s->m * s->k * s->element), b = (double)(s->n * s->k * s->element);
 	double a_tile = a / (double)m_tiles, panel = (double)(s->nr * s->k * s->element);
 	double panels = (double)ht_ceil_div(n_step, s->nr);
@@ -185,6 +201,7 @@ void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m
 		.k = k > 0 ? k : 1,
 		.element = (int64_t)ht_dtype_info(dtype)->bytes,
 		.nr = nr,
+		.speed = in_matrices(t, dtype) ? ht_target_products(t, dtype) : 1,
 		.t = t };
 	double least = INFINITY;
 	int64_t rows, columns;

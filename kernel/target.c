@@ -22,11 +22,11 @@
  * of the roofline (conversions, functions, picoseconds), are estimates. */
 #define EVERYWHERE                                                                                 \
 	.half_products = 2, .half_loads = 2, .broadcasts = 2, .tile_operands = 10,                 \
-	.matrix_products = 1, .matrix_copy = 1, .grid_tile = 1500, .winograd_block = 3000,         \
-	.winograd_image_2 = 65, .winograd_image_4 = 190, .winograd_result_2 = 45,                  \
-	.winograd_result_4 = 150, .row_tile = 500, .convert_bits = 8, .function = 12,              \
-	.lone_dot = 1.4, .half_overhead = 1.03, .load_overlap = 0.2, .efficiency = 0.9,            \
-	.cycle_ps = 333, .launch_ps = 300000
+	.matrix_products = 1, .matrix_efficiency = 0.65, .grid_tile = 1500,                        \
+	.winograd_block = 3000, .winograd_image_2 = 65, .winograd_image_4 = 190,                   \
+	.winograd_result_2 = 45, .winograd_result_4 = 150, .row_tile = 500, .convert_bits = 8,     \
+	.function = 12, .lone_dot = 1.4, .half_overhead = 1.03, .load_overlap = 0.2,               \
+	.efficiency = 0.9, .cycle_ps = 333, .launch_ps = 300000
 /* Bytes a cycle of weights of convolutions and of tensors that come back from beyond the second level; cycles of a
  * conversion; picoseconds of a byte of weights from memory.  What was not measured has those of Zen 4. */
 #define TRAFFIC(weights_, tensors_, convert_, weight_ps_)                                          \
@@ -72,17 +72,18 @@ static const struct ht_rates sapphire_rapids = { "sapphirerapids", false, TILE(4
 #define LEVEL_V4_FP16 .level = "x86-64-v4+bf16+fp16", .features = F_V4_FP16, V4_FP16
 #define LEVEL_SPR                                                                                  \
 	.level = "x86-64-v4+bf16+fp16", .features = F_SPR, .extensions = HT_CPU_AMX,               \
-	.untested = "AMX", .matrix_rows = 16, .matrix_bf16 = 2, .prefetch_panels = 1, V4_FP16
+	.matrix_rows = 16, .matrix_bf16 = 2, .prefetch_panels = 1, V4_FP16
 #define CACHES(first, second, third)                                                               \
 	.l1 = first KB, .l2 = second KB, .l3 = third KB, .streams = HT_STREAMS(third KB)
 
-/* Levels in the order of enum ht_cpu_level. */
+/* Levels in the order of enum ht_cpu_level, then what hosts with extensions run, then microarchitectures. */
 static const struct ht_target targets[] = {
 	{ "x86-64", LEVEL_V1, CACHES(32, 256, 2048), .rates = &generic },
 	{ "x86-64-v3", LEVEL_V3, CACHES(32, 256, 2048), .rates = &generic },
 	{ "x86-64-v4", LEVEL_V4, CACHES(32, 1024, 2048), .rates = &zen4 },
 	{ "x86-64-v4+bf16", LEVEL_V4_BF16, CACHES(32, 1024, 2048), .rates = &zen4 },
 	{ "x86-64-v4+bf16+fp16", LEVEL_V4_FP16, CACHES(48, 2048, 4096), .rates = &sapphire_rapids },
+	{ "x86-64-v4+bf16+fp16+amx", LEVEL_SPR, CACHES(48, 2048, 4096), .rates = &sapphire_rapids },
 	{ "haswell", LEVEL_V3, CACHES(32, 256, 8192), .rates = &generic },
 	{ "broadwell", LEVEL_V3, CACHES(32, 256, 8192), .rates = &generic },
 	{ "skylake", LEVEL_V3, CACHES(32, 256, 8192), .rates = &generic },
@@ -105,11 +106,22 @@ const struct ht_target *const *ht_targets(void)
 {
 	static const struct ht_target *const list[] = {
 #define AT(i) &targets[i], &targets[(i) + 1], &targets[(i) + 2], &targets[(i) + 3]
-		AT(0), AT(4), AT(8), AT(12), AT(16), &targets[20], NULL
+		AT(0), AT(4), AT(8), AT(12), AT(16), &targets[20], &targets[21], NULL
 	};
 
 	_Static_assert(HT_COUNT(list) == HT_COUNT(targets) + 1, "every target is in the list");
 	return list;
+}
+
+const struct ht_target *ht_target_of_cpu(int level, unsigned extensions)
+{
+	int i = level;
+
+	/* the first one of the level with these extensions; else without any */
+	while (i < (int)HT_COUNT(targets) && (strcmp(targets[i].level, targets[level].name) != 0 ||
+						     targets[i].extensions != extensions))
+		i++;
+	return &targets[i < (int)HT_COUNT(targets) ? i : level];
 }
 
 int ht_target_level(const struct ht_target *t)
@@ -133,7 +145,7 @@ const struct ht_target *ht_target_named(const char *name)
 
 int ht_target_group(const struct ht_target *t, enum ht_dtype operands)
 {
-	const int dot = operands == HT_BF16  ? t->dot_bf16
+	const int dot = operands == HT_BF16  ? t->matrix_bf16 ? t->matrix_bf16 : t->dot_bf16
 			: operands == HT_F16 ? t->dot_f16 ? t->dot_f16 : t->sums_f16
 			: operands == HT_I8  ? t->dot_int8
 					     : 0;
@@ -149,12 +161,19 @@ enum ht_dtype ht_target_multiplied(
 	return operands == HT_BF16 && ht_target_group(t, operands) == 1 ? HT_F32 : operands;
 }
 
+double ht_target_matrix_products(const struct ht_target *t)
+{
+	return t->rates->matrix_products * t->matrix_rows * t->matrix_bf16;
+}
+
 double ht_target_products(const struct ht_target *t, enum ht_dtype operands)
 {
 	const int group = ht_target_group(t, operands);
 
 	if (group == 1)
 		return t->rates->products;
+	if (operands == HT_BF16 && t->matrix_bf16)
+		return ht_target_matrix_products(t) * t->rates->matrix_efficiency;
 	return group * (operands == HT_F16 ? t->rates->products_f16 : t->rates->dots_bf16);
 }
 
@@ -188,8 +207,10 @@ bool ht_target_rate(const struct ht_target *t, size_t i, struct ht_target_fact *
 
 void ht_target_drop_slow(struct ht_target *t)
 {
-	if (ht_target_products(t, HT_BF16) < ht_target_products(t, HT_F32))
+	if (t->dot_bf16 * t->rates->dots_bf16 < t->rates->products)
 		t->dot_bf16 = 0;
+	if (ht_target_matrix_products(t) * t->rates->matrix_efficiency < t->rates->products)
+		t->matrix_rows = t->matrix_bf16 = 0;
 	if (2 * t->rates->products_f16 <= t->rates->products)
 		t->sums_f16 = 0;
 }

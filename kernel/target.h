@@ -26,7 +26,6 @@ struct ht_target {
 	const char *cpu;      /* LLVM's name of the level */
 	const char *features; /* LLVM feature string */
 	unsigned extensions;  /* what not every machine of the level has: enum ht_cpu_extension */
-	const char *untested; /* instructions whose code has not been run on hardware; NULL: none */
 #define HT_CAPABILITY(member, meaning) int member;
 #include "kernel/target.def"
 	int64_t l1, l2, l3; /* bytes of data cache: of a core, of a core, of those who share it */
@@ -36,7 +35,8 @@ struct ht_target {
 
 /* "host", a level ("x86-64-v4") or a microarchitecture ("znver4"); NULL when unknown. */
 const struct ht_target *ht_target_named(const char *name);
-/* All levels, each running the code of those before it, then all microarchitectures, ended by NULL. */
+/* All levels, each running the code of those before it, then each level with extensions, then all microarchitectures, ended by
+ * NULL. */
 const struct ht_target *const *ht_targets(void);
 
 /* The value of `streams` for an l3; levels, which say little about the machine, take the least. */
@@ -45,6 +45,10 @@ const struct ht_target *const *ht_targets(void);
 /* Number of t's level in ht_targets(). */
 int ht_target_level(const struct ht_target *t);
 
+/* What a machine of this level (by number in ht_targets()) with these extensions runs, whatever its microarchitecture: the level, or
+ * the level with the extensions. */
+const struct ht_target *ht_target_of_cpu(int level, unsigned extensions);
+
 /* Float32 lanes of the widest vector. */
 static inline int ht_target_lanes(const struct ht_target *t)
 {
@@ -52,7 +56,7 @@ static inline int ht_target_lanes(const struct ht_target *t)
 }
 
 /* Products that one instruction adds to each sum, of operands of this type: 1 where that is a
- * multiply-add, 2 where it is a dot product of pairs. */
+ * multiply-add, 2 where it is a dot product of pairs or a step of a product of matrices of pairs. */
 int ht_target_group(const struct ht_target *t, enum ht_dtype operands);
 /* What operands of this type are multiplied as: F32 where they are floats of 16 bits and the machine has no products of
  * them.  short_sums: short runs of products of F16 may be summed in F16. */
@@ -60,6 +64,8 @@ enum ht_dtype ht_target_multiplied(
 	const struct ht_target *t, enum ht_dtype operands, bool short_sums);
 /* Products a cycle and lane of operands of this type. */
 double ht_target_products(const struct ht_target *t, enum ht_dtype operands);
+/* The most that products of matrices of BF16 can be; 0: there are none. */
+double ht_target_matrix_products(const struct ht_target *t);
 
 /* The value of one row of target.def for a machine; a whole number for a capability. */
 struct ht_target_fact {
@@ -83,9 +89,8 @@ const struct ht_target *ht_target_with_rates(
 
 /* ---- host.c ---- */
 
-/* The best level that this machine (CPU and OS) can run, with its caches and rates.  Never code for
- * extensions, which has not been run on such a machine yet and has to be asked for.  The variable HALFTONE_HOST
- * names a level or microarchitecture that it counts as instead. */
+/* The best level that this machine (CPU and OS) can run, with the extensions that it has, its caches and rates.  The variable
+ * HALFTONE_HOST names a target that it counts as instead.  Asks the kernel for the state of extensions, for the whole process. */
 const struct ht_target *ht_target_host(void);
 /* The value of HALFTONE_HOST if it names no target that this machine runs; NULL: it does, or is not set. */
 const char *ht_target_host_refused(void);

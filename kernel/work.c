@@ -24,8 +24,7 @@ static double product_cycles(const struct ht_target *t, enum ht_dtype operands)
 	enum ht_dtype type = ht_target_multiplied(t, operands, false);
 
 	if (type == HT_BF16 && t->matrix_bf16)
-		return 1.0 / (ht_target_lanes(t) * t->rates->matrix_products * t->matrix_rows *
-				     t->matrix_bf16);
+		return 1.0 / (ht_target_lanes(t) * ht_target_matrix_products(t));
 	return 1.0 / (ht_target_lanes(t) * ht_target_products(t, type));
 }
 

@@ -209,11 +209,13 @@ enum ht_status ht_costs_parse(struct ht_str text, const char *path, struct ht_ar
 
 static const struct ht_shipped_costs *shipped_for(const struct ht_target *t)
 {
+	const char *name = t->extensions ? ht_target_of_cpu(ht_target_level(t), t->extensions)->name
+					 : t->level;
 	const struct ht_shipped_costs *s = ht_shipped_costs;
 
-	while (s->level && (strcmp(s->level, t->level) || strcmp(s->tuning, t->rates->name)))
+	while (s->level && (strcmp(s->level, name) || strcmp(s->tuning, t->rates->name)))
 		s++;
-	return s->level && !t->extensions ? s : NULL;
+	return s->level ? s : NULL;
 }
 
 bool ht_costs_are_known(const struct ht_target *t)

@@ -154,7 +154,8 @@ static void amx_step(int sig, siginfo_t *info, void *context)
 	} else if (known && c.opcode == 0x4b && (c.pp == 3 || c.pp == 2)) {
 		amx_move(&c, c.pp == 2);
 	} else if (known && c.opcode == 0x5c && c.pp == 2 &&
-		   amx_bytes(c.rm) == 4 * amx_rows(c.vvvv)) {
+		   amx_bytes(c.rm) == 4 * amx_rows(c.vvvv) && amx_rows(c.reg) == amx_rows(c.rm) &&
+		   amx_bytes(c.reg) == amx_bytes(c.vvvv)) {
 		amx_product(&c);
 	} else {
 		ssize_t n = write(2, unknown, sizeof unknown - 1);

@@ -35,7 +35,7 @@ struct gen {
 static void sizes(struct gen *g)
 {
 	static const int64_t columns[] = { 1, 3, 8, 10, 16, 31, 32, 48, 64, 70, 100 };
-	static const int64_t depths[] = { 1, 2, 3, 4, 7, 8, 16, 19, 33, 64, 2601 };
+	static const int64_t depths[] = { 1, 2, 3, 4, 7, 8, 16, 19, 33, 64, 74, 2601 };
 
 	g->batch = 1 + below(3);
 	g->n = columns[below(HT_COUNT(columns))];
@@ -89,7 +89,7 @@ static void make_dims(struct gen *g, bool flat)
 		(struct ht_dim){ .extent = g->depth, .grid = -1, .reduce = true, .unroll = 1 };
 	s->dims = d;
 	if (chance(60)) {
-		m_step = 1 + below(24);
+		m_step = 1 + below(48);
 		n_step = s->contract.nr * (1 + below(2));
 		s->dim[m].grid = 0;
 		s->dim[m].step = m_step;
@@ -229,7 +229,7 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 	if (g->t == HT_F16 && g->stage.contract.kp == 2)
 		g->stage.contract.run = chance(50) ? HT_SHORT_RUN : 8 << below(4);
 	g->stage.contract.nr = lanes * (1 + below(4));
-	g->stage.contract.mr = 1 + below(t->matrix_rows ? t->matrix_rows : 8);
+	g->stage.contract.mr = 1 + below(t->matrix_rows ? 2 * t->matrix_rows : 8);
 	g->stage.contract.a_buffer = A;
 	g->stage.contract.b_buffer = B;
 	g->plane = 1;

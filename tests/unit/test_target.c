@@ -1,6 +1,7 @@
 /* Descriptions of machines: that they agree with each other and with the one at hand, that schedules and
  * prices go by them, and that code is kept under all that it depends on. */
 #include "api/api.h"
+#include "base/cpu.h"
 #include "kernel/eval.h"
 #include "kernel/kernel.h"
 #include "precision/optimal/cost.h"
@@ -24,7 +25,8 @@ static void test_targets(void **state)
 	assert_true(host->l1 >= 8 << 10 && host->l2 >= host->l1);
 	__builtin_cpu_init();
 	if (__builtin_cpu_supports("avx512fp16"))
-		assert_string_equal(host->name, "x86-64-v4+bf16+fp16");
+		assert_string_equal(host->name,
+			ht_cpu_has_amx() ? "x86-64-v4+bf16+fp16+amx" : "x86-64-v4+bf16+fp16");
 	else if (__builtin_cpu_supports("avx512bf16"))
 		assert_string_equal(host->name, "x86-64-v4+bf16");
 	assert_true(ht_target_runs("x86-64") && ht_target_runs(host->name));
@@ -41,6 +43,37 @@ static void test_targets(void **state)
 		if (!(*t)->extensions)
 			assert_true(ht_target_runs((*t)->name) == ht_target_runs((*t)->level));
 	}
+}
+
+/* A machine takes the extensions that it has, and another name with them: what is compiled for it must not be run where they are
+ * missing. */
+static void test_extensions(void **state)
+{
+	const struct ht_target *plain = ht_target_of_cpu(HT_CPU_V4_BF16_FP16, 0);
+	const struct ht_target *amx = ht_target_of_cpu(HT_CPU_V4_BF16_FP16, HT_CPU_AMX);
+	struct ht_target slow = *amx;
+	struct ht_rates rates = *amx->rates;
+
+	(void)state;
+	assert_string_equal(plain->name, "x86-64-v4+bf16+fp16");
+	assert_int_equal(plain->matrix_bf16, 0);
+	assert_string_equal(amx->name, "x86-64-v4+bf16+fp16+amx");
+	assert_string_equal(amx->level, plain->name);
+	assert_true(amx->matrix_bf16 == 2 && amx->extensions == HT_CPU_AMX);
+	assert_ptr_equal(ht_target_named(amx->name), amx);
+	assert_true(ht_target_runs(amx->name) == (ht_target_runs(plain->name) && ht_cpu_has_amx()));
+	/* of a level without such machines: the level */
+	assert_string_equal(ht_target_of_cpu(HT_CPU_V4_BF16, HT_CPU_AMX)->name, "x86-64-v4+bf16");
+	assert_string_equal(ht_target_of_cpu(HT_CPU_V3, 0)->name, "x86-64-v3");
+	/* matrices stay, and slow dot products go; slow matrices go too */
+	ht_target_drop_slow(&slow);
+	assert_true(slow.dot_bf16 == 0 && slow.matrix_bf16 == 2);
+	assert_int_equal(ht_target_multiplied(&slow, HT_BF16, false), HT_BF16);
+	rates.matrix_products = 0.05;
+	slow.rates = &rates;
+	ht_target_drop_slow(&slow);
+	assert_int_equal(slow.matrix_bf16, 0);
+	assert_int_equal(ht_target_multiplied(&slow, HT_BF16, false), HT_F32);
 }
 
 /* The same code for however many cores; other caches, other tiles. */
@@ -269,6 +302,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_targets),
+		cmocka_unit_test(test_extensions),
 		cmocka_unit_test(test_schedules_of_targets),
 		cmocka_unit_test(test_narrow_panels),
 		cmocka_unit_test(test_products),
