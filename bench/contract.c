@@ -138,10 +138,13 @@ static int run(struct problem *p)
 	printf("%s m %ld n %ld k %ld taps %ld: nr %d, tile %ld x %ld: %.1f a ns\n",
 		ht_dtype_info(p->dtype)->tag, (long)p->m, (long)p->n, (long)p->k, (long)p->taps, nr,
 		(long)m_step, (long)n_step, measure(p, nr, kp, 0, m_step, n_step, &arena));
-	for (int nv = 1; nv <= 4; nv++) {
+	const bool matrices = p->dtype == HT_BF16 && p->t->matrix_bf16;
+	const int step = matrices ? p->t->matrix_rows / 2 : 1;
+
+	for (int nv = 1; nv <= (matrices ? 2 : 4); nv++) {
 		printf("  nr %2d:", nv * lanes);
-		for (int mr = 1; mr <= 16; mr++) {
-			if (mr > p->m || mr * nv > 28 || mr * nv < 4)
+		for (int mr = step; mr <= (matrices ? 4 * step : 16); mr += step) {
+			if (mr > p->m || (!matrices && (mr * nv > 28 || mr * nv < 4)))
 				continue;
 			int64_t ms = (m_step + mr - 1) / mr * mr,
 				ns = (n_step + nv * lanes - 1) / (nv * lanes) * nv * lanes;
@@ -164,11 +167,16 @@ int main(int argc, char **argv)
 		.taps = 1 };
 	int at = 1;
 
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (; at < argc && argv[at][0] == '-'; at++) {
 		if (strcmp(argv[at], "--bf16") == 0)
 			p.dtype = HT_BF16;
 		else if (strcmp(argv[at], "--target") == 0 && at + 1 < argc)
 			p.t = ht_target_named(argv[++at]);
+	}
+	if (p.t && !ht_target_runs(p.t->name)) { /* which asks for the state of tiles */
+		fprintf(stderr, "contract: this machine does not run code for %s\n", p.t->name);
+		return 2;
 	}
 	if (!p.backend || !p.t || argc - at < 3) {
 		fprintf(stderr, "usage: contract [--target NAME] [--bf16] M N K [9]\n");

@@ -432,6 +432,9 @@ static enum ht_status compile(const struct request *q, const struct ht_model *mo
 	HT_TRY(ht_lower(l.graph, &l.lower, &w->arena, &plan));
 	if (q->one_deep)
 		cut_depth(plan);
+	if (!ht_target_runs(l.passes.target->name)) /* which asks for the state of tiles */
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
+			"this machine does not run code for %s", l.passes.target->name);
 	how = (struct ht_make){ .target = l.passes.target, .threads = 1 };
 	HT_TRY(ht_program_build(p, l.graph, plan, &how, &l.phases, d));
 	ht_program_link(p, plan);
