@@ -360,6 +360,16 @@ static void choose_widening(struct contraction *c, int64_t m_step)
 		       wide_bytes(c, m_step) <= for_rows;
 }
 
+/* Products of matrices read rows at one distance from where they are, and others from a copy that they make for each panel of columns.
+ * Several panels share a copy of all taps, which may take half of the second level. */
+static bool pays_to_gather(const struct contraction *c, int64_t m_step)
+{
+	const int64_t row = tap_count(c) * c->depth * (int64_t)ht_dtype_info(c->dtype)->bytes;
+
+	return c->apart && c->l->target->matrix_bf16 && c->dtype == HT_BF16 && c->kp == 2 &&
+	       c->depth % 2 == 0 && c->columns > c->nr && m_step * row <= c->l->target->l2 / 2;
+}
+
 /* The most rows of a tile, up to m_step, that divide rows_of_run: then no tile has rows of two runs, and the loop over
  * its rows can end at the size of the run. */
 static int64_t rows_of_tile(const struct contraction *c, int64_t m_step)
@@ -381,6 +391,7 @@ void contract_begin(struct contraction *c)
 	if (c->rows_of_run && c->rows_of_run < c->rows)
 		m_step = rows_of_tile(c, m_step);
 	choose_widening(c, m_step);
+	c->gathers = pays_to_gather(c, m_step);
 	kb_init(k, c->l, c->n);
 	if (c->rows == 1 && !c->l->chosen[c->n->id]) {
 		k->kernel->method = ht_method_info[HT_METHOD_MATRIX_VECTOR].name;
@@ -407,33 +418,59 @@ void contract_begin(struct contraction *c)
 	k->stage->vec = k->stage->contract.n;
 }
 
-/* Puts a stage in front of the contraction that widens the rows of its tile.  It has the contraction's expressions up to that
- * of a row, which use the first two dimensions alone; those are the same in both. */
-static void rows_stage(struct contraction *c, int32_t a, int32_t a_row, int32_t to)
+/* Number q of row `row`'s taps. */
+static int32_t tap_of_row(
+	const struct contraction *c, struct ht_xb *b, int32_t row, const int32_t *tap)
+{
+	for (int i = 0; i < c->taps; i++)
+		row = ht_xadd(b, ht_xmuli(b, row, c->tap[i]), tap[i]);
+	return row;
+}
+
+/* An element of row a_row of the stage's tap, or zero where a_guard is not. */
+static int32_t element_of_row(struct contraction *c, int32_t buffer, int32_t at, int32_t guard)
+{
+	struct ht_xb *b = &c->k.xb;
+
+	if (guard < 0)
+		return ht_xload(b, buffer, c->dtype, at);
+	return ht_xload_if(b, buffer, c->dtype, at, guard, ht_xcvt(b, c->dtype, ht_xf(b, 0)));
+}
+
+/* Puts a stage in front of the contraction that copies the rows of its tile, as `type`, all taps of a row side by side.  It has the
+ * contraction's expressions up to those of a row, which use the first two dimensions and those of taps; these have the same numbers in
+ * both: the depth is in the place of the columns. */
+static void rows_stage(struct contraction *c, int32_t a, int32_t a_row, int32_t guard, int32_t to,
+	enum ht_dtype type)
 {
 	struct kernel_build *k = &c->k;
 	struct ht_xb *b = &k->xb;
 	struct ht_stage contraction = *k->stage;
 	const struct ht_dim m = contraction.dim[contraction.contract.m];
-	int32_t dim[3], depth, row, from, to_row;
+	int32_t dim[3], tap[2], depth, row, from, to_row;
 
 	kb_stage(k, HT_STAGE_LOOP);
 	k->stage->start = true;
 	dim[0] = kb_grid_dim(k, 0, c->batch, 1);
 	dim[1] = kb_grid_dim(k, m.grid, m.extent, m.step);
 	dim[2] = kb_dim(k, c->depth);
+	for (int i = 0; i < c->taps; i++)
+		tap[i] = kb_dim(k, c->tap[i]);
 	k->stage->vec = dim[2];
-	k->stage->xs = a_row + 1;
+	k->stage->xs = (a_row > guard ? a_row : guard) + 1;
 	k->stage->x = HT_NEW_ARRAY(k->arena, struct ht_x, (size_t)k->stage->xs);
 	memcpy(k->stage->x, contraction.x, (size_t)k->stage->xs * sizeof *k->stage->x);
 	ht_xb_init(b, k->arena, k->stage);
 	/* Each in a statement of its own: C leaves the order of arguments open, and numbers of expressions are part of the kernel's text. */
 	depth = ht_xdim(b, dim[2]);
-	row = ht_xmuli(b, kb_within(k, dim[1]), c->depth);
+	for (int i = 0; i < c->taps; i++)
+		tap[i] = ht_xdim(b, tap[i]);
+	row = tap_of_row(c, b, kb_within(k, dim[1]), tap);
+	row = ht_xmuli(b, row, c->depth);
 	to_row = ht_xadd(b, row, depth);
 	from = ht_xadd(b, a_row, depth);
-	ht_xstore(b, to, to_row,
-		ht_xcvt(b, HT_F32, ht_xload(b, kb_arg(k, a, HT_BUFFER_IN), c->dtype, from)));
+	from = element_of_row(c, kb_arg(k, a, HT_BUFFER_IN), from, guard);
+	ht_xstore(b, to, to_row, ht_xcvt(b, type, from));
 	k->stage[-1] = *k->stage;
 	*k->stage = contraction;
 }
@@ -445,14 +482,21 @@ static void end_into(struct contraction *c, int32_t a, int32_t a_row, int32_t b_
 	struct kernel_build *k = &c->k;
 	struct ht_contract *t = &k->stage->contract;
 	const struct ht_dim *m = &k->stage->dim[t->m];
+	const bool as_read = c->l->plan->buffer[a].dtype == c->dtype;
+	const int32_t guard = c->a_guard;
+	enum ht_dtype type;
 	int32_t rows = -1;
 
-	c->wide_rows = c->wide_rows && c->l->plan->buffer[a].dtype == c->dtype;
+	c->wide_rows = c->wide_rows && as_read;
+	c->gathers = c->gathers && as_read && c->pixel_guard < 0;
+	type = c->wide_rows ? HT_F32 : c->dtype;
 	t->a_buffer = kb_arg(k, a, HT_BUFFER_IN);
 	t->a_row = a_row;
-	if (c->wide_rows) {
-		rows = t->a_buffer = kb_local(k, HT_F32, m->step * c->depth);
-		t->a_row = ht_xmuli(&k->xb, kb_within(k, t->m), c->depth);
+	if (c->wide_rows || c->gathers) {
+		rows = t->a_buffer = kb_local(k, type, m->step * tap_count(c) * c->depth);
+		t->a_row = tap_of_row(c, &k->xb, kb_within(k, t->m), c->tap_x);
+		t->a_row = ht_xmuli(&k->xb, t->a_row, c->depth);
+		c->a_guard = -1;
 	}
 	contract_packed(c, k, kb_arg(k, c->b, HT_BUFFER_IN), b_base);
 	if (c->wide_columns)
@@ -461,8 +505,8 @@ static void end_into(struct contraction *c, int32_t a, int32_t a_row, int32_t b_
 		kb_store(k, to, out, ht_xred(&k->xb, 0, HT_F32));
 	else
 		kb_store_root(k, c->n, ht_xred(&k->xb, 0, HT_F32), out);
-	if (c->wide_rows)
-		rows_stage(c, a, a_row, rows);
+	if (rows >= 0)
+		rows_stage(c, a, a_row, guard, rows, type);
 	kb_finish(k, c->n);
 }
 

@@ -584,6 +584,8 @@ struct contraction {
 	int64_t constants; /* packed constant matrices: 1, or one for each of the batch; 0: others */
 	/* Each tile has a panel of its columns, its rows as F32 in a local buffer. */
 	bool wide_columns, wide_rows;
+	bool apart; /* rows are not at one distance from each other in memory */
+	bool gathers; /* and each tile has them side by side in a local buffer, all taps of a row together */
 	struct kernel_build k;
 	int32_t batch_x, m_x, n_x, tap_x[2];
 	/* Where row m is in the result, and whether it is in there (-1: it always is).  conv_pixels() sets both for open heights and widths. */

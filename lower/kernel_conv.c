@@ -324,7 +324,8 @@ static void emit_taps(struct lower *l, struct ht_node *n, const struct conv *v)
 	c.columns = group_channels;
 	c.depth = v->filter.dim[2];
 	c.a_step = in.stride[3];
-	if (!is_product(v)) {
+	c.apart = !is_product(v);
+	if (c.apart) {
 		c.taps = 2;
 		c.tap[0] = v->w[0].size;
 		c.tap[1] = v->w[1].size;

@@ -169,6 +169,7 @@ struct window_case {
 /* Windows are such as Winograd's method takes, or few on a small image, mostly without padding in front:
  * of a single block what is known of its first pixel is not true of the last. */
 static bool of_winograd, of_one_block;
+static bool of_panels; /* several panels of columns, an even depth */
 
 static const char *random_windows(struct window_case w[2], bool explicit_padding, bool dilated)
 {

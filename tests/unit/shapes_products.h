@@ -15,7 +15,11 @@ static void conv2d(struct instance *k)
 	int64_t c = channels[(of_one_block && chance(60)) || of_short_runs
 				     ? 7 + below(4)
 				     : below(HT_COUNT(channels))],
-		o = groups * (chance(10) ? 1 : 1 + below(40));
+		o = groups * (of_panels           ? 33 + below(40)
+				     : chance(10) ? 1
+						  : 1 + below(40));
+	if (of_panels)
+		c += c % 2;
 	if (of_short_runs && chance(50))
 		c *= 1 + below(12); /* runs that end before the depth does */
 	struct tensor x = random_tensor(k, 4, (int64_t[]){ n, w[0].in, w[1].in, c * groups });

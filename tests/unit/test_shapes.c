@@ -376,6 +376,23 @@ static int tile_failures(uint64_t seed)
 	return contraction_failures(seed, HT_BF16, with_amx());
 }
 
+/* Convolutions whose tiles have copies of rows, which several panels of columns share. */
+static int panel_failures(uint64_t seed)
+{
+	struct instance k;
+	struct ht_model *m;
+	int bad;
+
+	begin(&k, seed);
+	of_panels = true;
+	m = draw(&k, seed, HT_BF16, CONV2D);
+	of_panels = false;
+	bad = failures_on(&k, m, seed, CONV2D, with_amx(), HT_CONV_DIRECT);
+	ht_model_free(m);
+	ht_arena_release(&k.arena);
+	return bad;
+}
+
 static void tiles(void **unused)
 {
 	(void)unused;
@@ -386,6 +403,7 @@ static void tiles(void **unused)
 	transformed = 0;
 	assert_int_equal(sum_failures(tile_failures, 60), 0);
 	assert_true(transformed > 10 || getenv("HALFTONE_SEED"));
+	assert_int_equal(sum_failures(panel_failures, 30), 0);
 	assert_true(ht_cpu_has_amx() || getenv("HALFTONE_SEED") || amx.products > 500);
 }
 
