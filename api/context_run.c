@@ -216,8 +216,10 @@ static enum ht_status take(struct ht_context *c, const struct ht_array *in, size
 		return ht_refuse(d, HT_E_USAGE,
 			"the program has %zu inputs and %zu outputs; %zu and %zu were given",
 			ht_program_inputs(p), ht_program_outputs(p), ins, outs);
-	if (ht_image_count(p->rt.image, HT_IMAGE_SIZES))
+	if (ht_image_count(p->rt.image, HT_IMAGE_SIZES)) {
 		HT_TRY(ht_sizes_take(p, in, c->size, d));
+		ht_rt_context_stated(c->rt);
+	}
 	if (c->texts)
 		ht_texts_begin(c->texts);
 	for (size_t i = 0; i < ins; i++) {

@@ -87,6 +87,7 @@ static void cut(struct ht_e *e, int dim, LLVMValueRef begin, LLVMValueRef *count
 	int64_t step = (int64_t)e->max_copies[dim] * (dim == e->s->vec ? e->lanes : 1);
 	LLVMValueRef end = LLVMBuildNSWAdd(e->b, begin, *count, ""), n;
 
+	HT_CHECK(d->reduce || step <= ht_cut_slack(e->s, dim) + 1);
 	for (int c = 0; c < HT_CUTS && d->cut[c].run; c++)
 		end = cut_end(e, d, &d->cut[c], end);
 	n = ht_e_smax(e, LLVMBuildNSWSub(e->b, end, begin, ""), ht_e_i64(e, 0));

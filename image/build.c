@@ -27,6 +27,8 @@ static const size_t item_bytes[HT_IMAGE_TABLES] = {
 	[HT_IMAGE_DERIVED_BUFFERS] = sizeof(struct ht_image_derived),
 	[HT_IMAGE_SOURCES] = sizeof(struct ht_image_source),
 	[HT_IMAGE_OBJECTS] = sizeof(struct ht_image_object),
+	[HT_IMAGE_PLACES] = sizeof(struct ht_image_place_of),
+	[HT_IMAGE_REACHES] = sizeof(struct ht_image_reach),
 };
 
 static uint32_t count_of(const struct ht_image_builder *b, enum ht_image_table t)
@@ -94,6 +96,8 @@ struct ht_str ht_image_end(struct ht_image_builder *b)
 		head.features |= HT_IMAGE_STRINGS;
 	if (b->besides)
 		head.features |= HT_IMAGE_BESIDES;
+	if (b->table[HT_IMAGE_PLACES].n)
+		head.features |= HT_IMAGE_PLACED;
 	tables = ht_image_tables(&head);
 	n = ht_image_head(&head);
 	for (uint32_t t = 0; t < tables; t++) {
@@ -276,6 +280,22 @@ uint32_t ht_image_put_product(struct ht_image_builder *b, const struct ht_size_e
 	}
 	b->sized = true;
 	return i;
+}
+
+struct ht_image_reach ht_image_reach_of(struct ht_image_builder *b, const struct ht_reach *r)
+{
+	return (struct ht_image_reach){ .add = r->add,
+		.sized = ht_size_count(&r->of) ? 1 + ht_image_put_product(b, &r->of) : 0 };
+}
+
+void ht_image_put_reaches(struct ht_image_builder *b, const struct ht_image_reach *r, size_t n)
+{
+	put(b, HT_IMAGE_REACHES, r, n);
+}
+
+void ht_image_put_place(struct ht_image_builder *b, const struct ht_image_place_of *p)
+{
+	put(b, HT_IMAGE_PLACES, p, 1);
 }
 
 /* ---- procedures ---- */

@@ -67,6 +67,17 @@ uint32_t ht_image_put_expression(struct ht_image_builder *b, const struct ht_siz
 /* The product of a number and sizes, one at least, with the number of an equal one if there is one. */
 uint32_t ht_image_put_product(struct ht_image_builder *b, const struct ht_size_expr *e);
 
+/* Bytes that depend on sizes: `add` more than a product of sizes, or `add` alone if `of` has no sizes. */
+struct ht_reach {
+	uint64_t add;
+	struct ht_size_expr of;
+};
+struct ht_image_reach ht_image_reach_of(struct ht_image_builder *b, const struct ht_reach *r);
+/* How far the arguments of the kernel that was put last reach.  Only for an image with places: of each of its kernels. */
+void ht_image_put_reaches(struct ht_image_builder *b, const struct ht_image_reach *r, size_t n);
+/* A place for temporary buffers of the entry's procedure: in the order of struct ht_image_place_of. */
+void ht_image_put_place(struct ht_image_builder *b, const struct ht_image_place_of *p);
+
 /* ---- a procedure ---- */
 
 void ht_image_begin_procedure(struct ht_image_builder *b, struct ht_str name);

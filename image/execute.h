@@ -54,7 +54,8 @@ struct ht_exec_frame {
 	const struct ht_image_procedure *procedure;
 	void **arg;       /* addresses of the arguments of all its steps */
 	int64_t *counter; /* of its loops */
-	char *temps;      /* its temporary buffers */
+	char *temps;      /* its temporary buffers, */
+	uint64_t bytes;   /* which have so many bytes at the sizes that it was bound for */
 	struct ht_exec_frame
 		*caller; /* NULL: the entry, or an instance that another thread forked */
 	void *const
@@ -182,6 +183,9 @@ enum ht_exec_misfit ht_exec_take_sizes(const struct ht_image *x, const struct ht
 int64_t ht_exec_extent(const struct ht_image *x, int64_t extent, const int64_t *size);
 uint64_t ht_exec_port_bytes(
 	const struct ht_image *x, const struct ht_image_port *port, const int64_t *size);
+/* Of a buffer of procedure p: the bytes that steps touch at most at these sizes. */
+uint64_t ht_exec_buffer_bytes(const struct ht_image *x, const struct ht_image_procedure *p,
+	const struct ht_image_buffer *b, const int64_t *size);
 /* Bytes of an element of a tensor in the memory of a run; 0: the type has no fixed size. */
 uint64_t ht_exec_element_bytes(uint32_t dtype);
 
@@ -189,7 +193,8 @@ uint64_t ht_exec_element_bytes(uint32_t dtype);
 bool ht_exec_needs_of(const struct ht_image *x, uint32_t entry, const struct ht_exec_limits *l,
 	struct ht_exec_needs *out);
 
-/* Forgets earlier bindings.  Call it before the first run, and when memory, links or observer changed. */
+/* Forgets earlier bindings.  Call it before the first run, and when memory, links or observer changed, or sizes that the host states
+ * for an image with places. */
 void ht_exec_begin(struct ht_exec *x);
 /* Runs once.  False: the run stopped, and x->stop says where.  A NULL input takes its default.
  * Rounding is to nearest; each thread's modes are restored. */

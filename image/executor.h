@@ -55,7 +55,7 @@ EXECUTOR uint64_t ht_exec_frame_size(const struct ht_image_procedure *p)
 
 /* ---- faults ---- */
 
-EXECUTOR_CALLED bool ht_exec_fail(struct ht_exec *x, struct ht_exec_frame *f,
+EXECUTOR_CALLED __attribute__((cold)) bool ht_exec_fail(struct ht_exec *x, struct ht_exec_frame *f,
 	const struct ht_image_step *s, int worker, int32_t code, int64_t tile)
 {
 	struct ht_exec_control *c = ht_exec_control_of(x, worker);
@@ -69,14 +69,59 @@ EXECUTOR_CALLED bool ht_exec_fail(struct ht_exec *x, struct ht_exec_frame *f,
 	return false;
 }
 
+/* ---- places ---- */
+
+/* It has several callers and is large. */
+EXECUTOR_CALLED int64_t ht_exec_evaluate(const struct ht_exec *x, uint32_t expression)
+{
+	return ht_image_evaluate(x->image, expression, x->size);
+}
+
+/* Bytes of a place at the sizes of the run, a multiple of 64. */
+EXECUTOR uint64_t ht_exec_room(const struct ht_exec *x, const struct ht_image_place_of *p)
+{
+	uint64_t n = p->reach.add;
+
+	if (p->reach.sized)
+		n += (uint64_t)ht_exec_evaluate(x, p->reach.sized - 1);
+	return ((n < p->bytes ? n : p->bytes) + 63) & ~(uint64_t)63;
+}
+
+/* Places temporary buffers for the sizes of the run: each place begins where all those end that end before it at the largest sizes.  So no
+ * place is further up than it is there, and places that do not overlap there do not overlap.  Returns by place where it begins: in the
+ * control memory of frames that are not there yet.  NULL: the frame's procedure has no places. */
+EXECUTOR const uint64_t *ht_exec_place_buffers(const struct ht_exec *x, struct ht_exec_frame *f)
+{
+	const struct ht_image_place_of *all = ht_image_places(x->image), *p;
+	const uint32_t n = ht_image_count(x->image, HT_IMAGE_PLACES);
+	uint64_t *at = (uint64_t *)(void *)(f->arg + f->procedure->args), *end = at + n, from = 0;
+	uint32_t ended = 0;
+
+	if (!ht_image_is_placed(x->image, f->procedure))
+		return NULL;
+	f->bytes = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		while (p = &all[all[ended].ends], p->offset + p->bytes <= all[i].offset) {
+			uint64_t up = end[all[ended++].ends];
+
+			from = up > from ? up : from;
+		}
+		at[i] = from;
+		end[i] = from + ht_exec_room(x, &all[i]);
+		f->bytes = end[i] > f->bytes ? end[i] : f->bytes;
+	}
+	return at;
+}
+
 /* ---- binding ---- */
 
-EXECUTOR void *ht_exec_address(
-	const struct ht_exec *x, const struct ht_exec_frame *f, const struct ht_image_buffer *b)
+/* `at`: by place, where it begins; NULL: buffers are where they are at the largest sizes. */
+EXECUTOR void *ht_exec_address(const struct ht_exec *x, const struct ht_exec_frame *f,
+	const struct ht_image_buffer *b, const uint64_t *at)
 {
 	switch (b->kind) {
 	case HT_IMAGE_TEMP:
-		return f->temps + b->offset;
+		return f->temps + (at ? at[b->number] : b->offset);
 	case HT_IMAGE_CONST:
 		return (void *)(x->links.data + (uintptr_t)x->links.constant[b->number]);
 	case HT_IMAGE_VARIABLE:
@@ -92,17 +137,21 @@ EXECUTOR void *ht_exec_address(
 	}
 }
 
-/* Arguments that stay where they are as long as the frame is this procedure's. */
-EXECUTOR_CALLED void ht_exec_bind(const struct ht_exec *x, struct ht_exec_frame *f)
+/* Arguments that stay where they are as long as the frame is this procedure's.  A run of a bound program does not come here. */
+EXECUTOR_CALLED __attribute__((cold)) void ht_exec_bind(
+	const struct ht_exec *x, struct ht_exec_frame *f)
 {
 	const struct ht_image_procedure *p = f->procedure;
 	const struct ht_image_buffer *buffer = ht_image_buffers(x->image) + p->buffer;
 	const uint32_t *arg = ht_image_args(x->image) + p->arg;
+	const uint64_t *at;
 
 	f->bound = 0;
+	f->bytes = p->frame_bytes;
+	at = EXECUTOR_OBSERVED ? ht_exec_place_buffers(x, f) : NULL;
 	for (uint32_t i = 0; i < p->args; i++)
 		if (buffer[arg[i]].kind != HT_IMAGE_PARAM)
-			f->arg[i] = ht_exec_address(x, f, &buffer[arg[i]]);
+			f->arg[i] = ht_exec_address(x, f, &buffer[arg[i]], at);
 }
 
 EXECUTOR void *ht_exec_port(const struct ht_exec *x, uint32_t i)
@@ -189,7 +238,7 @@ EXECUTOR_CALLED struct ht_exec_frame *ht_exec_above(
 {
 	const struct ht_image_procedure *p = ht_image_procedures(x->image) + s->to;
 	struct ht_exec_frame *n = (void *)((char *)f + ht_exec_frame_size(f->procedure));
-	char *temps = f->temps + f->procedure->frame_bytes;
+	char *temps = f->temps + f->bytes;
 	uint32_t key = (uint32_t)(s - ht_image_steps(x->image)) + 1;
 
 	if (!ht_exec_fits(x, worker, n, temps, p))
@@ -331,12 +380,6 @@ EXECUTOR bool ht_exec_is_zero(const void *p, uint32_t bytes)
 struct ht_exec_range {
 	int64_t from, to;
 };
-
-/* It has two callers and is large, as the next one. */
-EXECUTOR_CALLED int64_t ht_exec_evaluate(const struct ht_exec *x, uint32_t expression)
-{
-	return ht_image_evaluate(x->image, expression, x->size);
-}
 
 /* The instances of a fork. */
 EXECUTOR_CALLED struct ht_exec_range ht_exec_range_of(

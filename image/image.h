@@ -9,6 +9,7 @@
 
 #include "base/size.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,9 +28,11 @@ enum ht_image_feature {
 	HT_IMAGE_COMPUTED = 16,     /* sizes that a step of the run sets */
 	HT_IMAGE_DERIVED = 32,      /* sizes that follow from others: one more table */
 	HT_IMAGE_DERIVES = 64,      /* buffers of kind HT_IMAGE_DERIVED_BUFFER: two more tables */
-	HT_IMAGE_HAS_OBJECTS = 128, /* buffers of kind HT_IMAGE_OBJECT: the last table */
+	HT_IMAGE_HAS_OBJECTS = 128, /* buffers of kind HT_IMAGE_OBJECT: one more table */
 	HT_IMAGE_STRINGS = 256,     /* an object of a context; inputs and outputs of strings */
-	HT_IMAGE_BESIDES = 512      /* steps of op HT_IMAGE_BESIDE */
+	HT_IMAGE_BESIDES = 512,     /* steps of op HT_IMAGE_BESIDE */
+	HT_IMAGE_PLACED =
+		1024 /* temporary buffers that a run places by its sizes: the last tables */
 };
 
 /* The tables of an image, each an array of one type.  A number in one table refers to another table. */
@@ -66,6 +69,10 @@ enum ht_image_table {
 	HT_IMAGE_DERIVED_TABLES,
 	/* Only if the image has feature HT_IMAGE_HAS_OBJECTS.  Its head then has places for all tables above, too. */
 	HT_IMAGE_OBJECTS = HT_IMAGE_DERIVED_TABLES, /* struct ht_image_object */
+	HT_IMAGE_OBJECT_TABLES,
+	/* Only if the image has feature HT_IMAGE_PLACED.  Its head then has places for all tables above, too. */
+	HT_IMAGE_PLACES = HT_IMAGE_OBJECT_TABLES, /* struct ht_image_place_of */
+	HT_IMAGE_REACHES, /* struct ht_image_reach, one for each item of TOUCHES */
 	HT_IMAGE_TABLES
 };
 
@@ -84,8 +91,10 @@ struct ht_image {
 
 static inline uint32_t ht_image_tables(const struct ht_image *x)
 {
+	if (x->features & HT_IMAGE_PLACED)
+		return HT_IMAGE_TABLES;
 	if (x->features & (HT_IMAGE_HAS_OBJECTS | HT_IMAGE_DERIVES))
-		return x->features & HT_IMAGE_HAS_OBJECTS ? HT_IMAGE_TABLES
+		return x->features & HT_IMAGE_HAS_OBJECTS ? HT_IMAGE_OBJECT_TABLES
 							  : HT_IMAGE_DERIVED_TABLES;
 	if (!(x->features & HT_IMAGE_OPEN))
 		return HT_IMAGE_FIXED_TABLES;
@@ -203,8 +212,8 @@ enum ht_image_kind {
 };
 
 struct ht_image_buffer {
-	uint32_t kind; /* enum ht_image_kind */
-	uint32_t number;
+	uint32_t kind;   /* enum ht_image_kind */
+	uint32_t number; /* TEMP: its place, in a procedure that a run places; 0 in others */
 	uint64_t offset;
 	uint64_t bytes;
 	uint32_t written; /* PARAM: whether the procedure writes to it */
@@ -233,6 +242,23 @@ struct ht_image_touch {
 	uint32_t written; /* enum ht_image_access */
 	uint32_t
 		sized; /* 1 + the expression whose value is the number of bytes; 0: `bytes` is constant */
+};
+
+/* A number of bytes that depends on the sizes of a run: `add` more than expression `sized` - 1, or `add` alone where that is 0. */
+struct ht_image_reach {
+	uint64_t add;
+	uint32_t sized;
+	uint32_t zero;
+};
+
+/* A place for temporary buffers in the frame of the only entry's procedure.  At the largest sizes it is at `offset` and has `bytes`; in
+ * a run it has as many as `reach` says, but no more than that.  ht_exec_bind() moves places down (docs/image.md).  Places are sorted by offset. */
+struct ht_image_place_of {
+	uint64_t offset, bytes;
+	struct ht_image_reach reach;
+	uint32_t
+		ends; /* of place i: the place that is number i if they are sorted by where they end */
+	uint32_t zero;
 };
 
 /* A stream of random numbers, which continues from run to run of a session.  An op with seeds draws the
@@ -362,6 +388,8 @@ HT_IMAGE_TABLE_OF(ht_image_derivations, struct ht_image_derivation, HT_IMAGE_DER
 HT_IMAGE_TABLE_OF(ht_image_deriveds, struct ht_image_derived, HT_IMAGE_DERIVED_BUFFERS)
 HT_IMAGE_TABLE_OF(ht_image_sources, struct ht_image_source, HT_IMAGE_SOURCES)
 HT_IMAGE_TABLE_OF(ht_image_objects, struct ht_image_object, HT_IMAGE_OBJECTS)
+HT_IMAGE_TABLE_OF(ht_image_places, struct ht_image_place_of, HT_IMAGE_PLACES)
+HT_IMAGE_TABLE_OF(ht_image_reaches, struct ht_image_reach, HT_IMAGE_REACHES)
 #undef HT_IMAGE_TABLE_OF
 
 static inline uint32_t ht_image_count(const struct ht_image *x, enum ht_image_table t)
@@ -410,6 +438,13 @@ static inline int64_t ht_image_evaluate(
 		n *= ht_size_scaled(&e, size[e.size[0] - 1]);
 	}
 	return n;
+}
+
+/* Whether a run places the temporary buffers of a procedure. */
+static inline bool ht_image_is_placed(const struct ht_image *x, const struct ht_image_procedure *p)
+{
+	return ht_image_count(x, HT_IMAGE_PLACES) &&
+	       p == ht_image_procedures(x) + ht_image_entries(x)->procedure;
 }
 
 /* How many sizes the host states.  They come before all others. */

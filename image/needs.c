@@ -97,6 +97,13 @@ static uint64_t scratch_of(const struct ht_image *x)
 	return most;
 }
 
+/* Control memory while the entry's buffers are placed: where each place begins and ends, behind the frame. */
+static uint64_t placing(const struct ht_image *x, uint32_t entry)
+{
+	return frame(&ht_image_procedures(x)[ht_image_entries(x)[entry].procedure]) +
+	       2 * sizeof(uint64_t) * ht_image_count(x, HT_IMAGE_PLACES);
+}
+
 bool ht_exec_needs_of(const struct ht_image *x, uint32_t entry, const struct ht_exec_limits *l,
 	struct ht_exec_needs *out)
 {
@@ -111,6 +118,7 @@ bool ht_exec_needs_of(const struct ht_image *x, uint32_t entry, const struct ht_
 	if (r.recurses)
 		add_recursion(known, procedures, l, &r);
 	free(known);
+	r.control = more(r.control, placing(x, entry));
 	*out = (struct ht_exec_needs){ .control = up(r.control + CONTROL),
 		.temps = up(r.temps),
 		.forked = up(r.forked),

@@ -245,6 +245,19 @@ static void print_object(const struct ht_image *x, uint32_t i, struct ht_buf *ou
 	ht_puts(out, o->params ? "]\n" : "\n");
 }
 
+/* place 0: at 64, 12 * n + 48 of 4096 bytes */
+static void print_place(const struct ht_image *x, uint32_t i, struct ht_buf *out)
+{
+	const struct ht_image_place_of *p = &ht_image_places(x)[i];
+
+	ht_printf(out, "place %" PRIu32 ": at %" PRIu64 ", ", i, p->offset);
+	if (p->reach.sized) {
+		print_expression(x, p->reach.sized - 1, out);
+		ht_printf(out, " + %" PRIu64 " of ", p->reach.add);
+	}
+	ht_printf(out, "%" PRIu64 " bytes\n", p->bytes);
+}
+
 void ht_image_print(const struct ht_image *x, struct ht_buf *out)
 {
 	ht_printf(out, "image %" PRIu32 "\n", x->version);
@@ -265,6 +278,8 @@ void ht_image_print(const struct ht_image *x, struct ht_buf *out)
 		print_derived(x, i, out);
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_OBJECTS); i++)
 		print_object(x, i, out);
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_PLACES); i++)
+		print_place(x, i, out);
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_PROCEDURES); i++)
 		print_procedure(x, i, out);
 }

@@ -23,6 +23,19 @@ uint64_t ht_exec_port_bytes(
 	return n;
 }
 
+uint64_t ht_exec_buffer_bytes(const struct ht_image *x, const struct ht_image_procedure *p,
+	const struct ht_image_buffer *b, const int64_t *size)
+{
+	const struct ht_image_reach *r;
+	uint64_t n = b->bytes;
+
+	if (b->kind == HT_IMAGE_TEMP && n && ht_image_is_placed(x, p)) {
+		r = &ht_image_places(x)[b->number].reach;
+		n = r->add + (r->sized ? (uint64_t)ht_exec_extent(x, -(int64_t)r->sized, size) : 0);
+	}
+	return n < b->bytes ? n : b->bytes;
+}
+
 /* An extent of an input is a size itself: the verifier looks at that. */
 static enum ht_exec_misfit take(const struct ht_image *x, int64_t extent, int64_t is, int64_t *size)
 {

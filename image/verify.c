@@ -47,7 +47,8 @@ static const uint32_t item_bytes[HT_IMAGE_TABLES] = { sizeof(struct ht_image_pro
 	sizeof(struct ht_image_port), sizeof(struct ht_image_words), sizeof(int64_t), 1, 1,
 	sizeof(struct ht_image_size), sizeof(struct ht_image_expression),
 	sizeof(struct ht_image_derivation), sizeof(struct ht_image_derived),
-	sizeof(struct ht_image_source), sizeof(struct ht_image_object) };
+	sizeof(struct ht_image_source), sizeof(struct ht_image_object),
+	sizeof(struct ht_image_place_of), sizeof(struct ht_image_reach) };
 
 static const char *check_tables(const struct ht_image *x)
 {
@@ -398,6 +399,67 @@ static bool is_source_among(const struct ht_image *x, uint32_t first, uint32_t n
 	return false;
 }
 
+/* ---- places of temporary buffers ---- */
+
+static bool good_reach(const struct ht_image *x, const struct ht_image_reach *r)
+{
+	return r->add <= HT_IMAGE_MOST_BYTES &&
+	       (!r->sized || (is_expression(x, r->sized - 1) &&
+				     most_of(x, r->sized - 1) <= HT_IMAGE_MOST_BYTES));
+}
+
+/* Whatever the sizes are. */
+static uint64_t least_reach(const struct ht_image *x, const struct ht_image_reach *r)
+{
+	return r->add + (r->sized ? least_of(x, r->sized - 1) : 0);
+}
+
+/* Whether one is no more than the other, whatever the sizes are. */
+static bool reaches_inside(
+	const struct ht_image *x, const struct ht_image_reach *r, const struct ht_image_reach *of)
+{
+	return r->sized && of->sized && r->add <= of->add &&
+	       is_inside(ht_image_expression_of(x, r->sized - 1),
+		       ht_image_expression_of(x, of->sized - 1));
+}
+
+static uint64_t end_of(const struct ht_image_place_of *p)
+{
+	return p->offset + p->bytes;
+}
+
+/* Sorted, and so are the numbers of them by where they end: then each is among these once. */
+static bool good_place(const struct ht_image *x, uint32_t i)
+{
+	const struct ht_image_place_of *all = ht_image_places(x), *p = &all[i];
+	uint64_t before, end;
+
+	if (!p->bytes || p->offset % HT_IMAGE_ALIGN ||
+		!ht_inside(p->offset, p->bytes, HT_IMAGE_MOST_BYTES) || !good_reach(x, &p->reach) ||
+		p->ends >= ht_image_count(x, HT_IMAGE_PLACES))
+		return false;
+	if (!i)
+		return true;
+	before = end_of(&all[p[-1].ends]);
+	end = end_of(&all[p->ends]);
+	return p[-1].offset <= p->offset &&
+	       (before < end || (before == end && p[-1].ends < p->ends));
+}
+
+static bool good_places(const struct ht_image *x)
+{
+	uint32_t reaches = ht_image_count(x, HT_IMAGE_REACHES);
+	bool good = !(x->features & HT_IMAGE_PLACED) ||
+		    (reaches == ht_image_count(x, HT_IMAGE_TOUCHES) &&
+			    ht_image_count(x, HT_IMAGE_ENTRIES) == 1);
+
+	for (uint32_t i = 0; i < reaches && good; i++)
+		good = good_reach(x, &ht_image_reaches(x)[i]);
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_PLACES) && good; i++)
+		good = good_place(x, i);
+	return good;
+}
+
 static const char *check_things(const struct ht_image *x)
 {
 	const char *text = ht_image_texts(x);
@@ -419,6 +481,8 @@ static const char *check_things(const struct ht_image *x)
 		return check_sizes(x);
 	if (check_objects(x))
 		return check_objects(x);
+	if (!good_places(x))
+		return "a buffer is outside of its memory";
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_KERNELS); i++)
 		if (!good_kernel(x, &ht_image_kernels(x)[i]))
 			return "a kernel is not described";
@@ -429,6 +493,16 @@ static const char *check_things(const struct ht_image *x)
 }
 
 /* ---- buffers ---- */
+
+/* The place of a temporary buffer, which has as much room as it needs. */
+static bool good_place_of(const struct place *a, const struct ht_image_buffer *b)
+{
+	const struct ht_image_place_of *p = ht_image_places(a->x) + b->number;
+
+	return !ht_image_is_placed(a->x, a->p) ||
+	       (b->number < ht_image_count(a->x, HT_IMAGE_PLACES) &&
+		       (!b->bytes || (p->offset == b->offset && p->bytes == b->bytes)));
+}
 
 static bool good_buffer(const struct place *a, uint32_t i)
 {
@@ -444,7 +518,7 @@ static bool good_buffer(const struct place *a, uint32_t i)
 		return b->number == i && b->bytes <= HT_IMAGE_MOST_BYTES;
 	case HT_IMAGE_TEMP:
 		return b->offset % HT_IMAGE_ALIGN == 0 &&
-		       ht_inside(b->offset, b->bytes, a->p->frame_bytes);
+		       ht_inside(b->offset, b->bytes, a->p->frame_bytes) && good_place_of(a, b);
 	case HT_IMAGE_CONST:
 		return b->number < ht_image_count(a->x, HT_IMAGE_CONSTANTS) &&
 		       b->bytes <= ht_image_constants(a->x)[b->number];
@@ -493,8 +567,13 @@ static const struct ht_image_buffer *argument(const struct place *a, uint32_t i)
 static uint64_t bytes_of(const struct place *a, uint32_t i)
 {
 	const struct ht_image_buffer *b = argument(a, i);
+	uint64_t least = b->bytes;
 
-	return b->sized ? least_of(a->x, b->sized - 1) : b->bytes;
+	if (b->sized)
+		least = least_of(a->x, b->sized - 1);
+	else if (b->kind == HT_IMAGE_TEMP && ht_image_is_placed(a->x, a->p))
+		least = least_reach(a->x, &ht_image_places(a->x)[b->number].reach);
+	return least < b->bytes ? least : b->bytes;
 }
 
 /* Steps that make a derived buffer write to it and to temporary memory; no step writes to what one is made from. */
@@ -532,6 +611,19 @@ static bool is_object(const struct ht_image *x, const struct ht_image_buffer *b,
 		       ht_image_text(x, kind));
 }
 
+/* A temporary buffer that a run places has what the kernel reaches at the sizes of the run. */
+static bool good_reach_of(const struct place *a, uint32_t i, const struct ht_image_touch *touch)
+{
+	const struct ht_image_buffer *b = argument(a, i);
+
+	if (b->kind != HT_IMAGE_TEMP || !ht_image_is_placed(a->x, a->p) ||
+		touch->bytes <= bytes_of(a, i))
+		return true;
+	return !a->step->params &&
+	       reaches_inside(a->x, &ht_image_reaches(a->x)[touch - ht_image_touches(a->x)],
+		       &ht_image_places(a->x)[b->number].reach);
+}
+
 static bool good_touch(const struct place *a, uint32_t i, const struct ht_image_touch *touch)
 {
 	const struct ht_image_buffer *b = argument(a, i);
@@ -540,11 +632,13 @@ static bool good_touch(const struct place *a, uint32_t i, const struct ht_image_
 		return touch->written == HT_IMAGE_USES &&
 		       is_object(a->x, b, (uint32_t)touch->bytes);
 	if (!touch->sized)
-		return touch->bytes <= bytes_of(a, i);
+		return b->kind == HT_IMAGE_TEMP
+			       ? touch->bytes <= b->bytes && good_reach_of(a, i, touch)
+			       : touch->bytes <= bytes_of(a, i);
 	if (!(a->x->features & HT_IMAGE_SIZED) || !is_expression(a->x, touch->sized - 1))
 		return false;
 	if (!b->sized)
-		return most_of(a->x, touch->sized - 1) <= b->bytes;
+		return most_of(a->x, touch->sized - 1) <= bytes_of(a, i);
 	return is_inside(ht_image_expression_of(a->x, touch->sized - 1),
 		ht_image_expression_of(a->x, b->sized - 1));
 }
@@ -639,8 +733,9 @@ static const char *check_call(const struct place *a)
 	if (a->step->to >= ht_image_count(a->x, HT_IMAGE_PROCEDURES))
 		return "a step calls a procedure that is not there";
 	to = &ht_image_procedures(a->x)[a->step->to];
-	if (to->steps && ht_image_steps(a->x)[to->step].op == HT_IMAGE_FRESH)
-		return "a step calls a procedure that makes derived buffers";
+	if ((to->steps && ht_image_steps(a->x)[to->step].op == HT_IMAGE_FRESH) ||
+		ht_image_is_placed(a->x, to))
+		return "a step calls a procedure that only an entry may have";
 	if (a->step->args != to->params || a->step->params != (forks ? to->params : 0) ||
 		!good_instances(a))
 		return "a call has other arguments than its procedure has parameters";

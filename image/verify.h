@@ -12,7 +12,7 @@ enum {
 	HT_IMAGE_FEATURES = HT_IMAGE_STREAMS | HT_IMAGE_HAS_VARIABLES | HT_IMAGE_OPEN |
 			    HT_IMAGE_SIZED | HT_IMAGE_COMPUTED | HT_IMAGE_DERIVED |
 			    HT_IMAGE_DERIVES | HT_IMAGE_HAS_OBJECTS | HT_IMAGE_STRINGS |
-			    HT_IMAGE_BESIDES
+			    HT_IMAGE_BESIDES | HT_IMAGE_PLACED
 };
 
 /* NULL, or the error in the bytes, which begin at a multiple of HT_IMAGE_ALIGN.  A verified image stays

@@ -133,3 +133,21 @@ int64_t ht_cut_end(const struct ht_dim *d, const int64_t *params, int64_t end)
 		end = cut_end(d, &d->cut[i], params, end);
 	return end;
 }
+
+int64_t ht_cut_slack(const struct ht_stage *s, int dim)
+{
+	enum { COPIES = 4, LANES = 16, ROWS = 6 /* where the stage does not say how many */ };
+	const struct ht_dim *d = &s->dim[dim];
+	int64_t copies = d->unroll > 1 ? d->unroll : 1;
+
+	if (d->reduce)
+		return 0;
+	if (copies < COPIES &&
+		(s->reds || dim == s->vec)) /* windows share loads, vectors other values */
+		copies = COPIES;
+	if (s->kind == HT_STAGE_LOOP)
+		return (dim == s->vec ? LANES : 1) * copies - 1;
+	if (dim == s->contract.m)
+		return (s->contract.mr < 1 ? ROWS : s->contract.mr) - 1;
+	return dim == s->contract.n ? s->contract.nr - 1 : 0;
+}

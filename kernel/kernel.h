@@ -148,7 +148,8 @@ bool ht_fault_has_words(enum ht_fault f);
 #define HT_MAX_GRID 4
 
 /* An end of a dimension that depends on open sizes, whose values are parameters of the kernel.  The dimension consists of runs of `run`
- * indices, or of a part of one.  In each run only the first `end` indices are needed: code may skip the others, or execute them.
+ * indices, or of a part of one.  In each run only the first `end` indices are needed: code may skip the others, or execute them; in
+ * a dimension that is no reduction and one run, it executes no more of them than ht_cut_slack().
  *
  * Code must skip the indices behind `end` in the last run in two cases:
  * - in a reduction dimension of a loop;
@@ -297,6 +298,10 @@ typedef int32_t ht_kernel_fn(void *const *buffers, const int64_t *params, int64_
 /* Where a loop over the indices [.., end) of a dimension may end, given the kernel's parameters: at `end`, or earlier if its cuts
  * allow that. */
 int64_t ht_cut_end(const struct ht_dim *d, const int64_t *params, int64_t end);
+
+/* The most indices from the `end` of a cut on that code executes in a dimension of stage s: those that fill its last step of copies and
+ * lanes. */
+int64_t ht_cut_slack(const struct ht_stage *s, int dim);
 
 int64_t ht_kernel_tiles(const struct ht_kernel *k);
 /* Bytes of scratch: locals one after the other, each aligned to 64; library kernels say their own. */

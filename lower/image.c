@@ -3,6 +3,7 @@
 #include "image/build.h"
 #include "image/verify.h"
 #include "lower/lower.h"
+#include "lower/places.h"
 
 #include <string.h>
 
@@ -11,6 +12,7 @@ struct writing {
 	struct ht_image_builder b;
 	struct ht_arena *arena;
 	uint32_t *number; /* by buffer of the plan: of the procedure's */
+	struct ht_plan_places places;
 	uint32_t constants;
 	uint32_t fresh; /* the last step of that kind */
 };
@@ -93,6 +95,27 @@ static const struct ht_plan_object *object_of(const struct ht_plan *p, int32_t b
 	return b->kind == HT_PLAN_OBJECT ? &p->object[b->offset] : NULL;
 }
 
+static void put_reaches(struct writing *w, int32_t number, int32_t args)
+{
+	for (int32_t i = 0; i < args; i++) {
+		struct ht_image_reach r = ht_image_reach_of(&w->b, &w->places.reach[number][i]);
+
+		ht_image_put_reaches(&w->b, &r, 1);
+	}
+}
+
+static void put_places(struct writing *w)
+{
+	for (uint32_t i = 0; i < w->places.n; i++) {
+		const struct ht_plan_place *p = &w->places.place[i];
+
+		ht_image_put_place(&w->b, &(struct ht_image_place_of){ .offset = p->offset,
+						  .bytes = p->bytes,
+						  .reach = ht_image_reach_of(&w->b, &p->reach),
+						  .ends = p->ends });
+	}
+}
+
 static void put_kernel(struct writing *w, int32_t number)
 {
 	const struct ht_kernel *k = w->plan->kernel[number];
@@ -116,6 +139,8 @@ static void put_kernel(struct writing *w, int32_t number)
 	}
 	ht_image_put_kernel(&w->b, k->library ? k->library : "", touch, (size_t)k->args,
 		(size_t)k->params, ht_kernel_scratch(k));
+	if (w->places.n)
+		put_reaches(w, number, k->args);
 }
 
 static void put_streams(struct writing *w)
@@ -248,6 +273,8 @@ static void put_buffer(struct writing *w, int32_t i)
 	} else {
 		b.kind = from->kind == HT_PLAN_DERIVED ? HT_IMAGE_DERIVED_BUFFER : HT_IMAGE_TEMP;
 		b.number = (uint32_t)from->derived;
+		if (from->kind == HT_PLAN_TEMP && w->places.n)
+			b.number = w->places.of[i];
 		b.offset = from->offset;
 	}
 	if (from->first_step >= 0)
@@ -572,10 +599,12 @@ struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image
 
 	w.number = HT_NEW_ARRAY(a, uint32_t, (size_t)p->buffers);
 	ht_image_begin(&w.b, a);
+	w.places = ht_plan_places_of(p, a);
 	for (int32_t i = 0; i < p->sizes; i++)
 		put_size(&w, i);
 	for (int32_t i = 0; i < p->kernels; i++)
 		put_kernel(&w, i);
+	put_places(&w);
 	for (int32_t i = 0; i < p->buffers; i++)
 		if (is_constant(&p->buffer[i]))
 			ht_image_put_constant(&w.b, p->buffer[i].bytes);

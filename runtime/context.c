@@ -111,11 +111,6 @@ void ht_rt_context_limit(struct ht_rt_context *c, uint64_t iterations, const int
 	c->exec.cancel = cancel;
 }
 
-void ht_rt_context_sizes(struct ht_rt_context *c, int64_t *size)
-{
-	c->exec.size = size;
-}
-
 bool ht_rt_context_limits(struct ht_rt_context *c, const uint64_t ns[HT_RT_LIMITS])
 {
 	bool stamps = ns[HT_RT_KERNEL] || ns[HT_RT_WAIT];
@@ -193,7 +188,8 @@ bool ht_rt_context_guard(struct ht_rt_context *c, enum ht_rt_guard where)
 	if (!g)
 		return false;
 	c->guarded = g;
-	ht_lives_free(c->lives);
+	if (HT_POISONS)
+		ht_lives_free(c->lives);
 	c->lives = NULL;
 	c->exec.scratch = ht_guarded_scratch(g, &c->exec.scratch_stride);
 	return true;
@@ -205,7 +201,8 @@ void ht_rt_context_free(struct ht_rt_context *c)
 		return;
 	ht_objects_free(c);
 	ht_guarded_free(c->guarded);
-	ht_lives_free(c->lives);
+	if (HT_POISONS)
+		ht_lives_free(c->lives);
 	ht_trace_free(c->trace);
 	ht_counters_free(c->counters);
 	free(c->own);
@@ -263,133 +260,6 @@ struct ht_trace *ht_rt_recording(struct ht_rt_context *c)
 const struct ht_trace *ht_rt_recorded(const struct ht_rt_context *c)
 {
 	return c->trace;
-}
-
-/* ---- runs ---- */
-
-static void begin(struct ht_rt_context *c, bool ftz)
-{
-	c->exec.flush = ftz;
-	ht_context_observe(c);
-	if (c->profile)
-		memset(c->ns, 0, ht_image_count(c->exec.image, HT_IMAGE_STEPS) * sizeof *c->ns);
-	if (c->trace)
-		ht_trace_run_begin(c->trace);
-}
-
-/* What a run that stopped has not done itself. */
-static void leave(struct ht_rt_context *c)
-{
-	struct ht_exec_frame *f = (struct ht_exec_frame *)(uintptr_t)c->exec.stop.frame;
-
-	for (; c->guarded && f; f = f->caller)
-		ht_guarded_leave(c->guarded, f);
-}
-
-/* Whether a step is one of the procedure that a frame runs. */
-static bool has_step(const struct ht_exec_frame *f, uint32_t step)
-{
-	return f && step >= f->procedure->step && step - f->procedure->step < f->procedure->steps;
-}
-
-/* A kernel's limit is exceeded by a step that ended before the one at which the run stopped, if it stopped at all. */
-static struct ht_rt_fault late_fault(const struct ht_rt_context *c, const struct ht_rt_fault *stop)
-{
-	struct ht_rt_fault f = *stop;
-
-	f.code = HT_EXEC_LATE;
-	f.limit = (enum ht_rt_limit)c->over.which;
-	f.took_ns = c->over.ns;
-	f.limit_ns = c->limit[f.limit];
-	if (f.limit != HT_RT_KERNEL)
-		return f;
-	f.step = c->over.step;
-	f.frame = has_step(f.frame, f.step) ? f.frame : NULL;
-	f.args = f.frame ? f.frame->arg + ht_image_steps(c->exec.image)[f.step].arg : NULL;
-	return f;
-}
-
-static bool execute(struct ht_rt_context *c, const void *const *inputs, void *const *outputs,
-	bool ftz, struct ht_rt_fault *fault)
-{
-	const struct ht_exec_stop *stop = &c->exec.stop;
-	bool good;
-
-	if (c->derives)
-		ht_context_versions_begin(c);
-	if (c->has_objects && !ht_objects_begin(c, fault))
-		return false;
-	begin(c, ftz);
-	good = ht_exec_run(&c->exec, inputs, outputs);
-	ht_context_versions_end(c);
-	if (c->has_objects)
-		ht_objects_end(c);
-	if (c->trace)
-		ht_trace_run_end(c->trace);
-	if (c->lives)
-		ht_lives_end(c->memory, c->memory_bytes);
-	c->checked |= good;
-	if (!good) {
-		leave(c);
-		*fault = (struct ht_rt_fault){ .code = stop->code,
-			.step = stop->step,
-			.frame = stop->frame,
-			.args = stop->frame->arg + ht_image_steps(c->exec.image)[stop->step].arg };
-	}
-	if (c->over.which && (good || fault->code == HT_EXEC_LATE))
-		*fault = late_fault(c, fault);
-	return !fault->code;
-}
-
-static int64_t sooner(int64_t until, int64_t asked, uint64_t limit)
-{
-	return limit && (int64_t)limit < until - asked ? asked + (int64_t)limit : until;
-}
-
-/* Waits for the run's turn; the limit that ends the wait first is the one that is told. */
-static bool take_turn(struct ht_rt_context *c, struct ht_rt_fault *fault)
-{
-	static const enum ht_rt_limit ends[] = { HT_RT_TURN, HT_RT_WAIT, HT_RT_SYNC };
-	int64_t until = INT64_MAX;
-	enum ht_turn got;
-
-	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-		int64_t at = sooner(until, c->asked, c->limit[ends[i]]);
-
-		if (at < until)
-			c->over.which = (int)ends[i];
-		until = at;
-	}
-	got = ht_turn_take(c->program->turns, until, c->exec.cancel);
-	if (got == HT_TURN_LATE) {
-		c->over.ns = (uint64_t)(ht_now_ns() - c->asked);
-		*fault = late_fault(c, &(struct ht_rt_fault){ .step = HT_RT_NO_STEP });
-	} else if (got == HT_TURN_CANCELLED) {
-		*fault = (struct ht_rt_fault){ .code = HT_EXEC_CANCELLED, .step = HT_RT_NO_STEP };
-	}
-	c->over.which = 0;
-	return got == HT_TURN_TAKEN;
-}
-
-bool ht_rt_run(struct ht_rt_context *c, const void *const *inputs, void *const *outputs, bool ftz,
-	struct ht_rt_fault *fault)
-{
-	struct ht_cores before;
-	bool good;
-
-	*fault = (struct ht_rt_fault){ 0 };
-	c->over = (struct ht_overrun){ 0 };
-	c->asked = c->program->turns || c->limited ? ht_now_ns() : 0;
-	if (c->program->turns && !take_turn(c, fault))
-		return false;
-	if (c->placed)
-		ht_cores_enter(&c->cores, &before);
-	good = execute(c, inputs, outputs, ftz, fault);
-	if (c->placed)
-		ht_cores_leave(&c->cores, &before);
-	if (c->program->turns)
-		ht_turn_give(c->program->turns);
-	return good;
 }
 
 size_t ht_rt_loops(const struct ht_rt_program *p)

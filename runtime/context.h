@@ -47,8 +47,9 @@ struct ht_rt_context {
 	/* Versions in the current run, as ht_exec_links has them; likewise, whether the next run is told that there is no change. */
 	uint64_t *now;
 	bool *unchanged;
-	bool derives;   /* the image has derived buffers */
-	uint64_t *made; /* as ht_exec_links.made */
+	bool derives;                        /* the image has derived buffers */
+	int64_t stated[HT_IMAGE_MOST_SIZES]; /* the sizes for which buffers are placed */
+	uint64_t *made;                      /* as ht_exec_links.made */
 	char *derived;
 	struct ht_trace *trace;       /* or NULL */
 	struct ht_counters *counters; /* or NULL */
@@ -76,6 +77,13 @@ void ht_context_derived_free(struct ht_rt_context *c);
 /* Around each run, whether it ends or stops; the first where the image has derived buffers. */
 void ht_context_versions_begin(struct ht_rt_context *c);
 void ht_context_versions_end(struct ht_rt_context *c);
+
+/* ---- late.c ---- */
+
+/* Waits for the run's turn.  False: it did not come in time, or the run was cancelled; *fault says so. */
+bool ht_context_take_turn(struct ht_rt_context *c, struct ht_rt_fault *fault);
+/* What a run tells that exceeded a limit of time, given how it stopped otherwise. */
+struct ht_rt_fault ht_context_late(const struct ht_rt_context *c, const struct ht_rt_fault *stop);
 
 /* ---- observe.c ---- */
 

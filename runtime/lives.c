@@ -5,7 +5,8 @@
 
 struct ht_lives {
 	const struct ht_image *image;
-	uint32_t *first, *last; /* by buffer of the image: steps that use it */
+	uint32_t *first, *last; /* by buffer of the image: steps that use it, */
+	uint32_t *arg;          /* and the argument of its procedure that it is first */
 };
 
 static void note_uses(struct ht_lives *l, const struct ht_image_procedure *p)
@@ -18,6 +19,7 @@ static void note_uses(struct ht_lives *l, const struct ht_image_procedure *p)
 			uint32_t b = p->buffer + arg[k];
 
 			l->first[b] = p->step + i;
+			l->arg[b] = s->arg + k;
 			if (l->last[b] < p->step + i)
 				l->last[b] = p->step + i;
 		}
@@ -34,7 +36,8 @@ struct ht_lives *ht_lives_new(const struct ht_image *x)
 	l->image = x;
 	l->first = calloc(buffers + 1, sizeof *l->first);
 	l->last = calloc(buffers + 1, sizeof *l->last);
-	if (!l->first || !l->last) {
+	l->arg = calloc(buffers + 1, sizeof *l->arg);
+	if (!l->first || !l->last || !l->arg) {
 		ht_lives_free(l);
 		return NULL;
 	}
@@ -49,6 +52,7 @@ void ht_lives_free(struct ht_lives *l)
 		return;
 	free(l->first);
 	free(l->last);
+	free(l->arg);
 	free(l);
 }
 
@@ -64,10 +68,19 @@ static bool is_straight(const struct ht_lives *l, const struct ht_image_procedur
 void ht_lives_enter(const struct ht_lives *l, const struct ht_exec_frame *f)
 {
 	if (is_straight(l, f->procedure))
-		ASAN_POISON_MEMORY_REGION(f->temps, f->procedure->frame_bytes);
+		ASAN_POISON_MEMORY_REGION(f->temps, f->bytes);
 }
 
-void ht_lives_step(const struct ht_lives *l, const struct ht_exec_frame *f, uint32_t step)
+/* A temporary buffer that steps use, in memory. */
+static bool is_used(const struct ht_lives *l, uint32_t b)
+{
+	const struct ht_image_buffer *buffer = &ht_image_buffers(l->image)[b];
+
+	return buffer->kind == HT_IMAGE_TEMP && buffer->bytes;
+}
+
+void ht_lives_step(
+	const struct ht_lives *l, const struct ht_exec_frame *f, uint32_t step, const int64_t *size)
 {
 	const struct ht_image_buffer *buffer = ht_image_buffers(l->image);
 	const struct ht_image_procedure *p = f->procedure;
@@ -75,13 +88,18 @@ void ht_lives_step(const struct ht_lives *l, const struct ht_exec_frame *f, uint
 	if (!is_straight(l, p))
 		return;
 	for (uint32_t b = p->buffer; b < p->buffer + p->buffers; b++)
-		if (buffer[b].kind == HT_IMAGE_TEMP && l->last[b] + 1 == step)
-			ASAN_POISON_MEMORY_REGION(f->temps + buffer[b].offset, buffer[b].bytes);
-	for (uint32_t b = p->buffer; b < p->buffer + p->buffers; b++)
-		if (buffer[b].kind == HT_IMAGE_TEMP && l->first[b] == step) {
-			ASAN_UNPOISON_MEMORY_REGION(f->temps + buffer[b].offset, buffer[b].bytes);
-			memset(f->temps + buffer[b].offset, 0xff, buffer[b].bytes);
-		}
+		if (is_used(l, b) && l->last[b] + 1 == step)
+			ASAN_POISON_MEMORY_REGION(f->arg[l->arg[b]],
+				ht_exec_buffer_bytes(l->image, p, &buffer[b], size));
+	for (uint32_t b = p->buffer; b < p->buffer + p->buffers; b++) {
+		uint64_t bytes;
+
+		if (!is_used(l, b) || l->first[b] != step)
+			continue;
+		bytes = ht_exec_buffer_bytes(l->image, p, &buffer[b], size);
+		ASAN_UNPOISON_MEMORY_REGION(f->arg[l->arg[b]], bytes);
+		memset(f->arg[l->arg[b]], 0xff, bytes);
+	}
 }
 
 void ht_lives_end(char *temps, size_t bytes)

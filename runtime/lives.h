@@ -16,8 +16,9 @@ void ht_lives_free(struct ht_lives *l);
 /* A procedure begins: none of its frame is in use.  If it has branches, loops, calls or copies, all of
  * its frame counts as used. */
 void ht_lives_enter(const struct ht_lives *l, const struct ht_exec_frame *f);
-/* Before step `step` of the image, when all steps before it are done. */
-void ht_lives_step(const struct ht_lives *l, const struct ht_exec_frame *f, uint32_t step);
+/* Before step `step` of the image, when all steps before it are done.  `size`: those of the run. */
+void ht_lives_step(const struct ht_lives *l, const struct ht_exec_frame *f, uint32_t step,
+	const int64_t *size);
 /* Makes this memory readable again. */
 void ht_lives_end(char *temps, size_t bytes);
 

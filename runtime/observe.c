@@ -24,7 +24,7 @@ static void enter(void *arg, struct ht_exec_frame *f)
 
 	if (c->guarded)
 		ht_guarded_enter(c->guarded, f);
-	if (c->lives)
+	if (HT_POISONS && c->lives)
 		ht_lives_enter(c->lives, f);
 	if (c->profile && !f->caller)
 		c->last = ht_now_ns();
@@ -36,8 +36,8 @@ static void leave(void *arg, struct ht_exec_frame *f)
 
 	if (c->guarded)
 		ht_guarded_leave(c->guarded, f);
-	if (c->lives)
-		ht_lives_end(f->temps, f->procedure->frame_bytes);
+	if (HT_POISONS && c->lives)
+		ht_lives_end(f->temps, f->bytes);
 }
 
 static void see(struct ht_rt_context *c, const struct ht_exec_frame *f, uint32_t step)
@@ -53,8 +53,8 @@ static void before(void *arg, struct ht_exec_frame *f, uint32_t step)
 {
 	struct ht_rt_context *c = arg;
 
-	if (c->lives)
-		ht_lives_step(c->lives, f, step);
+	if (HT_POISONS && c->lives)
+		ht_lives_step(c->lives, f, step, c->exec.size);
 	if (c->tee)
 		see(c, f, step);
 }
@@ -125,7 +125,8 @@ static void end(void *arg, uint32_t step, int worker, int workers)
 /* What kind of looks a run needs, and the state that they begin with. */
 void ht_context_observe(struct ht_rt_context *c)
 {
-	bool checks = c->program->is_whole && !c->checked, memory = c->guarded || c->lives;
+	bool checks = c->program->is_whole && !c->checked,
+	     memory = c->guarded || (HT_POISONS && c->lives);
 
 	c->exec.observer = NULL;
 	if (!checks && !memory && !c->profile && !c->trace && !c->counters && !c->tee &&
@@ -141,7 +142,7 @@ void ht_context_observe(struct ht_rt_context *c)
 		.late = c->limited ? late : NULL,
 		.enter = memory || c->profile ? enter : NULL,
 		.leave = memory ? leave : NULL,
-		.before = c->lives || c->tee ? before : NULL,
+		.before = (HT_POISONS && c->lives) || c->tee ? before : NULL,
 		.after = c->profile ? after : NULL,
 		.begin = c->stamp || c->counters || (c->trace && c->threads.threads > 1) ? begin
 											 : NULL,

@@ -74,6 +74,8 @@ int32_t ht_rt_object_make(const struct ht_rt_program *p, uint32_t i, void **out)
 void ht_rt_context_limit(struct ht_rt_context *c, uint64_t iterations, const int32_t *cancel);
 /* Where the sizes of each run are, by size of the image, each within its bounds: as ht_exec.size. */
 void ht_rt_context_sizes(struct ht_rt_context *c, int64_t *size);
+/* The host has stated the sizes of the next run: arguments are bound anew, and buffers placed, if the last run had others. */
+void ht_rt_context_stated(struct ht_rt_context *c);
 /* Limits of time, in nanoseconds; 0: none.  A run that exceeds one stops with HT_EXEC_LATE before its next kernel or
  * iteration of a loop. */
 enum ht_rt_limit {

@@ -12,16 +12,28 @@
 enum { MOST_BYTES = 1 << 16, RUN_US = 2000 };
 
 static const struct ht_image *image;
-static uint32_t kernel;                   /* of the current step */
+static uint32_t kernel;                   /* of the current step, */
+static bool sized;                        /* which gives it the sizes of the run */
 static int64_t size[HT_IMAGE_MOST_SIZES]; /* by size of the image, in the current run */
 static volatile int32_t cancelled;
+
+/* Bytes of an argument that its kernel reaches at these sizes. */
+static uint64_t reached(const struct ht_image_reach *r)
+{
+	return r->add + (uint64_t)ht_image_evaluate(image, r->sized - 1, size);
+}
 
 /* Bytes of an argument that its kernel touches, with the sizes of the run as they are at this step. */
 static uint64_t touched(const struct ht_image_touch *t)
 {
+	const struct ht_image_reach *r = ht_image_reaches(image) + (t - ht_image_touches(image));
+	uint64_t n = t->sized ? (uint64_t)ht_image_evaluate(image, t->sized - 1, size) : t->bytes;
+
 	if (t->written == HT_IMAGE_USES)
 		return 1; /* an object: its first byte is all that there is */
-	return t->sized ? (uint64_t)ht_image_evaluate(image, t->sized - 1, size) : t->bytes;
+	if (!(image->features & HT_IMAGE_PLACED) || !sized || !r->sized || t->sized)
+		return n;
+	return n < reached(r) ? n : reached(r);
 }
 
 /* What is written are integers of 8 bytes, small enough to be a computed size. */
@@ -57,6 +69,7 @@ static void before(void *arg, struct ht_exec_frame *f, uint32_t step)
 	(void)arg;
 	(void)f;
 	kernel = ht_image_steps(image)[step].to;
+	sized = !ht_image_steps(image)[step].params;
 }
 
 static void cancel(int signal)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include "base/size_math.h"
 #include "kernel/expr.h"
+#include "kernel/reach.h"
 #include "tests/unit/backend.h"
 #include "tests/unit/random.h"
 
@@ -142,6 +143,27 @@ static void make_store(struct gen *g, uint64_t seed)
 	ht_xstore(&g->b, 0, at, x);
 }
 
+/* Elements of the result that the kernel reaches at these sizes, of which it has `n`. */
+static int64_t reached(const struct gen *g, int64_t n)
+{
+	const int64_t least[2] = { 0, 0 }, most[2] = { g->span[0].most, g->span[1].most };
+	const struct ht_reach_sizes sizes = { least, most, 2 };
+	struct ht_kernel_reach r;
+	int64_t product;
+
+	if (!ht_kernel_reach(&g->k, 0, &sizes, &r))
+		return n;
+	assert_true(ht_size_checked(&r.of, g->size, &product));
+	return product + r.add;
+}
+
+/* Nothing is stored behind what is reached. */
+static void check_reach(const struct gen *g, const float *out, int64_t n)
+{
+	for (int64_t i = reached(g, n); i < n; i++)
+		assert_true(i >= 0 && out[i] == 0);
+}
+
 static void check_store(struct gen *g, ht_kernel_fn *fn)
 {
 	const struct ht_dim *d = g->stage.dim;
@@ -158,6 +180,7 @@ static void check_store(struct gen *g, ht_kernel_fn *fn)
 		if (needed || out[i] != 0)
 			assert_float_equal(out[i], (float)(i + 1), 0);
 	}
+	check_reach(g, out, n);
 }
 
 /* A long dimension with one end: at most MOST_TOGETHER results behind the end are stored. */
@@ -172,6 +195,8 @@ static void check_left_out(struct gen *g, ht_kernel_fn *fn)
 	for (int64_t i = 0; i < MOST_DIM; i++)
 		stored += out[i] != 0;
 	assert_true(stored >= g->size[0] && stored <= g->size[0] + MOST_TOGETHER);
+	check_reach(g, out, MOST_DIM);
+	assert_true(reached(g, MOST_DIM) <= g->size[0] + MOST_TOGETHER);
 }
 
 static void make_long(struct gen *g, uint64_t seed)

@@ -1,0 +1,347 @@
+/* Temporary buffers that a run places by its sizes: buffers that lie apart at the largest sizes lie apart at all sizes, no one lies
+ * further up, and the verifier refuses what would not keep that.
+ *
+ * Each image has a size n and a step for each buffer.  The kernel notes where its argument is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/base.h"
+#include "image/build.h"
+#include "image/execute.h"
+#include "image/verify.h"
+
+#include <cmocka.h>
+
+enum { MOST = 64, BUFFERS = 300, UNIT = 64 };
+
+struct layout {
+	int n;
+	struct ht_image_place_of place[BUFFERS]; /* `reach.sized`: bytes for each of the size */
+	uint64_t frame;
+};
+
+static char *noted[BUFFERS];
+static int notes;
+
+static int32_t note(
+	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+{
+	(void)params;
+	(void)begin;
+	(void)end;
+	(void)scratch;
+	noted[notes++] = b[0];
+	return 0;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct ht_image_place_of *x = a, *y = b;
+
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+/* Some overlap, as buffers do that are not in use together. */
+static struct layout random_layout(uint64_t *state, int n)
+{
+	struct layout l = { .n = n };
+
+	for (int i = 0; i < n; i++) {
+		struct ht_image_place_of *p = &l.place[i];
+
+		p->offset = ht_random(state) % 200 * UNIT;
+		p->bytes = 1 + ht_random(state) % 2000;
+		p->reach.add = ht_random(state) % 3 ? ht_random(state) % 100 : p->bytes;
+		p->reach.sized = (uint32_t)(ht_random(state) % (p->bytes / 32 + 1));
+		if (p->offset + p->bytes > l.frame)
+			l.frame = p->offset + p->bytes;
+	}
+	l.frame = (l.frame + UNIT - 1) / UNIT * UNIT;
+	qsort(l.place, (size_t)n, sizeof *l.place, by_offset);
+	for (int i = 0; i < n; i++) {
+		int before = 0;
+
+		for (int k = 0; k < n; k++) {
+			uint64_t a = l.place[k].offset + l.place[k].bytes,
+				 b = l.place[i].offset + l.place[i].bytes;
+
+			before += a < b || (a == b && k < i);
+		}
+		l.place[before].ends = (uint32_t)i;
+	}
+	return l;
+}
+
+static struct ht_image_reach reach(struct ht_image_builder *b, const struct ht_image_place_of *p)
+{
+	const struct ht_reach r = { p->reach.add,
+		p->reach.sized ? ht_size_multiple(p->reach.sized, 0) : ht_size_number(0) };
+
+	return ht_image_reach_of(b, &r);
+}
+
+static void put_port(struct ht_image_builder *b, uint32_t procedure, struct ht_arena *a)
+{
+	struct ht_size_expr n = ht_size_multiple(1, 0);
+	int64_t dim = -1 - (int64_t)ht_image_put_product(b, &n);
+	const struct ht_image_port_text port = { .name = HT_STR("x"),
+		.dtype = HT_U8,
+		.shape = ht_shape_make(a, 1, &dim),
+		.bytes = MOST };
+
+	ht_image_put_entry(b, HT_STR("main"), procedure, &port, 1, NULL, 0);
+}
+
+static struct ht_str image_of(const struct layout *l, struct ht_arena *a)
+{
+	struct ht_image_builder b;
+	struct ht_size_expr n = ht_size_multiple(1, 0);
+	uint32_t arg;
+
+	ht_image_begin(&b, a);
+	ht_image_put_size(&b, HT_STR("n"), 1, MOST);
+	for (int i = 0; i < l->n; i++) {
+		const struct ht_image_touch touch = { .bytes = l->place[i].bytes, .written = 1 };
+		const struct ht_image_reach r = reach(&b, &l->place[i]);
+		struct ht_image_place_of p = l->place[i];
+
+		p.reach = r;
+		/* Bytes that a kernel reaches without a size are all that it touches. */
+		if (!r.sized && r.add < p.bytes)
+			p.reach.add = p.bytes;
+		ht_image_put_kernel(&b, "", &touch, 1, 1, 0);
+		ht_image_put_reaches(&b, &r, 1);
+		ht_image_put_place(&b, &p);
+	}
+	ht_image_begin_procedure(&b, HT_STR("main"));
+	ht_image_put_buffer(&b, (struct ht_image_buffer){ .kind = HT_IMAGE_PARAM,
+					.bytes = MOST,
+					.sized = 1 + ht_image_put_product(&b, &n) });
+	for (int i = 0; i < l->n; i++)
+		ht_image_put_buffer(&b, (struct ht_image_buffer){ .kind = HT_IMAGE_TEMP,
+						.number = (uint32_t)i,
+						.offset = l->place[i].offset,
+						.bytes = l->place[i].bytes });
+	for (int i = 0; i < l->n; i++) {
+		arg = (uint32_t)i + 1;
+		ht_image_put_step(&b,
+			(struct ht_image_step){
+				.op = HT_IMAGE_KERNEL, .to = (uint32_t)i, .count = 1 },
+			&arg, 1, NULL, 0, NULL);
+	}
+	put_port(&b, ht_image_end_procedure(&b, l->frame), a);
+	return ht_image_end(&b);
+}
+
+static uint64_t bytes_at(const struct layout *l, int i, int64_t n)
+{
+	const struct ht_image_place_of *p = &l->place[i];
+	uint64_t bytes = p->reach.add + p->reach.sized * (uint64_t)n;
+
+	if (!p->reach.sized || bytes > p->bytes)
+		return p->bytes;
+	return bytes;
+}
+
+static bool apart_at_most(const struct layout *l, int i, int k)
+{
+	const struct ht_image_place_of *a = &l->place[i], *b = &l->place[k];
+
+	return a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset;
+}
+
+/* What a run noted. */
+static void expect_apart(const struct layout *l, int64_t n, const char *temps)
+{
+	for (int i = 0; i < l->n; i++) {
+		char *end = noted[i] + bytes_at(l, i, n);
+
+		assert_true(noted[i] >= temps && (noted[i] - temps) % UNIT == 0);
+		assert_true((uint64_t)(noted[i] - temps) <= l->place[i].offset);
+		for (int k = 0; k < i; k++)
+			if (apart_at_most(l, i, k))
+				assert_true(end <= noted[k] ||
+					    noted[k] + bytes_at(l, k, n) <= noted[i]);
+	}
+}
+
+struct session {
+	struct ht_exec x;
+	int64_t kernel[BUFFERS];
+	int64_t size[1];
+	char *memory;
+};
+
+static void begin_session(struct session *s, struct ht_str image)
+{
+	struct ht_exec *x = &s->x;
+
+	memset(s, 0, sizeof *s);
+	for (int i = 0; i < BUFFERS; i++)
+		s->kernel[i] = (int64_t)(uintptr_t)note;
+	x->image = (const void *)image.p;
+	x->limits = (struct ht_exec_limits)HT_EXEC_LIMITS_INIT;
+	x->links.kernel = s->kernel;
+	x->size = s->size;
+	assert_true(ht_exec_needs_of(x->image, 0, &x->limits, &x->needs));
+	s->memory = aligned_alloc(
+		64, ht_exec_common_bytes(&x->needs) + ht_exec_thread_bytes(&x->needs));
+	ht_exec_lay_out(x, s->memory);
+	ht_exec_begin(x);
+}
+
+static void run(struct session *s)
+{
+	static const uint8_t input[MOST];
+
+	notes = 0;
+	assert_true(ht_exec_run(&s->x, (const void *[]){ input }, NULL));
+}
+
+/* ---- tests ---- */
+
+static void placed_at_all_sizes(void **state)
+{
+	uint64_t random = 7;
+
+	(void)state;
+	for (int round = 0; round < 60; round++) {
+		struct layout l = random_layout(&random, round % 10 ? 1 + round % 40 : BUFFERS);
+		struct ht_arena a;
+		struct session s;
+
+		ht_arena_init(&a, NULL);
+		begin_session(&s, image_of(&l, &a));
+		for (int64_t n = 1; n <= MOST; n += 1 + (int64_t)(ht_random(&random) % 9)) {
+			char *before;
+
+			s.size[0] = n;
+			ht_exec_begin(&s.x);
+			run(&s);
+			assert_int_equal(notes, l.n);
+			expect_apart(&l, n, s.x.temps);
+			before = noted[l.n - 1];
+			s.size[0] = 1; /* a bound program is not placed again */
+			run(&s);
+			assert_ptr_equal(noted[l.n - 1], before);
+		}
+		free(s.memory);
+		ht_arena_release(&a);
+	}
+}
+
+static void shrinks(void **state)
+{
+	struct layout l = { .n = 2, .frame = 8192 };
+	struct ht_arena a;
+	struct session s;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++)
+		l.place[i] = (struct ht_image_place_of){ .offset = 4096 * i,
+			.bytes = 4096,
+			.reach = { .add = 10, .sized = 64 },
+			.ends = i };
+	ht_arena_init(&a, NULL);
+	begin_session(&s, image_of(&l, &a));
+	for (int64_t n = 1; n <= MOST; n++) {
+		s.size[0] = n;
+		ht_exec_begin(&s.x);
+		run(&s);
+		assert_ptr_equal(noted[0], s.x.temps);
+		assert_int_equal(noted[1] - noted[0], n == MOST ? 4096 : 64 * (n + 1));
+	}
+	free(s.memory);
+	ht_arena_release(&a);
+}
+
+static void *table(struct ht_str image, enum ht_image_table t)
+{
+	return (char *)(uintptr_t)ht_image_at((const void *)image.p, t);
+}
+
+static void refuses(struct ht_str image, const char *why)
+{
+	const char *wrong = ht_image_verify(image);
+
+	assert_non_null(wrong);
+	assert_string_equal(wrong, why);
+}
+
+static void verified(void **state)
+{
+	static const char outside[] = "a buffer is outside of its memory";
+	static const char touches[] = "a kernel touches more than its buffer";
+	struct layout l = { .n = 2, .frame = 8192 };
+	struct ht_image_place_of *place, kept;
+	struct ht_image_reach *reaches;
+	struct ht_image_buffer *buffer;
+	struct ht_image_step *step;
+	struct ht_str image;
+	struct ht_arena a;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++)
+		l.place[i] = (struct ht_image_place_of){ .offset = 4096 * i,
+			.bytes = 4096,
+			.reach = { .add = 10, .sized = 64 },
+			.ends = i };
+	ht_arena_init(&a, NULL);
+	image = image_of(&l, &a);
+	place = table(image, HT_IMAGE_PLACES);
+	reaches = table(image, HT_IMAGE_REACHES);
+	buffer = table(image, HT_IMAGE_BUFFERS);
+	step = table(image, HT_IMAGE_STEPS);
+	assert_null(ht_image_verify(image));
+	kept = place[1];
+
+#define WITH(field, value, why)                                                                    \
+	place[1].field = (value);                                                                  \
+	refuses(image, why);                                                                       \
+	place[1] = kept
+	WITH(offset, 4096 + 8, outside);
+	WITH(offset, 8192, outside);
+	WITH(offset, UINT64_MAX - 63, outside);
+	WITH(bytes, 4095, outside);
+	WITH(bytes, 0, outside);
+	WITH(ends, 0, outside);
+	WITH(ends, 2, outside);
+	WITH(reach.add, UINT64_MAX, outside);
+	WITH(reach.sized, UINT32_MAX, outside);
+	WITH(reach.add, 9, touches);   /* less than the kernel reaches */
+	WITH(reach.sized, 0, touches); /* as many bytes at all sizes, and too few */
+#undef WITH
+	place[0].offset = 4096; /* where the second is, and its buffer is elsewhere */
+	refuses(image, outside);
+	place[0].offset = 0;
+	buffer[1].number = 2;
+	refuses(image, outside);
+	buffer[1].number = 0;
+	reaches[0].add = 11;
+	refuses(image, touches);
+	reaches[0].add = 10;
+	reaches[0].sized = UINT32_MAX;
+	refuses(image, outside);
+	reaches[0].sized = place[0].reach.sized;
+	step[0].op = HT_IMAGE_UNLESS; /* whatever the sizes are, the place has 74 bytes */
+	step[0].count = 8;
+	step[0].to = 1;
+	assert_null(ht_image_verify(image));
+	place[0].reach.add = 0;
+	place[0].reach.sized = 0;
+	refuses(image, "a branch or loop goes where it may not");
+	ht_arena_release(&a);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(placed_at_all_sizes),
+		cmocka_unit_test(shrinks),
+		cmocka_unit_test(verified),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
