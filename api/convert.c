@@ -275,6 +275,19 @@ static bool needs_sizes(const struct convert *c)
 	       (ht_model_is_open(c->m) || computes_sizes(c->m->graph));
 }
 
+/* Decisions on copies of bodies do not tell what is decided on the bodies that are written. */
+static enum ht_status check_bodies(const struct ht_graph *g, struct ht_diags *d)
+{
+	for (const struct ht_function *f = g->functions; f; f = f->next)
+		if (f->special)
+			return ht_error(d, HT_E_UNSUPPORTED,
+				(struct ht_where){ .path = g->path, .offset = -1 },
+				"sizes that are open, or known only when it runs, reach the branch or loop of function "
+				"'%.*s': such a graph can be compiled, but not written; state sizes with --input-shape",
+				HT_STR_ARG(f->name));
+	return HT_OK;
+}
+
 /* Decides on a copy where open first dimensions are one row and computed sizes have bounds; opt->policy decides the same once more. */
 static enum ht_status decide_with_sizes(struct convert *c, struct ht_compile_options *opt)
 {
@@ -282,6 +295,7 @@ static enum ht_status decide_with_sizes(struct convert *c, struct ht_compile_opt
 	struct ht_policy *again = HT_NEW(&c->w->arena, struct ht_policy);
 
 	HT_TRY(ht_lowering_decide(c->m, opt, HT_UPTO_REPORT, c->w, c->d, l));
+	HT_TRY(check_bodies(l->graph, c->d));
 	ht_report_of_decisions(again, opt->policy, &l->decisions, &c->w->arena);
 	opt->policy = again;
 	return HT_OK;

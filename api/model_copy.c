@@ -171,12 +171,12 @@ static struct ht_open_size bounds_of(const struct ht_model *m, int32_t axis, int
 static bool computes_in(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (ht_computes_size(n))
+		if (ht_computes_size(n) || ht_is(n, HT_LOOPS | HT_ITERATES))
 			return true;
 	return false;
 }
 
-/* Whether some node computes a size: then parts of a batch have not one size each. */
+/* Whether some node computes a size, or is a loop: then parts of a batch have not one size each, or not as many iterations. */
 static bool computes_sizes(const struct ht_graph *g)
 {
 	for (const struct ht_function *f = g->functions; f; f = f->next)

@@ -412,11 +412,49 @@ static enum ht_status infer_node(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
+static struct ht_str key_of(const struct ht_graph *const *g)
+{
+	return (struct ht_str){ (const char *)g, sizeof *g };
+}
+
+static void keep_known(struct ht_infer *in)
+{
+	const struct ht_graph **key = HT_NEW(in->scratch, const struct ht_graph *);
+
+	*key = in->g;
+	ht_map_at(in->all, key_of(key))->value = in->known;
+}
+
+struct ht_known **ht_known_of(const struct ht_map *all, const struct ht_graph *g)
+{
+	return ht_map_get(all, key_of(&g));
+}
+
+/* Arguments of a body have the elements that are passed. */
+static void take_passed(struct ht_infer *in)
+{
+	const struct ht_port *p = in->passed ? in->g->function->args : NULL;
+
+	for (int32_t i = 0; p; p = p->next, i++) {
+		struct ht_known *k;
+
+		if (!in->passed[i].e)
+			continue;
+		k = HT_NEW(in->scratch, struct ht_known);
+		*k = in->passed[i];
+		in->known[p->value.node->id] = k;
+	}
+	in->passed = NULL;
+}
+
 static enum ht_status infer_nodes(struct ht_infer *in)
 {
 	struct ht_graph *g = in->g;
 
 	in->known = HT_NEW_ARRAY(in->scratch, struct ht_known *, g->ids);
+	if (in->all)
+		keep_known(in);
+	take_passed(in);
 	/* Loop back edges are read before they are set. */
 	for (struct ht_node *n = g->first; n; n = n->next)
 		if (ht_is(n, HT_ITERATES)) {
@@ -471,6 +509,17 @@ enum ht_status ht_infer_known(
 	HT_TRY(infer_nodes(&in));
 	*known = in.known;
 	return HT_OK;
+}
+
+enum ht_status ht_infer_all_known(struct ht_graph *g, struct ht_arena *a, struct ht_diags *d,
+	bool hopeful, struct ht_map *all)
+{
+	struct ht_infer in = begin(g, a, d);
+
+	ht_map_init(all, a);
+	in.hopeful = hopeful;
+	in.all = all;
+	return infer_nodes(&in);
 }
 
 enum ht_status ht_infer_types(struct ht_graph *g, struct ht_diags *d)

@@ -33,6 +33,9 @@ struct ht_infer {
 		*scratch; /* lives while types are inferred; shapes are in the graph's arena */
 	struct ht_diags *d;
 	bool hopeful; /* ht_infer_types_hopefully() */
+	/* What is known of the arguments of the body that is inferred next, by argument; NULL: nothing. */
+	const struct ht_known *passed;
+	struct ht_map *all; /* ht_infer_all_known(), or NULL */
 	struct ht_recursion
 		*recursion;      /* infer_recursion.c: in whose functions the walk is; or NULL */
 	struct ht_known **known; /* by node id: one a result, or NULL; e is NULL: nothing known */
@@ -135,6 +138,12 @@ struct ht_elem ht_elem_binary(struct ht_infer *in, enum ht_op op, enum ht_dtype 
  * them, in `a`. */
 enum ht_status ht_infer_known(
 	struct ht_graph *g, struct ht_arena *a, struct ht_diags *d, struct ht_known ***known);
+
+/* Likewise of `g` and of the bodies that its branches and loops have for themselves, in *all: ht_known_of(). */
+enum ht_status ht_infer_all_known(struct ht_graph *g, struct ht_arena *a, struct ht_diags *d,
+	bool hopeful, struct ht_map *all);
+/* By node id of `g`; NULL: it is not among those graphs. */
+struct ht_known **ht_known_of(const struct ht_map *all, const struct ht_graph *g);
 
 /* infer_value.c: the axes over which the gradient of operand `i` of a broadcast is summed, of a BroadcastGradientArgs: at most
  * HT_MAX_RANK.  How many; -1: the shapes are not known well enough. */

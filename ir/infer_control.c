@@ -60,12 +60,20 @@ enum ht_status ht_check_ports(
 		(int)count_ports(f->rets));
 }
 
-/* A shape in another graph, which has no names for dimensions. */
+/* Whether bodies have the symbolic dimensions of their program (symbol.c). */
+static bool shares_symbols(const struct ht_infer *in)
+{
+	const struct ht_graph *library = in->g->library;
+
+	return library->sizes && !library->closed;
+}
+
+/* A shape in another graph, which has no names for dimensions unless sizes are open. */
 static struct ht_shape without_symbols(const struct ht_infer *in, struct ht_shape s)
 {
 	int64_t *d;
 
-	if (s.rank <= 0)
+	if (s.rank <= 0 || shares_symbols(in))
 		return s;
 	d = HT_NEW_ARRAY(in->g->arena, int64_t, (size_t)s.rank);
 	for (int32_t i = 0; i < s.rank; i++)
@@ -111,10 +119,47 @@ enum ht_status ht_set_arguments(struct ht_infer *in, const struct ht_node *n,
 }
 
 static enum ht_status infer_body(struct ht_infer *in, const struct ht_node *n,
-	const struct ht_function *f, const struct ht_type *type)
+	const struct ht_function *f, const struct ht_type *type, const struct ht_known *passed)
 {
+	struct ht_infer body = *in;
+
 	HT_TRY(ht_set_arguments(in, n, f, type));
-	return ht_infer_function(in, f);
+	body.passed = passed;
+	return ht_infer_function(&body, f);
+}
+
+/* Whether argument i is the operand in every run of the functions. */
+static bool is_operand(const struct ht_node *n, const struct ht_bodies *b, int32_t i)
+{
+	const struct ht_port *arg = b->of[1]->args, *ret = b->of[1]->rets;
+
+	for (; ht_is(n, HT_LOOPS) && arg && ret && i > 0; i--) {
+		arg = arg->next;
+		ret = ret->next;
+	}
+	return !ht_is(n, HT_LOOPS) || (arg && ret && ht_value_eq(arg->value, ret->value));
+}
+
+/* Sizes that bodies capture, by argument: what shapes in them are computed of.  NULL: no size is open. */
+static const struct ht_known *passed_elements(
+	struct ht_infer *in, const struct ht_node *n, const struct ht_bodies *b)
+{
+	int32_t first = ht_control_first(n), args = n->ins - first;
+	struct ht_known *all;
+
+	if (!shares_symbols(in))
+		return NULL;
+	all = HT_NEW_ARRAY(in->scratch, struct ht_known, (size_t)args);
+	for (int32_t i = 0; i < args; i++) {
+		const struct ht_known *k =
+			ht_in_nothing_known(in, n, first + i) || !is_operand(n, b, i)
+				? NULL
+				: ht_in_known(in, n, first + i);
+
+		if (k)
+			all[i] = *k;
+	}
+	return all;
 }
 
 enum ht_status ht_check_results(
@@ -142,10 +187,11 @@ static bool are_its_own(const struct ht_bodies *b)
 static enum ht_status infer_both(struct ht_infer *in, struct ht_node *n, const struct ht_bodies *b)
 {
 	const struct ht_type *type = ht_passed_types(in, n);
+	const struct ht_known *passed = passed_elements(in, n, b);
 
 	for (int i = 0; i < 2; i++) {
 		HT_TRY(ht_check_ports(in, n, b->of[i], n->outs));
-		HT_TRY(infer_body(in, n, b->of[i], type));
+		HT_TRY(infer_body(in, n, b->of[i], type, passed));
 		HT_TRY(ht_check_results(in, n, b->of[i]));
 	}
 	return HT_OK;
@@ -224,14 +270,16 @@ static enum ht_status infer_iterations(
 	struct ht_infer *in, struct ht_node *n, const struct ht_bodies *b)
 {
 	struct ht_type *type = ht_passed_types(in, n);
+	const struct ht_known *passed;
 	bool again;
 
 	HT_TRY(ht_check_ports(in, n, b->of[0], 1));
 	HT_TRY(ht_check_ports(in, n, b->of[1], n->outs));
+	passed = passed_elements(in, n, b);
 	do {
 		const struct ht_port *ret = b->of[1]->rets;
 
-		HT_TRY(infer_body(in, n, b->of[1], type));
+		HT_TRY(infer_body(in, n, b->of[1], type, passed));
 		HT_TRY(ht_check_results(in, n, b->of[1]));
 		again = false;
 		for (int32_t i = 0; i < n->outs; i++, ret = ret->next)
@@ -241,7 +289,7 @@ static enum ht_status infer_iterations(
 	for (int32_t i = 0; i < n->outs; i++)
 		if (!ht_shape_known(n->out[i].shape))
 			n->out[i].shape = type[i].shape;
-	return infer_body(in, n, b->of[0], type);
+	return infer_body(in, n, b->of[0], type, passed);
 }
 
 enum ht_status ht_infer_call_while(struct ht_infer *in, struct ht_node *n)

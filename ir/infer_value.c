@@ -48,6 +48,23 @@ static struct ht_elem *typed_result(struct ht_infer *in, const struct ht_node *n
 
 typedef void rule(struct ht_infer *in, struct ht_node *n);
 
+/* Numbers times open sizes, of a program that has them: passes/bounded_values.c. */
+static void value_sizes(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_graph *home = in->g->library;
+	size_t count;
+	const int64_t *of = ht_attr_ints(n, "of", &count, in->scratch);
+	struct ht_elem *e = home->sizes && !home->closed ? typed_result(in, n) : NULL;
+
+	for (size_t i = 0; e && i + HT_DIM_SIZES < count; i += 1 + HT_DIM_SIZES) {
+		int64_t dim = of[i];
+
+		for (int k = 1; k <= HT_DIM_SIZES && of[i + (size_t)k]; k++)
+			dim = ht_dim_mul(in, dim, home->size[of[i + (size_t)k] - 1].dim);
+		e[i / (1 + HT_DIM_SIZES)] = ht_elem_of_dim(dim);
+	}
+}
+
 /* The same elements, whatever the shape. */
 static void value_same(struct ht_infer *in, struct ht_node *n)
 {
@@ -483,6 +500,8 @@ static rule *rule_of(enum ht_op op)
 		return value_gather;
 	case HT_OP_ReverseV2:
 		return value_reverse;
+	case HT_OP__Sizes:
+		return value_sizes;
 	case HT_OP_Fill:
 		return value_fill;
 	case HT_OP_Range:

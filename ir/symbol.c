@@ -1,7 +1,19 @@
-/* Dimensions that are not numbers: symbols of the graph's table, and the open sizes that some of them are. */
+/* Dimensions that are not numbers: symbols of the graph's table, and the open sizes that some of them are.
+ *
+ * While a program has open sizes, the bodies of its functions have the program's table, so that a dimension means the same on both
+ * sides of a branch or loop. */
 #include "ir/ir.h"
 
 #include <string.h>
+
+/* The graph with the table of `g`. */
+static struct ht_graph *home(const struct ht_graph *g)
+{
+	struct ht_graph *library = g->library;
+
+	return library && library->sizes && !library->closed ? library
+							     : (struct ht_graph *)(uintptr_t)g;
+}
 
 static int32_t number_of(int64_t dim)
 {
@@ -10,7 +22,7 @@ static int32_t number_of(int64_t dim)
 
 static bool is_symbol(const struct ht_graph *g, int64_t dim)
 {
-	return dim < HT_DIM_UNKNOWN && (uint64_t)(-2 - dim) < g->sym_count;
+	return dim < HT_DIM_UNKNOWN && (uint64_t)(-2 - dim) < home(g)->sym_count;
 }
 
 struct ht_size_expr ht_dim_product(const struct ht_graph *g, int64_t dim)
@@ -19,7 +31,7 @@ struct ht_size_expr ht_dim_product(const struct ht_graph *g, int64_t dim)
 
 	if (dim >= 0 || !is_symbol(g, dim))
 		return ht_size_number(dim);
-	of = &g->syms[number_of(dim)].of;
+	of = &home(g)->syms[number_of(dim)].of;
 	return ht_size_count(of) && ht_size_is_product(of) ? *of
 							   : ht_size_multiple(1, number_of(dim));
 }
@@ -29,8 +41,10 @@ static bool is_equal(const struct ht_sym *a, const struct ht_sym *b)
 	return ht_str_eq(a->name, b->name) && ht_size_equal(a->of, b->of);
 }
 
-static int64_t add_symbol(struct ht_graph *g, struct ht_sym s)
+static int64_t add_symbol(struct ht_graph *of, struct ht_sym s)
 {
+	struct ht_graph *g = home(of);
+
 	for (size_t i = 0; i < g->sym_count; i++)
 		if (is_equal(&g->syms[i], &s))
 			return -2 - (int64_t)i;
@@ -69,8 +83,10 @@ void ht_graph_add_size(struct ht_graph *g, struct ht_open_size size)
 }
 
 /* 1 + the number of the size that a symbol is; 0: it is none. */
-static int32_t size_of(const struct ht_graph *g, int32_t symbol)
+static int32_t size_of(const struct ht_graph *of, int32_t symbol)
 {
+	const struct ht_graph *g = home(of);
+
 	for (int32_t i = 0; i < g->sizes; i++)
 		if (g->size[i].dim == -2 - (int64_t)symbol)
 			return i + 1;
@@ -108,6 +124,8 @@ bool ht_computes_size(const struct ht_node *n)
 
 int32_t ht_computed_size(const struct ht_graph *g, const struct ht_node *n)
 {
+	if (g->function) /* a size belongs to the whole run, so none is computed in a body */
+		return 0;
 	for (int32_t i = 0; i < g->sizes && ht_computes_size(n); i++)
 		if (ht_str_eq(g->size[i].by, n->name))
 			return i + 1;
@@ -115,8 +133,9 @@ int32_t ht_computed_size(const struct ht_graph *g, const struct ht_node *n)
 }
 
 /* The value of an expression of open sizes where all are the largest, or the least; -1: it does not fit. */
-static int64_t bound(const struct ht_graph *g, const struct ht_size_expr *e, bool most)
+static int64_t bound(const struct ht_graph *of, const struct ht_size_expr *e, bool most)
 {
+	const struct ht_graph *g = home(of);
 	int64_t at[HT_MOST_RUN_SIZES], value;
 
 	for (int32_t i = 0; i < g->sizes; i++)
@@ -174,9 +193,10 @@ static struct ht_size_expr followed(const struct ht_graph *g, struct ht_size_exp
 	return ht_size_count(&of->from) && e.times == 1 ? of->from : e;
 }
 
-int64_t ht_dim_derived(struct ht_graph *g, int64_t dim, int64_t add, int64_t divisor)
+int64_t ht_dim_derived(struct ht_graph *of, int64_t dim, int64_t add, int64_t divisor)
 {
 	enum { MOST_NUMBER = 1 << 20 }; /* so that no product overflows */
+	struct ht_graph *g = home(of);
 	struct ht_size_expr e = ht_dim_of_sizes(g, dim);
 
 	if (dim >= 0)

@@ -111,8 +111,9 @@ enum ht_axes {
 	HT_AXES_JOINED_V2, /* likewise; the last one is the axis */
 	HT_AXES_PACKED,    /* of all operands, and a new one of attribute axis */
 	HT_AXES_UNPACKED,  /* of operand 0 without that of attribute axis, in each result */
-	HT_AXES_SPLIT,     /* of operand 1, in each result; operand 0 is the axis that is divided */
-	HT_AXES_SPLIT_V,   /* of operand 0, in each result; operand 2 is the axis that is divided */
+	/* Of the value, in each result.  Of two operands the first is the axis that is divided, and the second the value; of
+	 * three the first is the value and the last the axis. */
+	HT_AXES_SPLIT,
 	HT_AXES_SLICED,    /* of operand 0, of each a part: operands 1 and 2 are begins and sizes */
 	HT_AXES_STRIDED,   /* of operand 0, of each a part, as the masks of StridedSlice say */
 	HT_AXES_PADDED,    /* of operand 0, longer by the pairs of operand 1 */
@@ -132,6 +133,7 @@ enum ht_axes {
 	HT_AXES_DISTINCT,   /* a list of slices of operand 0; which slice each one is; how many */
 	HT_AXES_DRAWN,      /* result 1 has those of operand 0, the others have none */
 	HT_AXES_CONSUMED,   /* none: one number of all elements */
+	HT_AXES_REVERSED,   /* of operand 0, of which operand 1 lists those that are mirrored */
 	HT_AXES_END
 };
 #define HT_AXES_BIT 56

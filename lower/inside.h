@@ -205,7 +205,7 @@ struct lower {
 	/* By node id of the last sink of kernels that are one: their description; or NULL. */
 	const struct joined **joined;
 	struct open_parts **
-		outside; /* by node id: elements of its only result that are outside; NULL: none are known */
+		outside; /* by node id: for each result its elements that are outside; NULL: none are known */
 	struct view **view;    /* by node id: one a result */
 	int64_t **part_starts; /* by node id of a Concat or Pack (concat.c): one an operand */
 	struct view *

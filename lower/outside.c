@@ -21,7 +21,14 @@ static int64_t most_of(const struct lower *l, const struct open_part *p)
 
 const struct open_parts *lower_outside(const struct lower *l, struct ht_value v)
 {
-	return l->outside && v.node->outs == 1 ? l->outside[v.node->id] : NULL;
+	const struct open_parts *all = l->outside ? l->outside[v.node->id] : NULL;
+
+	return all && all[v.index].n ? &all[v.index] : NULL;
+}
+
+static struct open_parts *parts_of(struct lower *l, const struct ht_node *n)
+{
+	return l->outside[n->id] = HT_NEW_ARRAY(l->scratch, struct open_parts, (size_t)n->outs);
 }
 
 static void add(struct open_parts *to, struct open_part p)
@@ -183,8 +190,15 @@ static void gathered(const struct lower *l, const struct ht_node *n, struct open
 			       ? axis_of(const_int(n, 2, 0), shape_of(n, 0).rank)
 			       : 0;
 
-	for (int32_t i = 0; i < shape_of(n, 1).rank && !ht_attr_int(n, "batch_dims", 0); i++)
+	int32_t rank = shape_of(n, 0).rank, own = shape_of(n, 1).rank;
+
+	if (ht_attr_int(n, "batch_dims", 0))
+		return;
+	for (int32_t i = 0; i < own; i++)
 		move_axis(l, n, 1, i, axis + i, out);
+	for (int32_t i = 0; i < rank; i++)
+		if (i != axis)
+			move_axis(l, n, 0, i, i < axis ? i : i - 1 + own, out);
 }
 
 static void gathered_nd(const struct lower *l, const struct ht_node *n, struct open_parts *out)
@@ -199,7 +213,8 @@ static void hot(const struct lower *l, const struct ht_node *n, struct open_part
 		move_axis(l, n, 0, i, i, out);
 }
 
-/* The result's open sizes are none of the operand's: it ends where attribute _ends says.  Its first axis is that of the operand. */
+/* The result's open sizes are none of the operand's: it ends where attribute _ends says, as an argument of a body does.  The first axis
+ * of a result is that of the operand. */
 static void ending(const struct lower *l, const struct ht_node *n, struct open_parts *out)
 {
 	struct ht_shape s = n->out[0].shape;
@@ -211,7 +226,7 @@ static void ending(const struct lower *l, const struct ht_node *n, struct open_p
 			add(out, (struct open_part){
 					 a.size, false, ht_shape_stride(s, i) * a.inner });
 	}
-	if (!lower_axis_end(n, 0).size)
+	if (n->ins && !lower_axis_end(n, 0).size)
 		move_axis(l, n, ht_is(n, HT_CONV_TRANSPOSE) ? 2 : 0, 0, 0, out);
 }
 
@@ -241,7 +256,8 @@ static rule *rule_of(const struct ht_node *n)
 
 static void find(struct lower *l, const struct ht_node *n)
 {
-	rule *find_by = n->outs == 1 && n->ins ? rule_of(n) : NULL;
+	bool begins = n->ins || ht_is(n, HT_ARGUMENT);
+	rule *find_by = n->outs == 1 && begins ? rule_of(n) : NULL;
 	struct open_parts out = { 0 };
 
 	if (l->outside[n->id] || !find_by || n->out[0].shape.rank > HT_LOWER_RANK)
@@ -249,8 +265,31 @@ static void find(struct lower *l, const struct ht_node *n)
 	find_by(l, n, &out);
 	if (!out.n)
 		return;
-	l->outside[n->id] = HT_NEW(l->scratch, struct open_parts);
-	*l->outside[n->id] = out;
+	*parts_of(l, n) = out;
+}
+
+/* Results of a branch or loop end where attribute _ends says, which has as many axes for each. */
+static void begin_results(struct lower *l, const struct ht_node *n)
+{
+	const struct ht_attr *ends = ht_attr_find(n, "_ends");
+	struct open_parts *all;
+	int32_t axes;
+
+	if (!ht_is(n, HT_BRANCHES | HT_LOOPS) || !ends || !n->outs)
+		return;
+	axes = (int32_t)(ends->value.list.n / 2) / n->outs;
+	all = parts_of(l, n);
+	for (int32_t i = 0; i < n->outs; i++) {
+		struct ht_shape s = n->out[i].shape;
+
+		for (int32_t k = 0; k < s.rank && k < axes; k++) {
+			struct ht_open_axis a = lower_axis_end(n, i * axes + k);
+
+			if (a.size)
+				add(&all[i], (struct open_part){ a.size, false,
+						     ht_shape_stride(s, k) * a.inner });
+		}
+	}
 }
 
 /* The first axis of a result has the size that its node computes. */
@@ -264,8 +303,7 @@ static void begin_computed(struct lower *l, const struct ht_node *n)
 	s = n->out[0].shape;
 	if (s.rank > HT_LOWER_RANK || s.dim[0] != l->g->size[size - 1].most)
 		return;
-	l->outside[n->id] = HT_NEW(l->scratch, struct open_parts);
-	add(l->outside[n->id], (struct open_part){ size, false, ht_shape_stride(s, 0) });
+	add(parts_of(l, n), (struct open_part){ size, false, ht_shape_stride(s, 0) });
 }
 
 static void begin(struct lower *l, const struct ht_port *port)
@@ -275,7 +313,7 @@ static void begin(struct lower *l, const struct ht_port *port)
 
 	if (!port->axis)
 		return;
-	p = l->outside[port->value.node->id] = HT_NEW(l->scratch, struct open_parts);
+	p = parts_of(l, port->value.node) + port->value.index;
 	for (int32_t i = 0; i < s.rank; i++)
 		if (port->axis[i].size)
 			add(p, (struct open_part){ port->axis[i].size, false,
@@ -291,6 +329,7 @@ void lower_find_outside(struct lower *l)
 		begin(l, p);
 	for (const struct ht_node *n = l->g->first; n; n = n->next) {
 		begin_computed(l, n);
+		begin_results(l, n);
 		find(l, n);
 	}
 }

@@ -308,6 +308,18 @@ void ht_keep_operands(struct ht_node *n, const bool *keep)
 	n->ins = kept;
 }
 
+/* Attribute _ends has as many numbers for each result (bounded_bodies.c). */
+static void keep_ends(const struct control *x, const bool *keep)
+{
+	const struct ht_attr *ends = ht_attr_find(x->node, "_ends");
+	size_t all = ends ? ends->value.list.n : 0;
+	bool *keeps = HT_NEW_ARRAY(x->c->scratch, bool, all + 1);
+
+	for (size_t i = 0; i < all; i++)
+		keeps[i] = keep[i / (all / (size_t)x->args)];
+	ht_keep_items(x->node, "_ends", keeps, (int32_t)all);
+}
+
 /* Results of arguments that go are what was passed; the others move up. */
 static void keep_results(struct control *x, const bool *keep)
 {
@@ -322,6 +334,7 @@ static void keep_results(struct control *x, const bool *keep)
 		if (keep[i])
 			n->out[kept++] = n->out[i];
 	}
+	keep_ends(x, keep);
 	n->outs = kept;
 	ht_keep_ports(&x->body[1]->rets, keep);
 }
@@ -364,17 +377,25 @@ static void find_arguments(struct control *x)
 	}
 }
 
-static enum ht_status make_ready(struct ht_node *n, struct ht_pass_context *c)
+/* `n` has functions of its own. */
+static struct control settle_arguments(struct ht_node *n, struct ht_pass_context *c)
 {
 	struct ht_bodies of = ht_control_bodies(n);
 	struct control x = { .c = c, .node = n, .body = { of.of[0], of.of[1] } };
 
-	for (int i = 0; i < 2; i++)
-		if (!x.body[i] || !x.body[i]->special)
-			return HT_OK;
 	find_arguments(&x);
 	push_constants(&x);
 	drop_arguments(&x);
+	return x;
+}
+
+static enum ht_status make_ready(struct ht_node *n, struct ht_pass_context *c)
+{
+	struct control x;
+
+	if (!ht_runs_own(n))
+		return HT_OK;
+	x = settle_arguments(n, c);
 	for (int i = 0; i < 2; i++)
 		HT_TRY(ht_run_passes_within(c, x.body[i], ht_pipeline_body));
 	return HT_OK;
@@ -409,6 +430,31 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 		else if (ht_enters_recursion(n))
 			HT_TRY(ht_recursion_run(n, c, ht_pipeline_body));
 	return HT_OK;
+}
+
+static void settle_all(struct ht_graph *g, struct ht_pass_context *c)
+{
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		struct control x;
+
+		if (!ht_runs_own(n))
+			continue;
+		x = settle_arguments(n, c);
+		for (int i = 0; i < 2; i++)
+			settle_all(x.body[i]->body, c);
+	}
+}
+
+enum ht_status ht_open_bodies(struct ht_graph *g, struct ht_pass_context *c)
+{
+	const struct copying all = { .c = c };
+
+	HT_TRY(copy_within(&all, g));
+	HT_TRY(ht_infer_types(g, c->diags));
+	HT_TRY(ht_handles_to_lists(g, c));
+	HT_TRY(ht_lists_to_tensors(g, c));
+	settle_all(g, c);
+	return ht_infer_types(g, c->diags);
 }
 
 const struct ht_pass ht_pass_bodies = {

@@ -50,7 +50,7 @@ enum ht_status ht_open_refuse(const struct ht_bounded *b, const struct ht_node *
 {
 	const struct ht_open_size *computed = first_computed(b->r.g);
 	const struct ht_where at = {
-		.path = b->r.g->path, .node = n->name, .op = n->type, .offset = -1
+		.path = b->r.g->library->path, .node = n->name, .op = n->type, .offset = -1
 	};
 
 	if (!computed)
@@ -75,6 +75,10 @@ void ht_open_wait(struct ht_bounded *b, struct ht_node *n, uint64_t sizes)
 	struct ht_node *first[HT_MOST_RUN_SIZES];
 	int32_t count = 0;
 
+	if (b->awaited) {
+		*b->awaited |= sizes;
+		return;
+	}
 	for (int32_t i = 0; i < b->r.g->sizes; i++) {
 		struct ht_node *by =
 			b->r.g->size[i].by.n ? ht_graph_node(b->r.g, b->r.g->size[i].by) : NULL;
@@ -169,7 +173,7 @@ static bool takes_open(const struct ht_bounded *b, const struct ht_node *n)
 	return false;
 }
 
-static bool has_shapes(const struct ht_node *n)
+static bool is_shaped(const struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->outs; i++)
 		if (!ht_shape_known(n->out[i].shape))
@@ -177,13 +181,13 @@ static bool has_shapes(const struct ht_node *n)
 	return true;
 }
 
-/* Of sizes, and not the same numbers for all of these. */
+/* What comes out as numbers, such as a fixed extent of a shape, is not. */
 static bool is_of_counts(const struct ht_bounded *b, const struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->ins; i++)
 		if (ht_open_count(b, n->in[i]))
-			return !has_shapes(n) || !all_known(b, n);
-	return ht_is(n, HT_TELLS_SHAPE) && n->ins && !all_known(b, n);
+			return !is_shaped(n) || !all_known(b, n);
+	return (n->op == HT_OP__Sizes || (ht_is(n, HT_TELLS_SHAPE) && n->ins)) && !all_known(b, n);
 }
 
 /* Whether an extent is a multiple of the sizes that are open in the axis, and of no others. */
@@ -198,8 +202,7 @@ static bool follows(const struct ht_bounded *b, int64_t dim, struct ht_open a)
 	return n == parts && (n < 2 || e.size[0] != e.size[1]);
 }
 
-/* A result that is used has open axes where its shape has, and no others. */
-static enum ht_status check_results(
+enum ht_status ht_open_check_results(
 	struct ht_bounded *b, const struct ht_node *n, const struct ht_open *axes)
 {
 	for (int32_t i = 0; i < n->outs; i++) {
@@ -222,6 +225,48 @@ static enum ht_status check_results(
 	return HT_OK;
 }
 
+/* Whether inference cannot follow elements any more when tensors have the extents of the largest sizes: they are computed of what a body
+ * is passed, or of _Sizes, at most so many nodes before. */
+static bool is_lost(const struct ht_bounded *b, struct ht_value v, int nodes)
+{
+	if (b->awaited || v.node->op == HT_OP__Sizes)
+		return true;
+	for (int32_t i = 0; nodes && i < v.node->ins; i++)
+		if (is_lost(b, v.node->in[i], nodes - 1))
+			return true;
+	return false;
+}
+
+/* The sizes that elements depend on; bit i: size i. */
+static uint64_t sizes_in(const struct ht_bounded *b, struct ht_value v)
+{
+	uint64_t sizes = 0;
+
+	for (int32_t i = 0; i < ht_shape_count(ht_type_of(v)->shape); i++) {
+		struct ht_elem e = ht_open_element(b, v, i);
+		struct ht_size_expr of = ht_dim_of_sizes(b->r.g, e.kind == HT_ELEM_DIM ? e.i : 0);
+
+		for (int k = 0; k < ht_size_count(&of); k++)
+			sizes |= UINT64_C(1) << (of.size[k] - 1);
+	}
+	return sizes;
+}
+
+/* Such shapes say the largest from now on; the nodes that compute the sizes stay. */
+static void close_shapes(struct ht_bounded *b, struct ht_node *n)
+{
+	enum { NODES = 4 };
+
+	for (int32_t i = 0; i < n->ins; i++) {
+		struct ht_value v = n->in[i];
+
+		if (!ht_open_count(b, v) || !is_shape(n, i) || !is_lost(b, v, NODES))
+			continue;
+		ht_open_wait(b, n, sizes_in(b, v));
+		ht_rw_set_in(&b->r, n, i, ht_open_largest(b, n, v));
+	}
+}
+
 static enum ht_status follow(struct ht_bounded *b, struct ht_node *n)
 {
 	ht_open_rule *rule = ht_open_rule_of(n);
@@ -242,13 +287,14 @@ static enum ht_status follow(struct ht_bounded *b, struct ht_node *n)
 	}
 	b->axes[n->id] = HT_NEW_ARRAY(b->r.arena, struct ht_open, (size_t)n->outs * HT_OPEN_RANK);
 	HT_TRY(rule(b, n, b->axes[n->id]));
-	return check_results(b, n, b->axes[n->id]);
+	close_shapes(b, n);
+	return ht_open_check_results(b, n, b->axes[n->id]);
 }
 
 /* What is no product of sizes is computed when it runs. */
 static enum ht_status take_values(struct ht_bounded *b, struct ht_node *n)
 {
-	if (ht_is(n, HT_TELLS_SHAPE) || !has_shapes(n))
+	if (ht_is(n, HT_TELLS_SHAPE) || !is_shaped(n))
 		return ht_open_refuse(b, n, "how many elements this has is not known");
 	for (int32_t i = 0; i < n->ins; i++)
 		if (ht_open_count(b, n->in[i]))
@@ -256,14 +302,17 @@ static enum ht_status take_values(struct ht_bounded *b, struct ht_node *n)
 	return HT_OK;
 }
 
-static enum ht_status visit(struct ht_bounded *b, struct ht_node *n)
+enum ht_status ht_open_visit(struct ht_bounded *b, struct ht_node *n)
 {
-	if (ht_is(n, HT_CONSTANT) || b->axes[n->id])
+	if (ht_is(n, HT_CONSTANT | HT_ARGUMENT) || b->axes[n->id])
 		return HT_OK;
+	if (ht_runs_own(n))
+		return ht_open_control(b, n);
 	if (takes_open(b, n) || has_open_result(b, n))
 		return follow(b, n);
 	b->counts[n->id] = is_of_counts(b, n);
-	if (!b->counts[n->id] || (ht_open_all_known(b, n) && !ht_op_info(n->op)->effects))
+	if (!b->counts[n->id] ||
+		(ht_open_all_known(b, n) && (n->op == HT_OP__Sizes || !ht_op_info(n->op)->effects)))
 		return HT_OK;
 	b->counts[n->id] = false;
 	return take_values(b, n);
@@ -368,10 +417,13 @@ enum ht_status ht_bound_sizes(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct ht_bounded b = { 0 };
 	struct ht_node **all;
+	struct ht_map known;
 	size_t n;
 
 	ht_rw_init(&b.r, g, c);
-	HT_TRY(ht_infer_known(g, b.r.arena, c->diags, &b.known));
+	HT_TRY(ht_infer_all_known(g, b.r.arena, c->diags, false, &known));
+	b.all = &known;
+	b.known = ht_known_of(&known, g);
 	b.ids = g->ids;
 	b.axes = HT_NEW_ARRAY(b.r.arena, struct ht_open *, b.ids);
 	b.counts = HT_NEW_ARRAY(b.r.arena, bool, b.ids);
@@ -379,7 +431,7 @@ enum ht_status ht_bound_sizes(struct ht_graph *g, struct ht_pass_context *c)
 		begin_input(&b, p->value);
 	all = ht_rw_nodes(&b.r, &n);
 	for (size_t i = 0; i < n; i++)
-		HT_TRY(visit(&b, all[i]));
+		HT_TRY(ht_open_visit(&b, all[i]));
 	HT_TRY(relay_outputs(&b));
 	HT_TRY(close_inputs(&b));
 	relay_inputs(&b);

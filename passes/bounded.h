@@ -1,4 +1,5 @@
-/* bounded: open sizes within bounds (bounded.c), and the rules of ops that meet them (bounded_rules.c). */
+/* bounded: open sizes within bounds (bounded.c), in bodies of branches and loops too (bounded_bodies.c), and the rules of ops that
+ * meet them (bounded_rules.c). */
 #ifndef HT_PASSES_BOUNDED_H
 #define HT_PASSES_BOUNDED_H
 
@@ -23,12 +24,23 @@ struct ht_bounded {
 	uint32_t ids; /* of the graph as it came: nodes that are made have none of what follows */
 	struct ht_open **axes; /* by node id: HT_OPEN_RANK for each result; NULL: none is open */
 	bool *counts; /* by node id: it is computed of sizes alone, and depends on an open one */
+	const struct ht_map *all; /* ht_infer_all_known() of the program */
+	/* Of a body: the sizes that its kernels take (bit i: size i), for which the branch or loop waits; NULL: of the program. */
+	uint64_t *awaited;
 };
 
 /* computed.c: adds the sizes that nodes of `g` compute, where they are bounded. */
 enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context *c);
 /* Gives all tensors the extents of the largest sizes of `g`; c->entry is given. */
 enum ht_status ht_bound_sizes(struct ht_graph *g, struct ht_pass_context *c);
+
+/* bounded.c: a node in the order of the graph. */
+enum ht_status ht_open_visit(struct ht_bounded *b, struct ht_node *n);
+/* Each result that is used has open axes where its shape has, and no others; `axes` has HT_OPEN_RANK of each. */
+enum ht_status ht_open_check_results(
+	struct ht_bounded *b, const struct ht_node *n, const struct ht_open *axes);
+/* bounded_bodies.c: a branch or loop, and its bodies. */
+enum ht_status ht_open_control(struct ht_bounded *b, struct ht_node *n);
 
 /* By axis; NULL: none is open. */
 const struct ht_open *ht_open_axes(const struct ht_bounded *b, struct ht_value v);
@@ -50,6 +62,14 @@ void ht_open_wait(struct ht_bounded *b, struct ht_node *n, uint64_t sizes);
 bool ht_open_all_known(const struct ht_bounded *b, const struct ht_node *n);
 /* Such a result as a tensor, for whoever computes with it. */
 struct ht_value ht_open_value(struct ht_bounded *b, struct ht_value v);
+/* What its elements, which are all known, are where sizes are the largest: a constant in front of `n`. */
+struct ht_value ht_open_largest(struct ht_bounded *b, struct ht_node *n, struct ht_value v);
+/* Dimensions of a program whose sizes are open, numbers or products of open sizes, as a tensor in front of `before`: a vector, and a
+ * scalar. */
+struct ht_value ht_dims_value(struct ht_rw *r, struct ht_node *before, struct ht_str name,
+	enum ht_dtype t, struct ht_shape s);
+struct ht_value ht_dim_value(
+	struct ht_rw *r, struct ht_node *before, struct ht_str name, enum ht_dtype t, int64_t dim);
 /* HT_E_UNSUPPORTED at the node: `why`, behind "a dimension of an input is open, and". */
 enum ht_status ht_open_refuse(const struct ht_bounded *b, const struct ht_node *n, const char *why);
 

@@ -130,6 +130,16 @@ bool ht_open_updates_rows(const struct ht_node *n);
 /* bounded_pieces.c */
 ht_open_rule ht_open_concatenated, ht_open_packed, ht_open_split, ht_open_unpacked, ht_open_sliced,
 	ht_open_strided;
+/* bounded_places.c */
+ht_open_rule ht_open_reversed;
+/* Entries of a StridedSlice that take one element of an open axis of operand 0, which has no other size: where it is depends on the
+ * run. */
+struct ht_open_taken {
+	int32_t entry, axis;
+};
+/* The StridedSlice takes place 0 of what gathers found, as far as it has these entries. */
+void ht_open_take(
+	struct ht_bounded *b, struct ht_node *n, const struct ht_open_taken *taken, int32_t count);
 /* bounded_windows.c */
 ht_open_rule ht_open_window, ht_open_padded;
 

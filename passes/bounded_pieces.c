@@ -49,7 +49,7 @@ enum ht_status ht_open_packed(struct ht_bounded *b, struct ht_node *n, struct ht
 
 enum ht_status ht_open_split(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
-	int32_t value = ht_axes(n) == HT_AXES_SPLIT, rank = ht_in_shape(n, value).rank;
+	int32_t value = n->ins == 2, rank = ht_in_shape(n, value).rank;
 	int32_t axis = named_axis(b, n->in[value ? 0 : 2], 0, rank);
 
 	if (axis < 0 || ht_open_some(axis_of(b, n, value, axis)))
@@ -107,11 +107,30 @@ struct entry {
 	struct ht_node *n;
 	struct ht_open *out;
 	int32_t axis, to; /* of the operand, of the result */
+	struct ht_open_taken taken[HT_OPEN_RANK];
+	int32_t count; /* of those */
 };
 
 static bool bit(const struct ht_node *n, const char *name, int32_t i)
 {
 	return i < 63 && ht_attr_int(n, name, 0) >> i & 1;
+}
+
+/* One element of an open axis: one that each run has is where it is in fixed sizes; where others are depends on the run. */
+static enum ht_status take_one(struct entry *e, int32_t i, struct ht_open a)
+{
+	int64_t begin = 0;
+	bool known = is_number(e->b, e->n->in[1], i, &begin);
+
+	if (known && begin >= 0 && begin < e->b->r.g->size[a.part[0].size - 1].least &&
+		a.part[0].inner == 1)
+		return HT_OK;
+	if (!is_plain(e->b, ht_in_shape(e->n, 0), e->axis, a) ||
+		!ht_dim_size(e->b->r.g, ht_in_shape(e->n, 0).dim[e->axis]))
+		return ht_open_refuse(e->b, e->n,
+			"this takes an element of it where a reshape put it together with others");
+	e->taken[e->count++] = (struct ht_open_taken){ i, e->axis };
+	return HT_OK;
 }
 
 /* Entry i of a StridedSlice: one axis, from begin to end. */
@@ -122,13 +141,10 @@ static enum ht_status take_entry(struct entry *e, int32_t i)
 	struct ht_elem end = ht_open_element(e->b, e->n->in[2], i);
 	bool whole_end = bit(e->n, "end_mask", i) || is_all(e->n, end, e->axis);
 	bool takes_one = bit(e->n, "shrink_axis_mask", i);
-	int64_t begin = 0, step;
+	int64_t step;
 
 	if (ht_open_some(a) && takes_one) {
-		if (a.part[0].inner != 1 || !is_number(e->b, e->n->in[1], i, &begin) || begin < 0 ||
-			begin >= e->b->r.g->size[a.part[0].size - 1].least)
-			return ht_open_refuse(e->b, e->n,
-				"this takes an element that the least size does not have");
+		HT_TRY(take_one(e, i, a));
 	} else if (ht_open_some(a)) {
 		if (!whole_begin || !whole_end || !is_number(e->b, e->n->in[3], i, &step) ||
 			step != 1)
@@ -144,7 +160,7 @@ static enum ht_status take_entry(struct entry *e, int32_t i)
 
 enum ht_status ht_open_strided(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
-	struct entry e = { b, n, out, 0, 0 };
+	struct entry e = { .b = b, .n = n, .out = out };
 	int32_t entries = (int32_t)ht_shape_count(ht_in_shape(n, 1)), named = 0, rest;
 
 	if (entries < 0)
@@ -163,5 +179,8 @@ enum ht_status ht_open_strided(struct ht_bounded *b, struct ht_node *n, struct h
 			HT_TRY(take_entry(&e, i));
 		}
 	}
-	return put_axes(b, n, 0, e.axis, ht_in_shape(n, 0).rank, out, e.to);
+	HT_TRY(put_axes(b, n, 0, e.axis, ht_in_shape(n, 0).rank, out, e.to));
+	if (e.count)
+		ht_open_take(b, n, e.taken, e.count);
+	return HT_OK;
 }

@@ -207,7 +207,6 @@ static ht_open_rule *const by_axes[HT_AXES_END] = {
 	[HT_AXES_PACKED] = ht_open_packed,
 	[HT_AXES_UNPACKED] = ht_open_unpacked,
 	[HT_AXES_SPLIT] = ht_open_split,
-	[HT_AXES_SPLIT_V] = ht_open_split,
 	[HT_AXES_SLICED] = ht_open_sliced,
 	[HT_AXES_STRIDED] = ht_open_strided,
 	[HT_AXES_PADDED] = ht_open_padded,
@@ -227,6 +226,7 @@ static ht_open_rule *const by_axes[HT_AXES_END] = {
 	[HT_AXES_DISTINCT] = ht_open_distinct,
 	[HT_AXES_DRAWN] = ht_open_drawn,
 	[HT_AXES_CONSUMED] = ht_open_consumed,
+	[HT_AXES_REVERSED] = ht_open_reversed,
 };
 
 ht_open_rule *ht_open_rule_of(const struct ht_node *n)

@@ -137,9 +137,7 @@ static int passes_on_axes(const struct ht_node *n)
 	case HT_AXES_JOINED:
 		return n->ins == 2 ? 1 : -1;
 	case HT_AXES_SPLIT:
-		return n->outs == 1 ? 1 : -1;
-	case HT_AXES_SPLIT_V:
-		return n->outs == 1 ? 0 : -1;
+		return n->outs == 1 ? n->ins == 2 : -1;
 	default:
 		return -1;
 	}

@@ -10,6 +10,7 @@
  *
  * Left alone, and refused by lowering: lists of elements of several shapes, and lists
  * that come from outside of the graph. */
+#include "ir/infer.h"
 #include "passes/lists.h"
 
 #include <string.h>
@@ -63,14 +64,24 @@ static bool can_join(const struct ht_list *x)
 {
 	int64_t length;
 
-	return x->shape.rank > 0 && !__builtin_mul_overflow(x->shape.dim[0], x->length, &length);
+	return x->shape.rank > 0 && x->length >= 0 && x->shape.dim[0] >= 0 &&
+	       !__builtin_mul_overflow(x->shape.dim[0], x->length, &length);
+}
+
+/* Whether each dimension is a number or an open size. */
+static bool is_told(struct ht_shape s)
+{
+	for (int32_t i = 0; i < s.rank; i++)
+		if (s.dim[i] == HT_DIM_UNKNOWN)
+			return false;
+	return s.rank >= 0;
 }
 
 bool ht_list_is_known(const struct ht_list *x)
 {
-	return !x->bad && !x->grows && !x->waits && has_fixed_size(x->dtype) && x->length >= 0 &&
-	       x->length <= INT32_MAX && ht_shape_known(x->shape) && x->shape.rank < HT_MAX_RANK &&
-	       (!x->joined || can_join(x));
+	return !x->bad && !x->grows && !x->waits && has_fixed_size(x->dtype) &&
+	       x->length != HT_DIM_UNKNOWN && x->length <= INT32_MAX && is_told(x->shape) &&
+	       x->shape.rank < HT_MAX_RANK && (!x->joined || can_join(x));
 }
 
 struct ht_shape ht_list_shape(const struct ht_list *x, struct ht_arena *a)
@@ -80,6 +91,39 @@ struct ht_shape ht_list_shape(const struct ht_list *x, struct ht_arena *a)
 	for (int32_t i = 0; i < x->shape.rank; i++)
 		dim[i + 1] = x->shape.dim[i];
 	return ht_shape_make(a, x->shape.rank + 1, dim);
+}
+
+/* ---- open sizes ---- */
+
+static bool has_open_sizes(const struct ht_lists *l)
+{
+	return l->g->sizes && !l->g->closed;
+}
+
+/* A dimension that is no number tells something if it is an open size of the program. */
+static int64_t told_dim(const struct ht_lists *l, int64_t dim)
+{
+	return dim >= 0 || (has_open_sizes(l) && ht_dim_is_open(l->g, dim)) ? dim : HT_DIM_UNKNOWN;
+}
+
+static struct ht_shape told_shape(const struct ht_lists *l, struct ht_shape s)
+{
+	int64_t dim[HT_MAX_RANK];
+
+	if (s.rank < 0 || s.rank > HT_MAX_RANK)
+		return HT_SHAPE_UNKNOWN;
+	for (int32_t i = 0; i < s.rank; i++)
+		dim[i] = told_dim(l, s.dim[i]);
+	return ht_shape_make(l->c->scratch, s.rank, dim);
+}
+
+/* What inference knows of the elements of `v`, where sizes are open; NULL: nothing. */
+static const struct ht_known *elements_of(const struct ht_lists *l, struct ht_value v)
+{
+	struct ht_known **known = has_open_sizes(l) ? ht_known_of(&l->known, v.node->graph) : NULL;
+	const struct ht_known *k = known ? known[v.node->id] : NULL;
+
+	return k && k[v.index].e ? &k[v.index] : NULL;
 }
 
 /* ---- what is told of a list ---- */
@@ -93,9 +137,9 @@ static void has_dtype(struct ht_list *x, enum ht_dtype t)
 
 static void has_length(struct ht_list *x, int64_t n)
 {
-	if (x->length < 0)
+	if (x->length == HT_DIM_UNKNOWN)
 		x->length = n;
-	x->grows = x->grows || (n >= 0 && x->length != n);
+	x->grows = x->grows || (n != HT_DIM_UNKNOWN && x->length != n);
 }
 
 static void has_limit(struct ht_list *x, int64_t n)
@@ -109,21 +153,36 @@ static void has_shape(struct ht_lists *l, struct ht_list *x, struct ht_shape s)
 {
 	int64_t dim[HT_MAX_RANK];
 
-	if (s.rank < 0 || s.rank > HT_MAX_RANK)
+	s = told_shape(l, s);
+	if (s.rank < 0)
 		return;
 	if (x->shape.rank >= 0 && x->shape.rank != s.rank) {
 		x->bad = true;
 		return;
 	}
 	for (int32_t i = 0; i < s.rank; i++) {
-		int64_t known = x->shape.rank < 0 ? -1 : x->shape.dim[i];
+		int64_t known = x->shape.rank < 0 ? HT_DIM_UNKNOWN : x->shape.dim[i];
 
-		dim[i] = s.dim[i] < 0 ? HT_DIM_UNKNOWN : s.dim[i];
-		x->bad = x->bad || (known >= 0 && dim[i] >= 0 && known != dim[i]);
-		if (known >= 0)
+		dim[i] = s.dim[i];
+		x->bad = x->bad ||
+			 (known != HT_DIM_UNKNOWN && dim[i] != HT_DIM_UNKNOWN && known != dim[i]);
+		if (known != HT_DIM_UNKNOWN)
 			dim[i] = known;
 	}
 	x->shape = ht_shape_make(l->c->scratch, s.rank, dim);
+}
+
+/* Elements that are a shape, as far as they are known. */
+static void has_computed_shape(struct ht_lists *l, struct ht_list *x, struct ht_value stated)
+{
+	const struct ht_known *k = elements_of(l, stated);
+	int64_t dim[HT_MAX_RANK];
+
+	if (!k || k->n > HT_MAX_RANK || ht_type_of(stated)->shape.rank != 1)
+		return;
+	for (int32_t i = 0; i < k->n; i++)
+		dim[i] = ht_elem_dim(&k->e[i]);
+	has_shape(l, x, (struct ht_shape){ k->n, dim });
 }
 
 /* An operand that states a shape, with -1 for what it does not say; a scalar says nothing. */
@@ -133,16 +192,21 @@ static void has_stated_shape(struct ht_lists *l, struct ht_list *x, struct ht_va
 	int rank;
 	const struct ht_tensor *t = ht_const_tensor(stated);
 
-	if (t && t->shape.rank == 1 && ht_const_small_ints(stated, dim, HT_MAX_RANK, &rank))
+	if (!t)
+		has_computed_shape(l, x, stated);
+	else if (t && t->shape.rank == 1 && ht_const_small_ints(stated, dim, HT_MAX_RANK, &rank))
 		has_shape(l, x, (struct ht_shape){ rank, dim });
 }
 
-static int64_t stated_length(struct ht_value v)
+static int64_t stated_length(const struct ht_lists *l, struct ht_value v)
 {
+	const struct ht_known *k = elements_of(l, v);
 	int64_t n;
 	int count;
 
-	return ht_const_small_ints(v, &n, 1, &count) && count == 1 ? n : -1;
+	if (ht_const_small_ints(v, &n, 1, &count) && count == 1)
+		return n;
+	return k && k->n == 1 ? told_dim(l, ht_elem_dim(&k->e[0])) : HT_DIM_UNKNOWN;
 }
 
 /* Sizes, which gradients keep on lists: a constant list is not needed then. */
@@ -199,17 +263,19 @@ static void of_slices(struct ht_lists *l, struct ht_list *x, struct ht_shape s)
 static void of_scattered(struct ht_lists *l, struct ht_list *x, struct ht_shape s)
 {
 	of_slices(l, x, s);
-	x->bad = x->bad || !ht_shape_known(s) || s.rank == 0;
+	x->bad = x->bad || !is_told(told_shape(l, s)) || s.rank == 0;
 }
 
 static void of_tensor(struct ht_lists *l, struct ht_list *x, const struct ht_node *n)
 {
 	struct ht_shape s = ht_type_of(n->in[0])->shape;
 
-	x->open = x->open || s.rank < 1 || s.dim[0] < 0;
+	int64_t length = s.rank < 1 ? HT_DIM_UNKNOWN : told_dim(l, s.dim[0]);
+
+	x->open = x->open || length == HT_DIM_UNKNOWN;
 	if (s.rank < 1)
 		return;
-	has_length(x, s.dim[0] < 0 ? -1 : s.dim[0]);
+	has_length(x, length);
 	of_slices(l, x, s);
 }
 
@@ -238,15 +304,15 @@ static void tell_of_length(struct ht_lists *l, struct ht_node *n, struct ht_list
 
 	switch (n->op) {
 	case HT_OP_TensorListReserve:
-		length = stated_length(n->in[1]);
+		length = stated_length(l, n->in[1]);
 		has_length(x, length);
-		x->grows = x->grows || length < 0;
+		x->grows = x->grows || length == HT_DIM_UNKNOWN;
 		break;
 	case HT_OP_TensorListFromTensor:
 		of_tensor(l, x, n);
 		break;
 	case HT_OP_EmptyTensorList:
-		has_limit(x, stated_length(n->in[1]));
+		has_limit(x, stated_length(l, n->in[1]));
 		x->grows = true;
 		break;
 	case HT_OP_TensorListPopBack:
@@ -516,6 +582,8 @@ static enum ht_status fold_bodies(struct ht_graph *g, struct ht_pass_context *c)
 static enum ht_status find_again(struct ht_lists *l, struct ht_graph *g)
 {
 	HT_TRY(ht_infer_types_hopefully(g, l->c->diags));
+	if (has_open_sizes(l))
+		HT_TRY(ht_infer_all_known(g, l->c->scratch, l->c->diags, true, &l->known));
 	ht_map_init(&l->of, l->c->scratch);
 	ht_lists_find(l, g);
 	find_open(l, g);
@@ -525,7 +593,7 @@ static enum ht_status find_again(struct ht_lists *l, struct ht_graph *g)
 
 enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c)
 {
-	struct ht_lists l = { .c = c };
+	struct ht_lists l = { .c = c, .g = g };
 	bool grown = false, grows = false;
 
 	if (!has_lists(g, c->scratch))

@@ -11,7 +11,7 @@
 struct ht_list {
 	struct ht_list *same; /* the one that it was found to be; NULL: it stands for itself */
 	enum ht_dtype dtype;  /* of its elements; HT_INVALID: not known */
-	int64_t length;       /* -1: not known */
+	int64_t length;       /* -1: not known; an open size is a dimension of the program */
 	int64_t room;         /* of a list that grows: the most elements that it gets */
 	int64_t limit; /* what it may have at most, as its maker states; -1: nothing is stated */
 	struct ht_shape shape; /* of each element */
@@ -37,7 +37,9 @@ enum { HT_LIST_ROOM = 1024 };
 
 struct ht_lists {
 	struct ht_pass_context *c;
-	struct ht_map of; /* by value */
+	const struct ht_graph *g; /* whose lists these are, and of its bodies */
+	struct ht_map known;      /* ht_infer_all_known(), where sizes are open */
+	struct ht_map of;         /* by value */
 };
 
 /* Fills l->of for the lists of `g`, and of the bodies that it runs. */

@@ -1,5 +1,6 @@
 /* Lists that are known become tensors: every node that handles one, in a graph and in the bodies that it
  * runs, is changed to compute with the tensor. */
+#include "passes/bounded.h"
 #include "passes/lists.h"
 
 /* One graph's part of the change. */
@@ -40,7 +41,7 @@ static void make_zeros(struct dense *d, struct ht_node *n, const struct ht_list 
 	struct ht_shape s = whole_shape(d, x);
 	struct ht_value in[2];
 
-	in[0] = ht_rw_const_ints(&d->r, n, name_within(d, n, "shape"), HT_I64, s.dim, s.rank);
+	in[0] = ht_dims_value(&d->r, n, name_within(d, n, "shape"), HT_I64, s);
 	in[1] = ht_rw_scalar(&d->r, n, name_within(d, n, "zero"), x->dtype, 0);
 	ht_rw_become(&d->r, n, HT_OP_Fill, in, 2);
 	ht_attr_set_type(n, "T", x->dtype);
@@ -53,8 +54,8 @@ static bool numbers_all(struct dense *d, const struct ht_list *x, struct ht_valu
 	int64_t *number;
 	size_t count;
 
-	if (!ht_const_ints(v, d->r.arena, &number, &count) || count != (size_t)x->length ||
-		ht_type_of(v)->shape.rank != 1)
+	if (x->length < 0 || !ht_const_ints(v, d->r.arena, &number, &count) ||
+		count != (size_t)x->length || ht_type_of(v)->shape.rank != 1)
 		return false;
 	for (size_t i = 0; i < count; i++)
 		if (number[i] != (int64_t)i)
@@ -89,6 +90,23 @@ static enum ht_op update_of(const struct ht_node *n)
 						    : HT_OP_TensorScatterUpdate;
 }
 
+/* ht_rw_reshape() to a shape that may have open sizes. */
+static struct ht_value reshape(struct dense *d, struct ht_node *n, const char *what,
+	struct ht_value of, struct ht_shape to)
+{
+	struct ht_value in[2] = { of };
+	struct ht_node *shaped;
+
+	if (ht_shape_known(to))
+		return ht_rw_reshape(&d->r, n, name_within(d, n, what), of, to);
+	in[1] = ht_dims_value(&d->r, n, name_within(d, n, "shape"), HT_I64, to);
+	shaped = ht_rw_node(&d->r, n, HT_OP_Reshape, name_within(d, n, what), in, 2,
+		(struct ht_type){ ht_type_of(of)->dtype, to });
+	ht_attr_set_type(shaped, "T", ht_type_of(of)->dtype);
+	ht_attr_set_type(shaped, "Tshape", HT_I64);
+	return ht_out(shaped, 0);
+}
+
 static void make_update(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
 	static const int64_t one[] = { 1, 1 };
@@ -97,7 +115,7 @@ static void make_update(struct dense *d, struct ht_node *n, const struct ht_list
 
 	in[1] = ht_rw_reshape(
 		&d->r, n, name_within(d, n, "index"), n->in[1], (struct ht_shape){ 2, one });
-	in[2] = ht_rw_reshape(&d->r, n, name_within(d, n, "row"), n->in[2], whole_shape(d, &row));
+	in[2] = reshape(d, n, "row", n->in[2], whole_shape(d, &row));
 	ht_rw_become(&d->r, n, update_of(n), in, 3);
 	ht_attr_set_type(n, "T", x->dtype);
 	ht_attr_set_type(n, "Tindices", HT_I32);
@@ -105,15 +123,14 @@ static void make_update(struct dense *d, struct ht_node *n, const struct ht_list
 
 static void make_updates(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
-	const int64_t dim[] = { ht_type_of(n->in[1])->shape.dim[0], 1 };
+	int64_t dim[] = { ht_type_of(n->in[1])->shape.dim[0], 1 };
 	struct ht_value in[] = { n->in[0], n->in[2], n->in[1] };
 
 	if (numbers_all(d, x, n->in[2]) && update_of(n) == HT_OP_TensorScatterUpdate) {
 		make_identity(d, n, n->in[1], x);
 		return;
 	}
-	in[1] = ht_rw_reshape(
-		&d->r, n, name_within(d, n, "index"), in[1], (struct ht_shape){ 2, dim });
+	in[1] = reshape(d, n, "index", in[1], (struct ht_shape){ 2, dim });
 	ht_rw_become(&d->r, n, update_of(n), in, 3);
 	ht_attr_set_type(n, "T", x->dtype);
 	ht_attr_set_type(n, "Tindices", HT_I32);
@@ -122,14 +139,13 @@ static void make_updates(struct dense *d, struct ht_node *n, const struct ht_lis
 static void make_length(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
 	ht_rw_replace_node(
-		&d->r, n, ht_rw_scalar(&d->r, n, name_within(d, n, "length"), HT_I32, x->length));
+		&d->r, n, ht_dim_value(&d->r, n, name_within(d, n, "length"), HT_I32, x->length));
 }
 
 static void make_element_shape(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
 	ht_rw_replace_node(&d->r, n,
-		ht_rw_const_ints(&d->r, n, name_within(d, n, "shape"), n->out[0].dtype,
-			x->shape.dim, x->shape.rank));
+		ht_dims_value(&d->r, n, name_within(d, n, "shape"), n->out[0].dtype, x->shape));
 }
 
 /* The length of each element. */
@@ -210,10 +226,15 @@ static void set_item_type(struct ht_node *n, const char *attr, int32_t i, enum h
 		a->value.list.item[i].type = t;
 }
 
+/* An attribute has no names for open sizes; inference finds them. */
 static void set_item_shape(struct ht_node *n, int32_t i, struct ht_shape s)
 {
 	struct ht_attr *a = ht_attr_own(n, "output_shapes");
+	int64_t dim[HT_MAX_RANK];
 
+	for (int32_t k = 0; k < s.rank; k++)
+		dim[k] = s.dim[k] < 0 ? HT_DIM_UNKNOWN : s.dim[k];
+	s = ht_shape_make(n->graph->arena, s.rank, dim);
 	if (a && a->value.kind == HT_ATTR_LIST && a->value.list.kind == HT_ATTR_SHAPE &&
 		(size_t)i < a->value.list.n)
 		a->value.list.item[i].shape.shape = s;

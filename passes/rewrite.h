@@ -183,6 +183,10 @@ enum ht_status ht_handles_to_lists(struct ht_graph *g, struct ht_pass_context *c
  * where their length and the shape of their elements are known.  Types are inferred again. */
 enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c);
 
+/* bodies.c: of a graph whose sizes are open, all that pass "bodies" does before it makes bodies ready to be lowered: branches and loops
+ * get functions of their own, lists become tensors, and constants are in the bodies that take them. */
+enum ht_status ht_open_bodies(struct ht_graph *g, struct ht_pass_context *c);
+
 /* ---- changed.c ---- */
 
 /* Whether `n` writes to a variable that it takes; whether `g` or a function of its library does;

@@ -193,17 +193,96 @@ static bool is_open(const struct ht_entry *e)
 	return false;
 }
 
+/* ---- within bounds ---- */
+
+static bool has_open_dim(const struct ht_graph *g, struct ht_shape s)
+{
+	for (int32_t i = 0; i < s.rank; i++)
+		if (ht_dim_is_open(g, s.dim[i]))
+			return true;
+	return false;
+}
+
+static bool is_size(const struct ht_known *k)
+{
+	for (int32_t i = 0; k && k->e && i < k->n; i++)
+		if (k->e[i].kind == HT_ELEM_DIM)
+			return true;
+	return false;
+}
+
+static bool is_handle(enum ht_dtype t)
+{
+	return t == HT_VARIANT || t == HT_RESOURCE;
+}
+
+/* A branch, a loop, a list, or what TensorFlow 1 makes these of. */
+static bool is_control(const struct ht_node *n)
+{
+	if ((ht_op_info(n->op)->effects & HT_CALLS) ||
+		ht_is(n, HT_SWITCHES | HT_DISPATCHES | HT_MERGES | HT_ENTERS | HT_ITERATES))
+		return true;
+	for (int32_t i = 0; i < n->outs; i++)
+		if (is_handle(n->out[i].dtype))
+			return true;
+	for (int32_t i = 0; i < n->ins; i++)
+		if (is_handle(ht_type_of(n->in[i])->dtype))
+			return true;
+	return false;
+}
+
+/* Whether the node takes a tensor of an open size, or the size. */
+static bool takes_open(
+	const struct ht_graph *g, struct ht_known *const *known, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++) {
+		struct ht_value v = n->in[i];
+		const struct ht_known *k = known[v.node->id];
+
+		if (has_open_dim(g, ht_type_of(v)->shape) || (k && is_size(&k[v.index])))
+			return true;
+	}
+	return false;
+}
+
+/* Branches and loops that open sizes do not reach stay as they are. */
+static enum ht_status make_bodies(struct ht_graph *g, struct ht_pass_context *c)
+{
+	struct ht_map all;
+	bool reached = false;
+
+	HT_TRY(ht_infer_types(g, c->diags));
+	HT_TRY(ht_infer_all_known(g, c->scratch, c->diags, false, &all));
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		reached = reached || (is_control(n) && takes_open(g, ht_known_of(&all, g), n));
+	if (!reached)
+		return HT_OK;
+	HT_TRY(ht_run_passes(g, "tensor_arrays,prune,cases,functional", NULL, c));
+	return ht_open_bodies(g, c);
+}
+
+/* Bodies are made where sizes are known to be open: what sizes data decide follows from types in them. */
+static enum ht_status run_bounded(struct ht_graph *g, struct ht_pass_context *c)
+{
+	bool made = g->sizes;
+
+	if (made)
+		HT_TRY(make_bodies(g, c));
+	if (!c->keep_computed_sizes)
+		HT_TRY(ht_add_computed_sizes(g, c));
+	if (g->sizes && !made)
+		HT_TRY(make_bodies(g, c));
+	return g->sizes ? ht_bound_sizes(g, c) : HT_OK;
+}
+
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct sizes s = { 0 };
 	struct ht_node **all;
 	size_t n;
 
-	if (c->entry && !is_open(c->entry)) {
-		if (!c->keep_computed_sizes)
-			HT_TRY(ht_add_computed_sizes(g, c));
-		return g->sizes ? ht_bound_sizes(g, c) : HT_OK;
-	}
+	if (c->entry && !is_open(c->entry))
+		return run_bounded(g, c);
 	if (!c->entry)
 		return HT_OK;
 	ht_rw_init(&s.r, g, c);

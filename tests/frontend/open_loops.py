@@ -1,0 +1,320 @@
+#!/usr/bin/env python3
+"""Loops and branches over tensors of open sizes: recurrent layers of Keras with open batch and number of steps, map_fn, scan, folds,
+loops and branches that carry or capture such tensors.  One program for all sizes, run at random ones as live TensorFlow runs
+them, on one thread and two, and under policies.  What cannot be run is refused by name, and what stops says loop and iteration.
+
+Exit code 77: nothing to test with.
+"""
+import argparse
+import os
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
+import environment  # noqa: E402
+from live import TOLERANCE, check_stops, close, freeze, np, run, tf, tool  # noqa: E402
+
+keras = environment.keras()
+layers = keras.layers
+F32 = tf.float32
+POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1}
+ROWS, STEPS = 5, 11  # the largest sizes
+
+
+def weights(r, *shape):
+    return (r.standard_normal(shape) * .3).astype('f4')
+
+
+# ---- recurrent layers, of [batch, steps, features] ----
+
+def units(r):
+    return int(r.integers(1, 9))
+
+
+def layered(make):
+    """A model of Keras with open batch and number of steps."""
+    def f(r):
+        features = int(r.integers(1, 7))
+        x = keras.Input((None, features))
+        y = make(r, x)
+        model = keras.Model(x, y)
+        model.set_weights([weights(r, *w.shape) for w in model.get_weights()])
+
+        def call(x):
+            y = model(x)
+            return tuple(y) if isinstance(y, (list, tuple)) else (y,)
+        return call, {'x': (None, None, features)}
+    f.__name__ = make.__name__
+    return f
+
+
+@layered
+def lstm(r, x):
+    return layers.LSTM(units(r))(x)
+
+
+@layered
+def lstm_sequences(r, x):
+    return layers.LSTM(units(r), return_sequences=True, return_state=True)(x)
+
+
+@layered
+def stacked(r, x):
+    return layers.Dense(3)(layers.LSTM(units(r))(layers.LSTM(units(r), return_sequences=True)(x)))
+
+
+@layered
+def gru(r, x):
+    return layers.GRU(units(r), reset_after=bool(r.integers(2)), return_sequences=bool(r.integers(2)))(x)
+
+
+@layered
+def simple(r, x):
+    return layers.SimpleRNN(units(r))(x)
+
+
+@layered
+def backwards(r, x):
+    return layers.GRU(units(r), go_backwards=True, return_sequences=bool(r.integers(2)))(x)
+
+
+@layered
+def both_ways(r, x):
+    return layers.Bidirectional(layers.LSTM(units(r), return_sequences=bool(r.integers(2))))(x)
+
+
+@layered
+def masked(r, x):
+    kept = keras.ops.where(x[:, :, :1] > 0.3, 0.0, x)
+    return layers.LSTM(units(r), return_sequences=bool(r.integers(2)))(layers.Masking()(kept))
+
+
+@layered
+def embedded(r, x):
+    words = keras.ops.cast(keras.ops.abs(x[:, :, 0] * 3), 'int32')
+    return layers.LSTM(units(r))(layers.Embedding(40, 4, mask_zero=True)(words))
+
+
+def one_row(r):
+    """The batch is one row, so that states are made in shapes of numbers that are told beside open ones."""
+    f, shapes = lstm_sequences(r)
+    return f, {'x': (1, *shapes['x'][1:])}
+
+
+# ---- loops over lists ----
+
+def mapped(r):
+    """map_fn over an open first dimension, whose elements have an open one too."""
+    w = weights(r, 3, 4)
+    return lambda x: (tf.map_fn(lambda e: tf.tanh(e @ w), x), tf.map_fn(tf.reduce_sum, x)), {'x': (None, None, 3)}
+
+
+def scanned(r):
+    n = units(r)
+    return lambda x: (tf.scan(lambda a, e: tf.tanh(a * .5 + e), x, tf.zeros([n])),
+                      tf.foldl(lambda a, e: a * .5 + e, x, tf.ones([n]))), {'x': (None, n)}
+
+
+def array(r):
+    """A TensorArray that a loop of as many iterations as there are rows fills and reads."""
+    n = units(r)
+
+    def f(x):
+        rows = tf.shape(x)[0]
+        a = tf.TensorArray(F32, rows, element_shape=(n,))
+        a = tf.while_loop(lambda i, a: i < rows, lambda i, a: (i + 1, a.write(i, x[rows - 1 - i] * 2.)), (0, a))[1]
+        return (a.stack(),)
+    return f, {'x': (None, n)}
+
+
+# ---- loops that carry tensors ----
+
+def carried(r):
+    """A tensor with open rows and columns, one that no iteration changes, and how many rows there are."""
+    w, n = weights(r, 4, 4), int(r.integers(0, 9))
+
+    def f(x):
+        rows = tf.cast(tf.shape(x)[0], F32)
+        return tf.while_loop(lambda i, y, s: i < n, lambda i, y, s: (i + 1, tf.tanh(y @ w) + x * .1, s + tf.reduce_sum(y) / rows),
+                             (0, x, 0.))[1:]
+    return f, {'x': (None, 4)}
+
+
+def until(r):
+    """A condition of data: elements outside do not count."""
+    limit = float(r.uniform(20, 300))
+    return lambda x: (tf.while_loop(lambda y: tf.reduce_sum(tf.abs(y)) < limit, lambda y: (y * 1.5 + .1,), (x,))[0],), \
+        {'x': (None, None)}
+
+
+def shaped(r):
+    """What an iteration makes has the sizes of what it captures."""
+    def body(x):
+        def f(i, y):
+            s = tf.shape(x)
+            z = tf.fill(s, tf.cast(i, F32)) + tf.reshape(tf.reshape(y, [-1]), s)
+            return i + 1, z + tf.cast(tf.range(s[1]), F32) * tf.cast(s[0], F32)
+        return f
+    return lambda x: (tf.while_loop(lambda i, y: i < 3, body(x), (0, x))[1],), {'x': (None, None)}
+
+
+def steps(r):
+    """As many iterations as there are columns, each takes one by its number."""
+    def f(x):
+        columns = tf.shape(x)[1]
+        return (tf.while_loop(lambda i, s: i < columns, lambda i, s: (i + 1, s * .5 + x[:, i]), (0, tf.zeros_like(x[:, 0])))[1],)
+    return f, {'x': (None, None)}
+
+
+def nested(r):
+    """A loop and a branch in a loop."""
+    w = weights(r, 4, 4)
+
+    def body(i, y):
+        z = tf.while_loop(lambda j, z: j < i, lambda j, z: (j + 1, z * .5 + tf.tanh(y @ w)), (0, y))[1]
+        return i + 1, tf.cond(tf.reduce_max(z) > .5, lambda: z * .1, lambda: tf.nn.softmax(z, 0) + y)
+    return lambda x: (tf.while_loop(lambda i, y: i < 4, body, (0, x))[1],), {'x': (None, 4)}
+
+
+# ---- branches ----
+
+def branched(r):
+    at = float(r.uniform(-.2, .2))
+    return lambda x: tf.cond(tf.reduce_mean(x) > at, lambda: (tf.nn.softmax(x * 2, 0), tf.reduce_mean(x)),
+                             lambda: (tf.nn.relu(x) - at, tf.reduce_max(x))), {'x': (None, None)}
+
+
+def by_size(r):
+    """The branch depends on a size, and behind it is more of that size."""
+    def f(x):
+        y = tf.cond(tf.shape(x)[0] > 2, lambda: tf.reduce_sum(x, 1, keepdims=True) + x, lambda: x * tf.cast(tf.size(x), F32))
+        return y, tf.reduce_sum(y, 0)
+    return f, {'x': (None, None)}
+
+
+def chosen(r):
+    def f(x):
+        at = tf.cast(tf.math.floormod(tf.reduce_max(x) * 10, 3), tf.int32)
+        return (tf.switch_case(at, [lambda: x * 2, lambda: tf.transpose(tf.transpose(x) - 1), lambda: x + tf.reduce_mean(x, 0)]),)
+    return f, {'x': (None, None)}
+
+
+MODELS = [lstm, lstm_sequences, one_row, stacked, gru, simple, backwards, both_ways, masked, embedded, mapped, scanned, array, carried, until, shaped,
+          steps, nested, branched, by_size, chosen]
+
+
+# ---- checks ----
+
+def stated(shapes):
+    """The options that state all shapes, open dimensions by their bounds."""
+    bounds = {0: f'1..{ROWS}', 1: f'1..{STEPS}'}
+    return [o for k, s in shapes.items()
+            for o in ('--input-shape', f'{k}:' + ','.join(bounds[i] if d is None else str(d) for i, d in enumerate(s)))]
+
+
+def sizes_of(r, times):
+    """Random sizes, among them the least and the largest."""
+    some = [(int(r.integers(1, ROWS + 1)), int(r.integers(1, STEPS + 1))) for _ in range(times)]
+    return [(1, 1), (ROWS, STEPS), *some]
+
+
+def agree(name, how, outputs, got, want, tolerance=TOLERANCE):
+    for o, g, w in zip(outputs, got, want):
+        if not close(g, w, tolerance):
+            sys.exit(f'{name}, {how}: {o} is {g}, not {w}')
+
+
+def check(name, make, r, folder, times):
+    f, shapes = make(r)
+    frozen = freeze(f, [tf.TensorSpec(s, F32, k) for k, s in shapes.items()], f'{folder}/m.pb')
+    outputs = [t.name.removesuffix(':0') for t in frozen.outputs]
+    asked = '--outputs', ','.join(outputs)
+    tool('compile', '-q', f'{folder}/m.pb', '-o', f'{folder}/m.htx', *stated(shapes), *asked)
+    policy = str(r.choice(list(POLICIES)))
+    tool('compile', '-q', f'{folder}/m.pb', '-o', f'{folder}/p.htx', *stated(shapes), *asked, '--policy', policy)
+    all_sizes = sizes_of(r, times)
+    for sizes in all_sizes:
+        feeds = {k: r.uniform(-1, 1, [sizes[i] if d is None else d for i, d in enumerate(s)]).astype('f4') for k, s in shapes.items()}
+        want = [y.numpy() for y in frozen(*(tf.constant(v) for v in feeds.values()))]
+        got = run(folder, f'{folder}/m.htx', feeds, outputs)
+        agree(name, f'sizes {sizes}', outputs, got, want)
+        if sizes == all_sizes[-1]:
+            agree(name, f'sizes {sizes}, two threads', outputs, run(folder, f'{folder}/m.htx', feeds, outputs, '--threads', '2'), got, 0)
+        if name not in ('until', 'branched', 'nested', 'chosen', 'embedded', 'masked'):  # there rounding decides
+            agree(name, f'sizes {sizes}, {policy}', outputs, run(folder, f'{folder}/p.htx', feeds, outputs), want, POLICIES[policy])
+
+
+# ---- what stops, and what is refused ----
+
+def model_of(f, folder, shape=(None, None)):
+    frozen = freeze(f, [tf.TensorSpec(shape, F32, 'x')], f'{folder}/m.pb')
+    return ['--outputs', ','.join(t.name.removesuffix(':0') for t in frozen.outputs)]
+
+
+def stops(what, f, x, *reasons):
+    """One program for all sizes stops in a run at these."""
+    with tempfile.TemporaryDirectory() as folder:
+        tool('compile', '-q', f'{folder}/m.pb', '-o', f'{folder}/m.htx', *model_of(f, folder), *stated({'x': (None, None)}))
+        check_stops(what, folder, f'{folder}/m.htx', {'x': x}, *reasons)
+
+
+def refused(what, f, *reasons):
+    with tempfile.TemporaryDirectory() as folder:
+        asked = model_of(f, folder)
+        said = tool('compile', f'{folder}/m.pb', '-o', f'{folder}/m.htx', *asked, *stated({'x': (None, None)}), code=4)
+        if any(reason not in said for reason in reasons) or os.path.exists(f'{folder}/m.htx'):
+            sys.exit(f'{what}: {said!r}')
+
+
+def ones(*shape):
+    return np.ones(shape, 'f4')
+
+
+def filled(x):
+    """A list with as many elements as there are rows, of which one more is set than there are columns."""
+    a = tf.TensorArray(F32, tf.shape(x)[0], element_shape=())
+    columns = tf.shape(x)[1]
+    return tf.while_loop(lambda i, a: i <= columns, lambda i, a: (i + 1, a.write(i, x[0, 0])), (0, a))[1].stack()
+
+
+def check_refusals():
+    indexed = tf.function(lambda x: tf.while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, s + x[:, i]), (0, x[:, 0]))[1])
+    stops('an index of a column that is not there', indexed, ones(2, 3), "while'", 'iteration 4', 'out of range')
+    stops('an element behind the end of a list', filled, ones(2, 3), 'iteration 3', 'out of range')
+    stops('more rows than stated', lambda x: tf.while_loop(lambda y: tf.reduce_sum(y) < 9, lambda y: (y + 1,), (x,))[0],
+          ones(ROWS + 1, 2), 'no variant', f'x:1..{ROWS}')
+    refused('a loop that makes a tensor longer',
+            lambda x: tf.while_loop(lambda y: tf.shape(y)[0] < 9, lambda y: (tf.concat([y, y], 0),), (x,),
+                                    shape_invariants=(tf.TensorShape([None, None]),))[0], 'while', 'not known')
+    refused('a loop that exchanges sizes', lambda x: tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, tf.transpose(y)), (0, x),
+                                                                   shape_invariants=(tf.TensorShape([]), tf.TensorShape([None, None])))[1], 'while', 'not known')
+    refused('branches of different sizes', lambda x: tf.cond(tf.reduce_sum(x) > 0, lambda: tf.transpose(x), lambda: x), "node 'cond'")
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument('--seed', type=int, default=int.from_bytes(os.urandom(4), 'little'))
+    p.add_argument('--only')
+    p.add_argument('--times', type=int, default=1, help='random sizes of each model')
+    args = p.parse_args()
+    models = {m.__name__: m for m in MODELS}
+    failed = []
+    print(f'seed {args.seed}')
+    for i, (name, make) in enumerate(models.items()):
+        if args.only and name not in args.only.split(','):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                check(name, make, np.random.default_rng([args.seed, i]), folder, args.times)
+                print('ok', name)
+            except SystemExit as e:
+                failed.append(name)
+                print('FAILED', name, str(e)[:1500])
+    if not args.only:
+        check_refusals()
+    if failed:
+        sys.exit(f'seed {args.seed}: {failed}')
+
+
+if __name__ == '__main__':
+    main()
