@@ -1,8 +1,9 @@
-/* Boundaries between dimensions: where neighbours cannot share an index, as some tensor that a kernel
- * reads or writes is not dense there. */
+/* Boundaries between dimensions: two neighbouring dimensions cannot share an index if some
+ * tensor that the kernel reads or writes is not dense across them. */
 #include "lower/inside.h"
 
-/* Dimensions of size one do not count: the next real dimension inside does. */
+/* Dimensions of size one have no boundary of their own: the next larger dimension further in
+ * decides. */
 uint32_t view_boundaries(const struct view *v, int32_t rank, const int64_t *dim)
 {
 	int64_t stride[HT_LOWER_RANK], size[HT_LOWER_RANK];

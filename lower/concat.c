@@ -76,7 +76,7 @@ static const char *refuse_concat(const struct ht_node *n)
 	return NULL;
 }
 
-/* Concat and Pack along another dimension. */
+/* Concat and Pack keep the rows if they join along another dimension. */
 static bool joined_rows(const struct parts *p, const struct ht_node *n)
 {
 	struct ht_shape out = n->out[0].shape;

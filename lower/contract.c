@@ -23,7 +23,7 @@ bool contract_sums_short(const struct lower *l, const struct ht_node *n)
 	return n->outs && ht_sums_short(l->target, n, n->out[0].dtype);
 }
 
-/* x, of F32, rounded to nearest in 10 bits of fraction. */
+/* x (F32) rounded to the nearest number with 10 bits of fraction. */
 static int32_t to_hf32(struct ht_xb *b, int32_t x)
 {
 	int32_t u = ht_xbitcast(b, HT_I32, x), odd, r;
@@ -94,7 +94,7 @@ static int64_t tap_count(const struct contraction *c)
 	return n;
 }
 
-/* Pairs need neighbours in memory. */
+/* Products of pairs need the two numbers of a pair to be adjacent in memory. */
 static void choose_packing(struct contraction *c)
 {
 	ht_schedule_packing(c->l->target, multiplied_type(c), c->rows * c->l->larger, c->columns,
@@ -103,10 +103,11 @@ static void choose_packing(struct contraction *c)
 		c->kp = 1;
 }
 
-/* Fewer rows than these do not pay for weights that are widened before they are multiplied. */
+/* With fewer rows than these, widening the weights before the product takes longer than it
+ * saves. */
 enum { LEAST_ROWS = 32 };
 
-/* Small weights that many rows are multiplied with are widened once, when they are packed for the program. */
+/* Small weights that many rows are multiplied with are packed as F32 when the program is made. */
 static enum ht_dtype packed_type(const struct contraction *c)
 {
 	enum { MOST_WIDENED = 1 << 17 };
@@ -187,7 +188,7 @@ static void cut_packing(
 			.stride = turned ? 1 : c->columns, .extent = c->depth, .each = c->kp });
 }
 
-/* What a loop that packs a right operand is at: a column of one of its matrices. */
+/* The position of a loop that packs a right operand: a column of one of its matrices. */
 struct packed_at {
 	int32_t lead; /* dimensions of the operand that number its matrices */
 	int32_t matrix, column;
@@ -215,7 +216,8 @@ static int32_t packed_element(const struct contraction *c, struct kernel_build *
 	return ht_xcvt(b, c->packed_type, kb_load(k, v, &s));
 }
 
-/* The 16 bits of `x` as a U32.  One from memory stays as it is there: subnormals are zero to the products that read it. */
+/* The 16 bits of `x` as a U32.  An element that is loaded keeps its bits: the products that read
+ * it treat subnormals as zero. */
 static int32_t bits_of(struct ht_xb *b, int32_t x)
 {
 	const struct ht_x low = b->stage->x[x], wide = b->stage->x[low.op == HT_X_CVT ? low.a : x];
@@ -225,7 +227,7 @@ static int32_t bits_of(struct ht_xb *b, int32_t x)
 	return ht_xcvt(b, HT_U32, ht_xbitcast(b, HT_U16, x));
 }
 
-/* The elements of rows `row` and row + 1 as one word, in the order that they have in memory. */
+/* The elements of rows `row` and row + 1 as one word, in the order in which they are in memory. */
 static int32_t packed_pair(const struct contraction *c, struct kernel_build *k,
 	const struct view *v, const struct packed_at *at, int32_t row)
 {
@@ -236,9 +238,11 @@ static int32_t packed_pair(const struct contraction *c, struct kernel_build *k,
 	return ht_xor(b, first, ht_xshli(b, second, 16));
 }
 
-/* Matrices of `v`, which is [.., k, n], one for each index of grid dimension 0: its first `lead` dimensions number them, those up to
- * the last are the depth of all taps.  Into a local buffer: the one matrix of the tile; else panels are grid dimension 1.  There the
- * two rows of a pair are stored as one word, so that vectors of pairs are contiguous. */
+/* Packs matrices of `v`, which is [.., k, n], one for each index of grid dimension 0: its first
+ * `lead` dimensions number them, and the dimensions from there up to the last are the depth of
+ * all taps.  If the packed matrix is a local buffer, the stage packs the one matrix of its tile;
+ * else the panels are grid dimension 1.  The two rows of a pair are stored as one word, so that
+ * vectors of pairs are contiguous. */
 static void pack_stage(struct contraction *c, struct kernel_build *k, const struct view *v,
 	int32_t lead, bool local)
 {
@@ -257,8 +261,9 @@ static void pack_stage(struct contraction *c, struct kernel_build *k, const stru
 	kb_stage(k, HT_STAGE_LOOP);
 	dim[0] = kb_grid_dim(k, 0, batches, 1);
 	dim[1] = local ? kb_dim(k, panels) : kb_grid_dim(k, 1, panels, 1);
-	/* Rows that lie apart: a vector of them, all along the depth, as more would not stay in the first
-	 * level where they are multiples of 1 KB apart. */
+	/* The rows are not adjacent in memory.  The loop packs one vector of them along the
+	 * whole depth, since more rows would not stay in the first level if their distance is a
+	 * multiple of 1 KB. */
 	dim[2] = kb_dim(k, across ? c->nr / lane : 1);
 	dim[3] = kb_dim(k, ht_ceil_div(depth, c->kp));
 	dim[4] = kb_dim(k, c->kp / element);
@@ -279,7 +284,8 @@ static void pack_stage(struct contraction *c, struct kernel_build *k, const stru
 	offset = ht_xadd(b, offset, x[4]);
 	if (!local)
 		offset = ht_xadd(b, offset, ht_xmuli(b, x[0], c->packed_count / element));
-	/* The value comes first, so that the order of the kernel's arguments does not depend on the compiler. */
+	/* The value is built first, so that the order of the kernel's arguments does not depend
+	 * on the compiler. */
 	value = (words ? packed_pair : packed_element)(c, k, v, &at, row);
 	to = local ? c->b : kb_arg_as(k, c->b, HT_BUFFER_OUT, words ? HT_U32 : c->packed_type);
 	ht_xstore(b, to, offset, value);
@@ -341,14 +347,16 @@ void contract_packed(const struct contraction *c, struct kernel_build *k, int32_
 
 /* ---- the stage ---- */
 
-/* Of rows, or columns, as F32. */
+/* Bytes of so many rows, or columns, as F32. */
 static int64_t wide_bytes(const struct contraction *c, int64_t count)
 {
 	return count * tap_count(c) * c->depth * (int64_t)sizeof(float);
 }
 
-/* What is multiplied as F32 and is not kept so is widened by each tile.  Weights: a panel of columns at a time, by the first rows that are
- * multiplied with it; it may take half of the second level.  Rows of a matrix: once for all columns, where they fit a quarter. */
+/* Operands that are multiplied as F32 but are held in another type are widened by each tile.
+ * Weights: the first rows that are multiplied with a panel of columns widen it; the panel may
+ * take half of the second level.  Rows of a matrix: once for all columns, if they fit into a
+ * quarter of the second level. */
 static void choose_widening(struct contraction *c, int64_t m_step)
 {
 	const int64_t for_a_panel = c->l->target->l2 / 2, for_rows = c->l->target->l2 / 4;
@@ -461,7 +469,8 @@ static void rows_stage(struct contraction *c, int32_t a, int32_t a_row, int32_t 
 	k->stage->x = HT_NEW_ARRAY(k->arena, struct ht_x, (size_t)k->stage->xs);
 	memcpy(k->stage->x, contraction.x, (size_t)k->stage->xs * sizeof *k->stage->x);
 	ht_xb_init(b, k->arena, k->stage);
-	/* Each in a statement of its own: C leaves the order of arguments open, and numbers of expressions are part of the kernel's text. */
+	/* Each is a statement of its own: C does not fix the order in which arguments are
+	 * evaluated, and the numbers of expressions are part of the kernel's text. */
 	depth = ht_xdim(b, dim[2]);
 	for (int i = 0; i < c->taps; i++)
 		tap[i] = ht_xdim(b, tap[i]);
@@ -475,7 +484,8 @@ static void rows_stage(struct contraction *c, int32_t a, int32_t a_row, int32_t 
 	*k->stage = contraction;
 }
 
-/* The sum, of the root at `out`; into `to`, or the kernel's sink where that is NULL. */
+/* Stores the root's sum at `out`: in `to`, or as the result of the kernel's sink if `to` is
+ * NULL. */
 static void end_into(struct contraction *c, int32_t a, int32_t a_row, int32_t b_base,
 	const struct view *to, const struct space *out)
 {

@@ -1,17 +1,18 @@
-/* Branches, loops, and calls of functions that recur: bodies are procedures of the plan, which one step runs.
+/* Branches, loops, and calls of recursive functions.  Their bodies are procedures of the plan,
+ * which one step runs.
  *
- * What a loop carries has two pieces of memory: what an iteration reads, which is the loop's result in the
- * end, and what it leaves.  An argument that every iteration hands on unchanged is the operand's memory.  One
- * of which an iteration changes a slice, and hands it on, has one piece of memory, the result's; an operand
- * that nobody else reads is made there. */
+ * A loop-carried value has two buffers: one that an iteration reads, which is the loop's result
+ * in the end, and one that it writes.  An argument that every iteration passes on unchanged is
+ * the operand's memory.  An argument that each iteration updates in place has one buffer, the
+ * result's; an operand that no other node reads is computed directly into it. */
 #include "lower/library.h"
 
-/* A function that calls name: one procedure for all of them. */
+/* A function that is called by name: all its calls run one procedure. */
 struct callee {
 	int32_t procedure; /* -1: it is being made */
 };
 
-/* A call of one that was being made then. */
+/* A call that was added while its procedure was still being made. */
 struct open_call {
 	struct ht_plan_call *call;
 	const struct callee *callee;
@@ -20,11 +21,12 @@ struct open_call {
 
 /* The procedures of a branch, loop or call. */
 struct body {
-	const struct callee *callee; /* of a call */
+	const struct callee *callee; /* NULL: not a call */
 	int32_t procedure[2];
 	bool *takes[2]; /* by argument: the procedure has it as a parameter */
-	bool *carries; /* of a loop, by argument: an iteration may change it, and has it as a result */
-	bool *updates; /* likewise: it does so in the result's memory */
+	bool *carries;  /* of a loop, by argument: an iteration may change it, so the body has it
+		        * as a result */
+	bool *updates;  /* likewise: the iteration updates it in the result's memory */
 };
 
 static bool is_loop(const struct ht_node *n)
@@ -50,7 +52,7 @@ static bool is_among(const struct ht_port *p, struct ht_value v)
 	return false;
 }
 
-/* Those ports that are wanted, in their order. */
+/* The wanted ports, in their order. */
 static struct ht_port *some_ports(struct lower *l, const struct ht_port *p, const bool *wanted)
 {
 	struct ht_port *first = NULL, **end = &first;
@@ -76,7 +78,8 @@ static void find_carried(struct lower *l, const struct ht_function *f, int32_t a
 		b->carries[i] = !ht_value_eq(arg->value, ret->value);
 }
 
-/* The node that alone takes `v`, and changes it where its result is; NULL: there is none. */
+/* The only node that uses `v`, if it updates `v` in the memory of its result; NULL: there is
+ * none. */
 static struct ht_node *updating_user(struct lower *l, const struct ht_uses *u, struct ht_value v)
 {
 	const struct ht_use *only = u->of[v.node->id];
@@ -98,7 +101,7 @@ static int count_among(const struct ht_port *p, struct ht_value v)
 	return n;
 }
 
-/* Whether nodes that change it in its place, one after the other, make the result of an argument. */
+/* Whether a chain of nodes that each update it in place turns the argument into the result. */
 static bool is_updated(struct lower *l, const struct ht_function *f, const struct ht_uses *u,
 	struct ht_value arg, struct ht_value result)
 {
@@ -155,7 +158,8 @@ static enum ht_status lower_one(
 	return lower_function(l, f, &entry, updated, &b->procedure[i]);
 }
 
-/* All arguments are the procedure's parameters: which of them it takes is not known where it calls itself. */
+/* All arguments are parameters of the procedure: where it calls itself, it is not known yet
+ * which arguments it reads. */
 static enum ht_status lower_callee(struct lower *l, const struct ht_node *n)
 {
 	const struct ht_function *f = ht_control_bodies(n).of[0];
@@ -193,7 +197,7 @@ enum ht_status lower_bodies(struct lower *l)
 
 /* ---- steps ---- */
 
-/* By argument, where operands are that a procedure takes; -1: none does. */
+/* By argument: the buffers of the operands that a procedure reads; -1: none reads it. */
 static int32_t *operands_of(struct lower *l, const struct ht_node *n)
 {
 	const struct body *b = l->body[n->id];
@@ -216,8 +220,8 @@ static int32_t *results_of(struct lower *l, const struct ht_node *n)
 	return at;
 }
 
-/* A call of body i: of `in` the arguments that it takes, of `out` those results that `gives` has (NULL:
- * all). */
+/* A call of body i.  Of `in` it gets the arguments that the body takes; of `out` it gets the
+ * results selected by `gives` (NULL: all). */
 static struct ht_plan_call call_of(struct lower *l, const struct ht_node *n, int i,
 	const int32_t *in, const int32_t *out, int32_t outs, const bool *gives)
 {
@@ -292,7 +296,8 @@ static int32_t temporary(struct lower *l, struct ht_type t)
 	return plan_buffer(l, HT_PLAN_TEMP, t.dtype, ht_shape_count(t.shape));
 }
 
-/* A result that is used has the operand's elements where no iteration changes them. */
+/* If no iteration changes an argument and its result is used, the result gets the operand's
+ * elements. */
 static void carry(struct lower *l, const struct ht_node *n, struct ht_plan_control *c, int32_t *now,
 	int32_t *next)
 {
@@ -376,7 +381,7 @@ static bool are_passed(const struct ht_node *n, const struct ht_function *f)
 	return true;
 }
 
-/* Other functions that recur have not been copied: nothing goes there before the pass "bodies". */
+/* Pass "bodies" inlines all other functions, so a call that is left is recursive. */
 static const char *refuse_call(const struct ht_node *n)
 {
 	const struct ht_function *f = ht_control_bodies(n).of[0];

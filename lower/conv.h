@@ -13,8 +13,8 @@ struct conv {
 };
 
 void read_conv(const struct ht_node *n, struct conv *c);
-/* The space of the image positions that m runs over; that of the result, pixels by m, channels by
- * group and n. */
+/* The space of the image positions that m runs over. conv_pixels() returns that of the result:
+ * pixels by m, channels by group and n. */
 struct space conv_pixels(struct contraction *c, struct ht_shape out);
 struct space conv_result(struct contraction *c, struct ht_shape out, int64_t group_channels);
 
@@ -23,8 +23,8 @@ struct space conv_result(struct contraction *c, struct ht_shape out, int64_t gro
 void pack_filter(struct contraction *c, struct ht_node *n, int arg, int64_t sq, int64_t sk,
 	int64_t sn, int64_t groups, int64_t stride);
 
-/* Whether `n` is a convolution by a constant filter with results and a register tile, of no
- * implementation mode; by one of 1 x 1 at stride 1. */
+/* Whether `n` is a convolution by a constant filter that has results, a register tile and no
+ * implementation mode. The second function: whether it also is 1 x 1 at stride 1. */
 bool conv_is_plain(const struct ht_node *n, struct conv *v);
 bool conv_is_project(const struct ht_node *n, struct conv *v);
 /* A convolution that is one product over pixels: by a filter of 1 x 1 at stride 1, or of few
@@ -40,8 +40,9 @@ void simple_conv(struct lower *l, struct ht_node *n, const struct conv *v, struc
 int32_t simple_conv_row(
 	const struct simple_conv *s, struct ht_xb *b, const int32_t tap[], const int32_t pixel[3]);
 
-/* conv_transpose.c: the gradient of a convolution by its image, a transposed convolution, as a loop over its taps.
- * Operands: the image's sizes, the filter, the gradient of the result. */
+/* conv_transpose.c: the gradient of a convolution by its image, which is a transposed
+ * convolution, as a loop over its taps. Operands: the image's sizes, the filter, the gradient of
+ * the result. */
 void emit_by_image(struct lower *l, struct ht_node *n, const struct window w[2], bool depthwise);
 
 /* conv_phases.c: that for a stride above 1 as a product for each pair of phases of the stride.  Its multiplications as a share of those of all

@@ -1,14 +1,17 @@
 /* Gradients of convolutions by their filters, and of depthwise ones by their images.
  *
- * The gradient by a filter is a contraction over all pixels of all images: its rows are the filter's positions and
- * channels, read where the convolution read them, its columns the channels of the result's gradient, which is packed.
- * The pixels are divided into parts whose packed columns stay in the second level; a kernel adds the parts. */
+ * The gradient by a filter is a contraction over all pixels of all images.  Its rows are the
+ * filter's positions and channels, which it reads at the image positions that the convolution
+ * read.  Its columns are the channels of the result's gradient, which is packed.  The pixels are
+ * divided into parts whose packed columns stay in the second level; a second kernel adds the
+ * parts. */
 #include "lower/conv.h"
 #include "lower/index.h"
 
 #include <string.h>
 
-/* The convolution whose filter's gradient `n` is: operands image, sizes of the filter, gradient of the result. */
+/* Reads the convolution whose filter gradient is `n`. Operands of `n`: image, sizes of the
+ * filter, gradient of the result. */
 static void read_filter_gradient(const struct ht_node *n, struct conv *c)
 {
 	c->in = shape_of(n, 0);
@@ -60,7 +63,7 @@ static enum ht_status emit_loop_filter(
 
 /* ---- a contraction ---- */
 
-/* The pixels of a part: so many images, or so many rows of one. */
+/* The pixels of a part: some images, or some rows of one image. */
 struct parts_of {
 	int64_t images, rows; /* of a part */
 	int64_t each, bands;  /* parts: groups of images times bands of rows */
@@ -95,7 +98,8 @@ static struct parts_of divide(const struct lower *l, const struct conv *v)
 	return p;
 }
 
-/* The image as F32 with its padding, so that each position of each window is inside; itself where it is that already. */
+/* The image as F32 with its padding, so that each position of each window is inside.  It is the
+ * image itself if no position was outside and the type is F32. */
 static struct view padded_image(struct lower *l, struct ht_node *n, const struct conv *v)
 {
 	const struct view *in = lower_operand(l, n, 0);

@@ -1,10 +1,11 @@
-/* Convolutions with a single result channel, such as masks: neighbouring pixels along lanes, where a
- * register tile would use one lane of its columns.  The image is copied to planes, a row of pixels of one
- * channel side by side, padded. */
+/* Convolutions with a single result channel, such as masks.  Neighbouring pixels are computed
+ * along lanes; a register tile would use only one lane of its columns.  The image is first
+ * copied to padded planes, in which the pixels of a row of one channel are adjacent. */
 #include "lower/conv.h"
 #include "lower/index.h"
 
-/* Copying costs some two operations a number, a register tile one a number and tap. */
+/* The copy costs about two operations for each number; a register tile costs one for each number
+ * and tap. */
 enum { FEWEST_TAPS = 4, ROWS_SIDE_BY_SIDE = 4 };
 
 bool conv_has_one_result(const struct lower *l, const struct conv *v)
@@ -14,7 +15,7 @@ bool conv_has_one_result(const struct lower *l, const struct conv *v)
 	       v->w[1].out >= ht_target_lanes(l->target);
 }
 
-/* A view as of NHWC, of [image, row, channel, pixel]. */
+/* A view of the planes, in the form of NHWC: [image, row, channel, pixel]. */
 static struct view planes(struct lower *l, const struct ht_node *n, const struct conv *v)
 {
 	const struct view *in = lower_operand(l, n, 0);

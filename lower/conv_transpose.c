@@ -1,5 +1,5 @@
-/* Transposed convolutions: r[h, w, o] = sum of x[(h + before - kh) / stride, ..] * f[kh, kw, o, c] where
- * it divides. */
+/* Transposed convolutions: r[h, w, o] = sum of x[(h + before - kh) / stride, ..] * f[kh, kw, o,
+ * c], over the taps for which the division has no remainder. */
 #include "lower/conv.h"
 #include "lower/index.h"
 

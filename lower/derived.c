@@ -1,20 +1,24 @@
-/* Derived buffers: what a program computes again in each run although only state that it does not change determines it, such as
- * packed weights of an evaluation.
+/* Derived buffers: results that stay the same from run to run as long as some state does, such
+ * as packed weights of an evaluation.
  *
- * A step is *constant* here if it reads variables to which the program does not assign, steady inputs, constants, and memory that
- * only such steps write to.  Constant steps that depend on the same state form a group, which runs again when some of that
- * state changed.  The groups are the first steps of the entry; temporary memory that other steps read of theirs becomes derived.
+ * A step is *constant* here if it reads only variables to which the program does not assign,
+ * steady inputs, constants, and memory that only such steps write to.  Constant steps that
+ * depend on the same state form a group, which runs again when some of that state changed.  The
+ * groups are the first steps of the entry.  Temporary memory of a group that other steps read
+ * becomes derived buffers.
  *
- * Groups of bodies and of parts of a batch leave their procedure for the entry's, where equal steps are one.  A batch in parts has no
- * steps in its entry otherwise: plan->prelude has these. */
+ * Groups of bodies and of parts of a batch move to the entry, where equal steps become one.  The
+ * entry of a batch in parts has no other steps; its groups are in plan->prelude. */
 #include "lower/inside.h"
 
 #include <string.h>
 
-/* A group that makes fewer bytes takes about as long as the question whether it has to run. */
+/* For a group that makes fewer bytes, testing whether it must run takes about as long as running
+ * it. */
 enum { LEAST_BYTES = 1024, ALIGN = 64 };
 
-/* A constant step of a body or part, which the entry is to have; its buffers are still those of the procedure that it left. */
+/* A constant step that moves from a body or part to the entry.  Its buffers are still those of
+ * the procedure it came from. */
 struct hoisted {
 	struct ht_plan_step step;
 	struct hoisted *next;
@@ -25,10 +29,10 @@ struct deriving {
 	struct ht_plan *p;
 	int32_t first, steps; /* of the procedure */
 	bool *constant;       /* by step of it */
-	bool *changes;        /* by buffer of the plan: another step writes to it */
-	int32_t *
-		group; /* by buffer: another one of its group, or itself, which stands for the group */
-	int32_t *of_variable; /* by variable: its buffer that stands for all; -1: none yet */
+	bool *changes;        /* by buffer of the plan: a step that is not constant writes to it */
+	int32_t *group; /* by buffer: another buffer of its group (union-find), or itself if it
+		        * represents the group */
+	int32_t *of_variable; /* by variable: the buffer that represents it; -1: none yet */
 };
 
 static const struct ht_kernel *kernel_of(const struct deriving *d, int32_t i)
@@ -62,7 +66,7 @@ static bool is_steady(const struct deriving *d, const struct ht_plan_buffer *b)
 	}
 }
 
-/* What may be a constant step, if no other step writes to its memory. */
+/* Whether step i is constant, provided that no other step writes to its memory. */
 static bool may_be_constant(const struct deriving *d, int32_t i)
 {
 	const struct ht_plan_step *s = &d->p->step[d->first + i];
@@ -88,7 +92,8 @@ static void note_moves(struct deriving *d, const struct ht_plan_move *m, int32_t
 		d->changes[m[i].to] = true;
 }
 
-/* A step that is not constant: a branch or loop may write to all that it is given. */
+/* Notes what a step that is not constant may write: a branch or loop may write to all buffers
+ * that it gets. */
 static void note_changes(struct deriving *d, int32_t i)
 {
 	const struct ht_plan_step *s = &d->p->step[d->first + i];
@@ -116,7 +121,7 @@ static bool touches_changes(const struct deriving *d, int32_t i)
 	return false;
 }
 
-/* Each step that turns out not to be constant may make others so. */
+/* Repeats until nothing changes: each step that turns out not to be constant may affect others. */
 static void find_constant(struct deriving *d)
 {
 	bool more = true;
@@ -146,7 +151,7 @@ static int32_t group_of(const struct deriving *d, int32_t buffer)
 	return buffer;
 }
 
-/* The buffer that stands for all of the same memory. */
+/* The buffer that represents all buffers of the same memory. */
 static int32_t same_memory(struct deriving *d, int32_t buffer)
 {
 	const struct ht_plan_buffer *b = &d->p->buffer[buffer];
@@ -203,7 +208,7 @@ static bool reads_elsewhere(struct deriving *d, int32_t group, int32_t buffer)
 		const struct ht_kernel *k = kernel_of(d, i);
 
 		if (!k && s->control)
-			return true; /* it may be one of those that the procedures are given */
+			return true; /* a branch, loop or call may read the buffer */
 		if (has_group(d, i, group))
 			continue;
 		for (int32_t a = 0; a < k->args; a++)
@@ -225,7 +230,8 @@ static size_t aligned(size_t n)
 	return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* The buffers of the group that are no temporary memory, each once; how many, where `to` is NULL. */
+/* Stores the group's buffers that are not temporary memory in `to`, each once, unless it is
+ * NULL. Returns how many there are. */
 static int32_t find_sources(struct deriving *d, int32_t group, int32_t *to)
 {
 	int32_t n = 0;
@@ -243,7 +249,8 @@ static int32_t find_sources(struct deriving *d, int32_t group, int32_t *to)
 	return n;
 }
 
-/* Temporary memory that others read becomes derived; returns the bytes of all that the group makes. */
+/* Makes temporary memory that other steps read derived.  Returns the bytes of all that the group
+ * makes. */
 static size_t keep_memory(struct deriving *d, int32_t group, struct ht_plan_derived *to)
 {
 	size_t all = 0;
@@ -264,7 +271,7 @@ static size_t keep_memory(struct deriving *d, int32_t group, struct ht_plan_deri
 	return all;
 }
 
-/* Steps of groups that are not kept run as all others. */
+/* The steps of a rejected group run in each run, like all others. */
 static void give_up(struct deriving *d, int32_t group)
 {
 	for (int32_t i = d->l->procedure.buffer; i < d->p->buffers; i++)
@@ -278,7 +285,7 @@ static void give_up(struct deriving *d, int32_t group)
 			d->constant[i] = false;
 }
 
-/* The steps of the group go to `to`, behind those of earlier groups. */
+/* Moves the steps of the group to `to`, behind those of earlier groups. */
 static int32_t take_steps(struct deriving *d, int32_t group, struct ht_plan_step *to)
 {
 	int32_t n = 0;
@@ -376,7 +383,7 @@ static void hoist_step(struct deriving *d, int32_t i)
 	*end = h;
 }
 
-/* The memory that others read has its place when the entry is made. */
+/* Buffers that other steps read are placed when the entry is made. */
 static void hoist_group(struct deriving *d, int32_t group)
 {
 	bool *read = HT_NEW_ARRAY(d->l->scratch, bool, (size_t)d->p->buffers);
@@ -458,7 +465,7 @@ static int32_t add_copy(struct taking *t, int32_t buffer)
 	return i;
 }
 
-/* The entry's buffer of what a hoisted step reads, or writes. */
+/* The entry's buffer for a buffer of a hoisted step. */
 static int32_t taken(struct taking *t, int32_t buffer)
 {
 	const struct ht_plan_buffer *b = &t->d->p->buffer[buffer];
@@ -559,7 +566,7 @@ static struct taking take_hoisted(struct deriving *d)
 	return t;
 }
 
-/* Bodies and parts read where the entry has it. */
+/* Bodies and parts read the derived buffers at their places in the entry. */
 static void place_hoisted(const struct taking *t)
 {
 	for (int32_t i = 0; i < t->buffers; i++) {
@@ -582,7 +589,7 @@ static bool is_entry(const struct lower *l)
 	return !l->g->function && !l->whole;
 }
 
-/* An observer is to see each tensor in each run. */
+/* False if an observer must see every tensor in each run. */
 static bool may_derive(const struct lower *l)
 {
 	if (l->planning->observed)

@@ -1,4 +1,4 @@
-/* The regions of a graph without its kernels, for who wants to know what they would cost. */
+/* The regions of a graph without its kernels, for callers that estimate costs. */
 #include "lower/inside.h"
 
 bool ht_has_float_shapes(const struct ht_graph *g)

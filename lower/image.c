@@ -1,5 +1,6 @@
-/* From a plan to its image.  Its procedures are the image's, with the same numbers; a batch in parts is a
- * procedure of one part, which one more, the entry, forks. */
+/* From a plan to its image.  The plan's procedures are the image's, with the same numbers.  For
+ * a batch in parts, the plan has a procedure for one part; the image gets one more procedure,
+ * the entry, which forks the parts. */
 #include "image/build.h"
 #include "image/verify.h"
 #include "lower/lower.h"
@@ -19,7 +20,7 @@ struct writing {
 
 /* ---- open sizes within bounds ---- */
 
-/* An extent of an open input or output. */
+/* The extent of an open input or output. */
 static struct ht_size_expr extent_of(
 	const struct ht_plan *p, const struct ht_plan_buffer *b, int32_t axis)
 {
@@ -29,7 +30,7 @@ static struct ht_size_expr extent_of(
 			: ht_size_multiple(b->shape.dim[axis] / p->size[size].most, size);
 }
 
-/* 1 + the expression of its bytes; 0: they are a number. */
+/* 1 + the number of the expression for its bytes; 0: the bytes are a constant. */
 static uint32_t put_open_bytes(struct writing *w, int32_t buffer)
 {
 	const struct ht_plan_buffer *b = &w->plan->buffer[buffer];
@@ -45,7 +46,7 @@ static uint32_t put_open_bytes(struct writing *w, int32_t buffer)
 	return 1 + ht_image_put_product(&w->b, &n);
 }
 
-/* With the extents that are open; each is an expression. */
+/* The port's text with an expression for each extent that is open. */
 static const struct ht_image_port_text *put_open_extents(
 	struct writing *w, enum ht_plan_kind kind, const struct ht_image_port_text *port, size_t n)
 {
@@ -78,7 +79,7 @@ static const struct ht_image_port_text *put_open_extents(
 
 /* ---- kernels, constants, state ---- */
 
-/* A step that runs kernel `number`: equal kernels touch what they touch alike. */
+/* Some step that runs kernel `number`: all of them access their arguments in the same way. */
 static const struct ht_plan_step *step_of(const struct ht_plan *p, int32_t number)
 {
 	for (int32_t i = 0; i < p->steps; i++)
@@ -87,7 +88,7 @@ static const struct ht_plan_step *step_of(const struct ht_plan *p, int32_t numbe
 	return NULL;
 }
 
-/* NULL: the buffer is memory. */
+/* The object of the buffer; NULL: the buffer is memory. */
 static const struct ht_plan_object *object_of(const struct ht_plan *p, int32_t buffer)
 {
 	const struct ht_plan_buffer *b = &p->buffer[buffer];
@@ -157,7 +158,7 @@ static bool is_constant(const struct ht_plan_buffer *b)
 	return b->kind == HT_PLAN_CONST && !b->same;
 }
 
-/* The number of constant `buffer`: put_buffer() counts them likewise. */
+/* The number of constant `buffer`, counted as put_buffer() counts. */
 static uint32_t constant_number(const struct ht_plan *p, int32_t buffer)
 {
 	uint32_t n = 0;
@@ -329,7 +330,7 @@ static void put_call(
 		(size_t)c->buffers, NULL, 0, note);
 }
 
-/* Goes on elsewhere where the condition is zero: at the step that lands it. */
+/* Jumps if the condition is zero.  The caller sets the target, with the step that is returned. */
 static uint32_t put_unless(
 	struct writing *w, int32_t condition, const struct ht_image_note_text *note)
 {
@@ -388,7 +389,7 @@ static void put_step(struct writing *w, const struct ht_plan_step *s)
 		put_branch(w, s->control, &note);
 }
 
-/* The derived buffer whose steps begin, or end, with step `i`; -1: none's do. */
+/* The derived buffer whose steps begin, or end, with step `i`; -1: there is none. */
 static int32_t derived_at(const struct ht_plan *p, int32_t i, bool end)
 {
 	for (int32_t k = 0; k < p->deriveds; k++)
@@ -431,7 +432,7 @@ static uint32_t put_procedure(
 
 /* ---- a batch in parts ---- */
 
-/* times * floor(rows / divisor): the rows are the only size. */
+/* times * floor(rows / divisor), where the number of rows is the only size. */
 static uint32_t put_rows(struct writing *w, int64_t times, int64_t divisor)
 {
 	struct ht_size_expr e = ht_size_multiple(times, 0);
@@ -477,7 +478,8 @@ static size_t put_whole_parameters(struct writing *w, uint32_t *arg, int64_t *by
 	return n;
 }
 
-/* As many parts of `p` as the rows hold that the next larger parts, of `larger` rows (0: none), leave. */
+/* Forks parts of `p`: as many as fit into the rows that the next larger parts, of `larger` rows
+ * (0: there are none), leave over. */
 static void put_spread(struct writing *w, const struct ht_plan_rows_part *p, int64_t larger,
 	const uint32_t *arg, const int64_t *row_bytes, size_t n)
 {
@@ -502,7 +504,7 @@ static void put_spreads(struct writing *w, const uint32_t *arg, const int64_t *r
 		put_spread(w, &r->part[i], larger, arg, row_bytes, n);
 }
 
-/* Steps that parts have in common; `arg`: the entry's inputs. */
+/* The steps that parts have in common; `arg` has the entry's inputs. */
 static void put_prelude(struct writing *w, const uint32_t *arg)
 {
 	const struct ht_plan_procedure *p = &w->plan->prelude;

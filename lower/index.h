@@ -1,4 +1,4 @@
-/* Shorthands of the ops that compute or move elements one by one. */
+/* Helpers for the lowering of ops that compute or move elements one by one. */
 #ifndef HT_LOWER_INDEX_H
 #define HT_LOWER_INDEX_H
 
@@ -14,21 +14,21 @@ static inline enum ht_dtype operand_type(const struct ht_node *n, int arg)
 	return node_type(n, ht_type_of(n->in[arg])->dtype);
 }
 
-/* An axis counted from the front. */
+/* The axis counted from the front. */
 static inline int32_t axis_of(int64_t axis, int32_t rank)
 {
 	return (int32_t)(axis < 0 ? axis + rank : axis);
 }
 
-/* Whether an operand is a constant tensor of integers; refuse functions see to it, so that others
- * may read it with const_int(). */
+/* Whether an operand is a constant tensor of integers. Functions `refuse` ask this, so other
+ * functions may read such an operand with const_int(). */
 bool is_const_ints(const struct ht_node *n, int arg);
 int64_t const_int(const struct ht_node *n, int arg, size_t i);
-/* For operands `first` and behind. */
+/* Why operand `first` or one behind it is not constant, in words; NULL: all are. */
 const char *refuse_unless_const(const struct ht_node *n, int first);
 const char *refuse_after_first(const struct ht_node *n);
 
-/* map_gelu.c: of operand x of node n. */
+/* map_gelu.c: Gelu or Silu of x, the operand of `n`. */
 int32_t lower_gelu(struct ht_xb *b, const struct ht_node *n, int32_t x);
 int32_t lower_silu(struct ht_xb *b, const struct ht_node *n, int32_t x);
 

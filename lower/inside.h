@@ -18,14 +18,15 @@
 
 #define HT_LOWER_RANK 8 /* tensors of a higher rank are not lowered */
 
-/* ---- view.c: where a value is in memory ---- */
+/* ---- view.c: where values are in memory ---- */
 
 struct view {
-	int32_t buffer; /* of the plan; -1: not in memory */
+	int32_t buffer; /* of the plan; -1: the value is not in memory */
 	int64_t offset; /* elements */
 	int32_t rank;
 	int64_t dim[HT_LOWER_RANK], stride[HT_LOWER_RANK]; /* elements */
-	/* By axis: of an input or output whose memory has as many elements as the sizes of the run; NULL: of others. */
+	/* By axis: the open sizes of an input or output whose memory has only as many elements
+	 * as the sizes of the run; NULL: all axes have their largest size. */
 	const struct ht_open_axis *open;
 };
 
@@ -58,10 +59,10 @@ int32_t space_linear(struct ht_xb *b, const struct space *s);
 /* The element of an operand of shape `dim` that is broadcast to `s`. */
 struct space space_broadcast(
 	struct ht_xb *b, const struct space *s, int32_t rank, const int64_t *dim);
-/* The same element after a reshape to `dim`. */
+/* The same element of the tensor reshaped to `dim`. */
 struct space space_reshape(
 	struct ht_xb *b, const struct space *s, int32_t rank, const int64_t *dim);
-/* One coordinate expression a dimension. */
+/* The space with one coordinate expression for each dimension. */
 struct space space_of_coords(
 	const struct space *like, int32_t rank, const int64_t *dim, const int32_t *x);
 void space_and_guard(struct ht_xb *b, struct space *s, int32_t guard);
@@ -79,10 +80,9 @@ struct open_parts {
 	struct open_part part[OPEN_PARTS];
 };
 
-/* ---- mode.c: how a node is to compute ---- */
+/* ---- mode.c: how a node computes ---- */
 
-/* The implementation mode that node `n` is to have and that its kernel tells apart; HT_IMPL_NONE
- * otherwise. */
+/* The implementation mode of node `n` if it changes the node's kernel; HT_IMPL_NONE otherwise. */
 enum ht_impl lower_mode(const struct ht_node *n);
 /* The type in which `n` computes with tensors of type t: F32 for F16 and BF16, F64 for floats where
  * the mode asks for it. */
@@ -93,17 +93,18 @@ enum ht_dtype node_type(const struct ht_node *n, enum ht_dtype t);
 enum place {
 	PLACE_NOTHING, /* no value at run time: NoOp */
 	PLACE_MEMORY,  /* sink of a kernel, a constant, an input */
-	PLACE_VIEW,    /* another value's memory, seen otherwise */
-	PLACE_INLINE   /* part of the kernel of owner */
+	PLACE_VIEW,    /* a view of another value's memory */
+	PLACE_INLINE   /* computed inside of the kernel of `owner` */
 };
 
-/* What a node is to fusion. */
+/* How a node takes part in fusion. */
 enum family {
 	FAMILY_NOTHING,
 	FAMILY_SOURCE, /* Const, Placeholder */
-	FAMILY_MAP,  /* element = function of operands' elements at mapped coordinates: has pull */
-	FAMILY_VIEW, /* MAP that may be a view of its first operand */
-	FAMILY_ROOT  /* has a loop of its own: has emit */
+	FAMILY_MAP,    /* each element is a function of operands' elements at mapped coordinates:
+		      * has pull */
+	FAMILY_VIEW,   /* MAP that may be a view of its first operand */
+	FAMILY_ROOT    /* has a loop of its own: has emit */
 };
 
 struct lower;
@@ -113,19 +114,20 @@ struct parts;
 
 /* How one `lower` column of the op table is lowered. */
 struct lower_op {
-	const char *never; /* why no node is lowered, in words; the others are NULL */
+	const char *never; /* why no node is lowered, in words; the other members are NULL then */
 	enum family family;
 	bool alone;   /* ROOT: takes no epilogue */
-	bool dense;   /* ROOT: its results need dense memory of their own */
-	bool aligned; /* MAP: operands are taken at the result's (broadcast) coordinates, */
-	bool (*unaligned)(const struct ht_node *n); /* but for these nodes; may be NULL */
+	bool dense;   /* ROOT: its results need dense memory, not a part of another tensor's */
+	bool aligned; /* MAP: operands are read at the result's (broadcast) coordinates, */
+	bool (*unaligned)(const struct ht_node *n); /* except those of these nodes; may be NULL */
 	/* MAP: the value of result `out` at `s`, in the compute type, before rounding. */
 	int32_t (*pull)(
 		struct kernel_build *k, const struct ht_node *n, int out, const struct space *s);
 	/* VIEW: false when the result cannot be a view of `in`. */
 	bool (*view)(const struct ht_node *n, int out, const struct view *in, struct view *v);
 	int32_t view_arg;
-	/* ROOT: whether its only result is in memory already, where no step changes it in the run; NULL: it is not. */
+	/* ROOT: whether its only result already is in memory that no step changes during the
+	 * run. NULL: never. */
 	bool (*given)(struct lower *l, const struct ht_node *n, struct view *v);
 	/* ROOT: makes the steps that compute `n` and its epilogue up to the kernel's sink. */
 	enum ht_status (*emit)(struct lower *l, struct ht_node *n);
@@ -137,24 +139,28 @@ struct lower_op {
 	bool takes_text; /* operands may be constant strings; they become part of a message, not kernel arguments */
 	/* NULL, or why this node cannot be lowered, in words. */
 	const char *(*refuse)(const struct ht_node *n);
-	/* ROOT: operand i may be inlined into the loop (each element is used once). */
+	/* ROOT: whether operand i may be inlined into the loop (each of its elements is read
+	 * once). */
 	bool (*takes)(const struct ht_node *n, int arg);
-	/* ROOT: where operand `arg` lies in the result, whose place is known: a part of Concat and Pack, or
-	 * what others change there. */
+	/* ROOT: where operand `arg` lies within the result, whose place is known: a part of a
+	 * Concat or Pack, or the tensor that the op updates in place. */
 	void (*part)(struct lower *l, const struct ht_node *n, int arg, struct view *v);
-	/* Whether that operand lies in the result; NULL: all do, and stay there as they are. */
+	/* Whether operand `arg` lies within the result; NULL: every operand does, and the op
+	 * leaves it unchanged. */
 	bool (*owns)(struct lower *l, const struct ht_node *n, int arg);
-	/* Whether the result has the batch's rows, given that some operand has (parts.h); NULL: it
-	 * has not.  Not asked for nodes that are aligned. */
+	/* Whether the result has the batch's rows, given that some operand has them (parts.h);
+	 * NULL: it has not. Aligned nodes are not asked. */
 	bool (*rows)(const struct parts *p, const struct ht_node *n);
 };
 
 #define HT_MAX_VIEWS 64
 
-const struct lower_op *lower_op_of(const struct ht_node *n); /* NULL: an op that the table lacks */
+const struct lower_op *lower_op_of(const struct ht_node *n); /* NULL: the op table has no row for
+							      * the op */
 bool lower_is_aligned(const struct ht_node *n);
 
-/* The plan in the making, which the bodies of branches and loops share with the program. */
+/* The plan in the making. The lowering of the program and those of its branches and loops share
+ * it. */
 struct planning {
 	struct ht_plan *plan;
 	struct ht_map packed; /* plan.c: constants that are packed, to the buffer's number + 1 */
@@ -169,9 +175,9 @@ struct planning {
 		assigned;      /* by name: variables to which some node of the program may assign */
 	struct ht_map callees; /* control.c: functions that calls name, by name */
 	struct open_call *open_calls; /* likewise */
-	struct hoisted
-		*hoisted; /* derived.c: steps of bodies and parts that the entry is to have */
-	bool observed; /* all tensors are made in each run: an observer looks at them, or numerics counts them */
+	struct hoisted *hoisted; /* derived.c: steps of bodies and parts that move to the entry */
+	bool observed; /* every tensor is made in each run: an observer reads them, or probes
+		        * count their rounding */
 	struct ht_arena *spare; /* empty, for the next kernel; or NULL */
 };
 
@@ -190,19 +196,21 @@ struct lower {
 	struct planning *planning;
 	struct ht_plan *plan; /* planning's */
 	struct ht_plan_procedure
-		procedure;  /* the one being made; plan_procedure() adds it to the plan */
-	struct body **body; /* by node id: of branches, loops and calls (control.c) */
-	const struct lower_updated *updated; /* of a loop's body */
-	bool numerics;                       /* every node has a kernel of its own, and probes */
-	const struct ht_node *shadow; /* tee.c: the node that is computed once more; or NULL */
-	bool shadow_stays_wide;       /* it does in its kernel */
-	int64_t larger; /* weights are packed for so many times the rows of this part: those of the largest part */
+		procedure;  /* the procedure being made; plan_procedure() adds it to the plan */
+	struct body **body; /* by node id: bodies of branches, loops and calls (control.c) */
+	const struct lower_updated *updated; /* of a loop's body; NULL: none */
+	bool numerics;                       /* every node has a kernel of its own, with probes */
+	const struct ht_node *shadow; /* tee.c: the node that a second kernel computes for the
+				       * observer; or NULL */
+	bool shadow_stays_wide;       /* its kernel does not round the shadow's result */
+	int64_t larger; /* weights are packed for this many times the rows of this part, which
+			 * are the rows of the largest part */
 	struct ht_fusions *fusions; /* or NULL */
 	struct ht_uses uses;
 	enum place *place;      /* by node id */
 	struct ht_node **owner; /* by node id: the sink of the node's kernel */
 	struct ht_node **root;  /* by node id of a sink: its kernel's root, or NULL */
-	/* By node id of the last sink of kernels that are one: their description; or NULL. */
+	/* By node id of the last sink of joined kernels: their description; or NULL. */
 	const struct joined **joined;
 	struct open_parts **
 		outside; /* by node id: for each result its elements that are outside; NULL: none are known */
@@ -211,86 +219,94 @@ struct lower {
 	struct view *
 		*operands;    /* by node id of a contraction: rounded copies by operand; or NULL */
 	int32_t first_output; /* plan buffer of the entry's first output */
-	int32_t **
-		output_of; /* by node id: plan buffers of results that are outputs, or -1; or NULL */
-	uint32_t *order;   /* by node id: position in the graph */
+	int32_t **output_of;  /* by node id: the plan buffer of each result that is an output, or
+			    * -1; NULL: no result is one */
+	uint32_t *order;      /* by node id: position in the graph */
 	int32_t *kernel_operands; /* by node id of a sink: operands of its kernel's nodes */
 	uint32_t *walked;         /* by node id: last walk that met the node */
 	uint32_t walk;
-	bool *chosen;            /* by node id: a choice is noted */
-	struct made_steps *made; /* by node id of a sink: members.c; NULL: nobody wants to know */
-	const struct ht_type **whole; /* lower_part's; NULL: this is no part */
+	bool *chosen;            /* by node id: the choice of its method is recorded */
+	struct made_steps *made; /* by node id of a sink: members.c; NULL: the caller did not ask
+				  * for members */
+	const struct ht_type **whole; /* that of struct lower_part; NULL: this is no part */
 };
 
-/* control.c: lowers the functions that nodes of the graph run. */
+/* control.c: lowers the functions that nodes of the graph call. */
 enum ht_status lower_bodies(struct lower *l);
-/* Calls of procedures that were being made get these procedures' numbers. */
+/* Fills in the numbers of procedures that were still being made when a call of them was added. */
 void lower_close_calls(struct planning *p);
-/* An argument that a body changes where its result is: a loop passes both as one, the result. */
+/* An argument that a body updates in place: the loop passes it and its result as one buffer. */
 struct lower_updated {
 	struct ht_value arg, result;
 	struct lower_updated *next;
 };
-/* lower.c: lowers `f`, a body, with these arguments and results, to a procedure, whose number *out is. */
+/* lower.c: lowers body `f` with these arguments and results to a procedure. *out becomes its
+ * number. */
 enum ht_status lower_function(struct lower *l, const struct ht_function *f,
 	const struct ht_entry *entry, const struct lower_updated *updated, int32_t *out);
 
-/* parts.c: sets plan->parts; the graph of one part, or NULL where there is one part. */
+/* parts.c: sets plan->parts, and returns the graph of one part, or NULL if there is one part
+ * only. */
 struct lower_part {
 	struct ht_graph *graph;
 	struct ht_entry entry;
 	const struct ht_type *
-		*whole; /* by node id: the results of all parts, where they have rows */
+		*whole; /* by node id: the types of the results of all parts together, where they
+			 * have rows */
 };
 struct lower_part *lower_parts(struct lower *l);
 /* Of an entry with an open first dimension: sets the sizes in plan->rows, and gives in *out the graph of
  * each procedure, which the caller lowers.  *out is NULL where no input of the entry is open. */
 enum ht_status lower_open_parts(struct lower *l, struct lower_part ***out);
 
-/* members.c: which steps compute which imported nodes, where ht_lower_request.members asks. */
+/* members.c: lists which steps compute each imported node, if ht_lower_request.members is set. */
 /* The steps from `first` on were made for the kernel of `sink`. */
 void members_made(struct lower *l, const struct ht_node *sink, int32_t first);
 /* Fills in plan->member, when all kernels are made. */
 void members_list(struct lower *l);
-/* When the plan is done: members have the numbers of their steps, some of which moved.  Of equal steps that became one the nodes of the
- * first have it. */
+/* Called when the plan is done: renumbers the steps of members, since some steps moved. Where
+ * equal steps became one, the step keeps the nodes of the first. */
 void members_end(struct planning *planning, struct ht_arena *scratch);
 
 /* region.c: fills place, owner, root. */
 void lower_regions(struct lower *l);
 
-/* joined.c: fills joined.  What kernels hand on in one is no longer in memory. */
+/* joined.c: fills l->joined. A tensor that one stage hands to another is not in memory any more. */
 void lower_join_kernels(struct lower *l);
-/* joined_emit.c: the kernel of a description (joined.h). */
+/* joined_emit.c: makes the kernel that `d` describes. */
 void lower_emit_joined(struct lower *l, const struct joined *d);
 
-/* named.c: the fusion that puts `u`, behind `root`, into its kernel, or `n` into that of its user;
- * HT_FUSION_END: it has no name, and cannot be switched off. */
+/* named.c: the fusion that puts `u`, which follows `root`, into root's kernel; or the one that
+ * puts `n` into its user's kernel. HT_FUSION_END: the fusion has no name and cannot be switched
+ * off. */
 enum ht_fusion_id lower_name_behind(
 	const struct ht_node *root, const struct ht_node *u, bool scores);
 enum ht_fusion_id lower_name_before(struct lower *l, const struct ht_node *n, struct ht_node *user);
-/* The product that attention takes the Softmax of. */
+/* Whether `root` is the product of queries and keys of which attention takes the Softmax. */
 bool lower_is_scores(struct lower *l, struct ht_node *root);
 
-/* support.c: NULL, or why values of type t have no kernels, or why the node cannot be lowered, in
- * words. */
+/* support.c: why no kernel can have values of type t, in words; NULL: some can. The other
+ * functions: why the node cannot be lowered. */
 const char *lower_refuse_type(struct ht_type t);
 const char *lower_refuse(const struct ht_node *n);
-bool lower_is_open_shape(const char *why); /* of these two: a shape is not known */
-/* One diagnostic for each cause of ht_find_refusals(). */
+bool lower_is_open_shape(const char *why); /* whether `why`, an answer of these functions, is an
+					    * unknown shape */
+/* Adds one diagnostic for each cause that ht_find_refusals() finds. */
 enum ht_status lower_check_support(struct lower *l);
 
-/* Makes the kernel of `sink`, which is joined with no other and whose results have their memory. */
+/* Makes the kernel of `sink`, which is not part of a joined kernel. Its results have memory
+ * already. */
 enum ht_status lower_kernel(struct lower *l, struct ht_node *sink);
-/* Whether the kernel of `sink` that is being made computes `n`, and does not read it. */
+/* Whether the kernel being made, that of `sink`, computes `n` itself instead of loading it. */
 bool lower_is_inside(const struct lower *l, const struct ht_node *sink, const struct ht_node *n);
-/* The value's memory; only of values that are in memory. */
+/* The memory of `v`, which must be in memory. */
 const struct view *lower_view(struct lower *l, struct ht_value v);
 bool lower_in_memory(struct lower *l, struct ht_value v);
 
-/* variable.c: the memory of the variable whose handle operand `i` of `n` is. */
+/* variable.c: the memory of the variable whose handle is operand `i` of `n`. */
 struct view variable_view(struct lower *l, const struct ht_node *n, int i);
-/* Why the variable of operand `i` has none, in words, or NULL; why it is not of the type and shape of `t`. */
+/* The first function: why the variable of operand `i` has no memory, in words; NULL: it has. The
+ * second: why the variable has not the type and shape of `t`. */
 const char *variable_refuse(const struct ht_node *n, int i);
 /* Fills planning->assigned. */
 void variable_find_assigned(struct lower *l);
@@ -301,54 +317,57 @@ const char *variable_refuse_type(const struct ht_node *n, int i, const struct ht
 
 int32_t plan_buffer(struct lower *l, enum ht_plan_kind kind, enum ht_dtype t, int64_t count);
 int32_t plan_const(struct lower *l, const struct ht_tensor *t);
-/* A constant that is packed from `t` when the program is made; of equal ones the first. */
+/* A constant that is packed from `t` when the program is made. Equal requests get the same
+ * buffer. */
 int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first,
 	const struct ht_pack *p, int64_t count, int64_t stride);
-/* Constant `buffer`, which is not packed, as F32. */
+/* Constant `buffer`, which is not packed, converted to F32. */
 int32_t plan_widened(struct lower *l, int32_t buffer);
-/* Where a kernel finds the state of a new stream of random numbers. */
+/* Adds a stream of random numbers; returns the buffer in which a kernel finds its state. */
 int32_t plan_stream(struct lower *l, struct ht_plan_stream stream);
-/* variable.c: what the graph does with each variable of the plan. */
+/* variable.c: notes how the graph uses each variable of the plan. */
 void plan_variable_uses(struct lower *l);
-/* The memory of the session's variable `name`, which begins as `t`. */
+/* The memory of the session's variable `name`, whose first value is `t`. */
 int32_t plan_variable(struct lower *l, struct ht_str name, const struct ht_tensor *t);
-/* The object `name`; of one name the first that was described. */
+/* The object `name`. If the name was used before, the first description counts. */
 struct object_text {
 	struct ht_str name;
 	const char *kind;
 	enum ht_image_owner owner;
-	const struct ht_tensor *const *part; /* the constants that it is made of */
+	const struct ht_tensor *const *part; /* the constants that it is made from */
 	int32_t parts;
 	const int64_t *param;
 	int32_t params;
 };
 int32_t plan_object(struct lower *l, const struct object_text *o);
-/* strings.c: the object that has the strings of the entry's inputs and outputs, if some are of strings. */
+/* strings.c: adds the object that holds the strings of the entry's inputs and outputs, if it has
+ * any. */
 void plan_strings(struct lower *l);
-/* Appends a step for `node` by the kernel that was built; of equal ones the first is kept. */
+/* Appends a step for `node` that runs the kernel that was built. An equal kernel of an earlier
+ * step is used again. */
 void plan_step(struct lower *l, struct kernel_build *k, const struct ht_node *node);
-/* A step that runs procedures. */
+/* Appends a step that runs procedures. */
 void plan_control(struct lower *l, const struct ht_plan_control *c, const struct ht_node *node);
 /* The buffer of a probe of result i of node `n`. */
 int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i);
 /* Sets the message of the plan's last step: n pieces in the plan's arena. */
 void plan_words(struct lower *l, const struct ht_words *words, size_t n);
-/* tee.c, for programs with an observer.  Shows the results of `n`, which are in memory, to the observer. */
+/* tee.c, for programs with an observer: shows it the results of `n`, which are in memory. */
 void tee_results(struct lower *l, const struct ht_node *n);
 /* `n` is inside a kernel: makes another kernel that computes `n` alone, and shows its results. */
 enum ht_status tee_inside(struct lower *l, struct ht_node *n);
 /* If tee_can_be_alone(), tee_alone() makes a kernel of `n` alone, instead of the kernel whose last node is `n`. */
 bool tee_can_be_alone(struct lower *l, const struct ht_node *n);
 enum ht_status tee_alone(struct lower *l, struct ht_node *n);
-/* kernel_check.c: sets the message of the last step, made for `node`, if its kernel ends in `sink` and
- * that checks. */
+/* kernel_check.c: if `sink` checks data, sets the message of the last step, which was made for
+ * `node`. */
 void lower_words(struct lower *l, const struct ht_node *sink, const struct ht_node *node);
-/* Notes why node `n` is computed as it is; the choice's node is filled in. */
+/* Records why node `n` is computed by its method. plan_choice() fills in the choice's node. */
 void plan_choice(struct lower *l, const struct ht_node *n, struct ht_method_choice c);
-/* Whether node `n` is computed with others in one kernel: as the option of blocks asks, else by choice `c`
- * between that and HT_METHOD_KERNELS.  It is noted. */
+/* Whether node `n` is computed with others in one joined kernel: as the option for blocks says,
+ * else as choice `c` between that and HT_METHOD_KERNELS says. Records the choice. */
 bool plan_block(struct lower *l, const struct ht_node *n, struct ht_method_choice c);
-/* The procedure is done, its temporary buffers have their places, and it is in the plan: its number. */
+/* Ends the procedure: places its temporary buffers and adds it to the plan. Returns its number. */
 int32_t plan_procedure(struct lower *l);
 /* Appends a procedure whose steps, buffers and memory are in the plan: its number. */
 int32_t plan_add_procedure(struct lower *l, const struct ht_plan_procedure *of);
@@ -363,9 +382,9 @@ size_t plan_alive_in_callees(const struct ht_plan *p, const struct ht_plan_step 
 /* derived.c: the steps of the entry that compute the same in each run, until a variable or a steady input changes, become its
  * first, and what others read of theirs becomes derived buffers. */
 void plan_derive(struct lower *l);
-/* Of a batch in parts: plan->prelude. */
+/* Fills plan->prelude of a program whose batch is divided into parts. */
 void plan_prelude(struct lower *l);
-/* Appends a step that is `s` over other buffers. */
+/* Appends a copy of step `s` that has other buffers. */
 void plan_repeat(struct lower *l, const struct ht_plan_step *s, int32_t *buffer);
 /* memory.c */
 void plan_memory(struct lower *l);
@@ -375,13 +394,13 @@ void plan_memory(struct lower *l);
 struct kernel_build {
 	struct lower *l;
 	struct ht_node *sink;   /* of the nodes that the stage being built computes; or NULL */
-	struct ht_arena *arena; /* of the kernel alone, in the plan's */
+	struct ht_arena *arena; /* freed with the kernel; a child of the plan's */
 	struct ht_kernel *kernel;
 	struct ht_stage *stage; /* the one being built */
 	struct ht_xb xb;
 	size_t stage_cap;
 	bool sized;                 /* the parameters are the sizes of the run */
-	int32_t plan_buffer_of[64]; /* by kernel argument */
+	int32_t plan_buffer_of[64]; /* by the kernel's argument */
 	int64_t *params;            /* of the step; NULL: none */
 	struct ht_kernel_buffer local[8];
 	int32_t locals;
@@ -393,15 +412,15 @@ struct kernel_build {
 
 /* A kernel that computes the nodes of the region of `n`; NULL: it computes no node. */
 void kb_init(struct kernel_build *k, struct lower *l, const struct ht_node *n);
-/* The kernel's number of a plan buffer, as an input or output argument. */
+/* The number that the kernel has for a plan buffer, which becomes an input or output argument. */
 int32_t kb_arg(struct kernel_build *k, int32_t plan_buffer, enum ht_buffer_kind kind);
-/* The same memory as elements of another dtype. */
+/* The same memory as an argument with elements of another dtype. */
 int32_t kb_arg_as(
 	struct kernel_build *k, int32_t plan_buffer, enum ht_buffer_kind kind, enum ht_dtype dtype);
 int32_t kb_local(struct kernel_build *k, enum ht_dtype t, int64_t count);
 void kb_grid(struct kernel_build *k, int dims, const int64_t *count);
 struct ht_stage *kb_stage(struct kernel_build *k, enum ht_stage_kind kind);
-/* The same in joined kernels: from here on the nodes of the region of `n` are computed. */
+/* Likewise in a joined kernel: from here on the kernel computes nodes of the region of `n`. */
 struct ht_stage *kb_stage_of(
 	struct kernel_build *k, const struct ht_node *n, enum ht_stage_kind kind);
 int kb_dim(struct kernel_build *k, int64_t extent); /* a dimension of the stage */
@@ -413,63 +432,68 @@ int32_t kb_within(struct kernel_build *k, int dim);
 void kb_finish(struct kernel_build *k, const struct ht_node *node);
 
 enum ht_dtype compute_type(enum ht_dtype t); /* F32 for F16 and BF16, else t */
-/* In which a local buffer holds a tensor of type t: what was rounded to 16 bits stays as F32 where it would be widened for
- * each product. */
+/* The type in which a local buffer holds a tensor of type t. A 16-bit tensor is held as F32 if
+ * each product would otherwise widen it again. */
 enum ht_dtype local_type(const struct lower *l, enum ht_dtype t);
-/* The value `v` at `s`: pulled, or loaded where it is in memory.  Compute type, rounded as
- * kb_result() does. */
+/* Value `v` at `s` in the compute type, rounded as kb_result() rounds: loaded if it is in
+ * memory, else pulled. */
 int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s);
 /* Operand `arg` of `n` at `s`, in the type in which n computes. */
 int32_t kb_pull_arg(
 	struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s);
-/* The same at the coordinates of n's result, broadcast. */
+/* Operand `arg` of `n` at `s`, which are coordinates of n's result: it is broadcast to them. */
 int32_t kb_operand(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *s);
-/* open.c: makes the open sizes of the run parameters of the kernel. */
+/* open.c: makes the open sizes of the run the parameters of the kernel. */
 void kb_take_sizes(struct kernel_build *k);
-/* A size of the run, by its number, as I64. */
+/* Open size number `size` of the run, as I64. */
 int32_t kb_size(struct kernel_build *k, int32_t size);
-/* What attribute _open of `n`, which pass sizes sets, has for an axis: the open size at which the operand ends, and 0 if it does not. */
+/* The open size at which axis `axis` of the operand ends, from attribute _open of `n`, which
+ * pass sizes sets. Its number is 0 if the axis is not open. */
 struct ht_open_axis lower_open_axis(const struct ht_node *n, int32_t axis);
-/* The same of its attribute _ends: where the result ends. */
+/* Likewise from attribute _ends: where the axis of the result ends. */
 struct ht_open_axis lower_axis_end(const struct ht_node *n, int32_t axis);
 /* Where an axis ends: at the run's size, or at `extent` if it is not open. */
 int32_t kb_axis_end(struct kernel_build *k, const struct ht_open_axis *a, int64_t extent);
-/* How many indices of axis `axis` the run has, as I64, of the tensor of shape `s` that attribute _open of `n` is about: it has the size
- * and its `inner` of each axis, 0 where none is open. */
+/* How many indices axis `axis` has in the run, as I64, for the tensor of shape `s` that
+ * attribute _open of `n` describes. That attribute has the size and its `inner` for each axis, 0
+ * where the axis is not open. */
 int32_t kb_extent(struct kernel_build *k, const struct ht_node *n, int32_t axis, struct ht_shape s);
-/* The guard of `s`, whose first axes are those of the indices of `n`, is that these are not outside: attribute _within has axis, size
- * and `inner` of each open size. */
+/* Adds to the guard of `s`, whose first axes are those of the indices of `n`, that these are
+ * inside. Attribute _within has axis, size and `inner` of each open size. */
 void kb_only_within(struct kernel_build *k, const struct ht_node *n, struct space *s);
-/* Where element `s` of an open view is; *guard (-1: true) is and-ed with whether the run has it. */
+/* The offset of element `s` of an open view. *guard (-1: true) is and-ed with whether the run
+ * has that element. */
 int32_t kb_open_offset(
 	struct kernel_build *k, const struct view *v, const struct space *s, int32_t *guard);
 /* Loads an element of a view. */
 int32_t kb_load(struct kernel_build *k, const struct view *v, const struct space *s);
 /* The sum (or other reduction) of x over the stage's reduction dimensions, in type t. */
 int32_t kb_reduce(struct kernel_build *k, enum ht_red red, enum ht_dtype t, int32_t x);
-/* Result 0 of the sink at `s`, and stores it there: where x, before rounding, is root n's element. */
+/* Stores result 0 of the sink at `s` and returns it; x is the element of root n before rounding. */
 int32_t kb_epilogue(struct kernel_build *k, struct ht_node *n, int32_t x, const struct space *s);
 void kb_store_root(struct kernel_build *k, struct ht_node *n, int32_t x, const struct space *s);
 /* Stores result 0 of the sink for the root's element at `s`. */
 void kb_store_sink(struct kernel_build *k, const struct space *s);
-/* Stores x (compute type), result i of the sink, at `s`, where the result is `v`. */
+/* Stores x (compute type) as result i of the sink at `s`; `v` is the result's memory. */
 void kb_store_result(
 	struct kernel_build *k, int32_t i, const struct view *v, const struct space *s, int32_t x);
-/* round.c: x, which `n` computed of its result i (compute type, or F64), as those in the kernel see it
- * who read the result: rounded to the tensor's type, but for some tensors of 16 bits that are between
- * two nodes of one kernel.  Compute type. */
+/* round.c: x, which is result i of `n` (in the compute type, or F64), as the nodes that read it
+ * in this kernel get it, in the compute type. It is rounded to the tensor's type, except some
+ * 16-bit tensors between two nodes of one kernel. */
 int32_t kb_result(struct kernel_build *k, const struct ht_node *n, int32_t i, int32_t x);
-/* Whether the result of `n` goes on to the other nodes of the kernel of `sink` as it was computed. */
+/* Whether the other nodes in the kernel of `sink` get the result of `n` unrounded. */
 bool lower_stays_wide(const struct lower *l, const struct ht_node *sink, const struct ht_node *n);
-/* The type in memory of result 0 of sink `n`, rounded to its own: F32 for some of F16. */
+/* The type in which result 0 of sink `n` is in memory: its own, or F32 for some tensors of F16.
+ * The values are rounded to its own type in both cases. */
 enum ht_dtype lower_held_type(const struct lower *l, const struct ht_node *n);
-/* map_rounded.c: whether `n` rounds to a number format, and its format; false: it has none. */
+/* map_rounded.c: whether `n` rounds to a number format, and that format. */
 bool lower_rounds_to_format(const struct ht_node *n);
 struct ht_float_format;
 bool lower_rounded_format(const struct ht_node *n, struct ht_float_format *f);
-/* probe.c: has the kernel note what rounding did to x, result i of the sink, which it stores. */
+/* probe.c: makes the kernel record what rounding did to x, result i of the sink, which it
+ * stores. */
 void probe_result(struct kernel_build *k, int32_t i, const struct space *s, int32_t x);
-/* Stores x (compute type) at `s`, where its guard holds. */
+/* Stores x (compute type) at `s`, if the guard of `s` is true. */
 void kb_store(struct kernel_build *k, const struct view *v, const struct space *s, int32_t x);
 int lanes(const struct lower *l); /* F32 lanes of the target's vectors */
 
@@ -543,8 +567,10 @@ void read_pool_windows(
 	const struct ht_node *n, struct ht_shape in, struct ht_shape out, struct window w[2]);
 bool pool_is_spatial(const struct ht_node *n);
 const char *refuse_pool(const struct ht_node *n); /* kernel_reduce.c */
-bool window_leaves(const struct window *w);       /* some position is outside the image */
-/* Where the image ends, and image coordinate `x` counted without the padding in front. */
+bool window_leaves(const struct window *w);       /* whether the window has positions outside of
+						   * the image */
+/* The first function: where the image ends. The second: image coordinate `x` without the padding
+ * in front. */
 int32_t window_end(struct kernel_build *k, const struct window *w);
 int32_t window_shift(struct kernel_build *k, const struct window *w, int32_t x);
 /* The image coordinate of window position `tap` of result `out`; adds to s->guard where it may be outside. */
@@ -556,11 +582,11 @@ int32_t window_result(
 	struct kernel_build *k, const struct window *w, int32_t x, int32_t tap, int32_t *guard);
 /* How many taps of result `out` are inside the image. */
 int32_t window_count(struct kernel_build *k, const struct window *w, int32_t out);
-/* What no number of type t is below. */
+/* The lowest number of type t. */
 int32_t lowest_of(struct ht_xb *b, enum ht_dtype t);
-/* As kb_loop_space() for the results, NHWC of shape `dim`, of windows over `in`: sums, or extremes.
- * True in *rows: several rows of them are side by side, so only the window's width is to be
- * unrolled. */
+/* Like kb_loop_space(), for the results of windows over `in`, which are NHWC of shape `dim`. A
+ * result is a sum, or an extreme if `extremes` is set. *rows becomes true if several rows of
+ * results are unrolled side by side; then unroll only the width of the window. */
 struct space kb_window_space(struct kernel_build *k, const struct ht_type *in,
 	const struct window w[2], const int64_t dim[4], bool extremes, bool *rows);
 
@@ -572,33 +598,38 @@ struct contraction {
 	struct ht_node *n;
 	enum ht_dtype dtype;          /* of the operands */
 	int64_t batch, rows, columns; /* of the result; batch also counts groups */
-	int64_t tap[2], depth;        /* what is summed over */
+	int64_t tap[2], depth;        /* sizes of the dimensions that are summed over */
 	int taps;
 	int64_t a_step;
 	int32_t a_guard;
 	int64_t rows_of_run;       /* lower_rows_of_run(); 0: not a matrix product */
-	bool short_sums;           /* of F16, where A's numbers lie side by side */
+	bool short_sums;           /* of F16; possible only if consecutive numbers of A are
+				    * adjacent */
 	int32_t nr, kp, b;         /* packing; plan buffer of the packed operand */
 	int64_t packed_count;      /* elements of one packed matrix */
 	enum ht_dtype packed_type; /* in memory */
-	int64_t constants; /* packed constant matrices: 1, or one for each of the batch; 0: others */
-	/* Each tile has a panel of its columns, its rows as F32 in a local buffer. */
+	int64_t constants; /* packed constant matrices: 1, or one for each of the batch; 0: B is
+			    * not constant */
+	/* Each tile widens a panel of columns, or its rows, to F32 in a local buffer. */
 	bool wide_columns, wide_rows;
 	bool apart; /* rows are not at one distance from each other in memory */
 	bool gathers; /* and each tile has them side by side in a local buffer, all taps of a row together */
 	struct kernel_build k;
 	int32_t batch_x, m_x, n_x, tap_x[2];
-	/* Where row m is in the result, and whether it is in there (-1: it always is).  conv_pixels() sets both for open heights and widths. */
+	/* Where row m is in the result, and whether the result has it (-1: always).
+	 * conv_pixels() sets both for open heights and widths. */
 	int32_t pixel_x, pixel_guard;
 };
 
-bool contract_type(enum ht_dtype t); /* has a register tile */
-/* Whether the mode of contraction `n` lets short runs of products of F16 be summed in F16, and the machine can. */
+bool contract_type(enum ht_dtype t); /* whether a register tile computes products of type t */
+/* Whether contraction `n` sums short runs of products of F16 in F16: its mode permits it, and
+ * the machine can. */
 bool contract_sums_short(const struct lower *l, const struct ht_node *n);
-/* Has the operands of contraction `n` rounded, into copies, where its mode asks for that: constants too,
- * where they are read in place and not packed. */
+/* Makes rounded copies of the operands of contraction `n`, if its mode asks for that.
+ * `constants`: of constant operands too, which are then read in place and not packed. */
 void contract_round_operands(struct lower *l, const struct ht_node *n, bool constants);
-/* Where contraction `n` reads operand `arg`: its rounded copy, or its memory. */
+/* The memory from which contraction `n` reads operand `arg`: its rounded copy, or the operand's
+ * own. */
 const struct view *lower_operand(struct lower *l, const struct ht_node *n, int arg);
 void contract_init(struct contraction *c, struct lower *l, struct ht_node *n, enum ht_dtype t);
 /* Element (tap, depth, column) of matrix i is at i * stride + tap * sq + depth * sk + column * sn. */
@@ -608,17 +639,17 @@ void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64
 void contract_pack_value(struct contraction *c, const struct view *v);
 /* `v` is [.., depth.., columns]: its first `lead` dimensions number matrices, those up to the last are taps and depth together. */
 void contract_pack_taps(struct contraction *c, const struct view *v, int32_t lead);
-/* Adds a stage that starts to `k`, whose grid's dimension 0 counts the matrices of `v`: it packs one into
- * a local buffer, c->b. */
+/* Adds a prologue stage to `k` that packs one matrix of `v` into a local buffer, c->b. Dimension
+ * 0 of the kernel's grid counts the matrices. */
 void contract_pack_local(struct contraction *c, struct kernel_build *k, const struct view *v);
-/* Tells k's open stage of the packed operand: buffer `b` of the kernel, from `base` on. */
+/* Describes the packed operand to k's open stage: buffer `b` of the kernel, from `base` on. */
 void contract_packed(const struct contraction *c, struct kernel_build *k, int32_t b, int32_t base);
-/* Opens the stage: batch_x, m_x, n_x, tap_x. */
+/* Opens the stage and sets batch_x, m_x, n_x and tap_x. */
 void contract_begin(struct contraction *c);
-/* Closes it; `out` is the space of the root's result. */
+/* Closes the stage; `out` is the space of the root's result. */
 void contract_end(
 	struct contraction *c, int32_t a, int32_t a_row, int32_t b_base, const struct space *out);
-/* Likewise, but stores the sums themselves: at `out` of `to`, which are parts of the root's. */
+/* Likewise, but stores the sums at `out` of `to`: they are partial sums of the root's result. */
 void contract_end_part(struct contraction *c, int32_t a, int32_t a_row, int32_t b_base,
 	const struct view *to, const struct space *out);
 

@@ -1,7 +1,9 @@
-/* Attention as one kernel: a product of queries and keys, the Softmax of its rows, and their product with values.
+/* Attention as one kernel: a product of queries and keys, the Softmax of its rows, and their
+ * product with values.
  *
- * A tile is a block of rows of queries of one matrix.  Its scores and their shares are local buffers.  Keys and values
- * are packed where a matrix begins, and by the first tile of a call. */
+ * A tile is a block of rows of queries of one matrix.  Its scores and weights are in local
+ * buffers.  Keys and values are packed in the first tile of each matrix, and in the first tile
+ * of each call. */
 #include "lower/joined.h"
 #include "lower/product.h"
 #include "lower/rows.h"
@@ -12,9 +14,10 @@ enum { MATRIX, BLOCK, GRID };
 enum { SCORES, SHARES };
 
 enum {
-	LEAST_ROWS = 8, /* fewer would be summed in another order than in a kernel of their own */
+	LEAST_ROWS = 8, /* fewer rows would be summed in another order than in separate kernels */
 	BLOCK_ELEMENTS =
-		8192, /* scores: with what is made of them they stay beside a panel of keys or values */
+		8192, /* scores of a tile: with the buffers made from them they fit beside a
+		       * panel of keys or values */
 	REGISTER_ROWS = 8
 };
 
@@ -24,7 +27,8 @@ static bool same_lead(struct ht_shape a, struct ht_shape b)
 	       !memcmp(a.dim, b.dim, (size_t)(a.rank - 2) * sizeof *a.dim);
 }
 
-/* A product of two tensors that are computed, matrix by matrix, by rows of the left one. */
+/* Whether `n` is a product of two computed tensors, matrix by matrix, row by row of the left
+ * one. */
 static bool is_plain(const struct ht_node *n)
 {
 	struct ht_shape out = n->out[0].shape;
@@ -37,7 +41,7 @@ static bool is_plain(const struct ht_node *n)
 	       out.dim[out.rank - 2] >= LEAST_ROWS;
 }
 
-/* Rows of a block, as the register tile divides them. */
+/* Rows of a block, a multiple of the register tile's. */
 static int64_t block_rows(int64_t rows, int64_t columns)
 {
 	int64_t step = BLOCK_ELEMENTS / columns / REGISTER_ROWS * REGISTER_ROWS;
@@ -103,10 +107,10 @@ static bool describe(struct lower *l, struct ht_node *sink, struct joined *d)
 	return true;
 }
 
-/* Threads take tiles in several calls, each of which packs the keys and values of every matrix that it
- * has a part of.  Where there are few matrices, that is done over and over: on two threads 4 take up to
- * 4 % longer than separate kernels, 1 up to 28 %, but 8 and more never.  One thread makes one call, which
- * always pays. */
+/* Threads take tiles in several calls, and each call packs the keys and values of every matrix
+ * that it has a part of.  With few matrices the same packing is repeated: on two threads 4
+ * matrices take up to 4 % longer than separate kernels and 1 up to 28 %, but 8 and more never
+ * take longer.  One thread makes one call, so the joined kernel is always faster there. */
 static struct ht_method_choice choose(const struct lower *l, const struct joined *d)
 {
 	enum { LEAST_MATRICES = 8 };

@@ -1,10 +1,12 @@
-/* An inverted residual block as one kernel, row by row: a convolution that expands, a depthwise convolution, and a 1 x 1
- * convolution that projects, or none.  The wide tensors between them are then a few rows that stay in the second level,
- * which pays where a whole one would not.
+/* An inverted residual block as one kernel, row by row: a convolution that expands, a depthwise
+ * convolution, and optionally a 1 x 1 convolution that projects.  Only a few rows of the wide
+ * tensors exist at a time.  They stay in the second level, which is faster if a whole tensor
+ * would not.
  *
- * A tile is a row of results.  It computes those rows of the expansion that no row before it needed, into a ring of as
- * many rows as the depthwise window has; the depthwise row from the ring; and the projected row from that.  The other
- * rows of its window are in the ring since the tile before; where there was none, stages that start compute them. */
+ * A tile is a row of results.  It computes the rows of the expansion that no earlier tile
+ * computed, into a ring of as many rows as the depthwise window has; then the depthwise row from
+ * the ring; then the projected row.  The tile before has left the other rows of the window in
+ * the ring.  Where there was no such tile, prologue stages compute them. */
 #include "lower/joined.h"
 
 #include <math.h>
@@ -13,7 +15,8 @@
 enum { IMAGE, ROW, GRID };
 enum { RING, LINE };
 
-/* Below this width blocks of rows would be smaller than in separate kernels, and sums of another order. */
+/* Below this width, blocks of rows would be smaller than in separate kernels, and sums would
+ * have another order. */
 enum { LEAST_WIDTH = 5, PIXELS_SIDE_BY_SIDE = 4 };
 
 /* ---- what can be one kernel ---- */
@@ -31,8 +34,8 @@ static bool is_expand(struct lower *l, const struct ht_node *n)
 	       l->asked->asked.conv != HT_CONV_WINOGRAD_2X2;
 }
 
-/* Zeros around the image are multiplied here and left out elsewhere, which is one as long as no
- * weight is infinite or not a number. */
+/* This kernel multiplies the zeros around the image with weights, which other kernels skip.  The
+ * result is the same as long as no weight is infinite or NaN. */
 static bool is_finite(const struct ht_tensor *t)
 {
 	int64_t n = ht_shape_count(t->shape);
@@ -68,7 +71,8 @@ static bool is_project(const struct ht_node *n)
 
 /* ---- the kernel ---- */
 
-/* A stage over images; a row of results, or `rows` rows of the ring from row `from` on; columns; channels. */
+/* A stage over images, rows, columns and channels.  Its rows are one row of results, or `rows`
+ * rows of the ring from row `from` on. */
 static struct joined_stage *add(struct joined *d, const struct joined_loop *loop,
 	struct ht_node *root, int32_t from, int32_t to)
 {
@@ -89,7 +93,7 @@ static struct joined_dim in_ring(int32_t d, int64_t from, int64_t extent)
 	};
 }
 
-/* Zeros in `columns` columns of the ring. */
+/* A stage that stores zeros in `columns` columns of the ring. */
 static void add_zeros(struct joined *d, struct ht_node *expand, int64_t from, int64_t columns)
 {
 	struct joined_stage *s;
@@ -102,7 +106,8 @@ static void add_zeros(struct joined *d, struct ht_node *expand, int64_t from, in
 	s->dim[2] = in_ring(2, from, columns);
 }
 
-/* Rows of the expansion, counted from the first of the window of the row of results. */
+/* A stage for rows of the expansion.  They are counted from the first row of the window that the
+ * row of results reads. */
 static struct joined_stage *add_expand(
 	struct joined *d, struct ht_node *expand, int64_t from, int64_t end)
 {

@@ -1,18 +1,19 @@
-/* Squeeze and excitation from its mean on, with the 1 x 1 convolution behind it, as one kernel: two convolutions of one
- * pixel make a gate by channel, elementwise nodes scale an image by it, and a convolution takes that.
+/* Squeeze and excitation, from the mean on, with the 1 x 1 convolution behind it, as one kernel:
+ * two convolutions of one pixel make a gate for each channel, elementwise nodes scale an image
+ * by the gate, and a convolution reads the scaled image.
  *
- * A tile is a block of pixels, whose scaled rows of all channels are a local buffer that stays in the second level.
- * That pays where a whole image would not, and no image of the models that it was measured with is so large.  Every
- * thread makes the gate for itself. */
+ * A tile is a block of pixels.  The scaled rows of all its channels are a local buffer that
+ * stays in the second level, which is faster if a whole image would not stay there. (In the
+ * models measured so far, every whole image would.) Every thread computes the gate for itself. */
 #include "lower/joined.h"
 
 enum { FIRST_GATE, GATE, SCALED };
 
 enum {
 	BLOCK_BYTES = 131072,
-	LEAST_ROWS = 64, /* of a block: each reads all weights */
+	LEAST_ROWS = 64, /* pixels of a block: each block reads all weights */
 	REGISTER_ROWS =
-		8, /* fewer would be summed in another order than in a kernel of their own */
+		8, /* fewer rows would be summed in another order than in separate kernels */
 	PIXELS_SIDE_BY_SIDE = 4
 };
 
@@ -48,7 +49,7 @@ static bool is_gate(struct lower *l, const struct ht_node *n, int arg)
 	       ht_use_count(&l->uses, n->in[arg]) == 1 && !l->uses.is_output[from->id];
 }
 
-/* The sink of the kernel whose result a node of `map`, up to `n`, takes by channel; or NULL. */
+/* The sink of the kernel whose result a node of `map`, up to `n`, reads by channel; or NULL. */
 static struct ht_node *find_gate(struct lower *l, const struct ht_node *map, struct ht_node *n)
 {
 	struct ht_node *found = NULL;
@@ -94,7 +95,7 @@ static int64_t pixels_of_block(int64_t pixels, int64_t row_bytes)
 	return ht_ceil_div(step, REGISTER_ROWS) * REGISTER_ROWS;
 }
 
-/* A stage over the block's pixels, or the only one, and channels. */
+/* A stage over channels and the block's pixels, or one pixel. */
 static struct joined_stage *add(struct joined *d, const struct joined_loop *loop,
 	struct ht_node *root, int32_t from, int32_t to)
 {

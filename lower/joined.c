@@ -1,4 +1,4 @@
-/* Which kernels are computed as one. */
+/* Decides which kernels are joined. */
 #include "lower/joined.h"
 
 /* A kernel has at most 64 buffers (kernel_build), of which some are its own. */
@@ -61,8 +61,8 @@ void joined_share(struct joined_dim *d, int32_t grid, int64_t step)
 
 /* ---- whether it pays ---- */
 
-/* As a local buffer holds it: what is widened there is converted twice in memory, which takes as long as the other half of
- * the bytes. */
+/* Bytes of the tensor in a local buffer.  If it is widened there, two conversions in memory take
+ * as long as the other half of the bytes. */
 static double bytes_of(const struct lower *l, const struct ht_type *t)
 {
 	return (double)ht_shape_count(t->shape) *
@@ -91,7 +91,8 @@ static double weights_of(const struct joined_stage *s)
 	return t ? (double)ht_shape_count(t->shape) * (double)ht_dtype_info(t->dtype)->bytes : 0;
 }
 
-/* Whether a stage of every tile has the same root: a stage that starts reads nothing else than that. */
+/* Whether another stage of every tile has the same root.  If so, this prologue stage reads
+ * nothing that the other stage does not read. */
 static bool repeats(const struct joined *d, const struct joined_stage *s)
 {
 	for (int32_t i = 0; i < d->stages; i++)
@@ -129,7 +130,8 @@ struct ht_method_choice joined_by_traffic(const struct lower *l, const struct jo
 
 /* ---- the graph's instances ---- */
 
-/* Whether the kernels are in no other joined one, and have few enough operands together. */
+/* Whether none of the kernels is in a joined kernel yet, and all together have few enough
+ * operands. */
 static bool may_join(const struct lower *l, const struct joined *d)
 {
 	int64_t operands = 0;
@@ -145,7 +147,7 @@ static bool may_join(const struct lower *l, const struct joined *d)
 	return operands <= MAX_OPERANDS;
 }
 
-/* What kernels hand on is no longer in memory. */
+/* Tensors between the joined kernels are no longer in memory. */
 static void join(struct lower *l, const struct joined *d)
 {
 	struct joined *kept = HT_NEW(l->scratch, struct joined);

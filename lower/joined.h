@@ -1,10 +1,10 @@
-/* joined: kernels that compute as one, tile by tile, so that what one hands on to the next is a part that stays in
- * the caches.
+/* joined: several kernels that are computed as one, tile by tile, so that the part of a tensor
+ * that one stage hands to the next stays in the caches.
  *
- * Each kind is a file (join_*.c), which finds its instances in the graph and describes each as data: the grid of
- * tiles, the local buffers between stages, and the stages in order.  joined.c lists the kinds and decides which
- * instances are joined; joined_emit.c makes the kernel of a description.  docs/contributing.md shows how to add a
- * kind. */
+ * Each kind of joined kernel is a file (join_*.c). It finds its instances in the graph and
+ * describes each as data: the grid of tiles, the local buffers between stages, and the stages in
+ * order. joined.c lists the kinds and decides which instances are joined; joined_emit.c makes
+ * the kernel of a description. docs/contributing.md shows how to add a kind. */
 #ifndef HT_LOWER_JOINED_H
 #define HT_LOWER_JOINED_H
 
@@ -22,12 +22,12 @@ enum {
  * same order. */
 struct joined_buffer {
 	enum ht_dtype dtype;
-	/* By dimension: how many indices it holds.  0: the one that is computed.  Of a dimension that tiles share:
-	 * those of the tile. */
+	/* By dimension: how many indices the buffer holds. 0: only the one being computed. If
+	 * tiles share the dimension: the indices of the tile. */
 	int64_t extent[JOINED_DIMS];
-	/* A ring of as many rows (dimension 1) as the window is high: the next tile finds those there that it needs
-	 * again.  Rows and columns (dimension 2) are counted from the first that a window reaches, and are zero outside
-	 * of the image. */
+	/* The buffer is a ring of as many rows (dimension 1) as the window is high: the next
+	 * tile finds in it the rows that it reads again. Rows and columns (dimension 2) are
+	 * counted from the first one that a window reaches; those outside of the image are zero. */
 	bool ring;
 };
 
@@ -35,10 +35,10 @@ struct joined_buffer {
 struct joined_dim {
 	int64_t extent;
 	int32_t first, last; /* dimensions of the root's result; last < first: none */
-	int32_t grid;  /* dimension of the grid that divides it; -1: each tile has all of it */
-	int64_t step;  /* indices of a tile */
-	int64_t from;  /* its first index in a ring */
-	int8_t unroll; /* copies side by side; 0: 1 */
+	int32_t grid;        /* the grid's dimension that divides it; -1: each tile has all of it */
+	int64_t step;        /* indices of a tile */
+	int64_t from;        /* its first index in a ring */
+	int8_t unroll;       /* copies side by side; 0: 1 */
 };
 
 struct joined_stage {
@@ -47,7 +47,8 @@ struct joined_stage {
 	int32_t dims;
 	struct joined_dim dim[JOINED_DIMS];
 	int32_t from, to; /* buffers of the operand and of the result, or JOINED_MEMORY */
-	/* Runs before the first of successive tiles and makes what a tile before would have left in the buffers. */
+	/* A prologue: runs before the first of successive tiles and fills the buffers with what
+	 * the tile before would have left there. */
 	bool starts;
 };
 
@@ -55,15 +56,16 @@ struct joined {
 	const struct joined_kind *kind;
 	int32_t kernels;
 	struct ht_node *sink[JOINED_KERNELS]; /* of the kernels, in the graph's order */
-	struct ht_node *named; /* the root that the kernel and the choice are named after */
+	struct ht_node *named; /* the root that gives the kernel and the choice their name */
 	int32_t grids;
 	int64_t grid[HT_MAX_GRID];
 	struct joined_buffer buffer[JOINED_BUFFERS];
-	struct window window[2]; /* height, width: which reads a ring */
+	struct window window[2]; /* height, width of the window that reads a ring */
 	int32_t stages;
 	struct joined_stage stage[JOINED_STAGES];
-	double tile; /* cycles that a tile takes beyond its loops */
-	/* NULL, or the root whose operand 0 becomes the kernel's first argument; stages append theirs. */
+	double tile; /* cycles of a tile besides its loops */
+	/* NULL, or the root whose operand 0 is the kernel's first argument. Stages add their
+	 * arguments behind it. */
 	const struct ht_node *argument;
 };
 
@@ -78,34 +80,38 @@ extern const struct joined_kind lower_join_block, lower_join_excite, lower_join_
 
 /* ---- joined.c ---- */
 
-/* The root whose first operand, and nothing else, is the result of `sink`'s kernel; or NULL. */
+/* The root whose first operand is the result of `sink`'s kernel, if no other operand is and no
+ * other node reads that result; or NULL. */
 struct ht_node *root_behind(struct lower *l, const struct ht_node *sink);
-/* Whether the kernel of `root` stores elements where its root has them. */
+/* Whether the kernel of `root` stores elements at the coordinates that they have in the root's
+ * result. */
 bool root_keeps_shape(const struct lower *l, const struct ht_node *root);
-/* Appends a stage, whose dimensions are added behind. */
+/* Appends a stage. Its dimensions are added afterwards, with the next two functions. */
 struct joined_stage *joined_add(struct joined *d, const struct joined_loop *loop,
 	struct ht_node *root, int32_t from, int32_t to);
-/* Appends a dimension to the stage, dimensions first..last of its root's result; each tile has all of it, */
+/* Appends a dimension of the stage: dimensions first..last of its root's result, all of which
+ * each tile has. */
 struct joined_dim *joined_over(struct joined_stage *s, int32_t first, int32_t last, int64_t extent);
-/* or `step` indices of it, by the grid's dimension `grid`. */
+/* Has the grid's dimension `grid` divide it: each tile has `step` of its indices. */
 void joined_share(struct joined_dim *d, int32_t grid, int64_t step);
-/* A kind's `choose` by traffic to memory: tensors that are handed on in buffers are not written and read, but each
- * tile reads the weights of all its products. */
+/* A kind's `choose` that compares traffic with memory: tensors in local buffers are neither
+ * written nor read, but each tile reads the weights of all its products. */
 struct ht_method_choice joined_by_traffic(const struct lower *l, const struct joined *d);
 
 /* ---- joined_emit.c: loops of stages ---- */
 
 struct joining;
 struct joined_loop {
-	/* Makes what the stage reads from memory, before the kernel is begun; NULL: nothing. */
+	/* Makes the memory that the stage reads, before the kernel is begun; NULL: nothing to
+	 * make. */
 	void (*prepare)(struct joining *j);
 	void (*emit)(struct joining *j);
 };
-extern const struct joined_loop joined_zeros, /* zeros in a ring */
+extern const struct joined_loop joined_zeros, /* stores zeros in a ring */
 	joined_pack,    /* packs operand 1 of a product that a later stage computes */
 	joined_product, /* a matrix product or a convolution by products */
 	joined_window,  /* a depthwise convolution over a ring */
-	joined_map,     /* elementwise nodes, of which one is in buffer `from` */
+	joined_map,     /* elementwise nodes that read the result in buffer `from` */
 	joined_softmax;
 
 #endif

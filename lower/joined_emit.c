@@ -1,10 +1,10 @@
-/* The kernel of several (joined.h): its stages. */
+/* Makes the kernel of a description (joined.h), stage by stage. */
 #include "lower/index.h"
 #include "lower/joined.h"
 #include "lower/product.h"
 #include "lower/rows.h"
 
-/* Small windows, whose taps are all copies side by side, as in a kernel of their own (kernel_conv.c). */
+/* Small windows, whose taps are all unrolled, as they are in a separate kernel (kernel_conv.c). */
 enum { MAX_UNROLLED_TAPS = 49 };
 
 enum { CHANNEL = 3 };
@@ -12,7 +12,7 @@ enum { CHANNEL = 3 };
 /* The operands of a product, of which several stages may compute parts. */
 struct factors {
 	struct simple_conv
-		left; /* c: of all products; in, v: where the left operand is in memory, if it is there */
+		left; /* c: of all products; in, v: the left operand's memory, if it is in memory */
 	struct conv v;     /* of convolutions */
 	struct view right; /* of matrix products */
 };
@@ -72,7 +72,7 @@ static int32_t place(struct joining *j, int32_t buffer, const int32_t x[])
 	return at;
 }
 
-/* Where the row begins that a product takes from the buffer. */
+/* Where the row of the buffer begins that a product reads. */
 static int32_t row_of(struct joining *j, int32_t buffer)
 {
 	int32_t x[JOINED_DIMS];
@@ -92,8 +92,8 @@ static void store(struct joining *j, int32_t at, int32_t x)
 
 /* ---- what stages have in common ---- */
 
-/* Whether the stage need not store neutral elements: it stores to a local buffer, and a product that reads one ends its sum at the
- * size of the run. */
+/* Whether the stage may leave out neutral elements: it stores to a local buffer, and the product
+ * that reads that buffer ends its sum at the size of the run. */
 static bool may_skip_neutral(const struct joining *j)
 {
 	const struct joined *d = j->d;
@@ -165,7 +165,7 @@ static struct space space_at(const struct joining *j, const int32_t x[])
 	return at;
 }
 
-/* Ends a stage whose root has x, before rounding, at `at`. */
+/* Ends a stage; x is the element of its root at `at`, before rounding. */
 static void finish(struct joining *j, int32_t x, const struct space *at)
 {
 	if (j->s->to == JOINED_MEMORY) {
@@ -178,7 +178,7 @@ static void finish(struct joining *j, int32_t x, const struct space *at)
 
 /* ---- rings ---- */
 
-/* The row of a ring, counted as they are there, and its row of the image. */
+/* The row of a ring that the stage is at, and the corresponding row of the image. */
 static void ring_row(struct joining *j, int32_t *row, int32_t *image)
 {
 	const struct window *w = j->d->window;
@@ -236,7 +236,7 @@ static void prepare_conv(struct joining *j, struct factors *f)
 	c->rows = f->v.out.dim[0] * f->v.out.dim[1] * f->v.out.dim[2];
 	c->columns = f->v.filter.dim[3];
 	c->depth = f->v.filter.dim[2];
-	c->short_sums = false; /* rows are held as local_type() */
+	c->short_sums = false; /* rows have the type of local_type() */
 	contract_pack_const(c, ht_const_tensor(n->in[1]), 0, c->columns, 1, 1, 0);
 }
 
@@ -249,7 +249,7 @@ static void prepare_matrices(struct joining *j, struct factors *f)
 
 	f->right = product_right(j->l, n);
 	contract_init(c, j->l, n, ht_type_of(n->in[0])->dtype);
-	c->short_sums = false; /* what a softmax makes of errors is not bounded by theirs */
+	c->short_sums = false; /* a Softmax may amplify the errors of its operands without bound */
 	c->rows = shape.dim[shape.rank - 2];
 	c->depth = f->right.dim[f->right.rank - 2];
 	c->columns = f->right.dim[f->right.rank - 1];
@@ -261,7 +261,7 @@ static void prepare_matrices(struct joining *j, struct factors *f)
 	c->a_step = p.a.stride[p.a.rank - 1];
 }
 
-/* Once for all stages of a root. */
+/* Runs once for all stages of a root. */
 static void prepare_product(struct joining *j)
 {
 	const struct joined *d = j->d;
@@ -279,7 +279,7 @@ static void prepare_product(struct joining *j)
 			j->of[i] = f;
 }
 
-/* Where the row of a matrix begins that the stage computes; of an image, where that of the pixel at `at` does. */
+/* Where the matrix row of the stage begins; for an image, where the pixel at `at` begins. */
 static int32_t matrix_row(struct joining *j, const struct view *a, const struct space *at)
 {
 	struct ht_xb *b = j->b;
@@ -314,7 +314,7 @@ static void take_left(
 						     : pixel_row(j, &f->left, at, tap);
 }
 
-/* A stage of a product, but for its left operand and its store. */
+/* Opens a stage of a product; the caller adds its left operand and its store. */
 static void open_product(struct joining *j, const struct contraction *c, int32_t tap[])
 {
 	struct kernel_build *k = &j->k;
@@ -335,7 +335,7 @@ static void open_product(struct joining *j, const struct contraction *c, int32_t
 	contract_packed(c, k, c->constants ? kb_arg(k, c->b, HT_BUFFER_IN) : c->b, zero);
 }
 
-/* The rows of the tile's window that the stage has. */
+/* Stores the rows of the tile's window that the stage computes. */
 static void emit_into_ring(struct joining *j, struct factors *f, const int32_t tap[])
 {
 	struct ht_contract *t = &j->k.stage->contract;
@@ -372,7 +372,7 @@ static void emit_product(struct joining *j)
 
 const struct joined_loop joined_product = { prepare_product, emit_product };
 
-/* Operand 1 of the root, into a local buffer of its contraction. */
+/* Packs operand 1 of the root into the local buffer of its contraction. */
 static void emit_pack(struct joining *j)
 {
 	struct factors *f = factors_of(j);
@@ -422,7 +422,7 @@ static void emit_window(struct joining *j)
 
 const struct joined_loop joined_window = { NULL, emit_window };
 
-/* The node whose value a stage left in buffer `of`. */
+/* The node whose value is in buffer `of`. */
 static struct ht_node *held_in(const struct joining *j, int32_t of)
 {
 	const struct joined_stage *s = j->d->stage;

@@ -1,17 +1,19 @@
-/* Where numbers belong: how many of each there are, and their places among sorted numbers. */
+/* Bincount and searches in sorted numbers: how many numbers fall into each bin, and where
+ * numbers belong among sorted ones. */
 #include "lower/scatter.h"
 
 enum { TILE_ELEMENTS = 16384 };
 
 /* ---- Bincount and DenseBincount: each element adds one, or its weight, to its bin ---- */
 
-/* The operand with the weights; it has no elements where each counts as one. */
+/* The operand with the weights.  If it is empty, each element counts as one. */
 static int weights_of(const struct ht_node *n)
 {
 	return ht_shape_count(shape_of(n, 2)) ? 2 : -1;
 }
 
-/* The bin of the element at `s`, whose last coordinate is the bin: negative numbers fail, those of no bin are left out. */
+/* The bin of the element at `s`, whose last coordinate is the bin.  Negative numbers are faults;
+ * numbers beyond the last bin are left out. */
 static struct space bin_at(struct kernel_build *k, const struct ht_node *n, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
@@ -145,7 +147,8 @@ static size_t boundary_count(const struct ht_node *n)
 	return a ? a->value.list.n : 0;
 }
 
-/* Boundaries are float32; all but float64 is compared as that, as TensorFlow does. */
+/* Boundaries are float32.  Elements of all types but float64 are compared as float32, as
+ * TensorFlow does. */
 static int32_t pull_bucket(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {

@@ -1,25 +1,26 @@
-/* Non-maximum suppression: a library kernel, which finds a size of the run unless its results are padded. */
+/* Non-maximum suppression: a library kernel, which computes an open size unless its results are
+ * padded. */
 #include "lower/index.h"
 #include "lower/library.h"
 
 #include <float.h>
 
-/* Operands of the newest version; older ones lack the last ones. */
+/* Operands of the newest version; older versions lack the last ones. */
 enum { BOXES, SCORES, MOST, OVERLAP, THRESHOLD, SIGMA, OPERANDS };
 
-/* Its first operand is the overlap of each two boxes. */
+/* Whether the first operand is the matrix of overlaps of all pairs of boxes. */
 static bool has_overlaps(const struct ht_node *n)
 {
 	return n->op == HT_OP_NonMaxSuppressionWithOverlaps;
 }
 
-/* Scores as low as this one are no candidates even without a threshold. */
+/* Boxes with this score or a lower one are never candidates, even without a threshold. */
 static float lowest_score(enum ht_dtype t)
 {
 	return t == HT_F16 ? -65504.0f : -FLT_MAX;
 }
 
-/* An operand, or what counts where the version has none. */
+/* An operand, or its default if the version has none. */
 static int32_t number(struct lower *l, const struct ht_node *n, int arg)
 {
 	if (arg < n->ins)
@@ -35,7 +36,8 @@ static enum ht_dtype number_type(const struct ht_node *n, int arg)
 	return arg < n->ins ? ht_type_of(n->in[arg])->dtype : HT_F32;
 }
 
-/* The scores of the selected boxes, and how many these are: results of some versions. */
+/* The results that only some versions have: the scores of the selected boxes, and the number of
+ * these boxes. */
 static int32_t scores(struct lower *l, const struct ht_node *n)
 {
 	return n->outs > 2 ? dense_result(l, n, 1)

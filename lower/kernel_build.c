@@ -64,7 +64,7 @@ void kb_grid(struct kernel_build *k, int dims, const int64_t *count)
 	memcpy(k->kernel->grid, count, (size_t)dims * sizeof *count);
 }
 
-/* What is built from here on computes as node `n` is to; NULL: as usual. */
+/* The expressions built from here on compute in the mode of node `n`; NULL: in no mode. */
 static void compute_as(struct kernel_build *k, const struct ht_node *n)
 {
 	enum ht_impl mode = n ? lower_mode(n) : HT_IMPL_NONE;
@@ -199,7 +199,7 @@ static bool immediate(struct kernel_build *k, const struct view *v, int32_t *x)
 	return true;
 }
 
-/* Whether the stage only computes element by element. */
+/* Whether the stage has no reduction and computes each element on its own. */
 static bool is_map(const struct ht_stage *s)
 {
 	for (int32_t i = 0; i < s->dims; i++)
@@ -208,8 +208,8 @@ static bool is_map(const struct ht_stage *s)
 	return s->kind == HT_STAGE_LOOP;
 }
 
-/* Biases and small filters of 16 bits are read again and again: as F32, nothing is converted then, unless sums of products
- * take them as they are. */
+/* Biases and small filters of 16 bits are read repeatedly, so they are converted to F32 once,
+ * unless sums of products read them as they are. */
 static int32_t source_of(struct kernel_build *k, const struct view *v)
 {
 	enum { MOST_WIDENED = 32768 };
@@ -304,8 +304,8 @@ int32_t kb_operand(struct kernel_build *k, const struct ht_node *n, int arg, con
 	return kb_pull_arg(k, n, arg, &at);
 }
 
-/* Where a result begins in its buffer.  As a parameter, so that kernels that differ by their place
- * in a concatenation are one, unless the parameters are sizes. */
+/* The offset of a result in its buffer.  It is a parameter, so that kernels that differ only by
+ * their place in a concatenation are equal, unless the parameters are sizes. */
 static int32_t begin(struct kernel_build *k, int64_t offset)
 {
 	int32_t i = 0;

@@ -2,7 +2,7 @@
 #include "lower/index.h"
 #include "lower/library.h"
 
-/* Blocks of random numbers that TensorFlow reserves for each candidate, whatever it takes. */
+/* Blocks of random numbers that TensorFlow reserves for each candidate, however many it uses. */
 enum { RESERVED = 512 };
 
 static enum ht_status emit_candidates(struct lower *l, struct ht_node *n)

@@ -8,7 +8,7 @@
 
 /* ---- CheckNumerics: part of the kernel that makes its operand ---- */
 
-/* x, checked: where `good` is false at an element that this kernel has to compute, fault f. */
+/* x, with fault f raised where `good` is false at an element that this kernel must compute. */
 static int32_t checked(
 	struct ht_xb *b, const struct space *s, int32_t x, int32_t good, enum ht_fault f)
 {
@@ -62,11 +62,11 @@ struct saying {
 	struct lower *l;
 	struct ht_words *words;
 	size_t n;
-	struct ht_buf text; /* of the next piece, as far as it is known */
+	struct ht_buf text; /* of the next piece, as far as it has been built */
 	uint64_t most;
 };
 
-/* As C writes it in a string. */
+/* Appends `s` escaped as in a string of C. */
 static void put_escaped(struct ht_buf *b, struct ht_str s)
 {
 	static const char from[] = "\n\r\t\"'\\", to[] = "nrt\"'\\";

@@ -22,10 +22,11 @@ static bool is_product(const struct conv *c)
 	return true;
 }
 
-/* Images, height and width of a result, which may be open. */
+/* Images, height and width of a result, the last two of which may be open. */
 enum { PIXEL_AXES = 3 };
 
-/* Ends the rows of the contraction with the run's pixels, which are numbered one behind the other. */
+/* Ends the rows of the contraction at the run's number of pixels.  Pixels are numbered without
+ * gaps. */
 static void cut_pixels(
 	struct contraction *c, struct ht_shape out, const struct ht_open_axis end[PIXEL_AXES])
 {
@@ -43,14 +44,15 @@ static void cut_pixels(
 		c->k.stage->dim[c->k.stage->contract.m].cut[0] = (struct ht_cut){ pixels, run };
 }
 
-/* Of numbers that are not negative, if the second is 0 for nothing. */
+/* x / y of numbers that are not negative; if y is 0, nobody uses the result. */
 static int32_t quotient(struct ht_xb *b, int32_t x, int32_t y)
 {
 	return ht_xdiv(b, x, ht_xmax(b, y, ht_xi(b, 1)));
 }
 
-/* The place of row m among the pixels of the largest sizes.  Rows are the run's pixels, without gaps between lines, so that blocks of
- * rows are full whatever the sizes are; *guard says whether there is one. */
+/* The place of row m among the pixels of the largest sizes.  Rows are the run's pixels, without
+ * gaps between lines, so that blocks of rows are full for all sizes.  *guard becomes whether the
+ * row exists. */
 static int32_t pixel_of_run(struct contraction *c, struct ht_shape out, int32_t *guard)
 {
 	struct ht_open_axis end[PIXEL_AXES];
@@ -59,7 +61,8 @@ static int32_t pixel_of_run(struct contraction *c, struct ht_shape out, int32_t 
 
 	for (int i = 0; i < PIXEL_AXES; i++)
 		end[i] = lower_axis_end(c->n, i);
-	if (!end[1].size && !end[2].size) /* images end like rows of a product */
+	if (!end[1].size && !end[2].size) /* only whole images are cut off, as rows of a matrix
+					   * product are */
 		return c->m_x;
 	cut_pixels(c, out, end);
 	for (int i = 0; i < PIXEL_AXES; i++)
@@ -100,7 +103,7 @@ struct space conv_result(struct contraction *c, struct ht_shape out, int64_t gro
 	return s;
 }
 
-/* A view of the same in memory of its own, where it is not dense. */
+/* Copies the tensor to dense memory if it is not dense, and makes `v` a view of the copy. */
 static void make_dense(struct lower *l, const struct ht_node *n, struct view *v)
 {
 	struct ht_shape shape = { v->rank, v->dim };
@@ -147,7 +150,7 @@ static bool takes_padded_copy(const struct conv *c)
 	       c->w[1].dilation == 1;
 }
 
-/* As window_shift(), in elements of `channels` a pixel. */
+/* Like window_shift(), in elements; a pixel has `channels`. */
 static int32_t shifted_run(
 	struct kernel_build *k, const struct window *w, int64_t channels, int32_t x)
 {
@@ -210,7 +213,7 @@ static int32_t load_pixel(
 static struct view padded_copy(struct lower *l, struct ht_node *n, const struct conv *c)
 {
 	const struct view *in = lower_operand(l, n, 0);
-	enum ht_dtype t = ht_type_of(n->in[0])->dtype; /* float16 is widened once, here */
+	enum ht_dtype t = ht_type_of(n->in[0])->dtype; /* float16 is widened once, by this copy */
 	bool runs = in->stride[3] == 1 && in->stride[2] == c->in.dim[3], inside = runs;
 	int64_t dim[4] = { c->in.dim[0], 0, 0, c->in.dim[3] };
 	struct kernel_build k;
@@ -405,7 +408,8 @@ static enum ht_status emit_any_conv(struct lower *l, struct ht_node *n)
 		emit_loop_conv(l, n, &v);
 		return HT_OK;
 	}
-	if (ht_const_tensor(n->in[1])) /* others would be transformed in each run */
+	if (ht_const_tensor(n->in[1])) /* a filter that is not constant would be transformed in
+				        * each run */
 		by = wanted_winograd(l, n, &v);
 	if (by.m)
 		emit_winograd(l, n, &v, &by);

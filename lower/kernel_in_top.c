@@ -1,8 +1,8 @@
-/* InTopK: whether the prediction of each row's target is among the k largest.  Operands: predictions, targets, or behind them
- * k.
+/* InTopK: whether the prediction of each row's target is among the k largest.  Operands:
+ * predictions, targets, and k in the newer version.
  *
- * Less than k predictions are above it then.  A row with a number that is not finite in it has no answer but false, nor has
- * a target that is no class. */
+ * The answer is true if fewer than k predictions are larger.  It is false if some number of the
+ * row is not finite, or if the target is no class. */
 #include "lower/index.h"
 
 #include <math.h>
@@ -14,7 +14,8 @@ static int32_t is_finite(struct ht_xb *b, int32_t x)
 	return ht_xlt(b, ht_xabs(b, x), ht_xk(b, ht_xtype(b, x), INFINITY));
 }
 
-/* The target's prediction, 0 where there is none; ands *valid with whether there is. */
+/* The prediction of the target, 0 if the target is no class.  *valid is and-ed with whether it
+ * is one. */
 static int32_t of_target(
 	struct kernel_build *k, const struct ht_node *n, const struct space *row, int32_t *valid)
 {

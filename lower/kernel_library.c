@@ -94,7 +94,7 @@ void finish_computing(struct kernel_build *k, struct lower *l, struct ht_node *n
 
 /* ---- top k ---- */
 
-/* Memory for I32 indices: the result's, or what is converted into it. */
+/* Memory for indices as I32: the result's, or a buffer that is converted into the result. */
 static struct view indices_of_top_k(struct lower *l, const struct ht_node *n)
 {
 	struct ht_shape shape = n->out[1].shape;
@@ -170,7 +170,7 @@ static enum ht_status emit_sparse_to_dense(struct lower *l, struct ht_node *n)
 	return HT_OK;
 }
 
-/* Arguments are told apart by buffer: one buffer cannot be two of them. */
+/* A kernel's arguments are identified by their buffers, so one buffer cannot be two of them. */
 static const char *refuse_sparse_to_dense(const struct ht_node *n)
 {
 	return ht_value_eq(n->in[2], n->in[3]) || ht_value_eq(n->in[0], n->in[2]) ||

@@ -47,8 +47,8 @@ void read_product(struct lower *l, const struct ht_node *n, struct product *p)
 	p->columns = p->b.dim[p->b.rank - 1];
 }
 
-/* Rows of all matrices of the batch are one matrix when the right operand is the same for all;
- * false: they are not, or it is not. */
+/* If the right operand is the same for all matrices of the batch, makes their rows one matrix.
+ * False: it is not, or the rows cannot be merged. */
 static bool merge_batch(struct product *p)
 {
 	int64_t batch = 1, dim[2];
@@ -106,7 +106,7 @@ static int32_t load_factor(struct kernel_build *k, const struct view *v, const s
 	return kb_load(k, v, &at);
 }
 
-/* A plain loop, for types without a register tile, and for products over nothing. */
+/* A plain loop: for types without a register tile, and for products whose depth is 0. */
 static enum ht_status emit_loop_product(struct lower *l, struct ht_node *n)
 {
 	enum ht_dtype t = compute_type(ht_type_of(n->in[0])->dtype);
@@ -266,7 +266,7 @@ const struct lower_op lower_matmul = {
 	.family = FAMILY_ROOT, .emit = emit_matmul, .refuse = refuse_matmul, .rows = product_rows
 };
 
-/* What the pass of that name left. */
+/* Refuses the Einsum nodes that pass "einsum" could not rewrite. */
 static const char *refuse_einsum(const struct ht_node *n)
 {
 	enum ht_dtype t = n->out[0].dtype;

@@ -1,5 +1,5 @@
-/* Random numbers: each op draws from a state of Philox, which a stream of the context gives, or a seed, or
- * a key and a counter. */
+/* Random numbers: each op draws from a state of Philox, which comes from a stream of the
+ * context, a seed, or a key and a counter. */
 #include "base/philox.h"
 #include "lower/library.h"
 
@@ -9,7 +9,7 @@ struct draw {
 	enum ht_op op;
 	const char *kernel;
 	enum source source;
-	int32_t bounds; /* the operand that is minval, which maxval follows; 0: none */
+	int32_t bounds; /* the operand minval, which is followed by maxval; 0: none */
 };
 
 static const struct draw draws[] = {
@@ -37,10 +37,10 @@ static const struct draw *draw_of(const struct ht_node *n)
 	return NULL;
 }
 
-/* Blocks that TensorFlow reserves for each number, whatever it takes. */
+/* Blocks that TensorFlow reserves for each number, however many it uses. */
 enum { RESERVED = 256 };
 
-/* Of the program, where bodies of one function have nodes of one name. */
+/* A name that is unique in the program, as bodies of one function have nodes of the same name. */
 static uint64_t name_of(struct lower *l, const struct ht_node *n)
 {
 	struct ht_str name = n->name;
@@ -51,7 +51,8 @@ static uint64_t name_of(struct lower *l, const struct ht_node *n)
 	return ht_hash_bytes(name.p, name.n).lo;
 }
 
-/* With tf_random_seed an op without seeds gets some, as if the graph had them. */
+/* If tf_random_seed is set, an op without seeds gets the seeds that the graph would have had
+ * with it. */
 int32_t random_stream(struct lower *l, const struct ht_node *n)
 {
 	struct ht_plan_stream s = { .seed = (uint64_t)ht_attr_int(n, "seed", 0),
@@ -89,7 +90,8 @@ static int32_t state_of_seed(struct lower *l, struct ht_node *n)
 	return state;
 }
 
-/* Arguments of a kernel are told apart by buffer: an operand that another one is already is copied. */
+/* A kernel's arguments are identified by their buffers: if two operands have the same buffer,
+ * the second is copied. */
 static int32_t other_operand(struct lower *l, struct ht_node *n, int arg, int32_t taken)
 {
 	int32_t b = dense_operand(l, n, arg);
@@ -112,7 +114,8 @@ static int32_t state_of_key(struct lower *l, struct ht_node *n)
 	return state;
 }
 
-/* Operands of a kernel, in place before it is begun, as copies are kernels of their own. */
+/* Operands of a kernel.  They are in place before the kernel is begun, since copying them takes
+ * other kernels. */
 struct operands {
 	int32_t state, bounds[2];
 };
@@ -140,7 +143,8 @@ void random_move(struct lower *l, const struct ht_node *n, int32_t stream, int64
 	kb_finish(&k, n);
 }
 
-/* TensorFlow looks at the bounds of an empty RandomUniformInt, and not at those of a stateless one. */
+/* TensorFlow checks the bounds of an empty RandomUniformInt, but not those of an empty stateless
+ * one. */
 static enum ht_status emit_random(struct lower *l, struct ht_node *n)
 {
 	const struct draw *d = draw_of(n);
@@ -165,7 +169,7 @@ static enum ht_status emit_random(struct lower *l, struct ht_node *n)
 	return HT_OK;
 }
 
-/* TensorFlow has no kernel either for bounds and seeds without a sign. */
+/* TensorFlow has no kernel for unsigned bounds and seeds either. */
 static const char *refuse_random(const struct ht_node *n)
 {
 	const struct draw *d = draw_of(n);

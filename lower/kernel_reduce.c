@@ -9,7 +9,7 @@
 
 struct axes {
 	bool reduced[HT_LOWER_RANK];
-	int64_t count; /* elements that one result is made of */
+	int64_t count; /* elements that are reduced to one result */
 };
 
 static void read_axes(const struct ht_node *n, struct axes *a)
@@ -139,7 +139,8 @@ static enum ht_status emit_over_axes(struct lower *l, struct ht_node *n,
 	return HT_OK;
 }
 
-/* Of how many elements the mean is, as type t: not those behind an open size, which are zeros (_Within). */
+/* The number of elements of a mean, as type t.  Elements beyond an open size do not count; they
+ * are zeros (_Within). */
 static int32_t elements_of(
 	struct kernel_build *k, const struct ht_node *n, const struct axes *axes, enum ht_dtype t)
 {
@@ -289,7 +290,8 @@ static enum ht_status emit_cumulate(struct lower *l, struct ht_node *n)
 	in = out;
 	i = in.group[axis].x;
 	in.group[axis].x = j;
-	if (axis == shape.rank - 1) /* lanes along the results read one element: keep them scalar */
+	if (axis == shape.rank - 1) /* along the last axis all lanes would read one element: keep
+				     * the loop scalar */
 		k.stage->vec = -1;
 	inside = ht_x2(&k.xb, exclusive ? HT_X_LT : HT_X_LE, reverse ? i : j, reverse ? j : i);
 	x = ht_xselect(&k.xb, inside, kb_pull_arg(&k, n, 0, &in),
@@ -390,7 +392,7 @@ static struct space open_channels(
 	struct space out;
 	int32_t c, ok;
 
-	if (radius >= shape.dim[3]) /* further there are no channels */
+	if (radius >= shape.dim[3]) /* a larger radius reaches no more channels */
 		radius = shape.dim[3] - 1;
 	kb_init(k, l, n);
 	kb_stage(k, HT_STAGE_LOOP);
@@ -471,7 +473,7 @@ static enum ht_status emit_lrn_gradient(struct lower *l, struct ht_node *n)
 	norm = norms(l, n, 1);
 	out = open_channels(&k, l, n, &at);
 	others = ht_xmul(b, kb_pull_arg(&k, n, 0, &at), kb_pull_arg(&k, n, 2, &at));
-	/* Beyond the channels the product is 0, and the norm is none. */
+	/* Beyond the channels there is no norm, and the term is 0. */
 	others = ht_xselect(
 		b, at.guard, ht_xdiv(b, others, kb_load(&k, &norm, &at)), ht_xk(b, t, 0));
 	others = kb_reduce(&k, HT_RED_ADD, t, others);

@@ -8,8 +8,9 @@ enum { TILE_ELEMENTS = 2048 };
 /* What a stage does with the columns of a row: it reduces them, stores them in a local buffer, or stores the result. */
 enum columns { SUMS, HANDS_ON, STORES };
 
-/* Ends the loops over rows and columns at the sizes of the run.  If the result is in memory, only reductions end their columns there:
- * its readers may read neutral elements, so these are computed. */
+/* Ends the loops over rows and columns at the sizes of the run.  If the result is in memory,
+ * only reductions end their columns there: readers of the result may read its neutral elements,
+ * so these are computed. */
 static void cut_stage(struct rows *r, int row, int column, enum columns what)
 {
 	struct kernel_build *k = r->k;
@@ -89,7 +90,7 @@ static int32_t operand(struct rows *r)
 	return ht_xload(&r->k->xb, r->x, rows_type(r->n), element_offset(r));
 }
 
-/* A computed operand is computed once, into a local buffer. */
+/* An operand that is computed in this kernel is computed once, into a local buffer. */
 static void keep_operand(struct rows *r)
 {
 	int32_t x, local;
@@ -103,7 +104,7 @@ static void keep_operand(struct rows *r)
 	r->x = local;
 }
 
-/* Stores one value a row, for later stages. */
+/* Stores one value for each row, for later stages. */
 static int32_t row_value(struct rows *r, enum ht_dtype t, int32_t x)
 {
 	int32_t local = kb_local(r->k, t, r->step);
@@ -129,9 +130,9 @@ static bool takes_first(const struct ht_node *n, int arg)
 	return arg == 0;
 }
 
-/* x / y from 1 / y, which is made once a row: half as long as dividing.  The remainder corrects the
- * product, so with fused multiply-adds the bits are those of a division but where the remainder is
- * subnormal. */
+/* x / y by way of 1 / y, which is computed once for each row: this takes half of the time of
+ * dividing.  The product is corrected by the remainder, so with fused multiply-adds the result
+ * has the bits of a division, unless the remainder is subnormal. */
 static int32_t quotient(struct ht_xb *b, int32_t x, int32_t y, int32_t inverse)
 {
 	int32_t q = ht_xmul(b, x, inverse);
@@ -193,7 +194,7 @@ static const char *refuse_rows(const struct ht_node *n)
 	return n->out[0].shape.rank > 0 ? NULL : "needs at least one dimension";
 }
 
-/* Softmax, normalisations: along the last dimension. */
+/* Softmax and normalisations work along the last dimension. */
 static bool rows_but_last(const struct parts *p, const struct ht_node *n)
 {
 	return n->out[0].shape.rank > 1 && rows_of_first(p, n);

@@ -1,5 +1,5 @@
-/* Tables: objects of the session, which the model fills with constants, or of a run that fills them; and library kernels that look
- * into them. */
+/* Tables: objects of the session that the model fills with constants, or objects of a run that a
+ * node fills; and library kernels that look up keys in them. */
 #include "lower/index.h"
 #include "lower/library.h"
 #include "lower/parts.h"
@@ -11,7 +11,8 @@ static const struct ht_node *table_of(const struct ht_node *n)
 	return n->in[0].node;
 }
 
-/* The only node that fills table `t` of a run, in the program and in no body, which may run several times; NULL: there is none. */
+/* The only node that fills table `t` of a run; NULL: there is none.  It must be in the program
+ * itself and not in a body, which may run several times. */
 static const struct ht_node *filler_of(const struct ht_node *t)
 {
 	const struct ht_node *found = NULL;
@@ -141,7 +142,7 @@ static const char *refuse_fill(const struct ht_node *n)
 		       : NULL;
 }
 
-/* TensorFlow has an error for these too. */
+/* TensorFlow reports an error for these too. */
 static const char *refuse_find(const struct ht_node *n)
 {
 	const char *why = refuse(n);
@@ -153,7 +154,7 @@ static const char *refuse_find(const struct ht_node *n)
 	return shape_of(n, 2).rank ? "has a default value that is no scalar" : NULL;
 }
 
-/* An element of the result is found for the key in its place. */
+/* The result has a row of elements for each row of keys. */
 static bool rows_of_keys(const struct parts *p, const struct ht_node *n)
 {
 	return rows_of(p, n, 1);

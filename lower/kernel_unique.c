@@ -1,4 +1,4 @@
-/* The distinct slices of a tensor: a library kernel, which finds a size of the run. */
+/* The distinct slices of a tensor: a library kernel, which computes an open size. */
 #include "lower/index.h"
 #include "lower/library.h"
 
@@ -10,7 +10,7 @@ static int32_t slices_of(const struct ht_node *n)
 	return none ? 0 : axis_of(const_int(n, 1, 0), shape_of(n, 0).rank);
 }
 
-/* How many slices each is, which nobody may ask for. */
+/* The buffer of how often each slice occurs.  It exists even if no node reads the counts. */
 static int32_t counts(struct lower *l, const struct ht_node *n, int64_t most)
 {
 	return n->outs > 2 ? dense_result(l, n, 2)

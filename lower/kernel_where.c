@@ -1,7 +1,7 @@
-/* Where: a library kernel, which finds a size of the run. */
+/* Where: a library kernel, which computes an open size. */
 #include "lower/library.h"
 
-/* The bits of an element of which one is set where it is not zero: a float's without its sign. */
+/* A mask of the bits that decide whether an element is zero: for a float, all but its sign. */
 static int64_t bits_of(enum ht_dtype t)
 {
 	uint64_t all = UINT64_MAX >> (64 - 8 * ht_dtype_info(t)->bytes);

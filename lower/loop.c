@@ -3,12 +3,12 @@
 
 enum { TILE_ELEMENTS = 16384, VECTOR_MULTIPLE = 64 };
 
-/* Rows of an image that is in memory are broken off seldom: the end of a tile waits for what it
- * reads. */
+/* Tiles over rows of an image in memory are larger, since the end of each tile waits for its
+ * loads. */
 enum { FAR_TILE_ELEMENTS = 8 * TILE_ELEMENTS };
 
-/* Results of a window side by side, and the widest window of which that many registers are.  Each
- * extreme has a mask (backend/ordered.c), of which there are seven. */
+/* How many results of a window are unrolled side by side, and the largest window for which as
+ * many are.  Each extreme needs a mask (backend/ordered.c), of which there are seven. */
 enum { ROWS = 4, ROWS_OF_EXTREMES = 3, COLUMNS = 2, MOST_SIDE = 4 };
 
 int choose_grid(int groups, const int64_t *extent, int64_t work, int64_t *step, int64_t *grid)
@@ -33,7 +33,7 @@ int choose_grid(int groups, const int64_t *extent, int64_t work, int64_t *step, 
 	return dims;
 }
 
-/* The stage's dimensions, one a group; step[i]: indices a tile, 0 for all. */
+/* Opens the stage's dimensions, one for each group. step[i]: indices in a tile, 0 for all. */
 static struct space space_of_groups(struct kernel_build *k, int32_t rank, const int64_t *dim,
 	int groups, const int32_t *first, const int32_t *last, const int64_t *extent,
 	const int64_t *step)
@@ -62,8 +62,8 @@ struct space kb_loop_space(struct kernel_build *k, int32_t rank, const int64_t *
 	return space_of_groups(k, rank, dim, groups, first, last, extent, step);
 }
 
-/* Rows of images that are read from memory again for the next row of results: so several rows of those
- * are made side by side. */
+/* Whether rows of the image would be loaded from memory again for the next row of results.  If
+ * so, several rows of results are computed side by side. */
 static bool reads_rows_again(const struct kernel_build *k, const struct ht_type *in,
 	const struct window w[2], const int64_t dim[4])
 {

@@ -1,5 +1,5 @@
-/* Lowering of one entry point: forms regions, finds memory for what is between them, and makes their
- * kernels in the graph's order. */
+/* Lowering of one entry point: forms regions, finds memory for the tensors between them, and
+ * makes their kernels in the graph's order. */
 #include "image/image.h"
 #include "lower/inside.h"
 
@@ -45,7 +45,7 @@ static int32_t output_buffer(struct lower *l, struct ht_value v)
 	return of ? of[v.index] : -1;
 }
 
-/* The first output that is a result has its buffer. */
+/* If a result is several outputs, it is computed in the buffer of the first. */
 static void note_output(struct lower *l, struct ht_value v, int32_t buffer)
 {
 	int32_t **of = &l->output_of[v.node->id];
@@ -64,7 +64,7 @@ static bool is_concat(const struct ht_node *n)
 	return lower_op_of(n)->part && !lower_op_of(n)->owns;
 }
 
-/* Whether what nobody else reads may be made where the user has its result. */
+/* Whether an operand that no other node reads may be made in the memory of its user's result. */
 static bool is_owned(struct lower *l, const struct ht_use *u)
 {
 	const struct lower_op *op = lower_op_of(u->node);
@@ -72,8 +72,9 @@ static bool is_owned(struct lower *l, const struct ht_use *u)
 	return op->part && (!op->owns || op->owns(l, u->node, u->arg));
 }
 
-/* The node that alone uses `v`, so that `v` may be made in its memory.  The others who use
- * a concatenation read it there: it would be copied once more, each time it grows. */
+/* The node that alone uses `v`, so that `v` may be made in that node's result; NULL: there is
+ * none.  If `v` is a concatenation, its other users do not count, as they can read it there;
+ * otherwise a concatenation that grows step by step would be copied in each step. */
 static struct ht_node *gathering_user(struct lower *l, struct ht_value v, int32_t *arg)
 {
 	struct ht_use *only = NULL;
@@ -154,7 +155,8 @@ static const struct ht_open_axis *port_axes(struct lower *l, const struct ht_por
 	return a;
 }
 
-/* Named as the model names it: passes may have put another node in the place of the one asked for. */
+/* The buffer is named as the model names the port: passes may have replaced the node that the
+ * caller asked for. */
 static void port_buffer(struct lower *l, enum ht_plan_kind kind, const struct ht_port *p)
 {
 	const struct ht_type *t = ht_type_of(p->value), *parts;
@@ -373,7 +375,7 @@ static enum ht_status refuse_tiles(const struct lower *l)
 	return HT_OK;
 }
 
-/* A procedure: the last of the plan so far. */
+/* Makes the plan's next procedure from its steps. */
 static enum ht_status make_procedure(struct lower *l, struct ht_str name, int32_t *number)
 {
 	HT_TRY(lower_bodies(l));
@@ -404,14 +406,15 @@ enum ht_status lower_function(struct lower *l, const struct ht_function *f,
 	struct lower body;
 
 	how.entry = entry;
-	how.numerics = false; /* of a frame nothing is left to look at */
+	how.numerics = false; /* its memory is used again after it returns, so probes could not
+			       * be read */
 	HT_TRY(ht_graph_sort(f->body, how.diags));
 	init(&body, f->body, &how, l->arena, l->planning);
 	body.updated = updated;
 	return make_procedure(&body, f->name, out);
 }
 
-/* The copy holds references to constants, which the plan has of the graph. */
+/* Gives back the references to constants that the copy holds; the plan has those of the graph. */
 static void drop_constants(struct ht_graph *g)
 {
 	for (struct ht_node *n = g->first; n; n = n->next)
@@ -434,7 +437,7 @@ static enum ht_status lower_one_part(
 	return st;
 }
 
-/* The largest part is the last, as the entry is. */
+/* The largest part comes last, where the entry's procedure is. */
 static enum ht_status lower_any_rows(struct lower *l, struct lower_part **part)
 {
 	struct ht_plan_rows *r = &l->plan->rows;
@@ -442,7 +445,8 @@ static enum ht_status lower_any_rows(struct lower *l, struct lower_part **part)
 	l->plan->parts = 1;
 	for (int32_t i = 0; i < r->parts; i++) {
 		l->plan->choices =
-			0; /* of parts that differ in their rows alone, those of the last */
+			0; /* choices of the last part stand for all, which differ only in their
+			    * rows */
 		HT_TRY(lower_one_part(l, part[i], r->part[r->parts - 1].rows / r->part[i].rows,
 			&r->part[i].procedure));
 	}

@@ -26,15 +26,16 @@ struct ht_lower_request {
 	struct ht_reads *reads;       /* notes the options that were read; NULL: not wanted */
 	struct ht_methods_asked asked;
 	int64_t random_seed; /* of random ops without seeds of their own; -1: the context's */
-	bool numerics;       /* the plan gets probes, which count effects of rounding */
+	bool numerics;       /* the plan gets probes, which count the effects of rounding */
 	enum ht_lower_tee tee;
-	bool members; /* the plan tells which steps compute each imported node */
+	bool members; /* the plan lists the steps that compute each imported node */
 	/* An injected fault, for tests of the search for faults: results of the node of this name are multiplied by
 	 * 1 + fault_by before they are rounded.  Empty: no fault. */
 	struct ht_str fault;
 	double fault_by;
-	/* Numbers of rows, where inputs of the entry are open (struct ht_port): these have HT_PART_ROWS now.  most 0: as
-	 * many as memory can have. */
+	/* Numbers of rows for which the program is compiled, if inputs of the entry are open
+	 * (struct ht_port); in the graph these inputs have HT_PART_ROWS. most 0: as many rows as
+	 * memory can hold. */
 	struct ht_open_rows {
 		int64_t least, most;
 	} open;
@@ -44,13 +45,13 @@ struct ht_lower_request {
 enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, struct ht_arena *a,
 	struct ht_plan **out);
 struct ht_image_port_text; /* image/build.h */
-/* The plan's image, in `a`.  The caller describes inputs and outputs in the order of the plan's buffers;
- * constants have the order of their buffers. */
+/* Writes the plan's image into `a`. The caller describes inputs and outputs in the order of the
+ * plan's buffers; constants are in the order of their buffers. */
 struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image_port_text *input,
 	size_t inputs, const struct ht_image_port_text *output, size_t outputs, struct ht_arena *a);
-/* Lowers one node whose operands are all Const; the plan has constant and output buffers only, one
- * output a result.  For constant folding: the interpreter runs it.  Of `how` it takes scratch, diags
- * and target. */
+/* Lowers one node whose operands are all Const, for constant folding, which interprets the
+ * result. The plan has only constant and output buffers, one output for each result. Reads only
+ * scratch, diags and target of `how`. */
 enum ht_status ht_lower_node(struct ht_node *n, const struct ht_lower_request *how,
 	struct ht_arena *a, struct ht_plan **out);
 

@@ -144,8 +144,8 @@ static int32_t combine(
 	}
 }
 
-/* Equal and NotEqual may be told to accept shapes that do not broadcast: nothing is equal then, and
- * the result is one scalar. */
+/* Equal and NotEqual may be told to accept shapes that do not broadcast.  The result is then one
+ * scalar, which says that the operands differ. */
 static bool is_incompatible(const struct ht_node *n)
 {
 	struct ht_shape a = shape_of(n, 0), b = shape_of(n, 1);

@@ -57,7 +57,7 @@ const struct lower_op lower_space_to_depth = { .family = FAMILY_MAP,
 	.refuse = refuse_unless_nhwc,
 	.rows = rows_of_image };
 
-/* The batch of a block op: (position within the blocks, row-major) * batch + n. */
+/* The batch dimension of a block op is (position within the blocks, row-major) * batch + n. */
 struct blocks {
 	int32_t count; /* spatial dimensions */
 	int64_t size[HT_LOWER_RANK], before[HT_LOWER_RANK];

@@ -1,20 +1,21 @@
-/* Ops that take a regular part of a tensor: Slice, StridedSlice and its gradient, Split, SplitV, Unpack.
+/* Ops that take a regular part of a tensor: Slice, StridedSlice and its gradient, Split, SplitV,
+ * Unpack.
  *
- * Coordinate c of the result is coordinate first + c * step of the operand.  Where Slice begins, and the
- * indices of StridedSlice that take one element, may be known at run time only. */
+ * Coordinate c of the result is coordinate first + c * step of the operand.  The begin of a
+ * Slice, and the indices of a StridedSlice that take one element, may be known only at run time. */
 #include "lower/index.h"
 #include "lower/parts.h"
 
 struct cut {
 	int32_t rank; /* of the operand */
 	int64_t first[HT_LOWER_RANK], step[HT_LOWER_RANK];
-	int32_t from
-		[HT_LOWER_RANK];   /* result dimension that runs here; -1: none (taken at first) */
-	int32_t at[HT_LOWER_RANK]; /* the element of operand 1 that is added to first; -1: none */
-	bool wraps;                /* it counts from the end where it is negative */
+	int32_t from[HT_LOWER_RANK]; /* the result dimension that runs along it; -1: none, only
+				    * index `first` is taken */
+	int32_t at[HT_LOWER_RANK];   /* the element of operand 1 to add to `first`; -1: none */
+	bool wraps;                  /* a negative element counts from the end */
 };
 
-/* That element at run time, checked. */
+/* That element at run time, with a check that it is in range. */
 static int32_t begin_at(struct kernel_build *k, const struct ht_node *n, const struct space *s,
 	const struct cut *c, int32_t i)
 {
@@ -28,7 +29,7 @@ static int32_t begin_at(struct kernel_build *k, const struct ht_node *n, const s
 		begin = ht_xselect(
 			b, ht_xlt(b, begin, ht_xi(b, 0)), ht_xaddi(b, begin, size), begin);
 	ok = index_inside(b, begin, size - span + 1);
-	if (s->guard >= 0) { /* where nothing is asked for, anything is in range */
+	if (s->guard >= 0) { /* no check where no element is asked for */
 		begin = ht_xselect(b, s->guard, begin, ht_xi(b, 0));
 		ok = ht_xor(b, ok, ht_xnot(b, s->guard));
 	}
@@ -139,7 +140,7 @@ static void cut_strided_dim(
 	c->from[dim] = to;
 }
 
-/* Of a tensor of shape `of`, by the operands from `begin` on; the rank of the slice. */
+/* Cuts a tensor of shape `of` by the operands from `begin` on.  Returns the rank of the slice. */
 static int32_t cut_strided(
 	const struct ht_node *n, int begin_operand, struct ht_shape of, struct cut *c)
 {
@@ -245,7 +246,7 @@ static const char *refuse_strided(const struct ht_node *n)
 	return is_const_ints(n, 3) ? NULL : "needs constant strides";
 }
 
-/* The first dimension is the first one, from its start. */
+/* Whether the first dimension of the slice is the whole first dimension of the operand. */
 static bool strided_rows(const struct parts *p, const struct ht_node *n)
 {
 	bool moved = ht_attr_int(n, "ellipsis_mask", 0) || ht_attr_int(n, "new_axis_mask", 0) ||
@@ -265,7 +266,7 @@ static const char *refuse_split(const struct ht_node *n)
 	return is_const_ints(n, 0) ? NULL : "needs a constant axis";
 }
 
-/* Split has its operand second, SplitV first. */
+/* Split has the tensor as its second operand, SplitV as its first. */
 static int32_t pull_split(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
@@ -305,7 +306,8 @@ const struct lower_op lower_split_v = { .family = FAMILY_VIEW,
 
 /* ---- the gradient of StridedSlice: its slice in a tensor of zeros ---- */
 
-/* The coordinate in the slice of coordinate `x` of dimension i; ands *inside with whether there is one. */
+/* The coordinate in the slice for coordinate `x` of dimension i.  *inside is and-ed with whether
+ * the slice has it. */
 static int32_t cut_back(
 	struct ht_xb *b, const struct cut *c, int32_t i, int64_t size, int32_t x, int32_t *inside)
 {

@@ -1,12 +1,13 @@
-/* Bands and diagonals of matrices.  Diagonal d has the elements [i, i + d]; ir/infer_diag.c tells how a
- * band is held. */
+/* Bands and diagonals of matrices.  Diagonal d has the elements [i, i + d]; ir/infer_diag.c
+ * describes the layout of a band. */
 #include "lower/index.h"
 #include "lower/parts.h"
 
 struct band {
 	int64_t low, high;           /* diagonals */
 	int64_t rows, columns;       /* of the matrices */
-	bool left_above, left_below; /* short diagonals begin where the longest does */
+	bool left_above, left_below; /* a short diagonal is aligned with the start of the longest
+				      * one */
 };
 
 static int64_t least(int64_t a, int64_t b)
@@ -19,7 +20,7 @@ static int64_t most(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Operand k is `arg`, where the node has it; the matrices are of shape `m`. */
+/* The diagonals of operand `arg`, if the node has it; the matrices have shape `m`. */
 static struct band read_band(const struct ht_node *n, int arg, struct ht_shape m)
 {
 	struct ht_str align = ht_attr_str(n, "align", "RIGHT_LEFT");
@@ -67,7 +68,7 @@ static void batch_coords(struct ht_xb *b, const struct space *s, int32_t batch, 
 		x[i] = space_coord(b, s, i);
 }
 
-/* Operand `arg` at `x` where `inside`; what it is elsewhere does not matter. */
+/* Operand `arg` at `x` where `inside` is true; elsewhere any value. */
 static int32_t pull_where(struct kernel_build *k, const struct ht_node *n, int arg,
 	const struct space *s, const int32_t *x, int32_t inside)
 {
@@ -89,7 +90,8 @@ static int32_t padding(
 	return ht_xk(&k->xb, compute_type(n->out[0].dtype), 0);
 }
 
-/* Element s of matrices whose band is operand `arg`; `outside` the band. */
+/* Element `s` of matrices whose band is operand `arg`. Its value outside of the band is
+ * `outside`. */
 static int32_t pull_banded(struct kernel_build *k, const struct ht_node *n, int arg,
 	const struct band *band, const struct space *s, int32_t outside)
 {
@@ -148,8 +150,8 @@ static int32_t pull_matrix_diag_part(
 	return ht_xselect(b, inside, pull_where(k, n, 0, s, x, inside), padding(k, n, 2, s));
 }
 
-/* Operand `arg`, a count of diagonals: whether `distance` from the main one is within it.  A negative
- * count is all. */
+/* Whether `distance` from the main diagonal is within operand `arg`, a count of diagonals.  A
+ * negative count means all of them. */
 static int32_t within(struct kernel_build *k, const struct ht_node *n, int arg,
 	const struct space *s, int32_t distance)
 {
@@ -188,7 +190,7 @@ static const char *refuse_third(const struct ht_node *n)
 	return refuse_band(n, 2);
 }
 
-/* A batch of matrices is a batch of results. */
+/* The rows of a batch are whole matrices. */
 static bool matrix_rows(const struct parts *p, const struct ht_node *n)
 {
 	return n->out[0].shape.rank > 2 && rows_of_first(p, n);

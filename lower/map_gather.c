@@ -4,14 +4,15 @@
 
 /* ---- gathering ---- */
 
-/* What is gathered from: operand 0, or the variable whose handle that is. */
+/* The shape of the tensor to gather from: operand 0, or the variable whose handle it is. */
 static struct ht_shape gathered_shape(const struct ht_node *n)
 {
 	return lower_op_of(n)->variables ? ht_variable_value(n->in[0].node)->shape : shape_of(n, 0);
 }
 
-/* An index (any integer type) checked against its dimension: outside, the kernel fails; but where
- * the node is to support such indices, *inside tells of them and the index is 0. */
+/* An index (of any integer type), checked against its dimension.  The kernel fails if the index
+ * is out of range.  If the node accepts such indices, *inside becomes false instead, and the
+ * index becomes 0. */
 static int32_t checked_index(struct kernel_build *k, const struct ht_node *n, const struct space *s,
 	int32_t axis, int64_t size, int32_t *inside)
 {
@@ -25,7 +26,7 @@ static int32_t checked_index(struct kernel_build *k, const struct ht_node *n, co
 		*inside = *inside < 0 ? ok : ht_xand(b, *inside, ok);
 		return ht_xselect(b, ok, i, ht_xi(b, 0));
 	}
-	if (s->guard >= 0) /* where nothing is asked for, anything is in range */
+	if (s->guard >= 0) /* no check where no element is asked for */
 		i = ht_xselect(b, s->guard, i, ht_xi(b, 0)),
 		ok = ht_xor(b, ok, ht_xnot(b, s->guard));
 	return ht_xcheck(b, i, ok, HT_FAULT_INDEX);
@@ -44,7 +45,7 @@ static int32_t element(
 	return kb_load(k, &v, &at);
 }
 
-/* The element at `x`, but zero where an index was outside. */
+/* The element at `x`, or zero where an index was out of range. */
 static int32_t gathered(struct kernel_build *k, const struct ht_node *n, const struct space *s,
 	const int32_t *x, int32_t inside)
 {
@@ -61,7 +62,8 @@ static int32_t pull_gather(
 {
 	struct ht_shape params = gathered_shape(n), indices = shape_of(n, 1);
 	int32_t batch_dims = axis_of(ht_attr_int(n, "batch_dims", 0), indices.rank);
-	int32_t axis = batch_dims; /* of ResourceGather, and of Gather, where it is 0 */
+	int32_t axis = batch_dims; /* the axis of ResourceGather and Gather, which have no other;
+				    * batch_dims of Gather is 0 */
 	int32_t at[HT_LOWER_RANK], x[HT_LOWER_RANK], coord[HT_LOWER_RANK], index_rank, inside = -1;
 	struct space index_space;
 
@@ -92,7 +94,7 @@ static const char *refuse_gather(const struct ht_node *n)
 	return NULL;
 }
 
-/* Rows of indices look up in one table. */
+/* Rows of indices read the same table. */
 static bool gathered_rows(const struct parts *p, const struct ht_node *n)
 {
 	bool first = n->op != HT_OP_GatherV2 || const_int(n, 2, 0) == 0;
@@ -129,7 +131,8 @@ static int32_t pull_gather_nd(
 
 const struct lower_op lower_gather_nd = { .family = FAMILY_MAP, .pull = pull_gather_nd };
 
-/* ---- gathering from variables that the graph changes, which are read where the node stands ---- */
+/* ---- gathering from variables that the graph changes: reads happen at the node's place in the
+ * order ---- */
 
 static enum ht_status emit_gathered(struct lower *l, struct ht_node *n,
 	int32_t (*pull)(
@@ -198,7 +201,7 @@ const struct lower_op lower_range = {
 	.family = FAMILY_MAP, .pull = pull_range, .refuse = refuse_range
 };
 
-/* TensorFlow's own form: the last element is `stop` exactly. */
+/* The formula of TensorFlow, in which the last element is exactly `stop`. */
 static int32_t pull_lin_space(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {

@@ -1,5 +1,5 @@
-/* Gelu and Silu, which stand behind products: their time is half of a short one's.  Coefficients:
- * bench/math/coefficients.py. */
+/* Gelu and Silu, which mostly follow products.  For a short product they take half of the time.
+ * Coefficients: bench/math/coefficients.py. */
 #include "lower/index.h"
 #include "kernel/math.h"
 
@@ -21,8 +21,8 @@ static int32_t gelu(struct ht_xb *b, enum ht_dtype t, int32_t x, bool approximat
 	return ht_xmul(b, half_x, ht_xadd(b, y, ht_xk(b, t, 1)));
 }
 
-/* x Phi(x), relative to itself where Phi is small: Phi(-a) = e^(-a^2/2) u P(u) / 2, u = 1 / (1 + c a).
- * The square of what was rounded to 16 bits is exact. */
+/* x Phi(x), accurate relative to the result where Phi is small: Phi(-a) = e^(-a^2/2) u P(u) / 2,
+ * u = 1 / (1 + c a).  If x was rounded to 16 bits, its square is exact. */
 static int32_t gelu_low(struct ht_xb *b, int32_t x)
 {
 	static const double c[] = { 0x1.b0d2bcp-3, 0x1.b9bb48p-3, 0x1.555410p-3, 0x1.21db1cp-2,
@@ -40,7 +40,7 @@ static int32_t gelu_low(struct ht_xb *b, int32_t x)
 	return ht_xmul(b, x, p);
 }
 
-/* ---- by a power of two whose exponent is a polynomial ---- */
+/* ---- Phi as a power of two whose exponent is a polynomial ---- */
 
 /* Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. */
 static const double magic = 0x1.8p23;
@@ -53,21 +53,22 @@ static const double power_bf16[] = { 0x1.ffffe8p-1, 0x1.62e0dcp-1, 0x1.ec06dap-3
 
 /* How Phi(-a) = 2^-P(a) is computed. */
 struct phi {
-	double most; /* a, from which on it counts as 0 */
+	double most; /* a from which on Phi(-a) counts as 0 */
 	double p[10];
 	const double *power;
 	int powers;
-	int up; /* exponent of a factor until the end, where Phi is subnormal and its product with a not */
+	int up; /* exponent of a factor that is removed at the end: Phi may be subnormal where
+		 * its product with a is not */
 };
 
-/* To the last bits of 1 - Phi. */
+/* Accurate to the last bits of 1 - Phi. */
 static const struct phi phi = { .most = 5.5,
 	.p = { -1, -0x1.26aec4p+0, -0x1.d63e5ap-2, -0x1.ad84cap-5, 0x1.c5ce70p-8, 0x1.72102ep-16,
 		-0x1.2ea690p-12, 0x1.409784p-14, -0x1.498864p-17, 0x1.1d716ep-21 },
 	.power = power,
 	.powers = HT_COUNT(power) };
 
-/* To 2^-17 of Phi itself, and of 1/2 exactly. */
+/* Relative error of Phi 2^-17, and Phi(0) is exactly 1/2. */
 static const struct phi phi_bf16 = { .most = 13.25,
 	.p = { -0x1.ffffdep-1, -0x1.26b88ep+0, -0x1.d54abep-2, -0x1.bd1502p-5, 0x1.20c23cp-7,
 		-0x1.140f4cp-10, 0x1.708836p-14, -0x1.415b1ap-18, 0x1.469cccp-23, -0x1.241926p-29 },
@@ -95,8 +96,8 @@ static int32_t gelu_by_power(struct ht_xb *b, int32_t x, const struct phi *f)
 	return ht_xmul(b, ht_xmul(b, x, ht_xf(b, ldexp(1, -f->up))), q);
 }
 
-/* x / (1 + e^-x), both 2^-8 times as large, so that e^-x is finite where the quotient is normal.
- * Below it is infinite, above nothing. */
+/* x / (1 + e^-x).  Numerator and denominator are scaled by 2^-8, so that e^-x is finite where
+ * the quotient is normal.  For lower x it is infinite; for higher x no term overflows. */
 static int32_t silu_bf16(struct ht_xb *b, int32_t x)
 {
 	int32_t within = ht_xleast(b, ht_xmost(b, x, 82), -94.5), rate = ht_xf(b, -log2_e), t, n, e;
@@ -109,7 +110,7 @@ static int32_t silu_bf16(struct ht_xb *b, int32_t x)
 	return ht_xdiv(b, ht_xmul(b, x, scale), ht_xadd(b, e, scale));
 }
 
-/* Whether a result in t is rounded to the node's own type, and nothing before it is. */
+/* Whether the result, of type t, is rounded to the node's own type, with no rounding before. */
 static bool is_rounded_once(const struct ht_xb *b, enum ht_dtype own, enum ht_dtype t)
 {
 	return t == HT_F32 && own != t && !b->keep;
@@ -135,7 +136,7 @@ int32_t lower_silu(struct ht_xb *b, const struct ht_node *n, int32_t x)
 {
 	enum ht_dtype own = ht_type_of(n->in[0])->dtype;
 
-	/* Faster than by the shortest Sigmoid too. */
+	/* This is faster even than the shortest Sigmoid. */
 	if (own == HT_BF16 && is_rounded_once(b, own, operand_type(n, 0)))
 		return silu_bf16(b, x);
 	return ht_xmul(b, x, ht_xsigmoid(b, x));

@@ -1,7 +1,8 @@
-/* Gradients of elementwise ops: of the gradient of a result, and of that op's operand or result. */
+/* Gradients of elementwise ops, from the gradient of the op's result and the op's operand or
+ * result. */
 #include "lower/index.h"
 
-/* A product, as in TensorFlow: an infinite gradient is NaN where the condition is false. */
+/* Multiplies, as TensorFlow does: an infinite gradient becomes NaN where the condition is false. */
 static int32_t where(struct ht_xb *b, enum ht_dtype t, int32_t condition, int32_t gradient)
 {
 	return ht_xmul(b, gradient, ht_xcvt(b, t, condition));
@@ -27,7 +28,7 @@ static int32_t of_elu(
 		b, below(b, t, y, 0), ht_xmul(b, slope, dy), ht_xmul(b, ht_xk(b, t, scale), dy));
 }
 
-/* Of ops whose gradient is a function of their operand x. */
+/* Gradients that are a function of the op's operand x. */
 static int32_t of_operand(
 	struct ht_xb *b, const struct ht_node *n, enum ht_dtype t, int32_t dy, int32_t x)
 {
@@ -52,7 +53,7 @@ static int32_t of_operand(
 	}
 }
 
-/* Of ops whose gradient is a function of their result y. */
+/* Gradients that are a function of the op's result y. */
 static int32_t of_result(
 	struct ht_xb *b, const struct ht_node *n, enum ht_dtype t, int32_t dy, int32_t y)
 {
@@ -81,7 +82,7 @@ static int32_t of_result(
 	}
 }
 
-/* Operands: the gradient, then the op's operand; or its result. */
+/* The node's operands are the gradient, and then the op's operand or its result. */
 static int32_t pull_by_operand(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {

@@ -152,7 +152,7 @@ static bool always(const struct ht_node *n)
 	return true;
 }
 
-/* Of a batch normalisation only what is not passed through. */
+/* Of a batch normalisation, only the normalised result has rows; statistics have none. */
 static bool normalised_rows(const struct parts *p, const struct ht_node *n)
 {
 	for (int32_t i = 1; i < n->outs; i++)

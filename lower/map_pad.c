@@ -39,7 +39,8 @@ static int32_t pull_pad(
 	return ht_xselect(b, inside, value, fill);
 }
 
-/* Reflected coordinates: at the edge element itself, or (SYMMETRIC) repeating it. */
+/* Coordinates are reflected at the edge element (REFLECT), or such that the edge element is
+ * repeated (SYMMETRIC). */
 static int32_t pull_mirror_pad(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {

@@ -1,13 +1,13 @@
-/* Rounding to a grid, as training for integers does it. */
+/* Rounding to a grid, for training that simulates integers (quantisation-aware training). */
 #include "lower/index.h"
 
-/* Half away from zero; x is not negative. */
+/* Rounds half away from zero; x is not negative. */
 static int32_t rounded(struct ht_xb *b, int32_t x)
 {
 	return ht_xfloor(b, ht_xadd(b, x, ht_xf(b, 0.5)));
 }
 
-/* Eigen's minimum and maximum: the first operand where the second is NaN or equal. */
+/* Eigen's minimum and maximum: the first operand if the second is NaN or if both are equal. */
 static int32_t lesser(struct ht_xb *b, int32_t x, int32_t limit)
 {
 	return ht_xselect(b, ht_xlt(b, limit, x), limit, x);
@@ -18,7 +18,8 @@ static int32_t greater(struct ht_xb *b, int32_t x, int32_t limit)
 	return ht_xselect(b, ht_xlt(b, x, limit), limit, x);
 }
 
-/* x clamped and rounded to a multiple of the step; the ends move a little, so that 0 is one. */
+/* x clamped and rounded to a multiple of the step.  The ends of the range move a little, so that
+ * 0 is a multiple. */
 static int32_t to_grid(
 	struct ht_xb *b, const struct ht_node *n, int32_t x, int32_t min, int32_t max)
 {

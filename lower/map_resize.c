@@ -88,7 +88,8 @@ static int32_t pull_resize(
 	return n->op == HT_OP_ResizeBilinear ? pull_bilinear(k, n, s) : pull_nearest(k, n, s);
 }
 
-/* Bilinear resizing takes each element up to four times: only what is in memory. */
+/* Bilinear resizing reads each element up to four times, so an operand is inlined only if it is
+ * in memory. */
 static bool resize_takes(const struct ht_node *n, int arg)
 {
 	(void)arg;
@@ -99,12 +100,13 @@ const struct lower_op lower_resize = {
 	.family = FAMILY_MAP, .pull = pull_resize, .takes = resize_takes, .rows = rows_of_image
 };
 
-/* ---- gradients: each pixel's share is added to those that it was made of ---- */
+/* ---- gradients: each pixel's gradient is added to the pixels that it was interpolated from
+ * ---- */
 
 enum { COLUMNS = 64 };
 
-/* Coordinate x of the gradient along dimension i: pixel `tap` of the two that it was made of, whose weight *share is
- * multiplied by. */
+/* Coordinate x of the gradient along dimension i: pixel `tap` of the two that were interpolated.
+ * *share is multiplied by that pixel's weight. */
 static int32_t linear_pixel(struct kernel_build *k, const struct ht_node *n, int32_t i, int32_t x,
 	int32_t tap, int32_t *share)
 {
@@ -120,7 +122,7 @@ static int32_t linear_pixel(struct kernel_build *k, const struct ht_node *n, int
 	return ht_xselect(b, first, below, above);
 }
 
-/* Each tile has an image and some of the channels, pixel by pixel. */
+/* Each tile has one image and some of the channels, and visits them pixel by pixel. */
 static void add_shares(struct lower *l, struct ht_node *n, const struct view *sums)
 {
 	struct ht_shape from = shape_of(n, 0), to = n->out[0].shape;

@@ -1,7 +1,9 @@
-/* Rounding to formats that the machine need not have (base/float_format.h), by integers.
+/* Rounding to formats that the machine may lack (base/float_format.h), with integer
+ * instructions.
  *
- * What kernels compute is ht_format_round(), bit for bit.  A magnitude of float32 is a whole number in its bits, in order, so limits are
- * compared as integers, and subnormals of float32 stay what they are even where arithmetic counts them as zero. */
+ * Kernels compute the same bits as ht_format_round().  The bits of a positive float32, read as
+ * an integer, have the order of the numbers.  So limits are compared as integers, and subnormals
+ * of float32 keep their value even where arithmetic flushes them to zero. */
 #include "base/float_format.h"
 #include "lower/index.h"
 
@@ -14,8 +16,8 @@ enum { FRACTION = 23 }; /* bits of float32's */
 struct rounding_of {
 	struct ht_xb *b;
 	const struct ht_float_format *f;
-	int32_t bits, size; /* of the element as U32, and without its sign */
-	int32_t draw;       /* U32; -1: to nearest */
+	int32_t bits, size; /* the element as U32, and that without its sign */
+	int32_t draw;       /* the random number, U32; -1: round to nearest */
 };
 
 static int32_t u32(const struct rounding_of *r, uint32_t u)
@@ -41,7 +43,7 @@ static int32_t as_float(struct ht_xb *b, int32_t u)
 	return ht_xbitcast(b, HT_F32, u);
 }
 
-/* ---- drawing ---- */
+/* ---- random numbers for stochastic rounding ---- */
 
 /* (h ^ h >> by) * factor */
 static int32_t stir(const struct rounding_of *r, int32_t h, int by, uint32_t factor)
@@ -49,7 +51,7 @@ static int32_t stir(const struct rounding_of *r, int32_t h, int by, uint32_t fac
 	return ht_xmul(r->b, ht_xxor(r->b, h, ht_xshri(r->b, h, by)), u32(r, factor));
 }
 
-/* As ht_format_draw(). */
+/* Computes ht_format_draw(). */
 static int32_t draw(const struct rounding_of *r, int32_t index)
 {
 	struct ht_xb *b = r->b;
@@ -64,8 +66,8 @@ static int32_t draw(const struct rounding_of *r, int32_t index)
 
 /* ---- magnitudes ---- */
 
-/* Formats with float32's exponents: the low bits of the fraction go, of subnormals too.  A power of 2 has no last bit, so a tie between two
- * goes up. */
+/* For formats with float32's exponents: the low bits of the fraction are rounded away, of
+ * subnormals too.  If the format has no fraction, a tie between two powers of 2 goes up. */
 static int32_t without_low_bits(const struct rounding_of *r)
 {
 	struct ht_xb *b = r->b;
@@ -87,7 +89,8 @@ static int32_t without_low_bits(const struct rounding_of *r)
 	return ht_xand(b, ht_xadd(b, r->size, half), u32(r, ~mask));
 }
 
-/* The bits of 2^n, n being the exponent of the magnitude, or the least one of the format. */
+/* The bits of 2^n, where n is the exponent of the magnitude, or the format's least exponent if
+ * that is larger. */
 static int32_t power_below(const struct rounding_of *r)
 {
 	struct ht_xb *b = r->b;
@@ -97,7 +100,8 @@ static int32_t power_below(const struct rounding_of *r)
 	return ht_xand(b, size, u32(r, 0x7f800000));
 }
 
-/* Float32 rounds to nearest what is added to a power of 2 that is so large that the format's distance of numbers is its last bit. */
+/* Adds and subtracts a power of 2 that is so large that its last bit is the distance of the
+ * format's numbers: float32's addition then rounds to nearest. */
 static int32_t by_adding(const struct rounding_of *r)
 {
 	struct ht_xb *b = r->b;
@@ -107,7 +111,7 @@ static int32_t by_adding(const struct rounding_of *r)
 	return as_bits(b, ht_xsub(b, ht_xadd(b, as_float(b, r->size), large), large));
 }
 
-/* n * step, or (n + 1) * step where what is drawn is below the rest. */
+/* n * step, or (n + 1) * step if the random number is below the remainder. */
 static int32_t by_drawing(const struct rounding_of *r)
 {
 	struct ht_xb *b = r->b;
@@ -180,7 +184,7 @@ static int32_t rounded(const struct rounding_of *r)
 	return as_float(b, u);
 }
 
-/* Powers of 2: zero, negative numbers and infinity are NaN. */
+/* Formats of powers of 2 alone: zero, negative numbers and infinity become NaN. */
 static int32_t rounded_scale(const struct rounding_of *r)
 {
 	struct ht_xb *b = r->b;
@@ -198,7 +202,7 @@ static int32_t round_element(
 	struct rounding_of r = { .b = b, .f = f, .bits = as_bits(b, x), .draw = -1 };
 	enum ht_dtype t = ht_format_dtype(f);
 
-	if (t == HT_F16) /* which every machine converts to, subnormals included */
+	if (t == HT_F16) /* every machine converts to it, subnormals included */
 		return ht_xcvt(b, HT_F32, ht_xcvt(b, t, x));
 	r.size = ht_xand(b, r.bits, u32(&r, 0x7fffffff));
 	if (f->stochastic)

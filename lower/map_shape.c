@@ -36,7 +36,7 @@ static bool view_reshaped(const struct ht_node *n, int out, const struct view *i
 	return view_reshape(in, n->out[out].shape.rank, n->out[out].shape.dim, v);
 }
 
-/* What is one behind the other stays so. */
+/* Rows stay rows, since a reshape keeps the order of elements. */
 static bool reshaped_rows(const struct parts *p, const struct ht_node *n)
 {
 	for (int32_t i = 1; i < n->ins; i++)
@@ -62,7 +62,8 @@ static int32_t pull_transpose(
 	return pull_at(k, n, 0, s, x);
 }
 
-/* A view keeps the innermost dimension where it is, so that vectors stay vectors. */
+/* A transpose is a view only if it keeps the innermost dimension, so that vector loads stay
+ * contiguous. */
 static bool view_transpose(const struct ht_node *n, int out, const struct view *in, struct view *v)
 {
 	int32_t rank = in->rank;
@@ -168,7 +169,7 @@ static int32_t pull_reverse_sequence(
 	length = ht_xcvt(b, HT_I64, pull_at(k, n, 1, s, &x[row]));
 	ok = ht_xle(b, ht_xi(b, 0), length);
 	ok = ht_xand(b, ok, ht_xle(b, length, ht_xi(b, in.dim[along])));
-	if (s->guard >= 0) /* where nothing is asked for, any length will do */
+	if (s->guard >= 0) /* where no element is asked for, any length will do */
 		ok = ht_xor(b, ok, ht_xnot(b, s->guard));
 	length = ht_xcheck(b, length, ok, HT_FAULT_INDEX);
 	ok = ht_xlt(b, x[along], length);

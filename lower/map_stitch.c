@@ -1,4 +1,5 @@
-/* What gradients of concatenations and reductions make of shapes: ConcatOffset and DynamicStitch. */
+/* ConcatOffset and DynamicStitch, which gradients of concatenations and reductions apply to
+ * shapes. */
 #include "lower/index.h"
 
 /* ---- ConcatOffset: where operand `out` begins along each axis ---- */
@@ -29,7 +30,7 @@ static int64_t count_of(const struct ht_node *n, int arg)
 	return ht_shape_count(shape_of(n, arg));
 }
 
-/* Row `row` of the data that belongs to indices `arg`, in the other axes at `s`. */
+/* Row `row` of the data of indices `arg`, at `s` in the other axes. */
 static int32_t row_of(struct kernel_build *k, const struct ht_node *n, int arg, int64_t row,
 	const struct space *s)
 {

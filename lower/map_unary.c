@@ -34,7 +34,8 @@ static int32_t elu(struct ht_xb *b, enum ht_dtype t, int32_t x, double scale, do
 	return ht_xselect(b, ht_xlt(b, x, ht_xk(b, t, 0)), below, above);
 }
 
-/* log(1 + exp(x)); where exp(x) is negligible against 1, or 1 against exp(x), the simpler form. */
+/* log(1 + exp(x)).  Where exp(x) is negligible against 1, or 1 against exp(x), a simpler form is
+ * used. */
 static int32_t softplus(struct ht_xb *b, enum ht_dtype t, int32_t x)
 {
 	double threshold = log(t == HT_F64 ? 2.220446049250313e-16 : 1.1920929e-07) + 2;
@@ -44,7 +45,7 @@ static int32_t softplus(struct ht_xb *b, enum ht_dtype t, int32_t x)
 	return ht_xselect(b, ht_xlt(b, ht_xk(b, t, -threshold), x), x, r);
 }
 
-/* Six times HardSigmoid. */
+/* Six times HardSigmoid(x). */
 static int32_t hard_gate(struct ht_xb *b, enum ht_dtype t, int32_t x)
 {
 	return relu6(b, t, ht_xadd(b, x, ht_xk(b, t, 3)));
@@ -55,7 +56,7 @@ static int32_t sixth(struct ht_xb *b, enum ht_dtype t, int32_t x)
 	return ht_xmul(b, x, ht_xk(b, t, 1. / 6));
 }
 
-/* Of 16 bits all are finite until the last product. */
+/* For 16-bit types, every intermediate result up to the last product is finite. */
 static int32_t hard_swish(struct ht_xb *b, enum ht_dtype t, int32_t x, bool low)
 {
 	int32_t gate = hard_gate(b, t, x);
@@ -70,7 +71,7 @@ static int32_t is_inf(struct ht_xb *b, enum ht_dtype t, int32_t x)
 	return ht_xeq(b, ht_xabs(b, x), ht_xk(b, t, INFINITY));
 }
 
-/* The expression of one operation, for ops that are one; HT_X_END otherwise. */
+/* The expression op of a graph op that is one operation; HT_X_END for others. */
 static enum ht_xop unary_xop(enum ht_op op)
 {
 	switch (op) {
@@ -135,7 +136,7 @@ static enum ht_xop unary_xop(enum ht_op op)
 	}
 }
 
-/* Rounding an integer is the integer. */
+/* Rounding leaves integers unchanged. */
 static bool is_integer_rounding(enum ht_op op, enum ht_dtype t)
 {
 	return !ht_is_float(t) &&

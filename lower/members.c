@@ -1,4 +1,5 @@
-/* The steps that compute each imported node: those of the kernel that holds what became of it. */
+/* The steps that compute each imported node: those of the kernel that computes the nodes that
+ * were made from it. */
 #include "lower/inside.h"
 #include "lower/joined.h"
 
@@ -29,7 +30,8 @@ static void add_node(struct lower *l, const struct ht_node *n, struct made_steps
 				add(l, name[i], l->plan->step[s].made);
 }
 
-/* Kernels that are one were made with the last of them. */
+/* The steps of a joined kernel were made for the last of its kernels; the others get the same
+ * steps. */
 static void share_joined(struct lower *l, const struct ht_node *last)
 {
 	const struct joined *d = l->joined[last->id];

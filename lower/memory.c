@@ -1,5 +1,5 @@
-/* Where a procedure's temporary buffers lie in its part of the arena, so that what is alive together
- * does not overlap and little memory is needed. */
+/* Places a procedure's temporary buffers in its part of the arena: buffers that are alive at the
+ * same time do not overlap, and little memory is needed. */
 #include "lower/inside.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static size_t aligned(size_t n)
 	return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
-/* ---- largest first, each at the lowest offset that is free during its lifetime ---- */
+/* ---- largest first, each at the lowest offset that is free during its live range ---- */
 
 static int larger_first(const void *a, const void *b)
 {
@@ -59,7 +59,7 @@ size_t plan_alive_in_callees(const struct ht_plan *p, const struct ht_plan_step 
 	return most;
 }
 
-/* The most bytes of its own that one step of the procedure finds alive; sets live_bytes. */
+/* The most bytes of the procedure's own that are alive during one step.  Sets live_bytes. */
 static size_t most_alive(const struct ht_plan *p, struct ht_plan_procedure *of,
 	struct ht_plan_buffer *const *temp, int32_t n, struct ht_arena *scratch)
 {
@@ -72,7 +72,7 @@ static size_t most_alive(const struct ht_plan *p, struct ht_plan_procedure *of,
 	for (int32_t i = 0; i < of->steps; i++) {
 		size_t all;
 
-		now += change[i]; /* modulo the word: a fall is a large number */
+		now += change[i]; /* unsigned: a decrease is a large number, modulo the word */
 		most = now > most ? now : most;
 		all = now + plan_alive_in_callees(p, &p->step[of->step + i]);
 		of->live_bytes = all > of->live_bytes ? all : of->live_bytes;
@@ -80,7 +80,8 @@ static size_t most_alive(const struct ht_plan *p, struct ht_plan_procedure *of,
 	return most;
 }
 
-/* Places all in this order; returns the bytes needed, and which one ends there. */
+/* Places all buffers in this order.  Returns the bytes needed; the index of the buffer that ends
+ * there is stored. */
 static size_t place_all(struct ht_plan_buffer *const *order, int32_t n,
 	struct ht_plan_buffer **placed, int32_t *highest)
 {
@@ -102,7 +103,8 @@ static size_t place_all(struct ht_plan_buffer *const *order, int32_t n,
 	return end;
 }
 
-/* ---- of very many, in the order of steps: each at the lowest gap between what is alive then ---- */
+/* ---- for very many buffers: in the order of steps, each at the lowest gap between buffers that
+ * are alive ---- */
 
 struct gap {
 	size_t at, bytes;
@@ -250,7 +252,7 @@ static size_t place_by_size(
 	return bytes;
 }
 
-/* Placing by size costs the square of their number. */
+/* Placing by size takes time quadratic in the number of buffers. */
 void plan_memory(struct lower *l)
 {
 	enum { VERY_MANY = 8000 };
@@ -261,7 +263,7 @@ void plan_memory(struct lower *l)
 	int32_t temps = 0;
 	size_t least;
 
-	for (int32_t i = 0; i < p->probes; i++) /* read when all is done */
+	for (int32_t i = 0; i < p->probes; i++) /* they are read after the last step */
 		p->buffer[p->probe[i].buffer].last_step = p->steps - 1;
 	for (int32_t i = of->buffer; i < of->buffer + of->buffers; i++)
 		if (p->buffer[i].kind == HT_PLAN_TEMP && p->buffer[i].first_step >= 0)

@@ -1,11 +1,11 @@
-/* Which implementation modes the kernel of a node tells apart.
+/* Which implementation modes change the kernel of a node.
  *
- * A node carries its mode as attribute _implementation_mode, so that it goes through passes, text
- * forms and exports.  What a mode changes ends up in the kernel's expressions, reductions, packing
- * and faults, which its canonical text shows. */
+ * A node carries its mode as attribute _implementation_mode, so passes, text forms and exports
+ * keep it.  The mode changes the kernel's expressions, reductions, packing and faults, all of
+ * which its canonical text shows. */
 #include "lower/inside.h"
 
-/* Gelu and Silu of bfloat16 are as short without a mode (map_gelu.c). */
+/* Gelu and Silu of bfloat16 have their shortest form even without a mode (map_gelu.c). */
 static bool shortens(const struct ht_node *n, enum ht_dtype t, bool shortest)
 {
 	if (t == HT_BF16 && n->op == HT_OP_Silu)

@@ -1,4 +1,5 @@
-/* The arithmetic of contractions, for `inspect` and for costs.  Positions in the padding count. */
+/* The multiply-adds of contractions, for `inspect` and for costs.  Positions in the padding
+ * count too. */
 #include "ir/einsum.h"
 #include "lower/price.h"
 
@@ -29,8 +30,8 @@ bool ht_is_depthwise(const struct ht_node *n)
 		       shape_of(n, 1).dim[2] == 1 && shape_of(n, 0).dim[first ? 1 : 3] > 1);
 }
 
-/* Each position that a filter is laid on, an element of the result or, of a transposed one, of its image, times the filter's height
- * and width and the channels that are summed. */
+/* The positions of the filter (elements of the result or, for a transposed convolution, of its
+ * image), times the filter's height and width and the number of channels that are summed. */
 static int64_t convolution(const struct ht_node *n)
 {
 	struct ht_shape filter = shape_of(n, 1);
@@ -44,7 +45,7 @@ static int64_t convolution(const struct ht_node *n)
 		ht_is(n, HT_DEPTHWISE) ? 1 : known(filter.dim[2]));
 }
 
-/* The filter's elements for each position that it was laid on. */
+/* The elements of the filter, once for each position of the filter. */
 static int64_t filter_gradient(const struct ht_node *n)
 {
 	struct ht_shape at = shape_of(n, 2);

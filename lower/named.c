@@ -1,4 +1,4 @@
-/* The names of loop fusions: which one puts a node into a kernel. */
+/* Names of loop fusions: which named fusion puts a node into a kernel. */
 #include "lower/inside.h"
 
 enum { REACH = 6 };
@@ -8,7 +8,7 @@ static bool is_matmul(const struct ht_node *n)
 	return ht_is(n, HT_MATRIX_PRODUCT);
 }
 
-/* By the op alone. */
+/* The fusion that the root's op determines. */
 static enum ht_fusion_id loop_of(const struct ht_node *root)
 {
 	if (ht_is(root, HT_ROWS))
@@ -42,7 +42,8 @@ static struct ht_node *only_user(struct lower *l, const struct ht_node *n)
 	return user;
 }
 
-/* The node of `is` that alone follows, behind ops that are in no loop of their own. */
+/* The node satisfying `is` that is the only user of `n`, seen through ops without a loop of
+ * their own. */
 static struct ht_node *next_of(
 	struct lower *l, struct ht_node *n, bool (*is)(const struct ht_node *n))
 {
@@ -76,7 +77,7 @@ static bool is_sum(const struct ht_node *n)
 	return ht_is(n, HT_ADDS) || n->op == HT_OP_AddN;
 }
 
-/* A constant along the last axis. */
+/* Whether `u` adds a constant along the last axis. */
 static bool is_bias(const struct ht_node *u, const struct ht_node *root)
 {
 	if (u->op == HT_OP_BiasAdd)

@@ -1,6 +1,7 @@
-/* Open sizes within bounds: tensors have the extents of the largest sizes, inputs and outputs those of the run.
+/* Open sizes within bounds: temporary tensors have the extents of the largest sizes; inputs and
+ * outputs have those of the run.
  *
- * A kernel that asks for a size takes all sizes of the run as its parameters. */
+ * A kernel that reads a size gets all sizes of the run as its parameters. */
 #include "lower/index.h"
 
 void kb_take_sizes(struct kernel_build *k)
@@ -50,7 +51,8 @@ int32_t kb_extent(struct kernel_build *k, const struct ht_node *n, int32_t axis,
 	return kb_axis_end(k, &open, s.dim[axis]);
 }
 
-/* How many of an axis there are for each of its size, outside of it: see struct ht_open_axis. */
+/* How many indices outside of the open size the axis has for each index of it: see struct
+ * ht_open_axis. */
 static int64_t outer_of(int64_t extent, const struct ht_open_axis *a, int64_t most)
 {
 	return extent / (a->inner * most);
@@ -61,7 +63,8 @@ static int64_t most_of(const struct kernel_build *k, const struct ht_open_axis *
 	return k->l->g->size[a->size - 1].most;
 }
 
-/* The index of an open axis in memory that has as many as the run; *extent is how many these are. */
+/* The index of an open axis in memory that has only the run's indices; *extent becomes the
+ * number of these. */
 static int32_t open_index(struct kernel_build *k, int64_t dim, const struct ht_open_axis *a,
 	int32_t x, int32_t *extent, int32_t *guard)
 {
@@ -105,7 +108,7 @@ static int32_t pull_relaid(
 
 const struct lower_op lower_relaid = { .family = FAMILY_MAP, .aligned = true, .pull = pull_relaid };
 
-/* What a reduction begins with. */
+/* The initial value of the reduction. */
 static int32_t filling(struct ht_xb *b, const struct ht_node *n, enum ht_dtype t)
 {
 	struct ht_str fill = ht_attr_str(n, "fill", "zero");
@@ -160,7 +163,7 @@ void kb_only_within(struct kernel_build *k, const struct ht_node *n, struct spac
 	}
 }
 
-/* A number times sizes: see passes/bounded_values.c. */
+/* A constant times sizes: see passes/bounded_values.c. */
 static int32_t product_of_sizes(struct kernel_build *k, const int64_t *product)
 {
 	int32_t x = ht_xi(&k->xb, product[0]);

@@ -1,7 +1,7 @@
 /* The lowering of each row of the op table. */
 #include "lower/inside.h"
 
-/* Rows that only import, by reason. */
+/* Ops that can be imported but not lowered, by reason. */
 #define NEVER(reason, words) static const struct lower_op lower_no_##reason = { .never = (words) }
 NEVER(kernel, "has no kernel");
 NEVER(size, "has a result whose size depends on the data, which has no kernel");
@@ -15,7 +15,7 @@ NEVER(open_list,
 NEVER(state, "keeps something between runs, which is not lowered");
 NEVER(training, "is for training, which is not lowered");
 #undef NEVER
-/* What the pass of that name left. */
+/* Refuses nodes that pass "training" could not rewrite. */
 static const char *refuse_training(const struct ht_node *n)
 {
 	return ht_shape_known(n->out[0].shape) ? "has no kernel for these shapes"
@@ -28,7 +28,8 @@ static const struct lower_op lower_placeholder = { .family = FAMILY_SOURCE };
 
 #define OP(name, signature, effects, traits, infer, prec, lower, test, meaning)                    \
 	extern const struct lower_op lower_##lower;
-/* Some are above: an extern declaration after a static one refers to it. */
+/* Some of these objects are static and defined above: an extern declaration after a static one
+ * refers to it. */
 #include "ir/ops.def"
 #undef OP
 

@@ -11,7 +11,8 @@
 
 #include <string.h>
 
-/* Sums of products read whole groups of so many elements, so kernels store neutral elements up to a multiple of it. */
+/* Sums of products read whole groups of so many elements, so kernels store neutral elements up
+ * to a multiple of this number. */
 enum { WHOLE = HT_CUT_ROUND };
 
 static int64_t most_of(const struct lower *l, const struct open_part *p)
@@ -40,7 +41,8 @@ static void add(struct open_parts *to, struct open_part p)
 		to->part[to->n++] = p;
 }
 
-/* The axis of a tensor of shape `s` whose index alone decides what is in part `p`; -1: there is none. */
+/* The axis of a tensor of shape `s` whose index alone decides which elements are in part `p`;
+ * -1: there is none. */
 static int32_t axis_of_part(const struct lower *l, const struct open_part *p, struct ht_shape s)
 {
 	for (int32_t i = 0; i < s.rank; i++) {
@@ -53,7 +55,8 @@ static int32_t axis_of_part(const struct lower *l, const struct open_part *p, st
 	return -1;
 }
 
-/* Axis `to` of the result is axis `from` of operand `arg`: elements that are outside along one are outside along the other. */
+/* Axis `to` of the result is axis `from` of operand `arg`: elements that are outside along the
+ * one are outside along the other. */
 static void move_axis_of(const struct lower *l, const struct ht_node *n, int arg,
 	const struct open_parts *all, int32_t from, int32_t to, struct open_parts *out)
 {
@@ -112,7 +115,7 @@ static void within(const struct lower *l, const struct ht_node *n, struct open_p
 		if (out->part[i].size != size || out->part[i].stride != stride)
 			continue;
 		out->part[i].neutral = true;
-		if (ht_attr_bool(n, "whole", false)) /* its user looks at all of them */
+		if (ht_attr_bool(n, "whole", false)) /* its user reads all of its elements */
 			out->part[i--] = out->part[--out->n];
 	}
 }
@@ -135,8 +138,8 @@ static void of_first(const struct lower *l, const struct ht_node *n, struct open
 	of_operand(l, n, false, out);
 }
 
-/* Softmax turns the least number, which is neutral for its maximum, into zero, which is neutral for a sum.  So elements that are
- * neutral along its axis stay neutral for a sum that follows. */
+/* Softmax turns the least number, which is neutral for its maximum, into zero, which is neutral
+ * for a sum.  So elements that are neutral along its axis stay neutral for a sum that follows. */
 static void softmax(const struct lower *l, const struct ht_node *n, struct open_parts *out)
 {
 	struct ht_shape s = n->out[0].shape;

@@ -1,21 +1,25 @@
 /* Parts of a batch.
  *
- * Where each result's rows, along its first dimension, depend on the same share of the inputs' rows only,
- * the steps are made for one part of the batch, and are run for each (struct ht_rt_program): a thread
- * takes a part from the first step to the last, so that what steps hand on stays in its caches, and
- * threads need not meet.  A copy of the graph, which shares its constants, has the shapes of a part, and is
- * lowered in its place.
+ * If each row of the results, along the first dimension, depends on the same row of the inputs
+ * only, the steps are made for one part of the batch and run once for each part.  A thread runs
+ * all steps of a part, so the tensors between steps stay in its caches, and threads need no
+ * barriers.  The graph that is lowered is a copy with the shapes of a part, which shares the
+ * constants.
  *
- * Every part reads all weights, and packs those that are no constants.  So its products need enough rows and constant
- * weights. */
+ * Every part reads all weights, and packs those that are not constant.  So the products of a
+ * part need enough rows, and constant weights. */
 #include "image/image.h"
 #include "lower/index.h"
 #include "lower/parts.h"
 
 #include <string.h>
 
-enum { LEAST_ROWS = 32 /* of a part in a product, which then reads a weight once for so many */ };
-/* Of all multiplications, those of products that have so many rows and constant weights. */
+enum {
+	LEAST_ROWS = 32 /* rows that a part needs in each product, as it reads a weight once for
+		        * this many rows */
+};
+/* At least this share of all multiplications must be in products with so many rows and constant
+ * weights. */
 static const double LEAST_SHARE = 0.9;
 
 bool has_rows(const struct parts *p, const struct ht_node *n, int32_t arg)
@@ -50,7 +54,7 @@ bool broadcast_rows(const struct parts *p, const struct ht_node *n)
 	return true;
 }
 
-/* Several results, each of an operand of its own. */
+/* Several results, each the result of an operand of its own. */
 static bool all_rows(const struct parts *p, const struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->ins; i++)
@@ -92,8 +96,8 @@ static int64_t batch_of(const struct ht_entry *entry)
 	return 0;
 }
 
-/* Marks what has rows; returns the first node that does not keep them apart, or an output without rows; NULL:
- * there is none. */
+/* Marks the nodes whose results have rows.  Returns the first node that mixes rows, or an output
+ * without rows; NULL: there is neither. */
 static const struct ht_node *first_that_mixes(struct parts *p)
 {
 	const struct ht_entry *entry = p->l->asked->entry;
@@ -141,7 +145,7 @@ static int64_t most_bytes(const struct parts *p)
 	return most;
 }
 
-/* Rows of all the batch that are multiplied with the same weights; 0: none are. */
+/* Rows of the whole batch that are multiplied with the same weights; 0: none. */
 static int64_t product_rows_of(const struct parts *p, const struct ht_node *n)
 {
 	struct ht_shape out;
@@ -176,7 +180,8 @@ static double share_with_rows(const struct parts *p, int64_t parts)
 	return all > 0 ? enough / all : 0;
 }
 
-/* As many as leave each part enough rows, which so many of the batch's give in any layer; 1: none do. */
+/* The largest number of parts for which enough products keep enough rows; 1: the batch is not
+ * divided. */
 static int64_t most_parts(const struct parts *p)
 {
 	for (int64_t rows = 1; rows <= LEAST_ROWS && rows < p->batch; rows++)
@@ -185,7 +190,8 @@ static int64_t most_parts(const struct parts *p)
 	return 1;
 }
 
-/* What fits into the caches gains nothing, and is no choice to tell of. */
+/* The number of parts.  If everything fits into the caches, parts gain nothing, and no choice is
+ * recorded. */
 static int64_t choose(const struct parts *p)
 {
 	enum ht_batch_method asked = p->l->asked->asked.batch;
@@ -216,7 +222,7 @@ static struct ht_shape shape_of_part(struct lower *l, struct ht_shape s, int64_t
 	return ht_shape_make(l->scratch, s.rank, dim);
 }
 
-/* `n` is a copy of `whole`. */
+/* Turns `n`, a copy of `whole`, into the node of one part. */
 static void take_part(
 	struct lower *l, struct ht_node *n, const struct ht_node *whole, int64_t parts)
 {
@@ -281,7 +287,7 @@ struct lower_part *lower_parts(struct lower *l)
 
 /* ---- any number of rows ---- */
 
-enum { STEP = 4 /* from the rows of one part to the next larger one's */ };
+enum { STEP = 4 /* ratio of the rows of one part to those of the next smaller one */ };
 
 static bool has_open_input(const struct ht_entry *entry)
 {
@@ -311,7 +317,7 @@ static const char *why_it_mixes(const struct parts *p, const struct ht_node *n)
 	return "this result does not depend on it";
 }
 
-/* The rows that memory can have, of the input or output with the most bytes each. */
+/* The most rows that memory can hold, of the input or output with the most bytes in a row. */
 static int64_t most_rows(const struct parts *p)
 {
 	const struct ht_entry *e = p->l->asked->entry;
@@ -346,7 +352,7 @@ static enum ht_status set_bounds(const struct parts *p, struct ht_plan_rows *r)
 		(long long)most, (long long)r->most);
 }
 
-/* A larger part reads weights less often; it is made where products have few rows otherwise. */
+/* A larger part reads weights less often.  It is made if products would have few rows otherwise. */
 static void choose_parts(const struct parts *p, struct ht_plan_rows *r)
 {
 	int64_t rows = 1;

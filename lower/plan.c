@@ -37,7 +37,7 @@ int32_t plan_const(struct lower *l, const struct ht_tensor *t)
 	return l->plan->buffers - 1;
 }
 
-/* What plan_packed() was asked for: equal requests get one buffer. */
+/* A key of the arguments of plan_packed(): equal requests get one buffer. */
 static struct ht_str pack_key(struct lower *l, const struct ht_tensor *t, int64_t first,
 	const struct ht_pack *p, int64_t count, int64_t stride)
 {
@@ -50,7 +50,7 @@ static struct ht_str pack_key(struct lower *l, const struct ht_tensor *t, int64_
 	return (struct ht_str){ (const char *)key, sizeof part };
 }
 
-/* A buffer of this procedure for the constant of another's. */
+/* A buffer of this procedure that is the constant of an earlier one. */
 static int32_t same_constant(struct lower *l, int32_t same)
 {
 	struct ht_plan *p = l->plan;
@@ -179,7 +179,8 @@ int32_t plan_object(struct lower *l, const struct object_text *o)
 	return b;
 }
 
-/* The number of the kernel that was built, or of the one that equals it: then the memory of this one is free. */
+/* The number of the kernel that was built.  If an equal kernel exists, it is used, and the
+ * memory of the new one is freed. */
 static int32_t distinct(struct lower *l, struct kernel_build *k)
 {
 	struct planning *planning = l->planning;
@@ -330,7 +331,8 @@ int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i)
 	int32_t buffer;
 
 	if (p->probes && ht_str_eq(p->probe[p->probes - 1].tensor, tensor))
-		return p->probe[p->probes - 1].buffer; /* stored in several places of the kernel */
+		return p->probe[p->probes - 1].buffer; /* the kernel stores the result in several
+						        * places */
 	buffer = plan_buffer(l, HT_PLAN_TEMP, HT_U8, ht_shape_count(n->out[i].shape));
 	p->probe = ht_grow(
 		l->arena, p->probe, (size_t)p->probes, &l->planning->probe_cap, sizeof *p->probe);

@@ -1,12 +1,14 @@
-/* Gradients of pooling: each element of the image adds up what the windows give that have it.
+/* Gradients of pooling: each element of the image sums the gradients of the windows that contain
+ * it.
  *
- * MaxPoolGrad gives the whole gradient of a window to its first maximum: one kernel finds the pixels of the
- * maxima, another adds. */
+ * MaxPoolGrad gives the whole gradient of a window to its first maximum: one kernel finds the
+ * pixels of the maxima, another adds. */
 #include "lower/index.h"
 #include "lower/parts.h"
 
-/* The coordinate of tap `tap` of result `out`; of a tap that is outside, the coordinate of the nearest one inside.  So what is
- * outside repeats the edge: it changes neither the maximum nor which pixel has it first. */
+/* The coordinate of tap `tap` of result `out`. If the tap is outside of the image, the
+ * coordinate of the nearest tap inside: repeating it changes neither the maximum nor the first
+ * pixel that has it. */
 static int32_t nearest_coord(struct ht_xb *b, const struct window *w, int32_t out, int32_t tap)
 {
 	int32_t x = ht_xadd(b, ht_xaddi(b, ht_xmuli(b, out, w->stride), -w->before), tap);
@@ -44,8 +46,8 @@ static struct view maxima(struct lower *l, struct ht_node *n, const struct windo
 	return to;
 }
 
-/* Opens a kernel over the image, and the taps of the windows that have an element: `out` is the element,
- * the result the gradient's. */
+/* Opens a kernel over the image and over the taps of the windows that contain an element.  `out`
+ * becomes the space of the elements, the returned space is that of the gradient. */
 static struct space open_sum(struct kernel_build *k, struct lower *l, struct ht_node *n, int arg,
 	const struct window w[2], struct space *out)
 {
@@ -103,7 +105,7 @@ static enum ht_status emit_mean_pool_gradient(struct lower *l, struct ht_node *n
 	at = open_sum(&k, l, n, 1, w, &out);
 	count = ht_xmul(
 		b, window_count(&k, &w[0], at.group[1].x), window_count(&k, &w[1], at.group[2].x));
-	/* Where there is no window, neither is there a count. */
+	/* Where there is no window, the count is 0; the maximum avoids a division by it. */
 	count = ht_xcvt(b, t, ht_xmax(b, count, ht_xi(b, 1)));
 	value = ht_xdiv(b, kb_pull_arg(&k, n, 1, &at), count);
 	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, value), &out);
@@ -111,7 +113,7 @@ static enum ht_status emit_mean_pool_gradient(struct lower *l, struct ht_node *n
 	return HT_OK;
 }
 
-/* The windows are those of an image of this shape, and there is a gradient for each. */
+/* Refuses unless the windows belong to an image of this shape and each has a gradient. */
 static const char *refuse_gradient(const struct ht_node *n, int arg)
 {
 	struct ht_shape image = n->out[0].shape, gradient = shape_of(n, arg);

@@ -1,4 +1,4 @@
-/* What lowering would do with a node, for whoever has no kernel of it. */
+/* Predicts what lowering does with a node, without making its kernel. */
 #include "lower/inside.h"
 
 static enum ht_work_of_node loop_of(const struct ht_node *n)

@@ -1,19 +1,19 @@
-/* Probes: what rounding to 16 bits, or to a number format, did to each element of a tensor, noted beside it by the kernel
- * that computes it.  For programs that are asked about it only. */
+/* Probes: the kernel that computes a tensor also records what rounding to 16 bits, or to a
+ * number format, did to each element.  Only programs that are compiled for numerics have them. */
 #include "base/float_format.h"
 #include "lower/inside.h"
 
 #include <float.h>
 #include <math.h>
 
-/* Lies between, ends included. */
+/* low <= x <= high */
 static int32_t between(struct ht_xb *b, int32_t x, double low, double high)
 {
 	return ht_xand(b, ht_xle(b, ht_xf(b, low), x), ht_xle(b, x, ht_xf(b, high)));
 }
 
-/* A number that masks are made with: -1e9 with what a score adds and bfloat16 takes away, or a
- * type's lowest finite number. */
+/* Whether x is a sentinel: about -1e9, allowing for an added score and for rounding to bfloat16,
+ * or a type's lowest finite number. */
 static int32_t is_sentinel(struct ht_xb *b, enum ht_dtype t, int32_t x)
 {
 	const double lowest = -(double)FLT_MAX, lowest_bf16 = -0x1.fep127;
@@ -25,7 +25,8 @@ static int32_t is_sentinel(struct ht_xb *b, enum ht_dtype t, int32_t x)
 	return r;
 }
 
-/* An ht_rounding, as I32: of x, which rounds to y.  Normal numbers begin at `smallest`, and y overflowed where `overflow`. */
+/* The ht_rounding, as I32, of x, which rounds to y.  Normal numbers begin at `smallest`;
+ * `overflow` says that y overflowed. */
 static int32_t rounding(
 	struct ht_xb *b, enum ht_dtype t, int32_t x, int32_t y, double smallest, int32_t overflow)
 {
@@ -42,7 +43,8 @@ static int32_t rounding(
 	return ht_xselect(b, ht_xne(b, x, x), ht_xint(b, HT_I32, HT_ROUNDED_NAN), r);
 }
 
-/* In blocks, what a factor makes of the smallest numbers differs, and none overflows. */
+/* In formats with blocks, the block's scale decides what the smallest numbers become, and no
+ * element overflows. */
 static int32_t rounding_to_format(struct kernel_build *k, const struct space *s, int32_t y)
 {
 	struct ht_xb *b = &k->xb;
@@ -75,7 +77,8 @@ void probe_result(struct kernel_build *k, int32_t i, const struct space *s, int3
 	}
 	if (t != HT_F16 && t != HT_BF16)
 		return;
-	/* What is stored is a conversion, whose operand is the value before; or bits that move. */
+	/* The stored value is a conversion, whose operand is the unrounded value; or the node
+	 * only moves bits. */
 	stored = ht_xcvt(b, t, x);
 	exact = k->stage->x[stored].op == HT_X_CVT ? k->stage->x[stored].a : x;
 	stored = ht_xcvt(b, HT_F32, stored);

@@ -9,14 +9,14 @@ struct product {
 	int64_t rows, columns, depth;
 };
 
-/* The left operand of `n` (or the right one) is to be transposed. */
+/* Whether `n` transposes its left operand, or its right one. */
 bool product_transposes(const struct ht_node *n, bool left);
 /* The right operand, [.., k, n]. */
 struct view product_right(struct lower *l, const struct ht_node *n);
 void read_product(struct lower *l, const struct ht_node *n, struct product *p);
-/* Pairs of the depth must be neighbours: a transposed left operand is copied. */
+/* Copies a transposed left operand if the product needs pairs of the depth to be adjacent. */
 void straighten(struct lower *l, const struct ht_node *n, struct view *a);
-/* Where matrix `batch` begins in an operand: the index runs over the result's leading dimensions,
+/* Where matrix `batch` begins in an operand. The index counts the result's leading dimensions,
  * along which operands broadcast. */
 int32_t batch_offset(struct ht_xb *b, int32_t batch, const struct space *out, int32_t rank,
 	const int64_t *dim, const int64_t *stride);

@@ -1,4 +1,4 @@
-/* Why a graph cannot be lowered: the root causes, each once, and not what follows from them. */
+/* Why a graph cannot be lowered: each root cause once, without its consequences. */
 #include "lower/inside.h"
 
 #include <string.h>
@@ -9,16 +9,18 @@ struct search {
 	struct ht_arena *a;
 	struct ht_refusals *out;
 	struct ht_map *known; /* op type and reason → number of the cause + 1 */
-	struct ht_map *met;   /* functions that calls name, by name: they are searched once */
-	uint32_t *cause;      /* by node id: of what it waits for, or is; 0: it can be computed */
-	bool *fed;            /* by node id: it is among the inputs */
+	struct ht_map *met;   /* by name: functions that calls name, each of which is searched
+			       * once */
+	uint32_t *cause;      /* by node id: the cause that it is, or that blocks it; 0: it can
+			       * be computed */
+	bool *fed;            /* by node id: it is an input */
 	uint32_t
 		in_body; /* within a loop: the cause that leaves shapes of loop-carried values unknown; 0: none */
 };
 
 static void search_graph(struct search *s);
 
-/* "a/b" of node "a/b/c"; what it shares with `part`, whole names only. */
+/* The common prefix of `part` and the scope of `name` ("a/b" for node "a/b/c"), in whole names. */
 static struct ht_str shared_part(struct ht_str part, struct ht_str name)
 {
 	size_t end = 0;
@@ -70,7 +72,7 @@ static uint32_t add_cause(struct search *s, const struct ht_node *n, const char 
 	return cause;
 }
 
-/* The first cause that an operand of `n` waits for. */
+/* The first cause that blocks an operand of `n`. */
 static uint32_t cause_of_operands(const struct search *s, const struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->ins; i++)
@@ -79,8 +81,8 @@ static uint32_t cause_of_operands(const struct search *s, const struct ht_node *
 	return 0;
 }
 
-/* Types, shapes and constants that are not known may be so for lack of an operand; that there is no
- * kernel for the op is a cause of its own. */
+/* Whether `n` is a cause of its own: its op has no kernel.  Unknown types, shapes and constants
+ * may be consequences of an operand that cannot be computed. */
 static bool is_own_cause(const struct ht_node *n)
 {
 	const struct lower_op *op = lower_op_of(n);
@@ -88,8 +90,8 @@ static bool is_own_cause(const struct ht_node *n)
 	return !op || op->never;
 }
 
-/* The cause of the first node in the bodies that cannot be lowered whatever its operands are; 0: none.  Shapes of what depends on
- * such a node are unknown, which includes loop-carried values. */
+/* The cause of the first node in the bodies that cannot be lowered whatever its operands are; 0:
+ * none.  Shapes that depend on such a node are unknown, and so are those of loop-carried values. */
 static uint32_t cause_within(struct search *s, struct ht_bodies b)
 {
 	for (int i = 0; i < 2 && b.of[i]; i++)
@@ -99,7 +101,7 @@ static uint32_t cause_within(struct search *s, struct ht_bodies b)
 	return 0;
 }
 
-/* Whether `n` is a call of a function that was searched already, or is being so. */
+/* Whether `n` calls a function that was searched already, or that is being searched. */
 static bool is_met(struct search *s, const struct ht_node *n, const struct ht_bodies *b)
 {
 	struct ht_map_entry *e;
@@ -113,7 +115,7 @@ static bool is_met(struct search *s, const struct ht_node *n, const struct ht_bo
 	return false;
 }
 
-/* What stands in the way of the bodies of a branch, loop or call; the first cause, or 0. */
+/* Searches the bodies of a branch, loop or call.  Returns the first cause in them, or 0. */
 static uint32_t visit_bodies(struct search *s, const struct ht_node *n)
 {
 	struct ht_bodies b = ht_control_bodies(n);
@@ -163,7 +165,7 @@ static void visit(struct search *s, const struct ht_node *n)
 	}
 }
 
-/* Every placeholder is an input: nothing else gives it a value. */
+/* A placeholder that is not an input has no value. */
 static void find_unfed(struct search *s)
 {
 	for (const struct ht_node *n = s->g->first; n; n = n->next) {

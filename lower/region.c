@@ -1,14 +1,14 @@
 /* Regions: which nodes share a kernel.
  *
- * First, forwards: each root takes the elementwise nodes behind it as its epilogue, as far as the
- * whole has one exit.  Then, backwards: each other node goes into the kernel of its users when they
- * are all in one and each of its elements is computed about once; otherwise it is a sink.  What a
- * fusion of a name does here is not done when that is off.
+ * First, forwards: each root takes the elementwise nodes behind it as its epilogue, as long as
+ * the region has one exit.  Then, backwards: each other node joins the kernel of its users if
+ * all of them are in the same kernel and each of its elements is computed about once; otherwise
+ * it is a sink.  A named fusion that is switched off is not done.
  *
- * With ht_pass_context.numerics each node is a sink, so that each 16-bit tensor is in memory. */
+ * For numerics each node is a sink, so that each 16-bit tensor is in memory. */
 #include "lower/inside.h"
 
-/* A kernel has at most 64 buffers (kernel_build), of which some are its own. */
+/* A kernel has at most 64 buffers (kernel_build); some of them are its own. */
 enum { MAX_EPILOGUE = 24, MAX_KERNEL_OPERANDS = 40 };
 
 static int64_t count_of(const struct ht_node *n)
@@ -16,7 +16,7 @@ static int64_t count_of(const struct ht_node *n)
 	return n->outs ? ht_shape_count(n->out[0].shape) : 0;
 }
 
-/* An op without a lowering is a kernel by itself, as far as anyone asks (ht_fusion). */
+/* For prices, an op without a lowering is a kernel by itself (ht_fusion). */
 static enum family family_of(const struct ht_node *n)
 {
 	const struct lower_op *op = lower_op_of(n);
@@ -31,7 +31,7 @@ static bool stands_alone(const struct ht_node *n)
 	return !op || op->alone;
 }
 
-/* Keeps the order of elements, whatever it does to the shape. */
+/* Whether the node keeps the order of elements, even if it changes the shape. */
 static bool keeps_order(const struct ht_node *n)
 {
 	return ht_is(n, HT_RESHAPES | HT_FORWARDS);
@@ -41,9 +41,10 @@ static bool keeps_order(const struct ht_node *n)
 
 struct region {
 	struct ht_node *node[MAX_EPILOGUE + 1];
-	enum ht_fusion_id by[MAX_EPILOGUE + 1]; /* HT_FUSION_END: no name */
+	enum ht_fusion_id by[MAX_EPILOGUE + 1]; /* the fusion that put each node into it;
+						 * HT_FUSION_END: one without a name */
 	int n;
-	bool scores; /* of attention */
+	bool scores; /* its root is the first product of attention */
 };
 
 static bool in_region(const struct region *r, const struct ht_node *n)
@@ -54,7 +55,7 @@ static bool in_region(const struct region *r, const struct ht_node *n)
 	return false;
 }
 
-/* Why a node that computes elements of its own cannot join; NULL: it can. */
+/* Why `u`, which computes elements, cannot join the region; NULL: it can. */
 static const char *refusal(struct lower *l, const struct region *r, struct ht_node *u)
 {
 	int64_t count = count_of(r->node[0]);
@@ -89,7 +90,7 @@ static bool may_join(struct lower *l, struct region *r, struct ht_node *u)
 	return !why && ht_fusion_on(l->fusions, id);
 }
 
-/* All uses of all nodes but the last are inside. */
+/* Whether all users of all nodes but the last are in the region. */
 static bool one_exit(struct lower *l, const struct region *r)
 {
 	for (int i = 0; i + 1 < r->n; i++) {
@@ -103,7 +104,7 @@ static bool one_exit(struct lower *l, const struct region *r)
 	return true;
 }
 
-/* The first user, in the graph's order, of the region's values that is not in it. */
+/* The first node, in the graph's order, that uses a value of the region and is not in it. */
 static struct ht_node *next_user(struct lower *l, const struct region *r)
 {
 	struct ht_node *best = NULL;
@@ -116,7 +117,7 @@ static struct ht_node *next_user(struct lower *l, const struct region *r)
 	return best;
 }
 
-/* Each fusion counts once a kernel. */
+/* Counts each fusion once for each kernel. */
 static void tell_of_region(struct lower *l, const struct region *r, int best)
 {
 	bool seen[HT_FUSION_END + 1] = { false };
@@ -158,7 +159,7 @@ static void grow(struct lower *l, struct ht_node *root)
 
 /* ---- backwards: inlining ---- */
 
-/* Copies, conversions and index maps: computing an element again costs nothing to speak of. */
+/* Copies, conversions and index maps: computing an element again costs almost nothing. */
 static bool is_cheap(const struct ht_node *n)
 {
 	return family_of(n) == FAMILY_VIEW || ht_is(n, HT_CASTS);

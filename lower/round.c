@@ -1,15 +1,16 @@
-/* How the results of a kernel's nodes are rounded, and the type they are held in.
+/* How the results of a kernel's nodes are rounded, and the type in which they are held.
  *
- * What is stored has its tensor's type.  Between two nodes of one kernel a tensor of 16 bits is
- * rounded as well, so that fusing changes no bit, but in kernels of products and convolutions: there the
- * sum stays F32 through bias, activation and residual, and is rounded once, where it is stored.
+ * A stored tensor has its own type.  A 16-bit tensor between two nodes of one kernel is rounded
+ * as well, so that fusing changes no bit.  Kernels of products and convolutions are an
+ * exception: the sum stays F32 through bias, activation and residual, and is rounded once, when
+ * it is stored.
  *
- * What was rounded to 16 bits and stays in the second level is held as F32 where products read it, on machines that multiply
- * F32 for it: a conversion takes longer than a product. */
+ * A 16-bit tensor that stays in the second level is held as F32 (after rounding) if products
+ * read it, on machines that multiply F32 for it: there a conversion takes longer than a product. */
 #include "lower/inside.h"
 
-/* The F32 next to x (F64) towards zero, or x; its last bit set where they differ, so that rounding
- * it to fewer bits rounds x. */
+/* x (F64) as F32, rounded towards zero, with the last bit set if that is not exact (round to
+ * odd).  Rounding the result to fewer bits then gives the bits of rounding x. */
 static int32_t to_odd(struct ht_xb *b, int32_t x)
 {
 	int32_t near = ht_xcvt(b, HT_F32, x), back = ht_xcvt(b, HT_F64, near);
@@ -21,15 +22,16 @@ static int32_t to_odd(struct ht_xb *b, int32_t x)
 	return ht_xselect(b, ht_xeq(b, back, x), near, ht_xselect(b, ht_xeq(b, x, x), odd, near));
 }
 
-/* Whether node `n` wants its operands, and makes its results, as they are in its tensor's type.  A rounding that
- * a policy put behind a node is one of that node's result, so it is left out where the result stays wide. */
+/* Whether node `n` needs operands and results that are rounded to its tensor's type.  A rounding
+ * that a policy put behind a node rounds that node's result, so it is left out where the result
+ * stays wide. */
 static bool rounds(const struct ht_node *n)
 {
 	return ht_is(n, HT_CASTS) || (n->op == HT_OP__Rounded && ht_attr_bool(n, "asked", true)) ||
 	       lower_mode(n) == HT_IMPL_KEEP_FP16;
 }
 
-/* A Cast is what a graph or a policy asks for, so both its ends are exact. */
+/* A graph or a policy asks for a Cast, so both its operand and its result are rounded. */
 bool lower_stays_wide(const struct lower *l, const struct ht_node *sink, const struct ht_node *n)
 {
 	const struct ht_node *root = l->root[sink->id];
@@ -44,7 +46,7 @@ bool lower_stays_wide(const struct lower *l, const struct ht_node *sink, const s
 	return true;
 }
 
-/* Injects ht_lower_request.fault. */
+/* Applies ht_lower_request.fault. */
 static int32_t with_fault(struct kernel_build *k, const struct ht_node *n, int32_t x)
 {
 	const struct ht_lower_request *how = k->l->asked;
@@ -71,14 +73,16 @@ int32_t kb_result(struct kernel_build *k, const struct ht_node *n, int32_t i, in
 
 /* ---- memory ---- */
 
-/* Whether `u` multiplies each element several times, and would widen it each time: the rows of a product, once for
- * every few columns; the windows of a depthwise convolution, once for every tap. */
+/* Whether `u` multiplies each element several times and would widen it each time: a product
+ * reads a row once for every few columns, and a depthwise convolution reads an element once for
+ * every tap. */
 static bool widens_again(const struct ht_use *u)
 {
 	return u->arg == 0 && ht_is(u->node, HT_CONV | HT_DEPTHWISE | HT_MATMUL);
 }
 
-/* Whether `u` reads what is there as what it is, whatever the tensor's type. */
+/* Whether `u` can read the tensor in the type that it has in memory, even if that is not its own
+ * type. */
 static bool loads(const struct ht_use *u)
 {
 	const struct lower_op *op = lower_op_of(u->node);

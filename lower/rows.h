@@ -8,17 +8,19 @@ struct rows {
 	struct kernel_build *k;
 	struct ht_node *n;
 	struct ht_shape shape;
-	int64_t matrices; /* in grid dimension 0, their rows in 1; 0: all rows are one dimension */
-	int64_t count, columns, step; /* rows, elements of one, rows a tile */
+	int64_t matrices; /* counted by grid dimension 0, their rows by 1; 0: all rows are one
+			   * dimension */
+	int64_t count, columns, step; /* number of rows; elements of one; rows in a tile */
 	bool local;      /* the result is in a local buffer, whose readers skip neutral elements */
 	int32_t row;     /* in the current stage: row within the tile */
 	struct space at; /* in the current stage: the element */
-	int32_t x;       /* local buffer of the operand's rows; -1: read in place */
+	int32_t x;       /* local buffer of the operand's rows; -1: they are read in place */
 };
 
-/* In which the rows of `n` are computed. */
+/* The type in which the rows of `n` are computed. */
 enum ht_dtype rows_type(const struct ht_node *n);
-/* Softmax, or its logarithm: all its stages, of which the last is open; its value at r->at. */
+/* Makes all stages of Softmax or LogSoftmax and leaves the last one open. Returns the result's
+ * value at r->at. */
 int32_t rows_softmax(struct rows *r);
 
 #endif

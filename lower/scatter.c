@@ -1,7 +1,8 @@
-/* Scattering: slices are put, or added and the like, where indices say, in the memory of the tensor or variable, one after
- * the other: of slices for one place the last one stays, or each changes what those before left.
+/* Scattering: slices are written, added or combined otherwise, one after the other, at the
+ * places that indices name in the memory of a tensor or variable.  If slices have the same
+ * place, the last one stays, or each changes the result of those before.
  *
- * Of 16 bits the sums are kept as F32 until the last slice is added. */
+ * Sums of 16-bit types are kept as F32 until the last slice is added. */
 #include "lower/scatter.h"
 
 #include <float.h>
@@ -81,7 +82,8 @@ struct space scatter_place(struct kernel_build *k, const struct ht_node *n, int 
 		if (within.guard >= 0)
 			ok = ht_xor(b, ok, ht_xnot(b, within.guard));
 		x[i] = ht_xcheck(b, index, ok, HT_FAULT_INDEX);
-		/* Of one element no coordinate is asked for, but the index is checked. */
+		/* If the slice is one element, no coordinate is asked for, but the index must be
+		 * checked. */
 		if (kind == SCATTER_SEGMENTS)
 			guard = and_guard(b, guard, ht_xle(b, ht_xi(b, 0), x[i]));
 		else if (to.dim[i] == 1)
@@ -122,9 +124,9 @@ const char *scatter_refuse(const struct ht_node *n, int indices, enum scatter_in
 		       : NULL;
 }
 
-/* ---- what slices do there ---- */
+/* ---- how slices change the elements there ---- */
 
-/* What becomes of `old` by an element of a slice. */
+/* The new value of an element whose old value is `old`; `by` is the element of the slice. */
 typedef int32_t change_fn(struct ht_xb *b, int32_t old, int32_t by);
 
 static int32_t divided(struct ht_xb *b, int32_t old, int32_t by)
@@ -132,7 +134,7 @@ static int32_t divided(struct ht_xb *b, int32_t old, int32_t by)
 	return ht_is_float(ht_xtype(b, old)) ? ht_xdiv(b, old, by) : ht_xidiv(b, old, by, false);
 }
 
-/* Of Booleans: whether one is true. */
+/* A sum of Booleans is true if one of them is. */
 static int32_t added(struct ht_xb *b, int32_t old, int32_t by)
 {
 	return ht_xtype(b, old) == HT_BOOL ? ht_xor(b, old, by) : ht_xadd(b, old, by);
@@ -142,10 +144,11 @@ enum start { START_OPERAND, START_VARIABLE, START_ZERO, START_ONE, START_LOWEST,
 
 struct scatter {
 	enum ht_op op;
-	enum start start; /* what is there before; OPERAND and VARIABLE are operand 0 */
+	enum start start; /* the elements before the first slice; OPERAND and VARIABLE: those of
+			   * operand 0 */
 	enum scatter_index kind;
 	int indices, slices; /* operands */
-	change_fn *change;   /* NULL: the slice takes the place */
+	change_fn *change;   /* NULL: the slice replaces the element */
 };
 
 #define TENSOR(op, change) { HT_OP_##op, START_OPERAND, SCATTER_TUPLES, 1, 2, change }
@@ -200,13 +203,13 @@ static struct ht_type target_type(const struct ht_node *n, const struct scatter 
 	return (struct ht_type){ t->dtype, t->shape };
 }
 
-/* Whether sums are kept elsewhere until the last slice. */
+/* Whether sums are kept in wider memory until the last slice is added. */
 static bool is_widened(const struct scatter *sc, enum ht_dtype t)
 {
 	return sc->change && compute_type(t) != t;
 }
 
-/* The shape of the slices; an update of a variable may be one element for all of them. */
+/* The shape of the slices.  An update of a variable may also be one element, which is broadcast. */
 static struct ht_shape slices_shape(
 	const struct ht_node *n, const struct scatter *sc, struct ht_shape to, int64_t *dim)
 {
@@ -238,7 +241,7 @@ static int64_t extreme(enum ht_dtype t, bool high)
 	return (int64_t)(high ? all >> 1 : ~(all >> 1));
 }
 
-/* In the compute type of t. */
+/* The start value, in the compute type of t. */
 static int32_t start_number(struct ht_xb *b, enum start start, enum ht_dtype t)
 {
 	bool high = start == START_HIGHEST;
@@ -285,7 +288,7 @@ static void change(
 	kb_finish(&k, n);
 }
 
-/* Of type `t`, in its compute type. */
+/* Memory for sums of type `t`, in its compute type. */
 static struct view wide_sums(struct lower *l, struct ht_type t)
 {
 	struct view v;
@@ -295,7 +298,7 @@ static struct view wide_sums(struct lower *l, struct ht_type t)
 	return v;
 }
 
-/* Rounds the sums of 16 bits into the result or variable. */
+/* Rounds the sums to 16 bits and stores them in the result or variable. */
 static void round_sums(
 	struct lower *l, struct ht_node *n, const struct view *sums, const struct view *to)
 {
@@ -339,7 +342,7 @@ static enum ht_status emit_scatter(struct lower *l, struct ht_node *n)
 	return HT_OK;
 }
 
-/* The tensor is made where the result is, and then changed. */
+/* The operand is made in the result's memory, where the slices then change it. */
 static void updated_part(struct lower *l, const struct ht_node *n, int arg, struct view *v)
 {
 	(void)arg;

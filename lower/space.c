@@ -40,7 +40,8 @@ int32_t space_coord(struct ht_xb *b, const struct space *s, int32_t k)
 	return x;
 }
 
-/* Whether the strides of a group are those of one long dimension; *stride of its last. */
+/* Whether a group has the strides of one long dimension; *last becomes the stride of its last
+ * dimension. */
 static bool group_is_linear(
 	const struct space *s, const struct space_group *g, const int64_t *stride, int64_t *last)
 {
@@ -110,7 +111,8 @@ void space_and_guard(struct ht_xb *b, struct space *s, int32_t guard)
 	s->guard = s->guard < 0 ? guard : ht_xand(b, s->guard, guard);
 }
 
-/* Groups whose dimensions all stay, or all go, are kept whole; others are taken apart. */
+/* A group is kept whole if all its dimensions stay, or all are broadcast; other groups are
+ * split. */
 struct space space_broadcast(
 	struct ht_xb *b, const struct space *s, int32_t rank, const int64_t *dim)
 {

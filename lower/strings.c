@@ -1,4 +1,5 @@
-/* Strings of a program: inputs and outputs of the entry that are numbers of strings, and the object that has the strings. */
+/* Strings of a program: inputs and outputs of the entry whose elements are numbers of strings,
+ * and the object that holds the strings. */
 #include "base/object.h"
 #include "lower/inside.h"
 
@@ -10,7 +11,7 @@ static struct ht_tensor *bytes_tensor(
 	return ht_tensor_sharing(l->arena, t, ht_shape_make(l->arena, 1, &count), blob);
 }
 
-/* The object that has the graph's constant strings: where each begins, and their bytes. */
+/* Adds the object with the graph's constant strings: where each begins, and their bytes. */
 static void add_strings(struct lower *l)
 {
 	const struct ht_map *strings = l->g->strings;

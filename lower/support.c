@@ -1,4 +1,4 @@
-/* What cannot be lowered. */
+/* Decides which nodes cannot be lowered, and why. */
 #include "image/image.h"
 #include "lower/inside.h"
 
@@ -35,13 +35,15 @@ const char *lower_refuse_type(struct ht_type t)
 	return NULL;
 }
 
-/* What FusedBatchNormV3 leaves for its gradient has no shape that is known, and is not made. */
+/* The reserve outputs of FusedBatchNormV3, which it leaves for its gradient, have no known shape
+ * and are not computed. */
 static bool is_reserve(const struct ht_node *n, int32_t i)
 {
 	return ht_is(n, HT_BATCH_NORM) && i == 5;
 }
 
-/* Whether elements that are known only in the run, and no shape that a user could state, decide the size of its result. */
+/* Whether the size of the result depends on elements that are known only in the run, so that a
+ * user could not make it known by stating shapes. */
 static bool is_unbounded(const struct ht_node *n)
 {
 	if (ht_computes_size(n))
@@ -67,8 +69,9 @@ const char *lower_refuse(const struct ht_node *n)
 		return "is not an op we know";
 	if (op->never)
 		return op->never;
-	/* Strings that are fed, or constant, are not refused: their consumers are, unless they print them in a
-	 * message.  The pass "strings" has left only those that something takes which has no kernel. */
+	/* Nodes that are fed strings or have constant strings are not refused; their consumers
+	 * are, unless they only print them in a message.  Pass "strings" has left only strings
+	 * whose consumer has no kernel for them. */
 	if (op->family == FAMILY_NOTHING || is_source_of_strings(n))
 		return NULL;
 	if (is_unbounded(n))

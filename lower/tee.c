@@ -1,10 +1,12 @@
-/* The tee: hands every tensor of a program to whoever observes its runs, through fusion.
+/* The tee: shows every tensor of a program to the observer of its runs, although nodes are
+ * fused.
  *
- * The program's own kernels stay what they are, so its results are the same bits as without.  A tensor that is in
- * memory between two kernels is seen there.  For one that is inside a kernel there is a second kernel, its shadow, of
- * that node alone, in front of the kernel that the node is in: it reads what it needs where it is in memory, or from the shadows of
- * other nodes inside, and keeps what it makes as wide as the kernel does (round.c).  What the observer has seen and no
- * shadow reads any more gives its memory back, so that only the tensors of one kernel are there at a time. */
+ * The program's own kernels stay unchanged, so its results have the same bits as without the
+ * tee.  A tensor in memory between two kernels is shown there.  For a tensor inside of a kernel,
+ * a second kernel, its *shadow*, computes that node alone before the kernel runs.  The shadow
+ * reads operands from memory or from the shadows of other nodes, and keeps its result as wide as
+ * the kernel does (round.c).  The memory of a shadow is reused once the observer has seen it and
+ * no other shadow reads it, so only the tensors of one kernel are alive at a time. */
 #include "lower/library.h"
 
 #include <string.h>
@@ -68,7 +70,7 @@ static bool is_readable(struct lower *l, const struct ht_node *n)
 	return true;
 }
 
-/* What a kernel leaves as wide as it was computed is held so. */
+/* Gives the shadow's result a place.  It has the wide type if the kernel does not round it. */
 static void place_shadow(struct lower *l, const struct ht_node *n)
 {
 	struct view *v = HT_NEW_ARRAY(l->scratch, struct view, (size_t)n->outs);
@@ -83,7 +85,7 @@ static void place_shadow(struct lower *l, const struct ht_node *n)
 	l->view[n->id] = v;
 }
 
-/* Makes a kernel of `n` alone.  If its results have no place in memory yet, they get one. */
+/* Makes a kernel of `n` alone.  If its results are not in memory yet, they get memory. */
 static enum ht_status make_shadow(struct lower *l, struct ht_node *n)
 {
 	struct ht_node *owner = l->owner[n->id], *root = l->root[n->id];
@@ -113,7 +115,7 @@ enum ht_status tee_alone(struct lower *l, struct ht_node *n)
 	return make_shadow(l, n);
 }
 
-/* What has an effect is done once. */
+/* A node with an effect has no shadow: it must run once. */
 enum ht_status tee_inside(struct lower *l, struct ht_node *n)
 {
 	if (!n->outs || ht_op_info(n->op)->effects || !is_readable(l, n))

@@ -1,12 +1,14 @@
-/* Steps of optimisers: one kernel each, which reads the gradient and changes the variable and its slots in place.  Sparse
- * steps do so with the rows that the operand `indices` names, one after the other.
+/* Steps of optimisers.  Each is one kernel, which reads the gradient and changes the variable
+ * and its slots in place.  Sparse steps change the rows that the operand `indices` names, one
+ * after the other.
  *
  * Formulas: tensorflow/core/kernels/training_ops.cc. */
 #include "lower/scatter.h"
 
 enum { MOST_VARIABLES = 4, MOST_OPERANDS = 8 };
 
-/* An element of a step: old values of the variable and its slots, which become the new ones; the operands behind. */
+/* A step for one element: the values of the variable and its slots, which the step replaces, and
+ * the operands behind them. */
 struct step {
 	struct ht_xb *b;
 	const struct ht_node *n;
@@ -29,7 +31,7 @@ static int32_t square(struct step *s, int32_t x)
 	return ht_xmul(s->b, x, x);
 }
 
-/* Slot i goes to `now`: by 1 - decay of the way. */
+/* Moves slot i towards `now` by the share 1 - decay. */
 static void decay(struct step *s, int i, int32_t now, int32_t by)
 {
 	int32_t way = ht_xsub(s->b, now, s->v[i]);
@@ -93,7 +95,7 @@ static void adam(struct step *s)
 	subtract(s, ht_xdiv(b, ht_xmul(b, m, rate), ht_xadd(b, ht_xsqrt(b, s->v[2]), epsilon)));
 }
 
-/* Slot: sum of squares.  The gradient's own square counts unless update_slots is false. */
+/* Adds the gradient's square to the slot, a sum of squares, unless update_slots is false. */
 static void add_square(struct step *s, int32_t grad)
 {
 	if (ht_attr_bool(s->n, "update_slots", true))
@@ -116,7 +118,8 @@ static void adagrad_v2(struct step *s)
 	subtract(s, ht_xdiv(s->b, step, ht_xadd(s->b, ht_xsqrt(s->b, s->v[1]), s->x[1])));
 }
 
-/* Slot i, the momentum, takes the gradient over the root of `of`.  Operands: rate, rho, momentum, epsilon, gradient. */
+/* Changes slot i, the momentum, by the gradient divided by the root of `of`. Operands: rate,
+ * rho, momentum, epsilon, gradient. */
 static void move(struct step *s, int i, int32_t of)
 {
 	struct ht_xb *b = s->b;
@@ -160,7 +163,7 @@ static void ftrl(struct step *s)
 
 /* ---- the kernel ---- */
 
-/* Operand `arg`: the gradient's element, or a scalar. */
+/* Operand `arg`: the element of the gradient, or a scalar. */
 static int32_t operand(
 	struct kernel_build *k, const struct ht_node *n, int arg, const struct space *at)
 {
@@ -178,7 +181,8 @@ static int gradient_operand(const struct ht_node *n)
 	return i < 0 ? ht_named_argument(n->op, "delta") : i;
 }
 
-/* Opens the kernel: the space of the gradient's elements, and in *at where they are in the variables. */
+/* Opens the kernel.  Returns the space of the gradient's elements; *at becomes that of the
+ * corresponding elements of the variables. */
 static struct space open_step(struct kernel_build *k, struct lower *l, const struct ht_node *n,
 	int indices, const struct view *v, struct space *at)
 {
@@ -223,7 +227,8 @@ static enum ht_status emit(struct lower *l, struct ht_node *n, void (*of)(struct
 	return HT_OK;
 }
 
-/* The gradient has the variable's shape, or has rows of it; all else behind the variables is a scalar. */
+/* The gradient must have the variable's shape, or rows of it; all other operands behind the
+ * variables must be scalars. */
 static const char *refuse(const struct ht_node *n)
 {
 	const int variables = lower_op_of(n)->variables,

@@ -19,7 +19,7 @@ struct view variable_view(struct lower *l, const struct ht_node *n, int i)
 	return v;
 }
 
-/* The session's memory needs its size, and the value that it begins with. */
+/* The size of the session's memory, and its first value, must be known. */
 const char *variable_refuse(const struct ht_node *n, int i)
 {
 	if (!ht_is(n->in[i].node, HT_VARIABLE))
@@ -75,7 +75,8 @@ static enum ht_status emit_assignment(struct lower *l, struct ht_node *n)
 	return HT_OK;
 }
 
-/* A kernel does not write to what it reads: the sum is copied into the variable. */
+/* A kernel does not write to memory that it reads, so the sum is computed elsewhere and copied
+ * into the variable. */
 static enum ht_status emit_update(
 	struct lower *l, struct ht_node *n, int32_t (*op)(struct ht_xb *b, int32_t x, int32_t y))
 {
@@ -133,9 +134,9 @@ const struct lower_op lower_sub_variable = { .family = FAMILY_ROOT,
 	.emit = emit_subtraction,
 	.refuse = refuse_assignment };
 
-/* ---- what a run does with a variable ---- */
+/* ---- how a run uses a variable ---- */
 
-/* The functions that `n` runs, each function that calls name once. */
+/* The bodies that `n` runs.  A function that is called by name is returned once only. */
 static struct ht_bodies run_by(const struct ht_node *n, struct ht_map *met)
 {
 	struct ht_bodies b = { { NULL } };
@@ -196,7 +197,7 @@ static void note_use(struct lower *l, const struct ht_node *variable, bool assig
 		v->use |= HT_IMAGE_NEEDS;
 }
 
-/* Nobody knows which branch runs, and how often a loop does. */
+/* It is not known which branch runs, nor how often a loop runs. */
 static void note_bodies(struct lower *l, const struct ht_node *n, struct ht_map *met)
 {
 	const struct ht_bodies b = run_by(n, met);

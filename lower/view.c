@@ -48,8 +48,8 @@ static void dense_strides(struct view *v)
 	}
 }
 
-/* Runs of old dimensions are matched with runs of new ones of the same product; a run of several
- * old ones must be dense in itself. */
+/* Matches runs of old dimensions with runs of new ones that have the same product.  A run of
+ * several old dimensions must be dense in itself. */
 bool view_reshape(const struct view *v, int32_t rank, const int64_t *dim, struct view *out)
 {
 	struct view r = { .buffer = v->buffer, .offset = v->offset, .rank = rank };

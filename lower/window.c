@@ -28,7 +28,7 @@ static int64_t list_int(const struct ht_node *n, const char *name, size_t i, int
 	return a->value.list.item[i].i;
 }
 
-/* The image's open size along dimension i, where windows reach behind it: pass sizes. */
+/* Sets the image's open size along dimension i, if windows extend beyond it (pass sizes). */
 static void set_open(const struct ht_node *n, size_t i, struct ht_str padding, struct window *w)
 {
 	w->open = lower_open_axis(n, 1 + (int32_t)i);
@@ -76,7 +76,7 @@ int32_t window_end(struct kernel_build *k, const struct window *w)
 	return kb_axis_end(k, &w->open, w->in);
 }
 
-/* What set_window() computes, at the run's size. */
+/* The padding that set_window() computes, for the run's size. */
 static int32_t padding_in_front(struct kernel_build *k, const struct window *w)
 {
 	struct ht_xb *b = &k->xb;

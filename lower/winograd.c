@@ -1,10 +1,11 @@
 /* Convolutions by Winograd's method (kernel/winograd.h), as one kernel.
  *
- * A block is some rows of tiles.  Three stages: its tiles of the image, transformed, to a local
- * buffer [product][tile][channel]; 36 or 16 products of matrices to another, [product][tile][result];
- * and those transformed back, with the epilogue.  All of it computes in F32, whatever is in memory; but
- * F(2 x 2) of 16 bits rounds the transformed factors to the type where the target multiplies pairs of it; of F16 it does so
- * where products are summed in short runs of it. */
+ * A block is some rows of tiles.  Three stages: the first transforms its tiles of the image into
+ * a local buffer [product][tile][channel]; the second computes 36 or 16 matrix products into
+ * another, [product][tile][result]; the third transforms these back and applies the epilogue.
+ * All of them compute in F32, whatever the types in memory.  Exception: F(2 x 2) of 16 bits
+ * rounds the transformed factors to the type where the target multiplies pairs of it, for F16
+ * only if products are summed in short runs of F16. */
 #include "lower/conv.h"
 
 struct winograd {
@@ -33,7 +34,8 @@ static bool fits(const struct conv *v)
 	return v->groups == 1;
 }
 
-/* multiplied: what taps of the operands' type are multiplied as. */
+/* The schedule of the method.  `multiplied`: the type as which products of taps multiply the
+ * operands. */
 static struct ht_winograd schedule(
 	const struct ht_target *t, const struct conv *v, int m, enum ht_dtype multiplied)
 {
@@ -44,7 +46,7 @@ static struct ht_winograd schedule(
 		t, &shape, m, m == 2 && ht_is_low(multiplied) ? multiplied : HT_F32);
 }
 
-/* Taps inside of the image, of all results: the others are skipped. */
+/* Taps inside of the image, over all results; the other taps are skipped. */
 static double taps_inside(const struct window *w)
 {
 	double n = 0;
@@ -59,7 +61,8 @@ static double taps_inside(const struct window *w)
 	return n;
 }
 
-/* Cycles to sum taps of type `dtype`, multiplied as another, and to read their weights. */
+/* Cycles to sum taps of type `dtype`, which are multiplied as another type, and to read their
+ * weights. */
 static double direct_cycles(const struct ht_target *t, const struct conv *v, enum ht_dtype dtype,
 	enum ht_dtype multiplied)
 {
@@ -72,10 +75,10 @@ static double direct_cycles(const struct ht_target *t, const struct conv *v, enu
 	       9 * (double)ht_dtype_info(dtype)->bytes * weights / rates->weights;
 }
 
-/* Below this share of the other's time the estimate is trusted. */
+/* An estimate below this share of the other method's time is trusted. */
 #define SURE 0.9
 
-/* Measured root mean square, as a share of the results' (docs/numerics.md). */
+/* Measured root mean square of the error, relative to the results (docs/numerics.md). */
 static double error_of(const struct ht_winograd *by)
 {
 	if (by->m == 4)
@@ -88,8 +91,8 @@ static enum ht_method method_of(const struct ht_winograd *by)
 	return by->m == 2 ? HT_METHOD_WINOGRAD_2X2 : HT_METHOD_WINOGRAD;
 }
 
-/* The faster of both forms, if it is faster than sums of taps; the more exact one if it is a matter of
- * little.  m is 0 where taps are to be summed. */
+/* The faster of both forms, if it is faster than summing taps; the more exact form if their
+ * times are close. m is 0 if taps are to be summed. */
 static struct ht_winograd faster(const struct ht_target *t, const struct conv *v,
 	enum ht_dtype dtype, enum ht_dtype multiplied, struct ht_method_choice *why)
 {
@@ -135,14 +138,14 @@ static struct ht_winograd asked(const struct lower *l, const struct conv *v,
 	return by;
 }
 
-/* Casts of constants are constants by the time that kernels are made. */
+/* Whether `v` is a constant, or a cast of one, which is folded before kernels are made. */
 static bool is_constant(struct ht_value v)
 {
 	return ht_const_tensor(v) ||
 	       (ht_is(v.node, HT_CASTS) && v.node->ins && ht_const_tensor(v.node->in[0]));
 }
 
-/* What AUTO takes of a convolution of type `dtype`; m 0: it sums taps. */
+/* The form that AUTO chooses for a convolution of type `dtype`; m 0: it sums taps. */
 static struct ht_winograd taken(
 	const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype, struct conv *v)
 {
@@ -184,7 +187,8 @@ struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, con
 	struct ht_method_choice why = {
 		.method = HT_METHOD_DIRECT, .other = HT_METHOD_END, .reason = HT_REASON_MODE
 	};
-	bool told = conv_has_one_result(l, v); /* which explains itself, if it is used */
+	bool told = conv_has_one_result(l, v); /* that method records its own choice, if it is
+					        * used */
 	struct ht_winograd by = none;
 
 	if (!fits(v) || lower_operand(l, n, 0)->stride[3] != 1)
@@ -236,7 +240,7 @@ static void pack_filters(struct winograd *w)
 
 /* ---- places in the local buffers ---- */
 
-/* Tiles of the run lie one behind the other in the block, however many a row has. */
+/* Tiles of the run have no gaps between them in the block, whatever the width of the image. */
 static int32_t tiles_in_row(struct winograd *w)
 {
 	if (!w->end[1].size)
@@ -245,7 +249,8 @@ static int32_t tiles_in_row(struct winograd *w)
 		w->b, ht_xaddi(w->b, kb_size(w->k, w->end[1].size - 1), w->by.m - 1), w->by.m);
 }
 
-/* Ends dimension `dim` at the run's height (i is 0) or width, of which it has `inner` indices for each tile. */
+/* Ends dimension `dim` at the run's height (i is 0) or width; each tile has `inner` of its
+ * indices. */
 static void cut_tiles(struct winograd *w, int dim, int i, int64_t inner)
 {
 	struct ht_size_expr tiles;
@@ -377,7 +382,7 @@ static void product_stage(struct winograd *w)
 		ht_xred(b, 0, HT_F32));
 }
 
-/* The epilogue of result (h, w) of the tile; outside of the image nothing is stored. */
+/* Stores the epilogue of result (h, w) of the tile, unless it is outside of the image. */
 static void store_result(struct winograd *w, int h, int ww, int32_t x)
 {
 	struct ht_xb *b = w->b;
