@@ -1,4 +1,4 @@
-/* What there is to know of a program, and its end. */
+/* Queries about a program, and freeing it. */
 #include "api/api.h"
 
 #include <stdlib.h>
@@ -68,7 +68,8 @@ size_t ht_program_outputs(const struct ht_program *p)
 	return p->outputs;
 }
 
-/* In the program an element of a string tensor is a number; what the strings have is not known before a run. */
+/* In the program, an element of a string tensor is a number.  How long the strings are is not
+ * known before a run. */
 static struct ht_value_info shown(const struct ht_value_info *v)
 {
 	struct ht_value_info out = *v;
@@ -118,7 +119,7 @@ int ht_program_variable(const struct ht_program *p, size_t i, struct ht_value_in
 	return 1;
 }
 
-/* As ht_port_named() has it: a tensor's name counts before another name. */
+/* Like ht_port_named(): a tensor's own name is preferred to a second name. */
 static int named(const struct ht_value_info *v, const char *const *alias, size_t n,
 	const char *name, size_t *i)
 {

@@ -15,7 +15,7 @@ struct announcing {
 	const struct ht_program *p;
 	int to; /* enum ht_announce, combined */
 	const char *dir;
-	struct ht_debug_function *function; /* by kernel; without code: of the library */
+	struct ht_debug_function *function; /* by kernel; without code: a library kernel */
 	struct ht_work w;
 	struct ht_diags *d;
 };
@@ -101,7 +101,7 @@ static struct ht_debug_code code_of(struct announcing *n)
 
 /* ---- the folder ---- */
 
-/* The absolute path, since tools look for the sources from elsewhere. */
+/* An absolute path, since tools look for the sources from other folders. */
 static enum ht_status make_folder(struct announcing *n)
 {
 	struct ht_where at = HT_NOWHERE;
@@ -127,7 +127,8 @@ static enum ht_status write_source(struct announcing *n, struct ht_debug_code *c
 
 	if (!n->p->source.n)
 		return HT_OK;
-	/* Profiles of several processes go together; breakpoints are to be those of the run before. */
+	/* Profiles of several processes are combined, and breakpoints must stay valid from one
+	 * run to the next. */
 	c->source = n->to & HT_ANNOUNCE_JITDUMP
 			    ? ht_str_printf(a, "%s/kernels-%d-%d.tile", n->dir, (int)getpid(),
 				      atomic_fetch_add(&dumped, 1))

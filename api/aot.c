@@ -51,7 +51,8 @@ static bool same_bounds(const struct ht_program *a, const struct ht_program *b)
 	return true;
 }
 
-/* ---- what a net keeps from run to run: its programs, which differ in their targets, may differ in what they derive ---- */
+/* ---- memory that a net keeps from run to run: its programs have different targets, so their
+ * derived buffers may differ ---- */
 
 bool ht_aot_derives(const struct ht_aot *a)
 {
@@ -88,7 +89,7 @@ void ht_aot_place_kept(const struct ht_image *x, struct ht_aot_level *level)
 	words = ht_image_count(x, HT_IMAGE_DERIVED_BUFFERS);
 	level->derived = level->made + words * sizeof(uint64_t);
 	level->derived = (level->derived + HT_IMAGE_ALIGN - 1) / HT_IMAGE_ALIGN * HT_IMAGE_ALIGN;
-	/* Vectors may be read past the end of a buffer, though not used. */
+	/* Vector loads may go past the end of a buffer; their excess elements are not used. */
 	level->kept = level->derived + (derived ? derived + HT_IMAGE_ALIGN : 0);
 }
 
@@ -105,7 +106,7 @@ bool ht_aot_is_steady(const struct ht_aot *a, size_t input)
 	return false;
 }
 
-/* A net has its variables and their values for itself. */
+/* A net has its own variables, with their values. */
 static enum ht_status check_variables(const struct ht_program *p, struct ht_diags *d)
 {
 	const struct ht_image *x = p->rt.image;
@@ -125,7 +126,7 @@ static enum ht_status check_variables(const struct ht_program *p, struct ht_diag
 	return HT_OK;
 }
 
-/* Library kernels are C code that calls libm; all of them are told of. */
+/* Library kernels are C code that calls libm.  The message names all of them. */
 static enum ht_status check_kernels(const struct ht_program *p, struct ht_diags *d)
 {
 	const struct ht_image *x = p->rt.image;
@@ -150,7 +151,7 @@ static enum ht_status check_kernels(const struct ht_program *p, struct ht_diags 
 	return st;
 }
 
-/* Strings are numbered by the library, which a net does not have. */
+/* The library numbers strings; a net does not have it. */
 static enum ht_status check_strings(const struct ht_program *p, struct ht_diags *d)
 {
 	for (size_t i = 0; i < p->inputs + p->outputs; i++) {
@@ -168,7 +169,7 @@ static enum ht_status check_strings(const struct ht_program *p, struct ht_diags 
 	return HT_OK;
 }
 
-/* Those of artefacts are looked at when they are used first. */
+/* Weights of an artefact are verified when they are first used. */
 static enum ht_status check_weights(const struct ht_program *p, struct ht_diags *d)
 {
 	uint32_t n = ht_image_count(p->rt.image, HT_IMAGE_CONSTANTS);
@@ -215,7 +216,8 @@ static int best_first(const void *x, const void *y)
 	return a < b ? 1 : -(a > b);
 }
 
-/* Of those that run on the same machines the first; the best one then comes first. */
+/* Keeps the first of the programs that run on the same machines, and sorts them so that the best
+ * one comes first. */
 static void choose_programs(const struct call *c, struct ht_aot *a)
 {
 	a->program = HT_NEW_ARRAY(a->arena, const struct ht_program *, c->programs);
@@ -321,7 +323,7 @@ static void add_text(const struct call *c, const struct ht_aot *a, struct file *
 	add_file(c, f, n, p, format, a->name);
 }
 
-/* With the folder, where only that is missing. */
+/* Makes the folder, and the one around it if that is missing. */
 static enum ht_status make_folder(const char *dir, struct ht_diags *d, bool *made)
 {
 	struct stat s;
@@ -334,7 +336,7 @@ static enum ht_status make_folder(const char *dir, struct ht_diags *d, bool *mad
 		"cannot make this folder: %s", why == EEXIST ? "a file is there" : strerror(why));
 }
 
-/* A folder that was made for them goes with them, when one cannot be written. */
+/* If a file cannot be written, the folder that was made for it is removed too. */
 static enum ht_status put_files(const struct call *c, const struct file *f, size_t n)
 {
 	enum ht_status st;

@@ -1,34 +1,37 @@
-/* aot: between the parts of what compiles ahead of time. */
+/* aot: shared by the files that compile ahead of time. */
 #ifndef HT_API_AOT_H
 #define HT_API_AOT_H
 
 #include "aot/object.h"
 #include "api/api.h"
 
-/* A net: programs of one model, each for another target, the best one first. */
+/* A net: programs of one model, each for another target; the best one comes first. */
 struct ht_aot {
 	const struct ht_program **program;
 	size_t programs;
 	const char *name, *prefix;
 	const char *upper; /* the prefix in capitals */
-	bool external;     /* weights in a file */
+	bool external;     /* weights are in a file */
 	bool keep_subnormals;
-	uint64_t iterations; /* that a loop may have */
+	uint64_t iterations; /* the most iterations that a loop may have */
 	struct ht_arena *arena;
 	struct ht_diags *diags;
 	struct ht_obj obj;
-	uint64_t code_bytes, weight_bytes;  /* what is shared counts once */
-	uint64_t arena_bytes, thread_bytes; /* of the net, and more a thread */
+	uint64_t code_bytes, weight_bytes;  /* bytes that programs share count once */
+	uint64_t arena_bytes, thread_bytes; /* of the net; thread_bytes: in addition for each
+					     * thread */
 	struct ht_str metadata;
 };
 
 /* aot_net.c: the object from the programs. */
 uint64_t ht_aot_needs(
-	const char *target); /* as struct ht_aot_level says; the higher the better; it is known */
+	const char *target); /* as in struct ht_aot_level: a higher level is better.  The target
+			      * is a known one. */
 enum ht_status ht_aot_make(struct ht_aot *a);
 
-/* aot.c: whether a run needs memory that keeps its content (ht_aot_level.kept), and how much; whether derived buffers are a part
- * of it; whether some are made of this input.  ht_aot_place_kept() sets where what is kept is, by the image of a level. */
+/* aot.c: whether a run needs memory that keeps its content (ht_aot_level.kept), and how much;
+ * whether derived buffers are part of it; whether some derived buffers are made from this input.
+ * ht_aot_place_kept() sets the places of the kept memory from the image of a level. */
 struct ht_aot_level;
 void ht_aot_place_kept(const struct ht_image *x, struct ht_aot_level *level);
 bool ht_aot_keeps(const struct ht_aot *a);
@@ -36,9 +39,9 @@ uint64_t ht_aot_kept_bytes(const struct ht_aot *a);
 bool ht_aot_derives(const struct ht_aot *a);
 bool ht_aot_is_steady(const struct ht_aot *a, size_t input);
 
-/* aot_text.c and aot_header.c: the files that people and build systems read. */
+/* aot_text.c and aot_header.c: the files for people and for build systems. */
 struct ht_str ht_aot_metadata(const struct ht_aot *a);
-/* The names of the sizes that are open, each behind `before`, with commas between: "rows, dim1". */
+/* The names of the open sizes, each behind `before`, with commas between: "rows, dim1". */
 const char *ht_aot_sizes(const struct ht_aot *a, const char *before);
 void ht_aot_put_shape(struct ht_buf *out, const struct ht_value_info *v); /* "1, 4" */
 void ht_aot_header(const struct ht_aot *a, struct ht_buf *out);

@@ -1,4 +1,4 @@
-/* The header of a net: names that C has for what a model calls otherwise. */
+/* The header of a net, in which the model's names become names of C. */
 #include "api/aot.h"
 #include "aot/runner.h"
 #include "image/verify.h"
@@ -10,7 +10,7 @@
 
 static bool is_keyword(const char *s)
 {
-	/* Of C and C++, but for those that a macro or '_' begins. */
+	/* Keywords of C and C++, except those that begin with '_' and those that are macros. */
 	static const char words[] =
 		" alignas alignof and and_eq asm auto bitand bitor bool break case catch char class "
 		"compl concept const const_cast consteval constexpr constinit continue co_await "
@@ -32,7 +32,7 @@ static bool is_keyword(const char *s)
 	return false;
 }
 
-/* C names of values, each another. */
+/* Distinct C names for values. */
 static const char **members(struct ht_arena *a, const struct ht_value_info *v, size_t n)
 {
 	const char **list = HT_NEW_ARRAY(a, const char *, n);
@@ -87,7 +87,7 @@ static const char *c_type(enum ht_dtype t)
 
 /* ---- the header ---- */
 
-/* Text in a comment or a string: nothing that ends it. */
+/* Text for a comment or a string, without characters that would end it. */
 static void put_plain(struct ht_buf *b, const char *s)
 {
 	for (; *s; s++)
@@ -110,7 +110,7 @@ const char *ht_aot_sizes(const struct ht_aot *a, const char *before)
 	return b.p;
 }
 
-/* What a size is in C, by the names of those that the caller states. */
+/* A size as a C expression of the sizes that the caller states. */
 static void put_size(const void *image, int32_t i, struct ht_buf *b)
 {
 	const struct ht_image *x = image;
@@ -138,7 +138,7 @@ static void put_bytes(struct ht_buf *b, const struct ht_image *x, const struct h
 	ht_puts(b, ")\n");
 }
 
-/* Value i of inputs or outputs, of which `port` tells. */
+/* Macros of value i of the inputs or outputs; `port` describes the value. */
 static void put_value_macros(const struct ht_aot *a, struct ht_buf *b, const char *what, size_t i,
 	const struct ht_value_info *v, const struct ht_image_port *port)
 {
@@ -276,7 +276,7 @@ static void put_sizes(const struct ht_aot *a, struct ht_buf *b, const char *up)
 	ht_putc(b, '\n');
 }
 
-/* What a net returns: faults of kernels, errors of the caller. */
+/* The return values of a net: faults of kernels, errors of the caller. */
 static const struct {
 	int number;
 	const char *name, *text;
@@ -341,7 +341,7 @@ static void put_functions(const struct ht_aot *a, struct ht_buf *b)
 		p, p, weights, p, p, weights, p, p, p);
 }
 
-/* For each input of which the net keeps what it made. */
+/* For each input from which the net makes derived buffers. */
 static void put_steady(const struct ht_aot *a, struct ht_buf *b)
 {
 	const struct ht_program *p = a->program[0];
@@ -358,7 +358,7 @@ static void put_steady(const struct ht_aot *a, struct ht_buf *b)
 				a->prefix, name[i], at);
 }
 
-/* The caller's arrays by name. */
+/* The call with the caller's arrays by name. */
 static void put_call(const struct ht_aot *a, struct ht_buf *b, const char *up)
 {
 	const struct ht_program *p = a->program[0];

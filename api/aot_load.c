@@ -1,5 +1,6 @@
-/* Programs for a net from an artefact: its variants of one policy and one set of shapes, each for other
- * machines.  What is left out although nobody chose is told. */
+/* Loads the programs of a net from an artefact: its variants of one policy and one set of
+ * shapes, each for other machines.  A message names the variants that are left out although the
+ * user did not choose. */
 #include "api/aot.h"
 
 #include <string.h>
@@ -15,9 +16,10 @@ struct choosing {
 	struct ht_diags *d;
 	struct ht_artefact artefact;
 	struct ht_variant_wanted asked;
-	const struct ht_index_variant *first; /* has the policy and the shapes */
+	const struct ht_index_variant *first; /* determines the policy and the shapes */
 	bool *takes;                          /* by variant */
-	size_t *order, ordered; /* those it takes: as they were asked for, else as they lie */
+	size_t *order, ordered; /* the variants that it takes: in the order of the user's list,
+				 * or else of the file */
 };
 
 static struct ht_where in(const struct choosing *c)
@@ -33,7 +35,7 @@ static bool is_input(const struct ht_index_variant *v, const char *name)
 	return false;
 }
 
-/* What run tells of when it feeds inputs. */
+/* Checks names that `run` would check when it feeds inputs. */
 static enum ht_status check_names(const struct choosing *c)
 {
 	for (size_t i = 0; i < c->asked.inputs; i++)
@@ -67,7 +69,7 @@ static enum ht_status take(
 	return HT_OK;
 }
 
-/* Those that were asked for: of the shapes of the first of them. */
+/* Takes the targets that the user named, with the shapes of the first of them. */
 static enum ht_status take_targets(struct choosing *c)
 {
 	struct ht_variant_wanted same = { .entry = c->first->entry,
@@ -85,7 +87,7 @@ static enum ht_status take_targets(struct choosing *c)
 /* Why a variant is not in the net. */
 enum { ENTRY, POLICY, SHAPES, MACHINES, REASONS };
 struct left_out {
-	bool *which[REASONS]; /* by variant */
+	bool *which[REASONS]; /* by reason and variant */
 	size_t n[REASONS];
 };
 

@@ -1,5 +1,5 @@
-/* The object of a net: code and weights of its programs, each once, and the plan that the runner of
- * aot/runner.h walks. */
+/* The object of a net: code and weights of its programs, equal ones once, and the plan that the
+ * runner of aot/runner.h walks. */
 #include "api/aot.h"
 
 #include "aot/runner.h"
@@ -58,8 +58,8 @@ static int64_t put_kernel(struct net *n, const struct ht_program *p, size_t kern
 	return (int64_t)((uintptr_t)known->value - 1 + entry);
 }
 
-/* A function of the net: the arguments that the caller does not give, the plan, and off to the
- * runner. */
+/* A function of the net: loads the arguments that the caller does not pass, among them the plan,
+ * and jumps to the runner. */
 static void put_function(
 	struct net *n, const char *name, struct ht_str begin, struct ht_str load, size_t runner)
 {
@@ -140,7 +140,7 @@ static int64_t put_weight(struct net *n, struct ht_str b)
 	return (int64_t)((uintptr_t)known->value - 1);
 }
 
-/* What stands in front of the weights: a name for people, and for the runner their SHA-256. */
+/* The header in front of the weights: a name for people, and for the runner their SHA-256. */
 static void put_weights_header(struct net *n)
 {
 	char *header = ht_alloc(n->a->arena, HT_AOT_WEIGHTS_HEADER);
@@ -155,7 +155,7 @@ static void finish_weights(struct net *n)
 	struct ht_sha256 s;
 
 	ht_obj_bytes_pad(w, HT_OBJ_ALIGN);
-	ht_obj_bytes_add(w, zeros, sizeof zeros); /* vectors may be read past an end */
+	ht_obj_bytes_add(w, zeros, sizeof zeros); /* vector loads may go past the end */
 	ht_sha256_begin(&s);
 	for (size_t i = 1; i < w->n; i++)
 		ht_sha256_add(&s, w->piece[i].p, w->piece[i].n);
@@ -217,7 +217,7 @@ static enum ht_status put_level(
 	return HT_OK;
 }
 
-/* A field of the plan that says how far from the plan something else is. */
+/* Writes a field of the plan: the distance from the plan to something else. */
 static void refer(struct net *n, size_t field, enum ht_obj_place to)
 {
 	ht_obj_refer(&n->a->obj, (struct ht_obj_reference){ .in = HT_OBJ_PLAN,
@@ -268,7 +268,7 @@ enum ht_status ht_aot_make(struct ht_aot *a)
 	ht_map_init(&n.code, a->arena);
 	ht_map_init(&n.weight, a->arena);
 	a->obj.state_bytes = sizeof(int32_t);
-	/* Room for the head, which is known last. */
+	/* Reserves room for the header, which is known last. */
 	ht_put(&a->obj.plan, ht_alloc(a->arena, sizeof n.head), sizeof n.head);
 	ht_put(&a->obj.plan, n.level, a->programs * sizeof *n.level);
 	put_runner(&n);

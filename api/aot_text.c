@@ -1,4 +1,4 @@
-/* What people and build systems read of a net: metadata, example, package files. */
+/* The text files of a net, for people and build systems: metadata, example, package files. */
 #include "api/aot.h"
 
 /* ---- metadata ---- */
@@ -95,7 +95,7 @@ static const char EXAMPLE_MAIN[] =
 	"\t\tfprintf(stderr, \"%s: cannot read %zu bytes\\n\", path, n);\n\t\texit(3);\n\t}\n"
 	"\tif (f)\n\t\tfclose(f);\n\treturn p;\n}\n\n";
 
-/* `text` with the prefix for @p and the prefix in capitals for @U. */
+/* Writes `text` with the prefix for @p and the prefix in capitals for @U. */
 static void put_template(struct ht_buf *b, const struct ht_aot *a, const char *text)
 {
 	for (; *text; text++) {
@@ -108,7 +108,7 @@ static void put_template(struct ht_buf *b, const struct ht_aot *a, const char *t
 	}
 }
 
-/* Behind the name of the macro with a value's bytes. */
+/* The suffix of the macro for a value's bytes. */
 static const char *for_sizes(const struct ht_aot *a, const struct ht_value_info *v)
 {
 	return ht_shape_known((struct ht_shape){ v->rank, v->dim })
@@ -116,7 +116,8 @@ static const char *for_sizes(const struct ht_aot *a, const struct ht_value_info 
 		       : ht_str_printf(a->arena, "_FOR(%s)", ht_aot_sizes(a, "size_of.")).p;
 }
 
-/* The sizes that are open, from the arguments behind the first `number`. */
+/* The open sizes, which the example reads from its command line, behind the first `number`
+ * arguments. */
 static void put_example_sizes(const struct ht_aot *a, struct ht_buf *b, size_t number)
 {
 	const struct ht_image *x = a->program[0]->rt.image;

@@ -1,4 +1,4 @@
-/* What differs between two artefacts. */
+/* Compares two artefacts. */
 #include "api/api.h"
 
 #include <cJSON.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct difference {
-	struct ht_str variant; /* empty: of the whole */
+	struct ht_str variant; /* empty: the difference concerns the whole file */
 	struct ht_str what, before, after;
 	struct difference *next;
 };
@@ -21,7 +21,7 @@ struct diff {
 	struct ht_artefact artefact[2];
 	cJSON *manifest[2];
 	struct difference *first, **last;
-	struct ht_str variant; /* the one that is compared */
+	struct ht_str variant; /* the one that is being compared */
 };
 
 static void differs(struct diff *x, struct ht_str what, struct ht_str before, struct ht_str after)
@@ -48,7 +48,7 @@ static struct ht_str value_text(struct diff *x, const cJSON *v)
 	return s;
 }
 
-/* Depth: our manifests have four; a hostile one does not go deeper than cJSON lets it. */
+/* Recursion: manifests of this library are four levels deep; for others, cJSON limits the depth. */
 static void compare_json(struct diff *x, struct ht_str path, const cJSON *a, const cJSON *b)
 {
 	struct ht_arena *arena = &x->w->arena;
@@ -63,7 +63,8 @@ static void compare_json(struct diff *x, struct ht_str path, const cJSON *a, con
 		for (const cJSON *v = k ? b->child : a->child; v; v = v->next) {
 			const cJSON *in_a = cJSON_GetObjectItemCaseSensitive(a, v->string);
 
-			/* Variants are compared by what they are, not where they stand. */
+			/* Variants are compared separately, matched by their keys and not by
+			 * their position. */
 			if ((k && in_a) || !strcmp(v->string, "variants"))
 				continue;
 			compare_json(x,
@@ -83,7 +84,7 @@ static const cJSON *manifest_of(const struct diff *x, int side, size_t variant)
 
 /* A kernel of a plan. */
 struct kernel {
-	const char *library; /* its name; "": generated */
+	const char *library; /* its name; "": a generated kernel */
 	const struct ht_plan_code *code;
 };
 
@@ -104,7 +105,8 @@ static struct ht_str kernel_text(struct diff *x, const struct kernel *k)
 		(unsigned long long)k->code->bytes, digest[0], digest[1], digest[2], digest[3]);
 }
 
-/* The kernels of steps by name.  The steps of a node have its name, and from the second on a number. */
+/* The kernels of steps, by name.  Steps have the name of their node, and from the node's second
+ * step on a number. */
 static struct ht_map kernels_by_name(struct diff *x, const struct ht_program_plan *p)
 {
 	const struct ht_image *image = ht_plan_image(p);
@@ -173,7 +175,7 @@ static struct ht_str weight_key(struct diff *x, const struct ht_index_weight *w)
 	return ht_buf_str(&b);
 }
 
-/* Weights of a plan that the other plan does not have; empty: none. */
+/* The weights of a plan that the other plan does not have; empty: none. */
 static struct ht_str only_in(struct diff *x, int side, const struct ht_program_plan *plan)
 {
 	const struct ht_index *here = &x->artefact[side].index, *there = &x->artefact[!side].index;

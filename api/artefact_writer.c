@@ -1,4 +1,5 @@
-/* Programs as a file, .htx: variants, each with its plan, and what they share. */
+/* Writes programs to a file, .htx: variants, each with its plan, and the code and weights that
+ * they share. */
 #include "api/save.h"
 #include "api/session.h"
 
@@ -15,18 +16,18 @@ struct ht_artefact_writer {
 	size_t variants, variant_room;
 	struct ht_index_value *value; /* of variables */
 	size_t values, value_room;
-	bool valued;                          /* by a session */
+	bool valued;                          /* a session has set `value` */
 	const char *scaled_loss, *loss_scale; /* NULL: there is none */
-	struct ht_str whole; /* of the first variant's program, if it is of the cache */
+	struct ht_str whole; /* of the first variant's program, if it is from the cache */
 	struct owned *owned;
-	struct ht_spill *spill; /* NULL: nothing was put there yet */
+	struct ht_spill *spill; /* NULL: nothing was spilled yet */
 };
 
-/* A program that was taken. */
+/* A program that the writer owns. */
 struct owned {
 	struct owned *next;
 	struct ht_program *p;
-	size_t first, end; /* weights that it was the first to have */
+	size_t first, end; /* the weights that no program before it had */
 };
 
 /* ---- a variant ---- */
@@ -106,7 +107,7 @@ static void put_scale(struct ht_artefact_writer *w, const char *loss, const char
 	w->loss_scale = ht_str_copy(&w->arena, ht_str(how)).p;
 }
 
-/* Those of a program that was loaded. */
+/* Keeps the values of a loaded program. */
 static void keep_values(struct ht_artefact_writer *w, const struct ht_program *p)
 {
 	const struct ht_index *x = &p->artefact.index;
@@ -234,7 +235,8 @@ static void free_owned(struct owned **at)
 	free(o);
 }
 
-/* Weights of one that was loaded are in a file already, but for an entry of the cache that was read. */
+/* Whether a program's weights are in memory.  Those of a loaded program are in a file, except
+ * for an entry of the cache that was read into memory. */
 static bool is_in_memory(const struct ht_program *p)
 {
 	return p->kernel_code || p->whole_is_read;
@@ -338,7 +340,7 @@ enum ht_status ht_artefact_writer_bytes(
 	return ht_guarded(&w->unwind, make, &x, d);
 }
 
-/* A program of the cache, by itself: its artefact is these bytes. */
+/* Whether the file has only one program, which is from the cache: its bytes are the artefact. */
 static bool is_there_already(const struct ht_artefact_writer *w)
 {
 	return w->variants == 1 && w->whole.n && !w->values && !w->opt.sign_key &&

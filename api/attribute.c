@@ -10,7 +10,7 @@
 
 const char *const ht_numeric_names[HT_NUMERICS] = { "overflow", "underflow", "subnormal", "nan" };
 
-/* ---- what is known of a node ---- */
+/* ---- queries about a node ---- */
 
 static double relative(double squares, double of)
 {

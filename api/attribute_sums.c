@@ -1,7 +1,8 @@
 /* Attribution: sums over the elements of a tensor.
  *
- * Chunks of float32 numbers are added up by native loops.  A chunk with an infinity or a NaN, which the sum of squares
- * shows, and tensors of float64 are added up by a loop that knows what such differences count as. */
+ * Native loops add chunks of float32 numbers.  A chunk with an infinity or a NaN, which makes
+ * the sum of squares infinite or NaN, and tensors of float64 are added by a loop that knows how
+ * such differences count. */
 #include "api/attribute.h"
 #include "kernel/native.h"
 #include "stats/values.h"
@@ -47,7 +48,7 @@ static void add_up(const struct ht_native_sums *l, double *squares, double *most
 	}
 }
 
-/* Tensors of which one is float64: differences of doubles. */
+/* For tensors of which at least one is float64: differences of doubles. */
 static void add_doubles(struct ht_native_sums *s, struct ht_elements got, enum ht_dtype rounded_to,
 	struct ht_elements want, size_t first, size_t n)
 {
@@ -135,7 +136,8 @@ static void add_double_exponents(
 			(*bin_of(exponent, ilogb(b[k])))++;
 }
 
-/* Histograms by the 8 bits of float32's exponent: several, so that equal neighbours do not wait for each other. */
+/* Histograms by the 8 bits of float32's exponent.  There are several tables, so that an
+ * increment need not wait for the one before if neighbours have equal exponents. */
 enum { TABLES = 8 };
 
 static uint32_t exponent_bits(const float *x)
@@ -181,7 +183,7 @@ static void add_bins(uint64_t exponent[HT_EXPONENTS], uint32_t bin[TABLES][256])
 
 void ht_exponents_add(uint64_t exponent[HT_EXPONENTS], struct ht_elements want, size_t n)
 {
-	/* A bin of 32 bits holds as many elements. */
+	/* A bin has 32 bits, so it can count this many elements. */
 	const size_t most = (size_t)1 << 30;
 	uint32_t bin[TABLES][256] = { 0 };
 	float room[CHUNK];
@@ -215,7 +217,7 @@ static void count_doubles(
 	}
 }
 
-/* Of finite numbers. */
+/* The same for finite numbers. */
 static void count_floats(
 	uint64_t found[HT_NUMERICS], float least, const float *a, const float *b, size_t n)
 {
@@ -242,7 +244,7 @@ static void compare_doubles(struct ht_native_sums *l, uint64_t found[HT_NUMERICS
 	count_doubles(found, least, a, b, n);
 }
 
-/* false: an element is not finite, or not float32, and nothing was added or counted. */
+/* False: an element is not finite, or not float32; then nothing was added or counted. */
 static bool compare_floats(struct ht_native_sums *l, uint64_t found[HT_NUMERICS], double least,
 	struct ht_elements got, struct ht_elements want, size_t first, size_t n)
 {

@@ -1,5 +1,5 @@
-/* What the library was built from, for reports of defects and for those who package it; of what is
- * compiled in alone, so that nothing is loaded for it. */
+/* What the library was built from, for bug reports and packagers.  Lists only what is compiled
+ * in, so that no module has to be loaded. */
 #include "api/api.h"
 #include "runtime/format.h"
 

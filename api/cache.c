@@ -14,7 +14,7 @@ struct opening {
 	struct ht_cache_options opt;
 	struct ht_remote_options remote;
 	char dir[PATH_MAX];
-	bool stated; /* somebody named the directory */
+	bool stated; /* the caller named the directory */
 };
 
 static bool environment(const char *name, const char *behind, struct opening *o)
@@ -88,7 +88,8 @@ static enum ht_status set_remote(struct opening *o, struct ht_diags *d)
 	return ht_remote_load(d, &o->opt.remote);
 }
 
-/* A directory that nobody named and that cannot be used costs nobody a compilation. */
+/* If the caller did not name a directory and the default one cannot be used, compilations go on
+ * without a cache. */
 static enum ht_status start(struct opening *o, struct ht_diags *d, struct ht_cache **out)
 {
 	struct ht_diags quiet;
@@ -346,7 +347,7 @@ enum ht_status ht_cache_verify(struct ht_cache *c, struct ht_diags *d, struct ht
 struct finding {
 	struct ht_cache *c;
 	const char *digits;
-	int pinned; /* -1: tell the path */
+	int pinned; /* -1: only return the path */
 	struct ht_diags *d;
 	struct ht_bytes *out;
 	struct ht_work *w;

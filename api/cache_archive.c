@@ -1,4 +1,4 @@
-/* All entries of a cache in one file: one after the other, as they are. */
+/* All entries of a cache in one file, one after the other, unchanged. */
 #include "api/api.h"
 
 #include <halftone/cache.h>
@@ -22,7 +22,7 @@ static int by_name(const void *a, const void *b)
 	return x->find.lo < y->find.lo ? -1 : x->find.lo > y->find.lo;
 }
 
-/* Equal caches are equal files. */
+/* Entries are sorted, so that equal caches become equal files. */
 static enum ht_status write_entries(
 	struct archive *x, struct ht_store *s, struct ht_entry_list *list, struct ht_output *to)
 {
@@ -63,7 +63,7 @@ static enum ht_status export_all(void *arg)
 	return st;
 }
 
-/* The entry at `at`; *at moves behind it. */
+/* Imports the entry at `at`, and moves *at behind it. */
 static enum ht_status import_one(
 	struct archive *x, struct ht_store *s, const struct ht_file *f, size_t *at)
 {

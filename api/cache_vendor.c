@@ -1,5 +1,5 @@
-/* What the vendor lets its users put into graph_compiler_cache_dir by hand: cache.conf, which says how the
- * cache is used, and a graph without an index, NAME.om. */
+/* The files that the vendor's users may put into graph_compiler_cache_dir themselves:
+ * cache.conf, which says how the cache is used, and a graph without an index, NAME.om. */
 #include "api/api.h"
 
 #include "precision/json.h"
@@ -16,7 +16,8 @@ struct conf {
 	bool *reads_only;
 };
 
-/* cache_manual_check is about parts of a graph that are programs of the user's; there are none. */
+/* cache_manual_check concerns parts of a graph that are the user's own programs, of which there
+ * are none here. */
 static enum ht_status take(struct conf *c, struct ht_json *j, const cJSON *m)
 {
 	bool debug = !strcmp(m->string, "cache_debug_mode");

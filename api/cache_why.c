@@ -1,4 +1,4 @@
-/* What a compilation looks for in the cache, and why it is not there. */
+/* Explains why the cache has no entry for a compilation. */
 #include "api/api.h"
 
 #include <halftone/cache.h>
@@ -23,7 +23,7 @@ static struct ht_reads reads_of(struct ht_str key)
 	return reads;
 }
 
-/* How two keys differ, field by field; parts that only one has differ from nothing. */
+/* Counts the fields in which two keys differ.  A field that only one key has is not counted. */
 static void compare(struct ht_str here, struct ht_str there, struct difference *out)
 {
 	size_t a = 0, b = 0;
@@ -45,7 +45,7 @@ static void compare(struct ht_str here, struct ht_str there, struct difference *
 	}
 }
 
-/* Every option that mattered to an entry is asked of here too. */
+/* Compares with the values that the options of each entry have now. */
 static enum ht_status nearest(
 	const struct ht_wanted *w, struct ht_arena *a, struct ht_diags *d, struct difference *out)
 {
@@ -68,7 +68,7 @@ static enum ht_status nearest(
 			continue;
 		here = ht_graph_key(w, HT_CACHE_GRAPH, reads_of(there), a);
 		compare(here.text, there, &one);
-		/* It is there, and the index does not name it. */
+		/* The entry exists, but the index does not list it. */
 		if (!one.count && name)
 			one = (struct difference){ HT_STR("graph_key"), ht_str(name), { 0 },
 				one.nearest, 1 };
@@ -111,7 +111,7 @@ struct ht_str ht_miss_text(const struct ht_wanted *w, struct ht_work *work, stru
 
 	if (nearest(w, &work->arena, d, &diff) != HT_OK)
 		return HT_STR("the cache cannot be read");
-	/* A damaged one, or one that came meanwhile. */
+	/* The entry is damaged, or another process added it in the meantime. */
 	return diff.count ? text_of(&diff, &work->arena) : HT_STR("its entry cannot be used");
 }
 
@@ -143,7 +143,7 @@ static enum ht_status wanted(struct asking *q, struct ht_wanted *w)
 	return ht_content_of(q->m, q->d, &content);
 }
 
-/* The entry that is there; false: none is. */
+/* Looks for the entry; false: there is none. */
 static bool look(struct asking *q, const struct ht_wanted *w, struct ht_cache_key *k)
 {
 	struct ht_reads set[HT_READ_SETS];
@@ -264,7 +264,7 @@ static enum ht_status ask(
 	enum ht_status st;
 
 	HT_TRY(ht_compile_options_of(opt, q->d, &q->opt));
-	/* This cache, whatever the model has. */
+	/* The question is about this cache, whichever one the model has. */
 	m.cache = q->cache;
 	q->m = &m;
 	q->w = &w;

@@ -1,8 +1,9 @@
-/* Running variants of a model on calibration samples, for budgets of error.
+/* Runs variants of a model on calibration samples, for budgets of error.
  *
- * A variant is what the precision pass made of the model's graph; the passes behind it, lowering and
- * code generation are those of ht_compile().  Code is for the machine that runs it, whatever the
- * target is: low precision means the same numbers on each. */
+ * A variant is a copy of the model's graph with the types of some decision; the later passes,
+ * lowering and code generation are those of ht_compile().  Code is generated for the machine
+ * that runs it, whatever the target is, since low precision gives the same numbers on every
+ * machine. */
 #include "api/api.h"
 
 #include <math.h>
@@ -19,7 +20,7 @@ struct ht_calibrator {
 	double ***want; /* by sample, by output: elements */
 };
 
-/* A variant in the making. */
+/* A variant being made. */
 struct variant {
 	struct ht_calibrator *c;
 	struct ht_graph *graph;
@@ -60,7 +61,7 @@ static void fill_random(void *data, const struct ht_value_info *v, uint64_t seed
 		else if (ht_is_low(v->dtype))
 			ht_narrow(&x, v->dtype, p, 1);
 		else
-			*p = (char)(r & 1); /* of any width: little-endian */
+			*p = (char)(r & 1); /* integers of any width: little-endian */
 	}
 }
 
@@ -74,7 +75,7 @@ static const void *default_of(const struct ht_calibrator *c, const struct ht_val
 	return NULL;
 }
 
-/* Its default, or random. */
+/* The input's default, or random numbers. */
 static struct ht_array made_input(
 	struct ht_calibrator *c, const struct ht_value_info *v, uint64_t seed)
 {
@@ -101,7 +102,8 @@ static bool is_open(const struct ht_calibrator *c, const char *name)
 	return false;
 }
 
-/* Whether a sample has rows of an input whose first dimension is open, which is a part of a batch here. */
+/* Whether a sample has rows for an input whose first dimension is open; the input has the rows
+ * of one part here. */
 static bool has_rows(
 	const struct ht_calibrator *c, const struct ht_tensor *t, const struct ht_value_info *v)
 {
@@ -114,7 +116,8 @@ static bool has_rows(
 	return same;
 }
 
-/* Rows of a part do not depend on each other, so it has those of the sample again and again. */
+/* The rows of a batch do not depend on each other, so the array repeats the sample's rows until
+ * it is full. */
 static struct ht_array part_of(
 	struct ht_calibrator *c, const struct ht_tensor *t, const struct ht_value_info *v)
 {
@@ -176,7 +179,7 @@ static enum ht_status given_sample(struct ht_calibrator *c, const struct ht_samp
 		in[i] = !t                  ? made_input(c, v, 0)
 			: has_rows(c, t, v) ? part_of(c, t, v)
 					    : array_of(t);
-		/* Two bytes of unknown meaning are what the input wants. */
+		/* A U16 array may hold the bits of bfloat16. */
 		if (t && t->dtype == HT_U16 && v->dtype == HT_BF16)
 			in[i].dtype = HT_BF16;
 	}
@@ -219,7 +222,7 @@ static enum ht_status make_samples(struct ht_calibrator *c, const struct ht_prog
 	return HT_OK;
 }
 
-/* Every clause is about an output of floats, or about all outputs. */
+/* Checks that every clause is about a floating-point output, or about all outputs. */
 static enum ht_status check_clauses(struct ht_calibrator *c, const struct ht_program *p)
 {
 	const struct ht_budget *b = budget_of(c);
@@ -387,7 +390,8 @@ static enum ht_status run_variant(void *arg)
 
 	HT_TRY(build(v));
 	HT_TRY(ht_context_new(v->program, NULL, diags_of(c), &v->context));
-	ht_context_set_seed(v->context, HT_BUDGET_SEED); /* all variants draw the same numbers */
+	ht_context_set_seed(v->context, HT_BUDGET_SEED); /* all variants draw the same random
+							  * numbers */
 	if (v->reference) {
 		HT_TRY(check_clauses(c, v->program));
 		HT_TRY(make_samples(c, v->program));

@@ -1,4 +1,4 @@
-/* Options and results of programs that were built against another version of the headers. */
+/* Options and results of programs that were built with another version of the headers. */
 #include "api/api.h"
 
 #include <halftone/cache.h>
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Above every version of every struct: a larger struct_size was never set. */
+/* Larger than every version of every struct: a struct_size above it was not initialised. */
 #define MOST_BYTES 4096
 
 /* A new member must not lie where an older struct has padding, which an older program leaves unset. */

@@ -1,4 +1,5 @@
-/* The optimal policy's account: what was compared, and what shows that nothing is cheaper. */
+/* The certificate of policy optimal: which solutions were compared, and the proof that none is
+ * cheaper. */
 #include "api/report.h"
 
 #include <math.h>
@@ -58,7 +59,7 @@ static void put_clause_json(struct ht_buf *b, const struct ht_budget_report *r, 
 	ht_putc(b, '}');
 }
 
-/* What was not modelled or not run is null; infinite, a string. */
+/* null if it was not modelled or not run; a string if it is infinite. */
 static void put_error_json(struct ht_buf *b, const char *key, double x)
 {
 	ht_printf(b, ", \"%s\": ", key);

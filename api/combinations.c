@@ -21,7 +21,8 @@ const struct ht_combination *ht_combination(size_t i)
 	return i < HT_COUNT(combinations) ? &combinations[i] : NULL;
 }
 
-/* ---- functions of the table: `value` is stated, `option` that of the row's first option ---- */
+/* ---- functions of the table: `value` is the stated value, `option` the value of the row's
+ * first option ---- */
 
 typedef bool condition_fn(const char *value, const char *option);
 
@@ -38,7 +39,7 @@ static bool locked_folder(const char *value, const char *option)
 	return !no_folder(value, option) && access(value, R_OK | W_OK | X_OK) != 0;
 }
 
-/* Seconds, and the milliseconds that have to be more; -1 is for ever. */
+/* Whether `option`, in milliseconds, is not above `value`, in seconds. -1 means no limit. */
 static bool not_above(const char *value, const char *option)
 {
 	int64_t seconds, ms;
@@ -83,11 +84,11 @@ static const struct {
 
 /* ---- conditions ---- */
 
-/* What is stated of one name. */
+/* What the settings say about one name. */
 struct said {
-	const struct ht_given *given; /* NULL: by no setting */
-	const char *value;            /* NULL: nothing is stated */
-	const char *in_force;         /* or the default; "" */
+	const struct ht_given *given; /* NULL: no setting states it */
+	const char *value;            /* the stated value; NULL: none */
+	const char *in_force;         /* the stated value or the default; "": neither */
 };
 
 static struct said said_of(const struct ht_given *given, const char *name)

@@ -1,4 +1,4 @@
-/* Whether options go together: by the table api/combinations.def. */
+/* Checks that options may be combined, by the table api/combinations.def. */
 #ifndef HT_COMBINATIONS_H
 #define HT_COMBINATIONS_H
 
@@ -13,8 +13,8 @@ struct ht_combination {
 const struct ht_combination *ht_combination(size_t i);
 
 struct ht_given;
-/* The first combination of this severity that is forbidden is an error, located where its first
- * option is stated; of warnings all are said. */
+/* If combinations of severity `error` are violated, the first one is an error, located where its
+ * first option is stated; of severity `warning`, all are reported. */
 enum ht_status ht_combinations_check(
 	const struct ht_given *given, enum ht_severity severity, struct ht_diags *d);
 

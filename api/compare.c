@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Random ops of all policies draw the same numbers. */
+/* Random ops draw the same numbers under all policies. */
 #define SEED 1
 
 /* ---- making and freeing ---- */
@@ -49,8 +49,8 @@ static bool is_told(struct ht_comparison *c, const struct ht_diag *i)
 	return told;
 }
 
-/* What was said of one policy is said to the caller, but for notes that came before; its last error is
- * kept. */
+/* Passes the messages of one policy to the caller, without notes that were given before.  Keeps
+ * the last error. */
 static void tell(struct ht_comparison *c, struct ht_compared *r, const struct ht_diags *said,
 	struct ht_diags *d)
 {
@@ -82,7 +82,7 @@ static void make_room(struct ht_compared *r)
 	}
 }
 
-/* Notes whether the compilation that follows is in the cache, and why it is not. */
+/* Notes whether the cache has the compilation that follows, and if not, why. */
 static void ask_cache(struct ht_comparison *c, struct ht_compared *r)
 {
 	struct ht_bytes said = { 0 };
@@ -181,7 +181,7 @@ struct creation {
 	struct ht_diags *d;
 };
 
-/* Compiles the float64 variant, where it is the reference. */
+/* Compiles the float64 variant, if it is the reference. */
 static enum ht_status build_wide(struct creation *k)
 {
 	struct ht_comparison *c = k->c;
@@ -303,7 +303,7 @@ enum ht_status ht_comparison_failed(const char *model, enum ht_status status, co
 	return st;
 }
 
-/* Refuses what needs a model. */
+/* Refuses calls that need a model. */
 static enum ht_status need_model(const struct ht_comparison *c, struct ht_diags *d)
 {
 	return c->model ? HT_OK
@@ -337,7 +337,7 @@ struct addition {
 	struct ht_comparison *c;
 	const char *name;
 	const struct ht_policy *policy;
-	enum ht_dtype lowest; /* HT_INVALID: of its decisions */
+	enum ht_dtype lowest; /* the lowest type of its decisions, or HT_INVALID */
 	struct ht_compared *row;
 	struct ht_diags said;
 	struct ht_diags *d;
@@ -443,7 +443,7 @@ static struct ht_values values_of(const struct ht_array *a)
 	return v;
 }
 
-/* Rows `at` of as many as a run holds. */
+/* The rows of a sample from `at` on, as many as a run takes. */
 static struct ht_values part_of(struct ht_values v, size_t at, size_t rows)
 {
 	size_t n = v.count / rows, width = v.count ? ht_dtype_bytes(v.dtype) : 0;
@@ -530,7 +530,7 @@ static enum ht_status run(struct ht_comparison *c, struct ht_compared *r, struct
 	return st;
 }
 
-/* Policies have inputs and outputs of the same types; outputs keep their types. */
+/* All policies have inputs and outputs of the same types: outputs keep their types. */
 /* What the outputs are compared with, by output. */
 static const struct ht_array *reference_of(const struct sample *s)
 {
@@ -585,7 +585,7 @@ static void run_policy(const struct sample *s, struct ht_compared *r)
 		add_metric(s, r);
 }
 
-/* Kept for measuring. */
+/* Keeps the inputs, for measuring latency. */
 static void keep_inputs(struct ht_comparison *c, const struct ht_array *in)
 {
 	for (size_t i = 0; i < ht_program_inputs(c->base.program); i++) {
@@ -620,7 +620,7 @@ static enum ht_status add_sample(void *arg)
 	HT_TRY(check_expected(s));
 	HT_TRY(check_label(s));
 	ns = ht_now_ns();
-	/* It tells of arrays that do not fit. */
+	/* ht_context_run() reports arrays that do not fit. */
 	HT_TRY(ht_context_run(c->base.context, s->in, s->ins, c->base.out,
 		ht_program_outputs(c->base.program), s->d));
 	c->run_ns += ht_now_ns() - ns;
@@ -701,7 +701,7 @@ enum ht_status ht_comparison_nodes_sample(struct ht_comparison *c, const char *w
 
 struct timing {
 	struct ht_comparison *c;
-	struct ht_compared **row; /* that can be run, the base first */
+	struct ht_compared **row; /* programs that can be run, the base first */
 	size_t rows, rounds;
 	struct ht_diags *d;
 };
@@ -710,7 +710,7 @@ static enum ht_status time_one(struct timing *t, struct ht_compared *r)
 {
 	int64_t before;
 
-	HT_TRY(run(t->c, r, t->d)); /* its weights and arena are then as near as they get */
+	HT_TRY(run(t->c, r, t->d)); /* loads its weights and arena into the caches */
 	before = ht_now_ns();
 	HT_TRY(run(t->c, r, t->d));
 	r->ms[r->rounds++] = (double)(ht_now_ns() - before) / 1e6;

@@ -1,4 +1,4 @@
-/* Comparisons in memory: what running fills and all forms of reports read. */
+/* Comparisons in memory: running policies fills them, and all forms of reports read them. */
 #ifndef HT_API_COMPARE_H
 #define HT_API_COMPARE_H
 
@@ -9,20 +9,21 @@
 #include "stats/interval.h"
 #include "stats/task.h"
 
-/* A tolerance as it was stated. */
+/* A tolerance as the user stated it. */
 struct ht_tolerance {
-	struct ht_str output;        /* empty: all outputs, of a drop the metric's */
+	struct ht_str output;        /* empty: all outputs; for a drop: the metric's output */
 	enum ht_statistic statistic; /* HT_STAT_END: the drop of the metric */
 	double bound;
 };
 
-/* A tolerance of one output of one policy, judged. */
+/* The result of a tolerance for one output of one policy. */
 struct ht_judgement {
 	size_t output;
 	enum ht_statistic statistic; /* HT_STAT_END: the drop of the metric */
 	double bound, value;
 	bool by_default, ok;
-	double would_pass; /* rounded to three digits, so that it passes; not finite: nothing does */
+	double would_pass; /* the least bound that would pass, rounded to three digits; not
+			    * finite: no bound would */
 };
 
 /* A program that is compared. */
@@ -33,9 +34,9 @@ struct ht_compared {
 	struct ht_context *context;
 	struct ht_array *out;  /* by output of the program */
 	enum ht_status status; /* of compiling and running */
-	struct ht_str why;     /* the error, where it is one */
+	struct ht_str why;     /* if the status is an error: its message */
 
-	/* Of its decisions. */
+	/* What its decisions say. */
 	enum ht_dtype lowest; /* of formats the type that is like it */
 	const char *lowest_name;
 	bool emulated;      /* it has formats that the machine lacks */
@@ -43,7 +44,7 @@ struct ht_compared {
 	struct ht_str
 		cache; /* "hit: ENTRY" or "miss: REASON" of the compile cache; empty: it was not asked */
 	struct ht_hash decisions;
-	const struct ht_compared *same; /* one before it that decides the same; NULL: none */
+	const struct ht_compared *same; /* an earlier policy with the same decisions; NULL: none */
 
 	struct ht_errors *errors; /* by output */
 	struct ht_paired metric;
@@ -59,8 +60,8 @@ struct ht_comparison {
 	const struct ht_model *model;   /* NULL: of ht_comparison_failed() */
 	struct ht_str path;             /* of the model; empty: none */
 	struct ht_compile_options compile;
-	struct ht_map told; /* messages of compilations: each is told once */
-	bool given;         /* the reference is */
+	struct ht_map told; /* messages of compilations, so that each is reported once */
+	bool given;         /* the caller gave the reference */
 	struct ht_model
 		*wide; /* the float64 variant of the model, if that is the reference; else NULL */
 	struct ht_compared wide_row; /* its program */
@@ -70,15 +71,17 @@ struct ht_comparison {
 	struct ht_tolerance *tolerance;
 	size_t tolerances;
 	struct ht_compared
-		base; /* the model as it is; its status is an error in ht_comparison_failed()'s */
+		base; /* the model without a policy; in a comparison of ht_comparison_failed()
+		       * its status is an error */
 	struct ht_compared *first, **last;
 	size_t policies;
 	struct ht_array *in; /* the last sample */
 	size_t samples, runs, rows;
 	int64_t compile_ns, run_ns, all_ns;
-	struct ht_attribution *
-		attribution; /* the comparison of nodes that was begun last; NULL: none, or it ended */
-	struct ht_shown reference; /* of attributions: the model as it is */
+	struct ht_attribution
+		*attribution;      /* the current comparison of nodes; NULL: none was begun, or it
+			      * ended */
+	struct ht_shown reference; /* of attributions: the model without a policy */
 };
 
 /* ---- compare.c ---- */
@@ -89,7 +92,7 @@ struct ht_comparison {
 enum ht_status ht_comparison_try(struct ht_comparison *c, const char *name,
 	const struct ht_policy *p, enum ht_dtype lowest, struct ht_diags *d);
 
-/* What attributing the errors of a policy's nodes needs of the comparison, without the policy. */
+/* The inputs of an attribution of errors to nodes, except the policy. */
 struct ht_attribution_of ht_comparison_attributes(struct ht_comparison *c, struct ht_compared *r);
 
 /* The model's path, or `otherwise` if it has none. */
@@ -100,10 +103,10 @@ const char *ht_reference_name(const struct ht_comparison *c);
 
 /* ---- compare_decisions.c ---- */
 
-/* The one of two types that has fewer bits of mantissa: `a` if `b` has as many, or is no floating-point type. */
+/* The type with fewer bits of mantissa; `a` if `b` has as many, or is not a floating-point type. */
 enum ht_dtype ht_lower_type(enum ht_dtype a, enum ht_dtype b);
 
-/* Fills what a row says of its decisions. */
+/* Fills the members of a row that describe its decisions. */
 void ht_compared_decisions(
 	struct ht_compared *r, const struct ht_comparison *c, const struct ht_policy *p);
 
@@ -111,9 +114,9 @@ void ht_compared_decisions(
 
 enum ht_status ht_tolerances_parse(
 	struct ht_comparison *c, const char *const *text, size_t n, struct ht_diags *d);
-/* What is allowed to be lost where nothing is stated: of max|a-b| / max|b|. */
+/* The bound of max|a-b| / max|b| if the user stated no tolerance. */
 double ht_default_tolerance(enum ht_dtype lowest);
-/* All that is judged of a policy without an error; in `a`. */
+/* All judgements of a policy without an error, in `a`. */
 struct ht_judgement *ht_judge(
 	const struct ht_comparison *c, const struct ht_compared *r, struct ht_arena *a, size_t *n);
 /* "rel", or "top1-drop"; and "<=" or ">=". */
@@ -123,7 +126,7 @@ const char *ht_judged_sign(const struct ht_judgement *j);
 /* HT_OK, HT_E_VERDICT, or the policy's error. */
 enum ht_status ht_compared_verdict(
 	const struct ht_comparison *c, const struct ht_compared *r, struct ht_arena *a);
-/* Of all, by the order in which the tool ranks errors. */
+/* The worst status of all policies, in the order in which the tool ranks errors. */
 enum ht_status ht_comparison_worst(const struct ht_comparison *c, struct ht_arena *a);
 const char *ht_verdict_word(enum ht_status st); /* "pass", "fail" or "error" */
 
@@ -132,11 +135,11 @@ const char *ht_verdict_word(enum ht_status st); /* "pass", "fail" or "error" */
 struct ht_latency {
 	size_t n;
 	double median, least, most;
-	bool bounded; /* there is an interval of the median */
+	bool bounded; /* the median has a confidence interval */
 	double low, high;
 };
 struct ht_latency ht_latency_of(const double *ms, size_t n, struct ht_arena *a);
-/* How many times as fast as the model as it is: of the ratios of each round. */
+/* Speed-up over the model without a policy, from the ratios of the rounds. */
 struct ht_latency ht_speedup_of(
 	const struct ht_comparison *c, const struct ht_compared *r, struct ht_arena *a);
 /* Bytes of weights, code, arena and the scratch of all threads. */

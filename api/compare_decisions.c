@@ -1,4 +1,4 @@
-/* What a comparison says of the decisions of a policy. */
+/* The part of a comparison about the decisions of a policy. */
 #include "api/compare.h"
 #include "api/report.h"
 #include "api/report_diff.h"
@@ -36,7 +36,8 @@ static const struct ht_float_format *lower_format(
 	return !a || b->mantissa < a->mantissa ? b : a;
 }
 
-/* Formats in the place of the lowest type are what the policy has; one that a machine type is does not count as emulated. */
+/* Notes the number formats that the policy has in the place of its lowest type.  A format that
+ * is a type of the machine does not count as emulated. */
 static void note_formats(struct ht_compared *r, const struct ht_policy *p)
 {
 	const struct ht_emulation *e = ht_policy_emulation(p, r->lowest);

@@ -34,7 +34,7 @@ static void put_csv_head(struct ht_buf *b)
 	ht_puts(b, "\r\n");
 }
 
-/* Empty where there is no number. */
+/* Empty if there is no number. */
 static void put_value(struct ht_buf *b, bool there, double x)
 {
 	ht_putc(b, ',');
@@ -95,7 +95,7 @@ void ht_comparison_csv(const struct ht_comparison *c, bool head, struct ht_buf *
 
 /* ---- JUnit ---- */
 
-/* Of XML 1.0: controls and what is not UTF-8 have no form there. */
+/* Text for XML 1.0, which cannot represent control characters and invalid UTF-8. */
 static void put_xml(struct ht_buf *b, struct ht_str s)
 {
 	for (size_t i = 0, n; i < s.n; i += n ? n : 1) {
@@ -224,7 +224,7 @@ void ht_comparison_junit(const struct ht_comparison *const *c, size_t n, struct 
 
 /* ---- GitHub ---- */
 
-/* Properties also escape what separates them. */
+/* In properties, the separators are escaped too. */
 static void put_command_text(struct ht_buf *b, struct ht_str s, bool property)
 {
 	for (size_t i = 0; i < s.n; i++)

@@ -107,7 +107,7 @@ static void put_judgements(
 	ht_putc(b, ']');
 }
 
-/* Of "hit: ENTRY" and "miss: REASON". */
+/* Splits "hit: ENTRY" and "miss: REASON". */
 static void put_cache(struct ht_buf *b, const struct ht_compared *r)
 {
 	bool hit = ht_str_starts(r->cache, "hit");

@@ -1,4 +1,4 @@
-/* What a comparison says of time and memory. */
+/* The part of a comparison about time and memory. */
 #include "api/compare.h"
 
 #include <stdlib.h>

@@ -8,7 +8,7 @@ struct ht_text_table {
 	struct ht_buf *b;
 	struct ht_arena *a;
 	bool markdown;
-	struct ht_str *cell; /* row by row, the head first */
+	struct ht_str *cell; /* row by row, the heading first */
 	size_t cells, cap, columns;
 };
 
@@ -17,7 +17,7 @@ void ht_text_table_head(struct ht_text_table *t, const char *const *name, size_t
 void ht_text_table_cell(struct ht_text_table *t, struct ht_str s);
 void ht_text_table_text(struct ht_text_table *t, const char *s);
 void ht_text_table_end(struct ht_text_table *t);
-/* Writes text at once; in Markdown its special characters are escaped. */
+/* Appends text; in Markdown its special characters are escaped. */
 void ht_text_table_escaped(struct ht_text_table *t, struct ht_str s);
 
 /* `x` rounded to three significant digits. */

@@ -98,7 +98,7 @@ static void put_errors(struct ht_text_table t, const struct ht_comparison *c)
 	ht_text_table_end(&t);
 }
 
-/* ---- what is said in words ---- */
+/* ---- sentences below the tables ---- */
 
 static void put_line(struct ht_text_table *t, struct ht_str s)
 {

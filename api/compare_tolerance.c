@@ -1,11 +1,11 @@
-/* Tolerances of a comparison: how they are written, and what they make of a policy. */
+/* Tolerances of a comparison: parsing and judging. */
 #include "api/compare.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Of max|a-b| / max|b|.  float32: what code of another order gives.  16 bits: 25 times the unit roundoff,
- * which outputs of networks hold in practice. */
+/* Bounds of max|a-b| / max|b|. float32: as much as another order of sums changes. 16 bits: 25
+ * times the unit roundoff, which is enough for the outputs of most networks. */
 double ht_default_tolerance(enum ht_dtype lowest)
 {
 	return lowest == HT_F32 || lowest == HT_F64
@@ -19,7 +19,7 @@ struct reading {
 	struct ht_comparison *c;
 	struct ht_str text, output, name, number;
 	bool more;   /* ">=" */
-	bool equals; /* "=": whatever the statistic needs */
+	bool equals; /* "=": the direction that the statistic needs */
 	struct ht_diags *d;
 };
 

@@ -9,8 +9,8 @@ struct compile {
 	struct ht_compile_options opt;
 	struct ht_teeing tee;
 	struct ht_program *p;
-	struct ht_program *found; /* in the cache, instead of that */
-	struct ht_str content;    /* what is compiled, where somebody wants to know */
+	struct ht_program *found; /* the program that the cache has */
+	struct ht_str content;    /* hashes of the model's files, if they are needed */
 	struct ht_work *w;
 	struct ht_diags *d;
 };
@@ -34,7 +34,7 @@ static void fill_info(struct compile *c, const struct ht_lowering *l)
 		names[k] = l->policy.without_effect[k];
 }
 
-/* Inputs with a default value: a copy of it, so that the program does not need the model. */
+/* Copies the default values of inputs, so that the program does not need the model. */
 static void keep_defaults(struct compile *c)
 {
 	struct ht_map defaults;
@@ -54,7 +54,7 @@ static void keep_defaults(struct compile *c)
 	}
 }
 
-/* Those of strings are numbers, as the graph that was lowered has them. */
+/* Defaults of strings are numbers, like those of the graph that was lowered. */
 static void keep_string_defaults(struct compile *c, const struct ht_entry *e)
 {
 	const struct ht_port *port = e->inputs;
@@ -70,7 +70,7 @@ static void keep_string_defaults(struct compile *c, const struct ht_entry *e)
 	}
 }
 
-/* Likewise the other names of inputs or outputs. */
+/* Likewise the second names of inputs or outputs. */
 static const char **aliases_of(
 	struct compile *c, struct ht_port *ports, const struct ht_value_info *v, size_t n)
 {
@@ -105,7 +105,7 @@ static enum ht_status build(struct compile *c, struct ht_lowering *l, const stru
 		HT_TRY(ht_policy_debug_check(c->opt.policy, c->d));
 	HT_TRY(ht_watch_phase(&watch, "passes", c->d));
 	HT_TRY(ht_lowering_run(c->m, &c->opt, HT_OPEN_STAY, HT_UPTO_LAYOUT, NULL, c->w, c->d, l));
-	if (c->tee.what) /* without messages: ht_lowering_run() gave them */
+	if (c->tee.what) /* without messages, as ht_lowering_run() has given them */
 		HT_TRY(ht_tee_names(c->m, c->w, NULL, &names));
 	if (c->m->wide)
 		HT_TRY(ht_widen_check(l->graph, c->d));
@@ -153,7 +153,7 @@ static enum ht_status miss(struct compile *c, const struct ht_wanted *w)
 		"this is not in the cache: %.*s", HT_STR_ARG(why));
 }
 
-/* Phase `at` of a program becomes what was done with the cache since `begun`. */
+/* Makes phase `at` of a program the time spent on the cache since `begun`. */
 static void add_cache_phase(struct ht_program *p, size_t at, const char *name, int64_t begun)
 {
 	size_t n = p->info.phases;
@@ -194,7 +194,7 @@ static enum ht_status compile(void *arg)
 		HT_TRY(miss(c, &w));
 		looked_ns = ht_now_ns() - begun;
 	}
-	said = c->d ? c->d->last : NULL; /* of the look-up nothing is said again */
+	said = c->d ? c->d->last : NULL; /* the messages of the look-up are not repeated */
 	st = build(c, l, &w);
 	if (st == HT_E_UNSUPPORTED && ht_model_leaves_open(c->m))
 		ht_note(c->d, (struct ht_where){ .path = c->m->graph->path, .offset = -1 },
@@ -236,12 +236,12 @@ static enum ht_status run_compile(struct compile *c, struct ht_program **out)
 	return st;
 }
 
-/* Two owners of memory unwind to one place: the program's arena shares the call's. */
+/* Allocations in the program's arena and in the call's unwind to the same place. */
 enum ht_status ht_compile_teed(const struct ht_model *m, const struct ht_compile_options *opt,
 	const struct ht_teeing *how, struct ht_diags *d, struct ht_program **out)
 {
 	struct compile c = { .m = m, .content = HT_STR(""), .d = d };
-	struct ht_diags own; /* what is said is kept with what is compiled */
+	struct ht_diags own; /* messages are stored with the compiled program */
 	enum ht_status st;
 
 	*out = NULL;

@@ -55,7 +55,7 @@ static enum ht_status read_member(struct reading *r, const char *object, const c
 		return HT_OK;
 	}
 	ht_json_skip(&r->j, member);
-	/* None is what Python has for an argument that is not given. */
+	/* Python has None for an argument that is not given. */
 	return cJSON_IsNull(member) ? HT_OK : take(r, &o, member, line);
 }
 
@@ -67,7 +67,7 @@ static enum ht_status read_object(struct reading *r, const char *object, const c
 	return HT_OK;
 }
 
-/* A run configuration trains unless it says otherwise. */
+/* A run configuration is for training unless it states otherwise. */
 static void imply_run_mode(struct ht_config *c)
 {
 	if (!ht_config_stated(c, "graph_run_mode"))

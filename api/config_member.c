@@ -1,4 +1,5 @@
-/* Members of run configurations: which option one is, and its value as a setting. */
+/* Members of run configurations: finds the option of a member, and turns its value into a
+ * setting. */
 #include "api/config.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@ bool ht_config_find(const char *object, const char *key, struct ht_option_info *
 	       ht_option_named(name, out);
 }
 
-/* What could have been meant: members of the object. */
+/* The members of the object, for suggestions. */
 static size_t member_names(const char *object, struct ht_str *names, size_t room)
 {
 	size_t n = 0, skip = *object ? strlen(object) + 1 : 0;
@@ -64,7 +65,7 @@ static const char *number_text(struct ht_arena *a, double x)
 	return ht_str_copy(a, ht_str(number)).p;
 }
 
-/* Older manuals have Python's lists for what is a text with colons elsewhere. */
+/* Older manuals have Python lists where newer ones have text with colons. */
 static const char *list_text(struct ht_arena *a, const cJSON *list)
 {
 	const cJSON *item;

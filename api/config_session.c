@@ -1,8 +1,9 @@
-/* The object session_config of a run configuration: a ConfigProto as protobuf's JSON has it, or as a
- * script writes it, with names in snake_case.
+/* The object session_config of a run configuration: a ConfigProto as protobuf writes it in JSON,
+ * or as a script writes it, with names in snake_case.
  *
- * Read are allow_soft_placement, the switches of graph_options.rewrite_options that the table of
- * options has, and of custom_optimizers the entry NpuOptimizer.  One note names what is not read. */
+ * This file reads allow_soft_placement, the switches of graph_options.rewrite_options that are
+ * in the table of options, and the entry NpuOptimizer of custom_optimizers.  One note names all
+ * members that are not read. */
 #include "api/config.h"
 
 #include <ctype.h>
@@ -11,7 +12,7 @@
 
 typedef enum ht_status read_fn(struct reading *r, const char *name, const cJSON *value, long line);
 
-/* camelCase as snake_case; names that are longer than any that is known are cut. */
+/* Converts camelCase to snake_case.  Names longer than all known ones are cut. */
 static void snake(const char *key, char out[HT_CONFIG_NAME])
 {
 	size_t n = 0;
@@ -29,7 +30,7 @@ static void ignore(struct reading *r, const char *name)
 	ht_printf(&r->ignored, "%s%.60s", ht_buf_str(&r->ignored).n ? ", " : "", name);
 }
 
-/* Each member with its name in snake_case; `read` goes past the value. */
+/* Calls `read` for each member, with its name in snake_case.  `read` moves behind the value. */
 static enum ht_status each_member(
 	struct reading *r, read_fn *read, const char *what, const cJSON *object)
 {
@@ -50,13 +51,13 @@ static enum ht_status each_member(
 
 /* ---- rewrite_options ---- */
 
-/* What the numbers of protobuf's enumerations are called. */
+/* Names of the numbers of protobuf's enumerations. */
 static const char *const toggles[] = { "DEFAULT", "ON", "OFF", "AGGRESSIVE", "EXPERIMENTAL_MLIR",
 	"EXPERIMENTAL_BOTH" };
 static const char *const memory[] = { "DEFAULT_MEM_OPT", "NO_MEM_OPT", "MANUAL", "HEURISTICS",
 	"SWAPPING_HEURISTICS", "RECOMPUTATION_HEURISTICS", "SCHEDULING_HEURISTICS" };
 
-/* The name of an enumeration's value; a boolean's as a toggle; NULL: it is none. */
+/* The name of an enumeration's value, or a boolean as a toggle; NULL: it is neither. */
 static const char *enum_name(const cJSON *value, const char *const *names, size_t n)
 {
 	if (cJSON_IsBool(value))
@@ -80,7 +81,7 @@ static enum ht_status take_switch(
 	return ht_config_take(r, o, ht_str_copy(&r->c->arena, ht_str(text)).p, line);
 }
 
-/* The graph engine folds constants by an option of its own, which ours is. */
+/* The graph engine has its own option for constant folding, which is the one in the table. */
 static enum ht_status take_folding(struct reading *r, const cJSON *value, long line)
 {
 	const char *text = enum_name(value, toggles, HT_COUNT(toggles));
@@ -109,7 +110,7 @@ static int sextet(char c)
 	return c && at ? (int)(at - digits) : -1;
 }
 
-/* The text that is `s` in base64 as protobuf writes it; NULL: it is none. */
+/* Decodes `s` from protobuf's base64; NULL: it is malformed. */
 static const char *from_base64(struct ht_arena *a, const char *s)
 {
 	size_t n = strcspn(s, "="), length = 0;
@@ -132,8 +133,8 @@ static const char *from_base64(struct ht_arena *a, const char *s)
 	return out;
 }
 
-/* The field of an AttrValue that is an option's: .b, .i, .f or .s, the last of which is base64 where
- * protobuf wrote the file. */
+/* The field of an AttrValue that has the option's value: .b, .i, .f or .s.  The last is base64
+ * if protobuf wrote the file. */
 static const char *attr_text(
 	struct reading *r, const struct ht_option_info *o, const cJSON *attr, bool base64)
 {

@@ -1,11 +1,11 @@
-/* What a model is, for keys and provenance: hashes of its files. */
+/* Hashes of a model's files, for keys and provenance. */
 #include "api/api.h"
 
 #include "frontend/frontend.h"
 
 #include <stdlib.h>
 
-/* Does not change once a model has it, so that threads may share the model. */
+/* It is immutable once it is attached to a model, so that threads may share the model. */
 struct ht_content {
 	struct ht_unwind unwind;
 	struct ht_arena arena;
@@ -67,7 +67,7 @@ static const struct ht_content *known(const struct ht_model *m)
 	return __atomic_load_n(&m->content, __ATOMIC_ACQUIRE);
 }
 
-/* Large files are hashed once, however often the model is compiled. */
+/* Files are hashed once, however often the model is compiled. */
 enum ht_status ht_content_of(const struct ht_model *m, struct ht_diags *d, struct ht_str *out)
 {
 	struct ht_model *model = (struct ht_model *)(uintptr_t)m;
@@ -81,7 +81,7 @@ enum ht_status ht_content_of(const struct ht_model *m, struct ht_diags *d, struc
 			return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
 		ht_arena_init(&h.c->arena, &h.c->unwind);
 		st = ht_guarded(&h.c->unwind, hash, &h, d);
-		/* Another thread may have been at it too. */
+		/* Another thread may have computed it at the same time. */
 		if (st != HT_OK || !__atomic_compare_exchange_n(&model->content, &none, h.c, false,
 					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 			ht_content_free(h.c);
@@ -108,7 +108,7 @@ static enum ht_status check_files(const struct ht_input_file *first, struct ht_d
 	return HT_OK;
 }
 
-/* Those of a checkpoint. */
+/* Checks the files of a checkpoint. */
 static enum ht_status check_values(const struct ht_graph *g, struct ht_diags *d)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next) {

@@ -1,4 +1,4 @@
-/* Contexts: what a program runs in. */
+/* Contexts: the state that runs of a program need. */
 #include "api/context.h"
 #include "kernel/kernel.h"
 
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Below 2^53, so that every reader of JSON has all of it. */
+/* The seed is below 2^53, so that every reader of JSON reads it exactly. */
 bool ht_draw_seed(uint64_t *seed)
 {
 	ssize_t n;
@@ -85,7 +85,8 @@ static struct ht_exec_limits limits_of(const struct ht_context_options *opt)
 	return l;
 }
 
-/* Whether the caller's memory, if there is any, is enough for the calls that it wants. */
+/* Checks that the memory of the caller, if it gives any, suffices for the depth of calls that it
+ * asks for. */
 static enum ht_status check_depth(
 	const struct ht_program *p, const struct ht_context_options *opt, struct ht_diags *d)
 {
@@ -115,7 +116,7 @@ static bool is_aligned(const void *p)
 	return p && (uintptr_t)p % HT_IMAGE_ALIGN == 0;
 }
 
-/* What the caller gives instead of memory of the context's. */
+/* Checks the memory that the caller gives instead of the context's own. */
 static enum ht_status check_given(
 	const struct ht_program *p, const struct ht_context_options *opt, struct ht_diags *d)
 {
@@ -158,7 +159,7 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 	struct ht_context *c;
 	struct ht_cores cores;
 	enum ht_status st;
-	bool own_pages, shared = pool; /* a session's variables are where it says */
+	bool own_pages, shared = pool; /* a session's variables are in the session's memory */
 
 	*out = NULL;
 	HT_TRY(ht_caller_options(opt, "ht_context_options", &all, sizeof all, d));
@@ -288,7 +289,8 @@ void *ht_context_variable(struct ht_context *c, size_t i)
 	return ht_rt_variable(c->rt, (uint32_t)i);
 }
 
-/* `kind`: HT_IMAGE_PARAM or HT_IMAGE_VARIABLE, of which the program has `count`, called `what`. */
+/* `kind` is HT_IMAGE_PARAM or HT_IMAGE_VARIABLE; the program has `count` of them.  `what` is
+ * their name in messages. */
 static enum ht_status leave_unchanged(struct ht_context *c, enum ht_image_kind kind,
 	const char *what, size_t count, size_t i, struct ht_diags *d)
 {

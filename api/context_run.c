@@ -1,4 +1,5 @@
-/* A run of a context: what it checks of the arrays that it is given, and the outputs behind it. */
+/* A run of a context: checks of the arrays that the caller passes, and the outputs after the
+ * run. */
 #include "api/context.h"
 
 #include <stdlib.h>
@@ -9,7 +10,8 @@ static bool is_of_strings(const struct ht_value_info *v)
 	return v->dtype == HT_STRING;
 }
 
-/* Whether an array is the one of fixed size that the program was compiled for, which most are. */
+/* Whether an array has exactly the fixed type and shape that the program was compiled for: the
+ * most frequent case. */
 static bool is_as_compiled(const struct ht_value_info *v, const struct ht_array *a)
 {
 	if (!v->bytes || a->bytes != v->bytes || is_of_strings(v) || a->dtype != v->dtype ||
@@ -21,8 +23,8 @@ static bool is_as_compiled(const struct ht_value_info *v, const struct ht_array 
 	return true;
 }
 
-/* Type, shape and size of one array against what the program was compiled for.  `output` is its number, or
- * that of no output, for an input, whose open extents are looked at already. */
+/* Checks type, shape and size of one array.  `output` is the number of the output; for an input
+ * it is no output's number, and its open extents have been checked. */
 static enum ht_status check(const struct ht_context *c, const char *what,
 	const struct ht_value_info *v, size_t output, const struct ht_array *a, struct ht_diags *d)
 {
@@ -87,7 +89,8 @@ static enum ht_status allocate_output(struct ht_context *c, size_t i, struct ht_
 	return HT_OK;
 }
 
-/* Memory for the most that an output of a computed size can have, from the first run that needs it on. */
+/* Memory for the largest size of an output whose size the run computes.  It is allocated in the
+ * first run that needs it. */
 static enum ht_status keep_output(struct ht_context *c, size_t i, struct ht_diags *d)
 {
 	struct kept_output *k = &c->kept[i];
@@ -134,7 +137,7 @@ static enum ht_status expect_strings(
 		&c->out[i]);
 }
 
-/* The memory of the caller for output `i`; NULL: it gave none, and reads the context's. */
+/* The caller's memory for output `i`; NULL: it gave none, and reads the context's. */
 static enum ht_status memory_for_strings(struct ht_context *c, size_t i, const struct ht_array *a,
 	size_t bytes, struct ht_diags *d, void **to)
 {

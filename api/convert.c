@@ -1,4 +1,4 @@
-/* Graphs written out again: as imported, or with a policy's types and casts. */
+/* Writes graphs: as imported, or with a policy's types and casts. */
 #include "api/convert.h"
 
 #include "precision/grappler/tensorflow_ops.h"
@@ -12,8 +12,8 @@ struct convert {
 	struct ht_diags *d;
 };
 
-/* TensorFlow asks for outputs by the names of nodes: where clean-ups have put another node in an
- * output's place, an Identity takes the name that the output was imported with. */
+/* TensorFlow asks for outputs by the names of nodes.  If clean-ups have replaced an output's
+ * node, an Identity gets the name that the output was imported with. */
 static void name_output(struct ht_graph *g, struct ht_port *p, struct ht_str name)
 {
 	struct ht_node *taken = ht_graph_node(g, name), *n;
@@ -21,10 +21,10 @@ static void name_output(struct ht_graph *g, struct ht_port *p, struct ht_str nam
 	if (taken == p->value.node && !p->value.index)
 		return;
 	if (taken && taken->op == HT_OP_Identity && ht_value_eq(taken->in[0], p->value))
-		return; /* two outputs of one tensor */
+		return; /* two outputs are the same tensor */
 	if (taken)
 		ht_node_rename(taken, ht_graph_free_name(g, name));
-	if (ht_type_of(p->value)->dtype == HT_INVALID) { /* an op that nobody knows */
+	if (ht_type_of(p->value)->dtype == HT_INVALID) { /* the op is unknown */
 		if (!p->value.index)
 			ht_node_rename(p->value.node, name);
 		return;
@@ -37,8 +37,8 @@ static void name_output(struct ht_graph *g, struct ht_port *p, struct ht_str nam
 	p->value = ht_out(n, 0);
 }
 
-/* How many results `name` has to have for the outputs that were imported as its results; 0 when they
- * still are. */
+/* How many results the node `name` needs for the outputs that were imported as its results; 0 if
+ * they still are. */
 static int32_t lost_results(const struct ht_graph *g, const struct ht_port *was, struct ht_str name)
 {
 	int32_t count = 0;
@@ -56,7 +56,8 @@ static int32_t lost_results(const struct ht_graph *g, const struct ht_port *was,
 	return lost ? count : 0;
 }
 
-/* What stands for results that are no outputs: nobody can take it for the results themselves. */
+/* A placeholder value for results that are no outputs, which cannot be mistaken for the results
+ * themselves. */
 static struct ht_value nothing(struct ht_graph *g, struct ht_str name)
 {
 	static const int64_t none[1];
@@ -84,7 +85,7 @@ static void set_types(struct ht_node *n)
 	}
 }
 
-/* Several results of one node: an IdentityN takes its name. */
+/* If outputs are several results of one node, an IdentityN gets its name. */
 static void name_results(
 	struct ht_graph *g, const struct ht_port *was, struct ht_str name, int32_t count)
 {
@@ -142,9 +143,9 @@ static bool places_are_there(struct ht_graph *g, const struct ht_attr *a)
 	return true;
 }
 
-/* Notes on nodes that hold no longer, and that TensorFlow would refuse the graph for: beside which
- * node to be placed, when that one is gone; shapes, from before the batch was stated; which
- * functions are gradients of which, when some of them are gone. */
+/* Removes attributes of nodes that no longer hold and for which TensorFlow would refuse the
+ * graph: the node beside which to place a node, if that is gone; shapes from before the batch
+ * was stated; pairs of functions and gradients, if some of them are gone. */
 static void drop_notes(struct ht_graph *g)
 {
 	g->extra = (struct ht_str){ 0 };
@@ -156,7 +157,7 @@ static void drop_notes(struct ht_graph *g)
 	}
 }
 
-/* The graph as imported, but for what the user stated: shapes of inputs, and which outputs count. */
+/* The imported graph with the settings of the user: shapes of inputs, and the chosen outputs. */
 static enum ht_status as_stated(struct convert *c, struct ht_graph **out)
 {
 	struct ht_pass_context passes = { .scratch = &c->w->scratch, .diags = c->d };
@@ -167,7 +168,7 @@ static enum ht_status as_stated(struct convert *c, struct ht_graph **out)
 	passes.entry = g->entries;
 	if (c->m->outputs_set || c->m->inputs_set)
 		HT_TRY(ht_run_passes(g, "feeds,prune", NULL, &passes));
-	if (c->m->wide) /* the signatures of functions have the types that were imported */
+	if (c->m->wide) /* the signatures of functions have the imported types */
 		HT_TRY(ht_run_passes(g, "prune,inline", NULL, &passes));
 	*out = g;
 	return HT_OK;
@@ -200,7 +201,7 @@ static const struct ht_node *find_foreign(const struct ht_graph *g)
 	return NULL;
 }
 
-/* Op types of ours and TF.js' forms of TensorFlow's fused ops, written in TensorFlow's ops. */
+/* Replaces ops that only this compiler has, and TF.js' fused ops, by ops of TensorFlow. */
 static enum ht_status in_tensorflow_ops(
 	struct convert *c, struct ht_graph *g, struct ht_pass_context *passes)
 {
@@ -219,8 +220,8 @@ static enum ht_status in_tensorflow_ops(
 
 /* ---- the graph to write ---- */
 
-/* The graph as imported; but what another tool than TensorFlow made is for TensorFlow to load, and a
- * model for TF.js has neither variables nor calls. */
+/* Whether the graph is written as imported.  A graph from another tool than TensorFlow must be
+ * made loadable for TensorFlow, and a model for TF.js must not have variables or calls. */
 static bool is_as_imported(const struct convert *c)
 {
 	const struct ht_graph *g = c->m->graph;
@@ -267,8 +268,8 @@ static bool computes_sizes(const struct ht_graph *g)
 	return graph_computes_sizes(g);
 }
 
-/* What the graph computes from known sizes folds away, and its neighbours follow other tensors then: the
- * decisions are those of a program, whose sizes are known, or bounded where the graph computes them of data. */
+/* Values that follow from known sizes are folded, which changes the neighbours of nodes.  A
+ * policy therefore decides as it would for a program, whose sizes are known or bounded. */
 static bool needs_sizes(const struct convert *c)
 {
 	return c->policy && !ht_policy_paints(c->policy) &&
@@ -301,7 +302,7 @@ static enum ht_status decide_with_sizes(struct convert *c, struct ht_compile_opt
 	return HT_OK;
 }
 
-/* TensorFlow's defaults that TF.js does not know. */
+/* States TensorFlow's default attributes, which TF.js does not know. */
 static void state_defaults(struct ht_graph *g)
 {
 	static const int64_t ones[] = { 1, 1, 1, 1, 1 };
@@ -339,8 +340,8 @@ static enum ht_status decided(struct convert *c, const struct ht_graph **out)
 	return HT_OK;
 }
 
-/* A graph in a file means what the signatures of its ops and functions say: ops that TensorFlow does not have in float64, and
- * functions that are left, cannot be written. */
+/* Refuses ops that TensorFlow does not have in float64, and remaining functions: in a file, the
+ * signatures of ops and functions define their types. */
 static enum ht_status check_wide(struct ht_graph *g, struct ht_diags *d)
 {
 	g->wide = false;
@@ -353,7 +354,7 @@ static enum ht_status check_wide(struct ht_graph *g, struct ht_diags *d)
 	return HT_OK;
 }
 
-/* TensorFlow has no op that rounds to any format. */
+/* TensorFlow has no op that rounds to an arbitrary number format. */
 static enum ht_status check_formats(const struct convert *c)
 {
 	for (size_t i = 0; c->policy && c->to.form != HT_CONVERT_HIR && i < c->policy->emulations;

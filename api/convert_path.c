@@ -1,4 +1,4 @@
-/* Where `convert` may write, and in which format. */
+/* Which paths `convert` may write to, and in which format. */
 #include "api/convert.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static const struct {
 	{ "txt", HT_CONVERT_TEXT },
 };
 
-/* Formats that a user may take this for a writer of. */
+/* Formats that cannot be written, though a user may expect it. */
 static const struct {
 	const char *suffix, *what;
 } others[] = {
@@ -88,7 +88,7 @@ static bool is_one_of(const struct stat *s, const struct ht_input_file *files)
 	return false;
 }
 
-/* The path without its last part, resolved; NULL: there is no such folder.  To be freed. */
+/* The path without its last part, resolved; NULL: there is no such folder.  The caller frees it. */
 static char *folder_of(const char *path, struct ht_arena *a)
 {
 	const char *slash = strrchr(path, '/');
@@ -96,7 +96,8 @@ static char *folder_of(const char *path, struct ht_arena *a)
 	return realpath(slash ? ht_str_printf(a, "%.*s/", (int)(slash - path), path).p : ".", NULL);
 }
 
-/* What lies in a SavedModel's folder belongs to the model, read or not: assets, fingerprints. */
+/* All files in a SavedModel's folder belong to the model, even those that are not read: assets,
+ * fingerprints. */
 static bool is_in_folder(const struct ht_convert_to *to, const struct ht_model *m, const char *path)
 {
 	char *file = realpath(path, NULL), *folder = NULL;
@@ -123,7 +124,7 @@ enum ht_status ht_convert_keep(
 	if (!strcmp(path, "-") || stat(path, &s) || !S_ISREG(s.st_mode))
 		return HT_OK;
 	ht_diags_init(&quiet);
-	if (m->graph->checkpoint) /* what cannot be read cannot be one of the model's files */
+	if (m->graph->checkpoint) /* a file that cannot be read is not one of the model's */
 		(void)ht_checkpoint_files(to->work, m->graph->checkpoint, &quiet, &checkpoint);
 	ht_diags_release(&quiet);
 	same = is_same_file(&s, m->graph->path) || is_one_of(&s, m->graph->inputs) ||

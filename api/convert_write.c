@@ -1,17 +1,17 @@
-/* A graph as the files of one of the formats that are written, all of them or none. */
+/* Writes a graph as the files of one of the formats, all of them or none. */
 #include "api/convert.h"
 
 #include <halftone/halftone.h>
 
 #include <string.h>
 
-/* Shards as large as TF.js' converter makes them, and larger where they would be too many. */
+/* Shards have the size that TF.js' converter uses, or a larger one if there would be too many. */
 enum { SHARD_BYTES = 4 << 20, MOST_SHARDS = 12 };
 
 struct files {
-	struct ht_output *o[MOST_SHARDS + 1]; /* the last one names the others */
+	struct ht_output *o[MOST_SHARDS + 1]; /* the last file refers to the others */
 	size_t n;
-	size_t shard_bytes, at, in_shard; /* of what is being written */
+	size_t shard_bytes, at, in_shard; /* of the shard being written */
 };
 
 static enum ht_status write_some(void *self, const void *p, size_t n)
@@ -45,7 +45,7 @@ static enum ht_status add_file(
 	return HT_OK;
 }
 
-/* Nothing appears before everything is written. */
+/* The files appear only when all of them are written. */
 static enum ht_status commit(struct files *f)
 {
 	enum ht_status st = HT_OK;
@@ -99,7 +99,8 @@ static enum ht_status write_shards(void *self, const void *p, size_t n)
 	return HT_OK;
 }
 
-/* model.json has the names that TF.js' converter gives; other models may lie beside each other. */
+/* model.json has the names that TF.js' converter would give; other models may be in the same
+ * folder. */
 static struct ht_str shard_name(const struct ht_convert_to *to, size_t i, size_t count)
 {
 	const char *slash = strrchr(to->path, '/'), *file = slash ? slash + 1 : to->path;
@@ -137,7 +138,7 @@ static enum ht_status write_tfjs(
 	return commit(f);
 }
 
-/* ---- either ---- */
+/* ---- both formats ---- */
 
 enum ht_status ht_convert_write(
 	const struct ht_convert_to *to, const struct ht_model *m, const struct ht_graph *g)

@@ -1,4 +1,4 @@
-/* What a context counted. */
+/* The counters of a context. */
 #include "runtime/counters.h"
 #include "api/api.h"
 

@@ -53,7 +53,7 @@ enum ht_status ht_use_device(int32_t device, struct ht_diags *d)
 			"device %d: this process may not run on its cores: %s", (int)device,
 			strerror(errno));
 	nodes[(size_t)device / word] = 1UL << (size_t)device % word;
-	/* Memory that is far is slower, no error. */
+	/* This may fail: memory of another device is only slower. */
 	syscall(SYS_set_mempolicy, PREFERRED, nodes, (unsigned long)HT_MOST_DEVICES);
 	return HT_OK;
 }

@@ -1,4 +1,4 @@
-/* Diagnostics and small facts, as the public interface shows them. */
+/* Diagnostics and small facts, for the public interface. */
 #include "api/api.h"
 
 #include <stdlib.h>

@@ -1,8 +1,9 @@
-/* The graph after each pass, for people: NNN-PASS.hir, .pbtxt and .dot in a folder.
+/* Writes the graph after each pass to a folder, for people: NNN-PASS.hir, .pbtxt and .dot.
  *
- * Constants of more than SMALL elements are left out of the .pbtxt, whose Const then has no value.
- * The .hir refers to them, and its weights lie beside it up to MAX_WEIGHTS: above that it is for
- * reading only, since every pass would leave another copy. */
+ * Constants of more than SMALL elements are left out of the .pbtxt, whose Const then has no
+ * value.  The .hir refers to a weights file beside it, if the weights have at most MAX_WEIGHTS
+ * bytes.  Above that it can only be read by people, since every pass would write another copy of
+ * the weights. */
 #include "api/report.h"
 #include "frontend/frontend.h"
 

@@ -1,4 +1,5 @@
-/* Stages of the compilation as text: graphs, tile programs, LLVM IR, assembly; and object files. */
+/* Stages of the compilation as text: graphs, tile programs, LLVM IR, assembly.  Also object
+ * files. */
 #include "api/api.h"
 #include "image/build.h"
 #include "image/verify.h"
@@ -31,7 +32,7 @@ static enum ht_status write_by(
 	return ht_work_run(&w, body, e, e->d);
 }
 
-/* ---- passes on a graph as it is ---- */
+/* ---- passes on an unchanged graph ---- */
 
 static enum ht_status rewrite(void *arg)
 {

@@ -1,4 +1,4 @@
-/* The error of a run that stopped: why, and where the run was. */
+/* The error of a run that stopped: the reason, and where the run was. */
 #include "api/api.h"
 #include "image/verify.h"
 
@@ -7,7 +7,7 @@
 struct telling {
 	const struct ht_program *program;
 	const struct ht_image *image;
-	bool seen; /* somebody looks at the tensors of the run */
+	bool seen; /* an observer looks at the tensors of the run */
 	const struct ht_rt_fault *fault;
 	const struct ht_exec_limits *limits;
 	struct ht_work w;
@@ -29,7 +29,7 @@ static enum ht_status status_of(int32_t code)
 	}
 }
 
-/* What took too long, and the vendor's name of its limit; by enum ht_rt_limit. */
+/* By enum ht_rt_limit: what took too long, and the vendor's name of that limit. */
 static const struct {
 	const char *what, *option;
 } late[HT_RT_LIMITS] = {
@@ -71,7 +71,7 @@ static void put_reason(const struct telling *t, struct ht_buf *b)
 	}
 }
 
-/* The step's message. */
+/* Writes the step's message. */
 static void put_words(struct telling *t, const struct ht_image_note *note, struct ht_buf *b)
 {
 	struct ht_words *w = HT_NEW_ARRAY(&t->w.arena, struct ht_words, note->words_count);
@@ -95,7 +95,7 @@ static const char *node_of(const struct telling *t, uint32_t step)
 				     : ht_image_text(t->image, ht_image_notes(t->image)[step].node);
 }
 
-/* Where the innermost loop around a step begins; false: there is none. */
+/* Where the innermost loop around a step begins; false: the step is in no loop. */
 static bool find_loop(
 	const struct telling *t, const struct ht_exec_frame *f, uint32_t step, uint32_t *begin)
 {
@@ -117,7 +117,7 @@ static void put_loops(
 			node_of(t, begin));
 }
 
-/* Whether a step calls for a node of its own, and not as a part of the loop around it. */
+/* Whether a step is a call by a node of its own, and not part of a loop around it. */
 static bool is_own_call(const struct telling *t, const struct ht_exec_frame *f, uint32_t step)
 {
 	const struct ht_image_note *note = ht_image_notes(t->image);
@@ -127,7 +127,7 @@ static bool is_own_call(const struct telling *t, const struct ht_exec_frame *f, 
 	       (!find_loop(t, f, step, &begin) || note[step].node != note[begin].node);
 }
 
-/* A recursion can have very many callers: those next to the fault are told. */
+/* A recursion can have very many callers; only those next to the fault are written. */
 static void put_callers(const struct telling *t, const struct ht_exec_frame *f, struct ht_buf *b)
 {
 	enum { MOST = 8 };
@@ -153,14 +153,14 @@ static void put_frames(const struct telling *t, struct ht_buf *b)
 	uint32_t step = t->fault->step;
 
 	if (t->fault->code == HT_EXEC_ITERATIONS)
-		find_loop(t, f, step, &step); /* the reason is about this one */
+		find_loop(t, f, step, &step); /* the reason concerns the loop at this step */
 	if (!f)
 		return;
 	put_loops(t, f, step, b);
 	put_callers(t, f, b);
 }
 
-/* Of the step, which runs a kernel; NULL: it is not known. */
+/* The record of the step, which runs a kernel; NULL: not known. */
 static const struct ht_plan_work *work_of(const struct telling *t)
 {
 	size_t n = 0;
@@ -170,7 +170,7 @@ static const struct ht_plan_work *work_of(const struct telling *t)
 	return n < t->program->works ? &t->program->work[n] : NULL;
 }
 
-/* What failed, and how its operands can be had. */
+/* Adds a note on the kernel that failed, and on how to get its operands. */
 static void note_kernel(const struct telling *t)
 {
 	const struct ht_plan_work *w =

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* On, and nothing came near: there is nothing to tell. */
+/* A fusion that is on but found no candidate is not reported. */
 static bool is_news(const struct ht_fusion_record *r)
 {
 	return r->off || r->matches || r->missed;
@@ -60,7 +60,7 @@ void ht_fusions_json(const struct ht_fusions *f, struct ht_buf *b)
 
 /* ---- fusion_result.json ---- */
 
-/* By the vendor's name where there is one. */
+/* By the vendor's name, if there is one. */
 static void put_result(const struct ht_fusion_record *r, enum ht_fusion_id id, struct ht_buf *b)
 {
 	const char *vendor = ht_fusion_vendor_name(id, 0);
@@ -72,7 +72,7 @@ static void put_result(const struct ht_fusion_record *r, enum ht_fusion_id id, s
 							  : "");
 }
 
-/* Those that are on, whether or not they found anything: they ran. */
+/* All fusions that are on, even if they found nothing: they ran. */
 static void put_results(const struct ht_fusions *f, const char *key, bool loops, struct ht_buf *b)
 {
 	int n = 0;

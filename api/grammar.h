@@ -1,10 +1,10 @@
-/* Grammars of values (api/grammars.def): functions that read a value in full. */
+/* Grammars of values (api/grammars.def): functions that parse a value in full. */
 #ifndef HT_GRAMMAR_H
 #define HT_GRAMMAR_H
 
 #include "base/base.h"
 
-/* What is wrong with a value. */
+/* Why a value is malformed. */
 struct ht_why {
 	char text[320];
 };
@@ -25,15 +25,15 @@ struct ht_grammar {
 };
 /* NULL: there is no grammar `i`. */
 const struct ht_grammar *ht_grammar(size_t i);
-/* Of the option with this name as the table has it; NULL: none. */
+/* The grammar of the option with this name in the table; NULL: none. */
 const struct ht_grammar *ht_grammar_of(const char *option);
 
 /* ---- parts of values ---- */
 
-/* Takes what stands before `stop`, or all of it; false when nothing is left.  *rest ends as
- * {NULL, 0} behind the last part, so that "a," has two. */
+/* Takes the text before `stop`, or all of it; false if nothing is left.  *rest becomes {NULL, 0}
+ * behind the last part, so that "a," has two parts. */
 bool ht_next_part(struct ht_str *rest, char stop, struct ht_str *part);
-/* A whole number of decimal digits alone. */
+/* Parses a whole number that consists of decimal digits only. */
 bool ht_digits(struct ht_str s, int64_t *out);
 bool ht_one_of(struct ht_str s, const char *const *names, size_t n);
 

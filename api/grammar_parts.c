@@ -1,4 +1,4 @@
-/* What grammars share: parts of a value, and the reason why one is wrong. */
+/* Helpers of grammars: parts of a value, and the reason why one is malformed. */
 #include "api/grammar.h"
 
 #include <stdarg.h>

@@ -36,8 +36,8 @@ enum kind { ANY, CHOICE, CHOICES, NUMBER, SIZE, METRICS };
 static const struct key {
 	const char *name;
 	enum kind kind;
-	const char *legal; /* of choices, with commas between */
-	int64_t low, high; /* of numbers */
+	const char *legal; /* of a choice: the legal values, with commas between */
+	int64_t low, high; /* of a number */
 } keys[] = {
 	{ "output", ANY, "", 0, 0 },
 	{ "storage_limit", SIZE, "", 200, 4294967295 },
@@ -88,7 +88,7 @@ static bool are_choices(struct ht_str list, const char *legal)
 	return true;
 }
 
-/* "Custom:" and up to 8 numbers of registers. */
+/* "Custom:" followed by up to 8 numbers of registers. */
 static bool are_registers(struct ht_str s)
 {
 	enum { MOST = 8, LAST = 0x6E };
@@ -209,7 +209,8 @@ static const char *text_of(const cJSON *object, const char *name)
 	return cJSON_IsString(member) ? member->valuestring : "";
 }
 
-/* A point that is not stated, or empty, is found by the profiler: both or none. */
+/* The profiler finds a point by itself if it is not stated or empty.  Either both are stated or
+ * none. */
 static bool check_points(const cJSON *object, struct ht_why *w)
 {
 	const char *first = text_of(object, "fp_point"), *last = text_of(object, "bp_point");
@@ -230,7 +231,7 @@ static bool check_object(const cJSON *object, struct ht_why *w)
 	return check_points(object, w);
 }
 
-/* NULL: the value is the list, or no JSON. */
+/* NULL: the value is a list, or malformed JSON. */
 static cJSON *parse(const char *value)
 {
 	return *value == '{' ? cJSON_ParseWithLengthOpts(value, strlen(value) + 1, NULL, true)

@@ -26,7 +26,7 @@ static bool take_name(const char *value, struct ht_str *entry, struct ht_why *w)
 	struct ht_str whole = *entry, name;
 	const char *colon = NULL;
 
-	/* Names of tensors have a colon too: the last one counts. */
+	/* Names of tensors may contain colons: the last colon separates. */
 	for (size_t i = 0; i < whole.n && whole.p[i] != '['; i++)
 		if (whole.p[i] == ':')
 			colon = whole.p + i;
@@ -102,7 +102,7 @@ static bool is_range(struct ht_str range, struct ht_why *w)
 	       ht_why(w, "the low end of '%.*s' is above the high one", HT_STR_ARG(range));
 }
 
-/* The insides of one pair of brackets. */
+/* Checks the text between one pair of brackets. */
 static bool is_shape(struct ht_str ranges, struct ht_why *w)
 {
 	struct ht_str range;

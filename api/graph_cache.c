@@ -1,5 +1,5 @@
-/* Compiled graphs in the cache: an artefact, and behind it what was said when it was made, which is
- * said again on a hit.
+/* Compiled graphs in the cache.  An entry is an artefact, followed by the messages of its
+ * compilation, which a hit repeats.
  *
  * Payload: the artefact; messages, as fields; bytes of the artefact, 8. */
 #include "api/api.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Compilations that leave files behind besides run each time. */
+/* A compilation that also writes files must run each time. */
 static bool writes_files(const struct ht_policy *p)
 {
 	return p && (p->dump_graphs || ht_policy_debugs(p) || p->fusion_result || p->export_stat);
@@ -15,8 +15,8 @@ static bool writes_files(const struct ht_policy *p)
 
 bool ht_graph_is_cached(const struct ht_wanted *w)
 {
-	/* A graph of memory has no file whose hash says what it is; options that do not go together
-	 * are told of by the compilation. */
+	/* A graph in memory has no file whose hash identifies it.  Options that may not be
+	 * combined are reported by the compilation. */
 	return w->model->cache && w->model->graph->inputs && !w->opt->numerics && !w->opt->tee &&
 	       !w->opt->lines && !w->opt->nodes && !writes_files(w->policy) &&
 	       (!w->policy || ht_policy_check(w->policy, NULL) == HT_OK);
@@ -112,7 +112,7 @@ static void fill_info(const struct ht_wanted *w, struct ht_program *p)
 	p->info.without_effects = w->policy->without_effects;
 }
 
-/* One whose hashes are right and which cannot be used all the same is a miss too. */
+/* An artefact with correct hashes that cannot be used is a miss too. */
 static enum ht_status load_artefact(const struct ht_wanted *w, struct ht_str artefact,
 	struct ht_diags *d, struct ht_program **out)
 {
@@ -135,7 +135,7 @@ static enum ht_status load_artefact(const struct ht_wanted *w, struct ht_str art
 	return st;
 }
 
-/* The program keeps the entry. */
+/* The program keeps the entry open. */
 static enum ht_status open_program(const struct ht_wanted *w, struct ht_cached *cached,
 	struct ht_work *work, struct ht_diags *d, struct ht_program **out)
 {
@@ -200,7 +200,8 @@ void ht_graph_put(const struct ht_wanted *w, const struct ht_program *p, struct 
 
 	if (p->backend && strcmp(p->backend->id(), ht_code_id()) != 0)
 		return;
-	/* Which of its bytes were hashed and which compiled nobody knows. */
+	/* The hash may cover other bytes than the ones that were compiled, so the result must
+	 * not be stored. */
 	if (ht_content_changed(w->model)) {
 		ht_warn(d, (struct ht_where){ .path = w->model->graph->path, .offset = -1 },
 			"the model changed while it was compiled; the cache does not keep it");

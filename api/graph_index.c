@@ -1,11 +1,11 @@
-/* The vendor's index of what was compiled under a graph's name: DIR/NAME.idx lists the entries.
+/* The vendor's index of the compilations of a named graph: DIR/NAME.idx lists the entries.
  *
  * {"cache_file_list": [{"graph_key": NAME, "cache_file_name": of the entry in DIR,
  *   "var_desc_file_name": "", "var_desc": ["w f32[8,8]", …], "content": "SHA-256 …",
  *   "options": "those that were read"}, …]}, the last one compiled first.
  *
- * The file says where to look and nothing about what is found: an entry has the key that is made here,
- * with the values that options have now, or is none. */
+ * The index only says where to look.  An entry is used if it has the key that is computed now,
+ * from the current values of the options. */
 #include "api/api.h"
 
 #include <cjson/cJSON.h>
@@ -13,11 +13,11 @@
 #include <string.h>
 
 #define LIST "cache_file_list"
-/* Older ones give way. */
+/* If there are more, the oldest are removed. */
 #define MOST_ITEMS 64
 #define MEMBERS 6 /* of an item */
 
-/* ---- what is compiled now ---- */
+/* ---- items for the current compilation ---- */
 
 static struct ht_str content_of(const struct ht_wanted *w, struct ht_arena *a)
 {
@@ -65,7 +65,7 @@ static cJSON *variables_of(const struct ht_wanted *w, struct ht_arena *a)
 	return list;
 }
 
-/* The entry's file, from DIR on. */
+/* The path of the entry's file in DIR. */
 static const char *file_of(const struct ht_wanted *w, struct ht_reads reads, struct ht_arena *a)
 {
 	const struct ht_store *s = ht_cache_store(w->model->cache);
@@ -88,7 +88,7 @@ static bool is_item(const cJSON *i)
 	       cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(i, "var_desc"));
 }
 
-/* NULL: that is no index. */
+/* NULL: the text is not an index. */
 static cJSON *parse(struct ht_str text, struct ht_arena *a)
 {
 	const char *end = NULL;
@@ -111,7 +111,7 @@ static cJSON *parse(struct ht_str text, struct ht_arena *a)
 	return root;
 }
 
-/* NULL: there is none that can be used. */
+/* NULL: there is no usable index. */
 static cJSON *load(const struct ht_wanted *w, struct ht_diags *d, struct ht_arena *a)
 {
 	struct ht_store *s = ht_cache_store(w->model->cache);
@@ -173,7 +173,7 @@ static cJSON *new_item(const struct ht_wanted *w, struct ht_reads reads, struct 
 	ht_buf_init(&b, a);
 	ht_reads_print(&b, reads);
 	options = ht_buf_str(&b).p;
-	item = cJSON_CreateObject(); /* from here on nothing unwinds */
+	item = cJSON_CreateObject(); /* from here on no allocation unwinds */
 	cJSON_AddStringToObject(item, "graph_key", ht_cache_graph_name(w->model->cache));
 	cJSON_AddStringToObject(item, "cache_file_name", file);
 	cJSON_AddStringToObject(item, "var_desc_file_name", "");
@@ -185,7 +185,7 @@ static cJSON *new_item(const struct ht_wanted *w, struct ht_reads reads, struct 
 	return item;
 }
 
-/* The item before all others, and instead of one of the same file. */
+/* Puts the item in front of all others, and removes another one of the same file. */
 static void put_first(cJSON *list, cJSON *item)
 {
 	const char *file = text_at(item, "cache_file_name");
@@ -198,7 +198,8 @@ static void put_first(cJSON *list, cJSON *item)
 		cJSON_DeleteItemFromArray(list, MOST_ITEMS);
 }
 
-/* The text of an index that may be loaded again, with as many items as that allows; NULL with errno. */
+/* The text of an index that can be loaded again, with as many items as the size limit permits;
+ * NULL with errno. */
 static char *print(cJSON *root, cJSON *list)
 {
 	for (;;) {
@@ -243,7 +244,8 @@ static bool save(const struct ht_wanted *w, struct ht_reads reads, struct ht_are
 		ht_cache_graph_name(w->model->cache), ht_str_printf(a, "%s\n", text), a);
 }
 
-/* What has no memory unwinds to here, so that the lock is given back.  0, or an errno. */
+/* An allocation that fails unwinds to here, so that the lock is released.  Returns 0 or an
+ * errno. */
 static int add(const struct ht_wanted *w, struct ht_reads reads)
 {
 	struct ht_store *s = ht_cache_store(w->model->cache);

@@ -1,7 +1,8 @@
 /* Keys of compiled graphs.
  *
- * There are two levels, since which options matter is known only when a graph was compiled: the
- * first has all but options, and its entry tells which were read; the second has their values too. */
+ * Which options matter is known only after a compilation, so there are two levels: a key of the
+ * first level has everything but options, and its entry lists the options that were read; a key
+ * of the second level has their values too. */
 #include "api/api.h"
 
 #include <halftone-ids.h>
@@ -54,7 +55,7 @@ static void put_target(struct ht_key_text *k, const struct ht_target *t, struct 
 			a, "%lld %lld %lld", (long long)t->l1, (long long)t->l2, (long long)t->l3));
 }
 
-/* Samples are arrays of the caller's. */
+/* Samples are arrays of the caller. */
 static void put_samples(struct ht_buf *b, const struct ht_policy *p)
 {
 	for (const struct ht_sample *s = p->budget.sample; s; s = s->next)

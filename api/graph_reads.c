@@ -1,5 +1,5 @@
-/* Which options compilations of a model have read so far: the first level of keys (graph_key.c). An entry
- * has a line for each set of them. */
+/* Which options the compilations of a model have read so far: the first level of keys
+ * (graph_key.c).  An entry has a line for each set of options. */
 #include "api/api.h"
 
 #include <string.h>
@@ -40,8 +40,8 @@ size_t ht_read_sets(const struct ht_wanted *w, struct ht_diags *d, struct ht_are
 						    : known_sets(w, d, a, set);
 }
 
-/* Another process may add one at the same time, and one of the two gets lost: that is a miss later,
- * which adds it again. */
+/* If another process adds a set at the same time, one of the two is lost.  The next compilation
+ * that misses adds it again. */
 void ht_read_sets_add(
 	const struct ht_wanted *w, struct ht_reads reads, struct ht_diags *d, struct ht_arena *a)
 {

@@ -1,4 +1,4 @@
-/* Where allocations that fail come out as a status; and what a caller takes away. */
+/* Turns failed allocations into a status, and hands results to the caller. */
 #include "api/api.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static enum ht_status unwound(
 	const struct ht_diag *const before = d ? d->last : NULL;
 
 	if (setjmp(u->env)) {
-		/* Whoever knew what the memory was for has said so. */
+		/* The function that asked for the memory may have reported the error already. */
 		if (ht_is_cancelled() || is_said(d, before, HT_E_ENVIRONMENT))
 			return HT_E_ENVIRONMENT;
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");

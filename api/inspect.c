@@ -1,4 +1,4 @@
-/* What a model is: its inputs and outputs, its ops, what of it cannot be compiled, its size. */
+/* Describes a model: its inputs and outputs, its ops, which parts cannot be compiled, its size. */
 #include "api/api.h"
 #include "lower/price.h"
 #include "lower/refusals.h"
@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What has to have run before supported ops and sizes can be told: calls and variables gone, what
- * the outputs do not need gone, shapes known. */
+/* Passes that must run before unsupported ops and sizes can be determined: they remove calls,
+ * variables and nodes that the outputs do not need, and infer shapes. */
 static const char PREPARE[] = "prune,inline,freeze,prune,infer";
 
 struct type_count {
@@ -23,19 +23,20 @@ struct histogram {
 struct inspect {
 	const struct ht_model *m;
 	enum ht_format format;
-	struct ht_work *w;     /* of one stage: the graph that it works on */
-	struct ht_arena *kept; /* of all stages: what they found out */
+	struct ht_work *w;     /* of one stage: its graph */
+	struct ht_arena *kept; /* of all stages: their results */
 	struct ht_diags *d;
 	struct ht_bytes *out;
 	struct ht_buf buf;
 	struct histogram ops;
 	struct ht_refusals refused;
-	struct ht_str open; /* what has to be stated of shapes, for --input-shape; may be empty */
+	struct ht_str open;     /* the shapes to be stated, for --input-shape; may be empty */
 	struct ht_type *output; /* types of the outputs; NULL: as imported */
 	int64_t multiply_adds;  /* -1: not known */
 	size_t weight_bytes, nodes, functions;
 	bool keep_variables; /* they cannot be frozen */
-	bool missing; /* only what has no kernel is asked for; values of variables may be missing */
+	bool missing;        /* only ops without kernels are asked for; values of variables may be
+		       * missing */
 };
 
 static int by_type(const void *a, const void *b)
@@ -92,7 +93,7 @@ static void release_diags(void *d)
 	ht_diags_release(d);
 }
 
-/* What is said while trying is not the user's to read. */
+/* Collects messages of attempts, which the user should not see. */
 static struct ht_diags *quiet_diags(struct inspect *s)
 {
 	struct ht_diags *d = HT_NEW(&s->w->arena, struct ht_diags);
@@ -121,8 +122,8 @@ static struct ht_type port_type(const struct ht_port *p)
 	return (struct ht_type){ HT_INVALID, HT_SHAPE_UNKNOWN };
 }
 
-/* The first error in `quiet`, where the graph contradicts itself, is ours; what is only not supported
- * is told with the rest of that. */
+/* If the graph contradicts itself, the first error in `quiet` becomes this call's error.
+ * Unsupported features are reported together with the others. */
 static enum ht_status judge(struct inspect *s, enum ht_status st, const struct ht_diags *quiet)
 {
 	const struct ht_diag *e = quiet->first;
@@ -134,7 +135,7 @@ static enum ht_status judge(struct inspect *s, enum ht_status st, const struct h
 	return ht_error(s->d, st, e->where, "%.*s", HT_STR_ARG(e->text));
 }
 
-/* ---- what run would refuse ---- */
+/* ---- what `run` would refuse ---- */
 
 static bool is_refused(const struct inspect *s, struct ht_str type)
 {
@@ -144,15 +145,15 @@ static bool is_refused(const struct inspect *s, struct ht_str type)
 	return false;
 }
 
-/* An error about all nodes of an op, of which it names one: "op TYPE …". */
+/* Whether an error concerns all nodes of an op, and names one of them: "op TYPE …". */
 static bool is_of_op(const struct ht_diag *e)
 {
 	return e->where.op.n && e->text.n > 3 + e->where.op.n && !memcmp(e->text.p, "op ", 3) &&
 	       !memcmp(e->text.p + 3, e->where.op.p, e->where.op.n);
 }
 
-/* Refusals of passes, which come before what cannot be lowered is asked: of single nodes, or of all nodes of ops that are not refused
- * yet. */
+/* Adds the refusals of passes, which run before lowering checks ops: those of single nodes, or
+ * those of all nodes of an op that is not refused yet. */
 static void refuse_errors(struct inspect *s, const struct ht_diags *quiet, bool of_ops)
 {
 	struct ht_arena *a = &s->w->arena;
@@ -172,7 +173,7 @@ static void refuse_errors(struct inspect *s, const struct ht_diags *quiet, bool 
 	}
 }
 
-/* An input with an open shape is no op that is not supported. */
+/* An input with an open shape is not an unsupported op. */
 static void drop_open_inputs(struct inspect *s, const struct ht_graph *g)
 {
 	struct ht_refusals *r = &s->refused;
@@ -187,7 +188,7 @@ static void drop_open_inputs(struct inspect *s, const struct ht_graph *g)
 	r->n = n;
 }
 
-/* Where a pass ended the way: ops that could not be lowered behind it either. */
+/* If a pass failed, adds the ops behind it that could not be lowered either. */
 static enum ht_status add_unlowered(struct inspect *s)
 {
 	struct ht_refusals *r = &s->refused, more;
@@ -200,7 +201,7 @@ static enum ht_status add_unlowered(struct inspect *s)
 	for (size_t i = 0; i < more.n; i++) {
 		const struct ht_node *n = ht_graph_node(g, more.item[i].first);
 
-		/* Variables have no kernels, and need none. */
+		/* Variables need no kernels. */
 		if (ht_is(n, HT_VARIABLE | HT_READS_VARIABLE))
 			continue;
 		if (is_refused(s, n->type) || (n->op != HT_OP_OPAQUE && !ht_never_lowered(n)))
@@ -211,7 +212,7 @@ static enum ht_status add_unlowered(struct inspect *s)
 	return HT_OK;
 }
 
-/* The way to a run, as far as no type is decided. */
+/* Runs the passes of a compilation up to the decision of types. */
 static enum ht_status look_for_unsupported(struct inspect *s)
 {
 	struct ht_diags *quiet = quiet_diags(s);
@@ -308,7 +309,7 @@ static enum ht_status find_sizes(struct inspect *s)
 	return HT_OK;
 }
 
-/* The graph of one stage is gone before the next is made. */
+/* The graph of one stage is freed before the next is made. */
 static enum ht_status look(struct inspect *s)
 {
 	enum ht_status (*const stage[])(
@@ -388,7 +389,7 @@ static void put_histogram(struct inspect *s, const struct histogram *h)
 	}
 }
 
-/* Op types, each once, and the reasons. */
+/* Each op type once, with the reasons. */
 static void put_refusals_json(struct inspect *s)
 {
 	struct ht_buf *b = &s->buf;
@@ -517,7 +518,7 @@ enum ht_status ht_model_inspect(
 	return ht_work_run(&w, inspect, &s, d);
 }
 
-/* ---- what has no kernel, node by node ---- */
+/* ---- nodes without kernels, one by one ---- */
 
 static void put_missing_json(struct inspect *s)
 {

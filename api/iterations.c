@@ -63,7 +63,7 @@ static const char *kernel_name(const struct ht_image *x, uint32_t step)
 	return ht_image_text(x, ht_image_notes(x)[step].node);
 }
 
-/* The step of the image that is the n-th with a kernel. */
+/* The n-th step of the image that runs a kernel. */
 static uint32_t nth_kernel(const struct ht_image *x, size_t n)
 {
 	for (uint32_t i = 0;; i++)
@@ -71,7 +71,7 @@ static uint32_t nth_kernel(const struct ht_image *x, size_t n)
 			return i;
 }
 
-/* The name of the first kernel that was marked; NULL: none was. */
+/* The name of the first marked kernel; NULL: none is marked. */
 static const char *marked(const struct dividing *v, uint8_t bit)
 {
 	for (uint32_t i = 0; i < v->trace->steps; i++)
@@ -96,7 +96,8 @@ static void mark_named(const struct dividing *v, const struct point *p)
 			v->trace->point[i] |= p->bit;
 }
 
-/* Every kernel but those that change variables: the first one begins the forward pass, the last one ends the backward pass. */
+/* Marks every kernel that does not change variables: the first one begins the forward pass, the
+ * last one ends the backward pass. */
 static void mark_computing(const struct dividing *v, uint8_t bit)
 {
 	size_t kernel = 0;

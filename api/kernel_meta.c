@@ -1,10 +1,11 @@
-/* The folder kernel_meta: what op_debug_level and op_debug_config leave of the compilation of kernels.  Files are named by op and
- * by a hash of the kernel and the target, so that several programs may share the folder:
+/* The folder kernel_meta: files about the compilation of kernels, which op_debug_level and
+ * op_debug_config ask for.  A file is named by op and by a hash of the kernel and the target, so
+ * that several programs may share the folder:
  *
  *   OP_HASH.o             the object file, of LLVM
  *   OP_HASH.json          description: nodes, types, buffers, grid, work
  *   OP_HASH.tile          source: the tile program
- *   OP_HASH_loc.json      which line of it each piece of code is of
+ *   OP_HASH_loc.json      the source line of each piece of code
  *   OP_HASH_compute.json  the computation: its loops, what they read, reduce and store */
 #include "api/api.h"
 #include "kernel/eval.h"
@@ -33,7 +34,7 @@ struct described {
 	const struct ht_kernel *kernel;
 	int32_t number;
 	const struct ht_plan_step *step; /* the first one */
-	struct ht_kernel_debug leaves;   /* what any of the steps asks for */
+	struct ht_kernel_debug leaves;   /* the files that any of the steps asks for */
 	const char *name;
 };
 
@@ -148,7 +149,7 @@ static void put_buffers(struct ht_buf *b, const struct ht_kernel *k)
 	ht_puts(b, "]");
 }
 
-/* Nodes whose kernel this is. */
+/* Writes the nodes that the kernel computes. */
 static void put_nodes(struct ht_buf *b, const struct meta *m, int32_t kernel)
 {
 	const char *between = "";
@@ -214,7 +215,7 @@ static enum ht_status write_locations(struct meta *m, const struct described *k)
 	struct ht_buf b;
 
 	if (!ht_code_lines_unpack(m->program->kernel_code[k->number].lines, &l))
-		return HT_OK; /* of the library */
+		return HT_OK; /* a library kernel */
 	begin_json(&b, &m->w.scratch, "locations", k);
 	ht_printf(&b, ", \"source\": \"%s.tile\",\n \"locations\": [", k->name);
 	for (size_t i = 0; i < l.lines; i++)
@@ -236,7 +237,7 @@ static void put_dims(struct ht_buf *b, const struct ht_stage *s)
 	ht_puts(b, "]");
 }
 
-/* Buffers as a list, from a set. */
+/* Writes a set of buffers as a list. */
 static void put_set(struct ht_buf *b, const char *key, uint64_t set)
 {
 	const char *between = "";
@@ -332,7 +333,7 @@ static enum ht_status make_one(struct meta *m, const char *path)
 	return HT_OK;
 }
 
-/* The absolute path, for debuggers. */
+/* An absolute path, for debuggers. */
 static enum ht_status make_folder(struct meta *m)
 {
 	const char *in = m->policy->debug_dir ? m->policy->debug_dir : ".";

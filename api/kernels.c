@@ -1,5 +1,5 @@
-/* Code of a plan's kernels: from the cache, and what is not there from the code generator, which is
- * loaded only then. */
+/* Code of a plan's kernels: from the cache, and the rest from the code generator, which is
+ * loaded only if it is needed. */
 #include "api/api.h"
 
 #include <halftone-ids.h>
@@ -17,8 +17,8 @@ struct making {
 	struct ht_arena arena; /* keys */
 	struct ht_diags *d;
 	struct ht_cache_key *key;      /* by kernel */
-	struct ht_cached *cached;      /* by kernel; without bytes: not there */
-	const struct ht_kernel **want; /* what is to be compiled, and its number */
+	struct ht_cached *cached;      /* by kernel; without bytes: not in the cache */
+	const struct ht_kernel **want; /* the kernels to compile, and their numbers */
 	int32_t *number, wants;
 	struct ht_code_how *code; /* by wanted kernel */
 };
@@ -28,7 +28,7 @@ const char *ht_code_id(void)
 	return code_id;
 }
 
-/* What backend/ asks of a target besides: what emission may use. */
+/* Writes the facts of a target that only emission uses. */
 static void put_emission(struct ht_key_text *key, const struct ht_target *t, struct ht_arena *a)
 {
 	struct ht_target_fact fact;
@@ -59,8 +59,8 @@ struct ht_cache_key ht_kernel_key(const struct ht_kernel *k, const struct ht_tar
 	return ht_key_end(&key);
 }
 
-/* ---- an entry's payload: where the code begins to run (8 bytes), where its lines are (8 bytes; 0: it has none), zeros up
- * to 64, the code, the lines ---- */
+/* ---- an entry's payload: offset where the code begins to run (8 bytes), offset of its lines (8
+ * bytes; 0: it has none), zeros up to 64, the code, the lines ---- */
 
 enum { CODE_AT = 64 };
 
@@ -93,7 +93,7 @@ static void keep_image(struct making *m, int32_t i)
 		&(struct ht_payload){ piece, image->lines.n ? 4 : 2, 0, 0 }, m->d);
 }
 
-/* ---- what is there, what is not ---- */
+/* ---- which kernels the cache has ---- */
 
 static struct ht_code_how code_how(const struct making *m, int32_t kernel)
 {
@@ -124,7 +124,7 @@ static void look_up(struct making *m)
 	}
 }
 
-/* Everything, since code of two generators does not go together. */
+/* Compiles all kernels: code of two versions of the generator must not be combined. */
 static void want_all(struct making *m)
 {
 	m->wants = 0;
@@ -159,7 +159,7 @@ static enum ht_status compile(struct making *m)
 	return HT_OK;
 }
 
-/* ---- in one place, read-execute ---- */
+/* ---- all code in one mapping, read-execute ---- */
 
 static enum ht_status join(struct making *m)
 {
@@ -179,7 +179,8 @@ static enum ht_status join(struct making *m)
 
 		if (!code->n)
 			continue;
-		*lines = ht_str_copy(&p->arena, *lines); /* what the cache lent goes back */
+		*lines = ht_str_copy(&p->arena, *lines); /* a copy, since the cache's entry is
+							  * released */
 		memcpy(to, code->p, code->n);
 		code->p = to;
 		to += (code->n + 63) / 64 * 64;
@@ -190,7 +191,7 @@ static enum ht_status join(struct making *m)
 	return HT_OK;
 }
 
-/* Once, or again; the plan may be gone by then. */
+/* May be called twice; the plan may be freed by then. */
 static void release(void *arg)
 {
 	struct making *m = arg;
@@ -202,7 +203,7 @@ static void release(void *arg)
 	ht_arena_release(&m->arena);
 }
 
-/* Where nothing came from the cache, the code generator has done that already. */
+/* If no kernel came from the cache, the code generator has mapped the code already. */
 static enum ht_status place(struct making *m)
 {
 	size_t cached = 0;
@@ -225,7 +226,7 @@ enum ht_status ht_kernels_make(struct ht_program *p, const struct ht_plan *plan,
 	p->kernel_code = HT_NEW_ARRAY(&p->arena, struct ht_kernel_code, n);
 	m->cached = HT_NEW_ARRAY(&p->arena, struct ht_cached, n);
 	ht_arena_init(&m->arena, p->arena.unwind);
-	ht_arena_defer(&p->arena, release, m); /* should anything unwind */
+	ht_arena_defer(&p->arena, release, m); /* in case an allocation unwinds */
 	m->key = HT_NEW_ARRAY(&m->arena, struct ht_cache_key, n);
 	m->want = HT_NEW_ARRAY(&m->arena, const struct ht_kernel *, n);
 	m->number = HT_NEW_ARRAY(&m->arena, int32_t, n);

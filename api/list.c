@@ -1,4 +1,4 @@
-/* Tables of what there is: fusions, ops, targets, policies, profiles, passes. */
+/* Tables of fusions, ops, targets, policies, profiles and passes. */
 #include "api/api.h"
 #include "api/combinations.h"
 #include "api/grammar.h"
@@ -15,7 +15,7 @@ struct list {
 	size_t rows;
 };
 
-/* One row: a name and named columns of text (NULL: none).  In JSON an object that is still open. */
+/* Begins a row: a name and named columns of text (NULL: none).  In JSON its object stays open. */
 static void open_row(
 	struct list *l, const char *name, size_t columns, const char *const (*column)[2])
 {
@@ -61,7 +61,7 @@ static void list_ops(struct list *l)
 	}
 }
 
-/* A member of the row's object, whose members `next` gives. */
+/* Writes a member of the row's object; `next` returns its members one by one. */
 static void put_facts(struct ht_buf *b, const char *name, const struct ht_target *t,
 	bool next(const struct ht_target *t, size_t i, struct ht_target_fact *out))
 {
@@ -81,7 +81,7 @@ static void put_description(struct ht_buf *b, const struct ht_target *t)
 		(long long)t->l1, (long long)t->l2, (long long)t->l3);
 }
 
-/* What the machine has, as NAME or NAME=SIZE, and its features. */
+/* The capabilities of a machine, as NAME or NAME=SIZE, and its features. */
 static const char *capabilities_text(struct list *l, const struct ht_target *t)
 {
 	struct ht_target_fact fact;
@@ -174,7 +174,7 @@ static void list_profiles(struct list *l)
 	}
 }
 
-/* The names that a switch file may use for it, ours first. */
+/* Writes the names that a switch file may use for the fusion, the name of this project first. */
 static void put_names(struct ht_buf *b, enum ht_fusion_id id)
 {
 	const char *name;
@@ -224,7 +224,7 @@ static const char *standing_of(struct list *l, const char *name)
 	}
 }
 
-/* Another table behind the one of options. */
+/* Begins another table behind that of the options. */
 static void next_table(struct list *l, const char *name, const char *title)
 {
 	l->rows = 0;

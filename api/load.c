@@ -1,4 +1,4 @@
-/* A program from a file: an artefact's plan, with its code and weights in their places. */
+/* Loads a program from a file: an artefact's plan, with its code and weights in place. */
 #include "api/api.h"
 
 #include <stdlib.h>
@@ -9,9 +9,9 @@ struct load {
 	const char *path;
 	const struct ht_artefact_options *opt;
 	struct ht_diags *d;
-	struct ht_str bytes;            /* of the artefact, instead of a file */
-	const struct ht_artefact *from; /* or one that is open, */
-	size_t variant;                 /* and which of it */
+	struct ht_str bytes;            /* of an artefact in memory, instead of a file */
+	const struct ht_artefact *from; /* or an open artefact, */
+	size_t variant;                 /* and the number of the variant */
 };
 
 static const char **aliases_of(struct ht_arena *a, const struct ht_image *x, size_t first, size_t n)
@@ -90,8 +90,8 @@ static enum ht_status load_objects(struct load *l)
 	return HT_OK;
 }
 
-/* Levels stand in the order in which one runs the code of another; among equals what was made for a
- * microarchitecture is better where it is this one. */
+/* Levels are ordered so that each runs the code of those before it.  Among equals, a target for
+ * this machine's microarchitecture is better. */
 static int rank_of(const char *target)
 {
 	const struct ht_target *t = ht_target_named(target);
@@ -133,7 +133,7 @@ static enum ht_status choose(struct load *l, size_t *variant)
 	struct ht_arena *a = &l->p->arena;
 	struct ht_variant_wanted w = ht_variant_wanted_of(l->opt, a);
 
-	/* What was kept of a compilation may be for another machine. */
+	/* A cached compilation may be for another machine. */
 	if (l->bytes.n)
 		w.rank = ht_rank_of_any;
 	return ht_artefact_choose(&l->p->artefact, &w, a, l->d, variant);
@@ -147,7 +147,7 @@ static bool is_value_of(const struct ht_image *x, const struct ht_image_variable
 				    v->rank * sizeof *value->dim));
 }
 
-/* What variables begin with, where the artefact says so and the image does not. */
+/* First values of variables that are in the artefact and not in the image. */
 static enum ht_status load_values(struct load *l)
 {
 	struct ht_program *p = l->p;

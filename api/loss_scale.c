@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GREATEST 3.4e38 /* the vendor's bound: a scale does not grow beyond it */
+#define GREATEST 3.4e38 /* the vendor's bound: a scale does not grow above it */
 enum {
-	MOST_SKIPPED =
-		100 /* steps in a row at a scale that cannot shrink: then the training diverges */
+	MOST_SKIPPED = 100 /* after so many failed steps in a row at a scale that cannot shrink, the
+		     * training diverges */
 };
 
 /* ---- as text ---- */

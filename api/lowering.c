@@ -1,9 +1,10 @@
-/* From a model to a graph on which the standard passes have run, and how lowering is to go on. */
+/* From a model to a graph on which the standard passes have run, and the request for lowering
+ * it. */
 #include "api/api.h"
 
 #include <string.h>
 
-/* The number of `name` among `n`; NULL is the first. */
+/* The index of `name` among `n` names; NULL means the first. */
 static enum ht_status method_of(const char *name, const char *of, const char *const *names, int n,
 	struct ht_diags *d, int *out)
 {
@@ -95,7 +96,7 @@ enum ht_status ht_target_of(const struct ht_compile_options *opt, struct ht_cach
 	return ht_target_rated(t, opt->policy, c, a, d, out);
 }
 
-/* A pipeline, unless `stop_after` was met in an earlier one. */
+/* Runs a pipeline, unless `stop_after` ended an earlier one. */
 static enum ht_status run(
 	struct ht_lowering *l, const char *pipeline, const char *stop_after, bool *stopped)
 {
@@ -127,8 +128,8 @@ bool ht_policy_paints(const struct ht_policy *p)
 	return p && ht_policy_effective(p)->family->paint;
 }
 
-/* Painted is all that was imported, or what the outputs need that somebody asked for, of what
- * somebody feeds. */
+/* Paints the whole imported graph, or if the user chose outputs or feeds, the part that they
+ * need. */
 static enum ht_status paint(
 	const struct ht_model *m, struct ht_lowering *l, const char *stop_after, bool *stopped)
 {
@@ -152,7 +153,7 @@ static enum ht_status take_policy(struct ht_lowering *l, const struct ht_compile
 
 	if (opt->policy) {
 		l->policy = *opt->policy;
-	} else { /* `l` may be gone before `w` is */
+	} else { /* `l` may be freed before `w` */
 		keep = HT_NEW(&w->arena, struct ht_policy);
 		HT_TRY(ht_policy_init(keep, "must_keep_origin_dtype", d));
 		ht_arena_defer(&w->arena, release_policy, keep);
@@ -179,7 +180,7 @@ static enum ht_status lower_request(struct ht_lowering *l, const struct ht_model
 	return methods_of(opt, d, &l->lower.asked);
 }
 
-/* That of the code, and that whose costs count, each with its rates. */
+/* The target of the code, and the target whose costs decide, each with its rates. */
 static enum ht_status find_targets(const struct ht_model *m, const struct ht_compile_options *opt,
 	struct ht_work *w, struct ht_diags *d, struct ht_lowering *l)
 {
@@ -208,7 +209,7 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 	l->decisions.arena = &w->arena;
 	l->decisions.complete = upto == HT_UPTO_REPORT;
 	HT_TRY(take_policy(l, opt, w, d));
-	/* Painting changes functions, too. */
+	/* Painting changes functions too, so it needs copies of all. */
 	HT_TRY((ht_policy_paints(&l->policy) ? ht_model_copy_whole : ht_model_copy)(
 		m, w, open, d, &l->graph));
 	l->passes = (struct ht_pass_context){

@@ -1,9 +1,9 @@
-/* The manifest of an artefact: for people and tools; nothing of it is read when one is loaded. */
+/* The manifest of an artefact, for people and tools.  Loading an artefact does not read it. */
 #include "api/api.h"
 
 #include <string.h>
 
-/* An open one is null. */
+/* An open extent is null. */
 static void put_extent(struct ht_buf *b, const char *before, int64_t extent)
 {
 	if (extent < 0)
@@ -108,7 +108,7 @@ struct ht_str ht_manifest(struct ht_str variants, const struct ht_index *x, stru
 	return ht_buf_str(&b);
 }
 
-/* ---- where a variant comes from ---- */
+/* ---- provenance of a variant ---- */
 
 static void put_target(struct ht_buf *b, const struct ht_target *t)
 {
@@ -120,7 +120,8 @@ static void put_target(struct ht_buf *b, const struct ht_target *t)
 		t->vector_bytes, (long long)t->l1, (long long)t->l2, (long long)t->l3);
 }
 
-/* Lines of digits, in the order in which the files are read; no names, so that a model may be moved. */
+/* Writes digests in the order in which the files are read, without names, so that a model may be
+ * moved. */
 static void put_sources(struct ht_buf *b, struct ht_str content)
 {
 	const char *separator = "";
@@ -138,7 +139,7 @@ static void put_sources(struct ht_buf *b, struct ht_str content)
 	ht_putc(b, ']');
 }
 
-/* Those that were read, and are not as they are by themselves. */
+/* Writes the options that were read and do not have their defaults. */
 static void put_options(struct ht_buf *b, const struct ht_wanted *w, struct ht_reads reads)
 {
 	const char *separator = "";

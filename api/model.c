@@ -1,4 +1,4 @@
-/* Models: what was imported, which entry of it is meant, and the shapes stated for its inputs. */
+/* Models: the imported graph, its chosen entry, and the shapes stated for its inputs. */
 #include "api/api.h"
 
 #include "frontend/frontend.h"
@@ -282,7 +282,7 @@ static enum ht_status no_input(struct set *s)
 		s->m->inputs ? s->m->input[0].name : "", s->m->inputs ? "'" : "");
 }
 
-/* An input, or one that the outputs in force do not need. */
+/* The input of that name, including those that the chosen outputs do not need. */
 static const struct ht_port *port_of(const struct ht_model *m, const char *name)
 {
 	const struct ht_port *p = ht_port_named(m->entry->inputs, ht_str(name));
@@ -290,8 +290,8 @@ static const struct ht_port *port_of(const struct ht_model *m, const char *name)
 	return p || !m->unfed ? p : ht_port_named(m->unfed->inputs, ht_str(name));
 }
 
-/* The shape that is stated already, or what may be fed: more than the default's shape, where the node
- * says so. */
+/* The shape stated earlier, or else the shape that may be fed, which is more general than the
+ * default's if the node says so. */
 static struct ht_shape accepted_shape(const struct ht_model *m, const struct ht_port *p)
 {
 	const struct ht_attr *a = ht_attr_find(p->value.node, "shape");
@@ -304,7 +304,7 @@ static struct ht_shape accepted_shape(const struct ht_model *m, const struct ht_
 	return ht_model_shape(m, p);
 }
 
-/* The stated shape with open dimensions (-1) taken from the graph's. */
+/* Sets the stated shape; its open dimensions (-1) are taken from the graph. */
 static enum ht_status set_shape(void *arg)
 {
 	struct set *s = arg;

@@ -1,4 +1,4 @@
-/* Copies of a model to work on, with the shapes that were stated for its inputs. */
+/* Copies of a model to work on, with the shapes stated for its inputs. */
 #include "api/api.h"
 
 #include <string.h>
@@ -10,7 +10,8 @@ static struct ht_where at_node(const struct ht_node *n)
 	};
 }
 
-/* `to` is what an open dimension becomes, by its number: a size, a symbol, or HT_DIM_UNKNOWN, which has to be stated. */
+/* `to` has by its number what an open dimension becomes: a size, a symbol, or HT_DIM_UNKNOWN,
+ * which means that it must be stated. */
 static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n,
 	const int64_t to[HT_MOST_SIZES], enum ht_open open, struct ht_diags *d,
 	struct ht_shape *shape)
@@ -41,8 +42,7 @@ static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n,
 	return HT_OK;
 }
 
-/* A default of another shape than the one stated cannot be used any more: the node becomes a
- * plain input. */
+/* A default whose shape is not the stated one cannot be used: the node becomes a plain input. */
 static void drop_default(struct ht_node *n)
 {
 	ht_node_set_type(n, HT_STR("Placeholder"));
@@ -63,7 +63,7 @@ static void set_shape(struct ht_node *n, struct ht_shape s)
 {
 	ht_attr_set_shape(n, "shape", s);
 	if (n->outs)
-		n->out[0].shape = s; /* what a signature said does not count any more */
+		n->out[0].shape = s; /* the shape of the signature does not count any more */
 }
 
 static enum ht_status state_shape(const struct ht_model *m, struct ht_port *p,
@@ -76,11 +76,12 @@ static enum ht_status state_shape(const struct ht_model *m, struct ht_port *p,
 
 	p->open = open != HT_OPEN_KEEP && to[0] < HT_DIM_UNKNOWN && !n->graph->sizes &&
 		  s.rank > 0 && s.dim[0] < 0;
-	/* A default may be of one of the shapes that an input takes. */
+	/* The default may have one of several shapes that the input accepts. */
 	if (open == HT_OPEN_KEEP && t && !is_stated(m, from))
 		return HT_OK;
 	if (!ht_is(n, HT_FED)) {
-		/* Fed in the middle of the graph: pass feeds makes a placeholder of this type. */
+		/* A tensor fed in the middle of the graph: pass feeds makes a placeholder of
+		 * this type. */
 		if (p->value.index < n->outs) {
 			HT_TRY(close_shape(a, n, to, open, d, &s));
 			ht_type_of(p->value)->shape = s;
@@ -94,7 +95,7 @@ static enum ht_status state_shape(const struct ht_model *m, struct ht_port *p,
 	return HT_OK;
 }
 
-/* `m->entry` in terms of the copied graph. */
+/* `m->entry` with nodes of the copied graph. */
 static struct ht_port *port_in(const struct ht_model *m, struct ht_graph *g,
 	const struct ht_port *from, struct ht_arena *a)
 {
@@ -153,10 +154,11 @@ static enum ht_status check_open(const struct ht_model *m, struct ht_diags *d)
 	return HT_OK;
 }
 
-/* Where nobody stated the most: of the first dimension beside others, of others. */
+/* Default upper bounds of open sizes: of the first dimension if others are open too; of other
+ * dimensions. */
 enum { MOST_ROWS = 64, MOST_OTHERS = 512 };
 
-/* Where nobody stated the least, others than the first have elements. */
+/* If no lower bound was stated, dimensions other than the first have at least one element. */
 static struct ht_open_size bounds_of(const struct ht_model *m, int32_t axis, int64_t dim)
 {
 	const struct ht_open_sizes *s = &m->open[axis];
@@ -185,7 +187,7 @@ static bool computes_sizes(const struct ht_graph *g)
 	return computes_in(g);
 }
 
-/* Whether programs of the model need the most of each open size. */
+/* Whether programs of the model need an upper bound of each open size. */
 static bool has_bounds(const struct ht_model *m)
 {
 	for (int32_t i = 1; i < HT_MOST_SIZES; i++)
@@ -222,7 +224,7 @@ static void put_shape_to_state(struct ht_buf *b, const struct ht_port *p, struct
 	}
 }
 
-/* Whether the shape is unknown from dimension `first` on. */
+/* Whether all dimensions from `first` on are unknown. */
 static bool is_unknown_from(struct ht_shape s, int32_t first)
 {
 	for (int32_t i = first; i < s.rank; i++)
@@ -242,7 +244,8 @@ struct ht_str ht_model_shapes_to_state(const struct ht_model *m, bool rows, stru
 	return ht_buf_str(&b);
 }
 
-/* Sets to[i], what an open dimension i becomes, and the sizes of `g`, if others than the first stay open. */
+/* Sets to[i], what an open dimension i becomes, and the open sizes of `g`, if dimensions other
+ * than the first stay open. */
 static void open_sizes(const struct ht_model *m, enum ht_open open, struct ht_graph *g,
 	struct ht_arena *a, int64_t to[HT_MOST_SIZES])
 {
@@ -262,7 +265,7 @@ static void open_sizes(const struct ht_model *m, enum ht_open open, struct ht_gr
 	}
 }
 
-/* `g` is a copy of the model's graph. */
+/* Applies the stated shapes to `g`, a copy of the model's graph. */
 static enum ht_status state(const struct ht_model *m, struct ht_work *w, enum ht_open open,
 	struct ht_diags *d, struct ht_graph *g)
 {

@@ -1,4 +1,5 @@
-/* Tensors that are fed instead of being computed, and inputs by any of their names. */
+/* Tensors that the caller feeds instead of having them computed, and inputs by any of their
+ * names. */
 #include "api/api.h"
 
 #include "frontend/frontend.h"
@@ -13,9 +14,9 @@ struct feed {
 	struct ht_diags *d;
 };
 
-/* ---- what the graph says about the tensors ---- */
+/* ---- types and shapes of the tensors in the graph ---- */
 
-/* Open dimensions are -1, whatever the graph knows about them. */
+/* Open dimensions become -1, whatever the graph knows about them. */
 static struct ht_shape plain_shape(struct ht_arena *a, struct ht_shape s)
 {
 	int64_t dim[HT_MAX_RANK];
@@ -39,8 +40,8 @@ static void state_type(struct ht_model *m, struct ht_value v, struct ht_type t)
 		known->shape = plain_shape(&m->arena, t.shape);
 }
 
-/* A copy of the model in which the tensors are the outputs: what computes them tells their shapes.
- * What is wrong with it is for others to say, as it is not going to be computed. */
+/* Infers the shapes of the tensors on a copy of the model in which they are the outputs.  Errors
+ * in the nodes that compute them are ignored, since these nodes will not be computed. */
 static void infer(struct feed *f, const struct ht_entry *unfed, struct ht_port *const *fed)
 {
 	struct ht_pass_context c = { .scratch = &f->w->scratch, .keep_variables = true };

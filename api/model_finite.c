@@ -1,10 +1,11 @@
-/* Whether a model's constants are finite: then NaN and infinities of its outputs come from computing. */
+/* Whether a model's constants are finite.  If so, NaN and infinities in its outputs come from
+ * computing. */
 #include "api/api.h"
 
 #include <string.h>
 
-/* The exponent bits of a floating-point dtype, all of which are set in infinities and NaN alone; 0: the
- * dtype is none of the four. */
+/* The exponent bits of a floating-point dtype, all of which are set only in infinities and NaN;
+ * 0: it is not one of the four dtypes. */
 static uint64_t exponent_of(enum ht_dtype t)
 {
 	switch (t) {

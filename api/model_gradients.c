@@ -14,7 +14,7 @@ struct looking {
 	const char **name;
 };
 
-/* The index of the operand that is the gradient; -1: `n` is no optimiser op. */
+/* The index of the operand that is the gradient; -1: `n` is not an optimiser op. */
 static int32_t gradient_of(const struct ht_node *n)
 {
 	int32_t i = ht_op_info(n->op)->effects & HT_WRITES ? ht_gradient_argument(n->op) : -1;

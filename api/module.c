@@ -4,8 +4,8 @@
 #include <halftone-ids.h>
 #include <string.h>
 
-/* A code generator of other sources may make other code of a kernel than this library expects, so it is refused, though
- * it could be called. */
+/* A code generator built from other sources may generate other code than this library expects,
+ * so it is refused even if its interface fits. */
 static bool has_our_sources(const void *symbol)
 {
 	const struct ht_backend *b = symbol;

@@ -1,4 +1,5 @@
-/* Objects of programs: the functions of their kinds, and errors of those that cannot be made. */
+/* Objects of programs: the functions of their kinds, and the errors of objects that cannot be
+ * made. */
 #include "api/api.h"
 
 const struct ht_object_kind *const *ht_program_objects(struct ht_arena *a, const struct ht_image *x)

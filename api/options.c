@@ -62,7 +62,7 @@ static bool is_of_atc(const char *name)
 	return !strncmp(name, "atc.", 4);
 }
 
-/* The name without the objects that it is a member of. */
+/* The name without the objects that contain it. */
 static const char *last_part(const char *name)
 {
 	const char *dot = strrchr(name, '.');
@@ -159,7 +159,7 @@ static bool is_legal(const char *values, const char *value)
 	return strchr(values, '|') ? ht_is_listed(values, value) : *value != 0;
 }
 
-/* Of two spellings one. */
+/* The canonical one of two spellings. */
 static const char *spelled(const struct row *row, const char *value)
 {
 	if (strcmp(row->values, BOOLEAN) != 0)
@@ -263,7 +263,7 @@ static enum ht_status give(
 	return HT_OK;
 }
 
-/* Once each. */
+/* Reports each such option once. */
 static void tell_without_effect(struct ht_policy *p, const struct row *row, struct ht_diags *d)
 {
 	for (size_t i = 0; i < p->without_effects; i++)

@@ -7,7 +7,7 @@
 
 struct kind {
 	const char *name;
-	int64_t version; /* the newest that is read */
+	int64_t version; /* the newest version that can be read */
 	const struct ht_json_form *form;
 	void (*put)(struct ht_page_work *w, const cJSON *root);
 };
@@ -18,7 +18,7 @@ static const struct kind kinds[] = {
 	{ "halftone.train", 1, &ht_train_form, ht_page_train },
 };
 
-/* The lines of `halftone train --log` name no schema. */
+/* The lines of `halftone train --log` have no schema name. */
 static const struct kind train_log = { "a log of halftone train", 1, &ht_train_log_form,
 	ht_page_train_log };
 
@@ -38,7 +38,7 @@ struct printing {
 
 /* ---- reading ---- */
 
-/* Of what the name of a schema ends with; 0: no version. */
+/* The version at the end of a schema's name; 0: none. */
 static int64_t version_of(struct ht_str schema, const struct kind *k)
 {
 	size_t n = strlen(k->name);
@@ -71,7 +71,7 @@ static enum ht_status kind_of(struct ht_json *j, struct ht_str schema, const str
 		HT_STR_ARG(schema));
 }
 
-/* By a walk of its own, so that the error has its line. */
+/* Walks the JSON by itself, so that the error has its line. */
 static enum ht_status find_kind(struct ht_json j, const struct kind **out)
 {
 	const cJSON *i;
@@ -102,7 +102,7 @@ static bool is_log(struct ht_str text)
 	return ht_str_starts((struct ht_str){ text.p + at, text.n - at }, "{\"event\"");
 }
 
-/* Makes an array of the lines; each line stays on its own. */
+/* Makes an array of the lines, and keeps the line breaks. */
 static struct ht_str array_of_lines(struct ht_str text, struct ht_arena *a)
 {
 	struct ht_buf b;
@@ -143,7 +143,7 @@ static enum ht_status read_source(
 
 /* ---- the page ---- */
 
-/* The model's name where all sections are of one. */
+/* The model's name, if all sections have the same model. */
 static struct ht_str title_of(const struct ht_page_work *w)
 {
 	for (size_t i = 1; i < w->sections; i++)

@@ -1,4 +1,4 @@
-/* Results as a page: JSON that was checked, and what each kind of result shows of it. */
+/* Results as a page: checked JSON, and the sections that each kind of result gets. */
 #ifndef HT_API_PAGE_H
 #define HT_API_PAGE_H
 
@@ -8,64 +8,66 @@
 #include "page/page.h"
 #include "precision/json.h"
 
-/* ---- page_forms.c: which members the JSON has to have ---- */
+/* ---- page_forms.c: which members the JSON must have ---- */
 
 struct ht_json_form;
 extern const struct ht_json_form ht_comparison_form, ht_decisions_form, ht_train_form,
 	ht_train_log_form; /* the last: an array of the lines of a log */
-/* HT_E_INPUT with the line where something is missing or of another type.  Members that the form does not
- * name may be anything. */
+/* HT_E_INPUT, with the line, if a member is missing or has another type.  Members that the form
+ * does not name may have any value. */
 enum ht_status ht_json_check(struct ht_json *j, const struct ht_json_form *form);
 
-/* ---- page_values.c: members of JSON that was checked ---- */
+/* ---- page_values.c: members of checked JSON ---- */
 
 /* NULL where the object lacks it or has null. */
 const cJSON *ht_member(const cJSON *object, const char *name);
-/* Empty where there is none. */
+/* Empty if there is none. */
 struct ht_str ht_member_text(const cJSON *object, const char *name);
 struct ht_str ht_item_text(const cJSON *array, int i);
-/* NaN where there is none. */
+/* NaN if there is none. */
 double ht_member_number(const cJSON *object, const char *name);
 double ht_json_number(const cJSON *value);
 bool ht_json_is_nan(const cJSON *value); /* "nan" */
 bool ht_member_is_true(const cJSON *object, const char *name);
 
-/* Three digits of it. */
+/* `v` with three digits. */
 struct ht_str ht_text_number(struct ht_arena *a, double v);
 struct ht_str ht_text_member(struct ht_arena *a, const cJSON *object, const char *name);
-/* The others are empty where `v` is NaN, and ht_text_member() where there is no such member. */
+/* The others return an empty text if `v` is NaN; ht_text_member() does if there is no such
+ * member. */
 struct ht_str ht_text_exact(struct ht_arena *a, double v);
 struct ht_str ht_text_bytes(struct ht_arena *a, double v);
 struct ht_str ht_text_price(struct ht_arena *a, double ps);
 /* "1.2", and "1.1 to 1.4" on a line below, of an object with `name`, `low` and `high`. */
 struct ht_str ht_text_interval(struct ht_arena *a, const cJSON *object, const char *name);
 
-/* A table of two columns: what, and its value. */
+/* A table of two columns: a name and its value. */
 extern const struct ht_table_column ht_fact_columns[2];
 void ht_fact(
-	struct ht_table *t, const char *what, struct ht_str value); /* nothing where it is empty */
+	struct ht_table *t, const char *what, struct ht_str value); /* adds no row if `value` is
+								     * empty */
 
-/* ---- a section each ---- */
+/* ---- functions that write one section each ---- */
 
 struct ht_page_work {
 	struct ht_buf *b; /* the sections */
 	struct ht_arena *a;
 	struct ht_str *title, *model; /* of each */
 	size_t sections, cap;
-	size_t branches;      /* numbers given to branches and graphs */
+	size_t branches;      /* ids for branches and graphs that were given out */
 	struct ht_str source; /* the name of the result that is being written */
 };
-/* "WHAT of NAME: POLICY"; to be ended with ht_page_section_end(). */
+/* Opens a section "WHAT of NAME: POLICY"; ht_page_section_end() closes it. */
 void ht_page_open_of(
 	struct ht_page_work *w, struct ht_str name, const char *what, struct ht_str policy);
-/* Likewise of an object with a model. */
+/* Likewise for an object that names a model. */
 void ht_page_open(struct ht_page_work *w, const cJSON *of, const char *what, struct ht_str policy);
 
-enum { HT_PAGE_ROWS = 300, HT_PAGE_NODES = 1000 }; /* what tables show */
+enum { HT_PAGE_ROWS = 300, HT_PAGE_NODES = 1000 }; /* most rows and nodes in tables */
 
-void ht_page_comparisons(struct ht_page_work *w, const cJSON *root); /* a section a model */
+void ht_page_comparisons(struct ht_page_work *w, const cJSON *root); /* a section for each model */
 void ht_page_decisions(struct ht_page_work *w, const cJSON *root);
-/* page_train.c: a training that ended, and the curves of a log. */
+/* page_train.c: the end of a training, and the curves of a log. */
 void ht_page_train(struct ht_page_work *w, const cJSON *root);
 void ht_page_train_log(struct ht_page_work *w, const cJSON *root);
 void ht_page_frontier(struct ht_page_work *w, const cJSON *model);

@@ -1,4 +1,4 @@
-/* What was compared: verdicts, environment, frontier, policies, errors. */
+/* Sections of a comparison: verdicts, environment, frontier, policies, errors. */
 #include "api/page.h"
 
 #include <math.h>
@@ -61,7 +61,7 @@ static struct ht_str error_text(struct ht_arena *a, const cJSON *policy)
 	return isnan(error) ? (struct ht_str){ "", 0 } : ht_text_number(a, error);
 }
 
-/* Why it could not be measured, or what it is the same as. */
+/* Why a policy could not be measured, or which policy it equals. */
 static struct ht_str note_text(struct ht_arena *a, const cJSON *policy)
 {
 	struct ht_str same = ht_member_text(policy, "same_as");
@@ -196,7 +196,7 @@ static void put_tolerance(
 	ht_cell(t, ht_str(ht_member_is_true(tolerance, "default") ? "default" : "stated"));
 }
 
-/* Those that were exceeded come first. */
+/* Exceeded tolerances come first. */
 static void put_tolerances(struct ht_page_work *w, const cJSON *model)
 {
 	static const struct ht_table_column columns[] = { { "policy", false }, { "output", false },
@@ -219,7 +219,7 @@ static void put_tolerances(struct ht_page_work *w, const cJSON *model)
 
 /* ---- errors ---- */
 
-/* The first policy that has outputs; all have the same. */
+/* The outputs of the first policy that has some; all policies have the same outputs. */
 static const cJSON *first_outputs(const cJSON *policies)
 {
 	const cJSON *i;

@@ -1,10 +1,10 @@
-/* What a policy decided: counts, casts, entries of lists, fusions, methods, nodes. */
+/* Sections of a policy's decisions: counts, casts, entries of lists, fusions, methods, nodes. */
 #include "api/page.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* The type that a unit got, or the format in its place. */
+/* The type that a unit got, or the number format in its place. */
 static struct ht_str decided_text(const cJSON *unit)
 {
 	return ht_member_text(unit, ht_member(unit, "format") ? "format" : "to");
@@ -132,7 +132,7 @@ struct cast {
 	size_t place;
 };
 
-/* The dearest first; those without a price by their bytes, then in their order. */
+/* The most expensive first; those without a price by their bytes, then in their order. */
 static int by_price(const void *a, const void *b)
 {
 	const struct cast *p = a, *q = b;
@@ -198,7 +198,7 @@ static void put_casts(struct ht_page_work *w, const cJSON *root)
 
 /* ---- entries, options ---- */
 
-/* Arrays of strings as rows. */
+/* Writes arrays of strings as rows. */
 static void put_rows(struct ht_table *t, const cJSON *list, const char *last)
 {
 	const cJSON *i;

@@ -1,4 +1,5 @@
-/* What the JSON of results has to look like for the page, which is less than the schemas in docs/ say. */
+/* The form that the JSON of results must have for the page.  It is less strict than the schemas
+ * in docs/. */
 #include "api/page.h"
 
 #include <math.h>
@@ -15,7 +16,7 @@ struct member {
 struct ht_json_form {
 	enum kind kind;
 	bool or_null;
-	int items;                       /* of a list: how many; 0: any number */
+	int items;                       /* of a list: its length; 0: any */
 	const struct member *member;     /* of an object, ended by one without a name */
 	const struct ht_json_form *each; /* of a list */
 };

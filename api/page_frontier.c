@@ -1,4 +1,4 @@
-/* Plots of what each policy costs against what it loses. */
+/* Plots of each policy's cost against its loss of accuracy. */
 #include "api/page.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ double ht_page_error(const cJSON *policy)
 	return most;
 }
 
-/* What a plot has along an axis: a member of a policy. */
+/* The measure on an axis of a plot: a member of a policy. */
 struct measure {
 	const char *name; /* of the axis */
 	double (*of)(const cJSON *policy);
@@ -83,7 +83,7 @@ static struct ht_point point_of(
 	return p;
 }
 
-/* Whether a policy has a place on the y axis: without outputs there is no error. */
+/* Whether a policy has a value for the measure: without outputs there is no error. */
 static bool has(const struct measure *m, const cJSON *policy)
 {
 	return !ht_member(policy, "error") &&

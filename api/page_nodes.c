@@ -94,7 +94,8 @@ static void put_depths(struct ht_page_work *w, const cJSON *policy, const cJSON 
 
 /* ---- exponents ---- */
 
-/* Of the smallest normal number, and of the smallest power of two above all finite numbers. */
+/* The exponent of the smallest normal number, and that of the smallest power of two above all
+ * finite numbers. */
 static int exponent_of_normals(enum ht_dtype t)
 {
 	return 2 - (1 << (ht_dtype_info(t)->exponent - 1));

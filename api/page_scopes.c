@@ -131,7 +131,7 @@ static void add_edge(const struct place *from, const struct place *to, struct ht
 			->value = from->scope[i];
 }
 
-/* Of a unit that was decided.  A number format in the place of a type is lower than float32, too. */
+/* Whether a decided unit is below float32.  A number format in the place of a type is, too. */
 static bool is_low(const cJSON *unit)
 {
 	struct ht_str to = ht_member_text(unit, "to"), emulated = ht_member_text(unit, "emulated");

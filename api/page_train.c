@@ -1,4 +1,4 @@
-/* What a training did: its end, and from its log the loss and the loss scale at each step. */
+/* Sections of a training: its end, and from its log the loss and the loss scale at each step. */
 #include "api/page.h"
 
 #include <math.h>
@@ -71,11 +71,11 @@ void ht_page_train(struct ht_page_work *w, const cJSON *root)
 /* A value over the steps of one policy from one start. */
 struct curve {
 	struct ht_str policy;
-	double seed; /* NaN: none is named */
+	double seed; /* NaN: the log names none */
 	struct ht_point *point;
 	size_t n, cap;
-	double sum;          /* of the values behind the last point, */
-	size_t in_sum, each; /* of which so many make a point */
+	double sum;          /* sum of the values behind the last point, */
+	size_t in_sum, each; /* how many these are, and how many make a point */
 	double last;
 };
 

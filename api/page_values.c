@@ -1,4 +1,4 @@
-/* Members of results, and numbers as the page shows them. */
+/* Members of results, and numbers in the form that the page shows. */
 #include "api/page.h"
 
 #include "stats/values.h"
@@ -55,7 +55,8 @@ bool ht_member_is_true(const cJSON *object, const char *name)
 
 /* ---- text ---- */
 
-/* Decimals with which three digits of `v` are whole; without a power of ten from 1e-5 to 1e15. */
+/* Writes `v`, which is rounded to three digits, with all its decimals.  It gets a power of ten
+ * only below 1e-5 and from 1e15 on. */
 static void put_plain(struct ht_buf *b, double v)
 {
 	double size = fabs(v);
@@ -104,7 +105,8 @@ struct ht_str ht_text_exact(struct ht_arena *a, double v)
 	return ht_buf_str(&b);
 }
 
-/* In the unit in which it is at least 1, of units a thousand times another. */
+/* In the largest unit in which the value is at least 1; each unit is a thousand times the one
+ * before. */
 static struct ht_str in_units(struct ht_arena *a, double v, const char *const *unit, size_t n)
 {
 	size_t i = 0;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Of an artefact they are looked at when they are used first, which is now. */
+/* Constants of an artefact are verified before their first use, which is here. */
 static enum ht_status check(const struct ht_program *p, uint32_t constants, struct ht_diags *d)
 {
 	for (uint32_t i = 0; p->rt.is_whole && i < constants; i++)
@@ -42,7 +42,7 @@ static enum ht_status move_constants(struct ht_program *p, struct ht_diags *d)
 	for (uint32_t i = 0; i < n; to += round_up(bytes[i++]))
 		constant[i] = (int64_t)(uintptr_t)to;
 	p->rt.is_whole = NULL;
-	if (p->packed.n) /* nobody else reads these */
+	if (p->packed.n) /* no other program reads these */
 		madvise((void *)(uintptr_t)p->packed.p, p->packed.n, MADV_DONTNEED);
 	ht_page_pool_tell(&p->pages, "constants", d);
 	return HT_OK;

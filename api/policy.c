@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `text` NULL: by its name. */
+/* `text` NULL: the policy with this name. */
 static enum ht_status make(
 	const char *name, const struct ht_str *text, struct ht_diags *d, struct ht_policy **out)
 {

@@ -1,12 +1,12 @@
-/* What a value of profiling_options says (grammar_profiling.c); it is a legal one. */
+/* Reads a value of profiling_options that is known to be legal (grammar_profiling.c). */
 #ifndef HT_PROFILING_H
 #define HT_PROFILING_H
 
 #include <stdbool.h>
 
-/* Whether the value is a list with colons that has this trace. */
+/* Whether the value is a list with colons that contains this trace. */
 bool ht_profiling_traces(const char *value, const char *name);
-/* Whether the value is a JSON object with this text for `name`. */
+/* Whether the value is a JSON object whose member `name` is this text. */
 bool ht_profiling_says(const char *value, const char *name, const char *text);
 
 #endif

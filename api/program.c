@@ -1,4 +1,4 @@
-/* From a plan to a program: code generated, addresses put together. */
+/* From a plan to a program: generates code and fills in addresses. */
 #include "api/api.h"
 #include "image/build.h"
 
@@ -82,7 +82,7 @@ static void make_probes(struct build *b)
 	}
 }
 
-/* Inputs and outputs by the names of the entry's ports; the plan has outputs in their order. */
+/* Inputs and outputs with the names of the entry's ports; the plan has them in the same order. */
 static struct ht_value_info *describe(
 	struct build *b, enum ht_plan_kind kind, size_t *count, const struct ht_port *port)
 {

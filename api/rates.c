@@ -1,5 +1,5 @@
-/* The machine that code is for, with the rates that decide: those that --rates states; of this machine, where the
- * library has no table of its costs, those that are measured once, which the cache keeps. */
+/* The target with its rates: those that --rates states.  For this machine, if the library has no
+ * table of its costs, the rates are measured once and kept in the cache. */
 #include "api/api.h"
 #include "kernel/measure.h"
 #include "precision/optimal/price.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- this machine, as Linux tells it ---- */
+/* ---- this machine, as Linux describes it ---- */
 
 struct processor {
 	char model[128], microcode[32];
@@ -99,14 +99,14 @@ static bool recall(
 	return true;
 }
 
-/* What this process measured.  Nothing is allocated while the lock is held. */
+/* The rates that this process measured.  Nothing is allocated while the lock is held. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct known {
 	char text[4096];
-	size_t n; /* 0: nothing yet */
+	size_t n; /* 0: not measured yet */
 } known;
 
-/* The first of those that measure at a time is right. */
+/* If several threads measure at the same time, the first result counts. */
 static struct known agree(struct ht_str text)
 {
 	struct known now;
@@ -121,7 +121,7 @@ static struct known agree(struct ht_str text)
 	return now;
 }
 
-/* What is in the cache counts before what this process knows, so that processes agree. */
+/* The cache's rates take precedence over those of this process, so that processes agree. */
 static enum ht_status measured_once(
 	struct ht_cache *c, struct ht_arena *a, struct ht_diags *d, struct ht_str *text)
 {
@@ -159,7 +159,7 @@ static enum ht_status with_measured(const struct ht_target *host, struct ht_cach
 	return HT_OK;
 }
 
-/* Rates are of the machine that code is for, or of the one whose costs count. */
+/* Stated rates are those of the target of the code, or of the one whose costs decide. */
 static enum ht_status with_stated(const struct ht_target *t, const struct ht_policy *p,
 	struct ht_arena *a, struct ht_diags *d, const struct ht_target **out)
 {
@@ -185,7 +185,7 @@ enum ht_status ht_target_rated(const struct ht_target *t, const struct ht_policy
 	return with_measured(t, c, a, d, out);
 }
 
-/* ---- measured because somebody asks ---- */
+/* ---- measuring on request ---- */
 
 struct asked {
 	struct ht_bytes *out;

@@ -1,4 +1,4 @@
-/* Files of records: examples that are read, events that are written. */
+/* Files of records: reading examples, writing events. */
 #include <halftone/records.h>
 
 #include "api/api.h"
@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* What a call about either kind of file is given. */
+/* The arguments of a call about either kind of file. */
 struct records_call {
 	struct ht_arena *a;
 	const char *path, *name;
@@ -138,7 +138,7 @@ enum ht_status ht_records_read(struct ht_records *r, int64_t i, const char *name
 struct ht_event_file {
 	struct ht_arena arena;
 	struct ht_event_writer *writer;
-	bool incomplete; /* there was no memory for an event */
+	bool incomplete; /* memory for an event ran out */
 };
 
 static enum ht_status open_events(void *arg)

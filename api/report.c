@@ -1,4 +1,4 @@
-/* Reports: made by deciding, or read from files. */
+/* Reports: made from a decision, or read from files. */
 #include "api/report.h"
 
 #include "precision/optimal/price.h"
@@ -9,7 +9,7 @@
 struct making {
 	const struct ht_model *m;
 	const struct ht_compile_options *opt;
-	const struct ht_policy *policy; /* opt's */
+	const struct ht_policy *policy; /* that of `opt` */
 	struct ht_diags *d;
 	struct ht_report *r;
 	const struct ht_target *priced_for;
@@ -37,8 +37,8 @@ static bool has_attr(const struct ht_op_info *info, struct ht_str name)
 	return false;
 }
 
-/* One decision is about several imported nodes where a fusion made one of them; those then have
- * the type attributes of their own ops. */
+/* If a fusion made one node of several imported ones, a decision is about all of these; each
+ * then has the type attributes of its own op. */
 static void add_origin(struct making *k, struct ht_str name, const struct ht_decided_type *t)
 {
 	const struct ht_node *n = ht_graph_node(k->m->graph, name);
@@ -99,8 +99,8 @@ static void release_diags(void *d)
 	ht_diags_release(d);
 }
 
-/* The graph as it would be compiled; NULL where it cannot be.  A painting is decided on the graph as
- * imported, where nobody has inferred shapes. */
+/* The graph as it would be compiled; NULL if it cannot be.  Policies that paint decide on the
+ * imported graph, whose shapes are not inferred. */
 static struct ht_lowering *merged_graph(struct making *k, struct ht_lowering *l)
 {
 	struct ht_lowering *merged;
@@ -133,12 +133,12 @@ static void price_cast(
 		c->price = ht_price_cast(p, ht_out(&cast, 0), widens ? c->from : c->to, widens);
 }
 
-/* What lowering chooses; where it cannot be done, nothing. */
+/* The methods that lowering chooses; none if the graph cannot be lowered. */
 static void find_methods(
 	struct making *k, struct ht_graph *g, struct ht_lower_request how, struct ht_arena *plans)
 {
 	struct ht_arena *kept = &k->r->w.arena;
-	struct ht_fusions told = *how.fusions; /* what is found is not told twice */
+	struct ht_fusions told = *how.fusions; /* messages about these fusions are not repeated */
 	struct ht_method_choice *choice;
 	struct ht_plan *plan;
 
@@ -155,9 +155,9 @@ static void find_methods(
 	k->r->data.choices = plan->choices;
 }
 
-/* The passes behind the decision, and lowering, have fusions, too.  What loops make of lists has shapes only
- * behind these passes.  They run on a copy, in memory that
- * they have for themselves: the report is about the graph as it is. */
+/* The passes after the decision, and lowering, have fusions too.  Lists that loops build have
+ * shapes only after these passes.  They run on a copy, in separate memory: the report describes
+ * the graph before them. */
 static void find_fusions(struct making *k, struct ht_lowering *l)
 {
 	struct ht_work *w = ht_work_within(&k->r->w);
@@ -216,12 +216,12 @@ static void price(struct making *k, struct ht_lowering *l)
 	price_casts(k, &p, g);
 	if (!shapes)
 		return;
-	fusions = l->fusions; /* what is found is not told twice */
+	fusions = l->fusions; /* messages about these fusions are not repeated */
 	fusion = ht_fusion_of(g, &fusions, a);
 	k->r->data.price = ht_price_graph(&p, g, &fusion);
 }
 
-/* ---- what the policy's options did ---- */
+/* ---- effects of the policy's options ---- */
 
 static void add_fusion(struct ht_report_data *to, const struct ht_rule *rule, const char *note)
 {

@@ -34,7 +34,7 @@ static int precision(enum ht_dtype t)
 	return ht_dtype_info(t)->mantissa;
 }
 
-/* Fewer bits of mantissa than before; of a unit that is new, than in the graph. */
+/* Fewer bits of mantissa than before; for a new unit, than in the graph. */
 static void check_precision(struct checking *k, struct ht_arena *a)
 {
 	const struct ht_unit_pair *first = NULL;

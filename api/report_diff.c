@@ -1,4 +1,4 @@
-/* What two reports decide differently, and whether the later one is worse. */
+/* The differences between the decisions of two reports, and whether the later one is worse. */
 #include "api/report_diff.h"
 
 #include <math.h>
@@ -7,8 +7,8 @@
 
 /* ---- units ---- */
 
-/* Paintings name nodes as imported, other policies behind clean-ups: those two meet on imported
- * names. */
+/* A policy that paints decides on imported nodes, others decide after clean-ups.  Two such
+ * reports are compared by imported names. */
 static bool is_painting(const struct ht_report_data *r)
 {
 	return r->decisions.painted != HT_INVALID;
@@ -85,7 +85,8 @@ static struct ht_map_entry *entry_of(
 	return ht_map_at(m, key_of(x->arena, c->source, ht_str(ht_dtype_info(c->to)->name)));
 }
 
-/* Casts of `a` that `b` has no counterpart of: from the same tensor to the same dtype. */
+/* Casts of `a` without a counterpart in `b`, which is a cast from the same tensor to the same
+ * dtype. */
 static void compare_casts(struct ht_difference *x, const struct ht_decisions *a,
 	const struct ht_decisions *b, struct ht_cast_list *out)
 {

@@ -1,8 +1,9 @@
-/* The decided graph for Graphviz: nodes in the colour of their dtype, casts between them.
+/* The decided graph for Graphviz: nodes in the colour of their dtype, and the casts between
+ * them.
  *
- * Up to MAX_SHAPES nodes are drawn one by one, in a box for each outermost name scope.  Of larger
- * graphs scopes are drawn instead, as deep as that number allows; where names have no scopes, op
- * types.  Constants are left out. */
+ * Up to MAX_SHAPES nodes are drawn one by one, in a box for each outermost name scope.  Of
+ * larger graphs, scopes are drawn instead, as deep as that number permits; if names have no
+ * scopes, op types.  Constants are left out. */
 #include "api/report.h"
 
 #include <string.h>
@@ -12,7 +13,7 @@ enum { MAX_SHAPES = 300, DEEPEST = 32 };
 struct shape {
 	struct ht_str key;
 	size_t id, nodes, casts, of[HT_DTYPE_END];
-	const struct ht_node *only; /* NULL: a scope of several */
+	const struct ht_node *only; /* NULL: several nodes, drawn as one */
 };
 
 struct drawing {
@@ -20,7 +21,8 @@ struct drawing {
 	const struct ht_graph *g;
 	struct ht_map shapes; /* key → struct shape */
 	struct ht_map edges;  /* two ids → count */
-	int depth;            /* parts of a name that are its scope; DEEPEST: all; 0: the op type */
+	int depth;            /* how many parts of a name are its scope; DEEPEST: all; 0: op
+			       * types are drawn */
 };
 
 static bool is_drawn(const struct ht_node *n)
@@ -31,7 +33,7 @@ static bool is_drawn(const struct ht_node *n)
 
 /* ---- scopes ---- */
 
-/* The first `depth` parts of a name; all of it where it has no more. */
+/* The first `depth` parts of a name, or the whole name if it has no more. */
 static struct ht_str scope(struct ht_str name, int depth)
 {
 	size_t n = 0;

@@ -1,4 +1,4 @@
-/* Which of the decided nodes take results of which: member `edges` of halftone.decisions/1. */
+/* Which decided nodes read results of which others: member `edges` of halftone.decisions/1. */
 #include "api/report.h"
 
 enum { MOST_SOURCES = 64, DEEPEST = 8, MOST_PASSED = 500 };
@@ -6,7 +6,7 @@ enum { MOST_SOURCES = 64, DEEPEST = 8, MOST_PASSED = 500 };
 struct search {
 	struct ht_map index; /* name → its number in the decisions + 1, as a pointer */
 	size_t source[MOST_SOURCES], sources;
-	int left; /* nodes that may still be passed through */
+	int left; /* how many more nodes may be passed through */
 };
 
 static size_t number_of(struct search *s, struct ht_str name)
@@ -23,7 +23,7 @@ static void add_source(struct search *s, size_t number)
 		s->source[s->sources++] = number;
 }
 
-/* The policy's casts, and nodes without a floating-point type, are passed through. */
+/* Passes through the policy's casts and nodes without a floating-point type. */
 static void find_sources(struct search *s, const struct ht_node *n, int depth)
 {
 	for (int32_t i = 0; i < n->ins; i++) {

@@ -92,7 +92,7 @@ void ht_put_cast_json(struct ht_buf *b, const struct ht_decided_cast *c)
 	ht_putc(b, '}');
 }
 
-/* Imported node → type attribute → dtype, of what is news. */
+/* Writes imported node → type attribute → dtype, for units that changed or were stated. */
 static void put_types(struct ht_report *r, struct ht_buf *b)
 {
 	ht_puts(b, "],\n \"types\": {");
@@ -122,7 +122,7 @@ static void put_names(struct ht_buf *b, const char *key, const struct ht_str *na
 	ht_putc(b, ']');
 }
 
-/* Entries of option files: those that acted, or those that did nothing. */
+/* Writes entries of option files: those that had an effect, or those that had none. */
 static void put_rules(const struct ht_decisions *d, bool acted, struct ht_buf *b)
 {
 	int n = 0;

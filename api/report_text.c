@@ -1,4 +1,4 @@
-/* Reports for people: what changed, or all about one node. */
+/* Reports for people: all changes, or everything about one node. */
 #include "api/report.h"
 
 #include <string.h>
@@ -146,7 +146,7 @@ void ht_put_cast_text(struct ht_buf *b, const struct ht_decided_cast *c, bool pr
 	ht_putc(b, '\n');
 }
 
-/* Rules without effect, options without effect, and how nodes are to compute. */
+/* Writes rules and options without effect, and the implementation modes of nodes. */
 static void put_options(const struct ht_report_data *r, struct ht_buf *b)
 {
 	const struct ht_decisions *d = &r->decisions;

@@ -1,4 +1,4 @@
-/* Values that every form of a report has. */
+/* Values that all forms of a report have. */
 #include "api/report.h"
 
 void ht_put_ms(struct ht_buf *b, int64_t ps)

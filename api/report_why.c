@@ -16,7 +16,7 @@ struct asking {
 	size_t units, without;
 };
 
-/* What another type would cost; -1: not asked for, or it must not be. */
+/* The cost of another type; -1: nobody asked for it, or the type is not permitted. */
 static int64_t price_of(const struct asking *k, struct ht_str node)
 {
 	const struct ht_certificate *c = k->r->data.decisions.certificate;
@@ -27,7 +27,7 @@ static int64_t price_of(const struct asking *k, struct ht_str node)
 	return -1;
 }
 
-/* What the rule went by is told of where the rule is what stands against the dtype. */
+/* Whether the rule is what prevents the dtype; only then its arguments are shown. */
 static bool is_by_rule(const struct asking *k, const struct ht_decided_type *t)
 {
 	return ht_str_eq(t->why_not[k->asked]->text, t->rule->text);
@@ -91,7 +91,7 @@ static void tell(struct asking *k, const struct ht_decided_type *t)
 	e->value = (void *)((uintptr_t)e->value + 1);
 }
 
-/* The most frequent first, else by text. */
+/* The most frequent first; equal ones by text. */
 static int by_count(const void *a, const void *b)
 {
 	const struct ht_map_entry *x = a, *y = b;

@@ -1,4 +1,4 @@
-/* What a program is, as a plan; its kernels and weights go where equal ones are there once. */
+/* The plan of a program, with its kernels and weights, each of which is stored once. */
 #include "api/save.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@ size_t ht_saving_weight(struct ht_saving *s, struct ht_str b)
 		(unsigned long long)h.lo, b.n);
 	struct ht_map_entry *e;
 
-	/* The same hash and other bytes: numbers of colliding ones are tried in turn. */
+	/* Other bytes with the same hash: tries the next number. */
 	while ((e = ht_map_at(&s->weight, key))->value) {
 		size_t number = *(size_t *)e->value;
 
@@ -35,7 +35,8 @@ size_t ht_saving_weight(struct ht_saving *s, struct ht_str b)
 	return s->weights++;
 }
 
-/* The weight's place in the plan's list; `place` has 1 + that of each number that is in it. */
+/* The index of the weight in the plan's list.  `place` has 1 + index for each number in that
+ * list. */
 static size_t plan_weight(struct ht_program_plan *plan, size_t *place, size_t number, size_t bytes)
 {
 	if (!place[number]) {

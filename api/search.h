@@ -61,9 +61,9 @@ struct ht_search {
 	const char **tolerance;                   /* likewise */
 	size_t tolerances;
 	enum ht_dtype type[HT_SEARCH_TYPES];
-	const char *type_name[HT_SEARCH_TYPES]; /* as results are told */
+	const char *type_name[HT_SEARCH_TYPES]; /* as results name them */
 	size_t types;
-	struct ht_emulation emulation[HT_SEARCH_TYPES]; /* of those that are formats */
+	struct ht_emulation emulation[HT_SEARCH_TYPES]; /* of those types that are formats */
 	size_t emulations;
 	enum ht_dtype lowest; /* of these types */
 	enum ht_search_rule rule;

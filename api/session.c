@@ -1,4 +1,4 @@
-/* Sessions: variables, and programs over them. */
+/* Sessions: variables, and programs that share them. */
 #include "api/device.h"
 #include "api/session.h"
 
@@ -42,7 +42,7 @@ void ht_session_free(struct ht_session *s)
 	free(s);
 }
 
-/* What the caller bounds runs by, and the threads for them. */
+/* The limits of runs that the caller sets, and the threads. */
 static enum ht_status make_pool(struct ht_session *s, struct ht_diags *d)
 {
 	struct ht_cores cores;
@@ -106,7 +106,7 @@ void ht_session_write(struct ht_session_variable *v, const void *value)
 	v->set = true;
 }
 
-/* The value of a checkpoint that was restored before. */
+/* Takes the value from a checkpoint that was restored earlier. */
 static void take_kept(struct ht_session *s, struct ht_session_variable *v)
 {
 	const struct ht_str *key = ht_map_get(&s->keys, v->name);
@@ -123,7 +123,8 @@ static void take_kept(struct ht_session *s, struct ht_session_variable *v)
 	}
 }
 
-/* In large pages if they are asked for; the first time a warning may tell that they are smaller. */
+/* Memory for a variable: large pages if the caller asks for them.  The first time, a warning
+ * says if the pages are smaller. */
 static void *memory_of(struct ht_session *s, size_t n, struct ht_diags *d)
 {
 	bool first = !s->pages.area;
@@ -177,7 +178,7 @@ static enum ht_status variable_of(struct ht_session *s, const struct ht_value_in
 	return HT_OK;
 }
 
-/* A variable that has no value gets what the program says that it begins with. */
+/* A variable without a value gets the first value that the program has for it. */
 static void begin_variable(struct ht_session *s, const struct ht_program *p,
 	const struct ht_value_info *from, struct ht_session_variable *v)
 {

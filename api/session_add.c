@@ -1,4 +1,4 @@
-/* Entries of a session that are compiled for it. */
+/* Entries that a session compiles itself. */
 #include "api/session.h"
 
 enum ht_status ht_session_compile(struct ht_session *s, const char *name, struct ht_model *m,

@@ -1,9 +1,10 @@
-/* Objects of a session: its entries have one of each name, which the first entry that has it makes. */
+/* Objects of a session: entries share the object of each name.  The first entry that has it
+ * makes it. */
 #include "api/session.h"
 
 #include "base/object.h"
 
-/* Of an object: what it is made of. */
+/* A hash of the data that an object is made from. */
 static struct ht_hash contents_of(
 	const struct ht_rt_program *p, const struct ht_image_object *o, struct ht_arena *a)
 {

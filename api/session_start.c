@@ -1,4 +1,5 @@
-/* First values of a session's variables: of the model's checkpoint, or by the ops that initialise them. */
+/* First values of a session's variables: from the model's checkpoint, or computed by the ops
+ * that initialise them. */
 #include "api/session.h"
 
 #include "frontend/bundle.h"
@@ -15,7 +16,7 @@ struct start {
 	struct ht_map initialiser; /* variable → node */
 };
 
-/* What a call of set_outputs changes. */
+/* The part of a model that set_outputs changes. */
 struct outputs {
 	struct ht_entry *entry, *unfed;
 	bool set, outputs_set, inputs_set;
@@ -48,7 +49,7 @@ static enum ht_status needs_input(const struct start *x, struct ht_diags *d)
 		x->m->input[0].name);
 }
 
-/* Ops are run for what they do: an Assign of TensorFlow 1 has a result, which nobody asks for. */
+/* Ops are run for their effect: an Assign of TensorFlow 1 has a result, but nobody reads it. */
 static void make_targets(struct ht_model *m)
 {
 	struct ht_port **end = &m->entry->targets;
@@ -69,7 +70,7 @@ static enum ht_status run_ops(struct start *x, const char *const *op, size_t n, 
 
 	if (x->opt)
 		HT_TRY(ht_compile_options_of(x->opt, d, &opt));
-	opt.policy = NULL; /* values are stored as they are computed */
+	opt.policy = NULL; /* stored values are computed without a policy */
 	HT_TRY(ht_model_set_outputs(x->m, op, n, d));
 	make_targets(x->m);
 	for (size_t i = 0; i < x->m->inputs; i++)
@@ -90,7 +91,8 @@ static enum ht_status run_init(struct start *x, const char *const *op, size_t n,
 	return st;
 }
 
-/* The names of the ops for the session's variables without values, or for all of the model that have none. */
+/* Lists the ops that initialise the session's variables without values, or all of the model's
+ * variables without values. */
 static size_t list_ops(struct start *x, bool all, const char **op)
 {
 	size_t n = 0;
@@ -118,7 +120,7 @@ static enum ht_status run_initialisers(struct start *x)
 	ht_diags_init(&quiet);
 	st = run_init(x, op, n, n > needed ? &quiet : x->d);
 	ht_diags_release(&quiet);
-	/* Variables that no entry takes may be of ops that are not supported. */
+	/* Ops of variables that no entry uses may be unsupported. */
 	if (st == HT_OK || n == needed)
 		return st;
 	return run_init(x, op, list_ops(x, false, op), x->d);

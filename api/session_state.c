@@ -1,10 +1,10 @@
-/* What a session keeps in checkpoints, and takes from them. */
+/* What a session writes to checkpoints and reads from them. */
 #include "api/session.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define OWN "_HALFTONE/" /* keys of what is no variable of the model's */
+#define OWN "_HALFTONE/" /* prefix of keys that are not the model's variables */
 #define STREAMS OWN "streams"
 #define NOTES OWN "notes/"
 
@@ -85,7 +85,7 @@ static void put_numbers(
 		(size_t)(rows * columns) * sizeof *value);
 }
 
-/* A row for each: its name, its counter and key. */
+/* One row for each stream: its name, its counter and key. */
 enum { STREAM_COLUMNS = 1 + HT_PHILOX_WORDS / 2 };
 
 static void put_streams(struct saving *x)
@@ -164,10 +164,10 @@ struct restoring {
 	struct ht_diags *d;
 	struct ht_arena *a;
 	struct ht_checkpoint *from;
-	struct ht_tensor **value; /* by variable; NULL: it is not there */
+	struct ht_tensor **value; /* by variable; NULL: the checkpoint does not have it */
 	struct ht_str *key;       /* likewise */
 	size_t missing;
-	bool quiet; /* nothing is said of variables that are missing */
+	bool quiet; /* without messages about missing variables */
 };
 
 static struct ht_where at_variable(const struct restoring *x, struct ht_str name)
@@ -246,7 +246,7 @@ static bool is_variable(const struct restoring *x, struct ht_str key)
 	return false;
 }
 
-/* A copy of the bytes, as the file may change. */
+/* Copies the bytes, since the file may change. */
 static enum ht_status keep_other(struct restoring *x, size_t i)
 {
 	struct ht_session *s = x->s;
@@ -264,7 +264,7 @@ static enum ht_status keep_other(struct restoring *x, size_t i)
 	return HT_OK;
 }
 
-/* Whether all else is whole, before anything changes. */
+/* Checks all other values before anything changes. */
 static enum ht_status check_others(struct restoring *x)
 {
 	struct ht_tensor *t;
@@ -310,7 +310,7 @@ static void take_values(struct restoring *x)
 	}
 }
 
-/* For variables that come with later entries. */
+/* Keeps the keys for variables of later entries. */
 static enum ht_status note_keys(struct restoring *x)
 {
 	struct ht_session *s = x->s;

@@ -1,4 +1,4 @@
-/* Loops of steps of a session, each step in the precision of its phase. */
+/* Loops of training steps in a session, each step in the precision of its phase. */
 #include "api/session.h"
 #include "stats/values.h"
 

@@ -1,4 +1,4 @@
-/* Settings of any origin, checked together. */
+/* Settings from all sources, checked together. */
 #include "api/api.h"
 #include "api/combinations.h"
 
@@ -10,7 +10,7 @@ static struct ht_where place(const struct ht_stated *s)
 	return s->path ? ht_at_line(s->path, s->line) : HT_NOWHERE;
 }
 
-/* The last setting of a name is the first link. */
+/* The last setting of a name becomes its first link. */
 static struct ht_given *links_of(const struct ht_stated *s, size_t n)
 {
 	struct ht_given *given = ht_sys_alloc((n + !n) * sizeof *given);
@@ -24,7 +24,7 @@ static struct ht_given *links_of(const struct ht_stated *s, size_t n)
 	return given;
 }
 
-/* The first of the settings that count and are refused; `n`: there is none. */
+/* The index of the first setting that is in force and refused; `n`: there is none. */
 static size_t first_refused(const struct ht_given *given, size_t n)
 {
 	struct ht_option_info o;
@@ -49,7 +49,7 @@ static enum ht_status check(const struct ht_given *given, size_t n, struct ht_di
 	refused = &given[first_refused(given, n)];
 	if (refused == &given[n])
 		return HT_OK;
-	/* No policy will say these. */
+	/* No policy will give these warnings. */
 	HT_TRY(ht_combinations_check(all, HT_WARNING, d));
 	return ht_option_refuse_at(refused->name, refused->value, refused->at, d);
 }

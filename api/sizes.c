@@ -1,4 +1,4 @@
-/* Sizes that a program leaves open: of a run, by the shapes of its inputs. */
+/* Open sizes of a program: their values in a run, from the shapes of its inputs. */
 #include "api/api.h"
 
 static enum ht_status misfit(const struct ht_program *p, size_t i, const struct ht_array *a,
@@ -72,7 +72,7 @@ int64_t ht_sizes_extent(
 		x, ht_image_dims(x)[output_port(p, output)->dim + (uint32_t)axis], size);
 }
 
-/* The size that dimension `axis` of a port is; NULL: it is a number. */
+/* The open size of dimension `axis` of a port; NULL: the extent is a constant. */
 static const struct ht_image_size *size_of(
 	const struct ht_image *x, const struct ht_image_port *port, uint32_t axis)
 {

@@ -1,5 +1,5 @@
-/* Inputs and outputs of strings: between the layout of struct ht_array and the numbers that a program computes with
- * (base/strings.h). */
+/* Inputs and outputs of strings: converts between the layout of struct ht_array and the numbers
+ * with which a program computes (base/strings.h). */
 #include "api/texts.h"
 
 #include "base/strings.h"
@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of an input or output of strings; all others have none of these. */
+/* An input or output.  Its members are used only if it is one of strings. */
 struct port {
 	int64_t *number; /* of each element */
 	size_t room;     /* elements */
-	char *block;     /* of an output: as struct ht_array has it */
+	char *block;     /* of an output: in the layout of struct ht_array */
 	size_t block_room, bytes;
 };
 
@@ -68,7 +68,7 @@ static enum ht_status no_memory(const char *what, const char *name, struct ht_di
 	return ht_refuse(d, HT_E_ENVIRONMENT, "no memory for the strings of %s '%s'", what, name);
 }
 
-/* Room for so many numbers, whatever was there. */
+/* Makes room for so many numbers; the old content is lost. */
 static bool make_room(struct port *p, size_t count)
 {
 	if (count <= p->room && p->number)
@@ -90,7 +90,8 @@ static uint64_t offset_at(const struct ht_array *a, size_t i)
 	return offset;
 }
 
-/* The first offset that is below the one in front of it, or the last one if it is not where the bytes end; n + 1: all are right. */
+/* The index of the first offset that is below the one before it, or of the last offset if it is
+ * not the number of bytes; n + 1: all are correct. */
 static size_t wrong_offset(const struct ht_array *a, size_t n, size_t bytes)
 {
 	uint64_t least = 0;
@@ -165,8 +166,8 @@ enum ht_status ht_texts_expect(
 	return HT_OK;
 }
 
-/* Sums the bytes of the strings of output `i`.  The numbers that stand for them are checked, since the code of a damaged artefact
- * may have written numbers of no string. */
+/* Sums the bytes of the strings of output `i`. Checks their numbers, since the code of a damaged
+ * artefact may have written invalid ones. */
 static enum ht_status measure(
 	const struct ht_texts *t, size_t i, size_t count, size_t *bytes, struct ht_diags *d)
 {

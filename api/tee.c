@@ -1,9 +1,10 @@
-/* Which tensors a teed program tells of, by the names of the imported graph. */
+/* Which tensors a program with a tee shows, and their names in the imported graph. */
 #include "api/tee.h"
 
 #include <string.h>
 
-/* The imported graph, its calls inlined, so that it has every name that a node can come from. */
+/* The imported graph with its calls inlined, so that it has every name that a node can come
+ * from. */
 struct ht_tee_names {
 	struct ht_graph *imported;
 	struct ht_arena *arena;
@@ -14,7 +15,7 @@ struct ht_tee_names {
 	struct ht_map claims;   /* by imported name: the compiled node whose tensor it is */
 };
 
-/* The imported nodes whose result a compiled node has. */
+/* The imported nodes whose result is that of a compiled node. */
 struct named {
 	const struct ht_node **name;
 	size_t n;
@@ -41,7 +42,7 @@ enum ht_status ht_tee_names(
 	return HT_OK;
 }
 
-/* Meets what is computed before `n` and behind `first`. */
+/* Visits the nodes that `n` is computed from, back to `first`. */
 static void walk_back(struct ht_tee_names *s, const struct ht_node *n, uint32_t first)
 {
 	size_t open = 1;
@@ -60,9 +61,9 @@ static void walk_back(struct ht_tee_names *s, const struct ht_node *n, uint32_t 
 	}
 }
 
-/* The imported nodes whose result `n` has: of those that it comes from the ones that no other of them is
- * computed from.  A convolution that took in a normalization has the result of that; one node in the place of
- * two equal ones has that of both. */
+/* The imported nodes whose result `n` has: of the nodes that it comes from, those from which no
+ * other of them is computed.  A convolution into which a normalisation was folded has the result
+ * of the normalisation; a node that replaces two equal ones has the results of both. */
 static size_t names_of(struct ht_tee_names *s, const struct ht_node *n, const struct ht_node ***out)
 {
 	size_t count = n->origin ? (size_t)n->origins : 1, found = 0, last = 0;
@@ -93,8 +94,9 @@ static struct named *named(const struct ht_tee_names *s, const struct ht_node *n
 	return ht_map_get(&s->compiled, n->name);
 }
 
-/* The imported node that an operand of `n` is the result of already, although it is computed from `of`, which `n` comes
- * from: a factor went in front of `n`, as into the weights of a product that `n` reshapes. */
+/* The imported node whose result an operand of `n` already is, although that node is computed
+ * from `of`, which `n` comes from.  This happens if a factor moved in front of `n`, such as into
+ * the weights of a product that `n` reshapes. */
 static const struct ht_node *overtaken_by(
 	struct ht_tee_names *s, const struct ht_node *n, const struct ht_node *of)
 {
@@ -115,7 +117,7 @@ static const struct ht_node *overtaken_by(
 	return NULL;
 }
 
-/* What `n` is called, after all that it is computed from. */
+/* The name of `n`. Nodes that it is computed from are named first. */
 static struct named *name_node(struct ht_tee_names *s, const struct ht_node *n)
 {
 	struct named *to = HT_NEW(s->arena, struct named);
@@ -133,7 +135,8 @@ static struct named *name_node(struct ht_tee_names *s, const struct ht_node *n)
 	return to;
 }
 
-/* A node of the imported name has its tensor, else the last one that comes from it. */
+/* The tensor of an imported name is that of the compiled node with this name, or else of the
+ * last node that comes from it. */
 static void claim(struct ht_tee_names *s, const struct ht_node *n)
 {
 	const struct named *own = named(s, n) ? NULL : name_node(s, n);
@@ -158,7 +161,7 @@ struct listing {
 	bool constants;
 };
 
-/* Of one value: where it is in the list, and who takes it. */
+/* Of one value: its place in the list, and its readers. */
 struct uses {
 	size_t first, n;
 	struct ht_tensor_use *use;
@@ -248,7 +251,7 @@ static void unref(void *blob)
 	ht_blob_unref(blob);
 }
 
-/* Packing gives a constant's bytes back; these stay as long as the program. */
+/* Packing gives a constant's bytes back; this reference keeps them as long as the program lives. */
 static struct uses *add_constant(struct listing *l, struct ht_value v)
 {
 	const struct ht_tensor *t = ht_const_tensor(v);
@@ -276,7 +279,7 @@ static struct uses *uses_of(struct listing *l, struct ht_value v)
 	return e->value;
 }
 
-/* Tells of the operands of a node by whose first result it is. */
+/* Adds the operands of the node of which `from` is the first result. */
 static void note_uses(struct listing *l, const struct ht_plan_tee *from)
 {
 	const struct uses *own = ht_map_get(
@@ -299,7 +302,7 @@ static void set_uses(struct listing *l)
 
 		for (size_t k = 0; u && k < u->n; k++) {
 			l->p->tee[u->first + k].info.use = u->use;
-			/* Equal nodes have one tensor, which is taken once. */
+			/* Equal nodes share one tensor; its uses are counted once. */
 			l->p->tee[u->first + k].info.uses = k ? 0 : u->count;
 		}
 	}

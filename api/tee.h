@@ -1,4 +1,5 @@
-/* The tensors of a program that was compiled with `tee`, and their way to who wants to see them. */
+/* The tensors of a program that was compiled with `tee`, and how a run shows them to its
+ * observer. */
 #ifndef HT_TEE_H
 #define HT_TEE_H
 
@@ -10,12 +11,13 @@ struct ht_tee {
 	struct ht_blob *constant; /* its bytes; NULL: it is computed */
 };
 
-/* Where a run finds tensors: of each step that tees. */
+/* Where a run finds a tensor: one for each step that tees. */
 struct ht_tee_place {
-	size_t first, n;    /* in the program's list: all names of this tensor */
+	size_t first, n;    /* the tensor's entries in the program's list, one for each name */
 	enum ht_dtype held; /* type in memory: the tensor's, or float32 */
 	bool rounded;       /* the values in memory are rounded to the tensor's type */
-	bool own;           /* the memory belongs to the run: it is no input's and no constant's */
+	bool own;           /* the memory belongs to the run: it is neither an input nor a
+			     * constant */
 	int64_t offset;     /* elements */
 	int64_t count;
 	int32_t rank;
@@ -25,12 +27,13 @@ struct ht_tee_place {
 	bool in_parts;        /* each call shows one part of the batch, along the first dimension */
 };
 
-/* tee.c: the names of the imported graph, in memory of `w`; before the graph is lowered, whose memory the passes take. */
+/* tee.c: the names of the imported graph, in memory of `w`. Made before lowering, whose passes
+ * reuse the graph's memory. */
 struct ht_tee_names;
 enum ht_status ht_tee_names(
 	const struct ht_model *m, struct ht_work *w, struct ht_diags *d, struct ht_tee_names **out);
-/* Fills in p->tee and p->tee_place, before constants are packed.  With `constants` operands that are constants are on the
- * list too. */
+/* Fills in p->tee and p->tee_place.  Called before constants are packed.  With `constants`,
+ * constant operands are on the list too. */
 void ht_program_tees(struct ht_program *p, struct ht_tee_names *names, const struct ht_plan *plan,
 	bool constants);
 

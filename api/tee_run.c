@@ -1,4 +1,4 @@
-/* Tensors on their way from a run to who wants to see them. */
+/* Shows the tensors of a run to its observer. */
 #include "api/tee.h"
 #include "kernel/kernel.h"
 
@@ -21,7 +21,7 @@ int ht_program_tensor(const struct ht_program *p, size_t i, struct ht_tensor_inf
 	return 1;
 }
 
-/* ---- from memory as a program has it to rows without gaps ---- */
+/* ---- from the layout in memory to rows without gaps ---- */
 
 /* Called for each row along the last dimension: `from` is the offset of its first element in memory, `done` the number of
  * elements in the rows before it. */

@@ -1,5 +1,5 @@
-/* Results as files: bytes, and the text form of a graph, whose constants that are too large for it go
- * into FILE.weights beside FILE.hir. */
+/* Writes results as files: bytes, and the text form of a graph.  Constants that are too large
+ * for the text go into FILE.weights beside FILE.hir. */
 #include "api/api.h"
 
 #include <halftone/tool.h>
@@ -13,7 +13,7 @@ enum ht_status ht_put_bytes(
 	return path ? ht_file_write(path, s.p, s.n, d) : ht_bytes_of(s, out);
 }
 
-/* Standard output, pipes and devices have nothing beside them. */
+/* There can be no file beside standard output, pipes and devices. */
 static bool has_a_beside(const char *path)
 {
 	struct stat s;
@@ -29,7 +29,7 @@ static const char *weights_path(const char *path, struct ht_arena *a)
 	return ht_str_printf(a, "%.*s.weights", (int)stem, path).p;
 }
 
-/* Neither file appears before both are written. */
+/* The files appear only when both are written. */
 static enum ht_status write_both(
 	struct ht_output *text, struct ht_str t, struct ht_output *weights, struct ht_str w)
 {

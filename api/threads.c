@@ -1,4 +1,4 @@
-/* The pool of the runtime, for nets that were compiled ahead of time. */
+/* The runtime's pool of threads, for nets that were compiled ahead of time. */
 #include <halftone/runtime.h>
 
 #include "runtime/pool.h"

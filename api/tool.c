@@ -1,4 +1,4 @@
-/* Files that appear whole or not at all, for tools. */
+/* Files that appear whole or not at all, and statistics, for tools. */
 #include <halftone/tool.h>
 
 #include "base/base.h"
@@ -29,7 +29,8 @@ int ht_mean_interval_of(const double *x, size_t n, double *low, double *high)
 	mean = n ? sum / (double)n : 0;
 	for (size_t k = 0; k < n; k++)
 		squares += (x[k] - mean) *
-			   (x[k] - mean); /* a second pass: the sum of x^2 would cancel */
+			   (x[k] - mean); /* a second pass: with the sum of x^2 digits would
+					   * cancel */
 	i = ht_mean_interval(n, 0, squares);
 	*low = mean + i.low;
 	*high = mean + i.high;

@@ -1,15 +1,15 @@
-/* What a context recorded: of each step, and as a timeline. */
+/* The recording of a context: per step, and as a timeline. */
 #include "api/api.h"
 #include "runtime/trace.h"
 
 #include <stdio.h>
 
-/* A context whose recording is shown, as a process of the timeline. */
+/* A context whose recording is shown as a process of the timeline. */
 struct traced {
 	const char *name; /* or NULL */
 	const struct ht_program *program;
 	const struct ht_trace *trace;
-	struct ht_step_profile *step; /* by step of the image; without `node`: it has no kernel */
+	struct ht_step_profile *step; /* by step of the image; without `node`: it runs no kernel */
 };
 
 struct tracing {
@@ -17,14 +17,15 @@ struct tracing {
 	const char *const *name;
 	size_t n;
 	struct traced *of;
-	size_t process; /* that events are of */
+	size_t process; /* of the events being written */
 	int64_t origin; /* of the timeline, on the clock of the traces */
 	struct ht_bytes *out;
 	struct ht_work w;
 	struct ht_buf b;
 };
 
-/* Threads of the timeline.  Perfetto takes thread 0 of a process for the system's idle one, and does not show it. */
+/* Threads of the timeline.  Perfetto takes thread 0 of a process for the system's idle thread
+ * and does not show it. */
 enum { COMPILING = 1, RUNS, FIRST_WORKER };
 
 /* ---- steps ---- */
@@ -87,7 +88,7 @@ static void put_us(struct tracing *t, int64_t ns)
 	ht_put_fixed(&t->b, (double)ns / 1000, 3);
 }
 
-/* An event up to its arguments. */
+/* Writes an event up to its arguments. */
 static void begin_event(struct tracing *t, const char *name, const char *category, int thread,
 	int64_t begin, int64_t end)
 {
@@ -136,7 +137,7 @@ static int64_t phases_ns(const struct traced *x)
 	return sum;
 }
 
-/* The phases, one behind the other, from `at` on. */
+/* Writes the phases, one after the other, from `at` on. */
 static void put_phases(struct tracing *t, const struct traced *x, int64_t at)
 {
 	const struct ht_program_info *info = &x->program->info;
@@ -196,7 +197,8 @@ static void put_kernels(struct tracing *t, const struct traced *x)
 	}
 }
 
-/* What is left of each run behind its last kernel, on one thread: there kernels follow each other without gaps. */
+/* Writes the time that each run takes after its last kernel, if there is one thread: its kernels
+ * follow each other without gaps. */
 static void put_executor(struct tracing *t, const struct traced *x)
 {
 	const struct ht_trace_ring *runs = &x->trace->runs, *kernels = &x->trace->kernels[0];
@@ -211,14 +213,14 @@ static void put_executor(struct tracing *t, const struct traced *x)
 			if (ht_trace_event(kernels, k)->begin >= run->begin)
 				from = ht_trace_event(kernels, k)->end;
 		if (kernels->n > kernels->cap && from == run->begin)
-			continue; /* its kernels are lost */
+			continue; /* its kernels were overwritten */
 		begin_event(t, "executor", "executor", FIRST_WORKER, from - t->origin,
 			run->end - t->origin);
 		ht_puts(&t->b, "}");
 	}
 }
 
-/* A part of iteration `i`. */
+/* Writes a part of iteration `i`. */
 static void put_part(
 	struct tracing *t, int thread, const char *name, uint64_t i, int64_t begin, int64_t end)
 {
@@ -229,7 +231,7 @@ static void put_part(
 	ht_puts(&t->b, "}");
 }
 
-/* Each iteration with its parts, which it encloses, in the vendor's words. */
+/* Writes each iteration around its parts, in the vendor's terms. */
 static void put_iterations(struct tracing *t, const struct traced *x)
 {
 	const struct ht_trace *r = x->trace;
@@ -250,7 +252,7 @@ static void put_iterations(struct tracing *t, const struct traced *x)
 	}
 }
 
-/* By step of the image, of those that ran. */
+/* Fills the entries of steps that ran. */
 static void fill_steps(struct tracing *t, struct traced *x)
 {
 	const struct ht_image *image = x->program->rt.image;
@@ -266,7 +268,7 @@ static void fill_steps(struct tracing *t, struct traced *x)
 		}
 }
 
-/* The earliest event that is kept, so that the timeline begins where the compilations ended. */
+/* The time of the earliest event in the recording: compilations are shown before it. */
 static int64_t first_of(const struct ht_trace *t)
 {
 	int64_t first = INT64_MAX;

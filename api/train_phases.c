@@ -1,4 +1,5 @@
-/* Phases of a training: the precision of each step, as the vendor's accelerate_train_mode has it (docs/train.md). */
+/* Phases of a training: the precision of each step, as in the vendor's accelerate_train_mode
+ * (docs/train.md). */
 #include <halftone/train.h>
 
 #include "api/api.h"
@@ -22,7 +23,7 @@ struct ht_train_phases {
 	bool by_loss, listed;
 	/* Low precision ends at `ratio` of all steps, or at a loss of `ratio` times the target. */
 	double ratio;
-	struct ht_phase_counters counters; /* step_now: steps elsewhere, before this training */
+	struct ht_phase_counters counters; /* step_now counts steps from before this training */
 };
 
 static const char *const names[HT_PHASE_KINDS] = { "original", "fast", "fast1" };
@@ -105,7 +106,7 @@ static void add_phase(struct ht_train_phases *p, enum ht_phase_kind kind, int64_
 	p->phase[p->n++] = (struct phase){ kind, length };
 }
 
-/* Reads one phase, "fast1:100", and moves *s behind it and its comma; false: it is malformed. */
+/* Parses one phase, "fast1:100", and moves *s behind it and its comma; false: it is malformed. */
 static bool read_phase(struct ht_train_phases *p, const char **s)
 {
 	size_t n = strcspn(*s, ":,");
@@ -148,7 +149,7 @@ static enum ht_status read_list(struct ht_train_phases *p, const char *mode, str
 		mode);
 }
 
-/* The value is one of the option's, which policies refuse to have set. */
+/* Checks that the value is legal for the option, which policies do not accept. */
 static enum ht_status check_condition(const char *mode, struct ht_diags *d)
 {
 	static const char name[] = "experimental_config.accelerate_train_mode";
@@ -172,7 +173,7 @@ static enum ht_status read_condition(
 	return HT_OK;
 }
 
-/* The user's own precision, which phases in original precision have, is that of the model. */
+/* The user's policy is that of the phases in original precision, so it must be one of these. */
 static enum ht_status check_own(const struct ht_policy *own, struct ht_diags *d)
 {
 	static const char *const allowed[] = { "must_keep_origin_dtype", "allow_fp32_to_fp16",
@@ -261,8 +262,9 @@ enum ht_phase_kind ht_train_phases_kind(const struct ht_train_phases *p, size_t 
 
 /* ---- steps ---- */
 
-/* Whether the current phase ends before the next step.  The vendor tests the condition before each loop, this does before
- * each step; that at most one loop is left is tested where a loop begins. */
+/* Whether the current phase ends before the next step.  The vendor tests the condition before
+ * each loop; this function tests it before each step.  The limit of at most one more loop is
+ * tested where a loop begins. */
 static bool is_over(const struct ht_train_phases *p)
 {
 	const struct ht_phase_counters *c = &p->counters;
@@ -270,7 +272,7 @@ static bool is_over(const struct ht_train_phases *p)
 
 	if (p->listed)
 		return p->phase[p->at].length >= 0 && p->within >= p->phase[p->at].length;
-	if (p->by_loss) /* 0: no loss is known yet */
+	if (p->by_loss) /* 0: the loss is not known yet */
 		return c->loss_now != 0 && c->loss_now <= c->target_loss * p->ratio;
 	return done >= (int64_t)floor((double)total * p->ratio) ||
 	       (p->done % p->loop == 0 && done + p->loop >= total);

@@ -6,9 +6,10 @@
 /* The model's checkpoint, opened when the first variable is asked for. */
 struct variables {
 	struct ht_arena *arena;
-	struct ht_graph *graph; /* as imported: its saver tells variables from each other */
+	struct ht_graph *graph; /* as imported: its saver has the keys of variables */
 	struct ht_checkpoint *checkpoint;
-	const struct ht_input_file *files; /* as hashed; NULL: nobody asked for hashes */
+	const struct ht_input_file *files; /* the files that were hashed; NULL: hashes were not
+					    * asked for */
 	bool wide;                         /* values become float64 */
 };
 
@@ -40,7 +41,7 @@ const struct ht_variable_source *ht_variables_of(const struct ht_model *m, struc
 	return v->graph->checkpoint ? source : NULL;
 }
 
-/* ---- zeros, for looking at what becomes of a graph without values ---- */
+/* ---- zeros, for calls that only look at a graph without values ---- */
 
 static const struct ht_node *variable_named(const struct ht_graph *g, struct ht_str name)
 {

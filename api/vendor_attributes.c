@@ -1,4 +1,4 @@
-/* Attributes that the vendor's scripts set on nodes: those without effect are told of. */
+/* Attributes that the vendor's scripts set on nodes: reports those without effect. */
 #include "api/api.h"
 
 static const struct attribute {
@@ -13,7 +13,7 @@ enum { SHOWN = 3 };
 
 struct found {
 	size_t nodes;
-	struct ht_str node[SHOWN]; /* as reported: in a function's body "FUNCTION/NODE" */
+	struct ht_str node[SHOWN]; /* as reported; in the body of a function: "FUNCTION/NODE" */
 };
 
 static const struct attribute *attribute_named(struct ht_str name)
@@ -24,7 +24,7 @@ static const struct attribute *attribute_named(struct ht_str name)
 	return NULL;
 }
 
-/* False and an empty text ask for nothing. */
+/* False and an empty text request nothing. */
 static bool asks(const struct ht_attr_value *v)
 {
 	return v->kind == HT_ATTR_BOOL ? v->b : v->kind != HT_ATTR_STRING || v->s.n;

@@ -1,8 +1,9 @@
-/* A program's constants: matrices packed on several threads, all into one blob; others in place.
+/* A program's constants: matrices are packed on several threads, all into one blob; other
+ * constants stay in place.
  *
- * Each matrix has its place before the packing begins, so that the bytes do not depend on the number
- * of threads.  Source matrices are given back with their last reader, so that a model's weights are
- * not in memory twice. */
+ * Each matrix has its place before packing begins, so that the bytes do not depend on the number
+ * of threads.  A source matrix is freed after its last reader, so that a model's weights are not
+ * in memory twice. */
 #include "api/api.h"
 
 #include <pthread.h>
@@ -13,8 +14,8 @@
 struct job {
 	struct ht_plan_buffer *buffer;
 	int32_t source;  /* the first job that reads the same source */
-	atomic_int left; /* of a first job: those that have not read it yet */
-	bool stays;      /* of a first job: the source is a constant in place, too */
+	atomic_int left; /* in the first job of a source: how many jobs have not read it yet */
+	bool stays;      /* in the first job of a source: it is also a constant in place */
 };
 
 struct packing {
@@ -25,7 +26,7 @@ struct packing {
 	struct job *job;
 	int32_t jobs;
 	atomic_int next;
-	pthread_mutex_t graph; /* whoever drops constants of the graph */
+	pthread_mutex_t graph; /* held while a constant of the graph is dropped */
 };
 
 static void unref(void *blob)
@@ -33,7 +34,7 @@ static void unref(void *blob)
 	ht_blob_unref(blob);
 }
 
-/* The program holds `blob` as long as it lives; takes over the reference. */
+/* The program holds `blob` as long as it lives, and takes over the caller's reference. */
 static void keep(struct ht_program *p, struct ht_blob *blob)
 {
 	ht_arena_defer(&p->arena, unref, blob);

@@ -195,7 +195,7 @@ static bool is_fixed_float(const struct ht_op_arg *arg, int n)
 	return false;
 }
 
-/* Whether the op's row does not have float64, which the node has. */
+/* Whether the node's type is float64, which the op's row does not have. */
 static bool lacks_float64(const struct ht_node *n)
 {
 	const struct ht_op_info *info = ht_op_info(n->op);
@@ -213,7 +213,7 @@ static bool lacks_float64(const struct ht_node *n)
 
 static enum ht_status check_node(const struct ht_node *n, struct ht_diags *d)
 {
-	/* Their kernels are those of all types. */
+	/* These ops have kernels for all types, whatever their rows say. */
 	const uint64_t of_all = HT_BATCH_NORM | HT_COMPOSED | HT_MATMUL | HT_CONV | HT_DEPTHWISE;
 	const struct ht_where at = {
 		.path = n->graph->library->path, .node = n->name, .op = n->type, .offset = -1

@@ -1,4 +1,4 @@
-/* The account of a program's steps, for profiles. */
+/* The work of each step of a program, for profiles. */
 #include "api/api.h"
 #include "kernel/work.h"
 #include "lower/price.h"
@@ -20,7 +20,7 @@ static const char *result_of(struct ht_arena *a, const struct ht_node *n)
 	return ht_buf_str(&b).p;
 }
 
-/* Each type once, in the order of the kernel's arguments. */
+/* Each dtype once, in the order of the kernel's arguments. */
 static const char *dtypes_of(struct ht_arena *a, const struct ht_kernel *k)
 {
 	struct ht_buf b;
@@ -44,7 +44,7 @@ static struct ht_plan_work account(struct ht_arena *a, const struct ht_plan *pla
 	const struct ht_kernel *k = plan->kernel[s->kernel];
 	struct ht_kernel_work w = ht_kernel_work_of(k, t);
 
-	/* A loop that writes its products out has no sum of them. */
+	/* If a loop's products are unrolled, the kernel has no sum that shows their number. */
 	if (!w.multiply_adds && !k->library)
 		ht_kernel_work_add(&w, ht_multiply_adds(s->of), HT_F32, t);
 	return (struct ht_plan_work){ .op = ht_str_copy(a, s->of->type).p,
