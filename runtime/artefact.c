@@ -1,4 +1,4 @@
-/* Reading an artefact.  What is used of it was checked before, or is checked when it is used. */
+/* Reads an artefact.  Every part is verified before or at its first use. */
 #include "runtime/format.h"
 
 #include <fcntl.h>
@@ -57,7 +57,8 @@ static bool good_signature_field(const struct ht_artefact_header *h)
 	return h->check == ht_hash_bytes(h->signature, sizeof h->signature).lo;
 }
 
-/* NULL or what is wrong, before anything but its size, begin and version is believed. */
+/* NULL, or the error in the header.  Nothing but its size, magic and version is used before it
+ * is verified. */
 static const char *read_header(const struct ht_artefact *a, struct ht_artefact_header *h)
 {
 	uint8_t digest[HT_DIGEST];
@@ -130,7 +131,7 @@ static const char *at_weight(const struct ht_artefact *a, const struct ht_index_
 	return base + w->offset;
 }
 
-/* Zeros between the weights of a file that begins at `p`. */
+/* Whether all bytes between the weights of a file that begins at `p` are zero. */
 static bool zeros_between(const struct ht_artefact *a, uint64_t file, const char *p, uint64_t n)
 {
 	uint64_t end = 0;

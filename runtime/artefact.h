@@ -17,24 +17,24 @@ enum { HT_DIGEST = 32 /* bytes of a SHA-256 */ };
 /* ---- plan.c: a variant without its code and weights ---- */
 
 struct ht_plan_weight {
-	uint64_t number; /* in the index */
+	uint64_t number; /* in the index of the artefact */
 	uint64_t bytes;
 };
 
-/* Machine code of a kernel; all 0 for a function of the library. */
+/* Machine code of a kernel; all members are 0 for a function of the library. */
 struct ht_plan_code {
 	uint64_t offset, bytes, entry; /* in the section of code; entry: from offset */
 	uint8_t digest[HT_DIGEST];
 };
 
-/* What is known of a step's kernel beside its code: for profiles. */
+/* Facts of a step's kernel besides its code, for profiles. */
 struct ht_plan_work {
 	const char *op;         /* type of the node that it was made for */
 	const char *result;     /* dtype and shape of that node's first result: "f32[1,8]" */
 	const char *dtypes;     /* of the kernel's operands and results: "bf16,f32" */
 	uint64_t multiply_adds; /* of one execution */
-	uint64_t bytes;         /* of operands and results, each once */
-	uint64_t limit_ps;      /* what the target's rates allow one core at best */
+	uint64_t bytes;         /* of operands and results, each counted once */
+	uint64_t limit_ps;      /* the least time of one core by the target's rates */
 };
 
 struct ht_program_plan {
@@ -46,7 +46,7 @@ struct ht_program_plan {
 	struct ht_plan_weight *weight;
 	int64_t *constant;           /* by constant of the image: its weight in the list */
 	struct ht_plan_code *kernel; /* by kernel of the image */
-	struct ht_plan_work *work;   /* of each step with a kernel, in order; or none */
+	struct ht_plan_work *work;   /* of each step that runs a kernel, in order; or none */
 	struct ht_str image;         /* at a multiple of HT_IMAGE_ALIGN */
 };
 static inline const struct ht_image *ht_plan_image(const struct ht_program_plan *p)
@@ -62,22 +62,23 @@ const char *ht_plan_read(struct ht_str bytes, struct ht_arena *a, struct ht_prog
 /* ---- index.c: the content of an artefact ---- */
 
 struct ht_index_input {
-	const char *name, *alias; /* "": no other name */
+	const char *name, *alias; /* alias: a second name; "": none */
 	size_t rank, bounds;
-	int64_t *dim;   /* below 0: open */
+	int64_t *dim;   /* negative: open */
 	int64_t *bound; /* the least and the most of each open dimension, in order */
 };
 
 struct ht_index_variant {
 	const char *target, *policy;
-	const char *entry; /* one of several over the same variables; "": there are no others */
+	const char *entry; /* the name of one of several entries that share variables; "": there
+			    * is only one */
 	size_t inputs;
 	struct ht_index_input *input;
 	uint64_t plan_offset, plan_bytes; /* in the section of plans */
 	uint8_t digest[HT_DIGEST];        /* of the plan */
 };
 
-/* A file of weights beside the artefact: weight_ and the digits of its SHA-256. */
+/* A file of weights beside the artefact.  Its name is weight_ and the digits of its SHA-256. */
 struct ht_index_file {
 	uint8_t digest[HT_DIGEST];
 	uint64_t bytes;
@@ -91,7 +92,7 @@ struct ht_index_weight {
 	struct ht_hash *chunk; /* XXH3-128 of each mebibyte */
 };
 
-/* What a variable has when a session begins that no entry's image says. */
+/* The first value of a variable in a session, if no entry's image has one. */
 struct ht_index_value {
 	const char *name;
 	const char *key; /* in checkpoints */
@@ -110,7 +111,7 @@ struct ht_index {
 	struct ht_index_weight *weight; /* in each file by offset */
 };
 void ht_index_write(const struct ht_index *x, struct ht_buf *out);
-/* As ht_plan_read(); the caller states the sizes of the sections. */
+/* Like ht_plan_read().  The caller states the sizes of the sections. */
 const char *ht_index_read(struct ht_str bytes, uint64_t plan_bytes, uint64_t weight_bytes,
 	struct ht_arena *a, struct ht_index *x);
 /* "weight_…" and a NUL. */
@@ -121,19 +122,19 @@ void ht_weight_file_name(const uint8_t digest[HT_DIGEST], char name[HT_WEIGHT_NA
 
 enum ht_external {
 	HT_WEIGHTS_INSIDE,
-	HT_WEIGHTS_EACH, /* those of a page or more: each in a file of its own */
-	HT_WEIGHTS_ONE   /* all in one file */
+	HT_WEIGHTS_EACH, /* each weight of a page or more in a file of its own */
+	HT_WEIGHTS_ONE   /* all weights in one file */
 };
 
 struct ht_artefact_parts {
 	struct ht_str manifest, plans, code;
 	struct ht_index index; /* files and weights are filled in */
-	struct ht_str *weight; /* by number in the plans; no two are equal */
+	struct ht_str *weight; /* by the number that plans use; no two are equal */
 	size_t weights;
 	enum ht_external external;
 };
 
-/* Bytes as pieces to be concatenated. */
+/* Bytes in pieces, to be concatenated. */
 struct ht_pieces {
 	struct ht_str *piece;
 	size_t n;
@@ -161,18 +162,20 @@ enum ht_status ht_artefact_sign_file(const char *path, const char *key, const ch
 
 /* ---- artefact.c: reading it ---- */
 
-/* Further demands of a load, beyond an undamaged artefact. */
+/* What a load demands in addition to an undamaged artefact. */
 struct ht_artefact_trust {
 	bool full;       /* every byte by SHA-256, before any is used; of signed artefacts always */
 	const char *key; /* PEM file of the public key of the required signature; NULL: none */
-	bool known; /* these bytes were opened before under the same demands: not `full` again */
+	bool known;      /* these bytes were opened before under the same demands: `full` is not
+		     * repeated */
 };
 
 struct ht_artefact {
-	struct ht_file *file; /* NULL: bytes of the caller's */
-	const char *path;     /* in the arena of ht_artefact_open(), as the index */
+	struct ht_file *file; /* NULL: the bytes are the caller's */
+	const char *path;     /* like `index`, in the arena of ht_artefact_open() */
 	struct ht_str bytes, manifest, plans, code, weights;
-	bool is_signed;             /* it has a signature, which only a demanded key verifies */
+	bool is_signed;             /* it has a signature, which is verified only if a key is
+				     * demanded */
 	uint8_t key[HT_PUBLIC_KEY]; /* of the signature */
 	struct ht_index index;
 	struct ht_file **beside; /* by file of the index; NULL: not needed yet */
@@ -192,11 +195,12 @@ enum ht_status ht_artefact_open(const char *path, const struct ht_artefact_trust
 enum ht_status ht_artefact_open_bytes(struct ht_str bytes, const char *path,
 	const struct ht_artefact_trust *t, struct ht_arena *a, struct ht_diags *d,
 	struct ht_artefact *out);
-/* Opens the file of an open artefact again, whatever has its name now; either may be closed first. */
+/* Opens the file of an open artefact a second time, even if its name now belongs to another
+ * file.  The two may be closed in either order. */
 enum ht_status ht_artefact_open_again(const struct ht_artefact *from, struct ht_arena *a,
 	struct ht_diags *d, struct ht_artefact *out);
 void ht_artefact_close(struct ht_artefact *a);
-/* HT_E_INPUT with the error `what` and advice. */
+/* HT_E_INPUT with the message `what` and advice. */
 enum ht_status ht_artefact_refuse(
 	const struct ht_artefact *a, struct ht_diags *d, const char *what);
 
@@ -206,7 +210,7 @@ struct ht_variant_wanted {
 	const char *entry;                  /* NULL: that of the first variant */
 	const char *policy;                 /* NULL: that of the first variant */
 	const char *target;                 /* NULL: the best one that runs here */
-	const struct ht_index_input *input; /* requested shapes; -1: any; without bounds */
+	const struct ht_index_input *input; /* wanted shapes; -1: any size; bounds are ignored */
 	size_t inputs;
 	int64_t batch;                   /* first dimension of an input; 0: any */
 	int (*rank)(const char *target); /* higher is better; -1: the target does not run here */
@@ -222,12 +226,12 @@ bool ht_variants_share_shapes(const struct ht_index_variant *a, const struct ht_
 
 /* "POLICY for TARGET with x:1,4;y:1" */
 void ht_variant_put(struct ht_buf *b, const struct ht_index_variant *v);
-/* Prints the first of `these` variants (by number; NULL: of all) and the number of others. */
+/* Prints the first of the variants `these` (by number; NULL: all) and how many more there are. */
 void ht_variants_put(struct ht_buf *b, const struct ht_index *x, const bool *these);
 
 /* ---- artefact_load.c ---- */
 
-/* Reads and checks the plan of a variant alone; it cannot run. */
+/* Reads and checks only the plan of a variant; the result cannot run. */
 enum ht_status ht_artefact_plan(struct ht_artefact *a, size_t variant, struct ht_arena *arena,
 	struct ht_diags *d, struct ht_program_plan *plan);
 
@@ -235,12 +239,13 @@ enum ht_status ht_artefact_plan(struct ht_artefact *a, size_t variant, struct ht
  * once for an artefact. */
 enum ht_status ht_artefact_load(struct ht_artefact *a, size_t variant, struct ht_arena *arena,
 	struct ht_diags *d, struct ht_program_plan *plan);
-/* The first value of a variable, which is checked; NULL: the artefact has none. */
+/* The first value of a variable, whose bytes are verified; NULL: the artefact has none. */
 enum ht_status ht_artefact_value(struct ht_artefact *a, const char *variable, struct ht_diags *d,
 	const struct ht_index_value **out);
 /* The address of a weight of the loaded variant, or of a value. */
 const char *ht_artefact_weight(const struct ht_artefact *a, uint64_t number);
-/* Checks the chunks of a weight that were not checked yet; each of several threads checks its share. */
+/* Verifies the chunks of a weight that were not verified yet; each of several threads verifies
+ * its share. */
 bool ht_artefact_check_weight(
 	const struct ht_artefact *a, uint64_t number, int worker, int workers);
 

@@ -1,18 +1,18 @@
-/* One variant of an artefact: its plan, its kernels in memory of their own, the files of its weights. */
+/* Loads one variant of an artefact: reads its plan, copies its kernels, and maps the files of
+ * its weights. */
 #include "runtime/coder.h"
 #include "runtime/format.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
 
-/* Behind the last kernel: instructions that read ahead stay in the mapping. */
+/* Bytes behind the last kernel, so that instruction prefetch stays in the mapping. */
 enum { CODE_ALIGN = 64, CODE_PADDING = 4096 };
 
 static enum ht_status read_plan(struct ht_artefact *a, const struct ht_index_variant *v,
 	struct ht_arena *arena, struct ht_diags *d, struct ht_program_plan *plan)
 {
-	/* Copied before it is checked: what is checked is what is read, whatever becomes of the
-	 * file. */
+	/* The plan is copied before it is verified, so a later change of the file has no effect. */
 	struct ht_str copy = ht_str_copy(
 		arena, (struct ht_str){ a->plans.p + v->plan_offset, (size_t)v->plan_bytes });
 	uint8_t digest[HT_DIGEST];
@@ -29,7 +29,7 @@ static enum ht_status read_plan(struct ht_artefact *a, const struct ht_index_var
 	return ht_artefact_refuse(a, d, text);
 }
 
-/* What plan and index say about the same. */
+/* Compares the facts that are both in the plan and in the index. */
 static const char *compare(const struct ht_artefact *a, const struct ht_index_variant *v,
 	const struct ht_program_plan *p)
 {
@@ -56,7 +56,7 @@ static const char *compare(const struct ht_artefact *a, const struct ht_index_va
 	return NULL;
 }
 
-/* Copied before it is checked, as the plan. */
+/* Kernels are copied before they are verified, like the plan. */
 static const char *copy_kernels(
 	struct ht_artefact *a, const struct ht_program_plan *p, struct ht_arena *arena)
 {

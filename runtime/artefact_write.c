@@ -104,7 +104,7 @@ static void place_weights(struct placing *p)
 
 /* ---- the whole ---- */
 
-/* Sections in their order; `section` has the pieces of each. */
+/* Puts the sections in their order; `section` has the pieces of each. */
 static void put_sections(
 	struct ht_artefact_header *h, const struct ht_pieces *section, struct ht_artefact_bytes *b)
 {
@@ -118,7 +118,7 @@ static void put_sections(
 			.kind = i, .offset = out->bytes, .bytes = section[i].bytes
 		};
 		pieces_digest(&section[i], s->digest);
-		b->weights = out->n; /* of the last one, in the end */
+		b->weights = out->n; /* the last section has the weights */
 		for (size_t k = 0; k < section[i].n; k++)
 			put(out, section[i].piece[k]);
 	}
@@ -176,8 +176,8 @@ static enum ht_status write_pieces(const char *path, const struct ht_pieces *p, 
 	return st;
 }
 
-/* Whether a file is what its name says: processes that use it share its pages with later ones as
- * long as it is not replaced. */
+/* Whether the file exists with the content that its name states.  It is not replaced then, so
+ * that running processes and later ones share its pages. */
 static bool is_there(const char *path, const struct ht_index_file *x)
 {
 	uint8_t digest[HT_DIGEST];

@@ -1,5 +1,6 @@
-/* Chooses a variant of an artefact.  It has the policy and shapes that were asked for.  Of several such variants those with the fewest
- * open sizes are kept, and of these the one for the best target that the machine supports is taken. */
+/* Chooses a variant of an artefact with the wanted policy and shapes.  Of several such variants
+ * it takes one with the fewest open sizes, and of these the one for the best target that the
+ * machine supports. */
 #include "runtime/format.h"
 
 #include <stdio.h>
@@ -35,7 +36,7 @@ static bool has_batch(const struct ht_index_variant *v, int64_t batch)
 	return !batch;
 }
 
-/* An input that the variant does not have says nothing; nor does a wanted dimension of -1. */
+/* A wanted input that the variant does not have is ignored, and so is a wanted dimension of -1. */
 static bool has_shape(const struct ht_index_variant *v, const struct ht_index_input *want)
 {
 	for (size_t i = 0; i < v->inputs; i++) {
@@ -60,7 +61,7 @@ bool ht_variant_has_shapes(const struct ht_index_variant *v, const struct ht_var
 	return has_batch(v, w->batch);
 }
 
-/* How many dimensions of its inputs the variant leaves open; 0 if no shapes were asked for. */
+/* How many dimensions of its inputs the variant leaves open; 0 if no shapes are wanted. */
 static int open_dims(const struct ht_index_variant *v, const struct ht_variant_wanted *w)
 {
 	int n = 0;
@@ -93,7 +94,7 @@ static bool has_entry(const struct choice *c, const struct ht_index_variant *v)
 	return !strcmp(v->entry, c->w->entry ? c->w->entry : c->a->index.variant[0].entry);
 }
 
-/* The policy of the first variant of the entry that is wanted. */
+/* The policy of the wanted entry's first variant. */
 static const char *first_policy(const struct choice *c)
 {
 	const struct ht_index_variant *v = c->a->index.variant;
@@ -113,7 +114,7 @@ static bool has_target(const struct choice *c, const struct ht_index_variant *v)
 	return c->w->target ? !strcmp(v->target, c->w->target) : c->w->rank(v->target) >= 0;
 }
 
-/* ---- what there is instead ---- */
+/* ---- lists of the variants that there are ---- */
 
 static void put_input(struct ht_buf *b, const struct ht_index_input *in)
 {

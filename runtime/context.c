@@ -1,4 +1,4 @@
-/* A context: all memory is there before a run. */
+/* A context: all memory of a run is allocated before it. */
 #include "runtime/context.h"
 
 #include "runtime/objects.h"
@@ -17,7 +17,7 @@ void *ht_rt_memory(size_t n)
 	if (posix_memalign(&p, align, n + 64) != 0)
 		return NULL;
 	if (align == HUGE_PAGE)
-		madvise(p, n, MADV_HUGEPAGE); /* a hint: nothing is lost without */
+		madvise(p, n, MADV_HUGEPAGE); /* a hint: it may fail */
 	return p;
 }
 
@@ -169,7 +169,7 @@ void ht_rt_context_reset(struct ht_rt_context *c)
 	}
 }
 
-/* As kernels say it. */
+/* Scratch memory that the kernels of the image declare. */
 static size_t scratch_bytes(const struct ht_image *x)
 {
 	size_t most = 0;

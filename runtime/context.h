@@ -11,17 +11,18 @@
 #include "runtime/trace.h"
 #include "runtime/turns.h"
 
-/* When a thread began its last part of a kernel, and ended it; a line of memory, so that threads do not share one. */
+/* When a thread began and ended its last part of a kernel.  The structure fills a cache line, so
+ * that threads do not share one. */
 struct ht_stamp {
 	_Alignas(64) int64_t begin;
-	int64_t end; /* 0: it has not done any in this run */
+	int64_t end; /* 0: the thread has not run a part in this run */
 };
 
-/* The first limit of time that the current run exceeded.  `which` is set by the thread that finds it so. */
+/* The first time limit that the current run exceeded.  The thread that detects it sets `which`. */
 struct ht_overrun {
 	int which;     /* enum ht_rt_limit; 0: none */
-	uint64_t ns;   /* that were taken */
-	uint32_t step; /* of HT_RT_KERNEL */
+	uint64_t ns;   /* time that was taken */
+	uint32_t step; /* the step, for HT_RT_KERNEL */
 };
 
 struct ht_rt_context {
@@ -31,20 +32,22 @@ struct ht_rt_context {
 	struct ht_exec_observer observer;
 	struct ht_guarded *guarded; /* or NULL */
 	struct ht_lives *lives;     /* or NULL */
-	char *memory;               /* of the run, but for guarded buffers */
+	char *memory;               /* of a run, except guarded buffers */
 	char *own;                  /* `memory`, if it is not the caller's */
 	size_t memory_bytes;
-	struct ht_philox *stream;   /* of the next run, by number */
+	struct ht_philox *stream;   /* by number: the state in which the next run begins */
 	void **object;              /* by object of the image; NULL: it has none */
-	bool has_objects;           /* the image has some */
-	bool shares_objects;        /* somebody else releases those of the session */
-	bool makes_objects;         /* some belong to a run */
-	struct ht_strings *strings; /* one of the objects; NULL: it has none */
+	bool has_objects;           /* the image has objects */
+	bool shares_objects;        /* another owner releases the session's objects */
+	bool makes_objects;         /* some objects belong to a run */
+	struct ht_strings *strings; /* one of `object`; NULL: the image has no strings */
 	char *variables;
-	/* derived.c.  By variable: its version, that of the context where nobody shares it, and whether a run writes to it. */
+	/* derived.c.  By variable: its version, which is `own_version` unless contexts share it,
+	 * and whether a run writes to the variable. */
 	struct ht_rt_version **version, *own_version;
 	bool *written;
-	/* Versions in the current run, as ht_exec_links has them; likewise, whether the next run is told that there is no change. */
+	/* The versions in the current run, as in ht_exec_links; and by version, whether the
+	 * caller said that the source is unchanged in the next run. */
 	uint64_t *now;
 	bool *unchanged;
 	bool derives;                        /* the image has derived buffers */
@@ -55,26 +58,28 @@ struct ht_rt_context {
 	struct ht_counters *counters; /* or NULL */
 	ht_rt_tee_fn *tee;            /* or NULL */
 	void *tee_arg;
-	int64_t tee_kernel; /* the address of library kernel "tee" */
+	int64_t tee_kernel; /* address of library kernel "tee" */
 	uint64_t limit[HT_RT_LIMITS];
-	bool limited; /* the run itself has a limit of time, and not only the wait for its turn */
-	struct ht_stamp *stamp; /* by worker; NULL: without limits of kernels and waits */
-	int64_t asked, began;   /* the current run: for its turn, and its first step */
+	bool limited;           /* there is a time limit besides the one for the wait for a turn */
+	struct ht_stamp *stamp; /* by worker; NULL: there are no limits for kernels and waits */
+	int64_t asked, began;   /* of the current run: when it asked for its turn, and when its
+				 * first step began */
 	struct ht_overrun over;
-	bool placed; /* on `cores` */
+	bool placed; /* runs are confined to `cores` */
 	struct ht_cores cores;
 	bool profile;
-	bool checked; /* every constant is whole */
+	bool checked; /* every constant was verified */
 	int64_t *ns;  /* by step */
 	int64_t last; /* when the last step of a profiled run ended */
 };
 
 /* ---- derived.c ---- */
 
-/* False: out of memory; ht_context_derived_free() releases what there is. */
+/* False: out of memory.  Call ht_context_derived_free() in that case too. */
 bool ht_context_derived_new(struct ht_rt_context *c);
 void ht_context_derived_free(struct ht_rt_context *c);
-/* Around each run, whether it ends or stops; the first where the image has derived buffers. */
+/* Called before and after each run, even if it stops; the first only if the image has derived
+ * buffers. */
 void ht_context_versions_begin(struct ht_rt_context *c);
 void ht_context_versions_end(struct ht_rt_context *c);
 

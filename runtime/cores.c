@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* "0-3,8" */
+/* Parses a list such as "0-3,8". */
 static void read_list(const char *at, cpu_set_t *out)
 {
 	CPU_ZERO(out);
@@ -36,7 +36,8 @@ bool ht_device_cores(const char *nodes, int device, struct ht_cores *out)
 	return CPU_COUNT(&out->set) > 0;
 }
 
-/* A set that is no longer allowed changes nothing: the system keeps the thread where it may run. */
+/* If the cores are no longer permitted, nothing changes: the system keeps the thread on
+ * permitted ones. */
 void ht_cores_enter(const struct ht_cores *on, struct ht_cores *before)
 {
 	if (sched_getaffinity(0, sizeof before->set, &before->set) != 0)

@@ -12,9 +12,9 @@ struct ht_cores {
 
 #define HT_NODES "/sys/devices/system/node"
 enum { HT_MOST_DEVICES = 1024 };
-/* Those of a device, by a folder as HT_NODES; false: there is no such device. */
+/* The cores of a device; `nodes` is a folder like HT_NODES. False: there is no such device. */
 bool ht_device_cores(const char *nodes, int device, struct ht_cores *out);
-/* Has the calling thread run on `on`; *before is where it may run now, for ht_cores_leave(). */
+/* Confines the calling thread to `on`. *before becomes its previous set, for ht_cores_leave(). */
 void ht_cores_enter(const struct ht_cores *on, struct ht_cores *before);
 void ht_cores_leave(const struct ht_cores *on, const struct ht_cores *before);
 

@@ -1,5 +1,6 @@
-/* Counters by perf_event_open(2).  A read gives all counters of a group, how long the group was to count, and how long it did
- * (PERF_FORMAT_TOTAL_TIME_ENABLED, PERF_FORMAT_TOTAL_TIME_RUNNING). */
+/* Counters by perf_event_open(2).  A read returns all counters of a group, how long the group
+ * was enabled, and how long it counted (PERF_FORMAT_TOTAL_TIME_ENABLED,
+ * PERF_FORMAT_TOTAL_TIME_RUNNING). */
 #include "runtime/counters.h"
 
 #include <errno.h>
@@ -54,13 +55,13 @@ const struct ht_perf ht_perf_system = { system_open, system_read, system_close }
 
 /* ---- counters of a thread ---- */
 
-/* What a read of a group gives. */
+/* The data that reading a group returns. */
 struct reading {
 	uint64_t n, enabled, running, value[HT_COUNTS];
 };
 
 struct worker {
-	_Alignas(64) pid_t thread; /* whose counters are open; 0: none are */
+	_Alignas(64) pid_t thread; /* the thread whose counters are open; 0: none */
 	int fd[HT_COUNTS];         /* or NOT_OPEN */
 	int error[HT_COUNTS];
 	int leader[GROUPS]; /* fd, or NOT_OPEN */
@@ -200,7 +201,7 @@ void ht_counters_end(struct ht_counters *c, int worker, uint32_t step)
 	}
 }
 
-/* ---- what was counted ---- */
+/* ---- results ---- */
 
 int ht_counters_refusal(const struct ht_counters *c, enum ht_counter i)
 {

@@ -15,7 +15,7 @@ const char *ht_counters_name(enum ht_counter i);
 const char *ht_counters_help(enum ht_counter i);
 
 struct perf_event_attr;
-/* The system's calls, or a test's. */
+/* The system calls, or those of a test. */
 struct ht_perf {
 	int (*open)(
 		const struct perf_event_attr *a, int leader); /* of the calling thread; -1: errno */
@@ -25,20 +25,20 @@ struct ht_perf {
 extern const struct ht_perf ht_perf_system;
 
 struct ht_counters;
-/* Counts of `steps` steps on `workers` threads.  NULL: out of memory. */
+/* Counters for `steps` steps on `workers` threads.  NULL: out of memory. */
 struct ht_counters *ht_counters_new(int workers, uint32_t steps, const struct ht_perf *perf);
 void ht_counters_free(struct ht_counters *c);
-/* Each thread calls these itself: before a part of a kernel, and behind it.  The first call on a thread opens its
- * counters, as does one on another thread than before. */
+/* Each thread calls these itself, before and after a part of a kernel.  The first call on a
+ * thread opens its counters; so does a call on another thread than the last one. */
 void ht_counters_begin(struct ht_counters *c, int worker);
 void ht_counters_end(struct ht_counters *c, int worker, uint32_t step);
 
 /* ---- not during a run ---- */
 
-/* 0: it is counted; else the error of the system for which it is not. */
+/* 0: the event is counted; otherwise the errno with which the system refused it. */
 int ht_counters_refusal(const struct ht_counters *c, enum ht_counter i);
-/* Of all executions of a step, added up over threads.  Where the processor has fewer counters than are asked for it counts
- * them in turns; what it did not see is extrapolated. */
+/* Events in all executions of a step, summed over threads.  If the processor has fewer counters
+ * than are needed, it counts events in turns, and the result is extrapolated. */
 double ht_counters_total(const struct ht_counters *c, uint32_t step, enum ht_counter i);
 
 #endif

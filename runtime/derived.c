@@ -1,4 +1,4 @@
-/* Derived buffers of a context: their memory, and the versions of what they are made from. */
+/* Derived buffers of a context: their memory, and the versions of their sources. */
 #include "runtime/context.h"
 
 #include <stdlib.h>

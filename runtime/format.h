@@ -1,5 +1,5 @@
-/* The file's header, for those who write and read it (docs/artefact.md).  Numbers are stored with the
- * low byte first, as on every machine that the code runs on. */
+/* The file's header, for writing and reading (docs/artefact.md).  Numbers have their low byte
+ * first, as on every machine that runs the code. */
 #ifndef HT_FORMAT_H
 #define HT_FORMAT_H
 
@@ -25,7 +25,7 @@ struct ht_artefact_header {
 	uint8_t digest[HT_DIGEST]; /* ht_header_digest() */
 	uint64_t check;            /* of the signature: half of its XXH3-128; 0: there is none */
 	uint8_t signature[HT_SIGNATURE]; /* Ed25519, see ht_header_sign() */
-	uint8_t key[HT_PUBLIC_KEY]; /* the public one that it was signed with; zeros: it was not */
+	uint8_t key[HT_PUBLIC_KEY];      /* the signer's public key; zeros: there is no signature */
 	uint8_t zero[32];
 	struct ht_artefact_section section[HT_SECTIONS];
 };
@@ -43,7 +43,7 @@ static inline void ht_header_digest(const struct ht_artefact_header *h, uint8_t 
 	ht_sha256(&copy, sizeof copy, digest);
 }
 
-/* With a private key, or held against a public one: PEM files. */
+/* Signs with a private key, or verifies with a public one; keys are PEM files. */
 enum ht_status ht_header_sign(struct ht_artefact_header *h, const char *key, struct ht_diags *d);
 enum ht_status ht_header_verify(const struct ht_artefact_header *h, const char *path,
 	const char *key_path, struct ht_diags *d);
@@ -58,7 +58,7 @@ static inline uint64_t ht_align_to(uint64_t n, uint64_t a)
 	return (n + a - 1) / a * a;
 }
 
-/* A file of weights, unless it is mapped already; `full`: held against its SHA-256. */
+/* Maps a file of weights, unless it is mapped already.  `full`: verifies its SHA-256. */
 enum ht_status ht_artefact_map_beside(
 	struct ht_artefact *a, uint64_t file, bool full, struct ht_diags *d);
 /* The path of a file in the folder of `path`, from malloc; NULL: out of memory. */

@@ -1,5 +1,6 @@
-/* Each buffer is a mapping of its own: a page that nobody may touch, pages that hold it, another
- * page that nobody may touch.  It begins where the first one ends, or ends where the last begins. */
+/* Each buffer is a mapping of its own: an inaccessible page, pages that hold the buffer, another
+ * inaccessible page.  The buffer begins directly behind the first guard page, or ends directly
+ * in front of the last one. */
 #include "runtime/guard.h"
 
 #include <stdlib.h>
@@ -15,7 +16,7 @@ struct fenced {
 struct ht_guarded {
 	const struct ht_rt_program *program;
 	struct fenced *buffer; /* by buffer of the image */
-	void **given;          /* likewise, of parameters: the caller's memory */
+	void **given;          /* by buffer of the image, for parameters: the caller's memory */
 	struct fenced scratch;
 	size_t stride;
 };
@@ -25,7 +26,7 @@ static size_t up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
-/* `count` pieces of `bytes`, with an untouchable page around each. */
+/* `count` mappings for `bytes` bytes each, with guard pages around them. */
 static bool fence(
 	struct fenced *f, enum ht_rt_guard where, size_t bytes, size_t count, size_t *stride)
 {
@@ -109,14 +110,14 @@ char *ht_guarded_scratch(const struct ht_guarded *g, uint64_t *stride)
 	return g->scratch.at;
 }
 
-/* Procedures share these, so none has a copy of its own. */
+/* Whether procedures share the buffer, so that none has a copy of its own. */
 static bool is_of_session(const struct ht_image_buffer *b)
 {
 	return b->kind == HT_IMAGE_VARIABLE || b->kind == HT_IMAGE_STREAM ||
 	       b->kind == HT_IMAGE_DERIVED_BUFFER || b->kind == HT_IMAGE_OBJECT;
 }
 
-/* What is in a buffer when its procedure begins. */
+/* Sets the content that a buffer has when its procedure begins. */
 static void fill(struct ht_guarded *g, const struct ht_exec_frame *f, uint32_t i)
 {
 	const struct ht_image_buffer *b = &ht_image_buffers(g->program->image)[i];

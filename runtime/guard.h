@@ -14,10 +14,11 @@ struct ht_guarded *ht_guarded_new(
 void ht_guarded_free(struct ht_guarded *g);
 /* The first thread's scratch, and the distance to the next thread's. */
 char *ht_guarded_scratch(const struct ht_guarded *g, uint64_t *stride);
-/* A procedure begins: its arguments are bound to guarded memory.  Buffers that it reads are copied there;
- * all others are filled with 0xff, a NaN in every float type. */
+/* Called when a procedure begins: binds its arguments to guarded memory.  Buffers that the
+ * procedure reads are copied there; all others are filled with 0xff, which is a NaN in every
+ * float type. */
 void ht_guarded_enter(struct ht_guarded *g, struct ht_exec_frame *f);
-/* It ends: copies its results to the caller's memory. */
+/* Called when it ends: copies its results to the caller's memory. */
 void ht_guarded_leave(const struct ht_guarded *g, struct ht_exec_frame *f);
 
 #endif

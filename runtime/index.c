@@ -1,4 +1,4 @@
-/* The table of contents: variants, files, weights. */
+/* The index of an artefact: variants, files, weights. */
 #include "runtime/coder.h"
 #include "runtime/format.h"
 
@@ -73,7 +73,7 @@ static void whole(struct ht_coder *c, struct ht_index *x)
 	ht_code_text(c, &x->loss_scale);
 }
 
-/* ---- whether what was read fits together ---- */
+/* ---- consistency of the numbers that were read ---- */
 
 static bool good_weight(const struct ht_index *x, const struct ht_index_weight *w, uint64_t inside)
 {
@@ -127,7 +127,8 @@ static const char *check_variant(const struct ht_index_variant *v, uint64_t plan
 static const char *check(
 	const struct ht_index *x, uint64_t plan_bytes, uint64_t weight_bytes, struct ht_arena *a)
 {
-	uint64_t *end = HT_NEW_ARRAY(a, uint64_t, x->files + 1); /* by file: of the last weight */
+	uint64_t *end = HT_NEW_ARRAY(a, uint64_t, x->files + 1); /* by file: the end of its last
+								  * weight */
 
 	if (!x->variants)
 		return "it has no variant";
@@ -149,7 +150,7 @@ static const char *check(
 
 void ht_index_write(const struct ht_index *x, struct ht_buf *out)
 {
-	struct ht_index copy = *x; /* numbers are written through pointers */
+	struct ht_index copy = *x; /* writing needs pointers that are not const */
 
 	if (!copy.scaled_loss)
 		copy.scaled_loss = copy.loss_scale = "";

@@ -13,8 +13,8 @@
 struct ht_lives;
 struct ht_lives *ht_lives_new(const struct ht_image *x); /* NULL: out of memory */
 void ht_lives_free(struct ht_lives *l);
-/* A procedure begins: none of its frame is in use.  If it has branches, loops, calls or copies, all of
- * its frame counts as used. */
+/* Called when a procedure begins: nothing of its frame is in use.  If the procedure has
+ * branches, loops, calls or copies, all of its frame counts as used. */
 void ht_lives_enter(const struct ht_lives *l, const struct ht_exec_frame *f);
 /* Before step `step` of the image, when all steps before it are done.  `size`: those of the run. */
 void ht_lives_step(const struct ht_lives *l, const struct ht_exec_frame *f, uint32_t step,

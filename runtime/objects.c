@@ -1,4 +1,4 @@
-/* Objects: who owns one makes it and releases it, once. */
+/* Objects: their owner makes and releases each of them once. */
 #include "runtime/objects.h"
 
 #include "base/object.h"
@@ -16,7 +16,7 @@ static bool is_of(const struct ht_rt_context *c, uint32_t i, enum ht_image_owner
 	return ht_image_objects(c->exec.image)[i].owner == owner;
 }
 
-/* The constants of an artefact are looked at before something reads them. */
+/* Verifies a constant of an artefact before it is read. */
 static bool is_whole(const struct ht_rt_program *p, uint32_t constant)
 {
 	return !p->is_whole || p->is_whole(p->is_whole_arg, constant, 0, 1);
@@ -41,7 +41,7 @@ int32_t ht_rt_object_make(const struct ht_rt_program *p, uint32_t i, void **out)
 	return p->object[i]->make(&from, out);
 }
 
-/* Releases those of the objects of `owner` that there are. */
+/* Releases the existing objects of `owner`. */
 static void release(struct ht_rt_context *c, enum ht_image_owner owner)
 {
 	for (uint32_t i = 0; c->object && i < count_of(c); i++) {
@@ -102,7 +102,8 @@ bool ht_objects_begin(struct ht_rt_context *c, struct ht_rt_fault *fault)
 	HT_CHECK(c->object);
 	if (!c->makes_objects)
 		return true;
-	ht_exec_begin(&c->exec); /* where they were in the last run is forgotten */
+	ht_exec_begin(&c->exec); /* binds arguments anew: objects have other addresses than in
+				  * the last run */
 	return make(c, HT_IMAGE_OF_RUN, fault);
 }
 

@@ -4,7 +4,9 @@
 
 #include "runtime/runtime.h"
 
-/* Around each run of an image that has objects.  Makes those that belong to a run.  False: one cannot be made, *fault says which, and none is left. */
+/* Called around each run of an image that has objects.  The first makes the objects that belong
+ * to a run.  False: one could not be made; *fault says which, and those made before are
+ * released. */
 bool ht_objects_begin(struct ht_rt_context *c, struct ht_rt_fault *fault);
 /* Releases the objects of the run. */
 void ht_objects_end(struct ht_rt_context *c);

@@ -1,5 +1,5 @@
-/* What a context looks at in a run: constants that may be damaged, time, threads, memory that is not in use,
- * buffers between guards, tensors. */
+/* What a context observes in a run: constants that may be damaged, time, threads, unused memory,
+ * guarded buffers, tensors. */
 #include "runtime/context.h"
 
 /* Called for every constant operand.  A constant that was verified before costs one flag test a chunk. */
@@ -81,7 +81,8 @@ static void overran(struct ht_rt_context *c, enum ht_rt_limit which, int64_t ns,
 	c->over.step = step;
 }
 
-/* The leading thread waits for others between its part of a kernel and the next step that looks. */
+/* Called by the leading thread at the next step that checks time: it has waited for the others
+ * since it ended its part of a kernel. */
 static bool late(void *arg, int worker)
 {
 	struct ht_rt_context *c = arg;
@@ -122,7 +123,7 @@ static void end(void *arg, uint32_t step, int worker, int workers)
 	}
 }
 
-/* What kind of looks a run needs, and the state that they begin with. */
+/* Sets the callbacks that a run needs, and their initial state. */
 void ht_context_observe(struct ht_rt_context *c)
 {
 	bool checks = c->program->is_whole && !c->checked,

@@ -1,4 +1,4 @@
-/* A variant's plan as bytes: the image, and where its code and constants are. */
+/* Serialises a variant's plan: the image, and where its code and constants are. */
 #include "image/verify.h"
 #include "runtime/artefact.h"
 #include "runtime/coder.h"
@@ -67,7 +67,7 @@ static void plan(struct ht_coder *c, struct ht_program_plan *p)
 	image(c, &p->image);
 }
 
-/* ---- whether what was read fits together ---- */
+/* ---- consistency of the numbers that were read ---- */
 
 static bool good_kernel(const struct ht_image *x, const struct ht_plan_code *k, size_t i)
 {
@@ -111,7 +111,7 @@ static const char *check(const struct ht_program_plan *p)
 
 void ht_plan_write(const struct ht_program_plan *p, struct ht_buf *out)
 {
-	struct ht_program_plan copy = *p; /* numbers are written through pointers */
+	struct ht_program_plan copy = *p; /* writing needs pointers that are not const */
 
 	plan(&(struct ht_coder){ .out = out }, &copy);
 }

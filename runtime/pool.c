@@ -1,8 +1,9 @@
-/* Fixed workers that sleep between runs.  A run wakes them once; between its steps they meet at a
- * barrier, where they spin for a while before they sleep: steps are short.
+/* A fixed number of workers, which sleep between runs.  A run wakes them once.  Between its
+ * steps they meet at a barrier, where they spin for a while before they sleep, since steps are
+ * short.
  *
- * After a fork the child has the memory of the pool but none of its threads: the first run there
- * builds them anew. */
+ * After a fork, the child has the memory of the pool but none of its threads: its first run
+ * starts new ones. */
 #include "runtime/cores.h"
 #include "runtime/pool.h"
 
@@ -14,14 +15,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Turns of waiting before sleeping, each some ten nanoseconds.  Who is late within a run comes soon, and
- * to be woken takes as long as a short step. */
+/* How often a waiting thread polls before it sleeps; a poll takes about ten nanoseconds.  Within
+ * a run, late threads arrive soon, and waking a thread takes as long as a short step. */
 enum { TURNS_BETWEEN_RUNS = 4000, TURNS_IN_RUN = 40000 };
 
-/* What threads wait for to change. */
+/* A number that threads wait for to change. */
 struct count {
 	_Alignas(64) atomic_int n;
-	atomic_int sleepers; /* those that have to be woken */
+	atomic_int sleepers; /* threads that must be woken */
 };
 
 struct worker {
@@ -31,20 +32,20 @@ struct worker {
 };
 
 struct ht_rt_pool {
-	int threads; /* that were asked for */
-	int workers; /* that there are, the caller included */
-	int turns;   /* at the barrier, before sleeping */
+	int threads; /* number that was asked for */
+	int workers; /* number that exists, the caller included */
+	int turns;   /* polls at the barrier before sleeping */
 	pid_t pid;
-	bool placed; /* on `cores` */
+	bool placed; /* workers are confined to `cores` */
 	struct ht_cores cores;
-	pthread_mutex_t turn; /* of runs */
+	pthread_mutex_t turn; /* held by the current run */
 	struct worker *worker;
 	ht_pool_fn *fn;
 	void *arg;
 	bool stop;
-	struct count job;                /* runs; workers sleep on it */
-	_Alignas(64) atomic_int arrived; /* at the barrier */
-	struct count passed;             /* barriers; who waits sleeps on it */
+	struct count job;                /* number of runs; workers sleep on it */
+	_Alignas(64) atomic_int arrived; /* threads that have reached the barrier */
+	struct count passed;             /* number of barriers; waiting threads sleep on it */
 };
 
 static void pause_cpu(void)
@@ -60,7 +61,7 @@ static void wait_change(struct count *c, int value, int turns)
 			return;
 		pause_cpu();
 	}
-	/* Either change() sees the sleeper, or the system sees the change. */
+	/* Either change() sees this sleeper, or the futex call sees the changed value. */
 	atomic_fetch_add(&c->sleepers, 1);
 	while (atomic_load(&c->n) == value)
 		syscall(SYS_futex, &c->n, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
@@ -92,7 +93,7 @@ static void *work(void *arg)
 {
 	struct worker *w = arg;
 	struct ht_rt_pool *p = w->pool;
-	/* The workers are started between two runs, with the count at 0. */
+	/* Workers start between two runs, when the count is 0. */
 	int seen = 0;
 
 	if (p->placed)
@@ -112,11 +113,12 @@ static void reset(struct count *c)
 	atomic_store(&c->sleepers, 0);
 }
 
-/* Starts as many workers as there can be. */
+/* Starts as many workers as the system permits. */
 static void start(struct ht_rt_pool *p)
 {
 	p->pid = getpid();
-	/* If they can't, one that waits may be what the others wait for. */
+	/* If the threads cannot all run at once, a thread that spins may take the processor from
+	 * one that others wait for. */
 	p->turns = ht_run_at_once(p->threads, p->placed ? &p->cores : NULL) ? TURNS_IN_RUN
 									    : TURNS_BETWEEN_RUNS;
 	p->workers = 1;
@@ -191,7 +193,7 @@ int ht_rt_pool_threads(const struct ht_rt_pool *p)
 void ht_pool_run(struct ht_rt_pool *p, ht_pool_fn *fn, void *arg)
 {
 	if (p->pid != getpid()) {
-		/* The lock may have been held by a thread that is not in this process. */
+		/* A thread of the parent process may have held the lock. */
 		pthread_mutex_init(&p->turn, NULL);
 		start(p);
 	}

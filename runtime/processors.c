@@ -1,5 +1,6 @@
-/* Whether threads can run at once: each on a processor, and within the processor time that control groups
- * (version 2; Linux, Documentation/admin-guide/cgroup-v2.rst, "cpu.max") grant in each period. */
+/* Whether threads can run at the same time: each on a processor, and within the processor time
+ * that control groups grant in each period (version 2; Linux,
+ * Documentation/admin-guide/cgroup-v2.rst, "cpu.max"). */
 #include "runtime/cores.h"
 #include "runtime/pool.h"
 
@@ -7,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "QUOTA PERIOD" in microseconds, or "max PERIOD". */
+/* Reads "QUOTA PERIOD" in microseconds, or "max PERIOD". */
 static bool grants(const char *path, int threads)
 {
 	FILE *f = fopen(path, "re");
@@ -20,7 +21,7 @@ static bool grants(const char *path, int threads)
 	return !less;
 }
 
-/* The path of the group, "" for the root's; false: there is none. */
+/* The path of the process' group, "" for the root group; false: there is none. */
 static bool own_group(const char *file, char group[static PATH_MAX])
 {
 	FILE *f = fopen(file, "re");

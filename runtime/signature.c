@@ -1,4 +1,5 @@
-/* Who made an artefact: Ed25519 over the header's digest, by a module that is loaded when it is asked. */
+/* Signatures of artefacts: Ed25519 over the header's digest, by a module that is loaded on
+ * demand. */
 #include "runtime/format.h"
 
 static enum ht_status load(struct ht_diags *d, const struct ht_crypto **out)
@@ -15,7 +16,8 @@ static enum ht_status load(struct ht_diags *d, const struct ht_crypto **out)
 	return st;
 }
 
-/* What is signed: it names its purpose, so that no signature of something else is one of this. */
+/* The signed message.  It names its purpose, so that a signature of something else is never
+ * valid here. */
 struct message {
 	char text[sizeof "halftone.artefact/2\n" - 1];
 	uint8_t digest[HT_DIGEST];

@@ -1,4 +1,4 @@
-/* Streams of random numbers: where a context's ops draw from in its next run. */
+/* Streams of random numbers: the states in which a context's next run begins. */
 #include "runtime/context.h"
 
 static bool has_seed(const struct ht_image_stream *s)

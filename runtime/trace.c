@@ -1,10 +1,10 @@
-/* Recording: rings of events in memory that is there before a run. */
+/* Recording: rings of events, in memory that is allocated before a run. */
 #include "runtime/trace.h"
 #include "runtime/clock.h"
 
 #include <stdlib.h>
 
-/* Of a worker's line of memory. */
+/* Members of a worker's cache line. */
 enum { BEGAN, FORWARD, BACKWARD };
 
 static bool ring_new(struct ht_trace_ring *r, uint64_t cap)
@@ -81,7 +81,7 @@ static void put(struct ht_trace_ring *r, uint64_t of, int64_t begin, int64_t end
 
 /* ---- during a run ---- */
 
-/* Each worker has passed no point yet. */
+/* No worker has passed a point yet. */
 static void clear_points(struct ht_trace *t)
 {
 	for (int i = 0; i < t->workers; i++) {
@@ -91,8 +91,8 @@ static void clear_points(struct ht_trace *t)
 	}
 }
 
-/* The kernels of a point may run several times in a run, and on several threads: what counts is the first beginning and
- * the last end. */
+/* Kernels of a point may run several times in a run, and on several threads: the first beginning
+ * and the last end count. */
 static void pass(int64_t *line, uint8_t point, int64_t begin, int64_t end)
 {
 	if (point & HT_TRACE_FORWARD && !line[FORWARD])
@@ -115,7 +115,7 @@ static void add_iteration(struct ht_trace *t, const struct ht_trace_iteration *x
 	all->gap_ns += x->forward - x->before;
 }
 
-/* A run that does not pass both points, in this order, is no iteration. */
+/* Records an iteration, unless the run did not pass both points in this order. */
 static void end_iteration(struct ht_trace *t, int64_t end)
 {
 	struct ht_trace_iteration x = { .run = t->runs.n - 1, .before = t->before, .end = end };
@@ -169,7 +169,7 @@ void ht_trace_end(struct ht_trace *t, uint32_t step, int worker, int workers)
 	line[BEGAN] = end;
 }
 
-/* ---- what was recorded ---- */
+/* ---- results ---- */
 
 uint64_t ht_trace_kept(const struct ht_trace_ring *r)
 {

@@ -1,4 +1,4 @@
-/* trace: what ran when, on which thread. */
+/* trace: which kernel ran when, on which thread. */
 #ifndef HT_RUNTIME_TRACE_H
 #define HT_RUNTIME_TRACE_H
 
@@ -7,14 +7,14 @@
 /* Nanoseconds of CLOCK_MONOTONIC. */
 struct ht_trace_event {
 	int64_t begin, end;
-	uint64_t of; /* a step of the image; of a run its number, from 0 */
+	uint64_t of; /* a step of the image; for a run: its number, from 0 */
 };
 
 /* The last events of one thread, in a ring. */
 struct ht_trace_ring {
 	struct ht_trace_event *event;
-	uint64_t cap, n; /* n: of all that were recorded */
-	uint64_t at;     /* where the next one goes: n % cap, without a division */
+	uint64_t cap, n; /* n: how many were recorded in all */
+	uint64_t at;     /* where the next event goes: n % cap, kept to avoid a division */
 };
 
 /* Points of a run: where its forward pass begins and its backward pass ends.  Steps are marked with these bits. */
@@ -23,22 +23,23 @@ enum { HT_TRACE_FORWARD = 1, HT_TRACE_BACKWARD = 2 };
 /* A run in which both points were passed.  Nanoseconds of CLOCK_MONOTONIC. */
 struct ht_trace_iteration {
 	uint64_t run;
-	int64_t before; /* when the run in front of it ended; 0: it was the first one */
+	int64_t before; /* when the previous run ended; 0: there was none */
 	int64_t forward,
-		backward; /* when the first forward kernel began, the last backward one ended */
+		backward; /* when the first forward kernel began, and when the last backward
+			   * kernel ended */
 	int64_t end;      /* of the run */
 };
 
-/* All of them, kept or not. */
+/* Totals over all iterations, kept or not. */
 struct ht_trace_iterations {
-	uint64_t n, gaps; /* gaps: of those that had a run in front */
+	uint64_t n, gaps; /* gaps: iterations with a run before them */
 	int64_t ns, forward_ns, refresh_ns, gap_ns;
 };
 
 /* All executions of a step, on all threads. */
 struct ht_trace_total {
 	uint64_t executions;
-	int64_t ns; /* of the threads that had part in them, added up */
+	int64_t ns; /* summed over threads */
 };
 
 struct ht_trace {
@@ -48,40 +49,43 @@ struct ht_trace {
 	uint32_t steps;
 	struct ht_trace_ring *kernels; /* by worker */
 	struct ht_trace_total *total;  /* by worker and step */
-	/* By worker, a line of memory each: when its current kernel began, and when in this run its first forward kernel began
-	 * and its last backward kernel ended, or 0. */
+	/* A cache line for each worker: when its current kernel began; when in this run its
+	 * first forward kernel began and its last backward kernel ended, or 0. */
 	int64_t *last;
-	uint8_t *point; /* by step: HT_TRACE_FORWARD, HT_TRACE_BACKWARD; NULL: nobody asks */
+	uint8_t *point; /* by step: HT_TRACE_FORWARD, HT_TRACE_BACKWARD; NULL: runs are not
+			 * divided */
 	struct ht_trace_iteration
-		*iteration; /* the last HT_TRACE_RUNS of them, by their number modulo that */
+		*iteration; /* the last HT_TRACE_RUNS iterations; iteration i is at i modulo that
+			     * number */
 	struct ht_trace_iterations iterations;
 	int64_t before;                 /* when the last run ended */
-	const char *forward, *backward; /* for the caller: how it names the points */
+	const char *forward, *backward; /* the caller's names of the points */
 };
-enum { HT_TRACE_LAST = 8 /* of `last` from worker to worker */, HT_TRACE_RUNS = 4096 };
+enum { HT_TRACE_LAST = 8 /* elements of `last` for each worker */, HT_TRACE_RUNS = 4096 };
 
-/* Keeps the last `events` kernels, a share of each of `workers` threads.  NULL: out of memory. */
+/* Keeps the last `events` kernels in all, in equal shares for `workers` threads.  NULL: out of
+ * memory. */
 struct ht_trace *ht_trace_new(int workers, uint32_t steps, size_t events);
 void ht_trace_free(struct ht_trace *t);
 
-/* From now on runs are divided at points, which the caller writes to t->point.  false: out of memory. */
+/* Divides later runs at points, which the caller writes to t->point.  False: out of memory. */
 bool ht_trace_divide(struct ht_trace *t);
 
-/* Around a run. */
+/* Called around a run. */
 void ht_trace_run_begin(struct ht_trace *t);
 void ht_trace_run_end(struct ht_trace *t);
-/* For the observer; `arg` is the trace.  On one thread a kernel begins where the last one ended, and
- * ht_trace_begin() is not called. */
+/* Callbacks of an observer; `arg` is the trace.  With one thread, a kernel begins where the last
+ * one ended, and ht_trace_begin() is not called. */
 void ht_trace_begin(struct ht_trace *t, int worker);
 void ht_trace_end(struct ht_trace *t, uint32_t step, int worker, int workers);
 
-/* ---- what was recorded; not during a run ---- */
+/* ---- results; not to be called during a run ---- */
 
 uint64_t ht_trace_kept(const struct ht_trace_ring *r);
-/* The i-th that is kept, from the oldest. */
+/* Event i of those that are kept, the oldest first. */
 const struct ht_trace_event *ht_trace_event(const struct ht_trace_ring *r, uint64_t i);
 uint64_t ht_trace_iterations_kept(const struct ht_trace *t);
-/* The i-th that is kept, from the oldest. */
+/* Iteration i of those that are kept, the oldest first. */
 const struct ht_trace_iteration *ht_trace_iteration(const struct ht_trace *t, uint64_t i);
 uint64_t ht_trace_lost(const struct ht_trace *t); /* kernels that are not kept */
 struct ht_trace_total ht_trace_total(const struct ht_trace *t, uint32_t step);

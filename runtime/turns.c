@@ -1,7 +1,9 @@
-/* Turns of runs.  Who has none waits in a list.  A waiting run looks at its flag of cancellation from time to time, since
- * a signal handler, which may not wake anybody, may set it.
+/* Turns of runs.  Runs without a turn wait in a list.  A waiting run polls its cancellation flag
+ * from time to time, since a signal handler may set it, and a signal handler must not wake
+ * threads.
  *
- * After a fork the child has none of the runs that have turns or wait for them: it begins anew. */
+ * After a fork, the child starts with an empty list: the runs that have turns or wait for them
+ * belong to the parent. */
 #include "runtime/turns.h"
 
 #include <pthread.h>
@@ -86,7 +88,7 @@ static bool is_cancelled(const int32_t *cancel)
 	return cancel && __atomic_load_n(cancel, __ATOMIC_RELAXED);
 }
 
-/* Until somebody grants a turn, the next look is due, or `until` has come. */
+/* Sleeps until a turn is granted, the next poll is due, or `until` is reached. */
 static void sleep_a_while(struct ht_rt_turns *t, int64_t until)
 {
 	int64_t next = ht_now_ns() + LOOK_NS, at = next < until ? next : until;
