@@ -242,7 +242,7 @@ uint32_t ht_image_put_derived_size(struct ht_image_builder *b, struct ht_str nam
 	return d.size;
 }
 
-/* The number of an equal item; that of the next one: there is none. */
+/* The number of an equal item, or the number that the next item will get if there is none. */
 static uint32_t known_item(const struct ht_image_builder *b, const struct ht_image_expression *item)
 {
 	const struct ht_image_expression *all = (const void *)b->table[HT_IMAGE_EXPRESSIONS].p;

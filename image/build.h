@@ -19,11 +19,11 @@ struct ht_image_builder {
 };
 
 void ht_image_begin(struct ht_image_builder *b, struct ht_arena *a);
-/* The image: in the builder's arena, at a multiple of HT_IMAGE_ALIGN. */
+/* Ends the image, which is in the builder's arena, at a multiple of HT_IMAGE_ALIGN. */
 struct ht_str ht_image_end(struct ht_image_builder *b);
 
 uint32_t ht_image_put_text(struct ht_image_builder *b, struct ht_str s);
-/* `name`: of a function of the library; "": generated code. */
+/* `name`: the name of a library kernel; "": generated code. */
 uint32_t ht_image_put_kernel(struct ht_image_builder *b, const char *name,
 	const struct ht_image_touch *touch, size_t args, size_t params, uint64_t scratch_bytes);
 uint32_t ht_image_put_constant(struct ht_image_builder *b, uint64_t bytes);
@@ -37,7 +37,7 @@ struct ht_image_variable_text {
 };
 uint32_t ht_image_put_variable(struct ht_image_builder *b, const struct ht_image_variable_text *v);
 
-/* Memory for what steps make of these sources. */
+/* Adds a derived buffer that steps make from these sources. */
 uint32_t ht_image_put_derived(struct ht_image_builder *b, uint64_t bytes,
 	const struct ht_image_source *source, size_t sources);
 
@@ -51,20 +51,23 @@ struct ht_image_object_text {
 	size_t params;
 };
 uint32_t ht_image_put_object(struct ht_image_builder *b, const struct ht_image_object_text *o);
-/* What a kernel says of an argument that is an object of this kind. */
+/* The declaration that a kernel's argument is an object of this kind. */
 struct ht_image_touch ht_image_object_touch(struct ht_image_builder *b, const char *kind);
 
-/* A size that a host states for each run, and a number that depends on it; they return its number. */
+/* Adds a size that the host states for each run, or a number that depends on it.  Returns its
+ * number. */
 uint32_t ht_image_put_size(
 	struct ht_image_builder *b, struct ht_str name, int64_t least, int64_t most);
-/* Likewise, one from 0 that a step of the run computes, and that kernels take. */
+/* Adds a size, from 0 to `most`, that a step of the run computes and kernels read. */
 uint32_t ht_image_put_computed_size(struct ht_image_builder *b, struct ht_str name, int64_t most);
-/* One that follows from another, which has been put, by factor, add and divisor. */
+/* Adds a size that follows from another one, which was put before, by factor, add and divisor. */
 uint32_t ht_image_put_derived_size(struct ht_image_builder *b, struct ht_str name, int64_t least,
 	int64_t most, const struct ht_size_expr *from);
-/* times * floor(size / divisor).  Of two that are put one behind the other the second has the next number. */
+/* times * floor(size / divisor).  Two expressions that are put one after the other have
+ * consecutive numbers. */
 uint32_t ht_image_put_expression(struct ht_image_builder *b, const struct ht_size_expr *e);
-/* The product of a number and sizes, one at least, with the number of an equal one if there is one. */
+/* The product of a number and at least one size.  An equal product that was put before is used
+ * again. */
 uint32_t ht_image_put_product(struct ht_image_builder *b, const struct ht_size_expr *e);
 
 /* Bytes that depend on sizes: `add` more than a product of sizes, or `add` alone if `of` has no sizes. */
@@ -81,9 +84,10 @@ void ht_image_put_place(struct ht_image_builder *b, const struct ht_image_place_
 /* ---- a procedure ---- */
 
 void ht_image_begin_procedure(struct ht_image_builder *b, struct ht_str name);
-/* Ends it; returns its number. */
+/* Ends the procedure and returns its number. */
 uint32_t ht_image_end_procedure(struct ht_image_builder *b, uint64_t frame_bytes);
-/* The buffer's number in the procedure; parameters come first.  The offset in a derived buffer counts from where that begins. */
+/* Returns the buffer's number in the procedure; parameters come first.  The offset of a derived
+ * buffer counts from where it begins. */
 uint32_t ht_image_put_buffer(struct ht_image_builder *b, struct ht_image_buffer buffer);
 
 struct ht_image_note_text {

@@ -11,32 +11,34 @@
 typedef int32_t ht_exec_fn(void *const *buffers, const int64_t *params, int64_t tile_begin,
 	int64_t tile_end, void *scratch);
 
-/* Why a run stopped.  1 to 15 are codes of kernels and of HT_IMAGE_FAIL. */
+/* Why a run stopped.  Codes 1 to 15 come from kernels and from HT_IMAGE_FAIL. */
 enum ht_exec_fault {
 	HT_EXEC_DEPTH = 24, /* calls are nested too deeply for the memory of the run */
 	HT_EXEC_ITERATIONS, /* a loop exceeded the limit of iterations */
 	HT_EXEC_CANCELLED,  /* *ht_exec.cancel is not zero */
-	HT_EXEC_DAMAGED,    /* a constant has other bytes than it was compiled with */
-	HT_EXEC_LATE,       /* a limit of time is exceeded: ht_exec_observer.late says so */
+	HT_EXEC_DAMAGED,    /* a constant does not have the bytes that it was compiled with */
+	HT_EXEC_LATE,       /* a time limit is exceeded, which ht_exec_observer.late detected */
 	HT_EXEC_SIZE        /* a computed size is out of its bounds */
 };
 
-/* Kernel i is at code + kernel[i], constant i at data + constant[i].  The library stores addresses: its `data` is 0,
- * and its executor does not read `code`, which saves an instruction a kernel.  A net stores distances from its bases. */
+/* Kernel i is at code + kernel[i], constant i at data + constant[i]. The library stores
+ * addresses: its `data` is 0, and its executor does not read `code`, which saves an instruction
+ * per kernel.  A net stores distances from its bases. */
 struct ht_exec_links {
 	uintptr_t code, data;
 	const int64_t *kernel, *constant;
 	struct ht_philox *stream; /* states of random streams, by number */
 	char *variables;          /* memory of all variables, at a multiple of 64 */
-	/* By variable, each at a multiple of 64: their memory, where the library shares it between images;
-	 * NULL: `variables`.  Nets do not read it. */
+	/* By variable, each at a multiple of 64: memory that the library shares between images;
+	 * NULL: they are in `variables`. Nets do not read it. */
 	char *const *variable;
 	char *derived; /* memory of all derived buffers, at a multiple of 64 */
-	/* Versions, which the host changes between runs, as ht_image_version_of() numbers them.  By derived buffer: what the executor
-	 * notes of the versions that it was made from; 0, as the host begins: it was not made. */
+	/* Versions of sources, which the host changes between runs, numbered by
+	 * ht_image_version_of().  `made`, by derived buffer: the executor's record of the
+	 * versions that it was made from; 0, the initial value: it was not made yet. */
 	const uint64_t *version;
 	uint64_t *made;
-	void *const *object; /* by object: where it is.  Nets have none */
+	void *const *object; /* by object: its address.  Nets have none */
 };
 
 /* Threads of the host, `struct net_parallel` of a net's header: run() calls fn(arg, worker, workers) on up to
@@ -59,44 +61,48 @@ struct ht_exec_frame {
 	struct ht_exec_frame
 		*caller; /* NULL: the entry, or an instance that another thread forked */
 	void *const
-		*from; /* the caller's arguments of the call; NULL: the run's inputs and outputs */
-	const int64_t *stride; /* from instance to instance, of each; NULL: a call */
+		*from; /* the caller's arguments of the call; NULL: inputs and outputs of the run */
+	const int64_t *stride; /* distance of each argument from instance to instance; NULL: a
+			        * call */
 	uint32_t next;         /* step, counted from the procedure's first */
 	uint32_t instance, instances;
 	uint32_t bound; /* 1 + the step for whose callee the next frame was bound; 0: none */
 };
 
-/* Where a run stopped. */
+/* Where and why a run stopped. */
 struct ht_exec_stop {
-	int32_t code;  /* 0: it did not */
-	uint32_t step; /* in the table of steps; of a call that could not be entered: the call */
+	int32_t code;  /* 0: it did not stop */
+	uint32_t step; /* in the table of steps; if a call could not be entered: that call */
 	int64_t instance, tile;
-	const struct ht_exec_frame *frame; /* and its callers; valid until the next run */
+	const struct ht_exec_frame *frame; /* valid, with its callers, until the next run */
 };
 
 /* Callbacks during a run.  Nets are built without them. */
 struct ht_exec_observer {
 	void *arg;
 	bool together; /* instances of a fork run one after the other, each on all threads */
-	/* Before a step, on each of its `workers`; 0, or the code with which the run stops. */
+	/* Called before a step, on each of its `workers`. Returns 0, or the code with which the
+	 * run stops. */
 	int32_t (*check)(
 		void *arg, const struct ht_exec_frame *f, uint32_t step, int worker, int workers);
-	/* Before a step with a kernel, and where a loop goes on, on the thread that goes there: whether a limit of time is
-	 * exceeded. */
+	/* Called before a step with a kernel, and where a loop continues, on the thread that
+	 * executes it.  Returns whether a time limit is exceeded. */
 	bool (*late)(void *arg, int worker);
-	/* Around a procedure, whose arguments are bound; the callbacks may bind them differently. */
+	/* Called around a procedure whose arguments are bound.  The callbacks may bind them
+	 * differently. */
 	void (*enter)(void *arg, struct ht_exec_frame *f);
 	void (*leave)(void *arg, struct ht_exec_frame *f);
-	/* Around a step, on the leading thread; all others have finished the steps before it. */
+	/* Called around a step, on the leading thread, when all others have finished the steps
+	 * before it. */
 	void (*before)(void *arg, struct ht_exec_frame *f, uint32_t step);
 	void (*after)(void *arg, struct ht_exec_frame *f, uint32_t step);
-	/* Around what one thread does of a kernel's step: all of its tiles, or with `workers` threads some.  No thread
-	 * waits for others because of these two. */
+	/* Called around one thread's share of a kernel's step: all of its tiles or, with
+	 * `workers` threads, some.  These two callbacks add no waiting between threads. */
 	void (*begin)(void *arg, int worker);
 	void (*end)(void *arg, uint32_t step, int worker, int workers);
 };
 
-/* Bytes that a run takes; each a multiple of 64. */
+/* Bytes that a run needs; each is a multiple of 64. */
 struct ht_exec_needs {
 	uint64_t control; /* of each thread: frames without their temporary buffers */
 	uint64_t temps;   /* of the first thread */
@@ -114,7 +120,7 @@ static inline uint64_t ht_exec_thread_bytes(const struct ht_exec_needs *n)
 }
 
 struct ht_exec_limits {
-	uint32_t depth;      /* of recursive calls; other calls are not limited */
+	uint32_t depth;      /* of nested recursive calls; other calls are not limited */
 	uint64_t iterations; /* of each loop */
 };
 enum { HT_EXEC_DEPTH_INIT = 64 };
@@ -123,37 +129,39 @@ enum { HT_EXEC_DEPTH_INIT = 64 };
 /* The work of all threads between two barriers. */
 struct ht_exec_job {
 	uint32_t kind;    /* enum ht_exec_kind */
-	int64_t instance; /* the next instance of a fork that no thread has taken, */
-	int64_t end;      /* and behind the last one */
+	int64_t instance; /* the next instance of a fork that no thread has taken */
+	int64_t end;      /* one past its last instance */
 	const struct ht_image_step *step;
 	struct ht_exec_frame *frame;
 };
 
-/* A run of one entry of an image; several of these may run at the same time.  The host fills in the first part before
- * ht_exec_begin(). */
+/* A run of one entry of an image.  Several runs of an image may execute at the same time.  The
+ * host fills in the first part before it calls ht_exec_begin(). */
 struct ht_exec {
 	const struct ht_image *image;
 	uint32_t entry;
 	struct ht_exec_links links;
 	struct ht_exec_limits limits;
 	struct ht_exec_needs needs;
-	/* Set by ht_exec_lay_out(): those of the first thread, `forked` of the second; 64-aligned. */
+	/* Set by ht_exec_lay_out(): memory of the first thread; `forked`: of the second.  All
+	 * are aligned to 64. */
 	char *control, *temps, *forked, *scratch;
-	uint64_t stride, scratch_stride;         /* from thread to thread */
+	uint64_t stride, scratch_stride;         /* distances from thread to thread */
 	const int32_t *cancel;                   /* may change during a run; NULL: never */
-	const struct ht_exec_threads *threads;   /* NULL: one */
+	const struct ht_exec_threads *threads;   /* NULL: only the calling thread */
 	const struct ht_exec_observer *observer; /* NULL: none */
 	bool flush;                              /* subnormal numbers count as zero */
 	/* Of the current run. */
 	const void *const *in;
 	void *const *out;
-	/* By size of the image, within its bounds; may be NULL where it has none.  The host gives the most for those that the
-	 * run computes, and finds there what they became; no others are changed. */
+	/* By size of the image, within its bounds; may be NULL if the image has none.  For sizes
+	 * that the run computes, the host sets the largest value, and the run replaces it.
+	 * Other sizes stay unchanged. */
 	int64_t *size;
 	struct ht_exec_stop stop; /* why the last run stopped */
-	/* The executor's. */
-	struct ht_exec_job job[2]; /* of this phase, and of the next or last one */
-	int64_t failed;            /* number of the phase in which a thread stopped; -1: none did */
+	/* Used by the executor only. */
+	struct ht_exec_job job[2]; /* of this phase, and of the one before or after */
+	int64_t failed;            /* number of the phase in which a thread stopped; -1: none */
 };
 
 /* Gives `memory`, at a multiple of 64, to the run: the common bytes plus the thread bytes of each thread.
@@ -168,18 +176,18 @@ static inline void ht_exec_lay_out(struct ht_exec *x, char *memory)
 	x->scratch = x->control + x->needs.control;
 }
 
-/* sizes.c: takes the sizes of a run from the extents of an input, number `port` of the entry: `dim` has as many
- * as the port's rank.  `size` is by size of the image, -1 where none is known yet.  What is wrong is about extent
- * *axis. */
+/* sizes.c: takes the sizes of a run from the extents of an input, which is port `port` of the
+ * entry; `dim` has as many extents as the port's rank.  `size` is by size of the image, with -1
+ * for sizes that are not known yet.  If the result is an error, it concerns extent *axis. */
 enum ht_exec_misfit {
 	HT_EXEC_FITS,
-	HT_EXEC_OTHER_EXTENT, /* the entry has another number */
-	HT_EXEC_OTHER_SIZE,   /* the size is known, and is another */
+	HT_EXEC_OTHER_EXTENT, /* the entry has another extent, which is constant */
+	HT_EXEC_OTHER_SIZE,   /* the size is known already, and differs */
 	HT_EXEC_OUT_OF_BOUNDS /* the size is below the least or above the most */
 };
 enum ht_exec_misfit ht_exec_take_sizes(const struct ht_image *x, const struct ht_image_port *port,
 	const int64_t *dim, int64_t *size, uint32_t *axis);
-/* An extent of a port as a number, and the bytes of a port. */
+/* The value of an extent of a port, and the bytes of a port. */
 int64_t ht_exec_extent(const struct ht_image *x, int64_t extent, const int64_t *size);
 uint64_t ht_exec_port_bytes(
 	const struct ht_image *x, const struct ht_image_port *port, const int64_t *size);
@@ -189,14 +197,15 @@ uint64_t ht_exec_buffer_bytes(const struct ht_image *x, const struct ht_image_pr
 /* Bytes of an element of a tensor in the memory of a run; 0: the type has no fixed size. */
 uint64_t ht_exec_element_bytes(uint32_t dtype);
 
-/* needs.c: the memory of an entry of a verified image.  False: more than UINT64_MAX / 2 bytes. */
+/* needs.c: the memory that an entry of a verified image needs.  False: more than UINT64_MAX / 2
+ * bytes. */
 bool ht_exec_needs_of(const struct ht_image *x, uint32_t entry, const struct ht_exec_limits *l,
 	struct ht_exec_needs *out);
 
 /* Forgets earlier bindings.  Call it before the first run, and when memory, links or observer changed, or sizes that the host states
  * for an image with places. */
 void ht_exec_begin(struct ht_exec *x);
-/* Runs once.  False: the run stopped, and x->stop says where.  A NULL input takes its default.
+/* Runs once.  False: the run stopped; x->stop says where.  A NULL input takes its default.
  * Rounding is to nearest; each thread's modes are restored. */
 bool ht_exec_run(struct ht_exec *x, const void *const *in, void *const *out);
 

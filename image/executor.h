@@ -1,12 +1,14 @@
-/* executor: the text of execute.h's functions, compiled into the library and, once more, into nets: there
- * all of it lies in one section of code that refers to nothing outside of itself.
+/* executor: the code of execute.h's functions.  It is compiled into the library and, a second
+ * time, into nets: there all of it lies in one section of code that refers to nothing outside of
+ * itself.
  *
- * A net's runner defines EXECUTOR, with which each function is declared, EXECUTOR_CALLED, with which those
- * are that may not be inlined, and EXECUTOR_OBSERVED: whether there may be an observer.
+ * A net's runner defines three macros: EXECUTOR declares each function, EXECUTOR_CALLED declares
+ * those that must not be inlined, and EXECUTOR_OBSERVED says whether there may be an observer.
  *
- * The first thread leads: it alone walks over steps, calls, branches and loops.  The others wait at a
- * barrier for a job: tiles of one step, or instances of a fork.  The barrier that ends a job begins the
- * next one, where no step for one thread lies between. */
+ * The first thread leads: it alone walks over steps, calls, branches and loops.  The others wait
+ * at a barrier for a job, which is the tiles of one step or the instances of a fork.  The
+ * barrier that ends a job also begins the next one, unless a step for one thread lies between
+ * them. */
 #ifndef HT_EXECUTOR_H
 #define HT_EXECUTOR_H
 
@@ -22,20 +24,21 @@
 
 enum ht_exec_kind { HT_EXEC_WAIT, HT_EXEC_CHECK, HT_EXEC_TILES, HT_EXEC_INSTANCES, HT_EXEC_END };
 
-/* One thread's share of a step's tiles, from which others take when they have done theirs. */
+/* One thread's share of a step's tiles.  Other threads take from it when they have finished
+ * theirs. */
 struct ht_exec_share {
 	_Alignas(64) int64_t next;
 	int64_t end;
 };
 
-/* A thread's control memory begins with it; its frames follow. */
+/* The head of a thread's control memory; its frames follow. */
 struct ht_exec_control {
-	struct ht_exec_share share[2]; /* of this job, and of the next or last one */
+	struct ht_exec_share share[2]; /* of this job, and of the one before or after */
 	_Alignas(64) struct ht_exec_stop stop;
 	int64_t phase;    /* barriers that the thread passed in this run */
-	int64_t instance; /* of a fork, that the thread runs by itself */
-	bool open;        /* of the leader: others may be at work on the last job */
-	uint32_t bound; /* 1 + the procedure or step that the lowest frame is bound for; 0: none */
+	int64_t instance; /* the instance of a fork that the thread is running alone */
+	bool open;        /* of the leader: others may still work on the last job */
+	uint32_t bound; /* 1 + the procedure or step for which the lowest frame is bound; 0: none */
 };
 
 EXECUTOR bool ht_exec_observed(const struct ht_exec *x)
@@ -168,7 +171,7 @@ EXECUTOR void *ht_exec_port(const struct ht_exec *x, uint32_t i)
 	return (void *)(uintptr_t)p;
 }
 
-/* Arguments that are the procedure's parameters: of the current instance. */
+/* Binds the arguments that are the procedure's parameters, for the current instance. */
 EXECUTOR void ht_exec_patch(const struct ht_exec *x, struct ht_exec_frame *f)
 {
 	const struct ht_image_procedure *p = f->procedure;
@@ -205,7 +208,7 @@ EXECUTOR void ht_exec_place(struct ht_exec_frame *f, const struct ht_image_proce
 	f->stride = NULL;
 }
 
-/* The lowest frame of a thread, for whoever `key` says. */
+/* The lowest frame of a thread, bound for the procedure or step `key`. */
 EXECUTOR struct ht_exec_frame *ht_exec_lowest(
 	struct ht_exec *x, int worker, const struct ht_image_procedure *p, uint32_t key)
 {
@@ -220,7 +223,7 @@ EXECUTOR struct ht_exec_frame *ht_exec_lowest(
 	return f;
 }
 
-/* Whether a frame's memory, which begins at `f` and `temps`, is the thread's. */
+/* Whether a frame's memory, which begins at `f` and `temps`, lies within the thread's. */
 EXECUTOR bool ht_exec_fits(const struct ht_exec *x, int worker, const struct ht_exec_frame *f,
 	const char *temps, const struct ht_image_procedure *p)
 {
@@ -232,7 +235,7 @@ EXECUTOR bool ht_exec_fits(const struct ht_exec *x, int worker, const struct ht_
 	       (uint64_t)(temps - begin) + p->frame_bytes <= most;
 }
 
-/* The frame of a procedure that step s of frame f calls; NULL: there is no memory for it. */
+/* The frame of a procedure that step s of frame f calls; NULL: there is not enough memory. */
 EXECUTOR_CALLED struct ht_exec_frame *ht_exec_above(
 	struct ht_exec *x, struct ht_exec_frame *f, const struct ht_image_step *s, int worker)
 {
@@ -255,7 +258,7 @@ EXECUTOR_CALLED struct ht_exec_frame *ht_exec_above(
 
 /* ---- tiles ---- */
 
-/* What a thread calls the kernels of a frame with. */
+/* The arguments with which a thread calls the kernels of a frame. */
 struct ht_exec_calls {
 	void **arg;
 	uintptr_t code;
@@ -274,7 +277,7 @@ EXECUTOR struct ht_exec_calls ht_exec_calls_of(
 		.scratch = x->scratch + (uint64_t)worker * x->scratch_stride };
 }
 
-/* There is at least one tile.  The fault, or 0. */
+/* Runs tiles, at least one.  Returns the fault, or 0. */
 EXECUTOR int32_t ht_exec_tiles(const struct ht_exec *x, const struct ht_exec_calls *c,
 	const struct ht_image_step *s, int64_t begin, int64_t end)
 {
@@ -289,7 +292,7 @@ EXECUTOR int32_t ht_exec_tiles(const struct ht_exec *x, const struct ht_exec_cal
 		c->arg + s->arg, s->params ? c->param + s->param : c->size, begin, end, c->scratch);
 }
 
-/* One worker's part of what is looked at before a step. */
+/* Runs one worker's share of the checks before a step. */
 EXECUTOR bool ht_exec_check(
 	struct ht_exec *x, const struct ht_exec_job *job, int worker, int at, int workers)
 {
@@ -299,14 +302,14 @@ EXECUTOR bool ht_exec_check(
 	return !fault || ht_exec_fail(x, job->frame, job->step, worker, fault, 0);
 }
 
-/* A thread begins a step's tiles. */
+/* Tells the observer that a thread begins a step's tiles. */
 EXECUTOR void ht_exec_tiles_begin(const struct ht_exec *x, int worker)
 {
 	if (ht_exec_observed(x) && x->observer->begin)
 		x->observer->begin(x->observer->arg, worker);
 }
 
-/* And has done them. */
+/* Tells the observer that it has finished them. */
 EXECUTOR void ht_exec_tiles_end(
 	const struct ht_exec *x, const struct ht_image_step *s, int worker, int workers)
 {
@@ -315,7 +318,8 @@ EXECUTOR void ht_exec_tiles_end(
 			workers);
 }
 
-/* Neighbouring tiles stay on one thread, as they were in the step before, unless it is late. */
+/* Gives neighbouring tiles to the thread that had them in the step before, unless that thread is
+ * late. */
 EXECUTOR void ht_exec_share_tiles(
 	struct ht_exec *x, const struct ht_exec_job *job, int worker, int workers)
 {
@@ -400,7 +404,8 @@ EXECUTOR_CALLED int64_t ht_exec_apart(
 	return r.to - (s->op == HT_IMAGE_BESIDE && s->to && n < workers ? 0 : n % workers);
 }
 
-/* The other threads begin a job, when all have done the last one; false: a thread stopped in that. */
+/* Waits until all have finished the last job, and lets the other threads begin the next one.
+ * False: a thread stopped in the last job. */
 EXECUTOR_CALLED bool ht_exec_advance(struct ht_exec *x, enum ht_exec_kind kind,
 	struct ht_exec_frame *f, const struct ht_image_step *s, int workers)
 {
@@ -429,7 +434,7 @@ EXECUTOR_CALLED bool ht_exec_advance(struct ht_exec *x, enum ht_exec_kind kind,
 	return __atomic_load_n(&x->failed, __ATOMIC_RELAXED) != done;
 }
 
-/* All threads have done what they were given, and wait; false: one stopped. */
+/* Waits until all threads have finished their work and wait; false: one stopped. */
 EXECUTOR bool ht_exec_settle(struct ht_exec *x, int workers)
 {
 	return !ht_exec_control_of(x, 0)->open || workers == 1 ||
@@ -457,8 +462,8 @@ EXECUTOR struct ht_exec_frame *ht_exec_instance_frame(
 	return lowest;
 }
 
-/* Each thread takes instances and runs them from the first step to the last, so that what steps hand on
- * stays in its caches.  They are taken in order, so that the first one that stops has been run. */
+/* Each thread takes instances and runs all steps of one, so that tensors between steps stay in
+ * its caches.  Instances are taken in order: if several stop, the first of them has been run. */
 EXECUTOR void ht_exec_instances(struct ht_exec *x, struct ht_exec_job *job, int worker)
 {
 	struct ht_exec_control *c = ht_exec_control_of(x, worker);
@@ -485,7 +490,7 @@ EXECUTOR void ht_exec_instances(struct ht_exec *x, struct ht_exec_job *job, int 
 	c->instance = 0;
 }
 
-/* The current job, on one thread. */
+/* Works on the current job, on one thread. */
 EXECUTOR_CALLED void ht_exec_work(struct ht_exec *x, int worker, int workers)
 {
 	struct ht_exec_job *job = &x->job[ht_exec_control_of(x, worker)->phase & 1];
@@ -501,7 +506,7 @@ EXECUTOR_CALLED void ht_exec_work(struct ht_exec *x, int worker, int workers)
 	}
 }
 
-/* A job on all threads, of which the caller is the first. */
+/* Runs a job on all threads, of which the caller is the first. */
 EXECUTOR bool ht_exec_job(struct ht_exec *x, enum ht_exec_kind kind, struct ht_exec_frame *f,
 	const struct ht_image_step *s, int workers)
 {
@@ -538,13 +543,15 @@ EXECUTOR bool ht_exec_look(struct ht_exec *x, struct ht_exec_frame *f,
 	return true;
 }
 
-/* All tiles of step s on one thread, and of those that follow it before `end`, as long as these have kernels. */
+/* Runs all tiles of step s on one thread, and those of the steps after it, before `end`, as long
+ * as these have kernels. */
 EXECUTOR_CALLED bool ht_exec_kernels(struct ht_exec *x, struct ht_exec_frame *f,
 	const struct ht_image_step *s, const struct ht_image_step *end, int worker)
 {
 	const struct ht_exec_calls c = ht_exec_calls_of(x, f, worker);
 	const struct ht_image_step *next;
-	/* A compiler loads the next op before it compares it with 0, but not if it compares it with a register. */
+	/* Compilers load the next op before they compare it with 0, but not if they compare it
+	 * with a register. */
 	const uint32_t kernel = s->op;
 	int32_t fault;
 
@@ -559,13 +566,13 @@ EXECUTOR_CALLED bool ht_exec_kernels(struct ht_exec *x, struct ht_exec_frame *f,
 	return true;
 }
 
-/* Whether all threads run tiles of a step. */
+/* Whether all threads run tiles of the step. */
 EXECUTOR bool ht_exec_is_shared(const struct ht_image_step *s, int workers)
 {
 	return workers > 1 && s->count > 1;
 }
 
-/* All tiles of a step on one thread. */
+/* Runs all tiles of a step on one thread. */
 EXECUTOR bool ht_exec_observed_whole(
 	struct ht_exec *x, struct ht_exec_frame *f, const struct ht_image_step *s, int worker)
 {
@@ -669,7 +676,7 @@ EXECUTOR bool ht_exec_again(
 	return true;
 }
 
-/* Nets have no library kernels, and so none of those that compute sizes. */
+/* Nets have no library kernels, so no kernel of a net computes a size. */
 EXECUTOR bool ht_exec_set_size(struct ht_exec *x, struct ht_exec_frame *f,
 	const struct ht_image_step *s, int worker, const int64_t *value)
 {
@@ -681,7 +688,7 @@ EXECUTOR bool ht_exec_set_size(struct ht_exec *x, struct ht_exec_frame *f,
 	return true;
 }
 
-/* Versions only grow, so their sum tells whether one of them has. */
+/* Versions only grow, so a changed sum means that one of them changed. */
 EXECUTOR void ht_exec_derive(
 	struct ht_exec *x, struct ht_exec_frame *f, const struct ht_image_step *s)
 {
@@ -697,7 +704,7 @@ EXECUTOR void ht_exec_derive(
 		f->next = s->to;
 }
 
-/* A step for which all others have to be done; it takes one thread. */
+/* Runs a step that needs all steps before it to be finished; it takes one thread. */
 EXECUTOR bool ht_exec_alone(struct ht_exec *x, struct ht_exec_frame *f,
 	const struct ht_image_step *s, int worker, int workers)
 {
@@ -747,7 +754,7 @@ EXECUTOR bool ht_exec_step(struct ht_exec *x, struct ht_exec_frame **at,
 	}
 }
 
-/* The step that ended, or the first one's place where there is none. */
+/* The last step that ended, or the place of the first step if there is none. */
 EXECUTOR const struct ht_image_step *ht_exec_last_step(
 	const struct ht_exec *x, const struct ht_exec_frame *f)
 {
@@ -756,7 +763,7 @@ EXECUTOR const struct ht_image_step *ht_exec_last_step(
 	return ht_image_steps(x->image) + f->procedure->step + last;
 }
 
-/* From the first step of a frame to its last; false: the run stopped. */
+/* Runs a frame from its first step to its last; false: the run stopped. */
 EXECUTOR_CALLED bool ht_exec_walk(
 	struct ht_exec *x, struct ht_exec_frame *f, int worker, int workers)
 {
@@ -839,8 +846,8 @@ EXECUTOR void ht_exec_forget(struct ht_exec *x)
 		ht_exec_control_of(x, i)->bound = 0;
 }
 
-/* The first instance's first tile's, whichever thread had it: a thread goes through tiles in order, until
- * one stops it, so that the first of all has been run. */
+/* The stop of the first tile of the first instance, whichever thread ran it.  A thread runs
+ * tiles in order until one stops it, so the first of all that stop has been run. */
 EXECUTOR void ht_exec_first_stop(struct ht_exec *x)
 {
 	const struct ht_exec_stop *first = NULL;

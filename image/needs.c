@@ -1,18 +1,18 @@
-/* How much memory a run takes. */
+/* How much memory a run needs. */
 #include "image/execute.h"
 
 #include <stdlib.h>
 
-/* The executor's part of control memory in front of frames. */
+/* Bytes of control memory in front of the frames. */
 enum { CONTROL = 512 };
-/* Vectors may be read past the end of a buffer, though not used. */
+/* Vector loads may go past the end of a buffer; their excess elements are not used. */
 enum { SLACK = 64 };
 
-/* Of a procedure and the deepest of what it calls without recursion. */
+/* Needs of a procedure together with the deepest chain of calls from it without recursion. */
 struct path {
 	uint64_t control, temps, forked;
-	bool recurses; /* or something that it calls does */
-	bool again;    /* a call that may recur goes to it */
+	bool recurses; /* it or a procedure that it calls is recursive */
+	bool again;    /* it is the target of a call that may recur */
 };
 
 static uint64_t more(uint64_t a, uint64_t b)
@@ -67,7 +67,7 @@ static void find_path(const struct ht_image *x, uint32_t number, struct path *kn
 	r->temps = sum(r->temps, p->frame_bytes);
 }
 
-/* After each call that recurs the deepest path may follow, up to the next such call. */
+/* Each recursive call may be followed by the deepest path to the next recursive call. */
 static void add_recursion(const struct path *known, uint32_t procedures,
 	const struct ht_exec_limits *l, struct path *r)
 {

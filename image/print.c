@@ -215,7 +215,7 @@ static void print_variable(const struct ht_image *x, uint32_t i, struct ht_buf *
 		ht_printf(out, ", begins as constant %" PRIu32 "\n", v->constant);
 }
 
-/* derived 0: 128 bytes, from v0, p2 */
+/* For example: derived 0: 128 bytes, from v0, p2 */
 static void print_derived(const struct ht_image *x, uint32_t i, struct ht_buf *out)
 {
 	const struct ht_image_derived *d = &ht_image_deriveds(x)[i];

@@ -1,5 +1,6 @@
-/* Whether bytes are an image.  Each number is held against the table that it refers to, and each buffer
- * against what a step touches of it.  Nothing recurses, and nothing is allocated. */
+/* Verifies that bytes are an image.  Each number is checked against the table that it refers to,
+ * and each buffer against the bytes that a step touches.  The code is not recursive and
+ * allocates nothing. */
 #include "image/verify.h"
 
 #include "base/object.h"
@@ -12,11 +13,11 @@ enum { MAX_RANK = 64 };
 /* Bytes of the head of an image without open sizes. */
 #define HEAD offsetof(struct ht_image, table[HT_IMAGE_FIXED_TABLES])
 
-/* A procedure, and the step of it that is looked at. */
+/* A procedure, and the step of it that is being verified. */
 struct place {
 	const struct ht_image *x;
 	const struct ht_image_procedure *p;
-	const struct ht_image_buffer *buffer; /* the procedure's first, as of all that follow */
+	const struct ht_image_buffer *buffer; /* the procedure's first, like all that follow */
 	const uint32_t *arg;
 	const struct ht_image_step *step;
 	uint32_t at;
@@ -31,7 +32,7 @@ static bool in_table(const struct ht_image *x, enum ht_image_table t, uint32_t f
 	return ht_inside(first, n, ht_image_count(x, t));
 }
 
-/* Texts end with a zero because the table does. */
+/* All texts end with a zero, since the last byte of the table must be one. */
 static bool is_text(const struct ht_image *x, uint32_t at)
 {
 	return at < ht_image_count(x, HT_IMAGE_TEXTS);
@@ -84,7 +85,7 @@ static const char *check_head(struct ht_str bytes)
 	return check_tables(x);
 }
 
-/* ---- what steps refer to ---- */
+/* ---- numbers in steps ---- */
 
 static bool good_kernel(const struct ht_image *x, const struct ht_image_kernel *k)
 {
@@ -120,7 +121,7 @@ static bool good_object(const struct ht_image *x, const struct ht_image_object *
 	return true;
 }
 
-/* A session has one object of a name, and so has an image. */
+/* A session has one object of each name, and so has an image. */
 static bool is_named_once(const struct ht_image *x, uint32_t object)
 {
 	const char *name = ht_image_text(x, ht_image_objects(x)[object].name);
@@ -155,7 +156,7 @@ static const char *check_objects(const struct ht_image *x)
 
 /* ---- sizes ---- */
 
-/* All sizes at their largest, or at their least. */
+/* Stores the largest value of all sizes, or the least. */
 static void get_bounds(const struct ht_image *x, bool most, int64_t at[HT_IMAGE_MOST_SIZES])
 {
 	const struct ht_image_size *s = ht_image_sizes(x);
@@ -172,7 +173,8 @@ static bool is_bound(const struct ht_image *x, const struct ht_size_expr *e, boo
 	return ht_size_checked(e, at, &value) && value == n;
 }
 
-/* It follows from a size that the host states or that follows from another; its bounds follow from the bounds of that. */
+/* Whether the size follows from one that the host states or that is derived itself, and its
+ * bounds follow from the bounds of that size. */
 static bool good_derivation(const struct ht_image *x, const struct ht_image_derivation *d)
 {
 	const struct ht_image_size *size = &ht_image_sizes(x)[d->size];
@@ -186,7 +188,7 @@ static bool good_derivation(const struct ht_image *x, const struct ht_image_deri
 	return is_bound(x, &e, false, size->least) && is_bound(x, &e, true, size->most);
 }
 
-/* One for each size that follows from another, in the order of these. */
+/* Whether there is one derivation for each derived size, in the order of these. */
 static bool good_derivations(const struct ht_image *x)
 {
 	uint32_t n = 0;
@@ -202,7 +204,8 @@ static bool good_derivations(const struct ht_image *x)
 	return n == ht_image_count(x, HT_IMAGE_DERIVATIONS);
 }
 
-/* Item i is a number times a quotient; or, with the items behind it, a product of sizes that the form has. */
+/* Whether item i is a number times a quotient or, together with the items behind it, a product
+ * of sizes in the proper form. */
 static bool good_expression(const struct ht_image *x, uint32_t i)
 {
 	const struct ht_image_expression *e = &ht_image_expressions(x)[i];
@@ -250,7 +253,7 @@ static bool is_expression(const struct ht_image *x, uint32_t i)
 	return i < ht_image_count(x, HT_IMAGE_EXPRESSIONS);
 }
 
-/* The value for the largest sizes, or the least; UINT64_MAX where that is too large. */
+/* The value for the largest sizes, or for the least; UINT64_MAX if it is too large. */
 static uint64_t extreme_of(const struct ht_image *x, uint32_t i, bool most)
 {
 	const struct ht_size_expr e = ht_image_expression_of(x, i);
@@ -270,7 +273,7 @@ static uint64_t least_of(const struct ht_image *x, uint32_t i)
 	return extreme_of(x, i, false);
 }
 
-/* NONE: it is no extent. */
+/* NONE: the number is not an extent. */
 static struct ht_size_expr extent_of(const struct ht_image *x, int64_t extent)
 {
 	if (extent >= 0)
@@ -280,7 +283,7 @@ static struct ht_size_expr extent_of(const struct ht_image *x, int64_t extent)
 	return ht_image_expression_of(x, (uint32_t)(-1 - extent));
 }
 
-/* Whether one product is no more than the other, whatever the sizes are. */
+/* Whether one product is at most the other for all sizes. */
 static bool is_inside(struct ht_size_expr a, struct ht_size_expr of)
 {
 	a = ht_size_canonical(a);
@@ -289,7 +292,7 @@ static bool is_inside(struct ht_size_expr a, struct ht_size_expr of)
 	       ((ht_size_same_sizes(&a, &of) && a.times <= of.times) || a.times == 0);
 }
 
-/* The most elements of an extent; UINT64_MAX: it is none. */
+/* The largest value of an extent; UINT64_MAX: it is not an extent. */
 static uint64_t most_extent(const struct ht_image *x, int64_t extent)
 {
 	if (extent >= 0)
@@ -299,7 +302,7 @@ static uint64_t most_extent(const struct ht_image *x, int64_t extent)
 	return most_of(x, (uint32_t)(-1 - extent));
 }
 
-/* Elements of a type fill so many bytes, at most. */
+/* Whether so many bytes hold the elements of a type at the largest sizes. */
 static bool good_type(
 	const struct ht_image *x, uint32_t dtype, uint32_t dim, uint32_t rank, uint64_t bytes)
 {
@@ -333,7 +336,8 @@ static bool good_begin(const struct ht_image *x, const struct ht_image_variable 
 	       ht_image_constants(x)[v->constant] == v->bytes;
 }
 
-/* Variables lie one behind the other, and each begins as a constant of its size or without a value. */
+/* Variables follow each other without gaps, and each has either a constant of its size as its
+ * first value or none. */
 static const char *check_variables(const struct ht_image *x)
 {
 	uint64_t end = 0;
@@ -363,7 +367,7 @@ static bool good_source(const struct ht_image *x, const struct ht_image_source *
 	       s->number < ht_image_entries(x)->inputs;
 }
 
-/* They lie one behind the other, and so do their sources. */
+/* Derived buffers follow each other without gaps, and so do their sources. */
 static const char *check_derived(const struct ht_image *x)
 {
 	uint64_t end = 0;
@@ -541,7 +545,7 @@ static bool good_buffer(const struct place *a, uint32_t i)
 	}
 }
 
-/* Parameters are exactly the arguments that are patched. */
+/* Whether the patched arguments are exactly those that are parameters. */
 static bool good_patches(const struct place *a)
 {
 	const uint32_t *patch = ht_image_patches(a->x) + a->p->patch;
@@ -563,7 +567,7 @@ static const struct ht_image_buffer *argument(const struct place *a, uint32_t i)
 	return &a->buffer[a->arg[a->step->arg + i]];
 }
 
-/* Of an argument, whatever the sizes are. */
+/* Bytes of an argument that exist for all sizes. */
 static uint64_t bytes_of(const struct place *a, uint32_t i)
 {
 	const struct ht_image_buffer *b = argument(a, i);
@@ -576,7 +580,8 @@ static uint64_t bytes_of(const struct place *a, uint32_t i)
 	return least < b->bytes ? least : b->bytes;
 }
 
-/* Steps that make a derived buffer write to it and to temporary memory; no step writes to what one is made from. */
+/* Steps that make a derived buffer may write to it and to temporary memory.  No step may write
+ * to a source of derived buffers. */
 static bool may_write(const struct place *a, const struct ht_image_buffer *b)
 {
 	switch (b->kind) {
@@ -595,7 +600,7 @@ static bool may_write(const struct place *a, const struct ht_image_buffer *b)
 	}
 }
 
-/* A step without parameters gives the sizes of the run. */
+/* A step without parameters passes the sizes of the run. */
 static bool good_params(const struct place *a, const struct ht_image_kernel *k)
 {
 	return a->step->params == k->params ||
@@ -675,8 +680,8 @@ static bool good_copy(const struct place *a)
 	       may_write(a, argument(a, 0));
 }
 
-/* Whether parameter `to` of a callee, `stride` apart from instance to instance, fits into argument i.
- * Instances that run at once do not write to the same memory. */
+/* Whether parameter `to` of a callee fits into argument i, when instances are `stride` bytes
+ * apart.  Instances that run at the same time must not write to the same memory. */
 static bool good_pass(const struct place *a, uint32_t i, const struct ht_image_buffer *to,
 	int64_t stride, uint32_t instances)
 {
@@ -858,7 +863,8 @@ static bool good_size(const struct place *a)
 	       bytes_of(a, 0) >= sizeof(int64_t);
 }
 
-/* What a derived buffer is made from: its sources, constants, itself, and temporary memory. */
+/* Whether a derived buffer may be made from this memory: its sources, constants, itself, or
+ * temporary memory. */
 static bool good_ingredient(const struct place *a, const struct ht_image_buffer *b)
 {
 	const struct ht_image_derived *d = &ht_image_deriveds(a->x)[a->makes - 1];
@@ -880,7 +886,8 @@ static bool good_making(const struct place *a)
 	return true;
 }
 
-/* The steps that make buffers are the procedure's first, in the order of the buffers. */
+/* Whether the steps that make derived buffers are the procedure's first, in the order of the
+ * buffers. */
 static bool good_fresh(const struct place *a)
 {
 	const struct ht_image_step *s = a->step;
@@ -924,7 +931,7 @@ static const char *check_step(const struct place *a)
 	}
 }
 
-/* Whether loops lie within each other and each step says which it is of. */
+/* Whether loops are nested properly and each step names its innermost loop. */
 static bool good_loops(const struct place *a)
 {
 	const struct ht_image_step *s = a->step;
@@ -947,7 +954,7 @@ static bool good_loops(const struct place *a)
 	return depth == 0;
 }
 
-/* ---- what messages are made of ---- */
+/* ---- messages ---- */
 
 struct ht_words ht_image_words_at(const struct ht_image *x, uint32_t i)
 {
@@ -1049,7 +1056,8 @@ static struct place place_of(const struct ht_image *x, const struct ht_image_pro
 		.step = ht_image_steps(x) + p->step };
 }
 
-/* Memory of all procedures first: calls ask for that of their callees. */
+/* The memory of all procedures is verified first, since calls need to know that of their
+ * callees. */
 static const char *check_procedures(const struct ht_image *x)
 {
 	const struct ht_image_procedure *p = ht_image_procedures(x);
@@ -1099,7 +1107,7 @@ struct ht_size_expr ht_image_bytes_of(const struct ht_image *x, const struct ht_
 	return n;
 }
 
-/* Whether a port has as many bytes as the parameter takes, whatever the sizes are. */
+/* Whether a port has as many bytes as the parameter, for all sizes. */
 static bool good_bytes(const struct ht_image *x, const struct ht_image_port *p,
 	const struct ht_image_buffer *param, bool input)
 {
@@ -1111,7 +1119,7 @@ static bool good_bytes(const struct ht_image *x, const struct ht_image_port *p,
 	return !input || p->value == HT_IMAGE_NO_VALUE;
 }
 
-/* An open extent of an input is a size, once, that the host states. */
+/* Whether each open extent of an input is a size that the host states, none of them twice. */
 static bool good_extents(const struct ht_image *x, const struct ht_image_port *p)
 {
 	for (uint32_t i = 0; i < p->rank; i++) {
@@ -1150,7 +1158,7 @@ static bool states(const struct ht_image *x, const struct ht_image_port *p, uint
 	return false;
 }
 
-/* Whether the extents of inputs tell all sizes that the host states. */
+/* Whether the extents of inputs determine all sizes that the host states. */
 static bool good_sizes(const struct ht_image *x, const struct ht_image_entry *e)
 {
 	for (uint32_t size = 0; size < ht_image_count(x, HT_IMAGE_SIZES); size++) {
@@ -1166,7 +1174,8 @@ static bool good_sizes(const struct ht_image *x, const struct ht_image_entry *e)
 	return true;
 }
 
-/* Whether it makes all derived buffers.  The steps of its procedure are good, so it makes them in order. */
+/* Whether the entry makes all derived buffers.  Its procedure has been verified, so it makes
+ * them in order. */
 static bool makes_all(const struct ht_image *x, const struct ht_image_entry *e)
 {
 	const struct ht_image_procedure *p = &ht_image_procedures(x)[e->procedure];

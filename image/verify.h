@@ -8,7 +8,7 @@
 #include "image/image.h"
 
 enum {
-	/* That this executor knows. */
+	/* The features that this executor supports. */
 	HT_IMAGE_FEATURES = HT_IMAGE_STREAMS | HT_IMAGE_HAS_VARIABLES | HT_IMAGE_OPEN |
 			    HT_IMAGE_SIZED | HT_IMAGE_COMPUTED | HT_IMAGE_DERIVED |
 			    HT_IMAGE_DERIVES | HT_IMAGE_HAS_OBJECTS | HT_IMAGE_STRINGS |
@@ -21,7 +21,7 @@ const char *ht_image_verify(struct ht_str bytes);
 
 /* Piece i of the messages of faults. */
 struct ht_words ht_image_words_at(const struct ht_image *x, uint32_t i);
-/* Of an input or output; NONE: its extents have no such product. */
+/* The bytes of an input or output; NONE: its extents do not have such a product. */
 struct ht_size_expr ht_image_bytes_of(const struct ht_image *x, const struct ht_image_port *p);
 struct ht_shape ht_image_shape_of(const struct ht_image *x, const struct ht_image_port *p);
 struct ht_shape ht_image_variable_shape(
