@@ -1,8 +1,8 @@
-/* TensorBundle: a checkpoint's index is a table from names to BundleEntryProto; the tensors lie in
- * data shards beside it.  Every tensor that is read is held against its checksum.
+/* TensorBundle: a checkpoint's index is a table from names to BundleEntryProto; the tensors lie
+ * in data shards beside it.  Every tensor that is read is verified by its checksum.
  *
- * TensorFlow 2 names tensors by their place in the object graph; which variable that is, the object
- * graph says, which is itself a tensor of the checkpoint. */
+ * TensorFlow 2 names tensors by their place in the object graph, which is itself a tensor of the
+ * checkpoint and maps these places to variables. */
 #include "frontend/bundle.h"
 
 #include "frontend/graphdef.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define OBJECT_GRAPH "_CHECKPOINTABLE_OBJECT_GRAPH"
-#define SHARDS 100000 /* five digits */
+#define SHARDS 100000 /* numbers of shards have five digits */
 
 struct entry {
 	struct ht_str key;
@@ -26,17 +26,17 @@ struct ht_checkpoint {
 	struct ht_arena *a;
 	struct ht_importer im;
 	const char *prefix;
-	const struct ht_input_file *files; /* NULL: by name */
+	const struct ht_input_file *files; /* NULL: files are opened by name */
 	struct ht_file *index;
 	struct ht_crc32c *crc;
 	struct ht_map entries; /* key → struct entry */
 	int64_t shards;
 	struct ht_file **shard; /* opened when first asked for */
-	struct ht_map restored; /* variable → key, as the model's saver says */
+	struct ht_map restored; /* variable → key, from the model's saver */
 	bool have_names;
 	struct ht_map names;    /* variable → key (struct ht_str), or `ambiguous` */
 	struct ht_diags *diags; /* while opening */
-	bool unchecked;         /* checksums do not count */
+	bool unchecked;         /* checksums are not verified */
 };
 
 static const struct ht_str ambiguous;
@@ -123,7 +123,7 @@ static enum ht_status visit(void *self, struct ht_str key, struct ht_str value, 
 	e = HT_NEW(c->a, struct entry);
 	e->key = ht_str_copy(c->a, key);
 	HT_TRY(read_entry(c, &src, e));
-	/* Keys share prefixes: a small file can name much. */
+	/* Keys share prefixes, so a small file can contain very long ones. */
 	if (!ht_importer_charge(&c->im, key.n + sizeof *e, 1))
 		return ht_error(c->diags, HT_E_LIMIT, in_index(c, offset),
 			"checkpoint index: the names take too much memory");
@@ -248,7 +248,8 @@ static bool varint(const uint8_t **p, const uint8_t *end, uint64_t *v)
 	return false;
 }
 
-/* All lengths, their checksum, all bytes.  Checksums are over lengths of 4 bytes (8 if need be). */
+/* Reads all lengths, their checksum, all bytes.  Checksums cover lengths as 4 bytes each (8 if
+ * they need it). */
 static enum ht_status read_strings(struct ht_checkpoint *c, const struct entry *e,
 	const struct ht_file *f, size_t count, struct ht_arena *a, struct ht_diags *d,
 	struct ht_tensor *t)

@@ -12,30 +12,31 @@ struct ht_crc32c {
 };
 
 void ht_crc32c_init(struct ht_crc32c *t);
-/* Goes on from `crc` (0 at the start). */
+/* Continues from `crc` (0 at the start). */
 uint32_t ht_crc32c(const struct ht_crc32c *t, uint32_t crc, const void *bytes, size_t n);
-/* What LevelDB and TensorFlow store. */
+/* The masked form, which LevelDB and TensorFlow store. */
 uint32_t ht_crc32c_mask(uint32_t crc);
 
-/* ---- sstable.c: LevelDB's table file, read whole ---- */
+/* ---- sstable.c: LevelDB's table file, read as a whole ---- */
 
 /* Called for each entry in order; key and value are valid during the call.  A status other than
  * HT_OK ends the walk. */
 typedef enum ht_status ht_sstable_visit(
 	void *self, struct ht_str key, struct ht_str value, int64_t offset);
-/* Damage is HT_E_INPUT with the byte where it was found.  `crc` NULL: checksums do not count. */
+/* Damage is HT_E_INPUT, with the offset where it was found.  `crc` NULL: checksums are not
+ * verified. */
 enum ht_status ht_sstable_walk(struct ht_arena *a, const struct ht_file *f,
 	const struct ht_crc32c *crc, struct ht_diags *d, ht_sstable_visit *visit, void *self);
 
 /* ---- restore.c ---- */
 
-/* Fills `keys` (variable → struct ht_str *) from the op that restores the graph's variables; false
- * when the model does not say. */
+/* Fills `keys` (variable → struct ht_str *) from the op that restores the graph's variables;
+ * false if the model names no such op. */
 bool ht_restore_keys(struct ht_graph *g, struct ht_arena *a, struct ht_map *keys);
 
 /* ---- bundle_files.c ---- */
 
-/* A file of a checkpoint: one of `files`, or where they are NULL what has that name now. */
+/* A file of a checkpoint: one of `files`, or if they are NULL, the file that has that name now. */
 enum ht_status ht_bundle_file(const struct ht_input_file *files, const char *path, size_t limit,
 	struct ht_diags *d, struct ht_file **out);
 #define HT_BUNDLE_INDEX_LIMIT ((size_t)256 << 20)
@@ -45,7 +46,7 @@ enum ht_status ht_bundle_file(const struct ht_input_file *files, const char *pat
 
 struct ht_checkpoint;
 
-/* For fuzzing: checksums do not count, so that what is mutated is also read. */
+/* For fuzzing: checksums are not verified, so that mutated data are read too. */
 enum ht_status ht_checkpoint_open_unchecked(
 	struct ht_arena *a, const char *prefix, struct ht_diags *d, struct ht_checkpoint **out);
 

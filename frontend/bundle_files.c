@@ -1,4 +1,4 @@
-/* Which files a checkpoint consists of. */
+/* Finds the files of a checkpoint. */
 #include "frontend/bundle.h"
 #include "frontend/frontend.h"
 

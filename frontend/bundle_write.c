@@ -10,7 +10,7 @@
 
 #define BLOCK_BYTES ((size_t)64 << 10)
 #define FOOTER 48
-#define RESTART_EVERY 16 /* entries, which then have their whole key */
+#define RESTART_EVERY 16 /* how many entries lie between those that store their whole key */
 static const uint8_t magic[8] = { 0x57, 0xfb, 0x80, 0x8b, 0x24, 0x75, 0x47, 0xdb };
 
 struct place {
@@ -18,7 +18,7 @@ struct place {
 };
 
 struct block {
-	struct ht_buf bytes, last; /* last: the key before */
+	struct ht_buf bytes, last; /* last: the previous key */
 	uint32_t restart[BLOCK_BYTES / 4];
 	uint32_t restarts, entries;
 };
@@ -86,7 +86,8 @@ static enum ht_status put_bytes(struct table *t, const void *p, size_t n)
 	return ht_output_write(t->out, p, n);
 }
 
-/* Uncompressed; behind it the kind of compression and the checksum of both. */
+/* Ends a block, which is uncompressed.  Behind it are the kind of compression and a checksum of
+ * both. */
 static enum ht_status end_block(struct table *t, struct block *b, struct place *out)
 {
 	for (uint32_t i = 0; i < b->restarts; i++)

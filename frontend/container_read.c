@@ -1,5 +1,5 @@
-/* MetaGraphDef and SavedModel: the graph inside, and the signatures as entries.  Everything around
- * the graph is kept as it is. */
+/* MetaGraphDef and SavedModel: reads the graph inside, and the signatures as entries.  The rest
+ * of the message is kept unchanged. */
 #include "frontend/graphdef.h"
 
 #include <stdlib.h>
@@ -35,7 +35,8 @@ static enum ht_status read_tensor_info(
 	return r.status;
 }
 
-/* map<string, TensorInfo>: kept in the order of the keys, as a map has none of its own. */
+/* Reads a map<string, TensorInfo>, in the order of its keys, since a map has no order of its
+ * own. */
 static enum ht_status read_binding(
 	struct ht_importer *im, struct ht_pb_reader r, struct binding **list)
 {
@@ -68,7 +69,7 @@ static struct ht_str alias_of(struct ht_importer *im, struct ht_str name, struct
 	return ht_str_eq(name, key) ? (struct ht_str){ 0 } : ht_str_copy(im->a, key);
 }
 
-/* Ports have the names of their tensors, and the keys of the signature beside them. */
+/* Ports have the names of their tensors, and the signature's keys as second names. */
 static enum ht_status bind(struct ht_importer *im, struct ht_graph *g, const struct binding *b,
 	const struct ht_pb_source *src, struct ht_str signature, struct ht_port **end)
 {
@@ -82,7 +83,7 @@ static enum ht_status bind(struct ht_importer *im, struct ht_graph *g, const str
 				HT_STR_ARG(signature), HT_STR_ARG(b->key));
 			continue;
 		}
-		/* An op that is run for its effect, such as the one that initialises tables. */
+		/* The op is run for its effect, such as initialising tables. */
 		p->value.node = ht_graph_node(g, b->tensor);
 		if (p->value.node && !ht_node_result_count(p->value.node))
 			continue;
@@ -90,7 +91,8 @@ static enum ht_status bind(struct ht_importer *im, struct ht_graph *g, const str
 			return ht_pb_error(src, b->at, HT_E_INPUT,
 				"signature '%.*s': '%.*s' is '%.*s', which the graph does not have",
 				HT_STR_ARG(signature), HT_STR_ARG(b->key), HT_STR_ARG(b->tensor));
-		/* For a tensor that is fed in the middle of the graph, the signature alone may state the shape. */
+		/* If a tensor in the middle of the graph is fed, only the signature may have its
+		 * shape. */
 		if (b->type.dtype && !ht_type_of(p->value)->dtype)
 			*ht_type_of(p->value) = b->type;
 		p->name = ht_str_copy(im->a, without_zero(b->tensor));
@@ -158,7 +160,7 @@ static enum ht_status read_signatures(
 	return r.status;
 }
 
-/* The better an entry is for inference, the smaller. */
+/* Ranks entries for inference; a smaller number is better. */
 static int rank_of(const struct ht_entry *e)
 {
 	if (ht_str_is(e->name, "serving_default"))
@@ -205,7 +207,7 @@ static void sort_entries(struct ht_importer *im, struct ht_graph *g)
 
 /* ---- MetaGraphDef ---- */
 
-/* Fills `g`; what surrounds the GraphDef goes to `rest`. */
+/* Reads the graph into `g`; the rest of the message goes to `rest`. */
 static enum ht_status read_metagraph(
 	struct ht_importer *im, struct ht_pb_reader r, struct ht_graph *g, struct ht_buf *rest)
 {

@@ -1,10 +1,10 @@
-/* Entry points: what a file, or a user, says about inputs and outputs. */
+/* Entry points: the inputs and outputs that a file or a user states. */
 #include "frontend/graphdef.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* "node", "node:1"; false when there is none. */
+/* Parses "node" or "node:1"; false if there is no such tensor. */
 bool ht_entry_value(struct ht_graph *g, struct ht_str ref, struct ht_value *out)
 {
 	int64_t index = 0;
@@ -57,7 +57,8 @@ static bool is_input(const struct ht_node *n)
 	return ht_is(n, HT_FED);
 }
 
-/* Whether TensorFlow left the placeholder behind when it took a loop apart: nothing reads it. */
+/* Whether TensorFlow left the placeholder in the graph when it converted a loop: nothing reads
+ * it. */
 static bool is_left_behind(const struct ht_node *n)
 {
 	return ht_str_starts(n->name, "unused_control_flow_input");
@@ -72,8 +73,8 @@ static void add_placeholders(struct ht_graph *g, struct ht_entry *e)
 			add_port(g, &end, n->name, ht_out(n, 0));
 }
 
-/* A signature may leave out placeholders that its outputs need all the same, such as the rate of a
- * dropout: those are inputs as well. */
+/* A signature may omit placeholders that its outputs need, such as the rate of a dropout.  Those
+ * become inputs as well. */
 void ht_entry_add_placeholders(struct ht_graph *g, struct ht_entry *e)
 {
 	struct ht_arena *a = ht_arena_within(g->arena);
@@ -91,7 +92,8 @@ void ht_entry_add_placeholders(struct ht_graph *g, struct ht_entry *e)
 		}                                                                                  \
 	} while (0)
 	for (const struct ht_port *p = e->inputs; p; p = p->next)
-		fed[p->value.node->id] = needed[p->value.node->id] = true; /* needs nothing */
+		fed[p->value.node->id] = needed[p->value.node->id] =
+			true; /* a fed node needs no operands */
 	for (const struct ht_port *p = e->outputs; p; p = p->next)
 		NEED(p->value.node);
 	for (const struct ht_port *p = e->targets; p; p = p->next)
@@ -113,7 +115,7 @@ void ht_entry_add_placeholders(struct ht_graph *g, struct ht_entry *e)
 	ht_arena_release(a);
 }
 
-/* Nodes that nobody uses and that are still no outputs. */
+/* Whether a node that no other node uses is still not an output. */
 static bool is_no_output(const struct ht_node *n)
 {
 	static const char *const types[] = { "NoOp", "Assert", "Const", "ControlTrigger", "Print",
@@ -125,7 +127,8 @@ static bool is_no_output(const struct ht_node *n)
 	return false;
 }
 
-/* The number of results of a node whose type is not in the op table: those of the function of that name, or one. */
+/* The number of results of a node whose type is not in the op table: that of the function with
+ * this name, or one. */
 static int32_t results_of_opaque(const struct ht_graph *g, const struct ht_node *n)
 {
 	const struct ht_function *f = ht_graph_function(g, n->type);
@@ -138,8 +141,9 @@ static int32_t results_of_opaque(const struct ht_graph *g, const struct ht_node 
 	return count;
 }
 
-/* The last results of batch normalization are handed to its gradient and have no fixed meaning; the second one of a
- * Merge says where the first one comes from. */
+/* Whether a result is only auxiliary: the last results of batch normalisation are for its
+ * gradient and have no fixed meaning; the second result of a Merge is the index of the operand
+ * that it took. */
 static bool is_aside(const struct ht_node *n, int32_t i)
 {
 	return (i >= 3 && ht_is(n, HT_BATCH_NORM)) || (i == 1 && ht_is(n, HT_MERGES));
@@ -217,7 +221,7 @@ static bool has_port(const struct ht_port *p, struct ht_str name)
 	return p != NULL;
 }
 
-/* An output of the entry that there was, called as it is asked for. */
+/* Adds an output of the existing entry, under the name that the caller used. */
 static enum ht_status add_known(struct ht_graph *g, struct ht_port ***end, const struct ht_entry *e,
 	const struct ht_port *known, struct ht_str name, struct ht_diags *d)
 {

@@ -1,11 +1,11 @@
-/* Entries in which tensors are fed instead of being computed: what lies only behind those is not
- * needed any more. */
+/* Entries in which tensors are fed instead of being computed: nodes that only those tensors need
+ * are dropped. */
 #include "frontend/frontend.h"
 #include "frontend/graphdef.h"
 
 struct feed {
 	struct ht_graph *g;
-	struct ht_port *fed;  /* what is fed by name */
+	struct ht_port *fed;  /* the fed tensors, by name */
 	bool *has_fed, *seen; /* by node id: a result is fed; the node is computed */
 	bool *used;           /* by number in `fed` */
 	struct ht_node **stack;
@@ -63,8 +63,8 @@ static void need_ports(struct feed *f, const struct ht_port *p)
 		need_value(f, p->value);
 }
 
-/* A node whose only result is fed becomes a placeholder: what orders itself behind it needs nothing
- * else of it. */
+/* A node whose only result is fed becomes a placeholder, so control edges from it need nothing
+ * else. */
 static void need_control(struct feed *f, struct ht_node *n)
 {
 	if (n->outs != 1 || !f->has_fed[n->id])
@@ -137,7 +137,7 @@ static struct ht_port *copy_port(struct ht_graph *g, const struct ht_port *from)
 	return p;
 }
 
-/* The port of what `name` means: an input that there is, or else any tensor. */
+/* The port that `name` denotes: an existing input, or else any tensor. */
 static enum ht_status find(struct feed *f, const struct ht_entry *like, struct ht_str name,
 	struct ht_diags *d, struct ht_port **out)
 {
@@ -177,7 +177,7 @@ static enum ht_status find_all(struct feed *f, const struct ht_entry *like,
 	return HT_OK;
 }
 
-/* The inputs that are still needed, in their order, and behind them what else is fed. */
+/* Puts the inputs that are still needed, in their order, and then the other fed tensors. */
 static void put_inputs(const struct feed *f, const struct ht_entry *like, struct ht_entry *e)
 {
 	struct ht_port **end = &e->inputs;

@@ -139,7 +139,7 @@ static enum ht_status cannot(struct ht_diags *d, const char *path, const char *w
 		"cannot %s: %s", what, strerror(why));
 }
 
-/* Makes the folder and those above it, as far as they do not exist. */
+/* Makes the folder and its missing parent folders. */
 static enum ht_status make_folder(struct ht_arena *a, const char *dir, struct ht_diags *d)
 {
 	char *path = memcpy(ht_alloc(a, strlen(dir) + 1), dir, strlen(dir) + 1);

@@ -24,8 +24,8 @@ static enum ht_status cannot(const struct found *f, const char *what)
 
 /* ---- finding ---- */
 
-/* Reads an entry of the map from names to features.  True: the entry's name is f->name, and *feature reads its value; or the entry
- * is malformed, which feature->status tells. */
+/* Reads an entry of the map from names to features.  True: the entry's name is f->name, and
+ * *feature reads its value; or the entry is malformed, and feature->status is the error. */
 static bool is_named(struct found *f, struct ht_pb_reader entry, struct ht_pb_reader *feature)
 {
 	struct ht_pb_value v;
@@ -44,7 +44,8 @@ static bool is_named(struct found *f, struct ht_pb_reader entry, struct ht_pb_re
 	return entry.status != HT_OK || (has && ht_str_eq(name, f->name));
 }
 
-/* The last entry of the name counts, as Protocol Buffers has it.  *has: there is one. */
+/* If several entries have the name, the last one counts, as in Protocol Buffers.  *has becomes
+ * whether there is one. */
 static enum ht_status find_feature(struct found *f, struct ht_pb_reader *feature, bool *has)
 {
 	struct ht_pb_reader example = ht_pb_open(&f->src, HT_PB_Example), features, last;
@@ -98,7 +99,8 @@ static enum ht_status find(struct ht_record_file *file, int64_t i, struct ht_str
 
 /* ---- reading ---- */
 
-/* Moves to the next field with values of the list; false: there is none, or r->status tells of an error. */
+/* Moves to the next field with values of the list.  False: there is none, or r->status is an
+ * error. */
 static bool next_values(struct ht_pb_reader *r, struct ht_pb_value *v)
 {
 	while (ht_pb_next(r, v))
@@ -153,7 +155,7 @@ struct range {
 	int64_t least, most;
 };
 
-/* The numbers that both int64 and the type have; false: `t` is no integer type. */
+/* The numbers that both int64 and the type can represent; false: `t` is not an integer type. */
 static bool range_of(enum ht_dtype t, struct range *out)
 {
 	int bits = 8 * (int)ht_dtype_info(t)->bytes;
@@ -204,7 +206,7 @@ static enum ht_status read_integers(const struct found *f, enum ht_dtype dtype, 
 					ht_dtype_info(dtype)->name);
 				return cannot(f, text);
 			}
-			memcpy(to, &item, bytes); /* little-endian, as every host of ours is */
+			memcpy(to, &item, bytes); /* little-endian, as all supported hosts are */
 			to += bytes;
 		}
 	return HT_OK;

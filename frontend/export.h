@@ -6,7 +6,8 @@
 #include "frontend/graphdef.h"
 #include "frontend/pb.h"
 
-/* ---- tensor_write.c; `weights`: also the elements of constants, which a TF.js model has in its shards ---- */
+/* ---- tensor_write.c; `weights`: the elements of constants too, which a TF.js model has in its
+ * shards instead ---- */
 
 void ht_export_tensor(
 	struct ht_pb_writer *w, uint32_t number, const struct ht_tensor *t, bool weights);
@@ -16,7 +17,8 @@ void ht_export_attrs(
 /* ---- graph_write.c ---- */
 
 void ht_export_node(struct ht_pb_writer *w, uint32_t number, const struct ht_node *n, bool weights);
-/* The library: functions, and what the graph's extra fields say of it.  Nothing when there is none. */
+/* Writes the library: functions, and the graph's extra fields that belong to it.  Writes nothing
+ * if there is none. */
 void ht_export_library(struct ht_pb_writer *w, const struct ht_graph *g, bool weights);
 /* Versions and extra fields. */
 void ht_export_rest(struct ht_pb_writer *w, const struct ht_graph *g);

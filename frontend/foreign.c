@@ -1,9 +1,10 @@
-/* Model files of other formats: what a file is, by its content, and how to make of it what is read. */
+/* Model files of other formats: detects the format by content, and names the tool that converts
+ * it to a supported one. */
 #include "frontend/graphdef.h"
 
 #include <string.h>
 
-/* What the file is, and the way from there; "%s" is the file. */
+/* The format of the file, and advice for converting it; "%s" is the file. */
 struct form {
 	const char *what, *how;
 };

@@ -15,52 +15,57 @@
 
 /* ---- import.c: files ---- */
 
-/* What a file may ask for; 0 takes the default. */
+/* Limits of what one file may need; 0 takes the default. */
 struct ht_import_limits {
 	size_t file_bytes;   /* files of this size and more are refused; 2 GiB */
 	size_t nodes;        /* in the graph and in all functions together; 4 Mi */
 	size_t functions;    /* 256 Ki */
 	size_t node_inputs;  /* of one node; 1 Mi */
 	size_t attrs;        /* of one node; 1 Mi */
-	size_t tensor_bytes; /* in total, beyond those stored as they are; 16 × input + 64 MiB */
+	size_t tensor_bytes; /* total of tensors that are not stored as plain bytes; 16 × input +
+			      * 64 MiB */
 	int depth;           /* nested messages, texts and JSON values; 64 */
 };
 
 #define HT_IMPORT_LIMITS_DEFAULT ((struct ht_import_limits){ 0 })
 
-/* Reads a model.  The form is found by content, the name's extension only helps:
+/* Reads a model.  The form is recognised by content; the name's extension only helps:
+ *
  *   GraphDef (.pb, .pbtxt), MetaGraphDef (.meta, wire or text), SavedModel (a directory or its
  *   saved_model.pb or .pbtxt), TF.js graph model (.json with its weight shards, or a directory with
  *   model.json), .hir (constants in FILE.weights).
  *
  * The graph lies in `a`, which keeps mapped files as long as it lives.  `limits` may be NULL.
- * graph->entries has what the file says about inputs and outputs, the preferred one first.
- * A failed allocation unwinds to the arena's owner. */
+ * graph->entries has the inputs and outputs that the file states, the preferred entry first.  A
+ * failed allocation unwinds to the arena's owner. */
 enum ht_status ht_import(struct ht_arena *a, const char *path,
 	const struct ht_import_limits *limits, struct ht_diags *d, struct ht_graph **out);
 
-/* The same from memory: wire or text GraphDef, MetaGraphDef or SavedModel, JSON without shards.
- * The bytes are copied where the graph needs them.  `path` names them in diagnostics. */
+/* Likewise from memory: wire or text form of a GraphDef, MetaGraphDef or SavedModel, or JSON
+ * without shards.  Bytes that the graph needs are copied.  `path` names the model in
+ * diagnostics. */
 enum ht_status ht_import_memory(struct ht_arena *a, const void *p, size_t n, const char *path,
 	const struct ht_import_limits *limits, struct ht_diags *d, struct ht_graph **out);
 
-/* A graph without signatures: an entry whose inputs are the placeholders and whose outputs are
- * the nodes that nobody uses, but for those within branches and loops of TensorFlow 1's form. */
+/* The entry of a graph without signatures: its inputs are the placeholders, its outputs the
+ * nodes that no other node uses, except those within branches and loops of TensorFlow 1's form. */
 struct ht_entry *ht_default_entry(struct ht_graph *g);
-/* An entry for outputs named by the user: "node", "node:1"; a node without results, such as that of
- * a training step, becomes a target.  HT_E_USAGE with near names when there is none, or when one is
- * named twice.  Inputs are those of `like`, whose outputs go also by their aliases; or the
- * placeholders when it is NULL. */
+/* An entry for outputs that the user names: "node", "node:1". A node without results, such as
+ * that of a training step, becomes a target.  HT_E_USAGE, with similar names, if there is none,
+ * or if one is named twice.  Inputs are those of `like`, whose outputs may also be named by
+ * their second names; or the placeholders if it is NULL. */
 enum ht_status ht_entry_for_outputs(struct ht_graph *g, const struct ht_entry *like,
 	const struct ht_str *names, size_t count, struct ht_diags *d, struct ht_entry **out);
 
 /* ---- entry_feed.c ---- */
 
-/* By its name ("node", "node:1", also "node:0") or else by its alias; NULL: there is none. */
+/* The port with this name ("node", "node:1", also "node:0"), or else with this second name;
+ * NULL: there is none. */
 struct ht_port *ht_port_named(struct ht_port *first, struct ht_str name);
-/* `like` with other inputs: those that it needs when the tensors `names` are fed, and these.  A name
- * is that of an input or of any other tensor.  HT_E_USAGE with near names when there is none, and when a
- * tensor is named twice; a tensor that no output needs is left out with a warning. */
+/* `like` with other inputs: the tensors `names` are fed, and the inputs that the outputs still
+ * need remain.  A name may be that of an input or of any other tensor.  HT_E_USAGE, with similar
+ * names, if there is none, or if a tensor is named twice.  A tensor that no output needs is left
+ * out with a warning. */
 enum ht_status ht_entry_for_inputs(struct ht_graph *g, const struct ht_entry *like,
 	const struct ht_str *names, size_t count, struct ht_diags *d, struct ht_entry **out);
 
@@ -71,12 +76,12 @@ enum ht_export_form { HT_EXPORT_WIRE, HT_EXPORT_TEXT };
 /* Takes the next `n` bytes of the result; a status other than HT_OK ends the export with it. */
 typedef enum ht_status ht_export_sink(void *self, const void *p, size_t n);
 
-/* The graph as a GraphDef, function library included.  Constants are passed to `sink` from where
- * they lie; no second copy is made.  Small working memory comes from `work`. */
+/* Writes the graph as a GraphDef, function library included.  Bytes of constants are passed to
+ * `sink` without a copy.  Small working memory comes from `work`. */
 enum ht_status ht_export_graphdef_to(const struct ht_graph *g, enum ht_export_form form,
 	struct ht_arena *work, struct ht_diags *d, ht_export_sink *sink, void *self);
-/* The message that the graph came in (graph->source: GraphDef, MetaGraphDef or SavedModel), with
- * the graph as it is now put back. */
+/* Writes the message that the graph came in (graph->source: GraphDef, MetaGraphDef or
+ * SavedModel) with the current graph in it. */
 enum ht_status ht_export_container_to(const struct ht_graph *g, enum ht_export_form form,
 	struct ht_arena *work, struct ht_diags *d, ht_export_sink *sink, void *self);
 /* The same into a buffer. */
@@ -85,9 +90,9 @@ enum ht_status ht_export_graphdef(
 enum ht_status ht_export_container(
 	const struct ht_graph *g, enum ht_export_form form, struct ht_diags *d, struct ht_buf *out);
 
-/* A TF.js graph model: the text of model.json, and the bytes of its weights, one after the other, which
- * the text says are in the shards `name`.  Weights are written as they are used (dequantised).
- * HT_E_UNSUPPORTED, with the node, for what TF.js has not: types, variables. */
+/* Writes a TF.js graph model: the text of model.json, and the bytes of its weights, one after
+ * the other, which the text places in the shards `name`. Weights are dequantised.
+ * HT_E_UNSUPPORTED, with the node, for types and variables that TF.js does not have. */
 enum ht_status ht_export_tfjs(const struct ht_graph *g, const struct ht_str *name, size_t shards,
 	struct ht_diags *d, struct ht_buf *json, ht_export_sink *weights, void *self);
 /* How many bytes the weights will be.  Small working memory comes from `work`. */
@@ -98,25 +103,26 @@ enum ht_status ht_tfjs_weight_bytes(
 
 struct ht_checkpoint;
 
-/* Index and shards, in the order of their names, watched; they live as long as the arena.  `prefix`: the
- * path without ".index" and ".data-00000-of-00001". */
+/* The index and the shards, in the order of their names.  Each is mapped and watched for changes
+ * as long as the arena lives.  `prefix`: the path without ".index" and ".data-00000-of-00001". */
 enum ht_status ht_checkpoint_files(
 	struct ht_arena *a, const char *prefix, struct ht_diags *d, struct ht_input_file **out);
-/* To be ended with ht_checkpoint_close(), or by the arena.  `files`: of ht_checkpoint_files(), and no
- * others are read; NULL: those that have the names when they are needed. */
+/* The caller or the arena ends it with ht_checkpoint_close().  `files`: from
+ * ht_checkpoint_files(), no others are read; NULL: files are opened by name when they are
+ * needed. */
 enum ht_status ht_checkpoint_open(struct ht_arena *a, const char *prefix,
 	const struct ht_input_file *files, struct ht_diags *d, struct ht_checkpoint **out);
 void ht_checkpoint_close(struct ht_checkpoint *c);
-/* Names of variables are from now on those of this graph, as it was imported: the op that restores
- * its variables tells which tensor of the checkpoint each of them gets. */
+/* From this call on, names of variables are those of this imported graph.  Its op that restores
+ * variables determines which tensor of the checkpoint each variable gets. */
 void ht_checkpoint_follow(struct ht_checkpoint *c, struct ht_graph *g);
-/* The tensor of a variable of the graph that is followed, of a key, or of a variable named so in the
- * checkpoint's object graph ("dense/kernel" → "layer/kernel/.ATTRIBUTES/VARIABLE_VALUE").  Strings
- * included.
- * HT_E_INPUT when absent, damaged, or when two variables have that name. */
+/* The tensor of a variable of the graph of ht_checkpoint_follow(), of a key, or of a variable
+ * with this name in the checkpoint's object graph ("dense/kernel" →
+ * "layer/kernel/.ATTRIBUTES/VARIABLE_VALUE").  It may have strings.  HT_E_INPUT if it is absent
+ * or damaged, or if two variables have that name. */
 enum ht_status ht_checkpoint_read(struct ht_checkpoint *c, struct ht_str name, struct ht_arena *a,
 	struct ht_diags *d, struct ht_tensor **out);
-/* The key of that tensor; without one the name itself. */
+/* The key of that tensor, or the name itself if it has none. */
 enum ht_status ht_checkpoint_key_of(
 	struct ht_checkpoint *c, struct ht_str name, struct ht_diags *d, struct ht_str *key);
 bool ht_checkpoint_has(struct ht_checkpoint *c, struct ht_str key);
@@ -127,21 +133,21 @@ struct ht_checkpoint_item {
 	struct ht_shape shape;
 	const void *bytes;
 	size_t n;
-	bool stored;  /* with the checksum `crc` of an older file */
+	bool stored;  /* the bytes and the checksum `crc` are those of an older file */
 	uint32_t crc; /* masked */
 };
-/* Tensor `i` in order of the keys, of any type; its bytes, which are not held against the checksum, are valid until the
- * checkpoint is closed. */
+/* Tensor `i`, in the order of the keys, of any type.  Its bytes, whose checksum is not verified,
+ * are valid until the checkpoint is closed. */
 enum ht_status ht_checkpoint_item(
 	struct ht_checkpoint *c, size_t i, struct ht_diags *d, struct ht_checkpoint_item *out);
-/* Writes prefix.index and prefix.data-00000-of-00001, sorting the items by key.  Where one of the files cannot be
- * written, neither appears.  Small working memory comes from `a`. */
+/* Writes prefix.index and prefix.data-00000-of-00001, with the items sorted by key.  If one of
+ * the files cannot be written, neither appears.  Small working memory comes from `a`. */
 enum ht_status ht_checkpoint_write(struct ht_arena *a, const char *prefix,
 	struct ht_checkpoint_item *item, size_t n, struct ht_diags *d);
 /* The name of the node in collection "train_op" of a MetaGraphDef; empty: the collection names none, or several. */
 struct ht_str ht_train_op(const struct ht_graph *g);
-/* Which op gives each variable its first value: from the name of a variable to its node.  Variables of which the
- * graph does not say it are absent. */
+/* Fills a map from each variable's name to the node that gives it its first value.  It lacks
+ * variables for which the graph has no such node. */
 void ht_initialisers(struct ht_graph *g, struct ht_arena *a, struct ht_map *of);
 /* Keys in order, for listings. */
 size_t ht_checkpoint_count(const struct ht_checkpoint *c);

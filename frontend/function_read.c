@@ -1,5 +1,5 @@
-/* FunctionDef → function: the arguments become nodes of type _Arg in front of the body's own, so that
- * a body is a graph like any other.  The signature itself is kept as it is. */
+/* FunctionDef → function: the arguments become nodes of type _Arg in front of the body's nodes,
+ * so that a body is a graph like any other.  The signature itself is kept unchanged. */
 #include "frontend/graphdef.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@ struct formal {
 	enum ht_dtype type;
 	bool is_ref;
 	struct formal *next;
-	struct ht_str ret; /* of a result: what `ret` says */
+	struct ht_str ret; /* of a result: its value in `ret` */
 	const uint8_t *at;
 };
 
@@ -129,7 +129,7 @@ static enum ht_status read_pair(struct ht_pb_reader r, struct ht_str *key, struc
 	return r.status;
 }
 
-/* Everything that needs no edges. */
+/* Reads everything but the edges. */
 static enum ht_status read_body(
 	struct ht_importer *im, struct ht_function *f, struct ht_pb_reader r)
 {

@@ -31,7 +31,7 @@ static enum ht_status read_fields(
 		case 2:
 			HT_TRY(ht_pb_string(&r, &v, &f->op));
 			break;
-		case 3: /* later: it needs all nodes */
+		case 3: /* read later, when all nodes are known */
 			break;
 		case 4:
 			HT_TRY(ht_pb_string(&r, &v, &f->device));
@@ -46,7 +46,8 @@ static enum ht_status read_fields(
 	return r.status;
 }
 
-/* A name that can be referred to: "^a" and "a:0" mean something else, and C strings end at a NUL. */
+/* Whether other nodes can refer to this name: "^a" and "a:0" have another meaning, and C strings
+ * end at a NUL. */
 static bool is_name(struct ht_str s)
 {
 	for (size_t i = 0; i < s.n; i++)
@@ -118,7 +119,7 @@ static bool parse_number(struct ht_str s, int32_t *n)
 	return value < INT32_MAX;
 }
 
-/* Takes ":…" off the end of `s`. */
+/* Takes the last ":…" off the end of `s`. */
 static bool split_last(struct ht_str *s, struct ht_str *last)
 {
 	for (size_t i = s->n; i-- > 0;) {
@@ -137,7 +138,7 @@ static enum ht_status ref_error(
 	return ht_error(e->im->diags, HT_E_INPUT, at, "input '%.*s': %s", HT_STR_ARG(ref), what);
 }
 
-/* Result `index`, or result `index` of formal `port`, of a node that is known. */
+/* Result `index` of a known node, or result `index` of its formal `port`. */
 static enum ht_status resolve_result(
 	struct ht_import_edges *e, struct ht_str ref, struct ht_where at, struct ht_value *v)
 {
@@ -238,7 +239,7 @@ static enum ht_status read_inputs(
 	return again.status;
 }
 
-/* Opaque nodes get as many results as are used. */
+/* Opaque nodes get as many results as other nodes use. */
 static enum ht_status set_results(struct ht_import_edges *e)
 {
 	int32_t count;
@@ -281,7 +282,8 @@ enum ht_status ht_import_inputs(struct ht_importer *im, struct ht_graph *g, stru
 
 /* ---- the library ---- */
 
-/* Functions become the graph's; what else the library says is kept as a library without them. */
+/* Reads functions into the graph; the other fields of the library are kept as a library without
+ * functions. */
 static enum ht_status read_library(
 	struct ht_importer *im, struct ht_graph *g, struct ht_pb_reader r, struct ht_buf *extra)
 {

@@ -1,4 +1,4 @@
-/* Graphs → GraphDef, in wire or text form, node by node: of a large constant no copy is made. */
+/* Graphs → GraphDef, in wire or text form, node by node.  Large constants are not copied. */
 #include "frontend/export.h"
 
 #include <inttypes.h>
@@ -78,8 +78,8 @@ static void put_pair(
 	ht_pb_end(w, m);
 }
 
-/* ---- signatures: kept as they were read, but for what a policy made of float arguments, and for variables
- * that became values ---- */
+/* ---- signatures: kept as they were read, except float arguments that a policy changed, and
+ * variables that became values ---- */
 
 static bool is_policy_float(enum ht_dtype t)
 {
@@ -102,7 +102,7 @@ static enum ht_dtype type_of_port(const struct ht_port *p)
 	return ht_type_of(*v)->dtype;
 }
 
-/* An argument or result; true: it states another type than its value has by now. */
+/* Writes an argument or result; true: its value no longer has the type that it states. */
 static bool put_formal(
 	struct ht_pb_writer *w, struct ht_pb_reader r, uint32_t number, const struct ht_port *p)
 {
@@ -146,13 +146,14 @@ static bool put_formals(struct ht_pb_writer *w, const struct ht_function *f)
 	return differs;
 }
 
-/* A pass made the function: its signature is what its ports are. */
+/* Whether a pass made the function: its signature follows from its ports. */
 static bool is_made(const struct ht_function *f)
 {
 	return !f->signature.n;
 }
 
-/* The name of result `i`.  Ports that passes make have the names of nodes, which may return several times. */
+/* The name of result `i`. Passes name ports after nodes, and a node may be returned several
+ * times. */
 static struct ht_str name_of_result(
 	const struct ht_pb_writer *w, const struct ht_function *f, const struct ht_port *p, int i)
 {
@@ -268,10 +269,11 @@ struct output {
 	ht_export_sink *sink;
 	void *self;
 	struct ht_pb_writer w;
-	struct ht_arena one; /* of one record, for text */
+	struct ht_arena one; /* for one record, in text form */
 };
 
-/* Passes on what was written so far: records of message `t` at this depth of the text. */
+/* Passes the records of message `t` that were written so far to the sink; `indent` is their
+ * depth in the text. */
 static enum ht_status flush(struct output *o, enum ht_pb_type t, int indent)
 {
 	enum ht_status st;
@@ -354,7 +356,7 @@ static void put_savedmodel(struct ht_pb_writer *w, const struct ht_graph *g)
 	struct ht_pb_open_message meta;
 	struct ht_pb_source src;
 	struct ht_pb_reader r = container_reader(g, &src, HT_PB_SavedModel);
-	const uint8_t *chosen = ht_savedmodel_choose(r); /* as when it was read */
+	const uint8_t *chosen = ht_savedmodel_choose(r); /* the same one as when it was read */
 	struct ht_pb_value v;
 
 	while (ht_pb_next(&r, &v)) {
@@ -368,7 +370,7 @@ static void put_savedmodel(struct ht_pb_writer *w, const struct ht_graph *g)
 	}
 }
 
-/* The lengths in front want the whole graph first; what is large in it is not copied. */
+/* The lengths at the front require the whole graph first; its large pieces are not copied. */
 enum ht_status ht_export_container_to(const struct ht_graph *g, enum ht_export_form form,
 	struct ht_arena *work, struct ht_diags *d, ht_export_sink *sink, void *self)
 {

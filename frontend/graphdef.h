@@ -11,26 +11,27 @@ struct ht_importer {
 	struct ht_arena *scratch; /* released at the end of the import */
 	struct ht_diags *diags;
 	struct ht_import_limits limit; /* all set */
-	struct ht_map words;           /* names of attributes, devices and the like, held once */
+	struct ht_map words;           /* names of attributes, devices and the like, each stored
+				        * once */
 	size_t nodes, functions;
-	size_t bytes; /* allocated beyond what the file holds */
+	size_t bytes; /* allocated in addition to the file's own bytes */
 	size_t budget;
 	struct ht_input_file *inputs, **last_input;
 };
 
 void ht_importer_init(struct ht_importer *im, struct ht_arena *a,
 	const struct ht_import_limits *limits, struct ht_diags *d);
-/* Files may ask for 16 times their size; called for each. */
+/* A file may use 16 times its size in memory.  Called for each file. */
 void ht_importer_add_input(struct ht_importer *im, size_t bytes);
-/* The same for a file; the graph then lists it among its files. */
+/* Likewise for a mapped file, which the graph then lists among its files. */
 void ht_importer_add_file(struct ht_importer *im, const struct ht_file *f);
-/* HT_E_LIMIT when `bytes` more are too many. */
+/* HT_E_LIMIT if `bytes` more exceed the limit. */
 bool ht_importer_charge(struct ht_importer *im, size_t count, size_t size);
 
 /* ---- attr_read.c, tensor_read.c ---- */
 
 struct ht_str ht_import_word(struct ht_importer *im, struct ht_str s);
-/* A shape that may have names. */
+/* A shape whose dimensions may have names. */
 struct ht_import_shape {
 	struct ht_shape shape;
 	struct ht_str *names; /* NULL: none */
@@ -45,10 +46,10 @@ enum ht_status ht_import_attr_value(
 /* One entry of a map<string, AttrValue>, to the end of the list `*end`. */
 enum ht_status ht_import_attr_entry(
 	struct ht_importer *im, struct ht_pb_reader r, struct ht_attr ***end);
-/* Refuses a name that comes twice. */
+/* Refuses duplicate names. */
 enum ht_status ht_import_check_attrs(struct ht_importer *im, const struct ht_attr *attrs,
 	const struct ht_pb_source *src, const void *at);
-/* A field that is not in the table and has no place to be kept. */
+/* Reports a field that is not in the table and cannot be kept. */
 enum ht_status ht_import_unknown(const struct ht_pb_reader *r, const struct ht_pb_value *v);
 
 /* ---- graph_read.c, function_read.c ---- */
@@ -82,48 +83,50 @@ enum ht_status ht_import_ref(
 
 enum ht_status ht_import_metagraph(
 	struct ht_importer *im, const struct ht_pb_source *src, struct ht_graph *g);
-/* Of a SavedModel: the MetaGraphDef tagged "serve", or else the first; NULL: there is none. */
+/* In a SavedModel: the MetaGraphDef tagged "serve", or else the first; NULL: there is none. */
 const uint8_t *ht_savedmodel_choose(struct ht_pb_reader r);
 enum ht_status ht_import_savedmodel(
 	struct ht_importer *im, const struct ht_pb_source *src, struct ht_graph *g);
 
 /* ---- restore.c ---- */
 
-/* Sets up *meta to read the MetaGraphDef around the graph; false: it came in none.  *src is what it reads. */
+/* Sets up *meta to read the MetaGraphDef around the graph; false: the graph did not come in one.
+ * *src becomes its source. */
 bool ht_container_metagraph(
 	const struct ht_graph *g, struct ht_pb_source *src, struct ht_pb_reader *meta);
 
 /* ---- tfjs.c ---- */
 
-/* `dir`: where the shards lie; NULL: there are none. */
+/* `dir`: the folder of the shards; NULL: there are none. */
 enum ht_status ht_import_tfjs(struct ht_importer *im, struct ht_str text, const char *path,
 	const char *dir, struct ht_graph *g);
 
 /* ---- entry_depth.c ---- */
 
-/* By node id, in `a`: how many branches and loops of TensorFlow 1's form a node is in.  The graph is in order. */
+/* By node id, in `a`: how many branches and loops of TensorFlow 1's form contain a node.  The
+ * graph must be in order. */
 int32_t *ht_control_depth(const struct ht_graph *g, struct ht_arena *a);
 
 /* ---- entries.c ---- */
 
-/* "name", "name:0" of a signature, as a value of the graph. */
+/* The graph's value for "name" or "name:0" of a signature. */
 bool ht_entry_value(struct ht_graph *g, struct ht_str ref, struct ht_value *out);
 void ht_entry_add(struct ht_graph *g, struct ht_entry *e);
 void ht_entry_add_placeholders(struct ht_graph *g, struct ht_entry *e);
 
-/* ---- bytes that others hold ---- */
+/* ---- bytes of other owners ---- */
 
-/* A blob of bytes of `src`: a span of its file when they are many, else a copy. */
+/* A blob of bytes of `src`: many bytes stay in the mapped file, few are copied. */
 struct ht_blob *ht_import_blob(
 	struct ht_importer *im, const struct ht_file *file, const void *p, size_t n);
 
-/* The field of TensorProto that has the values of a type one by one; 0: none that we know. */
+/* The field of TensorProto that has the values of a type one by one; 0: none. */
 uint32_t ht_tensor_values_field(enum ht_dtype t);
 
 /* ---- foreign.c ---- */
 
-/* HT_E_INPUT for what is a model of another format, by its content: names the format, and what makes
- * of it something that is read. */
+/* HT_E_INPUT if the content is that of another model format: names the format, and a tool that
+ * converts it to a supported one. */
 enum ht_status ht_refuse_foreign(
 	struct ht_str bytes, const char *path, struct ht_arena *a, struct ht_diags *d);
 

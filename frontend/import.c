@@ -1,11 +1,11 @@
-/* Files → graphs: finds out what a file is, and hands it to the reader for it. */
+/* Files → graphs: detects the format of a file and calls its reader. */
 #include "frontend/graphdef.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define COMPLETED_ENTRIES 32 /* each takes a walk over the graph */
+#define COMPLETED_ENTRIES 32 /* each one takes a walk over the graph */
 
 enum form { FORM_GRAPHDEF, FORM_METAGRAPH, FORM_SAVEDMODEL, FORM_JSON, FORM_HIR };
 
@@ -29,9 +29,9 @@ static enum ht_status map_file(struct ht_importer *im, const char *path, struct 
 	return HT_OK;
 }
 
-/* ---- what a file is ---- */
+/* ---- detecting formats ---- */
 
-/* Wire form always has a control character near its start: the tag of a node's op, if no other. */
+/* Wire form always has a control character near its start, at the latest the tag of a node's op. */
 static bool is_text(struct ht_str s)
 {
 	size_t n = s.n < 4096 ? s.n : 4096;
@@ -80,7 +80,7 @@ static enum form text_form(struct ht_str s)
 	return FORM_GRAPHDEF;
 }
 
-/* Whether the bytes can be this message, fields that we do not know apart. */
+/* Whether the bytes can be this message, apart from unknown fields. */
 static bool can_be(struct ht_arena *a, struct ht_str s, enum ht_pb_type t)
 {
 	struct ht_pb_source src = { .p = (const uint8_t *)s.p, .n = s.n, .depth = 64 };
@@ -99,7 +99,7 @@ static bool can_be(struct ht_arena *a, struct ht_str s, enum ht_pb_type t)
 	return r.status == HT_OK;
 }
 
-/* By the fields that only one of the messages has; if there are none, by what they hold. */
+/* Decides by the fields that only one of the messages has; if there are none, by their content. */
 static enum form wire_form(struct ht_arena *a, struct ht_str s)
 {
 	const unsigned char *p = (const unsigned char *)s.p;
@@ -193,7 +193,7 @@ static const char *directory_of(struct ht_importer *im, const char *path)
 	return slash ? ht_str_printf(im->a, "%.*s", (int)(slash - path + 1), path).p : "";
 }
 
-/* Where the values of the variables are, if there are any. */
+/* Finds the checkpoint with the values of the variables, if there is one. */
 static void find_checkpoint(struct ht_importer *im, const struct input *in, struct ht_graph *g)
 {
 	struct stat st;
@@ -276,7 +276,7 @@ static enum ht_status read_input(
 	return HT_OK;
 }
 
-/* The file of a directory that has the graph. */
+/* The file in a directory that has the graph. */
 static enum ht_status find_in_directory(struct ht_importer *im, const char *dir, const char **path)
 {
 	static const char *const names[] = { "saved_model.pb", "saved_model.pbtxt", "model.json" };

@@ -1,7 +1,8 @@
-/* What gives each variable its first value, as the model itself says.
+/* Finds the op that gives each variable its first value.
  *
- * A MetaGraphDef of TensorFlow 1 lists its variables, each with the op that initialises it, in collections (tf.GraphKeys).
- * Elsewhere it is the Assign that TensorFlow names after the variable, or the only one that restores nothing. */
+ * A MetaGraphDef of TensorFlow 1 lists its variables, each with the op that initialises it, in
+ * collections (tf.GraphKeys).  Otherwise it is the Assign that TensorFlow names after the
+ * variable, or the only Assign that restores nothing. */
 #include "frontend/bundle.h"
 
 #include "frontend/graphdef.h"
@@ -9,7 +10,8 @@
 struct initialisers {
 	struct ht_graph *g;
 	struct ht_map *of;
-	struct ht_map by_node; /* of a variable's node: the same, while all are looked for */
+	struct ht_map by_node; /* by the variable's node instead of its name, while all are
+			        * searched */
 	struct ht_map unclear; /* variables with several such Assigns */
 };
 
@@ -25,7 +27,7 @@ static struct ht_value through_identities(struct ht_value v)
 	return v;
 }
 
-/* The variable that `n` assigns to; NULL: none. */
+/* The variable to which `n` assigns; NULL: none. */
 static struct ht_node *assigned(const struct ht_node *n)
 {
 	struct ht_value v;

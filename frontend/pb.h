@@ -71,10 +71,10 @@ struct ht_pb_message {
 
 const struct ht_pb_message *ht_pb_message(enum ht_pb_type t);
 const struct ht_pb_enum *ht_pb_enum(int index);
-/* NULL when there is none. */
+/* NULL if there is none. */
 const struct ht_pb_field *ht_pb_field_numbered(enum ht_pb_type t, uint32_t number);
 const struct ht_pb_field *ht_pb_field_named(enum ht_pb_type t, struct ht_str name);
-/* By lowerCamelCase name or the name itself. */
+/* By its lowerCamelCase name, or by the name itself. */
 const struct ht_pb_field *ht_pb_field_json(enum ht_pb_type t, struct ht_str name);
 bool ht_pb_enum_named(int index, struct ht_str name, int32_t *number);
 const char *ht_pb_enum_name(int index, int32_t number);
@@ -87,23 +87,23 @@ int ht_pb_wire_type(enum ht_pb_kind k);
 
 /* ---- pb_read.c ---- */
 
-/* The place in a text that a byte of the wire form came from. */
+/* The place in a text from which a byte of the wire form was made. */
 struct ht_pb_mark {
 	size_t offset;
 	uint32_t line, column;
 };
 
-/* Wire form that is read, and where it came from. */
+/* Wire form to be read, and where it came from. */
 struct ht_pb_source {
 	const char *path;
 	struct ht_diags *diags;
 	const uint8_t *p;
 	size_t n;
-	size_t skipped;                 /* bytes of the file in front of `p` */
-	struct ht_file *file;           /* whose map `p` lies in, or NULL */
-	const struct ht_pb_mark *marks; /* NULL: none; the wire form is the file */
+	size_t skipped;                 /* bytes of the file before `p` */
+	struct ht_file *file;           /* the mapped file that contains `p`, or NULL */
+	const struct ht_pb_mark *marks; /* NULL: the wire form is that of the file */
 	size_t mark_count;
-	bool translated; /* from JSON: no place to tell */
+	bool translated; /* translated from JSON: there are no places */
 	int depth;       /* how deep messages may nest */
 };
 
@@ -115,7 +115,7 @@ struct ht_pb_reader {
 	enum ht_status status;
 };
 
-/* One field as found. */
+/* One field as it was read. */
 struct ht_pb_value {
 	uint32_t number;
 	const struct ht_pb_field *field; /* NULL: not in the table */
@@ -124,7 +124,7 @@ struct ht_pb_value {
 	struct ht_str s;      /* bytes, strings, messages, packed items */
 	struct ht_str record; /* all of it, tag included */
 	const uint8_t *at;    /* the tag */
-	size_t next;          /* what ht_pb_item() has read */
+	size_t next;          /* how far ht_pb_item() has read */
 };
 
 struct ht_where ht_pb_where(const struct ht_pb_source *src, const void *at);
@@ -133,27 +133,27 @@ enum ht_status ht_pb_error(const struct ht_pb_source *src, const void *at, enum 
 	const char *fmt, ...) HT_PRINTF(4, 5);
 
 struct ht_pb_reader ht_pb_open(const struct ht_pb_source *src, enum ht_pb_type t);
-/* False at the end, or when r->status tells of an error. */
+/* False at the end, or after an error, which is in r->status. */
 bool ht_pb_next(struct ht_pb_reader *r, struct ht_pb_value *v);
 /* How many fields of this number there are, up to the first malformed field, for which no error is reported. */
 size_t ht_pb_count(struct ht_pb_reader r, uint32_t number);
 /* The next number of a numeric field, packed or not, as its bits; for varints sign-extended. */
 bool ht_pb_item(struct ht_pb_reader *r, struct ht_pb_value *v, uint64_t *item);
-/* Reads the message that `v` holds.  Too deep: the result has a status. */
+/* Reads the message that `v` holds.  If it is nested too deeply, the result has an error status. */
 struct ht_pb_reader ht_pb_enter(const struct ht_pb_reader *r, const struct ht_pb_value *v);
-/* Appends the field as it is to `extra` (wire form), after checking all of it. */
+/* Appends the field unchanged to `extra` (wire form), after it was checked completely. */
 enum ht_status ht_pb_keep(
 	struct ht_pb_reader *r, const struct ht_pb_value *v, struct ht_buf *extra);
-/* A string field: an error when it is not UTF-8. */
+/* Reads a string field; an error if it is not UTF-8. */
 enum ht_status ht_pb_string(struct ht_pb_reader *r, const struct ht_pb_value *v, struct ht_str *s);
 
 float ht_pb_float(uint64_t bits);
 double ht_pb_double(uint64_t bits);
 
-/* ---- pb_write.c: wire form with large pieces left where they are ---- */
+/* ---- pb_write.c: wire form; large pieces are not copied ---- */
 
 struct ht_pb_piece {
-	size_t at; /* in `buf`: the piece comes in front of this byte */
+	size_t at; /* the piece belongs in front of this byte of `buf` */
 	const void *p;
 	size_t n;
 };
@@ -165,7 +165,7 @@ struct ht_pb_writer {
 	size_t piece_bytes;
 };
 
-/* A message that is being written: its length goes in front when it is closed. */
+/* A message that is being written; its length is inserted in front when it is closed. */
 struct ht_pb_open_message {
 	size_t at, pieces, piece_bytes;
 };
@@ -179,13 +179,13 @@ void ht_pb_put_varint(struct ht_pb_writer *w, uint32_t number, uint64_t v);
 void ht_pb_put_float(struct ht_pb_writer *w, uint32_t number, float f);
 void ht_pb_put_double(struct ht_pb_writer *w, uint32_t number, double f);
 void ht_pb_put_bytes(struct ht_pb_writer *w, uint32_t number, struct ht_str s);
-/* The bytes are not copied; they must live until the writer is written out. */
+/* The bytes are not copied; they must live until the writer's output was taken. */
 void ht_pb_put_piece(struct ht_pb_writer *w, uint32_t number, const void *p, size_t n);
-/* Records that are in wire form already. */
+/* Appends records that are already in wire form. */
 void ht_pb_put_raw(struct ht_pb_writer *w, struct ht_str records);
 typedef enum ht_status ht_pb_sink(void *self, const void *p, size_t n);
 enum ht_status ht_pb_flush(const struct ht_pb_writer *w, ht_pb_sink *sink, void *self);
-/* All in one string, pieces copied. */
+/* The output in one string, with the pieces copied. */
 struct ht_str ht_pb_flatten(const struct ht_pb_writer *w, struct ht_arena *a);
 
 void ht_pb_varint(struct ht_buf *b, uint64_t v);

@@ -1,5 +1,5 @@
-/* The pull reader for wire form.  Copies nothing, allocates nothing, and never reads a byte before
- * it knows that it is there. */
+/* The pull reader for wire form.  It copies and allocates nothing, and checks that a byte exists
+ * before it reads it. */
 #include "frontend/pb.h"
 
 #include <inttypes.h>
@@ -52,7 +52,7 @@ enum ht_status ht_pb_error(
 
 struct ht_pb_reader ht_pb_open(const struct ht_pb_source *src, enum ht_pb_type t)
 {
-	const uint8_t *p = src->n ? src->p : (const uint8_t *)""; /* which may be NULL */
+	const uint8_t *p = src->n ? src->p : (const uint8_t *)""; /* src->p may be NULL */
 
 	return (struct ht_pb_reader){
 		.src = src, .type = t, .p = p, .end = p + src->n, .depth = src->depth
@@ -266,7 +266,8 @@ enum ht_status ht_pb_string(struct ht_pb_reader *r, const struct ht_pb_value *v,
 	return HT_OK;
 }
 
-/* Walks a field that is not looked into, so that what is kept can always be written again. */
+/* Checks a field without interpreting it, so that a field that is kept can always be written
+ * again. */
 static enum ht_status check(struct ht_pb_reader *r, struct ht_pb_value *v)
 {
 	struct ht_pb_reader inner;

@@ -25,7 +25,7 @@ enum {
 	ENUMS
 };
 
-/* Every array ends in an element that does not count, as C has no empty arrays. */
+/* Every array ends in an element that is not counted, since C has no empty arrays. */
 #define MESSAGE(name, full, map) static const struct ht_pb_field fields_##name[] = {
 #define FIELD(number, name, kind, repeated, ref, oneof)                                            \
 	{ number, name, HT_PB_##kind, repeated, ref, oneof },

@@ -300,7 +300,7 @@ static bool hex_escape(struct ht_pb_text *t, int least, int most, uint32_t *valu
 	       ht_pb_text_fail(t, start, "the escape needs %d hexadecimal digits", least);
 }
 
-/* Behind the backslash. */
+/* Reads the escape behind a backslash. */
 static bool escape(struct ht_pb_text *t)
 {
 	static const char from[] = "nrtabfv\\'\"?", to[] = "\n\r\t\a\b\f\v\\'\"?";

@@ -1,9 +1,9 @@
 /* Protobuf's text form → wire form, by the message table.
  *
- * Accepts what TextFormat prints and reads for these messages: comments, `a: 1`, `a { }`, `a: < >`,
- * lists, adjacent strings, octal and hexadecimal numbers, enumerators by name or number, inf and
- * nan, `;` and `,` between fields, [type.googleapis.com/…] for Any.  Every field leaves a mark, so
- * that what is found wrong later has its line and column too. */
+ * Accepts what TextFormat prints and reads for these messages: comments, `a: 1`, `a { }`, `a: <
+ * >`, lists, adjacent strings, octal and hexadecimal numbers, enumerators by name or number, inf
+ * and nan, `;` and `,` between fields, [type.googleapis.com/…] for Any.  Every field leaves a
+ * mark, so that errors found later have a line and column too. */
 #include "frontend/pb_text.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static void put_mark(struct ht_pb_text *t, struct ht_pb_spot at)
 	t->mark[t->marks++] = (struct ht_pb_mark){ t->out.n, at.line, at.column };
 }
 
-/* The bytes from `at` on get their length in front. */
+/* Inserts the length of the bytes from `at` on in front of them. */
 static void close_length(struct ht_pb_text *t, size_t at, size_t first_mark)
 {
 	size_t n = ht_pb_insert_length(&t->out, at, t->out.n - at);
@@ -120,7 +120,7 @@ static void put_number(struct ht_pb_text *t, int wire, uint64_t u)
 			ht_putc(&t->out, (char)(u & 0xff));
 }
 
-/* One value.  `at` is the field's name in the text. */
+/* Parses one value.  `at` is the place of the field's name. */
 static bool parse_value(
 	struct ht_pb_text *t, struct scope *s, const struct ht_pb_field *f, struct ht_pb_spot at)
 {
@@ -177,7 +177,7 @@ static bool parse_list(
 		       ht_pb_text_found(t, c));
 }
 
-/* A field that is not repeated comes once, and one of a oneof alone. */
+/* Refuses a second occurrence of a field that is not repeated, and a second field of a oneof. */
 static bool note_given(
 	struct ht_pb_text *t, struct scope *s, const struct ht_pb_field *f, struct ht_pb_spot at)
 {
@@ -254,7 +254,7 @@ static bool parse_field(struct ht_pb_text *t, struct scope *s)
 	return parse_value(t, s, f, at);
 }
 
-/* Fields up to `close`, or to the end of the text when it is 0. */
+/* Parses fields up to `close`, or to the end of the text if it is 0. */
 static bool parse_fields(struct ht_pb_text *t, enum ht_pb_type type, char close)
 {
 	struct scope s = { .type = type };

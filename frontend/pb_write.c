@@ -1,5 +1,5 @@
-/* Writes wire form.  Large pieces (the bytes of constants) are not copied: they are noted with
- * their place and go to the sink from where they lie. */
+/* Writes wire form.  Large pieces (the bytes of constants) are not copied: the writer notes
+ * their places and passes them to the sink directly. */
 #include "frontend/pb.h"
 
 #include <string.h>

@@ -11,7 +11,7 @@ struct ht_record_file {
 	struct ht_crc32c crc;
 	uint64_t *at; /* by record: the offset of its frame */
 	int64_t n;
-	uint8_t *verified; /* bit i: the checksum of record i was found right */
+	uint8_t *verified; /* bit i: the checksum of record i is correct */
 };
 
 /* Whether `n` bytes at `p` have the checksum that follows them. */
@@ -29,7 +29,8 @@ static struct ht_where place(const struct ht_record_file *f, uint64_t at)
 	return w;
 }
 
-/* Whether the file begins as gzip's and zlib's streams do, where a file of records has the length of the first. */
+/* Whether the file begins like a gzip or zlib stream.  A file of records has the length of its
+ * first record there. */
 static bool is_compressed(const uint8_t *p)
 {
 	return (p[0] == 0x1f && p[1] == 0x8b) || (p[0] == 0x78 && (p[0] << 8 | p[1]) % 31 == 0);
@@ -45,7 +46,8 @@ static enum ht_status check_plain(const struct ht_record_file *f, struct ht_diag
 		"the records are compressed; a file that is mapped has to be without compression");
 }
 
-/* Moves *at from the frame of record `i` to the end of that frame, which has to be in the file. */
+/* Moves *at from the frame of record `i` to the end of that frame, which must be within the
+ * file. */
 static enum ht_status pass_frame(
 	const struct ht_record_file *f, int64_t i, uint64_t *at, struct ht_diags *d)
 {

@@ -12,7 +12,7 @@ struct ht_record_file;
 enum ht_status ht_record_file_open(
 	struct ht_arena *a, const char *path, struct ht_diags *d, struct ht_record_file **out);
 const char *ht_record_file_path(const struct ht_record_file *f);
-/* The offset in the file of `bytes`, which ht_record_file_at() gave. */
+/* The offset in the file of `bytes`, which ht_record_file_at() returned. */
 size_t ht_record_file_offset(const struct ht_record_file *f, struct ht_str bytes);
 int64_t ht_record_file_count(const struct ht_record_file *f);
 /* *out becomes the bytes of record `i`, in the mapped file.  The first call for a record verifies their checksum. */

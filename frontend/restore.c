@@ -1,9 +1,10 @@
-/* Which tensor of the checkpoint goes to which variable, as the model itself says: the saver of a
- * MetaGraphDef names an op that restores all variables, and what that op assigns tells.
+/* Finds the tensor of the checkpoint that each variable gets.  The saver of a MetaGraphDef names
+ * an op that restores all variables; its assignments determine the tensors.
  *
- * TensorFlow 1: Assign(variable, RestoreV2:i) nodes that the op waits for.  TensorFlow 2: a call of
- * a function that assigns to its arguments.  Names alone do not do: Keras gives several variables
- * one name in the checkpoint's object graph, and other names to the same ones in the graph. */
+ * TensorFlow 1: Assign(variable, RestoreV2:i) nodes that the op waits for.  TensorFlow 2: a call
+ * of a function that assigns to its arguments.  Names are not sufficient: Keras gives several
+ * variables one name in the checkpoint's object graph, and gives the same variables other names
+ * in the graph. */
 #include "frontend/bundle.h"
 
 #include "frontend/graphdef.h"
@@ -111,7 +112,7 @@ static bool assigns(const struct ht_node *n)
 	return (is(n, "AssignVariableOp") || is(n, "Assign")) && n->ins >= 2;
 }
 
-/* A call: assignments in the function, to its arguments. */
+/* Visits a call: the function's assignments to its arguments. */
 static void walk_call(struct restore *r, const struct ht_node *call)
 {
 	const struct ht_attr *name = ht_attr_find(call, "f");

@@ -1,5 +1,6 @@
-/* LevelDB's table file: blocks of sorted keys, each key without the prefix that it shares with the one
- * before; an index block that says where they are; a footer that says where that one is. */
+/* LevelDB's table file: blocks of sorted keys, each key without the prefix that it shares with
+ * the key before; an index block with the places of the blocks; a footer with the place of the
+ * index block. */
 #include "frontend/bundle.h"
 
 #include <snappy-c.h>
@@ -7,7 +8,7 @@
 #include <string.h>
 
 #define FOOTER 48
-#define TRAILER 5 /* compression, CRC */
+#define TRAILER 5 /* bytes: kind of compression, CRC */
 #define MAGIC UINT64_C(0xdb4775248b80fb57)
 #define BLOCK_BYTES ((size_t)64 << 20)
 
@@ -68,7 +69,7 @@ static enum ht_status unpack(
 	return HT_OK;
 }
 
-/* The block at `offset`, without its list of restarts. */
+/* Reads the block at `offset`, without its list of restarts. */
 static enum ht_status read_block(
 	struct sstable *t, uint64_t offset, uint64_t size, struct block *out)
 {

@@ -1,22 +1,23 @@
 /* TensorProto → tensors.
  *
- * Bytes given whole (tensor_content) stay in the file's map when they are many.  Values given one by
- * one are written out, the last one standing for those left out; that is the one place where a small
- * file may ask for much memory, so it is held against the import's budget.
+ * If tensor_content has many bytes, they stay in the mapped file.  Values that are given one by
+ * one are written out, and the last one is repeated for those left out.  This is the only place
+ * where a small file may need much memory, so it is checked against the import's budget.
  *
- * What has no plain form (strings in tensor_content, variants, resource handles, values that do not
- * fit their type, tensors beyond the budget) is kept as it is in the tensor's `extra` fields, without
- * a blob: such a graph can be imported and exported, and whoever needs the elements refuses it. */
+ * Tensors without a plain form (strings in tensor_content, variants, resource handles, values
+ * that do not fit their type, tensors beyond the budget) are kept unchanged in the tensor's
+ * `extra` fields, without a blob.  Such a graph can be imported and exported; code that needs
+ * the elements refuses it. */
 #include "frontend/graphdef.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#define SPAN_BYTES 4096 /* fewer are copied, so that small constants are aligned */
+#define SPAN_BYTES 4096 /* smaller tensors are copied, so that small constants are aligned */
 
 enum { CONTENT = 4, FLOAT8 = 18 };
 
-/* The field that has the values of a type, and how many numbers make an element. */
+/* The field that has the values of a type, and how many numbers make up an element. */
 static const struct {
 	uint8_t field, numbers;
 } stored[HT_DTYPE_END] = {
@@ -83,7 +84,7 @@ struct ht_blob *ht_import_blob(
 	return b;
 }
 
-/* A shape with names, or with fields we do not know, is written again as it was read. */
+/* A shape that has names or unknown fields is written again as it was read. */
 static enum ht_status read_shape(struct reading *t, const struct ht_pb_value *v)
 {
 	struct ht_import_shape s;
@@ -98,7 +99,7 @@ static enum ht_status read_shape(struct reading *t, const struct ht_pb_value *v)
 	return HT_OK;
 }
 
-/* Everything but the values. */
+/* Reads everything but the values. */
 static enum ht_status read_head(struct reading *t)
 {
 	struct ht_pb_reader r = t->r;
@@ -124,7 +125,7 @@ static enum ht_status read_head(struct reading *t)
 	return r.status;
 }
 
-/* Keeps the fields that hold values, all of them or all but `but`. */
+/* Keeps the fields that hold values, except field `but`. */
 static enum ht_status keep_values(struct reading *t, uint32_t but)
 {
 	struct ht_pb_reader r = t->r;
@@ -163,7 +164,7 @@ static enum ht_status count_values(struct reading *t, size_t *n)
 	return r.status;
 }
 
-/* Writes one number of `size` bytes; false when that would lose something. */
+/* Writes one number of `size` bytes; false if the type cannot represent it. */
 static bool store(enum ht_dtype t, size_t size, uint64_t bits, char *p)
 {
 	int64_t i = (int64_t)bits;
@@ -181,7 +182,7 @@ static bool store(enum ht_dtype t, size_t size, uint64_t bits, char *p)
 	return true;
 }
 
-/* Copies the values that are there; *fits is false when one does not fit the type. */
+/* Copies the given values; *fits becomes false if one does not fit the type. */
 static enum ht_status copy_values(struct reading *t, char *p, size_t number_bytes, bool *fits)
 {
 	struct ht_pb_reader r = t->r;
@@ -211,15 +212,15 @@ static enum ht_status copy_values(struct reading *t, char *p, size_t number_byte
 	return r.status;
 }
 
-/* Elements behind the last one given are equal to it. */
+/* Repeats the last given element up to the end. */
 static void spread_last(char *p, size_t have, size_t elements, size_t size)
 {
 	size_t done = have;
 
 	if (!have)
-		return; /* zeros, as the memory is */
+		return; /* zeros, which the memory already holds */
 	while (done < elements) {
-		size_t n = done - have + 1; /* so many copies of the last one stand in a row */
+		size_t n = done - have + 1; /* copies of the last element so far */
 
 		if (n > elements - done)
 			n = elements - done;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define PIECE_BYTES 4096 /* fewer are copied */
+#define PIECE_BYTES 4096 /* smaller constants are copied */
 
 static bool has_field(struct ht_str records, enum ht_pb_type t, uint32_t number)
 {
@@ -26,7 +26,7 @@ static void put_shape(struct ht_pb_writer *w, uint32_t number, struct ht_shape s
 
 	for (int32_t i = 0; i < s.rank; i++) {
 		dim = ht_pb_begin(w, 2);
-		/* A symbolic dimension is not known to TensorFlow. */
+		/* TensorFlow has no symbolic dimensions, so it is unknown there. */
 		if (s.dim[i])
 			ht_pb_put_varint(w, 1, (uint64_t)(s.dim[i] < 0 ? -1 : s.dim[i]));
 		if (names && names[i].n)
@@ -39,7 +39,7 @@ static void put_shape(struct ht_pb_writer *w, uint32_t number, struct ht_shape s
 	ht_pb_end(w, shape);
 }
 
-/* `n` numbers of `size` bytes, as the packed field for their type. */
+/* Writes `n` numbers of `size` bytes as the packed field of their type. */
 static void put_values(struct ht_pb_writer *w, enum ht_dtype t, const char *p, size_t n)
 {
 	size_t size = ht_dtype_info(t)->bytes;
@@ -108,7 +108,7 @@ static void put_func(
 	ht_pb_end(w, m);
 }
 
-/* One value, as field `number` of AttrValue or of its list. */
+/* Writes one value, as field `number` of AttrValue or of its list. */
 static void put_kind(
 	struct ht_pb_writer *w, uint32_t number, const struct ht_attr_value *v, bool weights)
 {

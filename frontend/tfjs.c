@@ -1,9 +1,10 @@
 /* TF.js graph models: a GraphDef in proto3 JSON whose constants lie in weight shards.
  *
- * A group of the manifest is one run of bytes, cut into files wherever the writer liked.  Weights
- * that are stored as they are used, inside one file, stay in its map; others are put together, and
- * quantised ones become the type that the manifest declares: the same arithmetic as TF.js, so the
- * same bits.  Then they take the type of their node, where the graph says int64 or double. */
+ * A group of the manifest is one sequence of bytes, cut into files at any place.  A weight stays
+ * in the mapped file if it lies within one file and is stored in the type in which it is used.
+ * Others are copied together, and quantised ones are converted to the type that the manifest
+ * declares, with TF.js' arithmetic, so that the bits are the same.  Then they are converted to
+ * the type of their node if the graph says int64 or double. */
 #include "frontend/graphdef.h"
 
 #include <cjson/cJSON.h>
@@ -13,7 +14,7 @@
 
 struct shard {
 	struct ht_file *file;
-	size_t start; /* in the run of the group */
+	size_t start; /* in the group's bytes */
 };
 
 struct group {
@@ -22,7 +23,7 @@ struct group {
 	size_t bytes;
 };
 
-/* A Const of the graph or of a function; those of one name are linked. */
+/* A Const of the graph or of a function; those with the same name are linked. */
 struct constant {
 	struct ht_node *n;
 	bool filled;
@@ -40,13 +41,13 @@ struct tfjs {
 /* One weight of the manifest. */
 struct weight {
 	const char *name;
-	enum ht_dtype dtype; /* once dequantised */
+	enum ht_dtype dtype; /* after dequantisation */
 	enum ht_dtype stored;
 	struct ht_shape shape;
 	size_t count;
 	bool affine;
 	double min, scale;
-	size_t offset, bytes; /* in the group's run */
+	size_t offset, bytes; /* in the group's bytes */
 };
 
 static enum ht_status fail(const struct tfjs *t, enum ht_status st, const char *fmt, ...)
@@ -78,7 +79,7 @@ static void unref_file(void *file)
 	ht_file_unref(file);
 }
 
-/* A path that leaves the model's folder is not a shard of it. */
+/* Whether the path stays inside the model's folder, as that of a shard must. */
 static bool is_inside(const char *path)
 {
 	const char *p = path;
@@ -126,7 +127,7 @@ static enum ht_status open_shards(struct tfjs *t, const cJSON *paths, struct gro
 	return HT_OK;
 }
 
-/* Copies [offset, offset + n) of the group's run, which is known to be there. */
+/* Copies bytes [offset, offset + n) of the group, which are known to exist. */
 static void gather(const struct group *g, size_t offset, size_t n, char *out)
 {
 	for (size_t i = 0; i < g->shards && n; i++) {
@@ -144,7 +145,7 @@ static void gather(const struct group *g, size_t offset, size_t n, char *out)
 	}
 }
 
-/* The bytes of a weight as they are stored. */
+/* The stored bytes of a weight. */
 static struct ht_blob *stored_bytes(struct tfjs *t, const struct group *g, const struct weight *w)
 {
 	struct ht_blob *b;
@@ -165,7 +166,7 @@ static struct ht_blob *stored_bytes(struct tfjs *t, const struct group *g, const
 
 /* ---- numbers ---- */
 
-/* Element `i` of the stored bytes, as the number that TF.js makes of it. */
+/* Element `i` of the stored bytes, as the number that TF.js would compute. */
 static double element(const struct weight *w, const char *p, size_t i)
 {
 	uint16_t u16;
@@ -231,7 +232,7 @@ static struct ht_blob *convert(
 		if (w->affine)
 			v = v * w->scale + w->min;
 		if (w->affine && w->dtype == HT_I32)
-			v = floor(v + 0.5); /* Math.round */
+			v = floor(v + 0.5); /* rounds as Math.round does */
 		else if (w->dtype == HT_F32)
 			v = (double)(float)v;
 		put_element(to, v, (char *)(uintptr_t)b->p, i);
@@ -239,7 +240,7 @@ static struct ht_blob *convert(
 	return b;
 }
 
-/* Strings: each behind its length, 4 bytes little endian. */
+/* Reads strings; in front of each is its length, 4 bytes little-endian. */
 static enum ht_status read_strings(
 	struct tfjs *t, const struct group *g, struct weight *w, struct ht_tensor *x)
 {
@@ -362,7 +363,7 @@ static struct constant **index_constants(
 	return end;
 }
 
-/* The graph's last, so that it is the first of its name. */
+/* The main graph is indexed last, so that its constant is the first of its name. */
 static void index_all_constants(struct tfjs *t)
 {
 	struct constant **end = &t->constants;
@@ -473,7 +474,8 @@ static enum ht_status read_manifest(struct tfjs *t, const cJSON *manifest)
 	return HT_OK;
 }
 
-/* TF.js looks weights up by name alone: constants of one name that were left without share one. */
+/* TF.js looks up weights by name only, so constants of one name for which the manifest has no
+ * further weight share one. */
 static bool share_weight(const struct tfjs *t, const struct constant *c, struct ht_tensor *x)
 {
 	const struct constant *other = ht_map_get(&t->by_name, c->n->name);
@@ -546,7 +548,8 @@ static enum ht_status read_ports(struct tfjs *t, const cJSON *object, struct ht_
 	return HT_OK;
 }
 
-/* `signature` of the document or of its metadata; what it leaves out, the graph says. */
+/* Reads `signature` of the document or of its metadata; missing members are taken from the
+ * graph. */
 static enum ht_status read_signature(struct tfjs *t, const cJSON *document)
 {
 	const cJSON *s = cJSON_GetObjectItemCaseSensitive(document, "signature");
@@ -581,7 +584,7 @@ static enum ht_status parse(struct tfjs *t, struct ht_str text, cJSON **out)
 	const char *end = NULL;
 
 	at.path = t->path;
-	/* cJSON ends strings at it. */
+	/* cJSON would end the string at a NUL. */
 	if (memmem(text.p, text.n, "\\u0000", 6))
 		return fail(t, HT_E_INPUT, "a string has a NUL character");
 	*out = cJSON_ParseWithLengthOpts(text.p, text.n, &end, false);
@@ -600,7 +603,7 @@ static enum ht_status parse(struct tfjs *t, struct ht_str text, cJSON **out)
 	return ht_error(t->im->diags, HT_E_INPUT, at, "this is not JSON");
 }
 
-/* The text without the graph is kept, as what surrounds it. */
+/* Keeps the text without the graph, as the container of the graph. */
 static void keep_container(struct tfjs *t, cJSON *document)
 {
 	char *text;

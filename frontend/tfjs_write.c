@@ -1,11 +1,12 @@
-/* Graphs → TF.js graph models: model.json and one shard with all constants as they are used. */
+/* Graphs → TF.js graph models: model.json and shards with all constants, in the types in which
+ * they are used. */
 #include "frontend/export.h"
 
 #include <cjson/cJSON.h>
 
 #include <string.h>
 
-/* What TF.js calls a dtype, and what it keeps in a shard; NULL: it knows none. */
+/* TF.js' name of a dtype that it stores in shards; NULL: it has none. */
 static const char *shard_dtype(enum ht_dtype t)
 {
 	switch (t) {
@@ -47,7 +48,7 @@ static enum ht_status put_strings(struct writer *w, const struct ht_tensor *t)
 	return HT_OK;
 }
 
-/* int64 and double become what TF.js has; a value that does not fit is refused. */
+/* int64 and double become types that TF.js has; a value that does not fit is refused. */
 static enum ht_status put_narrowed(
 	struct writer *w, const struct ht_node *n, const struct ht_tensor *t)
 {
@@ -100,7 +101,8 @@ static enum ht_status put_weight(
 	return t->blob->n ? w->shard(w->self, t->blob->p, t->blob->n) : HT_OK;
 }
 
-/* Weights of a function: only those that are stored in a shard; the others are in the function's text. */
+/* Writes the weights of a function that are stored in a shard; the others are in the function's
+ * text. */
 static enum ht_status put_weights_of(
 	struct writer *w, const struct ht_graph *body, bool function, bool *first)
 {
@@ -125,7 +127,7 @@ static enum ht_status put_weights(struct writer *w, const struct ht_graph *g)
 	return HT_OK;
 }
 
-/* Its type as TF.js' converter writes it; sizes that are open are -1. */
+/* Writes a type as TF.js' converter does; open sizes are -1. */
 static void put_type(struct ht_buf *json, const struct ht_type *t)
 {
 	if (t->dtype)
@@ -159,7 +161,7 @@ static void put_ports(struct ht_buf *json, const char *what, const struct ht_por
 	ht_putc(json, '}');
 }
 
-/* The document's other members as they came, but for those that we write. */
+/* Writes the document's other members unchanged, except those that this file writes itself. */
 static enum ht_status put_rest(struct writer *w, const struct ht_graph *g)
 {
 	static const char *const ours[] = { "modelTopology", "weightsManifest", "signature",
@@ -194,7 +196,7 @@ static void put_signature(struct writer *w, const struct ht_graph *g)
 	ht_puts(w->json, "},");
 }
 
-/* ---- what TF.js has not ---- */
+/* ---- features that TF.js does not have ---- */
 
 static enum ht_status refuse(struct ht_diags *d, const struct ht_node *n, const char *why)
 {
@@ -217,8 +219,8 @@ static enum ht_status check_node(struct ht_diags *d, const struct ht_node *n)
 	return HT_OK;
 }
 
-/* TF.js finds constants of functions by their names among all weights: those of a TF.js model have
- * names that fit. */
+/* TF.js finds constants of functions by their names among all weights; the names in a TF.js
+ * model are suitable. */
 static enum ht_status check_function(struct ht_diags *d, const struct ht_graph *body)
 {
 	for (const struct ht_node *n = body->first; n; n = n->next) {
@@ -264,7 +266,8 @@ enum ht_status ht_tfjs_weight_bytes(
 	return put_weights(&w, g);
 }
 
-/* The versions of a graph that states none: from this producer on, a shape of [] means a scalar. */
+/* The versions of a graph that states none: since this producer version, a shape of [] means a
+ * scalar. */
 static void put_versions(struct ht_pb_writer *w)
 {
 	struct ht_pb_open_message m = ht_pb_begin(w, 4);
