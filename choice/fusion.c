@@ -1,4 +1,4 @@
-/* The table of fusions, and the record of what they did. */
+/* The table of fusions, and the record of their effects. */
 #include "choice/fusion.h"
 
 #include "ir/ir.h"

@@ -1,7 +1,8 @@
-/* The fusions of one compilation: which are on, and what each found and did.
+/* The fusions of one compilation: which are on, and what each found and changed.
  *
- * A pass asks ht_fusion_on() before it changes anything, tells ht_fusion_hit() what it did, and
- * ht_fusion_miss() where a pattern ended; of the misses the one that came furthest is kept. */
+ * A pass asks ht_fusion_on() before it changes anything.  It calls ht_fusion_hit() for each
+ * change, and ht_fusion_miss() where a pattern did not match.  Of the misses, the one that
+ * satisfied the most conditions is kept. */
 #ifndef HT_CHOICE_FUSION_H
 #define HT_CHOICE_FUSION_H
 
@@ -26,33 +27,33 @@ struct ht_fusion_info {
 };
 extern const struct ht_fusion_info ht_fusion_info[HT_FUSION_END];
 const char *ht_fusion_kind_name(enum ht_fusion_kind k);
-/* HT_FUSION_END: there is none. */
+/* HT_FUSION_END: no fusion has the name. */
 enum ht_fusion_id ht_fusion_named(struct ht_str name);
 
 struct ht_fusion_record {
 	const char *off;    /* why it is off; NULL: it is on */
-	bool ran;           /* its pass did */
-	int64_t matches;    /* found */
-	int64_t effects;    /* changed something */
+	bool ran;           /* its pass ran */
+	int64_t matches;    /* patterns found */
+	int64_t effects;    /* changes made */
 	struct ht_str node; /* of the nearest miss, */
-	const char *missed; /* the condition that it failed; NULL: nothing came near */
-	int progress;       /* conditions it had met before */
+	const char *missed; /* the condition that it failed; NULL: no pattern came near */
+	int progress;       /* conditions that it satisfied before that */
 };
 
 struct ht_fusions {
-	struct ht_arena *arena; /* of names */
+	struct ht_arena *arena; /* for names */
 	struct ht_fusion_record of[HT_FUSION_END];
 };
 
-/* All are on; a policy may switch some off (ht_policy_fusions()). */
+/* Switches all fusions on; a policy may switch some off (ht_policy_fusions()). */
 void ht_fusions_init(struct ht_fusions *f, struct ht_arena *a);
 
-/* These take NULL: everything is on, and nothing is kept. */
+/* `f` may be NULL: everything is on, and nothing is recorded. */
 bool ht_fusion_on(const struct ht_fusions *f, enum ht_fusion_id id);
 void ht_fusion_hit(struct ht_fusions *f, enum ht_fusion_id id);
 void ht_fusion_miss(struct ht_fusions *f, enum ht_fusion_id id, int progress,
 	const struct ht_node *n, const char *condition);
-/* The pass has fusions, and all are off.  Those that are on count as run. */
+/* Whether the pass has fusions and all are off.  Notes that those that are on ran. */
 bool ht_fusion_pass_is_off(struct ht_fusions *f, const char *pass);
 
 #endif

@@ -1,6 +1,6 @@
-/* Implementation modes: how a kernel computes, besides the dtypes (op_precision_mode).
+/* Implementation modes: how a kernel computes, besides its dtypes (op_precision_mode).
  *
- * A node carries its mode as an attribute, so that it goes through passes, text forms and exports. */
+ * A node carries its mode as an attribute, so passes, text forms and exports keep it. */
 #ifndef HT_CHOICE_IMPL_H
 #define HT_CHOICE_IMPL_H
 

@@ -1,4 +1,4 @@
-/* The names and words of methods and of the reasons for them. */
+/* Names and texts of methods, and of the reasons for choosing them. */
 #include "choice/method.h"
 
 const struct ht_method_info ht_method_info[HT_METHOD_END] = {

@@ -1,4 +1,5 @@
-/* Methods: in which of several ways a kernel computes, what a user asks for, and why one was taken. */
+/* Methods: the algorithms that a kernel can use, which of them the user asks for, and why
+ * lowering chose one. */
 #ifndef HT_CHOICE_METHOD_H
 #define HT_CHOICE_METHOD_H
 
@@ -18,14 +19,14 @@ enum ht_conv_method {
 enum ht_block_method {
 	HT_BLOCK_AUTO,    /* whichever is estimated to be faster */
 	HT_BLOCK_KERNELS, /* each by a kernel of its own */
-	HT_BLOCK_ROWS     /* row by row in one, wherever it is possible */
+	HT_BLOCK_ROWS     /* row by row in one kernel, wherever it is possible */
 };
 
-/* How a batch of which no result needs another's part computes. */
+/* How a batch computes if no result of one part needs another part. */
 enum ht_batch_method {
 	HT_BATCH_AUTO,  /* whichever is estimated to be faster */
-	HT_BATCH_WHOLE, /* each kernel all of it */
-	HT_BATCH_PARTS  /* all kernels one part after the other, wherever it is possible */
+	HT_BATCH_WHOLE, /* each kernel computes the whole batch */
+	HT_BATCH_PARTS  /* all kernels compute one part, then the next, wherever it is possible */
 };
 
 struct ht_methods_asked {
@@ -34,7 +35,7 @@ struct ht_methods_asked {
 	enum ht_batch_method batch;
 };
 
-/* ---- what was taken ---- */
+/* ---- the chosen method ---- */
 
 /* The method of a kernel whose node had a choice, and the reason for it (methods.def). */
 enum ht_method {
@@ -61,10 +62,11 @@ extern const struct ht_reason_info ht_reason_info[HT_REASON_END];
 struct ht_method_choice {
 	struct ht_str node; /* the root of the kernel */
 	enum ht_method method,
-		other; /* other: what may be asked for instead; HT_METHOD_END: none */
+		other; /* other: what the user may ask for instead; HT_METHOD_END: none */
 	enum ht_reason reason;
-	double is, limit; /* the reason's numbers */
-	double error; /* measured root mean square, as a share of the results'; 0: of the same bits */
+	double is, limit; /* numbers in the reason's text */
+	double error;     /* measured root mean square of the error, relative to the results; 0: the
+		       * bits are the same */
 };
 
 #endif

@@ -1,10 +1,10 @@
-/* Which options a compilation read: a key of the cache has these and no others. */
+/* Which options a compilation read.  A cache key contains exactly these. */
 #ifndef HT_CHOICE_READS_H
 #define HT_CHOICE_READS_H
 
 #include "base/base.h"
 
-/* What a compilation can read: the options of policies, and what else choice/options.def has. */
+/* What a compilation can read: the options of policies, and the others in choice/options.def. */
 enum ht_read {
 #define READ(name) HT_READ_##name,
 #define ROW_VALUE(name) HT_READ_##name,
@@ -28,7 +28,7 @@ static inline bool ht_was_read(struct ht_reads r, enum ht_read what)
 	return r.bits[what / 8] >> what % 8 & 1;
 }
 
-/* `r` NULL: nobody asks. */
+/* `r` NULL: reads are not recorded. */
 static inline void ht_note_read(struct ht_reads *r, enum ht_read what)
 {
 	if (r)
@@ -37,11 +37,11 @@ static inline void ht_note_read(struct ht_reads *r, enum ht_read what)
 
 bool ht_same_reads(struct ht_reads a, struct ht_reads b);
 
-/* As keys and reports call it. */
+/* The name in keys and reports. */
 const char *ht_read_name(enum ht_read r);
-/* Adds the one that has the name; a name that nothing has, as of another version, adds nothing. */
+/* Adds the read with this name.  An unknown name, such as one of another version, is ignored. */
 void ht_note_read_named(struct ht_reads *r, struct ht_str name);
-/* Whether it only says where something else than the program is written. */
+/* Whether the option only says where a file other than the program is written. */
 bool ht_read_is_place(enum ht_read r);
 
 #endif
