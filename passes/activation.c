@@ -1,7 +1,8 @@
-/* activation: x * x becomes Square, and max(x, a * x) with 0 < a < 1 LeakyRelu.
+/* activation: x * x becomes Square, and max(x, a * x) with 0 < a < 1 becomes LeakyRelu.
  *
- * Both are exact, for NaN, infinities and the sign of zero too, and in every float type: the parts
- * and the whole are rounded once.  LeakyRelu keeps its slope in float32, so not in float64. */
+ * Both rewrites are exact in every float type, also for NaN, infinities and the sign of zero:
+ * the original and the new form round once.  LeakyRelu stores its slope in float32, so float64
+ * is left alone. */
 #include "passes/rewrite.h"
 
 static void become(

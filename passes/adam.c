@@ -1,20 +1,21 @@
-/* adam: a step of Adam, written from reads, arithmetic and writes of resource variables, becomes
+/* adam: a step of Adam, written as reads, arithmetic and writes of resource variables, becomes
  * ResourceApplyAdam:
  *
  *   m ← beta1 * m + (1 - beta1) * g,      or m + (g - m) * (1 - beta1)
  *   v ← beta2 * v + (1 - beta2) * g * g,  or v + (g * g - v) * (1 - beta2)
  *   var ← var - rate * m / (sqrt(v) + epsilon)
  *
- * m and v on the third line are the new ones, as they are computed or as they are read behind their
- * writes.  rate is a scalar; where it is lr * sqrt(1 - beta2_power) / (1 - beta1_power), the op gets
- * those, and otherwise powers of zero, with which it takes the rate as it is.  float32 only. */
+ * m and v on the third line are the new values, either the computed ones or values that are read
+ * after the writes. rate is a scalar.  If it is lr * sqrt(1 - beta2_power) / (1 - beta1_power),
+ * the op gets these operands.  Otherwise the op gets powers of zero, with which it uses the rate
+ * unchanged. float32 only. */
 #include "passes/update.h"
 
 #include <math.h>
 
 struct moment {
 	struct ht_value var, old, g;
-	struct ht_value beta; /* node NULL: known by `rest` alone */
+	struct ht_value beta; /* node NULL: only `rest` is known */
 	struct ht_value rest; /* 1 - beta */
 };
 
@@ -62,7 +63,7 @@ static bool is_weighted(
 	return false;
 }
 
-/* The rest is 1 - beta, as closely as float32 holds both. */
+/* Sets beta so that 1 - beta is the rest, as closely as float32 can represent both. */
 static bool fit_beta(struct moment *m)
 {
 	double beta, rest;
@@ -133,7 +134,8 @@ static bool is_direction(struct ht_update *u, struct ht_value v, struct form *f)
 	       !ht_value_eq(f->m.var, f->v.var);
 }
 
-/* The rate's factors; false when there are others than lr and those of the powers. */
+/* Finds the factors of the rate; false if there are factors other than lr and those of the
+ * powers. */
 static bool find_rate(struct form *f, struct ht_value v, bool over, int depth)
 {
 	const struct ht_node *n = v.node;
@@ -154,7 +156,7 @@ static bool find_rate(struct form *f, struct ht_value v, bool over, int depth)
 	return true;
 }
 
-/* A scalar that is not there yet. */
+/* A new scalar constant. */
 static struct ht_value number(
 	struct ht_update *u, struct ht_value given, const char *name, double value)
 {

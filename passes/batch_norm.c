@@ -1,16 +1,18 @@
-/* batch_norm: what is linear in each channel behind a contraction goes into its weights and bias.
+/* batch_norm: nodes behind a contraction that are linear in each channel are folded into its
+ * weights and bias.
  *
- * Behind Conv2D, DepthwiseConv2dNative, Conv2DBackpropInput and MatMul with constant float32
- * weights, a chain of FusedBatchNorm (of inference), BiasAdd, and Add, Sub, Mul, RealDiv by
- * constants that do not vary but by channel becomes scaled weights and one BiasAdd.  Reshapes that
- * leave the channels last may stand between.  Every value of the chain must have one use.
+ * The contraction is Conv2D, DepthwiseConv2dNative, Conv2DBackpropInput or MatMul with constant
+ * float32 weights.  A chain behind it of FusedBatchNorm (of inference), BiasAdd, and Add, Sub,
+ * Mul, RealDiv by constants that vary at most by channel becomes scaled weights and one BiasAdd.
+ * Reshapes that keep the channels last may be in the chain.  Every value of the chain must have
+ * one use.
  *
- * Factors and offsets are gathered in float64.  Weights with other users are
- * scaled only up to SHARED bytes, since a second copy comes into being; the old ones are given
- * back when they are unused.  Left alone: other dtypes, factors that are not finite, training.
+ * Factors and offsets are computed in float64.  If weights have other users, they are copied,
+ * and only up to SHARED bytes; unused weights are freed.  Left alone: other dtypes, factors that
+ * are not finite, training.
  *
- * split_batch_norm: the inference FusedBatchNorm that is left becomes a product and a sum with
- * constants, computed in float32 and rounded once. */
+ * split_batch_norm: an inference FusedBatchNorm that is left over becomes a product and a sum
+ * with constants, computed in float32 and rounded once. */
 #include "passes/rewrite.h"
 
 #include <math.h>
@@ -36,8 +38,8 @@ static struct affine affine_new(struct ht_arena *a, int64_t channels)
 	return f;
 }
 
-/* The constant `v` by channel: `rank` and `axis` are those of the tensor it is combined with.
- * Scalars count for every channel.  NULL when it varies otherwise. */
+/* The constant `v` by channel; `rank` and `axis` are those of the tensor that it is combined
+ * with.  A scalar is repeated for every channel.  NULL if it varies along another axis. */
 static double *by_channel(
 	struct ht_value v, int32_t rank, int32_t axis, int64_t channels, struct ht_arena *a)
 {
@@ -85,7 +87,7 @@ static void compose(struct affine *f, const double *scale, const double *offset)
 	f->offsets = f->offsets || offset;
 }
 
-/* Batch norm of inference with constant statistics, as factors and offsets. */
+/* The factors and offsets of an inference batch norm with constant statistics. */
 static bool batch_norm_affine(
 	const struct ht_rw *r, struct ht_node *n, int64_t channels, double **scale, double **offset)
 {
@@ -127,8 +129,8 @@ struct chain {
 	bool may_scale;
 	int32_t axis; /* of the channels, in the current value */
 	struct affine f;
-	struct ht_node **step; /* what goes, in order */
-	enum ht_fusion_id *by; /* and by which fusion */
+	struct ht_node **step; /* the nodes to remove, in order */
+	enum ht_fusion_id *by; /* and the fusion that removes each */
 	size_t steps, cap, bys;
 };
 
@@ -196,7 +198,7 @@ static bool step_affine(
 	return n->ins == 2 && binary_affine(k, n, v, scale, offset);
 }
 
-/* A change of shape that leaves the channels where they are, last. */
+/* Whether `n` changes the shape but keeps the channels as the last axis. */
 static bool keeps_channels(const struct chain *k, const struct ht_node *n, struct ht_value v)
 {
 	struct ht_shape from = ht_type_of(v)->shape, to = n->out[0].shape;
@@ -205,7 +207,7 @@ static bool keeps_channels(const struct chain *k, const struct ht_node *n, struc
 	       to.rank > 1 && to.dim[to.rank - 1] == k->f.channels;
 }
 
-/* Which of the fusions of this pass takes the step. */
+/* The fusion of this pass that takes the step. */
 static enum ht_fusion_id fusion_of(const struct ht_node *n, const double *scale)
 {
 	return ht_is(n, HT_BATCH_NORM) ? HT_FUSION_conv_batch_norm
@@ -299,7 +301,7 @@ static bool weight_layout(const struct ht_node *n, struct ht_shape w, struct lay
 	}
 }
 
-/* Row by row where the channels are last, so that it runs at the speed of memory. */
+/* Works row by row if the channels are last, so that memory bandwidth is the limit. */
 static struct ht_blob *scaled(struct ht_rw *r, const void *w, struct layout l, const double *scale)
 {
 	size_t n = (size_t)(l.outer * l.channels * l.inner);
@@ -345,7 +347,7 @@ static struct ht_value bias_add(struct chain *k, struct ht_node *last, struct ht
 	return ht_out(n, 0);
 }
 
-/* The operand of a step that comes down the chain. */
+/* The operand of a step that is the chain's value. */
 static struct ht_value from_chain(const struct ht_node *n)
 {
 	return ht_is_const(n->in[0]) ? n->in[1] : n->in[0];
@@ -389,7 +391,7 @@ static void scale_weights(struct chain *k, struct layout l)
 		ht_node_rename(made.node, name);
 }
 
-/* One Add of a whole vector is a BiasAdd already; a sum with a scalar may stay what it is. */
+/* A single Add of a vector is as good as a BiasAdd, and a single sum with a scalar may stay. */
 static bool is_worth_it(const struct chain *k)
 {
 	int64_t n;
@@ -427,7 +429,7 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 		return;
 	for (size_t i = 0; i < k.steps; i++)
 		ht_rw_hit(r, k.by[i]);
-	/* follow() went past the last step, maybe through reshapes. */
+	/* follow() may have passed reshapes, so `axis` is that of the last step. */
 	k.axis = k.axis == 1 && is_nchw(n) && !ht_is(n, HT_MATMUL)
 			 ? 1
 			 : ht_type_of(from_chain(k.step[k.steps - 1]))->shape.rank - 1;

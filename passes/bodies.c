@@ -1,29 +1,33 @@
-/* bodies: the functions that branches and loops run, made ready to be lowered.
+/* bodies: prepares the functions that branches and loops run for lowering.
  *
- * Each branch and each loop gets copies of its functions, so that what is known of its operands holds in
- * them: arguments get the operands' types, a constant operand that a loop hands on unchanged becomes a
- * constant of the body, the handle of a variable a handle in the body, and arguments that nothing takes then go, of the node as of its functions.  The
- * passes of ht_pipeline_body run on each copy; bodies in bodies are made ready by this pass among them.  Before,
- * stacks and arrays of TensorFlow 1 become lists (handles.c), and lists tensors (lists.c).
+ * Each branch and each loop gets copies of its functions, so that facts about its operands hold
+ * in them: arguments get the operands' types; a constant operand that a loop passes on unchanged
+ * becomes a constant in the body; the handle of a variable becomes a handle in the body.
+ * Arguments without readers are then removed, from the node as well as from its functions.  The
+ * passes of ht_pipeline_body run on each copy; this pass is one of them and prepares nested
+ * bodies.  Before that, stacks and arrays of TensorFlow 1 become lists (handles.c), and lists
+ * become tensors (lists.c).
  *
- * Functions that come to call themselves have one copy for each call from outside (recursion.c).  Functions that the library
- * lacks stay as they are; lowering says so. */
+ * Recursive functions have one copy for each call from outside (recursion.c).  Functions that
+ * the library lacks stay unchanged; lowering reports them. */
 #include "passes/recursion.h"
 
 #include <string.h>
 
 enum {
 	MOST_NESTED = 64,
-	MOST_FUNCTIONS = 50000 /* of a program: copies in copies could be very many */
+	MOST_FUNCTIONS = 50000 /* of a program: nested copies could be very many */
 };
 
-/* Where functions are copied. */
+/* The context in which functions are copied. */
 struct copying {
 	struct ht_pass_context *c;
-	int depth;                             /* branches, loops and calls that recur around */
-	struct ht_recursion_copies *recursion; /* around; NULL: none */
-	const struct copying *up;              /* the branch, loop or call around, and */
-	const struct ht_function *original;    /* what it runs a copy of; NULL: calls name this */
+	int depth;                             /* how many branches, loops and recursive calls
+					        * enclose it */
+	struct ht_recursion_copies *recursion; /* the enclosing recursion; NULL: none */
+	const struct copying *up;              /* the enclosing branch, loop or call, and */
+	const struct ht_function *original;    /* the function of which it runs a copy; NULL:
+					        * calls name the copy */
 };
 
 /* A branch or loop, and its copies. */
@@ -31,7 +35,7 @@ struct control {
 	struct ht_pass_context *c;
 	struct ht_node *node;
 	struct ht_function *body[2];
-	int32_t args;            /* of each body */
+	int32_t args;            /* number of arguments of each body */
 	struct ht_value *arg[2]; /* by argument */
 };
 
@@ -78,7 +82,7 @@ static void copy_one(
 
 static enum ht_status copy_within(const struct copying *x, struct ht_graph *g);
 
-/* Whether a branch or loop around, without a call between, runs a copy of `f` too. */
+/* Whether an enclosing branch or loop, with no call in between, runs a copy of `f` too. */
 static bool runs_again(const struct copying *x, const struct ht_function *f)
 {
 	for (; x && x->original; x = x->up)
@@ -96,8 +100,8 @@ static enum ht_status check_depth(const struct copying *x, const struct ht_node 
 	return HT_OK;
 }
 
-/* Gives a branch or loop functions of its own, and those in these likewise.  One that runs a function around it once more
- * calls that function instead. */
+/* Gives a branch or loop its own copies of functions, and likewise the branches and loops in
+ * these.  If it runs a function that encloses it, it calls that function instead. */
 static enum ht_status copy_bodies(const struct copying *x, struct ht_node *n)
 {
 	struct copying within = {
@@ -147,7 +151,8 @@ static enum ht_status copy_called(
 	return copy_within(&within, copy->body);
 }
 
-/* A call within a recursion names a copy that this recursion has; any other one enters a recursion of its own. */
+/* A call within a recursion names a copy that belongs to this recursion; any other call enters a
+ * new recursion. */
 static enum ht_status copy_recursion(const struct copying *x, struct ht_node *n)
 {
 	struct ht_function *f = ht_control_bodies(n).of[0];
@@ -182,7 +187,7 @@ static enum ht_status copy_within(const struct copying *x, struct ht_graph *g)
 
 /* ---- constants, and arguments that are not needed ---- */
 
-/* An argument that every iteration has as the loop began. */
+/* Whether an argument has the same value in every iteration. */
 static bool stays(const struct control *x, int32_t i, const struct ht_port *ret)
 {
 	return !is_loop(x) || ht_value_eq(ret->value, x->arg[1][i]);
@@ -250,7 +255,7 @@ static bool is_ret(const struct ht_port *p, struct ht_value v)
 	return false;
 }
 
-/* Whether argument i is of use; of a loop `ret` is its result. */
+/* Whether argument i has readers; of a loop, `ret` is its result. */
 static bool is_needed(const struct control *x, int32_t i, const struct ht_port *ret)
 {
 	if (!stays(x, i, ret))
@@ -286,8 +291,8 @@ void ht_keep_items(struct ht_node *n, const char *attr, const bool *keep, int32_
 	a->value.list.n = kept;
 }
 
-/* `operand` is about to be removed from the operands of `n`: gives its control edges to `n`, which still has to wait for
- * them. */
+/* Called when `operand` is about to be removed from the operands of `n`: gives its control edges
+ * to `n`, which must still wait for them. */
 static void inherit_controls(struct ht_node *n, const struct ht_node *operand)
 {
 	struct ht_node **all =
@@ -363,7 +368,7 @@ static void drop_arguments(struct control *x)
 				ht_node_remove(x->arg[k][i].node);
 }
 
-/* ---- what is ready ---- */
+/* ---- checking that the bodies are ready ---- */
 
 static void find_arguments(struct control *x)
 {
@@ -413,7 +418,7 @@ static bool push_into_recursions(struct ht_graph *g, struct ht_pass_context *c)
 	return any;
 }
 
-/* Inference tells the types of arguments, in all copies together. */
+/* Inference determines the types of arguments in all copies together. */
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
 	const struct copying all = { .c = c };

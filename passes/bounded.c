@@ -1,19 +1,21 @@
 /* Open sizes within bounds (struct ht_open_size), for pass sizes: docs/sizes.md.
  *
- * Every tensor gets the extents that it has at the largest sizes.  Of an open axis the indices from the run's size on
- * are *outside*: they have values that nobody asked for, and no element inside depends on them.  So where
- * an op takes several elements of an open axis together, _Within makes those outside neutral.  Inputs and
- * outputs have as many elements as the run says; _Relaid is between them and the graph.
+ * Every tensor gets the extents that it has at the largest sizes.  Indices of an open axis from
+ * the run's size on are *outside*: their elements have arbitrary values, and no element inside
+ * depends on them.  So where an op combines several elements of an open axis, _Within replaces
+ * the elements outside by neutral ones.  Inputs and outputs have only as many elements as the
+ * run's sizes say; _Relaid converts between them and the graph.
  *
- * Each op that meets an open axis has a rule, which says where the axis is in the result.  What has none is
- * refused, as is whatever computes with a size. */
+ * Each op with an operand that has an open axis has a rule, which says where the axis is in the
+ * result.  An op without a rule is refused, and so is an op that computes with a size in an
+ * unsupported way. */
 #include "ir/infer.h"
 #include "passes/bounded.h"
 #include "passes/rewrite.h"
 
 #include <string.h>
 
-/* ---- what rules ask ---- */
+/* ---- queries for rules ---- */
 
 static bool is_whole(enum ht_dtype t)
 {
@@ -31,7 +33,7 @@ struct ht_elem ht_open_element(const struct ht_bounded *b, struct ht_value v, in
 	return k && k->e && i < k->n ? k->e[i] : ht_elem_unknown;
 }
 
-/* A size that the run computes, of those there are; NULL: none is computed, */
+/* A size that the run computes; NULL: there is none. */
 static const struct ht_open_size *first_computed(const struct ht_graph *g)
 {
 	for (int32_t i = 0; i < g->sizes; i++)
@@ -40,7 +42,7 @@ static const struct ht_open_size *first_computed(const struct ht_graph *g)
 	return NULL;
 }
 
-/* or some are of inputs. */
+/* Whether some open size is one of inputs. */
 static bool has_open_inputs(const struct ht_graph *g)
 {
 	return !g->size[0].by.n;
@@ -123,7 +125,8 @@ bool ht_open_has(const struct ht_bounded *b, int64_t dim, int32_t size)
 
 /* ---- every node ---- */
 
-/* Of operand i the result takes its shape, or where a part of it lies, and no value. */
+/* Whether the result depends on operand i as a shape, or as the place of a part, and not as a
+ * value. */
 static bool is_shape(const struct ht_node *n, int32_t i)
 {
 	switch (n->op) {
@@ -190,7 +193,7 @@ static bool is_of_counts(const struct ht_bounded *b, const struct ht_node *n)
 	return (n->op == HT_OP__Sizes || (ht_is(n, HT_TELLS_SHAPE) && n->ins)) && !all_known(b, n);
 }
 
-/* Whether an extent is a multiple of the sizes that are open in the axis, and of no others. */
+/* Whether an extent is a multiple of exactly the sizes that are open in the axis. */
 static bool follows(const struct ht_bounded *b, int64_t dim, struct ht_open a)
 {
 	const struct ht_size_expr e = ht_dim_of_sizes(b->r.g, dim);
@@ -291,7 +294,7 @@ static enum ht_status follow(struct ht_bounded *b, struct ht_node *n)
 	return ht_open_check_results(b, n, b->axes[n->id]);
 }
 
-/* What is no product of sizes is computed when it runs. */
+/* A value that is not a product of sizes is computed in the run. */
 static enum ht_status take_values(struct ht_bounded *b, struct ht_node *n)
 {
 	if (ht_is(n, HT_TELLS_SHAPE) || !is_shaped(n))
@@ -376,7 +379,7 @@ static enum ht_status close_inputs(struct ht_bounded *b)
 	return HT_OK;
 }
 
-/* Users of an input take it as long as it can be. */
+/* Users of an input read it with its largest extents. */
 static void relay_inputs(struct ht_bounded *b)
 {
 	for (struct ht_port *p = b->r.c->entry->inputs; p; p = p->next) {

@@ -7,9 +7,9 @@
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
-enum { HT_OPEN_RANK = 8 /* the most of a tensor with an open axis */ };
+enum { HT_OPEN_RANK = 8 /* largest rank of a tensor with an open axis */ };
 
-/* What is open in an axis: nothing, one size, or two behind each other, the outer one first. */
+/* The open sizes of an axis: none, one, or two nested ones, the outer one first. */
 struct ht_open {
 	struct ht_open_axis part[2]; /* a size of 0 ends them */
 };
@@ -29,9 +29,9 @@ struct ht_bounded {
 	uint64_t *awaited;
 };
 
-/* computed.c: adds the sizes that nodes of `g` compute, where they are bounded. */
+/* computed.c: adds the sizes that nodes of `g` compute, if they are bounded. */
 enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context *c);
-/* Gives all tensors the extents of the largest sizes of `g`; c->entry is given. */
+/* Gives all tensors of `g` their extents at the largest sizes; c->entry must be set. */
 enum ht_status ht_bound_sizes(struct ht_graph *g, struct ht_pass_context *c);
 
 /* bounded.c: a node in the order of the graph. */
@@ -44,23 +44,23 @@ enum ht_status ht_open_control(struct ht_bounded *b, struct ht_node *n);
 
 /* By axis; NULL: none is open. */
 const struct ht_open *ht_open_axes(const struct ht_bounded *b, struct ht_value v);
-/* Whether operand `arg`, which there may be, has an open axis. */
+/* Whether operand `arg`, if the node has it, has an open axis. */
 bool ht_open_in(const struct ht_bounded *b, const struct ht_node *n, int32_t arg);
 bool ht_open_count(const struct ht_bounded *b, struct ht_value v);
-/* An element, as far as it is known. */
+/* What is known about an element. */
 struct ht_elem ht_open_element(const struct ht_bounded *b, struct ht_value v, int32_t i);
-/* A dimension where sizes are the largest; below 0: it is not known. */
+/* A dimension at the largest sizes; negative: unknown. */
 static inline int64_t ht_open_most(const struct ht_bounded *b, int64_t dim)
 {
 	return ht_dim_most(b->r.g, dim);
 }
 /* Whether a dimension is a multiple of size `size`, counted from 1. */
 bool ht_open_has(const struct ht_bounded *b, int64_t dim, int32_t size);
-/* `n`, whose kernel takes these sizes (bit i: size i), comes after the nodes that compute them. */
+/* `n`, whose kernel reads these sizes (bit i: size i), waits for the nodes that compute them. */
 void ht_open_wait(struct ht_bounded *b, struct ht_node *n, uint64_t sizes);
-/* bounded_values.c: whether the elements of all results are numbers times sizes. */
+/* bounded_values.c: whether the elements of all results are constants times sizes. */
 bool ht_open_all_known(const struct ht_bounded *b, const struct ht_node *n);
-/* Such a result as a tensor, for whoever computes with it. */
+/* Such a result as a tensor, for nodes that compute with it. */
 struct ht_value ht_open_value(struct ht_bounded *b, struct ht_value v);
 /* What its elements, which are all known, are where sizes are the largest: a constant in front of `n`. */
 struct ht_value ht_open_largest(struct ht_bounded *b, struct ht_node *n, struct ht_value v);
@@ -73,10 +73,11 @@ struct ht_value ht_dim_value(
 /* HT_E_UNSUPPORTED at the node: `why`, behind "a dimension of an input is open, and". */
 enum ht_status ht_open_refuse(const struct ht_bounded *b, const struct ht_node *n, const char *why);
 
-/* A rule sets `out`, HT_OPEN_RANK axes for each result, which are 0, and puts _Within in front of operands.  Some operand has
- * an open axis, or a result has an extent that is an open size. */
+/* A rule sets `out`, which has HT_OPEN_RANK axes for each result, initially 0, and puts _Within
+ * in front of operands.  It is called if some operand has an open axis, or if a result has an
+ * extent that is an open size. */
 typedef enum ht_status ht_open_rule(struct ht_bounded *b, struct ht_node *n, struct ht_open *out);
-/* NULL: there is none. */
+/* NULL: the op has no rule. */
 ht_open_rule *ht_open_rule_of(const struct ht_node *n);
 
 #endif

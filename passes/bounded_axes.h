@@ -1,4 +1,4 @@
-/* bounded_axes: what rules of open axes have in common (bounded_rules.c and the files of its rules). */
+/* bounded_axes: helpers of the rules of open axes (bounded_rules.c and the files of its rules). */
 #ifndef HT_PASSES_BOUNDED_AXES_H
 #define HT_PASSES_BOUNDED_AXES_H
 
@@ -45,7 +45,7 @@ static inline enum ht_status put(const struct ht_bounded *b, const struct ht_nod
 	return HT_OK;
 }
 
-/* Axes first.. up to `end` of operand `arg` are those from `to` on. */
+/* Axes of operand `arg` from `first` to before `end` become those of the result from `to` on. */
 static inline enum ht_status put_axes(const struct ht_bounded *b, const struct ht_node *n,
 	int32_t arg, int32_t first, int32_t end, struct ht_open *out, int32_t to)
 {
@@ -54,7 +54,7 @@ static inline enum ht_status put_axes(const struct ht_bounded *b, const struct h
 	return HT_OK;
 }
 
-/* Whether an axis has the indices of its only size, and no others, from the first on. */
+/* Whether the open indices of an axis are those of one size, from the first index on. */
 static inline bool is_plain(
 	const struct ht_bounded *b, struct ht_shape s, int32_t axis, struct ht_open a)
 {
@@ -70,7 +70,7 @@ static inline bool is_zero(const struct ht_bounded *b, struct ht_value v, int32_
 	return is_number(b, v, i, &n) && n == 0;
 }
 
-/* The axis that element i of `v` names, of a tensor of `rank`; -1: it is not known. */
+/* The axis, of a tensor of rank `rank`, that element i of `v` names; -1: unknown. */
 static inline int32_t named_axis(
 	const struct ht_bounded *b, struct ht_value v, int32_t i, int32_t rank)
 {
@@ -79,7 +79,8 @@ static inline int32_t named_axis(
 	return is_number(b, v, i, &axis) && ht_fix_axis(&axis, rank) ? (int32_t)axis : -1;
 }
 
-/* A copy of all axes of an operand, in front of which nodes are made then: these have no axes of their own. */
+/* A copy of all axes of an operand.  It stays valid when nodes are made in front of the operand,
+ * which have no recorded axes. */
 struct axes {
 	struct ht_open axis[HT_OPEN_RANK];
 };
@@ -96,24 +97,24 @@ static inline struct axes axes_of(const struct ht_bounded *b, const struct ht_no
 
 /* ---- bounded_mask.c ---- */
 
-/* Operand `arg` is `fill` outside of open axis `axis`. */
+/* Makes operand `arg` equal `fill` outside of open axis `axis`. */
 void ht_open_mask(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axis,
 	struct ht_open a, enum ht_number fill);
-/* Likewise for a node that looks at all elements: none is left undefined. */
+/* Likewise for a node that reads all elements, so that none may stay undefined. */
 void ht_open_mask_all(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axis,
 	struct ht_open a, enum ht_number fill);
 
 /* ---- bounded_rules.c ---- */
 
-/* Operand `arg`, broadcast to a result of `rank`. */
+/* Sets the axes of operand `arg`, which is broadcast to a result of rank `rank`. */
 enum ht_status ht_open_align(const struct ht_bounded *b, const struct ht_node *n, int32_t arg,
 	int32_t rank, struct ht_open *out);
-/* Axis `to` of the result has the size that its extent says, from the first index on. */
+/* Gives axis `to` of the result the size that its extent has, from the first index on. */
 enum ht_status ht_open_make(
 	const struct ht_bounded *b, const struct ht_node *n, int32_t to, struct ht_open *out);
-/* That for all axes of the result. */
+/* Does that for all axes of the result. */
 ht_open_rule ht_open_made;
-/* The axes of operand 0; no other has open ones. */
+/* The result has the axes of operand 0; no other operand has open ones. */
 ht_open_rule ht_open_of_first;
 
 /* ---- rules, by file ---- */

@@ -1,7 +1,9 @@
-/* Rules of open axes of ops that take or give indices: gathers, scatters, and what computes its size. */
+/* Rules of open axes of ops that take or return indices: gathers, scatters, and ops that compute
+ * their size. */
 #include "passes/bounded_axes.h"
 
-/* Tells the kernel how many indices of axes `first` up to `end` of a tensor the run has: a pair for each axis. */
+/* Sets an attribute for the kernel: how many indices the run has of axes `first` to before `end`
+ * of a tensor, as a pair for each axis. */
 static enum ht_status limit_axes(struct ht_bounded *b, struct ht_node *n, struct ht_shape s,
 	const struct ht_open *axis, int32_t first, int32_t end)
 {
@@ -33,8 +35,9 @@ static enum ht_status limit(struct ht_bounded *b, struct ht_node *n, int32_t fir
 	return limit_axes(b, n, ht_in_shape(n, 0), a.axis, first, end);
 }
 
-/* Tells the kernel of `n` which elements of operand `arg`, of `axes` axes and more, are outside: an axis, a size and its `inner` of
- * each.  So it follows no index there, and others have to be those of elements inside. */
+/* Sets an attribute for the kernel of `n`: which elements of operand `arg`, along its first
+ * `axes` axes, are outside, as axis, size and `inner` of each.  The kernel follows no index
+ * there, and checks the other indices against the run's sizes. */
 static void tell_outside(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axes)
 {
 	int64_t within[2 * 3 * HT_OPEN_RANK];
@@ -70,7 +73,7 @@ enum ht_status ht_open_gathered(struct ht_bounded *b, struct ht_node *n, struct 
 	return put_axes(b, n, 0, axis + 1, rank, out, axis + own);
 }
 
-/* The last axis of the indices has an index of each of operand 0's first axes. */
+/* The last axis of the indices has one index for each of the first axes of operand 0. */
 enum ht_status ht_open_gathered_nd(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	int32_t rank = ht_in_shape(n, 0).rank, last = ht_in_shape(n, 1).rank - 1;
@@ -84,8 +87,8 @@ enum ht_status ht_open_gathered_nd(struct ht_bounded *b, struct ht_node *n, stru
 	return put_axes(b, n, 0, (int32_t)depth, rank, out, last);
 }
 
-/* Operands `indices` and `slices`, whose first `outer` axes count the slices; behind these come the axes of the target from `depth`
- * on, which has the axes `to`. */
+/* Operands `indices` and `slices`. The first `outer` axes of `slices` count the slices; behind
+ * them are the axes of the target from `depth` on.  The target has the axes `to`. */
 struct scattering {
 	int32_t indices, slices, outer, depth;
 };
@@ -114,7 +117,7 @@ static int32_t depth_of(const struct ht_node *n, int32_t indices)
 		       : 0;
 }
 
-/* Indices of the first axes of the result are below the run's sizes, of which there is one an axis. */
+/* Indices of the first axes of the result must be below the run's sizes, one size for each axis. */
 static enum ht_status limit_result(
 	struct ht_bounded *b, struct ht_node *n, int32_t end, const struct ht_open *out)
 {
@@ -141,7 +144,7 @@ enum ht_status ht_open_scattered_into(struct ht_bounded *b, struct ht_node *n, s
 	return scatter(b, n, s, out);
 }
 
-/* Rows of operand 0 by the ids of operand 1. */
+/* Rows of operand 0, by the segment ids in operand 1. */
 enum ht_status ht_open_segmented(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	int32_t outer = ht_in_shape(n, 1).rank;
@@ -153,7 +156,7 @@ enum ht_status ht_open_segmented(struct ht_bounded *b, struct ht_node *n, struct
 	return scatter(b, n, s, out);
 }
 
-/* Rows of a variable that are changed by rows of updates, or of a gradient. */
+/* The operand with updates of a variable's rows, or with their gradient. */
 static int32_t updates_of(const struct ht_node *n)
 {
 	int32_t updates = ht_named_argument(n->op, "updates");
@@ -180,7 +183,7 @@ enum ht_status ht_open_updated(struct ht_bounded *b, struct ht_node *n, struct h
 		(struct scattering){ indices, updates, ht_in_shape(n, indices).rank, 0 }, fixed);
 }
 
-/* Positions of elements: outside there are none. */
+/* Positions of elements; elements outside are not counted. */
 enum ht_status ht_open_located(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
@@ -216,7 +219,7 @@ enum ht_status ht_open_along(struct ht_bounded *b, struct ht_node *n, struct ht_
 	return HT_OK;
 }
 
-/* Boxes and their scores: as many as the run has. */
+/* Boxes and their scores: the kernel reads as many as the run has. */
 enum ht_status ht_open_suppressed(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	int32_t size = ht_computed_size(b->r.g, n);
@@ -233,7 +236,7 @@ enum ht_status ht_open_suppressed(struct ht_bounded *b, struct ht_node *n, struc
 	return HT_OK;
 }
 
-/* Distinct slices, which of them each slice is, and how many each is. */
+/* Distinct slices, the number of the distinct slice for each slice, and how often each occurs. */
 enum ht_status ht_open_distinct(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	bool given = n->ins > 1 && ht_shape_count(ht_in_shape(n, 1)) > 0;
@@ -252,7 +255,8 @@ enum ht_status ht_open_distinct(struct ht_bounded *b, struct ht_node *n, struct 
 	return HT_OK;
 }
 
-/* Candidates do not depend on the true classes, of which each has an expected count. */
+/* The sampled candidates do not depend on the true classes; each true class has an expected
+ * count. */
 enum ht_status ht_open_drawn(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	return put_axes(b, n, 0, 0, ht_in_shape(n, 0).rank, out + HT_OPEN_RANK, 0);

@@ -1,4 +1,4 @@
-/* _Within in front of operands: elements outside of an open axis get a neutral number. */
+/* Puts _Within in front of operands: elements outside of an open axis become neutral. */
 #include "passes/bounded_axes.h"
 
 static const char *const names[] = { [HT_NUMBER_ZERO] = "zero",
@@ -20,7 +20,6 @@ static struct ht_node *mask_part(struct ht_bounded *b, struct ht_node *n, int32_
 	return v.node;
 }
 
-/* Operand `arg` is `fill` outside of open axis `axis`. */
 void ht_open_mask(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axis,
 	struct ht_open a, enum ht_number fill)
 {
@@ -28,7 +27,6 @@ void ht_open_mask(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t 
 		mask_part(b, n, arg, axis, a.part[i], fill);
 }
 
-/* Likewise for a node that looks at all elements: none is left undefined. */
 void ht_open_mask_all(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axis,
 	struct ht_open a, enum ht_number fill)
 {

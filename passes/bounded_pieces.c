@@ -1,7 +1,7 @@
-/* Rules of open axes of ops that put tensors together, and that take parts of them. */
+/* Rules of open axes of ops that concatenate tensors, and of ops that take parts of them. */
 #include "passes/bounded_axes.h"
 
-/* Operands first.. up to `end` behind each other along an axis that is not open. */
+/* Operands from `first` to before `end` are concatenated along an axis that is not open. */
 static enum ht_status joined(struct ht_bounded *b, struct ht_node *n, int32_t first, int32_t end,
 	int32_t axis, struct ht_open *out)
 {

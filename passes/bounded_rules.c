@@ -1,7 +1,6 @@
-/* Rules of open axes: where those of each op's operands are in its result. */
+/* Rules of open axes: where the open axes of each op's operands are in its result. */
 #include "passes/bounded_axes.h"
 
-/* Operand `arg`, broadcast to the result. */
 enum ht_status ht_open_align(const struct ht_bounded *b, const struct ht_node *n, int32_t arg,
 	int32_t rank, struct ht_open *out)
 {
@@ -10,7 +9,7 @@ enum ht_status ht_open_align(const struct ht_bounded *b, const struct ht_node *n
 	return put_axes(b, n, arg, 0, own, out, rank - own);
 }
 
-/* An operand that is not broadcast has as many as the others. */
+/* Checks that an operand that is not broadcast has as many elements as the others. */
 static enum ht_status check_aligned(
 	const struct ht_bounded *b, const struct ht_node *n, const struct ht_open *out)
 {
@@ -37,7 +36,7 @@ static enum ht_status aligned(struct ht_bounded *b, struct ht_node *n, struct ht
 	if (n->ins != 2 || ht_is_float(n->out[0].dtype) || ht_is(n, HT_BASIC))
 		return HT_OK;
 	divisor = axes_of(b, n, 1);
-	for (int32_t i = 0; i < ht_in_shape(n, 1).rank; i++) /* no division by zero outside */
+	for (int32_t i = 0; i < ht_in_shape(n, 1).rank; i++) /* avoids a division by zero outside */
 		ht_open_mask_all(b, n, 1, i, divisor.axis[i], HT_NUMBER_ONE);
 	return HT_OK;
 }
@@ -51,7 +50,7 @@ enum ht_status ht_open_of_first(struct ht_bounded *b, struct ht_node *n, struct 
 	return ht_open_align(b, n, 0, n->out[0].shape.rank, out);
 }
 
-/* Each value stands where its key does. */
+/* Each value has the place of its key. */
 static enum ht_status looked_up(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	return ht_open_align(b, n, 1, n->out[0].shape.rank, out);
@@ -73,7 +72,6 @@ static enum ht_status forwarded(struct ht_bounded *b, struct ht_node *n, struct 
 	return HT_OK;
 }
 
-/* Axis `to` of the result has the size that its extent says, from the first index on. */
 enum ht_status ht_open_make(
 	const struct ht_bounded *b, const struct ht_node *n, int32_t to, struct ht_open *out)
 {
@@ -94,7 +92,7 @@ enum ht_status ht_open_made(struct ht_bounded *b, struct ht_node *n, struct ht_o
 	return HT_OK;
 }
 
-/* How far apart neighbours along `axis` are, where sizes are the largest. */
+/* The distance in elements between neighbours along `axis`, at the largest sizes. */
 static int64_t stride_of(const struct ht_bounded *b, struct ht_shape s, int32_t axis)
 {
 	int64_t n = 1;
@@ -104,7 +102,7 @@ static int64_t stride_of(const struct ht_bounded *b, struct ht_shape s, int32_t 
 	return n;
 }
 
-/* One more size in an axis, behind those that are outside of it. */
+/* Adds an open size to an axis, inside of those that it has. */
 static bool add_part(struct ht_open *to, struct ht_open_axis a)
 {
 	if (to->part[1].size)
@@ -117,7 +115,7 @@ static bool add_part(struct ht_open *to, struct ht_open_axis a)
 	return true;
 }
 
-/* The axis of the result in which the indices of a size, `stride` elements apart, are. */
+/* Adds an open size to the axis of the result in which its indices are `stride` elements apart. */
 static enum ht_status put_by_stride(const struct ht_bounded *b, const struct ht_node *n,
 	int32_t size, int64_t stride, struct ht_open *out)
 {
@@ -167,7 +165,7 @@ static enum ht_status transposed(struct ht_bounded *b, struct ht_node *n, struct
 	return HT_OK;
 }
 
-/* BroadcastTo and Tile: what is open already stays, or is made of one. */
+/* BroadcastTo and Tile: an open axis stays open; an axis of extent one may become open. */
 static enum ht_status repeated(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	struct ht_shape s = ht_in_shape(n, 0);

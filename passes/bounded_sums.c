@@ -1,10 +1,11 @@
-/* Rules of open axes along which an op sums, reduces or normalises: what is neutral outside. */
+/* Rules of open axes along which an op sums, reduces or normalises: which elements outside are
+ * neutral. */
 #include "ir/einsum.h"
 #include "passes/bounded_axes.h"
 
 #include <string.h>
 
-/* Sums of products take what is outside as zeros. */
+/* For sums of products, elements outside become zeros. */
 static enum ht_status sum_along(struct ht_bounded *b, struct ht_node *n, int32_t x, int32_t y)
 {
 	struct ht_open a = axis_of(b, n, 0, x), c = axis_of(b, n, 1, y);
@@ -39,7 +40,7 @@ enum ht_status ht_open_multiplied(struct ht_bounded *b, struct ht_node *n, struc
 	return sum_along(b, n, tx ? rx - 2 : rx - 1, ty ? ry - 1 : ry - 2);
 }
 
-/* By name of an axis: what is open in the operands. */
+/* By name of an axis: the open sizes in the operands. */
 static enum ht_status read_terms(const struct ht_bounded *b, const struct ht_node *n,
 	const struct ht_einsum *e, struct ht_open *named)
 {

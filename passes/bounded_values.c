@@ -1,8 +1,10 @@
-/* Open sizes as values: what is computed of shapes becomes a tensor of integers where a node computes with it. */
+/* Open sizes as values: a value that is computed from shapes becomes a tensor of integers if a
+ * node computes with it. */
 #include "ir/infer.h"
 #include "passes/bounded.h"
 
-/* A number times sizes (struct ht_size_expr) as an attribute has it: `times`, and `size` of the sizes that a dimension can have. */
+/* A constant times sizes (struct ht_size_expr) as the items of an attribute: `times`, and `size`
+ * of as many sizes as a dimension can have. */
 enum { PRODUCT = 1 + HT_DIM_SIZES };
 
 static bool read_product(const struct ht_graph *g, struct ht_elem e, int64_t *to)

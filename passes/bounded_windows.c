@@ -1,11 +1,13 @@
-/* Rules of open heights and widths: sliding windows, padding (bounded_rules.c has those of other ops).
+/* Rules of open heights and widths: sliding windows, padding (bounded_rules.c has those of other
+ * ops).
  *
- * A window takes elements behind an open axis as it takes padding: its kernel ends the image at the run's size, which
- * attribute _open tells it: for each axis of the image a size, counted from 1, and how many indices it has for each.  Attribute
- * _ends says the same of the result, for kernels that end loops there. */
+ * Elements beyond the end of an open axis count as padding: the kernel ends the image at the
+ * run's size.  Attribute _open tells it that size: for each axis of the image, the number of the
+ * size, from 1, and how many indices the axis has for each of its units.  Attribute _ends has
+ * the same for the result, for kernels whose loops end there. */
 #include "passes/bounded_axes.h"
 
-/* What is open in an axis whose extent is a multiple of one size. */
+/* The open size of an axis whose extent is a multiple of one size. */
 static enum ht_status open_of_dim(
 	const struct ht_bounded *b, const struct ht_node *n, int64_t dim, struct ht_open *out)
 {
@@ -33,7 +35,7 @@ static bool is_open(const struct ht_bounded *b, const struct ht_node *n, int32_t
 	return ht_open_some(axis_of(b, n, 0, axis));
 }
 
-/* Tells the kernel where axis `axis` of operand 0 ends. */
+/* Sets the attribute that says where axis `axis` of operand 0 ends. */
 static void set_end(
 	const struct ht_bounded *b, const struct ht_node *n, int32_t axis, int64_t *open)
 {

@@ -1,23 +1,25 @@
-/* branches: Switch by a predicate that is known, and what is behind it.
+/* branches: resolves Switches with a known predicate, and the nodes behind them.
  *
- * The result that the predicate chooses is the operand; the other one is dead, and with it every node
- * that takes a dead result or waits for a dead node.  A Merge of which one operand is alive is that
- * operand, and tells its number.  So dead branches are left to nobody, and prune takes them out.
+ * The result that the predicate chooses is replaced by the operand.  The other result is dead,
+ * and so is every node that reads a dead result or waits for a dead node.  A Merge with one live
+ * operand is replaced by that operand, and its value_index becomes a constant.  Nothing reads
+ * dead branches then, so prune removes them.
  *
- * A predicate is known when it is a constant, or an input with a constant default that the entry does
- * not name.  An input of the entry that has a default and chooses a branch keeps its default, with a
- * warning: it is an input no more, since the other branch is gone.  A Merge of a loop stays. */
+ * A predicate is known if it is a constant, or an input with a constant default that the entry
+ * does not name.  If an input of the entry has a default and chooses a branch, it keeps its
+ * default, with a warning: it is no input any more, since the other branch is removed.  A Merge
+ * of a loop stays. */
 #include "passes/rewrite.h"
 
 #include <string.h>
 
 struct branches {
 	struct ht_rw *r;
-	bool *dead;     /* by node id: all of its results */
+	bool *dead;     /* by node id: all its results are dead */
 	int8_t *chosen; /* by node id of a Switch: 1 + the result that is alive; 0: both may be */
 };
 
-/* The entry's input `n` keeps its default. */
+/* Input `n` of the entry keeps its default. */
 static void keep_default(const struct ht_rw *r, const struct ht_node *n)
 {
 	struct ht_where at = HT_NOWHERE;
@@ -93,7 +95,7 @@ static bool waits_for_dead(const struct branches *b, const struct ht_node *n)
 	return false;
 }
 
-/* In order, so that operands are known but for those of back edges. */
+/* Visits nodes in order, so that all operands but those of back edges are known. */
 static void look_at(struct branches *b, struct ht_node *n)
 {
 	const struct ht_tensor *pred;
@@ -107,7 +109,7 @@ static void look_at(struct branches *b, struct ht_node *n)
 		b->chosen[n->id] = *(const char *)pred->blob->p ? 2 : 1;
 }
 
-/* The one operand that is alive; -1: there are several, or none. */
+/* The only live operand; -1: there are several, or none. */
 static int32_t only_alive(const struct branches *b, const struct ht_node *n)
 {
 	int32_t alive = -1;
@@ -153,7 +155,7 @@ static void resolve_merge(struct branches *b, struct ht_node *n)
 	ht_attr_set_type(n, "T", t);
 }
 
-/* Who waits for the Switch `n` waits for its operand. */
+/* Nodes that wait for the Switch `n` wait for its operand instead. */
 static void move_controls(struct ht_rw *r, struct ht_node *n)
 {
 	struct ht_node **wait;

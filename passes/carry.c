@@ -1,4 +1,5 @@
-/* Attributes with the types, and shapes, of operands and results grow with these. */
+/* Adds operands and results to branches and loops, and extends the attributes with their types
+ * and shapes. */
 #include "passes/carry.h"
 
 #include <string.h>

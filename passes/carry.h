@@ -1,5 +1,5 @@
-/* carry: branches and loops that run functions of their own get a further operand, argument or result, behind those that they
- * have.  What is added to a node has to be added to its functions too. */
+/* carry: adds an operand, argument or result to a branch or loop that has its own functions,
+ * behind the existing ones.  If one is added to a node, it must be added to its functions too. */
 #ifndef HT_PASSES_CARRY_H
 #define HT_PASSES_CARRY_H
 

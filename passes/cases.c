@@ -1,8 +1,10 @@
-/* cases: a Case becomes branches in each other; so does what TensorFlow lowers it to (switch_n.c).
+/* cases: a Case becomes nested branches; so does the form into which TensorFlow lowers it
+ * (switch_n.c).
  *
- * The index is compared with the middle of the branches that are left, so N of them are about log2(N) deep.  A branch_index
- * below zero or behind the last branch runs the last branch, as in TensorFlow.  Every half is a function of the index and
- * the operands; one branch alone is a call of its function, which pass `inline` puts in its place. */
+ * The index is compared with the middle of the remaining branches, so N branches are about
+ * log2(N) deep.  A branch_index that is negative or too large runs the last branch, as in
+ * TensorFlow.  Each half is a function of the index and the operands; a single branch is a call
+ * of its function, which pass `inline` expands. */
 #include "passes/cases.h"
 #include "passes/outline.h"
 #include "passes/passes.h"
@@ -14,10 +16,10 @@ struct choice {
 	struct ht_graph *g;
 	struct ht_arena *scratch;
 	struct ht_node *from;               /* the Case */
-	const struct ht_attr_value *branch; /* what it runs */
+	const struct ht_attr_value *branch; /* the functions of its branches */
 	bool stateless;
-	int32_t ins;       /* its operands behind the index */
-	enum ht_dtype *in; /* I32 for the index, then theirs */
+	int32_t ins;       /* number of operands besides the index */
+	enum ht_dtype *in; /* I32 for the index, then the operands' types */
 };
 
 struct ht_node *ht_case_node(struct ht_graph *g, struct ht_node *from, struct ht_str type,
@@ -86,7 +88,8 @@ static void set_results(const struct choice *x, struct ht_node *n)
 
 static struct ht_function *half(const struct choice *x, int32_t from, int32_t to);
 
-/* Makes `n` run one of the branches `from` up to `to`; `in`: the index and the operands. */
+/* Makes `n` run one of the branches from `from` to before `to`; `in`: the index and the
+ * operands. */
 static void become_if(const struct choice *x, struct ht_node *n, const struct ht_value *in,
 	int32_t from, int32_t to)
 {
@@ -209,7 +212,7 @@ static enum ht_status convert_all(
 	return HT_OK;
 }
 
-/* Functions that this makes come to the end of the list, and have no Case. */
+/* Functions that the pass makes are appended to the list, and have no Case. */
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
 	HT_TRY(convert_all(g, g, c));

@@ -1,13 +1,13 @@
-/* casts: chains of casts become one, casts of constants become constants.
+/* casts: chains of casts become one cast, and casts of constants become constants.
  *
- * Cast B→C of Cast A→B is Cast A→C where B holds every value of A (or is it gone where A is C).
- * So f16→f32→f16 goes and f32→bf16→f32 stays: it rounds.  A constant with another user keeps its
- * bytes; the cast one is made beside it.  Between floats only: the bytes of integer constants are
- * few, and `fold` does them. */
+ * Cast B→C of Cast A→B becomes Cast A→C if B can represent every value of A; if A is C, both are
+ * removed.  So f16→f32→f16 is removed, and f32→bf16→f32 stays, as it rounds.  If a constant has
+ * other users, it stays, and the cast constant is added beside it.  Only float types: integer
+ * constants are small, and `fold` folds their casts. */
 #include "kernel/kernel.h"
 #include "passes/rewrite.h"
 
-/* Every value of `a` is a value of `b`. */
+/* Whether every value of `a` is a value of `b`. */
 static bool holds(enum ht_dtype b, enum ht_dtype a)
 {
 	const struct ht_dtype_info *x = ht_dtype_info(a), *y = ht_dtype_info(b);
@@ -55,7 +55,7 @@ static bool merge(struct ht_rw *r, struct ht_node *n)
 	return true;
 }
 
-/* Elements that a thread converts at a time. */
+/* Elements that a thread converts as one piece of work. */
 enum { PIECE = 1 << 17 };
 
 struct conversion {

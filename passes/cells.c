@@ -1,13 +1,16 @@
-/* cells: LSTM and GRU cells that are one op become products and elementwise ops, and BlockLSTM, a layer of such cells, a loop.
+/* cells: LSTM and GRU cells that are one op become products and elementwise ops; BlockLSTM, a
+ * layer of such cells, becomes a loop.
  *
- * The loop gathers a step of its sequence, and sets an element of a list for each result that something takes.  Steps behind
- * seq_len_max stay zeros.  The product with the step is one by itself, so that the pass `recurrent` can put it in front of the loop.
+ * The loop gathers a step of its sequence, and sets an element of a list for each used result.
+ * Steps beyond seq_len_max stay zeros.  The product with the step is a node of its own, so that
+ * pass `recurrent` can move it in front of the loop.
  *
- * Nodes in the bodies of functions are changed, too.  Left alone: BlockLSTM whose weights have no known size. */
+ * The pass also changes nodes in the bodies of functions.  Left alone: BlockLSTM whose weights
+ * have no known size. */
 #include "passes/outline.h"
 #include "passes/rewrite.h"
 
-/* Nodes in front of `at`, named after `name`. */
+/* Makes nodes in front of `at`, with names that begin with `name`. */
 struct maker {
 	struct ht_rw *r;
 	struct ht_node *at;
@@ -21,7 +24,7 @@ static struct ht_value node(struct maker *m, enum ht_op op, const struct ht_valu
 	return ht_out(ht_rw_node(m->r, m->at, op, m->name, in, ins, (struct ht_type){ t, s }), 0);
 }
 
-/* Of the cell's type, whose shape is inferred later. */
+/* A node of the cell's type, whose shape is inferred later. */
 static struct ht_value made(struct maker *m, enum ht_op op, const struct ht_value *in, int32_t ins)
 {
 	struct ht_value v = node(m, op, in, ins, m->t, HT_SHAPE_UNKNOWN);
@@ -57,7 +60,7 @@ static struct ht_value product(struct maker *m, struct ht_value a, struct ht_val
 	return two(m, HT_OP_MatMul, a, b);
 }
 
-/* The product that every result of `n` needs, so it waits for what `n` waits for. */
+/* The product that every result of `n` needs; it gets the control edges of `n`. */
 static struct ht_value first_product(
 	struct maker *m, const struct ht_node *n, struct ht_value a, struct ht_value b)
 {
@@ -72,7 +75,7 @@ static struct ht_value biased(struct maker *m, struct ht_value a, struct ht_valu
 	return two(m, HT_OP_BiasAdd, a, b);
 }
 
-/* Columns of both. */
+/* Concatenates the columns of both. */
 static struct ht_value joined(struct maker *m, struct ht_value a, struct ht_value b)
 {
 	const struct ht_value in[] = { a, b, whole(m, 1) };
@@ -83,7 +86,7 @@ static struct ht_value joined(struct maker *m, struct ht_value a, struct ht_valu
 	return v;
 }
 
-/* `count` parts of the columns, as many results of one node. */
+/* Splits the columns into `count` parts, which are results of one node. */
 static struct ht_node *parts_of(struct maker *m, struct ht_value a, int32_t count)
 {
 	const struct ht_value in[] = { whole(m, 1), a };
@@ -98,13 +101,13 @@ static struct ht_node *parts_of(struct maker *m, struct ht_value a, int32_t coun
 
 /* ---- cells ---- */
 
-/* The results of an LSTM cell, in the order in which its ops have them. */
+/* The results of an LSTM cell, in the order of the ops' results. */
 enum { INPUT, STATE, FORGET, OUTPUT, CANDIDATE, SQUASHED, HIDDEN, LSTM_RESULTS };
 
 /* Operands of LSTMBlockCell; those of BlockLSTM have one more in front. */
 enum { X, STATE_BEFORE, HIDDEN_BEFORE, WEIGHTS, PEEP_INPUT, PEEP_FORGET, PEEP_OUTPUT, BIAS };
 
-/* What the ops that have LSTM cells say by their attributes. */
+/* The attributes of ops that have LSTM cells. */
 struct lstm {
 	bool peepholes,
 		forget_second; /* the order of gates: input, candidate, forget, output; or i, f, c, o */
@@ -138,7 +141,7 @@ static struct ht_value clipped(struct maker *m, const struct lstm *c, struct ht_
 	return two(m, HT_OP_Maximum, v, number(m, -c->clip));
 }
 
-/* One step: of the sums of all gates, the state before and the weights of peepholes. */
+/* Makes one step, from the sums of all gates, the old state and the weights of peepholes. */
 static void make_lstm(struct maker *m, const struct lstm *c, struct ht_value sums,
 	struct ht_value before, const struct ht_value *peep, struct ht_value *out)
 {
@@ -179,7 +182,8 @@ static void expand_lstm_cell(struct maker *m, struct ht_node *n)
 	take_results(m, n, out, LSTM_RESULTS);
 }
 
-/* Operands: x, the state before, weights of reset and update, of the candidate, and a bias of each. */
+/* Operands: x, the old state, the weights of reset and update, those of the candidate, and a
+ * bias for each. */
 static void expand_gru_cell(struct maker *m, struct ht_node *n)
 {
 	struct ht_value x = n->in[0], before = n->in[1], out[4], gates, kept, added;
@@ -199,7 +203,7 @@ static void expand_gru_cell(struct maker *m, struct ht_node *n)
 
 /* ---- a layer of cells ---- */
 
-/* What the loop hands on, in order; then a list for each result that is used. */
+/* The loop-carried values, in order; then a list for each used result. */
 enum {
 	STEP,
 	STEPS,
@@ -222,7 +226,7 @@ struct layer {
 	enum ht_dtype t;
 	int64_t inputs, units;
 	bool used[LSTM_RESULTS];
-	int32_t values; /* that the loop hands on */
+	int32_t values; /* number of loop-carried values */
 	enum ht_dtype type[LISTS + LSTM_RESULTS];
 };
 
@@ -251,7 +255,7 @@ static struct ht_function *new_function(struct layer *x, const char *what, struc
 	return f;
 }
 
-/* The last node of a function's body, in front of which the others are made. */
+/* Appends the last node of a function's body; the others are made in front of it. */
 static struct ht_value last_node(struct ht_function *f, const char *type, const char *name,
 	struct ht_value a, struct ht_value b, enum ht_dtype t)
 {
@@ -297,7 +301,8 @@ static struct ht_value list_with(
 	return v;
 }
 
-/* What the next step gets: the arguments, but for the number of the step, the states and the lists. */
+/* Sets the arguments of the next step: all stay, except the number of the step, the states and
+ * the lists. */
 static void make_step(struct layer *x, struct maker *m, struct ht_value *arg)
 {
 	struct ht_value out[LSTM_RESULTS], sums;
@@ -338,9 +343,9 @@ static struct ht_function *body_of(struct layer *x)
 	return f;
 }
 
-/* ---- in front of the loop, and behind it ---- */
+/* ---- nodes in front of the loop and behind it ---- */
 
-/* So many rows of the weights. */
+/* Rows `from` to from + count - 1 of the weights. */
 static struct ht_value rows_of(struct maker *m, struct ht_value w, int64_t from, int64_t count)
 {
 	const int64_t begin[] = { from, 0 }, size[] = { count, -1 };
@@ -437,7 +442,7 @@ static struct ht_node *make_loop(struct layer *x, struct maker *m)
 	return loop;
 }
 
-/* Known by the sizes of the weights: [inputs + units, 4 units]. */
+/* Finds the sizes from those of the weights: [inputs + units, 4 units]. */
 static bool find_sizes(struct layer *x)
 {
 	struct ht_shape w = ht_type_of(x->n->in[1 + WEIGHTS])->shape;

@@ -1,4 +1,4 @@
-/* Which variables a graph changes, by itself and by the functions that its nodes run. */
+/* Finds the variables that a graph changes, directly or through functions that its nodes run. */
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -19,9 +19,9 @@ static bool runs_functions(const struct ht_node *n)
 	return ht_is(n, HT_BRANCHES | HT_LOOPS | HT_CALLS_ONE);
 }
 
-/* ---- whether any is changed ---- */
+/* ---- whether any variable is changed ---- */
 
-/* Variables, and the arguments that are handed on as such. */
+/* Whether a node takes a variable, or an argument that may be one. */
 static bool takes_variable(const struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->ins; i++)
@@ -48,12 +48,12 @@ bool ht_changes_any(const struct ht_graph *g)
 	return changes_within(g);
 }
 
-/* ---- which ---- */
+/* ---- which variables are changed ---- */
 
 struct looking {
 	struct ht_arena *arena;
 	struct ht_map *changed; /* variables, by name */
-	struct ht_map known; /* functions, by name: whether they change variables when they run */
+	struct ht_map known;    /* functions, by name: whether they change variables */
 };
 
 static char yes, no;
@@ -80,7 +80,7 @@ static bool function_changes(struct looking *x, const struct ht_function *f)
 	return e->value == &yes;
 }
 
-/* Whether a variable that `n` takes may be changed by it. */
+/* Whether `n` may change a variable that it takes. */
 static bool may_change(struct looking *x, const struct ht_node *n)
 {
 	struct ht_bodies b;

@@ -1,12 +1,13 @@
 /* Sizes that a run computes, for pass sizes: the number of elements that Where finds, and so on.
  *
- * Each is a size of the graph beside those of inputs (struct ht_open_size), from 0 to a bound that the operands of its node imply.
- * Nodes that compute the same become one before, since two sizes are never taken for one another. */
+ * Each is a size of the graph besides those of inputs (struct ht_open_size).  It is between 0
+ * and a bound that follows from the operands of its node.  Nodes that compute the same size are
+ * merged first, since different sizes never count as equal. */
 #include "ir/infer.h"
 #include "passes/bounded.h"
 #include "passes/computed.h"
 
-/* Elements at the largest sizes; -1: their number is not known, or too large for a size. */
+/* Elements at the largest sizes; -1: unknown, or too large for a size. */
 static int64_t most_elements(const struct ht_graph *g, struct ht_shape s)
 {
 	int64_t n = s.rank < 0 ? -1 : 1;
@@ -20,7 +21,7 @@ static int64_t most_elements(const struct ht_graph *g, struct ht_shape s)
 	return n;
 }
 
-/* The most slices that there are along the axis of a Unique; -1: not known. */
+/* The most slices along the axis of a Unique; -1: unknown. */
 static int64_t most_slices(const struct ht_graph *g, const struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
@@ -32,7 +33,7 @@ static int64_t most_slices(const struct ht_graph *g, const struct ht_node *n)
 	return s.rank > 0 && ht_fix_axis(&axis, s.rank) ? ht_dim_most(g, s.dim[axis]) : -1;
 }
 
-/* The most boxes that are selected of those there are; -1: not known. */
+/* The most boxes that can be selected; -1: unknown. */
 static int64_t most_boxes(const struct ht_graph *g, const struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 1);
@@ -44,7 +45,7 @@ static int64_t most_boxes(const struct ht_graph *g, const struct ht_node *n)
 	return boxes < 0 || most.most < boxes ? most.most : boxes;
 }
 
-/* The most that the size of node `n` can be; -1: not known. */
+/* The largest value of the size of node `n`; -1: unknown. */
 static int64_t bound_of(const struct ht_graph *g, const struct ht_node *n)
 {
 	switch (n->op) {
@@ -62,13 +63,13 @@ static int64_t bound_of(const struct ht_graph *g, const struct ht_node *n)
 	case HT_OP_NonMaxSuppressionV5:
 	case HT_OP_NonMaxSuppressionWithOverlaps:
 		return most_boxes(g, n);
-	default: /* it was not expanded, and has no kernel */
+	default: /* the op was not expanded, and has no kernel */
 		return -1;
 	}
 }
 
-/* Whether a size of some result may be computed: by a node that always does, or by Range or Fill of what is no constant, or as the
- * number of segments. */
+/* Whether the size of some result may be computed: by an op that always computes it, by Range or
+ * Fill of operands that are not constant, or as the number of segments. */
 static bool some(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
@@ -88,7 +89,7 @@ static enum ht_status refuse(
 		HT_MOST_RUN_SIZES);
 }
 
-/* A tensor of no elements has room for one, so that extents can be divided by the most. */
+/* A tensor without elements gets room for one, so that extents can be divided by the bound. */
 static void add(struct ht_graph *g, const struct ht_node *n, int64_t bound)
 {
 	struct ht_str symbol = ht_str_printf(g->arena, "size of %.*s", HT_STR_ARG(n->name));
@@ -118,7 +119,8 @@ static enum ht_status add_all(struct ht_graph *g, const struct ht_pass_context *
 	return HT_OK;
 }
 
-/* A bound may follow from another: each round adds sizes whose operands' bounds are known.  Nodes that compute the same become one. */
+/* A bound may follow from another: each round adds sizes whose operands' bounds are known.
+ * Nodes that compute the same size are merged. */
 static enum ht_status add_rounds(struct ht_graph *g, struct ht_pass_context *c)
 {
 	bool changed = true;

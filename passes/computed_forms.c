@@ -1,21 +1,25 @@
-/* Ops whose sizes depend on data, by Where, whose size the run computes, and what there is for that (bounded.c):
+/* Writes ops whose sizes depend on data by Where, whose size the run computes, and by ops that
+ * have rules for it (bounded.c):
  *
- * - DynamicPartition: each part is gathered by where the partitions are its number.
- * - ListDiff: what is gathered by where an element equals none of the second list.
- * - Range whose limits are computed: the numbers below a count are where a longer range, of constant length, is below it.
- * - Fill with a computed size: that size is the number of such a range.
- * - Concat along a computed size: operands are put together as long as they can be, and what they have of that is gathered.
- * - UnsortedSegmentSum and its kin of a computed number of segments: as of Fill, that is the number of a range.
- * - DynamicStitch by computed indices: data are put together, and scattered. */
+ * - DynamicPartition: each part is gathered from the places where the partition is its number.
+ * - ListDiff: the elements that equal none of the second list are gathered.
+ * - Range with computed limits: its length is the number of elements of a longer range, of
+ *   constant length, that are below a count.
+ * - Fill with a computed size: that size is the length of such a range.
+ * - Concat along a computed size: the operands are concatenated with their largest lengths, and
+ *   the existing elements are gathered.
+ * - UnsortedSegmentSum and its kin with a computed number of segments: the number is the length
+ *   of such a range.
+ * - DynamicStitch by computed indices: data are concatenated, and scattered. */
 #include "ir/infer.h"
 #include "passes/bounded.h"
 #include "passes/computed.h"
 
-enum { MOST_COUNT = 1 << 24 /* longer ranges would take much memory for their bound alone */ };
+enum { MOST_COUNT = 1 << 24 /* longer ranges would need much memory for their bound alone */ };
 
 /* ---- nodes ---- */
 
-/* Nodes in front of `at`, named after it. */
+/* Makes nodes in front of `at`, named after it. */
 struct forms {
 	struct ht_rw r;
 	struct ht_node *at;
@@ -63,7 +67,7 @@ static struct ht_value where(struct forms *f, struct ht_value condition)
 	return v;
 }
 
-/* Positions [n,1] as a vector. */
+/* Positions of shape [n,1] as a vector. */
 static struct ht_value squeezed(struct forms *f, struct ht_value at)
 {
 	const int64_t axis = 1;
@@ -109,7 +113,7 @@ static struct ht_value gathered(
 	return v;
 }
 
-/* 0, 1, … below a constant. */
+/* 0, 1, … up to a constant - 1. */
 static struct ht_value numbers(struct forms *f, enum ht_dtype t, int64_t count)
 {
 	struct ht_value v = node(f, HT_OP_Range,
@@ -120,7 +124,7 @@ static struct ht_value numbers(struct forms *f, enum ht_dtype t, int64_t count)
 	return v;
 }
 
-/* Element `i` of a vector, or a scalar itself. */
+/* Element `i` of a vector, or the scalar itself. */
 static struct ht_value element(struct forms *f, struct ht_value v, int32_t i)
 {
 	const int64_t from = i, to = i + 1, step = 1;
@@ -141,7 +145,8 @@ static struct ht_value element(struct forms *f, struct ht_value v, int32_t i)
 	return x;
 }
 
-/* An attribute-less question about the shape of `v`: its vector, or the number of its elements. */
+/* The result of an op without attributes on the shape of `v`: the shape as a vector, or the
+ * number of elements. */
 static struct ht_value told(struct forms *f, enum ht_op op, struct ht_value v, enum ht_dtype t)
 {
 	int64_t rank = ht_type_of(v)->shape.rank;
@@ -153,7 +158,7 @@ static struct ht_value told(struct forms *f, enum ht_op op, struct ht_value v, e
 	return s;
 }
 
-/* Where the numbers are that lie below `count`, `most` at most: [count,1]. */
+/* The positions of the numbers below `count`, which is at most `most`: [count,1]. */
 static struct ht_value counted(struct forms *f, struct ht_value count, int64_t most)
 {
 	enum ht_dtype t = ht_type_of(count)->dtype;
@@ -190,13 +195,15 @@ static struct ht_value joined(struct forms *f, struct ht_value *in, int32_t n, i
 
 /* ---- DynamicPartition and ListDiff ---- */
 
-/* 0 where `x` is 0; where it is another number the run stops, as it is no index.  A list of one element would be a constant. */
+/* 0 where `x` is 0.  Elsewhere the run stops, as `x` is not a valid index. (A list of one
+ * element would be folded to a constant.) */
 static struct ht_value only_zero(struct forms *f, struct ht_value x)
 {
 	return gathered(f, numbers(f, HT_I32, 2), binary(f, HT_OP_Mul, x, whole(f, HT_I32, 2)), 0);
 }
 
-/* A number of no part stops the run: the numbers are looked up in a list of those of parts. */
+/* A partition number that is out of range stops the run: numbers are looked up in a list of the
+ * parts' numbers. */
 static void expand_partition(struct forms *f, struct ht_node *n)
 {
 	struct ht_value data = n->in[0], part;
@@ -233,7 +240,7 @@ static void expand_difference(struct forms *f, struct ht_node *n)
 
 /* ---- Range and Fill ---- */
 
-/* The most numbers from `start` to before `limit`; -1: not known. */
+/* The most numbers from `start` to before `limit`; -1: unknown. */
 static int64_t most_numbers(struct ht_span start, struct ht_span limit, struct ht_span delta)
 {
 	int64_t d = delta.least, far;
@@ -247,7 +254,7 @@ static int64_t most_numbers(struct ht_span start, struct ht_span limit, struct h
 	return far <= 0 ? 0 : far / d + (far % d != 0);
 }
 
-/* `x`, but where `a` is below `b` the run stops. */
+/* `x`; the run stops where `a` is below `b`. */
 static struct ht_value unless_below(
 	struct forms *f, struct ht_value x, struct ht_value a, struct ht_value b)
 {
@@ -259,7 +266,7 @@ static struct ht_value unless_below(
 		f, HT_OP_AddV2, x, ht_rw_cast(&f->r, f->at, f->at->name, only_zero(f, below), t));
 }
 
-/* How many numbers there are: the distance by the step, rounded up. */
+/* The length of the range: the distance divided by the step, rounded up. */
 static struct ht_value count_of_range(struct forms *f, const struct ht_node *n, bool up)
 {
 	struct ht_value back = binary(f, HT_OP_Sub, n->in[0], n->in[1]), count;
@@ -292,7 +299,7 @@ static bool expand_range(struct forms *f, struct ht_node *n)
 	return true;
 }
 
-/* A size of the graph that is `count`; false: it has no bound. */
+/* Makes `count` a size of the graph; false: it has no bound. */
 static bool take_size(struct forms *f, struct ht_value count, struct ht_value *size)
 {
 	struct ht_span s;
@@ -316,7 +323,7 @@ static bool is_computed(const struct ht_graph *g, int64_t dim)
 	return false;
 }
 
-/* As long as it can be: what is behind its size has no values. */
+/* `x` padded to its largest length; elements beyond its size have no defined values. */
 static struct ht_value padded(struct forms *f, struct ht_value x, int64_t axis)
 {
 	struct ht_type t = *ht_type_of(x);
@@ -327,7 +334,8 @@ static struct ht_value padded(struct forms *f, struct ht_value x, int64_t axis)
 	return v;
 }
 
-/* How long operand `i` is.  Of a size by itself its node says it: two lists of one length are told to have one. */
+/* The length of operand `i`. If it is a single size, the node that computes that size returns
+ * it, so that lists of equal length are recognised. */
 static struct ht_value extent(struct forms *f, const struct ht_node *n, int32_t i, int64_t axis)
 {
 	const struct ht_graph *g = f->r.g;
@@ -383,7 +391,7 @@ static bool expand_segments(struct forms *f, struct ht_node *n)
 
 /* ---- concatenation ---- */
 
-/* Whether it puts something of a computed size behind something else, all being bounded. */
+/* Whether the node puts an operand behind one of computed size, and all lengths are bounded. */
 static bool joins_computed(const struct ht_graph *g, const struct ht_node *n, int64_t axis)
 {
 	bool some = false;
@@ -422,7 +430,8 @@ static bool expand_concat(struct forms *f, struct ht_node *n)
 
 /* ---- DynamicStitch ---- */
 
-/* A vector of indices, or the rows that belong to one; false: of several axes whose sizes are not known. */
+/* A vector of indices, or the rows that belong to them; false: there are several axes of unknown
+ * size. */
 static bool as_rows(struct forms *f, struct ht_value x, int32_t axes, struct ht_value *rows)
 {
 	struct ht_shape s = ht_type_of(x)->shape;
@@ -440,7 +449,7 @@ static bool as_rows(struct forms *f, struct ht_value x, int32_t axes, struct ht_
 	return true;
 }
 
-/* As many rows as the largest index says. */
+/* The number of rows, which the largest index determines. */
 static bool rows_of(struct forms *f, struct ht_value indices, struct ht_value *rows)
 {
 	const int64_t first = 0;
@@ -450,7 +459,7 @@ static bool rows_of(struct forms *f, struct ht_value indices, struct ht_value *r
 	return take_size(f, binary(f, HT_OP_AddV2, last, whole(f, HT_I32, 1)), rows);
 }
 
-/* Zeros of the result's shape, so many rows. */
+/* Zeros of the result's shape, with so many rows. */
 static bool zeros_of(
 	struct forms *f, const struct ht_node *n, struct ht_value rows, struct ht_value *zeros)
 {
@@ -470,7 +479,7 @@ static bool zeros_of(
 	return true;
 }
 
-/* 0, 1, … */
+/* Whether `v` is 0, 1, …. */
 static bool counts_up(struct ht_value v)
 {
 	const struct ht_tensor *t = ht_const_tensor(v);
@@ -486,7 +495,8 @@ static bool counts_up(struct ht_value v)
 	return t != NULL;
 }
 
-/* The list whose parts are all the indices: it counts up, so each row of the result has one.  NULL: there is none. */
+/* The list whose partitions are all the indices: it counts up, so each row of the result has
+ * exactly one index.  NULL: there is none. */
 static const struct ht_value *partitioned(const struct ht_node *n)
 {
 	struct ht_node *p = n->in[0].node;
@@ -538,7 +548,7 @@ static bool is_stitch(const struct ht_node *n)
 	return n->op == HT_OP_DynamicStitch || n->op == HT_OP_ParallelDynamicStitch;
 }
 
-/* A stitch of parts looks at what parts them, so it comes first. */
+/* A stitch examines the node that made the partitions, so stitches are expanded first. */
 static void expand_first(struct forms *f, struct ht_node *n, bool stitches)
 {
 	if (stitches && is_stitch(n) && partitioned(n))

@@ -1,5 +1,5 @@
-/* Between which numbers the elements of a tensor of integers are, as far as the graph implies it: the bounds of sizes that are
- * computed of data. */
+/* Ranges of the elements of integer tensors, as far as the graph implies them: they bound the
+ * sizes that are computed from data. */
 #include "ir/infer.h"
 #include "passes/computed.h"
 
@@ -70,7 +70,7 @@ static struct ht_span of_operand(
 	return span(g, n->in[i], depth - 1);
 }
 
-/* From 0 to the largest extent of operand 0, or that of its axis `axis`; below that, if they are indices. */
+/* From 0 to the largest extent of operand 0, or of its axis `axis`; below that for indices. */
 static struct ht_span of_extent(
 	const struct ht_graph *g, const struct ht_node *n, int32_t axis, bool indices)
 {
@@ -138,7 +138,7 @@ static int64_t floor_of(int64_t a, int64_t b)
 	return a / b - (a % b && (a < 0) != (b < 0));
 }
 
-/* By one number. */
+/* The range after a division by one number. */
 static struct ht_span quotient_of(struct ht_span a, struct ht_span b)
 {
 	int64_t x, y;
@@ -185,7 +185,7 @@ static struct ht_span of_two(enum ht_op op, struct ht_span a, struct ht_span b)
 	}
 }
 
-/* A sum of so many elements at most, of which some may be there. */
+/* The range of a sum over a subset of at most so many elements. */
 static struct ht_span of_sum(const struct ht_graph *g, const struct ht_node *n, int depth)
 {
 	struct ht_span each = of_operand(g, n, 0, depth), count = of_size(g, n);
@@ -195,7 +195,7 @@ static struct ht_span of_sum(const struct ht_graph *g, const struct ht_node *n, 
 	return product_of(either(each, (struct ht_span){ 0, 0 }), count);
 }
 
-/* Of all operands from `first` up to `end`. */
+/* The union of the ranges of operands from `first` to before `end`. */
 static struct ht_span of_all(
 	const struct ht_graph *g, const struct ht_node *n, int32_t first, int32_t end, int depth)
 {

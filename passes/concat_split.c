@@ -1,8 +1,9 @@
-/* concat_split: what is cut and joined again is left whole, and the other way round.
+/* concat_split: tensors that are split and joined again stay whole, and likewise those that are
+ * joined and split again.
  *
  *   ConcatV2 of ConcatV2 on one axis, which has no other user → one ConcatV2
- *   ConcatV2 of all parts of Split or SplitV, in order, on its axis → what was split; Pack of
- *   Unpack likewise
+ *   ConcatV2 of all parts of Split or SplitV, in order, on its axis → the operand of the split;
+ *   Pack of Unpack likewise
  *   Split or SplitV of a ConcatV2 on its axis, into parts of its operands' sizes → the operands;
  *   Unpack of Pack likewise
  *
@@ -86,7 +87,8 @@ static bool concat_of_concat(struct ht_rw *r, struct ht_node *n)
 
 /* ---- cut and joined ---- */
 
-/* Where a Split, SplitV or Unpack cuts which operand; false for other nodes. */
+/* The operand of a Split, SplitV or Unpack, and the axis along which it cuts; false for other
+ * nodes. */
 static bool cut_axis(const struct ht_node *n, struct ht_value *x, int64_t *axis)
 {
 	bool split = n->op == HT_OP_Split;

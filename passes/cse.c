@@ -1,9 +1,10 @@
-/* cse: nodes that compute the same become one.
+/* cse: merges nodes that compute the same (common subexpression elimination).
  *
- * The same: op, operands, control inputs, and attributes, those that begin with "_" aside; the
- * operands of commutative ops in either order.  Constants of at most SMALL bytes are compared by
- * content, larger ones are left alone, so that no weights are read.  What has an effect, draws
- * random numbers or is an input is left alone. */
+ * Two nodes compute the same if they have the same op, operands, control inputs, and attributes,
+ * except those that begin with "_". Operands of commutative ops may be in either order.
+ * Constants of at most SMALL bytes are compared by content; larger ones are left alone, so that
+ * no weights are read.  Nodes that have an effect, draw random numbers or are inputs are left
+ * alone. */
 #include "passes/rewrite.h"
 
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static void put_shape(struct ht_buf *b, struct ht_shape s)
 		ht_put(b, s.dim, (size_t)s.rank * sizeof *s.dim);
 }
 
-/* A large tensor is equal to itself alone. */
+/* A large tensor only equals itself. */
 static void put_tensor(struct ht_buf *b, const struct ht_tensor *t)
 {
 	uintptr_t itself = (uintptr_t)t;
@@ -97,7 +98,7 @@ static int by_name(const void *a, const void *b)
 	return ht_str_cmp((*(struct ht_attr *const *)a)->name, (*(struct ht_attr *const *)b)->name);
 }
 
-/* The key of one node after another, in memory that all of them use. */
+/* Makes the key of one node after another, in the same memory. */
 struct keys {
 	struct ht_buf text;
 	const struct ht_attr **attr;
@@ -150,7 +151,8 @@ static struct ht_str key_of(struct keys *k, const struct ht_node *n)
 static bool is_candidate(const struct ht_node *n)
 {
 	if (ht_computes_size(n) && n->graph->closed)
-		return false; /* of two sizes each has users that name it */
+		return false; /* a node that computes a size is referred to by the number of its
+			       * size */
 	return n->op != HT_OP_OPAQUE && !ht_op_info(n->op)->effects && n->outs && !ht_is(n, HT_FED);
 }
 
@@ -166,7 +168,7 @@ static void merge(struct ht_rw *r, struct ht_node *kept, struct ht_node *n)
 {
 	int32_t outs = n->outs;
 
-	/* Two outputs stay two tensors of the user's names. */
+	/* Two outputs stay two tensors, with the user's names. */
 	if (outs > kept->outs || is_output(r, n))
 		return;
 	ht_rw_hit(r, HT_FUSION_cse);
@@ -202,8 +204,9 @@ static void init_seen(struct seen *s, struct ht_arena *a, size_t nodes)
 	ht_buf_init(&s->other.text, a);
 }
 
-/* The slot of a node that computes the same as `n`, or else the free slot for `n`.  A stored node may have been changed or
- * removed meanwhile: its key is made from what it is now, and a removed node is skipped. */
+/* The slot of a node that computes the same as `n`, or else the free slot for `n`. A stored node
+ * may have been changed or removed since: its key is made from its current state, and a removed
+ * node is skipped. */
 static struct slot *find(struct seen *s, const struct ht_node *n)
 {
 	struct ht_str key = key_of(&s->key, n);

@@ -1,4 +1,4 @@
-/* precision: the dtype of each tensor, as the context's decider has it. */
+/* precision: sets the dtype of each tensor as the context's decider says. */
 #include "passes/passes.h"
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)

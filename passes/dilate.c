@@ -1,9 +1,9 @@
 /* dilate: SpaceToBatchND, a convolution and BatchToSpaceND become one dilated convolution.
  *
- * The convolution (Conv2D or DepthwiseConv2dNative, NHWC, stride 1, VALID) may be followed by
- * BiasAdd and functions of one operand before the blocks go back.  Block shape, paddings and crops are
- * constant, and each value between has one use.  What the paddings add and the crops do not take
- * away again becomes explicit padding. */
+ * Between the convolution (Conv2D or DepthwiseConv2dNative, NHWC, stride 1, VALID) and
+ * BatchToSpaceND there may be BiasAdd and elementwise ops of one operand.  Block shape, paddings
+ * and crops are constant, and each value between has one use.  Padding that the crops do not
+ * remove again becomes explicit padding. */
 #include "passes/rewrite.h"
 
 struct dilation {

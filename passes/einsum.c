@@ -1,17 +1,18 @@
-/* einsum: writes Einsum in ops that have kernels.
+/* einsum: writes Einsum with ops that have kernels.
  *
- * Of one operand: Sum over the labels that the result lacks, and Transpose.  Of two: a label that
- * one operand alone has and the result lacks is summed first; labels of both that the result lacks
- * are the inner axis of a BatchMatMulV2, those that it has the batch, and the others rows and
- * columns.  Without an inner axis it is a Mul.  Transposes and reshapes bring the axes in order
- * where they are not: adj_x and adj_y, and exchanging the operands, save some.
+ * One operand: Sum over the labels that the result lacks, and Transpose.  Two operands: a label
+ * that only one operand has and the result lacks is summed first.  Labels of both operands that
+ * the result lacks become the inner axis of a BatchMatMulV2; labels of both that it has, the
+ * batch; the others, rows and columns.  Without an inner axis it is a Mul.  Transposes and
+ * reshapes reorder axes where necessary; adj_x, adj_y and exchanging the operands save some of
+ * them.
  *
- * Exact: the result is one sum of products, rounded once.  Where something is summed before the
+ * Exact: the result is one sum of products, rounded once.  If something is summed before the
  * products, float16 and bfloat16 are computed in float32 between two casts.
  *
- * Runs behind the precision pass, since a policy decides on Einsum as the one contraction that it
- * is.  Left alone: unknown shapes, more than 8 axes, dtypes other than TensorFlow's kernels have,
- * a label that is twice in the result. */
+ * Runs after the precision pass, since a policy decides on Einsum as one contraction.  Left
+ * alone: unknown shapes, more than 8 axes, dtypes that TensorFlow's kernels do not support, a
+ * label that is twice in the result. */
 #include "choice/impl.h"
 #include "ir/einsum.h"
 #include "passes/rewrite.h"
@@ -34,7 +35,7 @@ struct einsum {
 	struct ht_node *n;
 	struct term in[2];
 	struct names out;
-	int64_t size[HT_EINSUM_NAMES]; /* by name; HT_DIM_UNKNOWN: not one of them */
+	int64_t size[HT_EINSUM_NAMES]; /* by name; HT_DIM_UNKNOWN: the equation does not have it */
 };
 
 /* ---- names ---- */
@@ -74,7 +75,7 @@ static struct names joined(const struct names *a, const struct names *b, const s
 	return s;
 }
 
-/* Those of `all` that are in `in` (or not), and in `other` (or not), in the order of `all`. */
+/* The names of `all` that are in `in` (or not), and in `other` (or not), in the order of `all`. */
 static struct names those(
 	const struct names *all, const struct names *a, bool in_a, const struct names *b, bool in_b)
 {
@@ -137,7 +138,7 @@ static struct ht_shape shape_of(const struct einsum *e, const struct names *s, i
 	return (struct ht_shape){ s->n, dim };
 }
 
-/* Sums over what is in neither `a` nor `b`. */
+/* Sums over the axes that are in neither `a` nor `b`. */
 static void sum(struct einsum *e, struct term *t, const char *name, const struct names *a,
 	const struct names *b)
 {
@@ -155,7 +156,7 @@ static void sum(struct einsum *e, struct term *t, const char *name, const struct
 
 /* ---- the equation ---- */
 
-/* Axes of operand `i`; false when they contradict the equation. */
+/* Reads the axes of operand `i`; false if they contradict the equation. */
 static bool read_operand(struct einsum *e, const struct ht_einsum_term *term, int32_t i)
 {
 	struct ht_value v = e->n->in[i];
@@ -229,8 +230,8 @@ static bool read_einsum(struct einsum *e)
 
 /* ---- one operand at a time ---- */
 
-/* The diagonal over the axes of one label that is there several times: those last and as one axis,
- * of which each element that stands on the diagonal is taken. */
+/* Takes the diagonal over the axes of a label that occurs several times: moves these to the end,
+ * makes them one axis, and takes each element on the diagonal. */
 static void diagonal(struct einsum *e, struct term *t, int32_t name)
 {
 	struct ht_rw *r = e->r;
@@ -291,7 +292,7 @@ static void take_diagonals(struct einsum *e, struct term *t)
 	}
 }
 
-/* Takes out axes of the ellipsis that have size 1 here and another size in the other operand. */
+/* Removes axes of the ellipsis that have size 1 here and another size in the other operand. */
 static void drop_broadcast(struct einsum *e, struct term *t, const char *name)
 {
 	struct ht_shape s = ht_type_of(t->v)->shape;
@@ -327,8 +328,8 @@ static void multiply(struct einsum *e)
 	e->in[0].axis = e->out;
 }
 
-/* Makes the operand a matrix of rows by columns for each index of the batch; true when it is one of
- * columns by rows, which needed fewer transpositions. */
+/* Makes the operand a matrix of rows by columns for each index of the batch.  Returns true if it
+ * is a matrix of columns by rows instead, which needed fewer transpositions. */
 static bool as_matrix(struct einsum *e, struct term *t, bool left, const struct names *batch,
 	const struct names *rows, const struct names *columns)
 {
@@ -385,7 +386,7 @@ static void contract(struct einsum *e, const struct names *contracted)
 	e->in[0] = product;
 }
 
-/* Labels that one operand alone has and the result lacks. */
+/* Whether only one operand has some label that the result lacks. */
 static bool sums_first(const struct einsum *e)
 {
 	for (int i = 0; i < 2; i++)
@@ -410,7 +411,7 @@ static void two_operands(struct einsum *e)
 		drop_broadcast(e, &e->in[i], names[i][1]);
 		sum(e, &e->in[i], names[i][2], &e->in[1 - i].axis, &e->out);
 	}
-	/* The order of what is constant costs nothing. */
+	/* Reordering a constant costs nothing. */
 	by = ht_is_const(e->n->in[0]);
 	contracted = those(&e->in[by].axis, &e->in[1 - by].axis, true, &e->out, false);
 	if (contracted.n)
@@ -436,7 +437,7 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 	else
 		sum(&e, &e.in[0], "Sum", &e.out, &e.out);
 	transpose(&e, &e.in[0], "transpose", &e.out);
-	/* With control edges, or where nothing had to be done, a node stays. */
+	/* A node with control edges stays, and so does one whose operand needs no change. */
 	if (n->controls || ht_value_eq(e.in[0].v, n->in[0])) {
 		ht_rw_become(r, n, HT_OP_Identity, &e.in[0].v, 1);
 		ht_attr_set_type(n, "T", n->out[0].dtype);

@@ -1,5 +1,5 @@
-/* Values of constants: a node is lowered by itself and its kernels are interpreted, so that an op
- * means the same here as when it is compiled. */
+/* Evaluates nodes with constant operands: a node is lowered by itself and its kernels are
+ * interpreted, so that an op has the same meaning here as in a compiled program. */
 #include "base/cpu.h"
 #include "lower/lower.h"
 #include "passes/passes.h"
@@ -10,7 +10,7 @@ enum { ALIGN = 64 };
 
 struct evaluation {
 	struct ht_plan *plan;
-	struct ht_arena *arena; /* of the plan and what it runs in */
+	struct ht_arena *arena; /* for the plan and its memory */
 	char *temps;
 	void *scratch;
 	void **memory; /* by plan buffer */
@@ -52,7 +52,7 @@ static void *constant(const struct ht_plan_buffer *b, struct ht_arena *a)
 	return (void *)(uintptr_t)blob->p;
 }
 
-/* Results are in blobs of their own, which outlive the evaluation. */
+/* Results are blobs of their own, which outlive the evaluation. */
 static void *memory_of(struct evaluation *e, int32_t i)
 {
 	const struct ht_plan_buffer *b = &e->plan->buffer[i];
@@ -64,18 +64,18 @@ static void *memory_of(struct evaluation *e, int32_t i)
 		return e->temps + b->offset;
 	case HT_PLAN_INPUT:
 	case HT_PLAN_OUTPUT:
-	case HT_PLAN_PARAM: /* branches and loops are not evaluated, */
+	case HT_PLAN_PARAM: /* these are not evaluated: branches and loops, */
 	case HT_PLAN_RESULT:
-	case HT_PLAN_STREAM:   /* nor random ops with a state, */
-	case HT_PLAN_VARIABLE: /* nor variables, */
-	case HT_PLAN_DERIVED:  /* and so nothing is derived from these, */
-	case HT_PLAN_OBJECT:   /* nor what has objects */
+	case HT_PLAN_STREAM:   /* random ops with a state, */
+	case HT_PLAN_VARIABLE: /* variables, */
+	case HT_PLAN_DERIVED:  /* derived buffers of variables, */
+	case HT_PLAN_OBJECT:   /* and objects */
 		break;
 	}
 	return e->memory[i];
 }
 
-/* As when a program runs, unless it is told to keep subnormals. */
+/* Subnormals are flushed, which is also the default of programs. */
 static int32_t call(
 	const struct ht_kernel *k, const struct ht_plan_step *step, void **buffers, void *scratch)
 {
@@ -130,7 +130,7 @@ static void release(void *arena)
 	ht_arena_release(arena);
 }
 
-/* The plain target, so that what is folded does not depend on the machine. */
+/* The target without extensions, so that folded values do not depend on the machine. */
 static const struct ht_target *plain_target(void)
 {
 	return ht_targets()[0];

@@ -1,23 +1,23 @@
-/* split_fused and expand_fused: fused ops as the ops they stand for.
+/* split_fused and expand_fused: replace fused ops by the ops that they stand for.
  *
- * split_fused takes apart what TF.js and Grappler fuse around a contraction (_FusedConv2D,
- * FusedDepthwiseConv2dNative, _FusedMatMul, _FusedBatchNormEx), so that the other passes see one
- * form.  It runs on import.  Prelu stays an op.
+ * split_fused replaces the ops into which TF.js and Grappler fuse the neighbours of a
+ * contraction (_FusedConv2D, FusedDepthwiseConv2dNative, _FusedMatMul, _FusedBatchNormEx), so
+ * that other passes see one form.  It runs on import.  Prelu stays an op.
  *
- * expand_fused does that and also writes the ops that TensorFlow does not have (Prelu, LayerNorm,
- * RmsNorm, Gelu, Silu, HardSwish, HardSigmoid) in ops that it has, for export.  Those compute in float32 and round once;
- * so does the expansion: in float16 and bfloat16 it stands between two casts.
+ * expand_fused does the same.  For export it also replaces ops that TensorFlow does not have
+ * (Prelu, LayerNorm, RmsNorm, Gelu, Silu, HardSwish, HardSigmoid) by ops that it has.  These ops
+ * compute in float32 and round once, so in float16 and bfloat16 the expansion is put between two
+ * casts.
  *
- * It looks into the bodies of functions, too.
- *
- * A fused op with a part that we do not know is left alone. */
+ * Both passes also change the bodies of functions.  A fused op with an unknown part is left
+ * alone. */
 #include "passes/rewrite.h"
 
 #include <math.h>
 
 struct chain {
 	struct ht_rw *r;
-	struct ht_node *n;   /* being taken apart: the last part is put in its place */
+	struct ht_node *n;   /* the op; the last part takes its place */
 	struct ht_value v;   /* result of the parts so far */
 	struct ht_type type; /* of each part; types may not be inferred yet */
 	int32_t arg;         /* next operand of the fused parts */
@@ -102,7 +102,7 @@ static void add_activation(struct chain *c, struct ht_str part)
 		ht_attr_set_bool(n, "approximate", ht_str_is(part, "GeluApproximate"));
 }
 
-/* In TF.js a bias is what broadcasts to the value, such as [1,1,1,1] or [1,1,C]. */
+/* In TF.js a bias is any operand that broadcasts to the value, such as [1,1,1,1] or [1,1,C]. */
 static bool is_broadcast_bias(const struct ht_graph *g, struct ht_value bias)
 {
 	const struct ht_tensor *t = ht_const_tensor(bias);
@@ -271,7 +271,7 @@ static struct ht_value widened(struct chain *c, const char *name, struct ht_valu
 					       : v;
 }
 
-/* x where x > 0, else alpha * x; NaN is not above 0. */
+/* x where x > 0, else alpha * x; NaN is not above 0, so it takes the second form. */
 static struct ht_value prelu(struct chain *c)
 {
 	struct ht_value x = c->v, alpha = widened(c, "alpha", c->n->in[1]);
@@ -389,7 +389,7 @@ static void expand(struct ht_rw *r, struct ht_node *n)
 		return;
 	for (int32_t i = 0; i < n->ins; i++)
 		if (ht_type_of(n->in[i])->dtype != t)
-			return; /* not known */
+			return; /* an unknown part */
 	c.type = n->out[0];
 	c.v = widened(&c, "x_f32", n->in[0]);
 	c.v = make(&c);

@@ -1,8 +1,8 @@
-/* feeds: inputs of the entry that are computed become placeholders.
+/* feeds: inputs of the entry that the graph would compute become placeholders.
  *
- * A signature may feed any tensor, such as one behind the parsing of examples.  What computed it is
- * then no longer needed for it.  A node of one result becomes the placeholder itself, and keeps its
- * name. */
+ * A signature may feed any tensor, such as one behind the parsing of examples; the nodes that
+ * compute it are then no longer needed.  A node with one result becomes the placeholder itself,
+ * and keeps its name. */
 #include "passes/passes.h"
 
 static const struct ht_op_arg *formal_of(const struct ht_node *n, int32_t result, int32_t *index)
@@ -23,7 +23,7 @@ static const struct ht_op_arg *formal_of(const struct ht_node *n, int32_t result
 	return NULL;
 }
 
-/* As far as the graph says without inference. */
+/* The type that the graph states, without inference. */
 struct ht_type ht_stated_type(struct ht_value v)
 {
 	struct ht_type t = { HT_INVALID, HT_SHAPE_UNKNOWN };

@@ -1,11 +1,13 @@
 /* fold: nodes whose operands are constant become constants.
  *
- * Values come from the interpreter (evaluate.c); Reshape and Transpose, which compute nothing, move
- * bytes.  Shape, Size, Rank and ShapeN of a known shape become constants whatever their operand
- * is.  A node with control inputs stays, but users of a whole number or Boolean that it computes read the
- * constant, and wait themselves for what it waits for.  Left alone: what has an effect or draws random numbers, inputs with defaults, results of more than LARGE bytes that are larger than the operands (a Fill, a
- * Tile), arithmetic on more than MANY elements, and results beyond the budget of memory.  With the fusion constant_folding off: all but
- * whole numbers and booleans, without which shapes would not be known. */
+ * The interpreter computes the values (evaluate.c); Reshape and Transpose only move bytes.
+ * Shape, Size, Rank and ShapeN of a known shape become constants whatever their operand is.  A
+ * node with control inputs stays; but users of an integer or Boolean that it computes read the
+ * constant, and get its control edges.  Left alone: nodes that have an effect or draw random
+ * numbers, inputs with defaults, results of more than LARGE bytes that are larger than the
+ * operands (a Fill, a Tile), arithmetic on more than MANY elements, and results beyond the
+ * budget of memory.  If the fusion constant_folding is off, only integers and Booleans are
+ * folded, which shapes depend on. */
 #include "lower/price.h"
 #include "lower/refusals.h"
 #include "passes/rewrite.h"
@@ -15,19 +17,20 @@
 #define LARGE (1 << 20)
 #define MANY (1 << 18)
 #define MANY_PRODUCTS (1 << 22)
-/* Bytes of results: as many as the graph's constants have and ALLOWANCE more.  Results of at most SMALL
- * bytes, which shapes are made of, are free: they are in proportion to the graph as it is. */
+/* The budget of bytes for results: as many as the graph's constants have, and ALLOWANCE more.
+ * Results of at most SMALL bytes, of which shapes consist, are free: their number is
+ * proportional to that of the graph's nodes. */
 #define ALLOWANCE ((size_t)64 << 20)
 #define SMALL 1024
 
 struct folding {
 	struct ht_rw r;
-	size_t budget; /* for all results, now and earlier; 0: not needed yet */
+	size_t budget; /* for all results together; 0: it has not been computed yet */
 };
 
 /* ---- the budget ---- */
 
-/* Of constants that share their bytes, those of one. */
+/* Bytes that several constants share count once. */
 static size_t constant_bytes(const struct ht_graph *g, struct ht_map *blobs)
 {
 	size_t bytes = 0;
@@ -58,7 +61,7 @@ static size_t budget_of(const struct ht_rw *r)
 	return ALLOWANCE + bytes;
 }
 
-/* Takes `bytes` from the budget, which all functions share; false: they are not left. */
+/* Takes `bytes` from the budget, which all functions share; false: so many are not left. */
 static bool takes(struct folding *f, size_t bytes)
 {
 	size_t *folded = &f->r.g->library->folded;
@@ -74,7 +77,7 @@ static bool takes(struct folding *f, size_t bytes)
 	return true;
 }
 
-/* ---- what is folded ---- */
+/* ---- which nodes are folded ---- */
 
 static bool all_const(const struct ht_node *n)
 {
@@ -199,8 +202,8 @@ static int64_t dim_from_end(const int64_t *s, int count, int i)
 	return i < count ? s[count - 1 - i] : 1;
 }
 
-/* The axes along which the gradient of one of two operands that were broadcast is summed: where that has one element.
- * Shapes that are equal have none. */
+/* The axes along which the gradient of one of two broadcast operands is summed: those where that
+ * operand has one element.  Equal shapes have none. */
 static int64_t gradient_axes(
 	const int64_t *own, int owns, const int64_t *other, int others, int64_t *axes)
 {
@@ -350,7 +353,7 @@ static void fold_values(struct folding *f, struct ht_node *n)
 			replace_result(r, n, i, out[i].blob);
 }
 
-/* Whole numbers and booleans: what shapes, axes and conditions are made of. */
+/* Integers and Booleans: shapes, axes and conditions consist of them. */
 static bool is_number_of_something(const struct ht_node *n)
 {
 	enum ht_kind kind = n->outs ? ht_dtype_info(n->out[0].dtype)->kind : HT_KIND_NONE;
@@ -366,7 +369,7 @@ static bool waits_for(const struct ht_node *n, const struct ht_node *before)
 	return false;
 }
 
-/* `user` waits for all that `n` waits for. */
+/* `user` waits for all nodes that `n` waits for. */
 static void wait_likewise(struct ht_rw *r, struct ht_node *user, const struct ht_node *n)
 {
 	struct ht_node **more = HT_NEW_ARRAY(r->arena, struct ht_node *, (size_t)n->controls);
@@ -379,7 +382,7 @@ static void wait_likewise(struct ht_rw *r, struct ht_node *user, const struct ht
 		r, user, ht_controls_and(r->arena, user, more, count), user->controls + count);
 }
 
-/* One use that is an operand; NULL: there is none. */
+/* A use as an operand; NULL: there is none. */
 static const struct ht_rw_use *operand_use(const struct ht_rw *r, const struct ht_node *n)
 {
 	const struct ht_rw_use *u = ht_rw_first_use(r, n);
@@ -389,7 +392,7 @@ static const struct ht_rw_use *operand_use(const struct ht_rw *r, const struct h
 	return u;
 }
 
-/* A whole number or Boolean that waits for other nodes: its users wait for them instead. */
+/* An integer or Boolean node that waits for other nodes: its users wait for them instead. */
 static void fold_waiting(struct folding *f, struct ht_node *n)
 {
 	struct ht_rw *r = &f->r;
@@ -431,7 +434,7 @@ static void fold_node(struct folding *f, struct ht_node *n)
 		ht_rw_hit(r, HT_FUSION_constant_folding);
 }
 
-/* Where memory ends, the node is named. */
+/* If memory runs out, the error names the node. */
 static void visit(struct folding *f, struct ht_node *n)
 {
 	struct ht_rw *r = &f->r;

@@ -1,10 +1,10 @@
-/* fold_pad: zeros put around an image become the padding of the convolution behind.
+/* fold_pad: padding of an image with zeros becomes padding of the convolution behind it.
  *
- * Pad, or PadV2 with zeros, of the spatial axes alone, before Conv2D or DepthwiseConv2dNative: the
- * convolution gets explicit paddings, the sum of both where it has its own.  MaxPool leaves its
- * padding out, which comes to the same where nothing is negative and every window has an element
- * of the image.  A Pad with other users stays for those.  Left alone: paddings that are not
- * constant, other pooling. */
+ * The Pad, or PadV2 with zeros, must pad spatial axes only, and its user is Conv2D or
+ * DepthwiseConv2dNative.  The convolution gets explicit paddings: the sum of the Pad's and its
+ * own.  MaxPool ignores its padding, which is equivalent if no element is negative and every
+ * window has an element of the image.  If a Pad has other users, it stays for those.  Left
+ * alone: paddings that are not constant, other pooling. */
 #include "passes/rewrite.h"
 
 #include <string.h>
@@ -41,7 +41,8 @@ static int64_t list_item(
 	return p && (size_t)axis < count ? p[axis] : 1;
 }
 
-/* Whether the image ends at an open size of the run along `axis`, behind which there are zeros: pass sizes. */
+/* Whether the image ends at an open size of the run along `axis`, and is padded with zeros
+ * behind it (pass sizes). */
 static bool is_open(const struct ht_rw *r, const struct ht_node *n, int32_t axis)
 {
 	size_t count;
@@ -50,7 +51,7 @@ static bool is_open(const struct ht_rw *r, const struct ht_node *n, int32_t axis
 	return 2 * (size_t)axis < count && open[2 * axis];
 }
 
-/* Zeros that the convolution itself puts before and behind spatial axis i. */
+/* The convolution's own padding in front of and behind spatial axis i. */
 static bool own_padding(const struct ht_rw *r, const struct ht_node *conv, int i, int64_t out[2])
 {
 	struct ht_str padding = ht_attr_str(conv, "padding", "");
@@ -69,7 +70,7 @@ static bool own_padding(const struct ht_rw *r, const struct ht_node *conv, int i
 		out[1] = explicit_paddings[2 * axis + 1];
 		return true;
 	}
-	/* The run's size decides how much is in front. */
+	/* The padding in front depends on the run's size. */
 	if (is_open(r, conv, axis) && list_item(r, conv, "strides", axis) > 1)
 		return false;
 	if (!ht_str_is(padding, "SAME") || !ht_shape_known(ht_type_of(conv->in[0])->shape) ||
@@ -91,7 +92,7 @@ static bool own_padding(const struct ht_rw *r, const struct ht_node *conv, int i
 	return true;
 }
 
-/* Adds the Pad's amounts to the node's own; false where others than the spatial axes are padded. */
+/* Adds the Pad's amounts to the node's own; false if it pads other axes than the spatial ones. */
 static bool sum_of_paddings(
 	const struct ht_rw *r, const struct ht_node *n, const struct ht_node *pad, int64_t all[8])
 {
@@ -141,7 +142,7 @@ static enum ht_fusion_id fusion_of(const struct ht_node *n)
 					: HT_FUSION_pad_depthwise;
 }
 
-/* The image now ends where the Pad's operand does. */
+/* The image now ends where the Pad's operand ends. */
 static void take_ends(struct ht_rw *r, struct ht_node *n, const struct ht_node *pad)
 {
 	size_t count, own;

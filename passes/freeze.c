@@ -1,39 +1,42 @@
-/* freeze: variables become constants, with the values that the checkpoint gives them, but for those that the
- * graph changes: these get an attribute with that value.
+/* freeze: variables become constants with the checkpoint's values.  Variables that the graph
+ * changes stay, and get an attribute with that value.
  *
- * Resources (VarHandleOp) and references (VariableV2, Variable).  The variable's own node becomes the
- * Const; ReadVariableOp an Identity, ResourceGather a GatherV2, and identities on the way change
- * their type.  VarIsInitializedOp and VariableShape become constants, of variables that the graph changes too.  A branch or loop passes the value, and its functions do likewise with it.  All
- * variables that cannot be frozen are reported in one go; those for which there is no checkpoint,
- * as in a training graph, in one message.
+ * This covers resources (VarHandleOp) and references (VariableV2, Variable).  The variable's
+ * node becomes the Const; ReadVariableOp becomes Identity, ResourceGather becomes GatherV2, and
+ * identities in between change their type.  VarIsInitializedOp and VariableShape become
+ * constants, also for variables that the graph changes.  A branch or loop passes the value
+ * instead of the handle, and its functions are changed accordingly.  All variables that cannot
+ * be frozen are reported together; if there is no checkpoint, as for a training graph, one
+ * message says so.
  *
- * Run it behind prune and inline: then only what the entry needs is left. */
+ * Run it after prune and inline: then only nodes that the entry needs are left. */
 #include "lower/refusals.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
 #include <string.h>
 
-/* A function whose arguments were variables: the tensors that they are now, of no shape. */
+/* A function whose arguments were variables: the tensors that these arguments are now. */
 struct passed {
 	struct ht_function *f;
-	struct ht_tensor **arg; /* by argument; NULL: it was none */
+	struct ht_tensor **arg; /* by argument; NULL: it was no variable */
 	struct passed *next;
 };
 
 struct freezer {
 	struct ht_graph *g;
 	struct ht_pass_context *c;
-	struct ht_tensor **value; /* by node id: of the node's result 0, once it is a constant's */
-	bool *resource;           /* by node id: that result was a handle */
-	struct ht_node **handle;  /* by node id: of that variable */
-	uint32_t ids;             /* nodes made here are above */
-	struct passed *todo;      /* functions to go on in */
-	struct ht_map *seen;      /* name → struct passed, of all graphs */
+	struct ht_tensor **value;      /* by node id: the value of result 0, if it is the value of a
+				   * frozen variable */
+	bool *resource;                /* by node id: result 0 was a handle */
+	struct ht_node **handle;       /* by node id: the variable whose handle result 0 is */
+	uint32_t ids;                  /* nodes with larger ids were made here */
+	struct passed *todo;           /* functions still to be visited */
+	struct ht_map *seen;           /* name → struct passed, of all graphs */
 	const struct ht_node *without; /* the first variable that no checkpoint has */
 	size_t withouts;
 	struct ht_map changed;    /* by name: variables that the graph changes */
-	struct ht_refusals never; /* ops that are never lowered, and take variables */
+	struct ht_refusals never; /* ops that are never lowered, and that take variables */
 	struct ht_str last_never;
 	enum ht_status status; /* the worst so far */
 };
@@ -61,7 +64,7 @@ static bool is_variable(const struct ht_node *n)
 	return ht_is(n, HT_VARIABLE);
 }
 
-/* Takes attributes away, but for those with "_" in front that the op does not define. */
+/* Removes attributes, except those that begin with "_" and that the op does not define. */
 static void clear_attrs(struct ht_node *n)
 {
 	struct ht_attr **a = &n->attrs;
@@ -87,7 +90,7 @@ static bool fits(const struct ht_node *n, const struct ht_tensor *t)
 	if (!shape || shape->value.kind != HT_ATTR_SHAPE || shape->value.shape.shape.rank < 0)
 		return true;
 	s = shape->value.shape.shape;
-	/* An old Variable of unknown shape says []. */
+	/* An old Variable of unknown shape states the shape []. */
 	if (s.rank == 0 && n->op == HT_OP_Variable)
 		return true;
 	if (s.rank != t->shape.rank)
@@ -104,7 +107,8 @@ static void set_result(struct freezer *f, struct ht_node *n, struct ht_tensor *t
 	f->value[n->id] = t;
 }
 
-/* What the graph states, or else the checkpoint; NULL: nothing, which is told. */
+/* The value that the graph states, or else the checkpoint's; NULL: neither has one, which is
+ * reported. */
 static struct ht_tensor *value_of(struct freezer *f, struct ht_node *n)
 {
 	const struct ht_variable_source *source = f->c->variables;
@@ -142,7 +146,7 @@ static bool is_kept(const struct ht_node *variable)
 	return variable && ht_is(variable, HT_VARIABLE);
 }
 
-/* What a session is to bring: type and shape alone. */
+/* The type and shape of a value that a session will have. */
 static struct ht_tensor *without_value(struct freezer *f, const struct ht_node *n)
 {
 	const struct ht_attr *shape = ht_attr_find(n, "shape");
@@ -159,7 +163,7 @@ static struct ht_tensor *without_value(struct freezer *f, const struct ht_node *
 	return NULL;
 }
 
-/* A variable that the graph changes stays one, and knows its value when a session begins. */
+/* A variable that the graph changes stays, and gets its first value as an attribute. */
 static void keep_variable(struct freezer *f, struct ht_node *n)
 {
 	struct ht_tensor *t = f->c->session ? without_value(f, n) : value_of(f, n);
@@ -249,7 +253,7 @@ static void become_const(struct freezer *f, struct ht_node *n, enum ht_dtype t,
 	n->out[0] = (struct ht_type){ t, value->shape };
 }
 
-/* Whether a variable of value `t` has one, or its shape. */
+/* `n`, which asks whether the variable has a value, or for its shape, becomes a constant. */
 static void become_known(struct freezer *f, struct ht_node *n, const struct ht_tensor *t)
 {
 	const int64_t rank = t->shape.rank;
@@ -271,7 +275,8 @@ static void become_known(struct freezer *f, struct ht_node *n, const struct ht_t
 	become_const(f, n, as, ht_shape_make(f->g->arena, 1, &rank), b);
 }
 
-/* `n` asks for what is known of variable operand 0, whether the graph changes it or not. */
+/* Whether `n` asks for a fact about variable operand 0 that is known even if the graph changes
+ * the variable. */
 static bool asks_what_is_known(const struct freezer *f, const struct ht_node *n)
 {
 	return (n->op == HT_OP_VarIsInitializedOp || n->op == HT_OP_VariableShape) &&
@@ -290,7 +295,8 @@ static bool passes_on(const struct ht_node *n)
 	return ht_is(n, HT_FORWARDS) && n->op != HT_OP_IdentityN;
 }
 
-/* An op that no variable would make any better, such as a loop: each type is told once. */
+/* An op, such as a loop, that could not be lowered even without a variable: each type is
+ * reported once. */
 static void add_never(struct freezer *f, const struct ht_node *n)
 {
 	struct ht_refusal *r;
@@ -341,7 +347,7 @@ static int32_t count_args(const struct ht_function *f)
 	return n;
 }
 
-/* Argument `arg` of `to` is the value of a variable from here on. */
+/* Argument `arg` of `to` becomes the value of a variable. */
 static void pass_value(
 	struct freezer *f, struct ht_function *to, int32_t arg, const struct ht_tensor *t)
 {
@@ -389,7 +395,8 @@ static void freeze_use(struct freezer *f, struct ht_node *n, int32_t i, bool res
 	} else if (ht_is(n, HT_READS_VARIABLE)) {
 		become_identity(f, n, t);
 	} else if (passes_on(n)) {
-		/* Of a resource, or of a reference that is written through it, more is to be changed. */
+		/* The use is a resource, or a reference that is written through: further
+		 * attributes change. */
 		ht_attr_set_type(n, "T", t->dtype);
 		n->out[0] = (struct ht_type){ t->dtype, t->shape };
 		if (resource)
@@ -406,7 +413,7 @@ static void freeze_use(struct freezer *f, struct ht_node *n, int32_t i, bool res
 	}
 }
 
-/* A SavedModel brings its variables along; a graph for training has none yet. */
+/* A SavedModel contains its variables; a graph for training has none yet. */
 static void no_checkpoint(struct freezer *f)
 {
 	bool incomplete = f->g->source == HT_SOURCE_SAVEDMODEL;

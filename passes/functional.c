@@ -1,8 +1,10 @@
-/* functional: TensorFlow 1's control flow becomes loops and branches that run functions: first frames
- * (functional_loops.c), then what Switch and Merge choose between (functional_branches.c).
+/* functional: TensorFlow 1's control flow becomes loops and branches that run functions: first
+ * frames (functional_loops.c), then the nodes between Switches and Merges
+ * (functional_branches.c).
  *
- * Control edges from Switch, Merge and the like only say that a node is in a frame or a branch, and do not go into
- * functions.  What has another form stays, and lowering refuses it. */
+ * Control edges from Switch, Merge and the like only say that a node is in a frame or branch, so
+ * they are not copied into functions.  Control flow in another form stays, and lowering refuses
+ * it. */
 #include "passes/functional.h"
 #include "passes/passes.h"
 
@@ -50,7 +52,7 @@ static bool has_any(const struct ht_graph *g, uint64_t traits)
 	return false;
 }
 
-/* Each node that is made takes the place of an Enter or a Merge, but for the values of value_index. */
+/* Each node that is made replaces an Enter or a Merge, except the values of value_index. */
 static void convert(
 	struct ht_graph *g, struct ht_arena *scratch, void (*part)(struct functional *f))
 {

@@ -1,7 +1,9 @@
-/* functional_branches: a Merge of what two results of Switches by one predicate make is the result of an If.
+/* functional_branches: a Merge of values computed from the two results of Switches with one
+ * predicate becomes the result of an If.
  *
- * A value is alive under the predicates that its Switches ask: its context.  Inner branches come first; Merges of one
- * predicate in one context are results of one node (functional_contexts.c). */
+ * A value is alive under the predicates of its Switches: its context.  Inner branches come
+ * first.  Merges with one predicate in one context are results of one node
+ * (functional_contexts.c). */
 #include "passes/functional_branches.h"
 
 #include <string.h>
@@ -58,7 +60,7 @@ static bool waits_in_branch(void *of, struct ht_node *n)
 	return !ht_routes(n) && ht_context_is_within(x->of[n->id], x->inner);
 }
 
-/* The operand that a Merge gives when the predicate is `taken`. */
+/* The operand that a Merge returns if the predicate is `taken`. */
 static int operand_of(struct branches *x, const struct ht_node *merge, bool taken)
 {
 	const struct branch *b = x->looked;
@@ -86,7 +88,8 @@ static struct ht_value index_value(struct branches *x, int32_t i)
 	return ht_out(x->index[i], 0);
 }
 
-/* The results of a branch: those of its Merges, then the value_index of each Merge where that is used. */
+/* The results of a branch: those of its Merges, then the value_index of each Merge if it is
+ * used. */
 static int32_t results_of(const struct branches *x, const struct branch *b)
 {
 	int32_t count = b->merges;
@@ -132,7 +135,7 @@ static void set_types(struct branches *x, struct ht_node *n)
 	ht_attr_set_types(n, "Tout", out, n->outs);
 }
 
-/* A Merge keeps its name, and who waits for it. */
+/* The replacement of a Merge gets its name, and the control edges from it. */
 static void replace_merge(
 	struct branches *x, struct ht_node *merge, struct ht_node *by, int32_t i, int32_t *index)
 {

@@ -1,15 +1,15 @@
-/* functional_contexts: which Merges are results of one branch. */
+/* functional_contexts: decides which Merges are results of one branch. */
 #include "passes/functional_branches.h"
 
 /* Merges of one predicate in one context. */
 struct bucket {
 	struct context *outer;
 	struct ht_value pred;
-	int32_t left;          /* Merges that are in no branch yet */
-	struct ht_node **held; /* those of them whose operands are taken */
+	int32_t left;          /* Merges that are not in a branch yet */
+	struct ht_node **held; /* those of them whose operands have been visited */
 	int32_t holds;
 	size_t cap;
-	struct bucket *next; /* of this predicate */
+	struct bucket *next; /* next one of this predicate */
 };
 
 struct groups {
@@ -18,9 +18,10 @@ struct groups {
 	struct ht_uses uses;
 	struct bucket **first;  /* by node id of a predicate */
 	struct bucket **bucket; /* by node id of a Merge */
-	int32_t *pending;       /* by node id: operands and control inputs that are not taken */
+	int32_t *pending;       /* by node id: operands and control inputs that have not been
+				 * visited */
 	struct ht_node **ready;
-	struct bucket **waiting; /* that hold Merges, or have held some */
+	struct bucket **waiting; /* those that hold Merges, or have held some */
 	size_t readies, ready_cap, waits, wait_cap, depths_cap;
 };
 
@@ -63,7 +64,7 @@ bool ht_context_is_within(const struct context *c, const struct context *outer)
 	return c == outer;
 }
 
-/* Into *c the deeper of both; false: neither is in the other. */
+/* Sets *c to the deeper of both; false: neither contains the other. */
 static bool join(struct context **c, struct context *with)
 {
 	if (ht_context_is_within(with, *c))
@@ -88,7 +89,8 @@ static bool are_opposite(const struct context *a, const struct context *b)
 	return b && a->outer == b->outer && a->taken != b->taken && ht_value_eq(a->pred, b->pred);
 }
 
-/* What both results of one predicate make.  A constant does not say in which branch it is. */
+/* Finds the predicate whose two results lead to the Merge.  A constant does not show in which
+ * branch it is. */
 static bool look_at_merge(struct groups *g, struct ht_node *n)
 {
 	struct branches *x = g->x;
@@ -164,7 +166,7 @@ static void start(struct groups *g)
 			take(g, n);
 }
 
-/* The Merges that a bucket holds are one branch. */
+/* Makes one branch of the Merges that a bucket holds. */
 static void add_branch(struct groups *g, struct bucket *from)
 {
 	size_t depth = from->outer ? (size_t)from->outer->depth : 0;
@@ -210,9 +212,9 @@ static void take_ready(struct groups *g)
 	}
 }
 
-/* Two branches by one predicate of which one needs a result of the other must not become one node.  So
- * nodes are taken in an order in which each comes behind what it needs, and a Merge waits until its bucket is complete; only when
- * nothing else can be taken does an incomplete bucket become a branch. */
+/* Two branches with one predicate must not become one node if one needs a result of the other.
+ * So nodes are visited in topological order, and a Merge waits until its bucket is complete; an
+ * incomplete bucket becomes a branch only if no other node can be visited. */
 static void find_branches(struct groups *g)
 {
 	start(g);

@@ -1,7 +1,8 @@
 /* functional_loops: a frame of TensorFlow 1 becomes a While.
  *
- * Each carried value goes from an Enter to a Merge, which NextIteration feeds too, and a Switch by LoopCond sends it
- * to an Exit or on into the body; an Enter alone brings a value that stays.  Inner frames come first. */
+ * Each loop-carried value goes from an Enter, or from NextIteration, to a Merge; a Switch by
+ * LoopCond sends it to an Exit or into the body.  An Enter without a Merge brings a
+ * loop-invariant value.  Inner frames come first. */
 #include "passes/functional.h"
 #include "passes/rewrite.h"
 
@@ -13,20 +14,19 @@ static void add_control(struct ht_node *n, struct ht_node *before, struct ht_are
 	ht_node_set_controls(n, ht_controls_and(scratch, n, &before, 1), n->controls + 1);
 }
 
-/* Of frames in each other; lowering takes no more bodies in each other. */
+/* Nested frames; lowering does not accept more nested bodies. */
 enum { MOST_NESTED = 64 };
 
 struct carried {
-	struct ht_node *enter, *merge, *next,
-		*choice; /* choice: the Switch; NULL: nobody asks for it */
+	struct ht_node *enter, *merge, *next, *choice; /* choice: the Switch; NULL: there is none */
 };
 
 struct frame {
-	struct frame *outer; /* NULL: none that is known */
+	struct frame *outer; /* NULL: none is known */
 	int depth;           /* from 1 */
 	struct ht_node *condition;
 	struct carried *carried;
-	struct ht_node **stays; /* Enters of values that no iteration changes */
+	struct ht_node **stays; /* Enters of loop-invariant values */
 	struct ht_node **exit;
 	int32_t carries, kept, exits;
 	size_t carried_cap, kept_cap, exit_cap;
@@ -38,9 +38,9 @@ struct frames {
 	struct functional *f;
 	struct ht_map named;
 	struct frame *first;
-	struct frame **of;    /* by node id: the frame that its results are in; NULL: none */
-	struct frame *looked; /* whose parts are sliced */
-	bool changed;         /* an outer frame has been found */
+	struct frame **of;    /* by node id: the frame of its results; NULL: none */
+	struct frame *looked; /* the one that is being outlined */
+	bool changed;         /* an enclosing frame has been found */
 	int32_t *number;      /* by node id of a Merge, Switch or Enter: its argument + 1 */
 };
 
@@ -123,8 +123,8 @@ static void add_choice(struct frames *x, struct frame *f, struct ht_node *n)
 	x->number[n->id] = k;
 }
 
-/* What is made of constants alone is in no frame that could be told, and does not tell in which frame another one
- * is; it may be that only a later node tells, so all nodes are looked at again. */
+/* Values computed from constants only have no recognisable frame, and do not show the frame of
+ * another one.  A later node may show it, so all nodes are visited again until nothing changes. */
 static bool find_frames(struct frames *x)
 {
 	int rounds = 0;
@@ -164,7 +164,7 @@ static void look_at(struct frames *x, struct ht_node *n)
 	}
 }
 
-/* Enters that no Merge takes. */
+/* Finds the Enters without a Merge. */
 static void find_kept(struct frames *x)
 {
 	for (struct ht_node *n = x->f->g->first; n; n = n->next) {
@@ -181,13 +181,15 @@ static void find_kept(struct frames *x)
 
 /* ---- a frame's functions ---- */
 
-/* What is made of constants alone is the same anywhere, and in no frame: control edges that said so are gone. */
+/* Values computed from constants only are the same anywhere, and are in no frame: the control
+ * edges that put them into one are removed. */
 static bool is_in_no_frame(const struct frames *x, const struct ht_node *n)
 {
 	return ht_is(n, HT_CONSTANT) || (!x->of[n->id] && !ht_is(n, HT_FED));
 }
 
-/* Of the condition: what Merges give.  A value from outside of the frame has to enter it. */
+/* The arguments of the condition are the Merges' results.  A value from outside of the frame
+ * must enter it. */
 static int32_t argument_of_condition(void *of, struct ht_value v)
 {
 	const struct frames *x = of;
@@ -266,7 +268,7 @@ static void take_operand(struct frames *x, struct ht_node *loop, const struct ht
 		add_control(loop, enter->control[k], x->f->scratch);
 }
 
-/* They keep their names, and who waits for them. */
+/* The replacements of Exits get their names, and the control edges from them. */
 static void replace_exits(struct frames *x, const struct frame *f, struct ht_node *loop)
 {
 	for (int32_t i = 0; i < f->exits; i++) {

@@ -3,8 +3,9 @@
  *   erf form   0.5 * x * (1 + erf(x / sqrt 2)), 0.5 * x * erfc(-x / sqrt 2)
  *   tanh form  0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
  *
- * Factors in any order; each value between has one use.  float32 only.  The constants are those,
- * rounded to float32: others, such as weights stored in float16, mean another function. */
+ * Factors may be in any order; each value between has one use. float32 only.  The constants must
+ * be exactly these, rounded to float32: others, such as constants stored in float16, are another
+ * function. */
 #include "passes/rewrite.h"
 
 #include <math.h>

@@ -1,20 +1,24 @@
-/* handles: TensorFlow 1's stacks and TensorArrays, behind a handle, become TensorLists.
+/* handles: TensorFlow 1's stacks and TensorArrays, which ops access by a handle, become
+ * TensorLists.
  *
- * An op that takes a handle changes what is behind it; the graph's order says when.  A list is a value: each change makes another
- * one, which the next op takes, and branches and loops take and give the lists of the handles that they take.  A TensorArray may
- * have arrays of gradients, which add what is written to one element; each of them is a list beside the array's.  Flows, the
- * scalars that only say in which order ops of TensorArrays run, stay what they are: scalars of no use.
+ * An op that takes a handle changes the object behind it, in the graph's order.  A list is a
+ * value: each change makes a new list, which the next op takes; branches and loops take and
+ * return the lists of the handles that they take.  A TensorArray may have arrays of gradients,
+ * in which writes to one element are summed; each of them is a list besides the array's.  Flows,
+ * the scalars that only order the ops of TensorArrays, stay as unused scalars.
  *
- * Left alone, all in a graph when one is so: a handle that is an element of another stack, or that something else takes or gives. */
+ * All objects of a graph are left alone if one of them is unsuitable: a handle that is an
+ * element of another stack, or that another kind of op takes or returns. */
 #include "passes/carry.h"
 #include "passes/lists.h"
 
-/* What a handle stands for. */
+/* The object behind a handle. */
 struct object {
 	struct ht_node *maker;   /* StackV2 or TensorArrayV3 */
-	struct ht_str source;    /* of gradients: whose */
-	struct object *array;    /* of gradients: of which array; NULL: it is none of gradients */
-	struct ht_value current; /* its list where the walk is; no node: none yet */
+	struct ht_str source;    /* of gradients: their source */
+	struct object *array;    /* of gradients: the array that they belong to; NULL: this is no
+				  * array of gradients */
+	struct ht_value current; /* its list at the current node of the walk; no node: none yet */
 	struct object *next;     /* in the list of all */
 };
 
@@ -22,7 +26,7 @@ struct handles {
 	struct ht_pass_context *c;
 	struct ht_map of; /* object by value of a handle */
 	struct object *first;
-	bool asking; /* in the condition of a loop, whose changes would be lost */
+	bool asking; /* the walk is in the condition of a loop, whose changes would be lost */
 	bool odd;
 };
 
@@ -62,7 +66,7 @@ static struct object *new_object(struct handles *x, struct ht_node *maker, struc
 	return x->first = o;
 }
 
-/* The gradients of an array for `source`: the same each time. */
+/* The gradients of an array for `source`; there is one object for each pair. */
 static struct object *gradients_of(struct handles *x, struct object *array, struct ht_str source)
 {
 	struct object *o;
@@ -75,7 +79,7 @@ static struct object *gradients_of(struct handles *x, struct object *array, stru
 	return o;
 }
 
-/* Whether whoever gets the handle of `of` can come to `o`. */
+/* Whether code with the handle of `of` can get to `o`. */
 static bool is_behind(const struct object *o, const struct object *of)
 {
 	return o == of || o->array == of;
@@ -86,7 +90,7 @@ static bool is_made(const struct ht_node *n)
 	return n->op == HT_OP_StackV2 || n->op == HT_OP_TensorArrayV3;
 }
 
-/* Whether an op takes a handle, and nothing else of that kind. */
+/* Whether an op works on the object behind a handle, which is its only one. */
 static bool uses_handle(const struct ht_node *n)
 {
 	switch (n->op) {
@@ -107,7 +111,7 @@ static bool uses_handle(const struct ht_node *n)
 	}
 }
 
-/* ---- where handles go ---- */
+/* ---- finding handles ---- */
 
 static void find_in(struct handles *x, struct ht_graph *g);
 
@@ -183,8 +187,8 @@ static struct ht_str name_within(struct part *p, const struct ht_node *n, const 
 
 static const struct ht_type list_type = { HT_VARIANT, { 0, NULL } };
 
-/* An operand with the shape that an attribute states: -1 for a dimension that it leaves open, -1 alone when it
- * states none. */
+/* An operand with the shape that an attribute states: -1 for an open dimension, a single -1 if
+ * it states no shape. */
 static struct ht_value stated_shape(struct part *p, struct ht_node *n, const char *attr)
 {
 	const struct ht_attr *a = ht_attr_find(n, attr);
@@ -206,7 +210,7 @@ static enum ht_dtype element_type(const struct object *o)
 		o->maker, o->maker->op == HT_OP_StackV2 ? "elem_type" : "dtype", HT_INVALID);
 }
 
-/* The list of an object where that begins. */
+/* Makes the list of an object where the object is made. */
 static void make_list(struct part *p, struct object *o)
 {
 	struct ht_node *n = o->maker, *list;
@@ -227,7 +231,7 @@ static void make(struct part *p, struct ht_node *n)
 			make_list(p, o);
 }
 
-/* `n` becomes an op of the list, with operands behind that. */
+/* `n` becomes an op on the list, followed by the other operands. */
 static void become(struct part *p, struct ht_node *n, struct object *o, enum ht_op op,
 	const struct ht_value *more, int32_t count)
 {
@@ -240,7 +244,7 @@ static void become(struct part *p, struct ht_node *n, struct object *o, enum ht_
 		ht_attr_set_type(n, "element_dtype", element_type(o));
 }
 
-/* Likewise an op that changes the list; who took the result takes `instead`. */
+/* Likewise an op that changes the list; users of its result use `instead`. */
 static void change(struct part *p, struct ht_node *n, struct object *o, enum ht_op op,
 	struct ht_value instead, const struct ht_value *more, int32_t count)
 {
@@ -334,7 +338,7 @@ static void set_item(struct ht_node *n, const char *attr, int32_t i)
 		a->value.list.item[i].type = HT_F32;
 }
 
-/* Handles are numbers of no use from now on. */
+/* Handles become unused numbers. */
 static void forget_handle(struct ht_value v)
 {
 	v.node->out[v.index] = (struct ht_type){ HT_F32, HT_SHAPE_SCALAR };
@@ -359,7 +363,7 @@ static void forget_handles(struct handles *x, struct ht_node *n)
 				forget_handle(p->value);
 }
 
-/* Whether `n` takes a handle of what `o` is behind, and there is a list. */
+/* Whether `n` takes a handle that leads to `o`, and the list of `o` exists. */
 static bool takes(struct handles *x, const struct ht_node *n, const struct object *o)
 {
 	for (int32_t i = ht_control_first(n); i < n->ins && o->current.node; i++)
@@ -373,7 +377,7 @@ static void change_graph(struct handles *x, struct ht_graph *g);
 /* A list that a branch or loop takes. */
 struct taken {
 	struct object *object;
-	struct ht_value at, left[2]; /* outside, and what each body leaves of it */
+	struct ht_value at, left[2]; /* outside, and what each body leaves in it */
 	struct ht_value arg[2];
 };
 
@@ -410,7 +414,8 @@ static bool is_left(const struct taken *t)
 	return ht_value_eq(t->left[0], t->arg[0]) && ht_value_eq(t->left[1], t->arg[1]);
 }
 
-/* The lists of what `n` takes are its arguments; of a branch those that it changes are its results. */
+/* The lists of handles that `n` takes become its arguments; those that a branch changes become
+ * its results. */
 static void change_control(struct part *p, struct ht_node *n)
 {
 	struct ht_bodies b = ht_control_bodies(n);
@@ -448,7 +453,7 @@ static void visit(struct part *p, struct ht_node *n)
 	}
 }
 
-/* What gave a handle, and maybe a flow, goes. */
+/* Removes the node that made a handle, and possibly a flow. */
 static void remove_maker(struct part *p, struct ht_node *n)
 {
 	struct ht_value zero = ht_rw_scalar(&p->r, n, name_within(p, n, "handle"), HT_F32, 0);

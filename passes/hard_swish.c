@@ -1,9 +1,9 @@
-/* hard_swish: relu6(x + 3) / 6 becomes HardSigmoid, and times x HardSwish.
+/* hard_swish: relu6(x + 3) / 6 becomes HardSigmoid, and its product with x HardSwish.
  *
- * The product may have its factors in any order, the constant as 1/6 or as a divisor; Minimum and
- * Maximum in place of Relu6 are one since simplify.  ClipByValue from 0 to 6 counts too.  Every
- * value between has one use.  float32 only: in a narrower type the parts were rounded one by one,
- * and the fused op rounds once. */
+ * The factors of the product may be in any order, and the constant may be 1/6 or a divisor.
+ * simplify has turned Minimum and Maximum into Relu6; ClipByValue from 0 to 6 is accepted too.
+ * Every value between has one use. float32 only: in a narrower type each part is rounded, but
+ * the fused op rounds once. */
 #include "passes/rewrite.h"
 
 #include <math.h>
@@ -65,7 +65,7 @@ static void fuse(struct ht_rw *r, struct ht_node *n, struct ht_value x, enum ht_
 	ht_attr_set_type(n, "T", HT_F32);
 }
 
-/* The gate alone is left to what multiplies it by x, which comes later. */
+/* Whether a later node multiplies the gate by x: then that node is rewritten. */
 static bool is_multiplied(const struct ht_rw *r, struct ht_node *n, struct ht_value x)
 {
 	struct ht_node *user = ht_rw_only_user(r, ht_out(n, 0));

@@ -1,13 +1,13 @@
-/* identity: ops that return their operand go.
+/* identity: removes ops that return their operand.
  *
- * Identity and its kin; Cast to the same type; Reshape, Squeeze, Slice and the like that leave a
- * shape as it is; Transpose that moves nothing but axes of size 1 when the shape stays; Pad with
+ * These are: Identity and its kin; Cast to the same type; Reshape, Squeeze, Slice and the like
+ * that keep the shape; Transpose that only moves axes of size 1 and keeps the shape; Pad by
  * nothing; ConcatV2 and AddN of one operand; reductions over no axes.
  *
- * Left alone: a PlaceholderWithDefault that is an input of the entry, CheckNumerics (it has an effect), a node
- * with control inputs (they order what reads it), and identities of references, which read a
- * variable.  A node that control edges leave is kept where its operand has several results: after
- * a Switch such an edge says which branch was taken. */
+ * Left alone: a PlaceholderWithDefault that is an input of the entry, CheckNumerics (it has an
+ * effect), a node with control inputs (they order its readers), and identities of references,
+ * which read a variable.  If control edges start at the node and its operand has several
+ * results, it stays: behind a Switch such an edge says which branch was taken. */
 #include "passes/rewrite.h"
 
 static struct ht_value result(const struct ht_node *n)
@@ -27,7 +27,8 @@ static bool same_known_shape(struct ht_value a, struct ht_value b)
 	return true;
 }
 
-/* Of results with the same elements: what is not known is then the same, too, where it is one size. */
+/* Whether shapes of results with the same elements are equal.  If each has at most one unknown
+ * size, these are equal too. */
 static bool same_shape_of_same_elements(struct ht_value a, struct ht_value b)
 {
 	struct ht_shape x = ht_type_of(a)->shape, y = ht_type_of(b)->shape;
@@ -106,7 +107,7 @@ static bool has_no_axes(const struct ht_node *n)
 	return t && ht_shape_count(t->shape) == 0;
 }
 
-/* The default of an input that the entry does not name is all it can be. */
+/* If the entry does not name an input, it always has its default. */
 static bool is_never_fed(const struct ht_rw *r, const struct ht_node *n)
 {
 	const struct ht_port *p = r->c->entry ? r->c->entry->inputs : NULL;
@@ -119,7 +120,8 @@ static bool is_never_fed(const struct ht_rw *r, const struct ht_node *n)
 	return true;
 }
 
-/* Which operand the node's first result equals, by how its axes pass; -1: none. */
+/* The operand that the node's first result equals, judged by the trait of how its axes pass; -1:
+ * none. */
 static int passes_on_axes(const struct ht_node *n)
 {
 	switch (ht_axes(n)) {
@@ -150,7 +152,7 @@ static bool is_same_type(const struct ht_node *n)
 	return from != HT_INVALID && from == n->out[0].dtype;
 }
 
-/* Whether an op whose traits do not say how its axes pass gives operand 0 back. */
+/* Whether an op without that trait returns operand 0 unchanged. */
 static bool gives_back(const struct ht_rw *r, const struct ht_node *n)
 {
 	if (ht_is(n, HT_HAS_DEFAULT))
@@ -182,7 +184,8 @@ static void remove_identity_n(struct ht_rw *r, struct ht_node *n)
 		ht_rw_replace(r, ht_out(n, i), n->in[i]);
 }
 
-/* An output of the graph keeps a name of its own when it would otherwise be an input. */
+/* Whether removing the node would make an output of the graph an input; it keeps a name of its
+ * own then. */
 static bool would_feed_through(const struct ht_rw *r, const struct ht_node *n, struct ht_value to)
 {
 	return ht_rw_is_output(r, result(n)) &&

@@ -1,38 +1,39 @@
 /* inline: calls of functions become the nodes of their bodies.
  *
- * PartitionedCall, StatefulPartitionedCall and nodes whose type is a function's name are calls.  A
- * node `n` of the body becomes `call/n`; "$T" in its attributes takes the call's value.  Calls in
- * bodies are inlined as well; a graph that would grow beyond all measure is refused.  Calls of a function
- * that reaches itself stay; those that are nodes of its type become PartitionedCall.
+ * PartitionedCall, StatefulPartitionedCall and nodes whose type is a function's name are calls.
+ * Node `n` of the body becomes `call/n`; "$T" in its attributes is replaced by the call's value.
+ * Calls in bodies are inlined as well; a graph that would grow too much is refused.  Calls of
+ * recursive functions stay; those that are nodes of the function's type become PartitionedCall.
  *
- * Effects keep their order: what has one in the body waits for what the call waited for, and who
- * waited for the call waits for the body's control results.  Where a body has effects that nobody
- * takes a result of, the call's results wait for them, so that asking for a result runs them.
+ * Effects keep their order: nodes of the body with effects wait for what the call waited for,
+ * and nodes that waited for the call wait for the body's control results.  If a body has effects
+ * whose results nobody reads, the call's results wait for them, so that asking for a result runs
+ * them.
  *
- * First all bodies are copied, with edges to calls left as they are; then every edge to a call goes
- * where that call's result comes from.  So time is linear in the result.  Functions that a loop or
- * branch names stay; nothing changes in their bodies. */
+ * First all bodies are copied, with edges to calls left unchanged; then every edge to a call is
+ * moved to the node that computes that result.  So the time is linear in the result.  Functions
+ * that a loop or branch names stay, with unchanged bodies. */
 #include "passes/recursion.h"
 
 #include <inttypes.h>
 
-#define GROWTH 10 /* times the nodes of the graph and its library */
+#define GROWTH 10 /* limit, as a multiple of the nodes of the graph and its library */
 #define GROWTH_BASE 100000
-#define MAX_DEPTH 1000 /* calls in bodies of bodies: their names grow with each */
+#define MAX_DEPTH 1000 /* of nested calls: names grow with each level */
 
 /* A call that was inlined. */
 struct call {
 	const struct ht_function *f;
 	struct ht_value *ret;
 	int32_t rets;
-	struct ht_node **control; /* what to wait for in its place */
+	struct ht_node **control; /* the nodes to wait for instead */
 	int32_t controls;
 };
 
 struct note {
-	int32_t depth; /* calls in calls that it was copied from */
+	int32_t depth; /* how many nested calls it was copied from */
 	struct call *call;
-	struct ht_str port; /* of an opaque node: the one name that its results are used by */
+	struct ht_str port; /* of an opaque node: the one name by which its results are used */
 };
 
 struct inliner {
@@ -41,7 +42,7 @@ struct inliner {
 	struct ht_diags *diags;
 	struct note *note; /* by node id */
 	size_t cap, made, limit;
-	/* Of the body being copied, by node id. */
+	/* For the body being copied, by node id. */
 	struct ht_value *arg;  /* the operand, where it is an argument */
 	struct ht_node **node; /* the copy, or NULL */
 	size_t ids;            /* room in both */
@@ -76,7 +77,8 @@ static enum ht_status fail(
 	return ht_error(in->diags, st, at, "%s", text);
 }
 
-/* The function that `n` calls, and where "$T" of its body is looked up; NULL: `n` is no call. */
+/* The function that `n` calls, and the node that has the values of "$T" in its body; NULL: `n`
+ * is not a call. */
 static struct ht_function *called(
 	const struct ht_graph *library, const struct ht_node *n, const struct ht_attr **attrs)
 {
@@ -93,7 +95,7 @@ static struct ht_function *called(
 	return n->op == HT_OP_OPAQUE ? ht_graph_function(library, n->type) : NULL;
 }
 
-/* Likewise, of a call that is inlined. */
+/* Likewise, if the call is to be inlined. */
 static struct ht_function *callee(
 	const struct inliner *in, const struct ht_node *n, const struct ht_attr **attrs)
 {
@@ -152,7 +154,8 @@ static enum ht_status copy_node(struct copying *c, const struct ht_node *from)
 	return HT_OK;
 }
 
-/* "loc:@n" in _class asks to stand where `n` does: the copy of n, or what is passed for it. */
+/* "loc:@n" in _class means: place it with `n`. Refers to the copy of n, or to the operand passed
+ * for it. */
 static void move_colocations(struct copying *c, struct ht_node *n)
 {
 	struct ht_attr *a = ht_attr_own(n, "_class");
@@ -280,7 +283,7 @@ static void set_results(struct copying *c)
 	note_of(in, c->call)->call = call;
 }
 
-/* Empty arrays for a body; a larger one needs new ones. */
+/* Makes empty arrays for a body; a larger body needs new ones. */
 static void make_room(struct inliner *in, size_t ids)
 {
 	if (ids > in->ids) {
@@ -358,8 +361,8 @@ static enum ht_status resolve(struct inliner *in, const struct ht_node *user, st
 	}
 	if (!v->port.n)
 		return HT_OK;
-	/* Outside a function results have numbers only; of an unknown op we know them when all that
-	 * is used has one name. */
+	/* Outside of a function, results have only numbers.  For an unknown op they are known if
+	 * all uses have the same name. */
 	note = note_of(in, v->node);
 	if (!note->port.n)
 		note->port = v->port;
@@ -388,7 +391,7 @@ struct controls {
 	size_t n, cap;
 };
 
-/* What to wait for in place of `n`, nested calls included. */
+/* Adds the nodes to wait for instead of `n`, nested calls included. */
 static void add_control(struct inliner *in, struct controls *list, struct ht_node *n)
 {
 	const struct call *call = note_of(in, n)->call;
@@ -428,7 +431,7 @@ static enum ht_status resolve_edges(struct inliner *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* What is run for its effects: in the place of a call what waits for it would wait for. */
+/* A call that is a target is replaced by the nodes for which a node waiting for it would wait. */
 static void resolve_targets(struct inliner *in, struct ht_port **p)
 {
 	while (*p) {
@@ -485,7 +488,8 @@ static size_t most_nodes(const struct ht_graph *g)
 	return n * GROWTH + GROWTH_BASE;
 }
 
-/* At the first call.  Notes get room for what the calls become, those of calls in bodies aside. */
+/* Called at the first call.  Notes get room for the nodes that calls become, except calls in
+ * bodies. */
 static void begin(struct inliner *in)
 {
 	const struct ht_attr *attrs;
@@ -501,7 +505,7 @@ static void begin(struct inliner *in)
 	in->note = HT_NEW_ARRAY(in->scratch, struct note, in->cap);
 }
 
-/* Copies come to the end of the list, so this visits them too. */
+/* Copies are appended to the list of nodes, so this loop visits them too. */
 static enum ht_status inline_calls(struct inliner *in)
 {
 	const struct ht_attr *attrs;

@@ -1,21 +1,21 @@
 /* layer_norm: the arithmetic of a normalisation over the last axis becomes one LayerNorm.
  *
- * It starts at 1 / sqrt(variance + epsilon), with the variance as the mean of squares of x - mean,
- * both means over the last axis with keep_dims.  From there on the values that follow are written
- * as sums of products; the last one of the form
+ * The search starts at 1 / sqrt(variance + epsilon), where the variance is the mean of squares
+ * of x - mean, and both means are over the last axis with keep_dims.  The values behind it are
+ * written as sums of products; the last one of the form
  *
- *   x * inverse * scale - mean * inverse * scale + offset
+ * \  x * inverse * scale - mean * inverse * scale + offset
  *
- * is replaced.  That covers tf.nn.moments with tf.nn.batch_normalization (BERT), Keras, and what
- * ONNX writes.  scale and offset are constants along the last axis; 1 and 0 where they are absent.
- * float32 only. */
+ * is replaced.  That covers tf.nn.moments with tf.nn.batch_normalization (BERT), Keras, and the
+ * form that ONNX writes. scale and offset are constants along the last axis; 1 and 0 if they are
+ * absent. float32 only. */
 #include "passes/rewrite.h"
 
 enum { MAX_TERMS = 4, MAX_FACTORS = 4, MAX_DEPTH = 8, MAX_REACH = 24 };
 
 struct norm {
 	struct ht_rw *r;
-	enum ht_fusion_id id; /* whose misses are told of */
+	enum ht_fusion_id id; /* the fusion whose misses are recorded */
 	bool by_mul;          /* the squares are products */
 	struct ht_value x, mean, inverse;
 	double epsilon;
@@ -161,7 +161,7 @@ static bool expand(const struct norm *m, struct ht_value v, int depth, struct su
 
 	if (is_atom(m, v)) {
 		if (m->inverse.node->op == HT_OP_Sqrt && ht_value_eq(v, m->inverse))
-			return false; /* only as a divisor */
+			return false; /* it may only be a divisor */
 		s->terms = 1;
 		s->term[0] = (struct term){ .factors = 1, .of = { v } };
 		return true;
@@ -192,7 +192,7 @@ static bool expand(const struct norm *m, struct ht_value v, int depth, struct su
 	}
 }
 
-/* A constant of one element for each of the last axis, or one for all. */
+/* A constant with one element for each index of the last axis, or one for all. */
 static bool is_channel_const(const struct norm *m, struct ht_value v)
 {
 	struct ht_shape s = ht_type_of(v)->shape;
@@ -203,7 +203,7 @@ static bool is_channel_const(const struct norm *m, struct ht_value v)
 	return n == 1 || (n == m->channels && s.rank > 0 && s.dim[s.rank - 1] == n);
 }
 
-/* The term is what * inverse * scale, where scale may be absent. */
+/* Whether the term is `what` * inverse * scale, where scale may be absent. */
 static bool is_scaled(
 	const struct norm *m, const struct term *t, struct ht_value what, struct ht_value *scale)
 {
@@ -321,7 +321,7 @@ static bool scales_x_itself(const struct norm *m, const struct reach *s)
 	return false;
 }
 
-/* Whose form the norm has. */
+/* The fusion to which the norm's form belongs. */
 static enum ht_fusion_id form_of(const struct norm *m, const struct reach *s)
 {
 	if (m->by_mul)

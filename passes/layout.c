@@ -1,7 +1,8 @@
 /* layout: NCHW images become NHWC, with a Transpose on either side of each op.
  *
- * The ops of HT_LAYOUT, which have kernels for NHWC alone; BiasAdd and FusedBatchNorm follow in
- * `transposes`, which also removes what cancels.  Filters are the same in both layouts. */
+ * This concerns the ops of HT_LAYOUT, which have kernels only for NHWC; BiasAdd and
+ * FusedBatchNorm follow in `transposes`, which also removes Transposes that cancel.  Filters are
+ * the same in both layouts. */
 #include "passes/rewrite.h"
 
 static const int64_t to_nhwc[4] = { 0, 2, 3, 1 }, to_nchw[4] = { 0, 3, 1, 2 };
@@ -20,7 +21,8 @@ static void permute_attr(struct ht_rw *r, struct ht_node *n, const char *name)
 	ht_attr_set_ints(n, name, out, count);
 }
 
-/* Sizes of the result: operand 0 of the gradient of a convolution by its image, or of pooling by means. */
+/* Whether operand 0 is the sizes of the result: a gradient of a convolution by its image, or of
+ * average pooling. */
 static bool has_sizes(const struct ht_node *n)
 {
 	return ht_is(n, HT_CONV_TRANSPOSE) ||
@@ -41,7 +43,7 @@ static bool permute_sizes(struct ht_rw *r, struct ht_node *n)
 	return true;
 }
 
-/* Where there are several images, the others have their numbers. */
+/* If the node has several images, the names of all but the first have numbers. */
 static struct ht_str nhwc_name(struct ht_rw *r, const struct ht_node *n, int32_t i)
 {
 	if (i == ht_data_operand(n))
@@ -65,7 +67,7 @@ static bool are_images(const struct ht_node *n)
 	return n->out[0].shape.rank == 4;
 }
 
-/* `n`, behind which `after` stands, gives NHWC: its users get it turned back. */
+/* `n`, which `after` follows, returns NHWC: its users get the result transposed back. */
 static void turn_result(struct ht_rw *r, struct ht_node *n, struct ht_node *after)
 {
 	struct ht_shape out = n->out[0].shape;

@@ -18,8 +18,9 @@ static bool is_float(struct ht_value v)
 	return v.index >= 0 && v.index < v.node->outs && ht_is_float(ht_type_of(v)->dtype);
 }
 
-/* In this file a bit stands for each of the nodes that ht_linear_in() is asked about, and `linear` has, by node id, the bits of
- * those that results of the node are proportional to, for all nodes before the current one. */
+/* In this file, bit i stands for node i of those passed to ht_linear_in(). linear[id] has the
+ * bits of the nodes to which results of node `id` are proportional; it is set for all nodes
+ * before the current one. */
 static uint64_t bits_of(const uint64_t *linear, struct ht_value v)
 {
 	return is_float(v) ? linear[v.node->id] : 0;
@@ -65,7 +66,8 @@ static bool multiplies(const struct ht_node *n)
 
 static uint64_t bits_of_node(const uint64_t *linear, const struct ht_node *n)
 {
-	/* Of which an operand is proportional, several are, and another one is not. */
+	/* Bits of nodes: to which an operand is proportional, to which several are, and to which
+	 * another operand is not. */
 	uint64_t scaled = 0, twice = 0, plain = 0;
 	int32_t only = linear_operand(n);
 

@@ -1,12 +1,14 @@
-/* lists: lists of tensors of known length and shape become tensors.
+/* lists: lists of tensors with known length and shape become tensors.
  *
- * TensorFlow's TensorArray, map_fn, scan and recurrent layers are loops over TensorLists.  A list whose
- * length and whose elements' shape are known is one tensor [length, element...]: an element is gathered from
- * it, or scattered into it, and packing changes nothing.  What is known of one list may tell the shape of
- * another one's elements, so types are inferred again after each round, until nothing changes.  As little is known of a
- * loop while its lists are not, inference is hopeful until the end: what it guesses wrong stays unknown then.
+ * TensorFlow's TensorArray, map_fn, scan and recurrent layers are loops over TensorLists.  A
+ * list whose length and element shape are known becomes one tensor [length, element...]:
+ * elements are gathered from it or scattered into it, and packing changes nothing.  Facts about
+ * one list may determine the element shape of another, so types are inferred again after each
+ * round, until nothing changes.  While a loop's lists are unknown, little is known of the loop,
+ * so inference is optimistic until the end: wrong guesses become unknown then.
  *
- * A list that grows, or whose length is computed, becomes a list of known length before (lists_grow.c).
+ * A list that grows, or whose length is computed, becomes a list of known length first
+ * (lists_grow.c).
  *
  * Left alone, and refused by lowering: lists of elements of several shapes, and lists
  * that come from outside of the graph. */
@@ -59,7 +61,7 @@ static bool has_fixed_size(enum ht_dtype t)
 	return t > HT_INVALID && t < HT_REF && ht_dtype_info(t)->bytes > 0;
 }
 
-/* One after the other, scalars have no length to add. */
+/* Elements that are concatenated must not be scalars, which have no length. */
 static bool can_join(const struct ht_list *x)
 {
 	int64_t length;
@@ -148,7 +150,7 @@ static void has_limit(struct ht_list *x, int64_t n)
 		x->limit = n;
 }
 
-/* A dimension that is not a number tells nothing. */
+/* A dimension that is not a number adds no information. */
 static void has_shape(struct ht_lists *l, struct ht_list *x, struct ht_shape s)
 {
 	int64_t dim[HT_MAX_RANK];
@@ -209,7 +211,8 @@ static int64_t stated_length(const struct ht_lists *l, struct ht_value v)
 	return k && k->n == 1 ? told_dim(l, ht_elem_dim(&k->e[0])) : HT_DIM_UNKNOWN;
 }
 
-/* Sizes, which gradients keep on lists: a constant list is not needed then. */
+/* Elements that are sizes, which gradients keep in lists: if all are one constant, the list is
+ * not needed. */
 static void has_element(struct ht_list *x, const struct ht_tensor *t)
 {
 	if (!t || (t->dtype != HT_I32 && t->dtype != HT_I64) || !t->blob)
@@ -252,7 +255,7 @@ static void is_bad(struct ht_lists *l, struct ht_value v)
 		x->bad = true;
 }
 
-/* ---- what nodes tell ---- */
+/* ---- facts from nodes ---- */
 
 static void of_slices(struct ht_lists *l, struct ht_list *x, struct ht_shape s)
 {
@@ -279,7 +282,7 @@ static void of_tensor(struct ht_lists *l, struct ht_list *x, const struct ht_nod
 	of_slices(l, x, s);
 }
 
-/* Where in the operands the shape of elements is stated; -1: nowhere. */
+/* The operand that states the shape of elements; -1: none does. */
 static int32_t stated_at(const struct ht_node *n)
 {
 	switch (n->op) {
@@ -319,7 +322,7 @@ static void tell_of_length(struct ht_lists *l, struct ht_node *n, struct ht_list
 		x->grows = x->popped = true;
 		break;
 	case HT_OP_TensorListResize:
-		/* What a second one adds may be what an element was before. */
+		/* A second resize could bring back elements that the first removed. */
 		x->bad = x->bad || x->resized || n->graph->function;
 		x->grows = x->resized = true;
 		break;
@@ -405,14 +408,14 @@ bool ht_makes_list(const struct ht_node *n)
 	       n->op == HT_OP_TensorListFromTensor;
 }
 
-/* The sum of lists, element by element. */
+/* Adds lists element by element. */
 static void tell_of_sum(struct ht_lists *l, struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->ins; i++)
 		are_same(l, n->in[i], ht_out(n, 0));
 }
 
-/* Lists as elements of a list are none that could be tensors. */
+/* Lists that are elements of a list cannot become tensors. */
 static void tell_of_elements(struct ht_lists *l, struct ht_node *n)
 {
 	for (int32_t i = ht_makes_list(n) ? 0 : 1; i < n->ins; i++)
@@ -454,7 +457,7 @@ void ht_lists_find(struct ht_lists *l, struct ht_graph *g)
 		tell(l, n);
 }
 
-/* Lists that the graph's caller knows are not this graph's to change. */
+/* Lists that the graph's caller has as well must not be changed here. */
 static void find_open(struct ht_lists *l, const struct ht_graph *g)
 {
 	if (!g->function)
@@ -483,12 +486,12 @@ static struct ht_node *reserve_again(struct ht_node *from)
 	ht_node_set_outs(copy, 1);
 	copy->out[0] = from->out[0];
 	ht_node_add_origin(copy, from);
-	ht_node_move(copy, from); /* in front: walks over the graph have passed it */
+	ht_node_move(copy, from); /* to the front: walks over the graph have passed it */
 	return copy;
 }
 
-/* Nodes that reserve lists alike are one (cse.c): each use gets a list of its own, which may have other
- * elements. */
+/* cse merges nodes that reserve equal lists (cse.c): each use gets a list of its own again,
+ * since the elements may differ. */
 static void reserve_for_each(struct ht_graph *g, struct ht_arena *scratch)
 {
 	struct ht_uses uses = ht_graph_uses(g, scratch);
@@ -506,7 +509,7 @@ static void reserve_for_each(struct ht_graph *g, struct ht_arena *scratch)
 	}
 }
 
-/* Whether a list is in the graph, or in a body that it runs; each of those that are reserved has one use. */
+/* Whether the graph, or a body that it runs, has lists.  Gives each reserved list one use. */
 static bool has_lists(struct ht_graph *g, struct ht_arena *scratch)
 {
 	bool any = false;
@@ -524,7 +527,8 @@ static bool has_lists(struct ht_graph *g, struct ht_arena *scratch)
 	return any;
 }
 
-/* Whether elements, which are sizes, may turn out to be one constant when more is known of other lists. */
+/* Whether elements, which are sizes, may prove to be one constant once more is known of other
+ * lists. */
 static bool may_be_constant(const struct ht_list *x)
 {
 	return x->empty && x->various && (x->dtype == HT_I32 || x->dtype == HT_I64);
@@ -546,7 +550,7 @@ static void let_wait(struct ht_lists *l)
 	}
 }
 
-/* The values have the tensors' types before nodes change, so that the nodes find them. */
+/* The values get the tensors' types before nodes are changed, since that change reads them. */
 static bool set_types(struct ht_lists *l)
 {
 	bool any = false;
@@ -565,7 +569,8 @@ static bool set_types(struct ht_lists *l)
 	return any;
 }
 
-/* What follows from shapes in bodies: sizes that are pushed, so that what is popped is a number. */
+/* Folds what shapes in bodies determine: sizes that are pushed, so that popped values are
+ * constants. */
 static enum ht_status fold_bodies(struct ht_graph *g, struct ht_pass_context *c)
 {
 	for (struct ht_node *n = g->first; n; n = n->next) {

@@ -1,13 +1,14 @@
-/* Lists of tensors in a graph and in the bodies of its branches and loops: which values are one list, and what is known of it.
+/* Lists of tensors in a graph and in the bodies of its branches and loops: which values are one
+ * list, and its properties.
  *
- * A list that grows becomes a list of a fixed length and the number of elements that it has (lists_grow.c); a list of known length
- * and shape of elements becomes a tensor (lists_dense.c). */
+ * A list that grows becomes a list of a fixed length and its number of elements (lists_grow.c);
+ * a list of known length and element shape becomes a tensor (lists_dense.c). */
 #ifndef HT_LISTS_H
 #define HT_LISTS_H
 
 #include "passes/rewrite.h"
 
-/* A list through its life: all values that hand it on, changed or not, to each other. */
+/* A list over its lifetime: all values that nodes pass on to each other, changed or not. */
 struct ht_list {
 	struct ht_list *same; /* the one that it was found to be; NULL: it stands for itself */
 	enum ht_dtype dtype;  /* of its elements; HT_INVALID: not known */
@@ -15,24 +16,26 @@ struct ht_list {
 	int64_t room;         /* of a list that grows: the most elements that it gets */
 	int64_t limit; /* what it may have at most, as its maker states; -1: nothing is stated */
 	struct ht_shape shape; /* of each element */
-	/* What each of its elements is, of a list that was empty at first; NULL: no constant, or nothing is set. */
+	/* The value of each of its elements, if it was empty at first; NULL: no constant, or no
+	 * element was set. */
 	const struct ht_tensor *constant;
-	bool various;         /* its elements are not one constant, or are not seen to be */
-	bool empty;           /* it was at first, and grew */
-	bool waits;           /* it becomes a tensor when no other list does */
-	bool joined;          /* its elements are put one after the other, so they are no scalars */
+	bool various;         /* its elements are not known to be one constant */
+	bool empty;           /* it was empty at first, and grew */
+	bool waits;           /* it becomes a tensor when no other list can */
+	bool joined;          /* its elements are concatenated, so they are not scalars */
 	bool grows;           /* its length changes, or is computed */
-	bool open;            /* it is made of a tensor of unknown length */
-	bool resized, popped; /* it gets another length at once; it loses elements */
-	bool bad;             /* it has no one shape of elements, or something else handles it */
+	bool open;            /* it is made from a tensor of unknown length */
+	bool resized, popped; /* resized: its length is set; popped: it loses elements */
+	bool bad;             /* its elements have no common shape, or an unknown op handles it */
 };
 
-/* Room for so many elements has a list that may have any number. */
+/* The room of a list that may have any number of elements. */
 enum { HT_LIST_ROOM = 1024 };
 
 /* Attribute of a TensorListReserve: the list is empty, and elements that were not set are not read. */
 #define HT_LIST_EMPTY "_empty"
-/* Attribute of TensorListSetItem and TensorListScatterIntoExistingList: elements are added to those that there are. */
+/* Attribute of TensorListSetItem and TensorListScatterIntoExistingList: new elements are added
+ * to the existing ones. */
 #define HT_LIST_ADDS "_adds"
 
 struct ht_lists {
@@ -44,23 +47,24 @@ struct ht_lists {
 
 /* Fills l->of for the lists of `g`, and of the bodies that it runs. */
 void ht_lists_find(struct ht_lists *l, struct ht_graph *g);
-/* The list that `v` is, or was when lists were found; NULL: it is none. */
+/* The list that `v` is, or was when lists were found; NULL: it is not a list. */
 struct ht_list *ht_list_of(struct ht_lists *l, struct ht_value v);
-/* Whether an op makes a list of nothing that is one. */
+/* Whether an op makes a list from operands that are not lists. */
 bool ht_makes_list(const struct ht_node *n);
-/* Whether the op is of a list, its first operand or its result, and can be of a tensor. */
+/* Whether the op's first operand or its result is a list that can become a tensor. */
 bool ht_is_list_op(const struct ht_node *n);
-/* Whether the list can be one tensor. */
+/* Whether the list can become one tensor. */
 bool ht_list_is_known(const struct ht_list *x);
-/* The shape of that tensor: the length, then the element's. */
+/* The shape of that tensor: the length, then the element's shape. */
 struct ht_shape ht_list_shape(const struct ht_list *x, struct ht_arena *a);
 
-/* lists_grow.c: lists of `g`, and of the bodies that it runs, that grow get a fixed length, and beside each value the number of
- * elements.  *changed: there were some; they are to be found again. */
+/* lists_grow.c: lists that grow, in `g` and in the bodies that it runs, get a fixed length, and
+ * beside each value its number of elements.  *changed: there were some; the caller must find
+ * lists again. */
 enum ht_status ht_lists_grow(struct ht_lists *l, struct ht_graph *g, bool *changed);
 
-/* lists_dense.c: changes the nodes of `g`, and of the bodies that it runs, that handle known lists.  The
- * lists' values have the tensors' types. */
+/* lists_dense.c: changes the nodes that handle known lists, in `g` and in the bodies that it
+ * runs.  The lists' values must have the tensors' types. */
 void ht_lists_make_dense(struct ht_lists *l, struct ht_graph *g);
 
 #endif

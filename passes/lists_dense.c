@@ -1,9 +1,9 @@
-/* Lists that are known become tensors: every node that handles one, in a graph and in the bodies that it
+/* Known lists become tensors: every node that handles one, in a graph and in the bodies that it
  * runs, is changed to compute with the tensor. */
 #include "passes/bounded.h"
 #include "passes/lists.h"
 
-/* One graph's part of the change. */
+/* The state of the change of one graph. */
 struct dense {
 	struct ht_lists *l;
 	struct ht_rw r;
@@ -35,7 +35,7 @@ static void make_identity(
 	ht_attr_set_type(n, "T", x->dtype);
 }
 
-/* Elements that were not set are zeros. */
+/* Elements that are not set are zeros. */
 static void make_zeros(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
 	struct ht_shape s = whole_shape(d, x);
@@ -48,7 +48,7 @@ static void make_zeros(struct dense *d, struct ht_node *n, const struct ht_list 
 	ht_attr_set_type(n, "index_type", HT_I64);
 }
 
-/* Whether `v` is 0, 1, … for all elements: packing and unpacking, as TensorFlow 1 writes it. */
+/* Whether `v` is 0, 1, … for all elements, as TensorFlow 1 writes packing and unpacking. */
 static bool numbers_all(struct dense *d, const struct ht_list *x, struct ht_value v)
 {
 	int64_t *number;
@@ -63,7 +63,7 @@ static bool numbers_all(struct dense *d, const struct ht_list *x, struct ht_valu
 	return true;
 }
 
-/* Elements that are all one constant are that, whichever is taken. */
+/* If all elements are one constant, any element is that constant. */
 static void make_constant(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
 	const struct ht_tensor *t = x->constant;
@@ -83,7 +83,7 @@ static void make_gather(struct dense *d, struct ht_node *n, const struct ht_list
 	ht_attr_set_type(n, "Tindices", HT_I32);
 }
 
-/* What a change of elements is: they take the place of the others, or are added to them. */
+/* The op that changes elements: replaces them, or adds to them. */
 static enum ht_op update_of(const struct ht_node *n)
 {
 	return ht_attr_bool(n, HT_LIST_ADDS, false) ? HT_OP_TensorScatterAdd
@@ -163,7 +163,7 @@ static struct ht_value lengths_of(struct dense *d, struct ht_node *n, const stru
 	return ht_out(fill, 0);
 }
 
-/* Elements one after the other: the first two dimensions become one. */
+/* Concatenates the elements: the first two dimensions become one. */
 static void make_concat(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
 	int64_t dim[HT_MAX_RANK];
@@ -214,7 +214,7 @@ static void change_list_op(struct dense *d, struct ht_node *n, const struct ht_l
 	}
 }
 
-/* ---- nodes that hand lists on ---- */
+/* ---- nodes that pass lists on ---- */
 
 static void set_item_type(struct ht_node *n, const char *attr, int32_t i, enum ht_dtype t)
 {
@@ -240,7 +240,7 @@ static void set_item_shape(struct ht_node *n, int32_t i, struct ht_shape s)
 		a->value.list.item[i].shape.shape = s;
 }
 
-/* Attributes alone: inference sets the types of results by them. */
+/* Only attributes change: inference sets the types of results from them. */
 static void change_handing_on(struct dense *d, struct ht_node *n)
 {
 	int32_t first = ht_is(n, HT_BRANCHES) ? ht_control_first(n) : 0;
@@ -260,7 +260,7 @@ static void change_handing_on(struct dense *d, struct ht_node *n)
 
 /* ---- graphs ---- */
 
-/* The list that an op of lists is about. */
+/* The list that a list op works on. */
 static struct ht_list *list_of_op(struct dense *d, struct ht_node *n)
 {
 	return n->ins ? known_list(d, ht_makes_list(n) ? ht_out(n, 0) : n->in[0]) : NULL;

@@ -1,14 +1,16 @@
-/* Lists that grow become lists of a fixed length, and beside each value of one goes the number of its elements: an integer that
- * pushing adds to and popping takes from, and that branches and loops hand on as they hand on the list.
+/* Lists that grow become lists of a fixed length.  Beside each value of such a list there is a
+ * count of its elements: an integer that pushing increments and popping decrements, and that
+ * branches and loops pass on like the list.
  *
- * The length is the most that any of those integers can be (ranges.c), so the room that the memory of a run has is as large as
- * the loops around a list ask for; where nothing bounds it, it is HT_LIST_ROOM.  An element that does not exist has the index -1,
- * which its kernel refuses, and one behind the last place an index that its kernel refuses likewise. */
+ * The length is the largest value of all these counts (ranges.c), so the memory of a run has as
+ * much room as the loops around a list need; if there is no bound, it is HT_LIST_ROOM. An access
+ * to an element that does not exist has the index -1, which its kernel refuses; so does a push
+ * beyond the last place. */
 #include "passes/carry.h"
 #include "passes/lists.h"
 #include "passes/ranges.h"
 
-/* A larger bound says nothing of how long a list becomes. */
+/* A larger bound says nothing about the actual length. */
 enum { MOST_ROOM = 1 << 20 };
 
 /* The number of elements of a value. */
@@ -17,12 +19,12 @@ struct counted {
 	struct ht_list *of;
 };
 
-/* A node that is finished when the ranges of counts are known. */
+/* A node that is completed when the ranges of counts are known. */
 struct pending {
 	struct ht_node *node;
-	struct ht_list *of; /* of a node that makes a list: it gets its length */
-	struct ht_value
-		count; /* of a node that takes a whole list, or its length: so many elements */
+	struct ht_list *of;    /* of a node that makes a list: the list whose length it gets */
+	struct ht_value count; /* of a node that reads a whole list, or its length: the number of
+		        * elements */
 };
 
 struct growth {
@@ -39,7 +41,7 @@ struct growth {
 struct part {
 	struct growth *x;
 	struct ht_rw r;
-	struct ht_node **spare; /* nodes that hand on a list, until its counts are found */
+	struct ht_node **spare; /* nodes that pass on a list, kept until its counts are found */
 	size_t spares, spare_cap;
 };
 
@@ -57,7 +59,7 @@ static void *at_value(struct growth *x, struct ht_value v)
 	return ht_map_get(&x->of, (struct ht_str){ (const char *)&key, sizeof key });
 }
 
-/* The list that `v` is, if that grows and nothing keeps it from being one of fixed length. */
+/* The list of `v`, if it grows and can become one of fixed length. */
 static struct ht_list *growing(struct growth *x, struct ht_value v)
 {
 	struct ht_list *of = ht_list_of(x->l, v);
@@ -119,7 +121,7 @@ static struct ht_value greater(
 	return ht_rw_binary(&p->r, n, HT_OP_Maximum, name_within(p, n, "count"), a, b);
 }
 
-/* Indices of elements that there are; -1 for others. */
+/* Indices of existing elements unchanged; -1 for others. */
 static struct ht_value existing(
 	struct part *p, struct ht_node *n, struct ht_value index, struct ht_value count)
 {
@@ -140,7 +142,7 @@ static struct ht_value existing(
 	return ht_out(select, 0);
 }
 
-/* An operand of `n` that stays although `n` does not take it any more. */
+/* An operand of `n` that stays alive although `n` no longer reads it. */
 static struct ht_value kept(struct part *p, struct ht_node *n, struct ht_value v)
 {
 	return ht_rw_unary(&p->r, n, HT_OP_Identity, name_within(p, n, "count"), v);
@@ -157,7 +159,7 @@ static struct ht_value first_numbers(struct part *p, struct ht_node *n, int64_t 
 
 /* ---- nodes of lists ---- */
 
-/* Node `n`, as another op about elements of the same type. */
+/* `n` becomes another op on elements of the same type. */
 static void become(
 	struct part *p, struct ht_node *n, enum ht_op op, const struct ht_value *in, int32_t ins)
 {
@@ -184,7 +186,7 @@ static void make_reserve(struct part *p, struct ht_node *n)
 	set_count(p->x, ht_out(n, 0), count);
 }
 
-/* A list with room, whose first elements the tensor's rows become. */
+/* A list with room whose first elements are the tensor's rows. */
 static void make_filled(struct part *p, struct ht_node *n)
 {
 	int64_t rows = ht_type_of(n->in[0])->shape.dim[0];
@@ -210,7 +212,7 @@ static void make_push(struct part *p, struct ht_node *n, struct ht_value count)
 	set_count(p->x, ht_out(n, 0), plus(p, n, count, 1));
 }
 
-/* The list is the same, with another count: `n` says so until all counts are found. */
+/* The list stays the same, with another count: `n` records this until all counts are found. */
 static void hand_on(struct part *p, struct ht_node *n, struct ht_value count)
 {
 	struct ht_value list = n->in[0];
@@ -255,7 +257,7 @@ static void make_length(struct part *p, struct ht_node *n, struct ht_value count
 	pending_of(p->x, n)->count = count;
 }
 
-/* The largest of some indices. */
+/* The largest of the indices. */
 static struct ht_value largest(struct part *p, struct ht_node *n, struct ht_value indices)
 {
 	static const int64_t axis;
@@ -270,7 +272,7 @@ static struct ht_value largest(struct part *p, struct ht_node *n, struct ht_valu
 	return integer(p, n, most);
 }
 
-/* As many elements as the largest index says, if these are more than before. */
+/* The largest index determines the count, if it exceeds the old one. */
 static void make_scatter(struct part *p, struct ht_node *n, struct ht_value count)
 {
 	struct ht_value last = largest(p, n, n->in[2]);
@@ -326,7 +328,7 @@ static void change_list_op(struct part *p, struct ht_node *n)
 
 static const struct ht_type count_type = { HT_I32, { 0, NULL } };
 
-/* A count for each argument that is a list, behind the arguments that there were. */
+/* Adds a count for each argument that is a list, behind the existing arguments. */
 static void append_args(struct growth *x, struct ht_function *f)
 {
 	const struct ht_port *last = f->args;
@@ -406,7 +408,7 @@ static void change_graph(struct growth *x, struct ht_graph *g)
 			ht_rw_replace_node(&p.r, p.spare[i], p.spare[i]->in[0]);
 }
 
-/* ---- what follows from ranges ---- */
+/* ---- consequences of the ranges ---- */
 
 static void find_rooms(struct growth *x)
 {
@@ -419,7 +421,7 @@ static void find_rooms(struct growth *x)
 	}
 }
 
-/* For two at least: kernels do not look at an index of an element that is the only one. */
+/* At least two: kernels do not check the index of a list's only element. */
 static int64_t room_of(const struct ht_list *of)
 {
 	int64_t room = of->room > MOST_ROOM ? HT_LIST_ROOM : of->room;
@@ -440,7 +442,7 @@ static enum ht_status refuse(struct part *p, const struct ht_node *n)
 		"takes all elements of a list, whose number depends on data");
 }
 
-/* A list of the first elements of the one that `n` takes. */
+/* A list of the first elements of the list that `n` takes. */
 static struct ht_value first_elements(
 	struct part *p, struct ht_node *n, struct ht_value numbers, enum ht_dtype t)
 {
@@ -459,7 +461,7 @@ static struct ht_value first_elements(
 	return ht_out(list, 0);
 }
 
-/* `n` takes a whole list: the elements that there are. */
+/* `n` reads a whole list: it gets the existing elements. */
 static enum ht_status take_all(struct part *p, struct ht_node *n, struct ht_value count)
 {
 	struct ht_range r = ht_range_of(&p->x->ranges, count);
@@ -476,7 +478,7 @@ static enum ht_status take_all(struct part *p, struct ht_node *n, struct ht_valu
 	return HT_OK;
 }
 
-/* A length that is known becomes a number. */
+/* A length that is known becomes a constant. */
 static void tell_length(struct part *p, struct ht_node *n, struct ht_value count)
 {
 	struct ht_range r = ht_range_of(&p->x->ranges, count);

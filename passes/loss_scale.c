@@ -59,7 +59,7 @@ static struct ht_value unscaled(struct scaling *x, struct ht_value v)
 	return t == as ? u : ht_rw_cast(&x->r, x->end, named(x, name, "narrow"), u, t);
 }
 
-/* Whether use `u` of a proportional tensor must use the quotient instead. */
+/* Whether use `u` of a proportional tensor must read the quotient instead. */
 static bool leaves(const struct scaling *x, const struct ht_rw_use *u)
 {
 	return u->arg >= 0 && u->node->id < x->ids && !is_linear(x, u->node) &&

@@ -1,11 +1,12 @@
-/* matmul: transpositions and powers of two go into, or behind, a product of matrices.
+/* matmul: transpositions are folded into a matrix product, and powers of two are moved behind
+ * it.
  *
  *   MatMul and BatchMatMul of a Transpose of the last two axes → its own transposition
  *   x * c times y → (x times y) * c, where c is a scalar power of two and the product has fewer
- *   elements than x; so does its epilogue scale it
+ *   elements than x; the product's epilogue then scales
  *
- * The first is exact, in any type.  So is the second, unless a value becomes subnormal or infinite,
- * and only float32 is taken, since the range of others is small. */
+ * The first is exact, in any type.  The second is too, unless a value becomes subnormal or
+ * infinite.  It is done for float32 only, since the range of other types is small. */
 #include "passes/rewrite.h"
 
 #include <math.h>
@@ -60,7 +61,7 @@ static bool is_power_of_two(double x)
 	return isfinite(x) && fabs(frexp(x, &exponent)) == .5 && exponent > -32 && exponent < 32;
 }
 
-/* Elements where an open first size counts as 1; -1: others are open, too. */
+/* Number of elements, counting an open first size as 1; -1: others are open, too. */
 static int64_t elements(struct ht_shape s)
 {
 	bool open = s.rank > 0 && s.dim[0] == HT_DIM_UNKNOWN;
@@ -68,7 +69,7 @@ static int64_t elements(struct ht_shape s)
 	return ht_shape_count(open ? (struct ht_shape){ s.rank - 1, s.dim + 1 } : s);
 }
 
-/* n = (x * c) times y becomes scaled behind; `n` keeps its name for the scaled value. */
+/* n = (x * c) times y is scaled behind the product; the scaled value gets the name of `n`. */
 static bool scale(struct ht_rw *r, struct ht_node *n, int arg)
 {
 	const enum ht_fusion_id id = HT_FUSION_matmul_scale;

@@ -1,4 +1,4 @@
-/* momentum: a step of gradient descent with momentum, written from reads, arithmetic and writes of
+/* momentum: a step of gradient descent with momentum, written as reads, arithmetic and writes of
  * resource variables, becomes ResourceApplyMomentum:
  *
  *   accum ← momentum * accum + grad
@@ -9,23 +9,24 @@
  *   accum ← momentum * accum - lr * grad
  *   var ← var + accum, or by Nesterov var + (momentum * accum - lr * grad)
  *
- * accum on the second line is the new one, as it is computed or as it is read behind the write.
- * lr and momentum are scalars.  float32 only. */
+ * accum on the second line is the new value, either the computed one or one that is read after
+ * the write. lr and momentum are scalars. float32 only. */
 #include "passes/update.h"
 
 struct form {
 	struct ht_value var, accum, lr, grad, momentum;
-	struct ht_value old; /* the accumulator's value before */
+	struct ht_value old; /* the accumulator's old value */
 	bool keras, nesterov;
 };
 
-/* momentum * accum, as it was before. */
+/* Whether `v` is momentum * accum, with the same values as in earlier matches. */
 static bool is_decayed(struct ht_update *u, struct ht_value v, struct form *f)
 {
 	struct ht_value momentum, of;
 	int nodes = u->nodes;
 
-	/* A scalar variable's product has two scalars: the one that is read is the variable. */
+	/* If the variable is a scalar, both factors are scalars; the variable is the one that is
+	 * read. */
 	if (ht_update_scaled(u, v, &momentum, &of)) {
 		if (ht_update_read(u, of, f->accum)) {
 			f->momentum = momentum;
@@ -42,7 +43,7 @@ static bool is_decayed(struct ht_update *u, struct ht_value v, struct form *f)
 	return false;
 }
 
-/* lr * grad, the same as before where that is known. */
+/* Whether `v` is lr * grad, with the same values as in earlier matches. */
 static bool is_lr_grad(struct ht_update *u, struct ht_value v, struct form *f)
 {
 	struct ht_value lr, grad;
@@ -56,7 +57,7 @@ static bool is_lr_grad(struct ht_update *u, struct ht_value v, struct form *f)
 	return ht_same_scalar(lr, f->lr) && ht_value_eq(grad, f->grad);
 }
 
-/* The accumulator's new value is of the form. */
+/* Whether the accumulator's new value has one of the forms. */
 static bool is_accumulated(struct ht_update *u, struct ht_value v, struct form *f)
 {
 	struct ht_value a, b;
@@ -89,7 +90,7 @@ static bool is_slot(struct ht_update *u, struct ht_value v, struct form *f)
 	return false;
 }
 
-/* momentum * the new accumulator; sets the form. */
+/* Whether `v` is momentum * the new accumulator; sets the form. */
 static bool is_ahead(struct ht_update *u, struct ht_value v, struct form *f)
 {
 	struct ht_value momentum, of;
@@ -142,7 +143,7 @@ static bool is_form(struct ht_update *u, const struct ht_step *step, struct form
 	f->lr = lr;
 	if (is_direction(u, direction, f))
 		return true;
-	f->lr = direction; /* two scalars: either may be the rate */
+	f->lr = direction; /* both are scalars: either may be the rate */
 	return ht_is_scalar(direction) && is_direction(u, lr, f);
 }
 

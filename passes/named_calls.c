@@ -1,5 +1,6 @@
-/* Calls that are nodes of a function's type, of functions that come to call themselves: they become PartitionedCall, since
- * nothing puts a body in their place.  StatefulPartitionedCall, as nobody knows what the function has of effects. */
+/* Calls of recursive functions that are nodes of the function's type become
+ * StatefulPartitionedCall, since no pass inlines them.  The stateful op is used because the
+ * function may have effects. */
 #include "passes/recursion.h"
 
 #include "passes/outline.h"
@@ -17,7 +18,7 @@ static bool any_within(struct ht_graph *library, const struct ht_graph *g, struc
 	return false;
 }
 
-/* By its attributes alone. */
+/* The dtype from attributes only. */
 static enum ht_dtype dtype_of(struct ht_value v)
 {
 	const struct ht_op_info *info = ht_op_info(v.node->op);
@@ -45,7 +46,7 @@ static int32_t set_types(struct ht_node *n, const char *attr, const struct ht_po
 	return count;
 }
 
-/* The result that the function names `v.port`, by number. */
+/* Turns the result that the function names `v.port` into a numbered one. */
 static struct ht_value by_number(const struct ht_function *f, struct ht_value v)
 {
 	const struct ht_port *p = f->rets;

@@ -1,4 +1,4 @@
-/* outline: nodes of a graph, copied into a function. */
+/* outline: copies nodes of a graph into a function. */
 #include "passes/outline.h"
 
 struct work {
@@ -101,7 +101,7 @@ static void push(struct work *w, struct ht_node *n)
 	s->stack[w->depth++] = n;
 }
 
-/* Pushes what `n` needs; false: it needs what the part cannot have. */
+/* Pushes the nodes that `n` needs; false: it needs a value that the part cannot have. */
 static bool push_needs(struct work *w, const struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->ins; i++) {
@@ -158,7 +158,7 @@ static void meet(struct work *w, struct ht_node *n)
 	s->met[n->id] = true;
 }
 
-/* A node is on the stack until all that it needs is copied. */
+/* A node stays on the stack until all nodes that it needs are copied. */
 static bool copy_needed(struct work *w, struct ht_node *root)
 {
 	struct ht_outlines *s = w->shared;

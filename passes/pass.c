@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* One line a pass, in alphabetical order. */
+/* One pass a line, in alphabetical order. */
 #define PASSES(PASS)                                                                               \
 	PASS(activation)                                                                           \
 	PASS(adam)                                                                                 \
@@ -102,7 +102,7 @@ static bool next_name(const char **p, struct ht_str *name)
 	return name->n > 0;
 }
 
-/* Names are checked before anything runs, so that a typing error changes nothing. */
+/* All names are checked first, so that a misspelt name changes nothing. */
 static enum ht_status check_names(const char *pipeline, const char *stop_after, struct ht_diags *d)
 {
 	struct ht_str name;
@@ -118,7 +118,8 @@ static enum ht_status check_names(const char *pipeline, const char *stop_after, 
 	return HT_OK;
 }
 
-/* Some dtype is not known yet: when it is, it may not fit, and then that is the file's fault. */
+/* Whether some dtype is still unknown.  Once it is known, it may turn out not to fit, which is
+ * an error of the file. */
 static bool is_untyped(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
@@ -156,7 +157,7 @@ enum ht_status ht_run_passes(
 
 	HT_TRY(check_names(pipeline, stop_after, c->diags));
 	if (c->verify)
-		HT_TRY(ht_verify(g, c->diags)); /* what is wrong now is the file's fault */
+		HT_TRY(ht_verify(g, c->diags)); /* an error at this point is one of the file */
 	while (next_name(&pipeline, &name)) {
 		const struct ht_pass *pass = ht_pass_named(name);
 		if (!ht_fusion_pass_is_off(c->fusions, pass->name) || pass->does_more) {

@@ -1,4 +1,4 @@
-/* passes: from the graph as imported to one that can be lowered.  One file a pass. */
+/* passes: from the imported graph to one that can be lowered.  Each pass has a file. */
 #ifndef HT_PASSES_H
 #define HT_PASSES_H
 
@@ -23,7 +23,7 @@ struct ht_variable_source {
 
 struct ht_pass_context;
 
-/* Who decides the dtypes in the pass "precision" (precision/precision.h has one). */
+/* Decides the dtypes in the pass "precision" (precision/precision.h implements it). */
 struct ht_decider {
 	enum ht_status (*decide)(
 		const struct ht_decider *self, struct ht_graph *g, struct ht_pass_context *c);
@@ -37,29 +37,35 @@ struct ht_pass_context {
 	const struct ht_entry *entry;     /* the entry point that is compiled */
 	const struct ht_decider *decider; /* NULL: every dtype is kept */
 	struct ht_fusions
-		*fusions; /* which are on, and what they did; NULL: all, and it is not kept */
+		*fusions; /* which are on, and what they did; NULL: all are on, and nothing is
+			   * recorded */
 	const struct ht_variable_source *variables; /* for freeze; NULL: there is no checkpoint */
-	bool keep_variables; /* freeze leaves them alone: for looking at graphs without values */
-	bool keep_changed; /* likewise, where the graph changes one: for looking at those that train */
-	/* Sizes that depend on data stay unknown, as in the graph that was imported: for graphs that TensorFlow is to run. */
+	bool keep_variables; /* freeze leaves variables alone: for looking at graphs without
+			      * values */
+	bool keep_changed;   /* likewise, for variables that the graph changes: for looking at
+			    * training graphs */
+	/* Sizes that depend on data stay unknown, as in the imported graph: for graphs that
+	 * TensorFlow will run. */
 	bool keep_computed_sizes;
 	/* The entry's output whose gradients are multiplied by the variable HT_LOSS_SCALE, and divided by it before they are
 	 * used; empty: none. */
 	struct ht_str scaled_loss;
 	bool unchecked; /* HT_GRADIENTS_FINITE is not set, and gradients that are not finite update variables */
-	bool session; /* every variable stays one, and freeze gives it no value: it is memory of a session */
-	bool verify; /* run the verifier before the first and after each pass */
-	/* Called after each pass; a status other than HT_OK ends the run.  NULL: nothing is. */
+	bool session; /* every variable stays, and freeze gives it no value: it is memory of a
+		       * session */
+	bool verify;  /* run the verifier before the first and after each pass */
+	/* Called after each pass; a status other than HT_OK ends the run.  May be NULL. */
 	enum ht_status (*after)(void *self, const struct ht_graph *g, const char *pass);
 	void *after_self;
-	int threads; /* that passes may use for large work; 0: 1 */
+	int threads; /* that passes may use for large amounts of work; 0: 1 */
 };
 
 struct ht_pass {
 	const char *name;
 	const char *summary; /* one line for `halftone opt --list` */
-	bool does_more;      /* than its fusions: it runs even if they are off */
-	/* It changes no function, so that these may be shared; before all others the graph gets its own. */
+	bool does_more;      /* it does more than its fusions, so it runs even if they are off */
+	/* It changes no function, so functions may be shared.  Before any other pass the graph
+	 * gets its own copies. */
 	bool spares_functions;
 	enum ht_status (*run)(struct ht_graph *g, struct ht_pass_context *c);
 };
@@ -67,21 +73,23 @@ struct ht_pass {
 /* All passes, in alphabetical order, ended by NULL. */
 extern const struct ht_pass *const ht_passes[];
 const struct ht_pass *ht_pass_named(struct ht_str name);
-/* "prune,fold,…": runs them in order.  An unknown name is HT_E_USAGE with near names.  With
- * `stop_after`, ends behind that pass. */
+/* Runs a pipeline, such as "prune,fold,…", in order.  An unknown name is HT_E_USAGE, with
+ * similar names.  With `stop_after`, ends after that pass. */
 enum ht_status ht_run_passes(struct ht_graph *g, const char *pipeline, const char *stop_after,
 	struct ht_pass_context *c);
 /* The standard pipeline, as text: exact clean-ups and named fusions, precision, casts, layout. */
 extern const char ht_pipeline_cleanup[];   /* up to the graph on which policies decide */
 extern const char ht_pipeline_precision[]; /* precision, cast placement and merging */
-extern const char ht_pipeline_painted[];   /* in its place where the policy painted the import */
-extern const char ht_pipeline_layout[];    /* what lowering wants: NHWC, expanded, folded */
-extern const char ht_pipeline_body[];      /* all of these, of what a branch or loop runs */
+extern const char ht_pipeline_painted[];   /* in its place if the policy painted the imported
+					    * graph */
+extern const char ht_pipeline_layout[];    /* what lowering requires: NHWC, expanded, folded */
+extern const char ht_pipeline_body[];      /* all of these, for the body of a branch or loop */
 
 /* ---- evaluate.c: constants by the interpreter ---- */
 
 /* Computes node `n`, whose operands are all constant, through lowering and the interpreter.
- * *out has one tensor a result.  HT_E_UNSUPPORTED without a diagnostic when it has no lowering. */
+ * *out has one tensor for each result.  HT_E_UNSUPPORTED, without a diagnostic, if it cannot be
+ * lowered. */
 enum ht_status ht_evaluate(struct ht_node *n, struct ht_arena *a, struct ht_tensor **out);
 
 /* ---- feeds.c ---- */

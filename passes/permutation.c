@@ -1,4 +1,4 @@
-/* permutation: the arithmetic of Transposes. */
+/* permutation: the arithmetic of Transpose's permutations. */
 #include "passes/transposes.h"
 
 #include <string.h>
@@ -84,7 +84,7 @@ static bool big_of(struct ht_shape s, struct big *b)
 	return true;
 }
 
-/* The place of each of `from`'s axes among those before the Transpose. */
+/* The place of each axis of `from` among the axes before the Transpose. */
 static void places_before(const struct big *from, const struct ht_perm *p, int *before)
 {
 	for (int i = 0; i < from->count; i++) {
@@ -94,8 +94,9 @@ static void places_before(const struct big *from, const struct ht_perm *p, int *
 	}
 }
 
-/* Cuts both shapes into the shortest groups of equal size; sets, for each axis of `to`, where its
- * group begins before the Transpose.  False where a group is torn apart by it. */
+/* Divides both shapes into the shortest groups of equal size, and sets, for each axis of `to`,
+ * where its group begins before the Transpose.  False if the Transpose separates axes of a
+ * group. */
 static bool match_groups(
 	const struct big *from, const struct big *to, const int *before, int *begins)
 {
@@ -125,8 +126,7 @@ static bool match_groups(
 	return f == from->count && t == to->count;
 }
 
-/* Axes of size 1 stay where the result has them, the others are permuted among the places of the
- * others. */
+/* Axes of size 1 stay where the result has them; the others are permuted among their places. */
 bool ht_perm_behind_reshape(const struct ht_perm *p, struct ht_shape from_shape,
 	struct ht_shape to_shape, struct ht_perm *q)
 {

@@ -1,13 +1,13 @@
 /* The standard pipeline, as text. */
 #include "passes/passes.h"
 
-/* Twice over the shapes: what is folded may be the shape of what was not known. */
+/* Runs the folding passes twice: folded values may be shapes that were unknown before. */
 #define FOLD "fold,infer,identity,fold,branches,prune,identity,scopes,simplify,cse,"
 #define FUSE                                                                                       \
 	"layer_norm,rms_norm,gelu,swish,hard_swish,softmax,activation,concat_split,matmul,"        \
 	"batch_norm,simplify,cse,prune,infer"
 
-/* What the entry needs is inlined and frozen; then that is all there is. */
+/* The nodes that the entry needs are inlined and frozen; then prune removes all others. */
 const char ht_pipeline_cleanup[] =
 	"feeds,float_status,split_fused,tables,prune,inline,branches,prune,references,freeze,split_fused,versions,cells,segments,prune,sizes,infer,identity,loss_seed," FOLD
 	"momentum,adam," FUSE;
@@ -16,12 +16,13 @@ const char ht_pipeline_cleanup[] =
 const char ht_pipeline_precision[] = "precision," MERGE;
 const char ht_pipeline_painted[] = MERGE;
 
-/* Transposes meet before and behind what fold_pad and dilate look at, so those come last. */
+/* Pass transposes makes neighbours of the nodes that fold_pad and dilate match, so these come
+ * last. */
 #define LAYOUT                                                                                     \
 	"split_batch_norm,training,einsum,layout,transposes,fold,simplify,cse,"                    \
 	"identity,fold_pad,dilate,casts,cse,prune,infer"
 const char ht_pipeline_layout[] =
 	"strings,loss_scale,tensor_arrays,prune,cases,functional,bodies,recurrent,infer," LAYOUT;
-/* Of a body, whose dtypes are decided. */
+/* For a body, whose dtypes are decided already. */
 const char ht_pipeline_body[] =
 	"split_fused,infer,identity," FOLD FUSE ",bodies,recurrent,infer," LAYOUT;

@@ -1,24 +1,26 @@
-/* prune: what the entry's outputs do not need goes.
+/* prune: removes nodes that the entry's outputs do not need.
  *
- * Needed is what the outputs reach through operands and control edges, as when TensorFlow runs a
- * fetch: an effect counts when something asks for it.  The entry's inputs stay.  Other entries and
- * functions that nothing calls go too, and control edges that order nothing: those from nodes
- * before which nothing with an effect runs; an Assert of a constant that holds has no effect.  An edge
- * from a node that only reads variables orders these reads alone: where nobody else needs the node, as is so for
- * the gradient of an input in TensorFlow's tuples of gradients, the reads that are needed take its place.
- * Without an entry in the context the graph's entries all count; a graph that has none, and is no body
- * with an entry in the context, is left alone. */
+ * The outputs need all nodes that they reach through operands and control edges, as when
+ * TensorFlow runs a fetch: an effect counts only if a fetch depends on it.  The entry's inputs
+ * stay.  The pass also removes other entries, functions that nothing calls, and control edges
+ * that order nothing: those from nodes that no effect precedes.  An Assert of a constant that is
+ * true has no effect.  An edge from a node that only reads variables orders just these reads: if
+ * no other node needs the reader, as for the gradient of an input in TensorFlow's tuples of
+ * gradients, the needed reads take its place.  Without an entry in the context, all entries of
+ * the graph count.  A graph without entries is left alone, unless it is a body and the context
+ * has an entry. */
 #include "passes/rewrite.h"
 
 struct prune {
 	struct ht_graph *g;
 	struct ht_pass_context *c;
 	bool *needed;           /* by node id */
-	bool *effectful;        /* by node id: it or something it needs has an effect */
-	bool *acts;             /* likewise, another than that ReadVariableOp reads */
+	bool *effectful;        /* by node id: it or a node that it needs has an effect */
+	bool *acts;             /* likewise, an effect other than the reads of ReadVariableOp */
 	uint32_t *walked, walk; /* by node id: the last walk that met it */
-	bool sparing;           /* edges from what only reads need nothing */
-	bool dead;              /* values may be: there are Switches */
+	bool sparing;           /* edges from nodes that only read variables do not make them
+				 * needed */
+	bool dead;              /* values may be dead, since there are Switches */
 	struct ht_node **stack;
 	size_t count, cap;
 };
@@ -74,7 +76,7 @@ static bool always_holds(const struct ht_node *n)
 	return t && t->dtype == HT_BOOL && t->blob && t->blob->n == 1 && *(const char *)t->blob->p;
 }
 
-/* Whether one of the nodes that `n` needs is among `some`. */
+/* Whether one of the nodes that `n` needs is in `some`. */
 static bool needs_some(const struct ht_node *n, const bool *some)
 {
 	for (int32_t i = 0; i < n->ins; i++)
@@ -92,19 +94,19 @@ static bool is_handle(const struct ht_node *n)
 	       n->out[0].dtype == HT_RESOURCE;
 }
 
-/* It draws from a stream of its own, which nothing else sees. */
+/* Whether it draws from a stream of its own, which no other node uses. */
 static bool is_random(const struct ht_node *n)
 {
 	return ht_op_info(n->op)->effects == HT_RANDOM;
 }
 
-/* Kernels behind it take a size that it computes, which no operand says. */
+/* Whether it computes a size: kernels of later nodes read that, though it is no operand. */
 static bool sets_size(const struct ht_node *n)
 {
 	return ht_computes_size(n) && n->graph->closed;
 }
 
-/* A table whose contents are constants, or what reads one: nothing changes it. */
+/* Whether it is a table with constant contents, or reads one: nothing changes such a table. */
 static bool is_of_filled_table(const struct ht_node *n)
 {
 	const struct ht_node *table =
@@ -127,7 +129,7 @@ static void look_for_effects(struct prune *p, const struct ht_node *n)
 	p->acts[n->id] = own || needs_some(n, p->acts);
 }
 
-/* A dead value keeps an effect from happening. */
+/* Whether the node may be dead, so that an effect does not happen. */
 static bool may_stop(const struct prune *p, const struct ht_node *n)
 {
 	return p->dead && ht_op_info(n->op)->effects;
@@ -150,7 +152,7 @@ static void drop_idle_edges(struct prune *p)
 
 /* ---- edges that order reads ---- */
 
-/* Nodes of which each asks for a walk over the graph. */
+/* Limit of nodes that each cause a walk over the graph. */
 enum { MOST_WALKS = 1000 };
 
 static void add_unseen(struct prune *p, struct ht_node *n)
@@ -162,7 +164,7 @@ static void add_unseen(struct prune *p, struct ht_node *n)
 	p->stack[p->count++] = n;
 }
 
-/* The edges of `n`, with needed reads in place of nodes that are not needed. */
+/* Replaces control edges of `n` from nodes that are not needed by edges from needed reads. */
 static void take_reads(struct prune *p, struct ht_node *n)
 {
 	struct ht_node **kept = NULL;
@@ -196,7 +198,7 @@ static bool has_unneeded(const struct prune *p, const struct ht_node *n)
 	return false;
 }
 
-/* Random ops that were needed draw in any case: streams go on in other runs. */
+/* Random ops that were needed at first draw in any case, since streams continue in later runs. */
 static void need_again(struct prune *p, bool sparing)
 {
 	for (uint32_t i = 0; i < p->g->ids; i++)
@@ -235,7 +237,7 @@ static void drop_entries(struct prune *p)
 	}
 }
 
-/* Back edges go first, so that every node is unused when it is removed. */
+/* Removes back edges first, so that every node is unused when it is removed. */
 static void remove_rest(struct prune *p)
 {
 	struct ht_node *n, *prev;
@@ -263,7 +265,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 		drop_entries(&p);
 	remove_rest(&p);
 	drop_idle_edges(&p);
-	/* A node that only such an edge needed is no longer needed. */
+	/* Nodes that only such an edge needed are no longer needed. */
 	spare_reads(&p);
 	remove_rest(&p);
 	ht_drop_uncalled(g, c->scratch);

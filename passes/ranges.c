@@ -1,23 +1,24 @@
-/* ranges: the least and most that integers can be.
+/* ranges: the least and largest values of integers (range analysis).
  *
- * A value in a body is an argument plus a number within a range, or such a number alone.  So the body of a loop, looked at
- * once, tells by how much an iteration changes each carried integer; the condition tells how many iterations there are; the two
- * give the range in all iterations.  A carried integer that is not an argument plus something, such as a maximum, has the
- * range that an iteration does not leave. */
+ * A value in a body is an argument plus a number within a range, or a number within a range.  So
+ * a single walk over the body of a loop shows how much an iteration changes each loop-carried
+ * integer; the condition gives the trip count; both give the range over all iterations.  If a
+ * loop-carried integer is not an argument plus something, such as a maximum, its range is one
+ * that an iteration does not leave. */
 #include "passes/ranges.h"
 
 #include "passes/rewrite.h"
 
-enum { MOST_NESTED = 4 /* loops: each looks several times at its body */ };
+enum { MOST_NESTED = 4 /* nested loops: each walks over its body several times */ };
 
-/* `base`, or 0 when that is NULL, plus a number from `least` to `most`. */
+/* `base` (0 if it is NULL) plus a number from `least` to `most`. */
 struct term {
 	const struct ht_node *base;
 	int64_t least, most;
 };
 static const struct term any = { NULL, -HT_RANGE_OPEN, HT_RANGE_OPEN };
 
-/* How often a loop runs its body. */
+/* The trip count of a loop. */
 struct trips {
 	int64_t least, most;
 };
@@ -29,7 +30,7 @@ static int64_t bounded(int64_t v)
 	return v > HT_RANGE_OPEN ? HT_RANGE_OPEN : v < -HT_RANGE_OPEN ? -HT_RANGE_OPEN : v;
 }
 
-/* The sum of two bounds of one kind; one that is open stays open. */
+/* The sum of two lower or two upper bounds; an open bound stays open. */
 static int64_t plus(int64_t a, int64_t b)
 {
 	if (a <= -HT_RANGE_OPEN || a >= HT_RANGE_OPEN)
@@ -93,7 +94,7 @@ static bool is_within(struct term a, struct term b)
 	return a.base == b.base && a.least >= b.least && a.most <= b.most;
 }
 
-/* `a` plus what `n` steps change. */
+/* `a` plus the change by `n` steps. */
 static struct term stepped(struct term a, struct term step, struct trips n)
 {
 	struct term by = { NULL, least_of(times(step.least, n.least), times(step.least, n.most)),
@@ -239,9 +240,9 @@ struct loop {
 	struct ht_function *condition, *body;
 	int32_t args;
 	const struct term *in; /* by argument, before the first iteration */
-	struct term *step;     /* what an iteration adds; any: no such number */
-	struct term *during;   /* in all iterations */
-	struct term *ret;      /* of the last look at the body */
+	struct term *step;     /* what an iteration adds; `any`: it is not a sum */
+	struct term *during;   /* range over all iterations */
+	struct term *ret;      /* from the last walk over the body */
 	struct trips trips;
 };
 
@@ -257,7 +258,7 @@ static void look_at_body(struct loop *l, const struct term *arg)
 	get_rets(l->x, l->body, l->ret);
 }
 
-/* Arguments stand for themselves, but for those that no iteration changes. */
+/* Sets each argument's term to itself, or to its initial value if no iteration changes it. */
 static void own_terms(const struct loop *l, const struct ht_function *f, struct term *arg)
 {
 	const struct ht_port *p = f->args, *mine = l->body->args, *ret = l->body->rets;
@@ -283,7 +284,7 @@ static void find_steps(struct loop *l)
 								       : any;
 }
 
-/* A term of the condition as it begins, and what an iteration adds to it. */
+/* The initial value of a term in the condition, and what an iteration adds to it. */
 static struct term at_first(const struct loop *l, struct term t, struct term *step)
 {
 	const struct ht_port *p = l->condition->args;
@@ -294,13 +295,14 @@ static struct term at_first(const struct loop *l, struct term t, struct term *st
 		return t;
 	for (; p && p->value.node != t.base; p = p->next)
 		i++;
-	if (!p) /* of a loop around this one: no iteration of this one changes it */
+	if (!p) /* an argument of an enclosing loop: no iteration of this loop changes it */
 		return t;
 	*step = l->step[i];
 	return sum_of(l->in[i], (struct term){ NULL, t.least, t.most });
 }
 
-/* How many positive numbers come one after the other: from `first` on, each less than the one before by `down` or more. */
+/* How many positive numbers follow each other from `first` on, each at least `down` less than
+ * the one before. */
 static int64_t positives(int64_t first, int64_t down)
 {
 	if (first <= 0)
@@ -308,7 +310,7 @@ static int64_t positives(int64_t first, int64_t down)
 	return first >= HT_RANGE_OPEN ? HT_RANGE_OPEN : ht_ceil_div(first, down);
 }
 
-/* As long as `a` < `b`, or `a` <= `b` where `more` is 1. */
+/* The trip count of a loop that runs while `a` < `b`, or `a` <= `b` if `more` is 1. */
 static struct trips trips_of_less(
 	const struct loop *l, struct ht_value a, struct ht_value b, int more)
 {
@@ -355,7 +357,8 @@ static void find_trips(struct loop *l)
 	l->trips = trips_of(l, l->condition->rets->value);
 }
 
-/* Arguments with steps have their ranges; the others the range that they have after an iteration too, or none. */
+/* Arguments with steps get the range of their steps.  Others get a range that an iteration does
+ * not leave, if there is one. */
 static void find_during(struct loop *l)
 {
 	const struct trips before = { 0, most_of(l->trips.most - 1, 0) };
@@ -375,7 +378,7 @@ static void find_during(struct loop *l)
 	}
 }
 
-/* It is asked before each iteration and behind the last one. */
+/* The condition is evaluated before each iteration and after the last one. */
 static void look_at_condition(struct loop *l)
 {
 	struct term *at = HT_NEW_ARRAY(l->x->arena, struct term, (size_t)l->args);
@@ -386,7 +389,7 @@ static void look_at_condition(struct loop *l)
 	look_at_graph(l->x, l->condition->body);
 }
 
-/* The results: what the last iteration leaves where it is known which one that is. */
+/* Sets the results: the values after the last iteration, if the trip count is known. */
 static void set_results(struct loop *l)
 {
 	const struct trips last = { l->trips.least - 1, l->trips.most - 1 };

@@ -1,4 +1,5 @@
-/* ranges: what the integers of a graph can be in a run, through branches and through loops that count. */
+/* ranges: the possible values of a graph's integers in a run, through branches and counting
+ * loops. */
 #ifndef HT_PASSES_RANGES_H
 #define HT_PASSES_RANGES_H
 
@@ -6,17 +7,18 @@
 
 /* Bounds of all elements of a tensor of integers. */
 struct ht_range {
-	int64_t least, most; /* -HT_RANGE_OPEN or less, HT_RANGE_OPEN or more: there is no bound */
+	int64_t least, most; /* at most -HT_RANGE_OPEN, at least HT_RANGE_OPEN: there is no bound */
 };
 #define HT_RANGE_OPEN ((int64_t)1 << 40)
 
 struct ht_ranges {
 	struct ht_arena *arena;
 	struct ht_map of; /* by value */
-	int depth;        /* loops around what is looked at */
+	int depth;        /* how many loops enclose the current graph */
 };
 
-/* Finds the ranges in `g`, and in the bodies that its branches and loops have for themselves: in each iteration. */
+/* Finds the ranges in `g`, and, over all iterations, in the bodies that belong to its branches
+ * and loops alone. */
 void ht_ranges_find(struct ht_ranges *x, struct ht_graph *g, struct ht_arena *arena);
 struct ht_range ht_range_of(const struct ht_ranges *x, struct ht_value v);
 

@@ -1,9 +1,10 @@
-/* recurrent: products of what a loop reads step by step become one product in front of the loop.
+/* recurrent: products of rows that a loop reads step by step become one product in front of the
+ * loop.
  *
- * A recurrent layer's loop gathers a row of its sequence by a counter and multiplies it by constant weights.  As no
- * step depends on another there, one product of all rows gives the same, and reads the weights once.  The
- * loop then gathers a row of the products.  Casts, reshapes, biases and other elementwise ops
- * around the product go with it.
+ * The loop of a recurrent layer gathers a row of its sequence by a counter and multiplies it by
+ * constant weights.  These products do not depend on other steps, so one product of all rows
+ * gives the same results and reads the weights once.  The loop then gathers a row of the
+ * products.  Casts, reshapes, biases and other elementwise ops around the product move with it.
  *
  * The loop must count from a constant to the number of rows, one by one: so each row is read once at most. */
 #include "passes/counted_loop.h"
@@ -11,8 +12,8 @@
 #include <string.h>
 
 enum {
-	MOST_DEPTH = 16, /* of the expression in front of the loop */
-	FEW_ROWS = 8     /* a product of fewer rows is bound by reading its weights */
+	MOST_DEPTH = 16, /* of the expression that moves in front of the loop */
+	FEW_ROWS = 8     /* the time of a product with fewer rows is that of reading its weights */
 };
 
 /* ---- what can be in front of the loop ---- */
@@ -70,7 +71,8 @@ static const struct ht_node *product_behind(const struct ht_counted_loop *x, str
 	return NULL;
 }
 
-/* A step reads `depth` rows of weights; products of all steps are written and read again instead. */
+/* In the loop, a step reads `depth` rows of weights; in front of it, the products of all steps
+ * are written and read again instead. */
 static bool pays(const struct ht_node *product)
 {
 	struct ht_shape w = ht_type_of(product->in[1])->shape, out = product->out[0].shape;
@@ -80,7 +82,7 @@ static bool pays(const struct ht_node *product)
 	return columns && (rows < FEW_ROWS || ht_shape_count(w) / columns >= 2 * rows);
 }
 
-/* ---- in front of the loop ---- */
+/* ---- nodes in front of the loop ---- */
 
 /* A tensor of all steps, of a shape of one. */
 static struct ht_shape of_all_steps(struct ht_counted_loop *x, struct ht_shape s)

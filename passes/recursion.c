@@ -1,9 +1,9 @@
-/* Functions that come to call themselves.
+/* Recursive functions.
  *
- * Each call of such a function from outside gets copies of it and of all that it calls and that calls it in turn, so that
- * arguments have the types of this call's operands (ir/infer_recursion.c).  All calls within name these copies.  A copy
- * is run by several calls, so arguments stay as they are, but for those that have the same constant, variable or table in
- * every call. */
+ * Each call of such a function from outside gets copies of it and of all functions that are
+ * mutually recursive with it, so that arguments have the types of this call's operands
+ * (ir/infer_recursion.c).  All calls within name these copies.  Several calls run a copy, so its
+ * arguments stay, except those that have the same constant, variable or table in every call. */
 #include "passes/recursion.h"
 
 #include "passes/outline.h"
@@ -84,7 +84,7 @@ struct ht_function *ht_recursion_caller(const struct ht_node *n, int i, const st
 	return caller;
 }
 
-/* The function that `n` calls, if calls of a recursion name it. */
+/* The function that `n` calls, if it belongs to a recursion. */
 static struct ht_function *callee_of(const struct ht_node *n)
 {
 	struct ht_function *f = ht_is(n, HT_CALLS_ONE) ? ht_control_bodies(n).of[0] : NULL;
@@ -112,17 +112,17 @@ enum ht_status ht_recursion_run(
 
 /* ---- arguments that are the same in all calls ---- */
 
-/* What an argument is in the calls that were looked at. */
+/* The value of an argument in the calls visited so far. */
 struct passed {
 	bool any, various;
-	struct ht_value v; /* if any, and not various */
+	struct ht_value v; /* if there is one, and all calls have the same */
 };
 
 /* A function of the recursion. */
 struct member {
 	struct ht_function *f;
-	struct ht_node *runner; /* the branch or loop that runs it; NULL: calls do */
-	struct passed *arg;     /* of one that calls name */
+	struct ht_node *runner; /* the branch or loop that runs it; NULL: calls run it */
+	struct passed *arg;     /* of a function that is called by name */
 	int32_t args;
 };
 
@@ -192,7 +192,7 @@ static int32_t number_of(const struct ht_function *f, struct ht_value arg)
 	return -1;
 }
 
-/* Whether each iteration has argument i as the loop began. */
+/* Whether argument i is loop-invariant. */
 static bool stays(const struct ht_node *loop, int32_t i)
 {
 	const struct ht_function *body = ht_control_bodies(loop).of[1];
@@ -205,7 +205,8 @@ static bool stays(const struct ht_node *loop, int32_t i)
 	return arg && ret && ht_value_eq(arg->value, ret->value);
 }
 
-/* What an operand of a call is: followed out of branches and loops, to an argument of a function that calls name. */
+/* Traces an operand of a call out of branches and loops, to an argument of a function that is
+ * called by name. */
 static struct passed passed_as(const struct pushing *x, struct ht_value v)
 {
 	while (ht_is(v.node, HT_ARGUMENT)) {

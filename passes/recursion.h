@@ -1,43 +1,48 @@
-/* recursion: functions that come to call themselves get copies, which branches and loops have of their functions too. */
+/* recursion: copies of recursive functions, including the functions that their branches and
+ * loops run. */
 #ifndef HT_PASSES_RECURSION_H
 #define HT_PASSES_RECURSION_H
 
 #include "passes/rewrite.h"
 
-/* The copies that one call from outside enters. */
+/* The copies that belong to one call from outside. */
 struct ht_recursion_copies {
 	struct ht_str original; /* the function that this call names, and */
 	struct ht_str name;     /* its copy: ht_function.recursion of all */
-	struct ht_map of;       /* copies that calls name, by their original's name */
+	struct ht_map of;       /* copies of functions that are called by name, by their
+				 * original's name */
 };
 
-/* A copy of `f` that calls name, in `library`, without those of functions that it runs. */
+/* A copy of `f`, which is called by name, in `library`, without copies of the functions that it
+ * runs. */
 struct ht_function *ht_recursion_copy(struct ht_recursion_copies *r, struct ht_graph *library,
 	const struct ht_function *f, const struct ht_attr *attrs);
-/* Names function `f`, a copy, in the call `n`. */
+/* Makes call `n` name function `f`, a copy. */
 void ht_recursion_name(struct ht_node *n, const struct ht_function *f);
-/* A new function that calls `f`, body `i` of the branch or loop `n`, and does nothing else. */
+/* A new function that only calls `f`, which is body `i` of the branch or loop `n`. */
 struct ht_function *ht_recursion_caller(
 	const struct ht_node *n, int i, const struct ht_function *f);
-/* Whether `n` calls a function that recurs, and is not within the recursion. */
+/* Whether `n` calls a recursive function from outside of the recursion. */
 bool ht_enters_recursion(const struct ht_node *n);
-/* Arguments that have one constant, variable or table in all calls go: these are in the functions themselves then. */
+/* Removes arguments that have one constant, variable or table in all calls: the functions get
+ * these themselves. */
 void ht_recursion_push_constants(struct ht_node *n, struct ht_arena *scratch);
-/* Runs a pipeline on all functions that calls of the recursion name. */
+/* Runs a pipeline on all functions of the recursion that are called by name. */
 enum ht_status ht_recursion_run(
 	const struct ht_node *n, const struct ht_pass_context *c, const char *pipeline);
 
-/* named_calls.c: calls of functions that recur, in the program and its functions, become StatefulPartitionedCall where they are
- * nodes of the function's type. */
+/* named_calls.c: calls of recursive functions, in the program and its functions, become
+ * StatefulPartitionedCall if they are nodes of the function's type. */
 void ht_name_recursive_calls(struct ht_graph *g, struct ht_arena *scratch);
 
-/* bodies.c: a node of `g` that is what `v` is outside: a constant, or the handle of a variable or table. */
+/* bodies.c: a node of `g` with the value that `v` has outside: a constant, or the handle of a
+ * variable or table. */
 struct ht_node *ht_same_inside(struct ht_graph *g, struct ht_value v);
 bool ht_has_same_inside(struct ht_value v);
-/* Leaves ports, and items of list attributes, that are to be kept. */
+/* Keeps the chosen ports, or items of list attributes, and removes the others. */
 void ht_keep_ports(struct ht_port **p, const bool *keep);
 void ht_keep_items(struct ht_node *n, const char *attr, const bool *keep, int32_t count);
-/* Operands of a branch, loop or call, by argument, likewise. */
+/* Keeps the chosen operands of a branch, loop or call, by argument, likewise. */
 void ht_keep_operands(struct ht_node *n, const bool *keep);
 
 #endif

@@ -1,14 +1,17 @@
-/* references: TensorFlow 1's variables, which are passed by reference, become variables with handles.
+/* references: TensorFlow 1's variables, which are passed by reference, become variables with
+ * handles.
  *
  * - VariableV2 and Variable become VarHandleOp.
- * - An op that writes through a reference (Assign and its variants, scattering, steps of optimisers), or asks whether the variable
- *   has a value, becomes the op that does the same with a handle (`forms`).
- * - A node that reads the value gets a ReadVariableOp, which has the control edges of the reader.  If the reference is the result of a
- *   write, the ReadVariableOp waits for that write.
+ * - An op that writes through a reference (Assign and its variants, scattering, steps of
+ *   optimisers), or asks whether the variable has a value, becomes the op that does the same
+ *   with a handle (`forms`).
+ * - A node that reads the value gets a ReadVariableOp, which has the control edges of the
+ *   reader.  If the reference is the result of a write, the ReadVariableOp waits for that write.
  * - RefSwitch, which passes a reference to one branch, becomes a Switch of the handle.
  *
- * Variables that no node writes to are left to the pass freeze, as are variables whose reference an op takes that has no form
- * with a handle: freeze names that op in its error. */
+ * The pass leaves two kinds of variables to the pass freeze: those that no node writes to, and
+ * those whose reference goes to an op without a form for handles, which freeze names in its
+ * error. */
 #include "passes/rewrite.h"
 
 #include <string.h>
@@ -49,13 +52,15 @@ static const struct {
 
 struct references {
 	struct ht_rw r;
-	struct ht_node **
-		variable; /* by node id: the variable that result 0 (RefSwitch: each result) refers to; or NULL */
-	bool *stays; /* by node id of a variable: it keeps its references */
-	bool *written; /* by node id of a variable: a node writes to it, or a session may between runs */
-	bool *switches; /* by node id: the node was a RefSwitch when the pass began */
+	struct ht_node *
+		*variable; /* by node id: the variable that result 0 (of RefSwitch: each result)
+			   * refers to; or NULL */
+	bool *stays;       /* by node id of a variable: it keeps its references */
+	bool *written;     /* by node id of a variable: a node writes to it, or a session may write
+		        * between runs */
+	bool *switches;    /* by node id: the node was a RefSwitch when the pass began */
 	bool session;
-	uint32_t ids; /* of these; nodes made here are above */
+	uint32_t ids; /* of the nodes that these arrays have; nodes made here have larger ids */
 };
 
 static enum ht_op by_handle(enum ht_op op)
@@ -71,7 +76,7 @@ static bool is_switch(const struct references *x, const struct ht_node *n)
 	return n->id < x->ids && x->switches[n->id];
 }
 
-/* The variable whose reference operand `i` of `n` is; NULL: it is none. */
+/* The variable to which operand `i` of `n` is a reference; NULL: it is no reference. */
 static struct ht_node *referred(const struct references *x, const struct ht_node *n, int32_t i)
 {
 	struct ht_value v = n->in[i];
@@ -130,7 +135,7 @@ static void wait_for(struct references *x, struct ht_node *n, struct ht_node *fi
 	ht_rw_set_controls(&x->r, n, list, count);
 }
 
-/* The type and shape of variable `v` as it was before it had a handle. */
+/* The type and shape that variable `v` had before it became a handle. */
 static struct ht_type type_of_variable(const struct ht_node *v)
 {
 	const struct ht_attr *shape = ht_attr_find(v, "shape");
@@ -158,7 +163,7 @@ static struct ht_node *read_before(struct references *x, struct ht_node *before,
 	return n;
 }
 
-/* `n` reads operand `i`, the reference of `v` that `from` gives. */
+/* `n` reads operand `i`, a reference to `v` that is a result of `from`. */
 static void convert_read(
 	struct references *x, struct ht_node *n, int32_t i, struct ht_node *v, struct ht_node *from)
 {
@@ -200,14 +205,14 @@ static void convert_operands(struct references *x, struct ht_node *n)
 	}
 }
 
-/* The reference that is left, as an output, is its value. */
+/* A remaining reference that is an output becomes its value. */
 static void convert_output(struct references *x, struct ht_node *n, struct ht_node *v)
 {
 	struct ht_node *read;
 
 	if (!ht_rw_is_output(&x->r, ht_out(n, 0)))
 		return;
-	read = read_before(x, n, v, handle_of(x, ht_out(n, 0)), /* the graph is sorted in the end */
+	read = read_before(x, n, v, handle_of(x, ht_out(n, 0)), /* the graph is sorted at the end */
 		ht_str_printf(x->r.arena, "%.*s/read", HT_STR_ARG(n->name)));
 	if (n != v)
 		wait_for(x, read, n);
@@ -239,7 +244,8 @@ static void become_switch(struct references *x, struct ht_node *n)
 		n->out[i] = (struct ht_type){ HT_RESOURCE, HT_SHAPE_SCALAR };
 }
 
-/* The form by handle of what takes the reference of `v`.  It has the types of the variable and of the indices. */
+/* Turns an op that takes the reference of `v` into its form with a handle, which has the types
+ * of the variable and of the indices. */
 static void become_form(struct references *x, struct ht_node *n, const struct ht_node *v)
 {
 	const struct ht_op_info *info = ht_op_info(by_handle(n->op));
@@ -264,7 +270,7 @@ static void become_form(struct references *x, struct ht_node *n, const struct ht
 	ht_node_set_outs(n, info->results);
 }
 
-/* The variable of `n`, which is to take it by handle; or NULL. */
+/* The variable that `n` will take by handle; or NULL. */
 static struct ht_node *form_of(const struct references *x, const struct ht_node *n)
 {
 	struct ht_node *v = n->ins && ht_takes_reference(n, 0) ? referred(x, n, 0) : NULL;

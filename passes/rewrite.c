@@ -1,4 +1,4 @@
-/* rewrite: the graph with its uses, kept up to date through changes. */
+/* rewrite: changes a graph and keeps its uses up to date. */
 #include "passes/rewrite_uses.h"
 
 #include <string.h>
@@ -200,12 +200,12 @@ void ht_rw_take_place(struct ht_rw *r, struct ht_node *n, struct ht_value to)
 	struct ht_str name = n->name;
 
 	ht_rw_replace_node(r, n, to);
-	/* It is still there when nothing used it, or when it is fed. */
+	/* The node still exists if it had no uses, or if it is fed. */
 	if (!n->graph)
 		ht_node_rename(to.node, name);
 }
 
-/* ---- what a pass is run with ---- */
+/* ---- running passes ---- */
 
 bool ht_rw_on(const struct ht_rw *r, enum ht_fusion_id id)
 {

@@ -13,44 +13,46 @@
 struct ht_rw {
 	struct ht_graph *g;
 	struct ht_pass_context *c;
-	struct ht_arena *arena; /* scratch */
-	struct ht_rw_index
-		*index; /* rewrite_uses.c: who uses what; made when it is first asked for */
+	struct ht_arena *arena;    /* scratch */
+	struct ht_rw_index *index; /* rewrite_uses.c: all uses; made on demand */
 	bool changed;
 };
 
 struct ht_rw_use {
 	struct ht_node *node;
 	int32_t arg;                    /* -1: a control edge */
-	int32_t control;                /* its number, if it is one */
-	struct ht_rw_use *next, **prev; /* of the same result; ht_rw_next_use() goes on to others */
+	int32_t control;                /* the number of the control edge, if it is one */
+	struct ht_rw_use *next, **prev; /* of the same result; ht_rw_next_use() continues with
+					 * the other results */
 };
 
 void ht_rw_init(struct ht_rw *r, struct ht_graph *g, struct ht_pass_context *c);
-/* Likewise for a pass that goes into bodies: of a function's graph the function's ports are the entry.  *w lives as long as *r. */
+/* Likewise for a pass that visits bodies: the ports of a function act as the entry of its graph.
+ * *w must live as long as *r. */
 struct ht_rw_within {
 	struct ht_entry entry;
 	struct ht_pass_context c;
 };
 void ht_rw_init_within(struct ht_rw *r, struct ht_rw_within *w, struct ht_graph *g,
 	const struct ht_pass_context *c);
-/* Runs passes on the body of `f`, whose ports are the entry. */
+/* Runs passes on the body of `f`, whose ports act as the entry. */
 enum ht_status ht_run_passes_within(
 	const struct ht_pass_context *c, struct ht_function *f, const char *pipeline);
 
-/* The current nodes in order, `*n` of them, for walks that change the graph: a node that is removed
- * meanwhile has `graph == NULL`. */
+/* The current nodes in order, `*n` of them, for walks that change the graph.  If a node is
+ * removed during the walk, its `graph` is NULL. */
 struct ht_node **ht_rw_nodes(const struct ht_rw *r, size_t *n);
 
 /* rewrite_uses.c: the uses of `n`'s results, result by result, then the control edges from `n`; entry
  * outputs are not among them.  Both functions return NULL at the end. */
 const struct ht_rw_use *ht_rw_first_use(const struct ht_rw *r, const struct ht_node *n);
 const struct ht_rw_use *ht_rw_next_use(const struct ht_rw *r, const struct ht_rw_use *u);
-/* Uses as an operand, and entry outputs. */
+/* The number of uses as an operand or as an entry output. */
 int ht_rw_uses(const struct ht_rw *r, struct ht_value v);
-/* Operand uses of all results, control edges and entry outputs. */
+/* The number of uses of all results, control edges and entry outputs. */
 int ht_rw_node_uses(const struct ht_rw *r, const struct ht_node *n);
-/* The one node that uses `v`, once; NULL when there are several or `v` is an output. */
+/* The node that alone uses `v`, and only once; NULL if there are several uses or `v` is an
+ * output. */
 struct ht_node *ht_rw_only_user(const struct ht_rw *r, struct ht_value v);
 bool ht_rw_is_output(const struct ht_rw *r, struct ht_value v);
 /* Whether a control edge starts at `n`. */
@@ -65,7 +67,8 @@ struct ht_value ht_rw_const(struct ht_rw *r, struct ht_node *before, struct ht_s
 	enum ht_dtype t, struct ht_shape shape, struct ht_blob *blob);
 struct ht_value ht_rw_const_ints(struct ht_rw *r, struct ht_node *before, struct ht_str name,
 	enum ht_dtype t, const int64_t *v, int64_t count);
-/* A scalar whose little-endian bytes `bits` begins with: an integer, or a zero of any type. */
+/* An integer scalar, or a zero of any type: its bytes are the first ones of `bits`,
+ * little-endian. */
 struct ht_value ht_rw_scalar(
 	struct ht_rw *r, struct ht_node *before, struct ht_str name, enum ht_dtype t, int64_t bits);
 /* A scalar of a float type. */
@@ -86,9 +89,10 @@ void ht_rw_replace_behind(struct ht_rw *r, struct ht_value from, struct ht_value
 void ht_rw_replace_node(struct ht_rw *r, struct ht_node *n, struct ht_value to);
 /* Likewise, and the new node takes over `n`'s name. */
 void ht_rw_take_place(struct ht_rw *r, struct ht_node *n, struct ht_value to);
-/* Removes `n` when nothing uses it, and then its operands likewise. */
+/* Removes `n` if it has no uses, and then likewise its operands. */
 void ht_rw_drop(struct ht_rw *r, struct ht_node *n);
-/* Likewise a node whose effect another has taken over; it must have no uses. */
+/* Removes a node although it has an effect, which another node has taken over; it must have no
+ * uses. */
 void ht_rw_remove(struct ht_rw *r, struct ht_node *n);
 /* The nodes that `n` waits for, then `more`. */
 struct ht_node **ht_controls_and(
@@ -114,15 +118,16 @@ struct ht_value ht_rw_reduce(struct ht_rw *r, struct ht_node *before, enum ht_op
 /* The shape of two operands broadcast together, in arena `a`; unknown where it is not certain. */
 struct ht_shape ht_broadcast_shape(struct ht_arena *a, struct ht_shape x, struct ht_shape y);
 
-/* Memory for a constant; unwinds when memory runs out. */
+/* Memory for a constant; unwinds if there is none. */
 struct ht_blob *ht_rw_blob(struct ht_rw *r, size_t n);
-/* Every element of the constant `v` is *x (floats and integers; exact). */
+/* Whether all elements of the constant `v` equal *x, which is set (floats and integers; exact). */
 bool ht_const_splat(struct ht_value v, double *x);
-/* Elements of a constant of type F32, at any alignment (ht_load_f32); NULL when it is none. */
+/* The elements of a constant of type F32, at any alignment (ht_load_f32); NULL if it is none. */
 const void *ht_const_f32(struct ht_value v, int64_t *n);
-/* `v` is a constant whose elements are all equal to `x`, the sign of zero included. */
+/* Whether `v` is a constant whose elements all equal `x`, including the sign of zero. */
 bool ht_const_is(struct ht_value v, double x);
-/* The integers of a constant; false unless it is a constant of at most `max` integers. */
+/* The integers of a constant; false unless it is an integer constant with at most `max`
+ * elements. */
 bool ht_const_small_ints(struct ht_value v, int64_t *out, int max, int *count);
 bool ht_is_const(struct ht_value v);
 
@@ -130,13 +135,14 @@ bool ht_is_const(struct ht_value v);
 void ht_rw_absorb(struct ht_node *n, const struct ht_node *swallowed);
 /* Adds the origins of all nodes between `x` and `n` to `n`; call it before `n` changes. */
 void ht_rw_absorb_between(struct ht_node *n, struct ht_value x);
-/* Copies an attribute where `from` has it. */
+/* Copies an attribute if `from` has it. */
 void ht_rw_copy_attr(struct ht_node *to, const struct ht_node *from, const char *name);
 
 /* Whether `n`'s first result has the shape of `x`, from which it is computed: both shapes are known, or
  * only ops that keep a shape lie between. */
 bool ht_rw_same_shape(const struct ht_node *n, struct ht_value x);
-/* `v` is the result of `op` of a constant with equal elements, *c, and *x; either order. */
+/* Whether `v` is the result of `op` on *x and a constant with equal elements *c, in either
+ * order. */
 bool ht_match_with_const(struct ht_value v, enum ht_op op, double *c, struct ht_value *x);
 
 /* `n` as a product: constants multiplied up to `factor`, the other operands in `of`.  Follows
@@ -159,28 +165,28 @@ bool ht_rw_plain(const struct ht_rw *r, const struct ht_node *n);
 enum ht_status ht_rw_each(struct ht_graph *g, struct ht_pass_context *c,
 	void (*visit)(struct ht_rw *r, struct ht_node *n));
 
-/* Likewise for the nodes that `wants` names, of the graph and of the bodies of its functions.  If there are any, types are inferred
- * before. */
+/* Likewise for the nodes that `wants` selects, in the graph and in the bodies of its functions.
+ * If there are any, types are inferred first. */
 enum ht_status ht_rw_everywhere(struct ht_graph *g, struct ht_pass_context *c,
 	bool (*wants)(const struct ht_node *n), void (*visit)(struct ht_rw *r, struct ht_node *n));
 
 /* ---- fusions ---- */
 
-/* As the functions of choice/fusion.h; a miss says how many conditions held before, `met`. */
+/* Like the functions of choice/fusion.h; `met` of a miss is how many conditions held before it. */
 bool ht_rw_on(const struct ht_rw *r, enum ht_fusion_id id);
 void ht_rw_hit(struct ht_rw *r, enum ht_fusion_id id);
 void ht_rw_miss(const struct ht_rw *r, enum ht_fusion_id id, int met, const struct ht_node *n,
 	const char *condition);
 
-/* layer_norm.c: fuses the norm whose 1 / sqrt(…), or sqrt(…), is `n`, as fusion `id`; HT_FUSION_END:
- * as the fusion that has its form. */
+/* layer_norm.c: fuses the norm whose 1 / sqrt(…), or sqrt(…), is `n`, as fusion `id`;
+ * HT_FUSION_END: as the fusion to which its form belongs. */
 void ht_rw_layer_norm(struct ht_rw *r, struct ht_node *n, enum ht_fusion_id id);
 
-/* handles.c: stacks and TensorArrays of TensorFlow 1 in `g`, and in the bodies that its branches and loops have for themselves,
- * become lists.  Types are inferred again. */
+/* handles.c: stacks and TensorArrays of TensorFlow 1 become lists, in `g` and in the bodies that
+ * belong to its branches and loops alone.  Types are inferred again. */
 enum ht_status ht_handles_to_lists(struct ht_graph *g, struct ht_pass_context *c);
-/* lists.c: lists of `g`, and of the bodies that its branches and loops have for themselves, become tensors
- * where their length and the shape of their elements are known.  Types are inferred again. */
+/* lists.c: lists become tensors if their length and element shape are known, in `g` and in the
+ * bodies that belong to its branches and loops alone.  Types are inferred again. */
 enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c);
 
 /* bodies.c: of a graph whose sizes are open, all that pass "bodies" does before it makes bodies ready to be lowered: branches and loops
@@ -193,9 +199,10 @@ enum ht_status ht_open_bodies(struct ht_graph *g, struct ht_pass_context *c);
  * and the names of the variables that are written to.  A variable that is passed to a function counts if
  * the function, or one that it runs, writes to any. */
 bool ht_changes_variable(const struct ht_node *n);
-/* Whether `n` takes operand `i` by reference: only ops whose arguments are one tensor each do. */
+/* Whether `n` takes operand `i` by reference; only ops whose arguments are one tensor each can. */
 bool ht_takes_reference(const struct ht_node *n, int32_t i);
-/* By node id: the variable whose handle the node's result is, through identities; NULL: of none. */
+/* By node id: the variable whose handle the node's result is, also through identities; NULL: it
+ * is no handle. */
 struct ht_node **ht_variable_handles(const struct ht_graph *g, struct ht_arena *a);
 bool ht_changes_any(const struct ht_graph *g);
 void ht_changed_variables(const struct ht_graph *g, struct ht_arena *a, struct ht_map *changed);

@@ -1,13 +1,14 @@
-/* New constants and nodes of common ops, and what nodes take over from those that they stand for. */
+/* Makes constants and nodes of common ops, and copies origins and attributes to nodes that
+ * replace others. */
 #include "passes/rewrite.h"
 
 #include <string.h>
 
-/* ---- what is taken over ---- */
+/* ---- origins and attributes ---- */
 
 void ht_rw_absorb(struct ht_node *n, const struct ht_node *swallowed)
 {
-	/* Its own name counts too, once it has others. */
+	/* If other origins are added, the node's own name becomes one too. */
 	if (!n->origin) {
 		struct ht_str *own = HT_NEW(n->graph->arena, struct ht_str);
 
@@ -18,7 +19,7 @@ void ht_rw_absorb(struct ht_node *n, const struct ht_node *swallowed)
 	ht_node_add_origin(n, swallowed);
 }
 
-/* Patterns are small: the depth bounds the walk, also where paths meet again. */
+/* Patterns are small: the depth limits the walk, even if paths meet again. */
 static void absorb_operands(
 	struct ht_node *n, const struct ht_node *of, struct ht_value x, int depth)
 {
@@ -119,7 +120,7 @@ struct ht_shape ht_broadcast_shape(struct ht_arena *a, struct ht_shape x, struct
 		if (dx == 1 || dx == dy)
 			dim[i] = dy;
 		else if (dy == 1 || dx >= 0)
-			dim[i] = dx; /* where dy is not known it is dx or 1 */
+			dim[i] = dx; /* if dy is unknown, it is dx or 1 */
 		else
 			dim[i] = dy >= 0 ? dy : HT_DIM_UNKNOWN;
 	}

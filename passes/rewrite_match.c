@@ -1,4 +1,4 @@
-/* Questions that several passes ask: what constants hold, what is a product. */
+/* Queries that several passes need: contents of constants, products. */
 #include "ir/infer.h"
 #include "passes/rewrite.h"
 
@@ -146,7 +146,7 @@ bool ht_rw_product(const struct ht_rw *r, struct ht_node *n, struct ht_product *
 
 /* ---- shapes ---- */
 
-/* Whether a constant of shape `c` leaves `s` as it is when they are broadcast together. */
+/* Whether a constant of shape `c`, broadcast with `s`, leaves the shape `s`. */
 static bool is_within(struct ht_shape c, struct ht_shape s)
 {
 	if (c.rank < 0 || c.rank > s.rank)
@@ -157,7 +157,7 @@ static bool is_within(struct ht_shape c, struct ht_shape s)
 	return ht_shape_known(c);
 }
 
-/* The operand whose shape the result of `n` has for certain; -1: none. */
+/* The operand whose shape the result of `n` certainly has; -1: none. */
 static int shape_operand(const struct ht_node *n)
 {
 	const struct ht_op_info *info = ht_op_info(n->op);

@@ -1,4 +1,4 @@
-/* rewrite_uses: who uses which result, kept up to date through changes. */
+/* rewrite_uses: the uses of each result, kept up to date through changes. */
 #include "passes/rewrite_uses.h"
 
 /* An output of an entry, or a result of the function. */
@@ -7,7 +7,7 @@ struct output {
 	struct output *next;
 };
 
-/* Of one result. */
+/* The uses of one result. */
 struct list {
 	struct ht_rw_use *first;
 	int uses, outputs;
@@ -26,7 +26,7 @@ struct ht_rw_uses {
 
 struct ht_rw_index {
 	struct ht_rw_uses **uses; /* by node id */
-	size_t cap;               /* 0: nothing has been asked yet */
+	size_t cap;               /* 0: uses have not been asked for yet */
 };
 
 static void make_index(const struct ht_rw *r);
@@ -44,7 +44,7 @@ static struct ht_rw_uses *uses_of(const struct ht_rw *r, const struct ht_node *n
 	return x->uses[n->id];
 }
 
-/* NULL: there never was a use. */
+/* NULL: the node never had a use. */
 static const struct ht_rw_uses *known(const struct ht_rw *r, const struct ht_node *n)
 {
 	if (!r->index->cap)
@@ -52,7 +52,7 @@ static const struct ht_rw_uses *known(const struct ht_rw *r, const struct ht_nod
 	return n->id < r->index->cap ? r->index->uses[n->id] : NULL;
 }
 
-/* The lists move when a result joins that was not used before: uses know their places. */
+/* Lists move when a result gets its first use; uses have pointers to their places. */
 static void move_lists(const struct ht_rw *r, struct ht_rw_uses *of, uint32_t results)
 {
 	struct list *more = HT_NEW_ARRAY(r->arena, struct list, results);
@@ -147,7 +147,7 @@ static void note_uses_by(const struct ht_rw *r, struct ht_node *n)
 		of->by = HT_NEW_ARRAY(r->arena, struct ht_rw_use, count);
 		of->by_cap = (uint32_t)count;
 	}
-	/* Backwards, as the graph is walked: lists are in the order of the graph. */
+	/* Backwards, like the walk over the graph: lists are in the order of the graph. */
 	for (int32_t i = n->controls - 1; i >= 0; i--) {
 		u = &of->by[n->ins + i];
 		*u = (struct ht_rw_use){ .node = n, .arg = -1, .control = i };
@@ -233,7 +233,7 @@ void ht_rw_move_control_edges(struct ht_rw *r, struct ht_node *from, struct ht_n
 	}
 }
 
-/* ---- the graph as it is at first ---- */
+/* ---- the initial uses ---- */
 
 static void note_outputs(const struct ht_rw *r, struct ht_port *p)
 {
@@ -283,9 +283,9 @@ void ht_rw_uses_init(struct ht_rw *r)
 	r->index = HT_NEW(r->arena, struct ht_rw_index);
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
-/* The first use of result `i` of `of` or of those behind it; at the end, of the node itself. */
+/* The first use of result `i` of `of` or of a later one; behind those, of the node itself. */
 static const struct ht_rw_use *first_from(const struct ht_rw_uses *of, size_t i)
 {
 	for (; i < of->results; i++)

@@ -1,7 +1,7 @@
 /* rms_norm: x * rsqrt(mean(x^2) + epsilon) * scale becomes RmsNorm, over the last axis.
  *
- * Also x / sqrt(…), and without a scale.  scale is a constant along the last axis.  float32
- * only. */
+ * The form may also be x / sqrt(…), and it may lack the scale, which is a constant along the
+ * last axis. float32 only. */
 #include "passes/rewrite.h"
 
 static bool is_square_of(struct ht_value v, struct ht_value *x)
@@ -39,7 +39,7 @@ static bool is_mean_square(
 	return false;
 }
 
-/* x times its inverse root mean square, or over the root. */
+/* Whether `n` is x times the inverse of its root mean square, or divided by the root. */
 static bool is_normal(const struct ht_rw *r, struct ht_node *n, struct ht_value *x, double *epsilon)
 {
 	if (n->op == HT_OP_RealDiv)
@@ -56,7 +56,8 @@ static bool is_normal(const struct ht_rw *r, struct ht_node *n, struct ht_value 
 	return false;
 }
 
-/* The Mul behind by a constant along the last axis, as a vector; NULL: there is none. */
+/* The following Mul by a constant along the last axis, which *scale becomes as a vector; NULL:
+ * there is none. */
 static struct ht_node *scaling(
 	const struct ht_rw *r, struct ht_node *n, int64_t channels, struct ht_value *scale)
 {

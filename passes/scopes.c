@@ -1,9 +1,9 @@
-/* scopes: fusions of the vendor's that are recognised by TensorFlow's name scopes.
+/* scopes: fusions of the vendor that are recognised by TensorFlow's name scopes.
  *
  * scope_layer_norm: a scope `batchnorm` with one Sub, two Adds, one Rsqrt, three Muls and no
- * Identity, beside a scope `moments` of the same number with two Means, one SquaredDifference and
- * no Squeeze.  The names only say where to look: the arithmetic there has to be a layer norm
- * (layer_norm.c), else nothing is done. */
+ * Identity, beside a scope `moments` of the same number with two Means, one SquaredDifference
+ * and no Squeeze.  The names only say where to look: the nodes there must compute a layer norm
+ * (layer_norm.c), else nothing is changed. */
 #include "passes/rewrite.h"
 
 #include <string.h>
@@ -92,7 +92,7 @@ static void count_node(struct ht_rw *r, struct ht_map *scopes, struct ht_node *n
 		s->rsqrt = n;
 }
 
-/* The moments scope beside it, of the same number. */
+/* The moments scope of the same number beside it. */
 static const struct scope *moments_of(
 	struct ht_rw *r, const struct ht_map *scopes, struct ht_str path)
 {

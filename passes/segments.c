@@ -1,23 +1,27 @@
-/* segments: sums and the like of rows whose ids are sorted become those of rows in any order.
+/* segments: reductions of rows whose segment ids are sorted become reductions of rows in any
+ * order.
  *
- * SegmentSum, Mean, Prod, Max and Min have as many results as the last id says: UnsortedSegmentSum and its kin are told so.  Ids
- * that are not sorted stop the run, where the number of rows is known.  As ids may be any numbers, there is room for as many segments
- * as rows, and for ROOM at least; a larger id stops the run.  A mean is a sum by the number of rows.  The largest of no rows is 0 here.
+ * SegmentSum, Mean, Prod, Max and Min have as many results as the last id says;
+ * UnsortedSegmentSum and its kin get that number as an operand.  Ids that are not sorted stop
+ * the run, if the number of rows is known.  Ids may be any numbers, so there is room for as many
+ * segments as rows, and for at least ROOM; a larger id stops the run.  A mean is a sum divided
+ * by the number of rows.  The maximum of no rows is 0 here.
  *
- * SparseSegmentSum, Mean and SqrtN gather their rows before.
+ * SparseSegmentSum, Mean and SqrtN gather their rows first.
  *
- * Nodes in the bodies of functions are changed, too.  Left alone: data or ids of unknown rank. */
+ * The pass also changes nodes in the bodies of functions.  Left alone: data or ids of unknown
+ * rank. */
 #include "passes/rewrite.h"
 
 enum { ROOM = 1024 };
 
 static const struct form {
 	enum ht_op op, becomes;
-	enum ht_op
-		divides; /* how a sum is divided by the number of its rows; HT_OP_OPAQUE: it is not */
-	bool gathers;    /* operands: data, indices, ids; else data and ids */
-	bool root;       /* by the square root of the number */
-	bool extreme;    /* of no rows it is 0 */
+	enum ht_op divides; /* the op that divides a sum by the number of its rows; HT_OP_OPAQUE:
+			  * none */
+	bool gathers;       /* operands: data, indices, ids; else data and ids */
+	bool root;          /* by the square root of the number */
+	bool extreme;       /* a maximum or minimum, which is 0 for no rows */
 } forms[] = {
 	{ .op = HT_OP_SegmentSum, .becomes = HT_OP_UnsortedSegmentSum },
 	{ .op = HT_OP_SegmentProd, .becomes = HT_OP_UnsortedSegmentProd },
@@ -58,12 +62,12 @@ static const struct form *form_of(const struct ht_node *n)
 
 struct segments {
 	struct ht_rw *r;
-	struct ht_node *at; /* which is taken apart */
+	struct ht_node *at; /* the node that is replaced */
 	struct ht_value ids;
 	enum ht_dtype type; /* of ids and their number */
 };
 
-/* ---- nodes in front of it ---- */
+/* ---- nodes in front of the node ---- */
 
 static struct ht_value node(struct segments *x, enum ht_op op, const struct ht_value *in,
 	int32_t ins, enum ht_dtype t, struct ht_shape s)
@@ -137,7 +141,7 @@ static bool known_count(struct segments *x, int64_t *count)
 	return true;
 }
 
-/* How many ids there are. */
+/* The number of ids. */
 static struct ht_value rows(struct segments *x)
 {
 	struct ht_value v = node(x, HT_OP_Size, &x->ids, 1, x->type, HT_SHAPE_SCALAR);
@@ -161,7 +165,7 @@ static struct ht_value first_ids(struct segments *x, int64_t count)
 	return v;
 }
 
-/* The id before each of them; 0 before the first. */
+/* The id before each of the ids; 0 before the first. */
 static struct ht_value ids_before(struct segments *x, int64_t count)
 {
 	const int64_t zero = 0;
@@ -177,7 +181,8 @@ static struct ht_value ids_before(struct segments *x, int64_t count)
 	return v;
 }
 
-/* 0 where the ids are sorted and not below zero; else the run stops, since twice the number of a truth is no index of a list of two. */
+/* 0 where the ids are sorted and not negative.  Elsewhere the run stops, since twice a true
+ * condition is no valid index of a list of two. */
 static struct ht_value only_sorted(struct segments *x)
 {
 	static const int64_t zeros[2];
@@ -215,7 +220,7 @@ static struct ht_value count_of(struct segments *x)
 	return known_count(x, &known) ? number(x, x->type, known) : computed_count(x);
 }
 
-/* ---- what is made of them ---- */
+/* ---- the new nodes ---- */
 
 static struct ht_value of_segments(
 	struct segments *x, enum ht_op op, struct ht_value data, struct ht_value count)

@@ -20,7 +20,7 @@ static bool is_float_type(struct ht_value v)
 	return ht_is_float(ht_type_of(v)->dtype);
 }
 
-/* Replaces `n` by `x` when `x` has n's shape: broadcasting may have made n larger than x. */
+/* Replaces `n` by `x` if `x` has n's shape: broadcasting may have made n larger than x. */
 static bool take(struct ht_rw *r, struct ht_node *n, struct ht_value x)
 {
 	if (n->controls || !ht_rw_same_shape(n, x))
@@ -31,7 +31,7 @@ static bool take(struct ht_rw *r, struct ht_node *n, struct ht_value x)
 	return true;
 }
 
-/* x op c = x for this constant as right (or, where it commutes, left) operand. */
+/* Whether x op c = x for this constant as the right operand, or as the left one if op commutes. */
 static bool is_neutral(const struct ht_node *n, struct ht_value c, bool left)
 {
 	double x;
@@ -111,7 +111,7 @@ static bool idempotent(struct ht_rw *r, struct ht_node *n)
 
 /* ---- clamps ---- */
 
-/* The other operand of a binary node one of whose operands is the constant `c`. */
+/* If one operand of a binary node is the constant `c`, the other operand. */
 static bool other_operand(const struct ht_node *n, double c, struct ht_value *x)
 {
 	double have;
@@ -125,7 +125,7 @@ static bool other_operand(const struct ht_node *n, double c, struct ht_value *x)
 	return false;
 }
 
-/* `n` becomes op(x), with x's origin among its own. */
+/* `n` becomes op(x), and gets the origins of x. */
 static void become_unary(struct ht_rw *r, struct ht_node *n, enum ht_op op, struct ht_value x)
 {
 	ht_rw_become(r, n, op, &x, 1);
@@ -180,7 +180,8 @@ static bool add_of_two(struct ht_rw *r, struct ht_node *n)
 	return true;
 }
 
-/* A kernel takes a limited number of operands: a longer sum is one of sums, in the same order. */
+/* A kernel has a limited number of operands: a longer sum becomes a sum of sums, in the same
+ * order. */
 enum { LONGEST_SUM = 32 };
 
 static struct ht_value part_of_sum(
@@ -215,7 +216,7 @@ static void split_long_sum(struct ht_rw *r, struct ht_node *n)
 
 /* ---- shapes ---- */
 
-/* A shape that a constant can tell Reshape: one size may be open. */
+/* Whether a constant operand of Reshape can state the shape: at most one size may be open. */
 static bool can_be_told(struct ht_shape s)
 {
 	int open = 0;
@@ -272,7 +273,7 @@ static bool is_reduction_of_nothing(const struct ht_node *n)
 	return true;
 }
 
-/* A slice that keeps all elements, and only takes axes out or puts them in. */
+/* Whether a slice keeps all elements, and only removes or adds axes. */
 static bool is_whole_slice(const struct ht_node *n)
 {
 	struct ht_shape in = ht_type_of(n->in[0])->shape;

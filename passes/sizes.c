@@ -1,12 +1,14 @@
 /* sizes: inputs whose first dimension is open (struct ht_port) get the size that one part has.
  *
- * Until then that dimension is a symbol.  Whatever is computed of shapes alone is followed through
- * the graph as multiples of it (ir/symbol.c).  What does not depend on it becomes a constant; what does may
- * be the shape of something, and nothing else.  Every result that depends on an input's rows has to have a
- * multiple of them as its first dimension.  So the graph that is left computes the same of each row for any
- * number of rows, as far as lower/parts.c finds the rows apart.
+ * Until this pass, that dimension is a symbol.  Values that are computed from shapes only are
+ * followed through the graph as multiples of it (ir/symbol.c).  Those that do not depend on it
+ * become constants; those that do may be used as shapes only.  Every result that depends on an
+ * input's rows must have a multiple of them as its first dimension.  So the remaining graph
+ * computes each row independently of the number of rows, as far as lower/parts.c finds that rows
+ * are independent.
  *
- * Where other dimensions are open too, or a size depends on data, all have bounds: bounded.c, computed.c. */
+ * If other dimensions are open too, or a size depends on data, all sizes have bounds: bounded.c,
+ * computed.c. */
 #include "ir/infer.h"
 #include "passes/bounded.h"
 #include "passes/rewrite.h"
@@ -25,7 +27,7 @@ static struct ht_where at_node(const struct sizes *s, const struct ht_node *n)
 	};
 }
 
-/* ---- what depends on the number of rows ---- */
+/* ---- which results depend on the number of rows ---- */
 
 static bool all_known(const struct sizes *s, const struct ht_node *n, int32_t i)
 {
@@ -63,7 +65,7 @@ static bool is_by_rows(const struct sizes *s, struct ht_value v)
 	return !ht_is(v.node, HT_CONSTANT) && s->rows[v.node->id];
 }
 
-/* Of operand `i` the result takes its shape, and no value. */
+/* Whether the result depends on operand `i` as a shape, and not as a value. */
 static bool is_shape_of_result(const struct ht_node *n, int32_t i)
 {
 	return ht_is(n, HT_SHAPED_BY_SECOND) && i == 1;
@@ -91,7 +93,7 @@ static bool depends_on_rows(const struct sizes *s, const struct ht_node *n)
 	return false;
 }
 
-/* ---- what every node is asked ---- */
+/* ---- checks of every node ---- */
 
 static bool has_rows_first(const struct sizes *s, struct ht_shape shape)
 {
@@ -106,7 +108,7 @@ static bool has_rows_first(const struct sizes *s, struct ht_shape shape)
 	return ht_size_count(&first) > 0;
 }
 
-/* With ? for each dimension that is open. */
+/* The shape as text, with ? for each open dimension. */
 static struct ht_str shape_text(const struct sizes *s, struct ht_shape shape)
 {
 	int64_t dim[HT_MAX_RANK];
@@ -134,7 +136,8 @@ static enum ht_status check_rows(const struct sizes *s, const struct ht_node *n)
 	return HT_OK;
 }
 
-/* What depends on no row has no open size: it could be taken for rows of another. */
+/* Refuses an open size of a result that depends on no row: it could be mistaken for rows of
+ * another. */
 static enum ht_status check_others(const struct sizes *s, const struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->outs; i++)

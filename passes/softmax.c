@@ -1,14 +1,14 @@
-/* softmax: its arithmetic over the last axis becomes Softmax or LogSoftmax.
+/* softmax: the arithmetic of Softmax or LogSoftmax over the last axis becomes one op.
  *
  *   d = x - max(x)
  *   Softmax     e = exp(d); e / sum(e), e * (1 / sum(e))
  *   LogSoftmax  d - log(sum(exp(d)))
  *
  * float32 only.  Left alone: forms that do not subtract the maximum, whose exp may overflow, and
- * the logarithm of a Softmax, which is -inf where LogSoftmax is not. */
+ * the logarithm of a Softmax, which is -inf where LogSoftmax is finite. */
 #include "passes/rewrite.h"
 
-/* A reduction `op` of the last axis that keeps it. */
+/* Whether `v` is a reduction `op` of the last axis that keeps the axis. */
 static bool is_last_axis(struct ht_value v, enum ht_op op, struct ht_value *x)
 {
 	struct ht_node *n = v.node;
@@ -59,7 +59,7 @@ static void fuse(struct ht_rw *r, struct ht_node *n, struct ht_value x, enum ht_
 	ht_attr_set_type(n, "T", HT_F32);
 }
 
-/* The e of e / sum(e) or e * (1 / sum(e)). */
+/* The operand e, if `n` is e / sum(e) or e * (1 / sum(e)). */
 static bool is_share(struct ht_node *n, struct ht_value *e)
 {
 	struct ht_value of;

@@ -1,25 +1,29 @@
-/* strings: tensors of strings become tensors of numbers, int64, which stand for strings (base/strings.h).
+/* strings: tensors of strings become tensors of numbers, int64, which stand for strings
+ * (base/strings.h).
  *
- * The graph's constant strings are numbered here, and the graph keeps them; strings that are fed get the numbers behind those in
- * each run, equal strings equal ones.  So all ops that move elements, hand them on or compare them for equality run by the kernels
- * that they have for int64, in branches, loops and tables as well.  Inputs and outputs of the entry that were strings are marked.
+ * The pass numbers the graph's constant strings, and the graph keeps them.  In each run, strings
+ * that are fed get further numbers; equal strings get equal numbers.  So all ops that move
+ * elements, pass them on or compare them for equality use their kernels for int64, also in
+ * branches, loops and tables.  Inputs and outputs of the entry that were strings are marked.
  *
- * A constant that an op reads as text, as Assert reads its message, stays for that op beside its numbers.  A graph that does
- * anything else with strings is left alone, and refused by lowering, which names the ops.
+ * If an op reads a constant as text, as Assert reads its message, the text constant stays for
+ * that op besides the constant of numbers.  A graph that does anything else with strings is left
+ * alone, and lowering refuses it and names the ops.
  *
- * A table of strings gets a name of its own for these numbers, as entries of a session share tables by name. */
+ * A table of strings gets a name of its own for these numbers, as entries of a session share
+ * tables by name. */
 #include "passes/rewrite.h"
 
 #include <string.h>
 
-/* Elements of a constant that the file states shorter than it is. */
+/* Limit of elements for a constant that the file states in shortened form. */
 enum { MOST_REPEATED = 1 << 24 };
 
 struct numbering {
-	struct ht_graph *g; /* the program's, whose functions are looked at too */
+	struct ht_graph *g; /* the program's; its functions are visited too */
 	struct ht_pass_context *c;
 	struct ht_map *strings;
-	struct ht_map twin; /* constants, by address: those of their numbers */
+	struct ht_map twin; /* text constants, by address: the constants of their numbers */
 	struct ht_map called;
 };
 
@@ -28,7 +32,7 @@ static bool is_string(struct ht_value v)
 	return v.node && v.index >= 0 && ht_type_of(v)->dtype == HT_STRING;
 }
 
-/* ---- whether all that is done with strings can be done with numbers ---- */
+/* ---- whether numbers can replace the strings ---- */
 
 static bool gives_strings(const struct ht_node *n)
 {
@@ -43,7 +47,7 @@ static bool is_text(struct ht_value v)
 	return !is_string(v) || ht_const_text(v);
 }
 
-/* Whether the strings that it takes are constants, and it gives none: it may read them as texts. */
+/* Whether all strings that it takes are constants and it returns none: it may read them as text. */
 static bool takes_texts_only(const struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->ins; i++)
@@ -83,7 +87,8 @@ static bool all_possible(const struct ht_graph *g)
 	return true;
 }
 
-/* The graph's functions that it may call, and itself as the last one; NULL at the end. */
+/* Graph i of those that may have strings: the graph's functions that it may call, then the graph
+ * itself; NULL at the end. */
 static struct ht_graph *body_at(const struct numbering *x, size_t i)
 {
 	if (i > x->called.count)
@@ -111,7 +116,8 @@ static struct ht_str key_of(struct numbering *x, const struct ht_node *n)
 	return ht_str_printf(x->c->scratch, "%p", (const void *)n);
 }
 
-/* The constant of the numbers takes the name, by which an output may be known. */
+/* The constant of numbers gets the name of the text constant, since an output may have that
+ * name. */
 static struct ht_node *numbers_of(struct numbering *x, struct ht_node *n)
 {
 	struct ht_graph *g = n->graph;
@@ -180,7 +186,8 @@ static void number_node(struct numbering *x, struct ht_node *n)
 	number_results(n);
 }
 
-/* Numbers of a run are others in the next one, so nothing that is made of them is kept. */
+/* Numbers differ from run to run, so buffers that are derived from such an input must not be
+ * kept. */
 static void number_ports(struct numbering *x, struct ht_port *p, bool of_entry)
 {
 	for (; p; p = p->next) {

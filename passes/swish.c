@@ -1,7 +1,7 @@
 /* swish: x * sigmoid(x) becomes Silu.
  *
- * The value between x and the product has one use.  float32 only: in a narrower type the parts
- * were rounded one by one, and the fused op rounds once. */
+ * The value between x and the product has one use. float32 only: in a narrower type each part is
+ * rounded, but the fused op rounds once. */
 #include "passes/rewrite.h"
 
 static void visit(struct ht_rw *r, struct ht_node *n)

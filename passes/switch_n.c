@@ -1,14 +1,16 @@
-/* switch_n: _SwitchN, which TensorFlow makes of a Case, becomes Switches in each other, and its Merge Merges of two.
+/* switch_n: _SwitchN, which TensorFlow makes from a Case, becomes nested Switches, and its Merge
+ * becomes Merges of two.
  *
- * Both are halved alike, so each Merge of two is of the two results of one predicate, as pass `functional` wants it.  A
- * Merge whose value_index is used stays. */
+ * Both are halved in the same way, so each Merge joins the two results of one predicate, as pass
+ * `functional` requires.  A Merge whose value_index is used stays. */
 #include "ir/traits.h"
 #include "passes/cases.h"
 #include "passes/rewrite.h"
 
 #include <inttypes.h>
 
-/* What tells the branches of one index apart: _SwitchN of one Case share it, or their Merges would not be of one node. */
+/* The comparisons of one index with branches.  All _SwitchN of one Case share them; otherwise
+ * their Merges would not become one node. */
 struct chooser {
 	struct ht_value index;
 	struct ht_value *less; /* by branch: index < branch; node NULL: not made yet */
@@ -21,7 +23,7 @@ struct split {
 	struct ht_map choosers; /* by index and number of branches */
 	struct ht_node *from;
 	struct chooser *chooser;
-	struct ht_value *result; /* of the _SwitchN: what takes its place */
+	struct ht_value *result; /* of the _SwitchN: its replacements */
 };
 
 static struct chooser *chooser_of(struct split *x)

@@ -1,11 +1,14 @@
-/* tables: tables that the model fills with constants get these as attributes, "_keys" and "_values".
+/* tables: tables that the model fills with constants get these as attributes, "_keys" and
+ * "_values".
  *
- * A table is made by one node and filled by another, which the entry does not reach: the model's initialiser runs it, often in a
- * function that takes the table, keys and values as arguments.  So this pass looks at all of the graph, before anything is pruned.
- * The node that fills a table has nothing to do then, and becomes a NoOp for entries that reach it.
+ * One node makes a table and another node fills it.  The entry does not reach the second one:
+ * the model's initialiser runs it, often in a function that takes the table, keys and values as
+ * arguments.  So this pass examines the whole graph, before anything is pruned.  The node that
+ * fills a table then becomes a NoOp for entries that reach it.
  *
- * Left alone, and refused by lowering: tables that are filled with what is no constant, from a file, or by several nodes with
- * different contents.  A key with two different values is an error, as in TensorFlow. */
+ * Left alone, and refused by lowering: tables that are filled with values that are not constant,
+ * from a file, or by several nodes with different contents.  A key with two different values is
+ * an error, as in TensorFlow. */
 #include "base/object.h"
 #include "kernel/kernel.h"
 #include "passes/passes.h"
@@ -15,7 +18,7 @@
 
 enum { MOST_CALLS = 100000, MOST_DEPTH = 100 };
 
-/* A call that is looked into; NULL: the graph itself. */
+/* A call whose body is being visited; NULL: the graph itself. */
 struct frame {
 	const struct ht_node *call;
 	const struct ht_function *f;
@@ -23,11 +26,12 @@ struct frame {
 	int depth;
 };
 
-/* What fills a table. */
+/* The contents with which a table is filled. */
 struct contents {
 	struct ht_node *by;
 	struct ht_tensor *keys, *values;
-	bool unclear; /* several do, differently, or not with constants */
+	bool unclear; /* several nodes fill it with different contents, or the contents are not
+		       * constant */
 };
 
 struct tables {
@@ -35,7 +39,7 @@ struct tables {
 	struct ht_pass_context *c;
 	struct ht_map of;      /* name of a table → struct contents */
 	struct ht_map fillers; /* functions, by name: whether they or their callees fill tables */
-	struct ht_map idle;    /* nodes that fill, by address: their tables know it */
+	struct ht_map idle;    /* nodes that fill a table whose contents are known, by address */
 	size_t calls;
 	enum ht_status status;
 };
@@ -58,7 +62,7 @@ static enum ht_status fail(
 	return t->status;
 }
 
-/* ---- what a value is, through calls ---- */
+/* ---- tracing values through calls ---- */
 
 static int32_t number_of_argument(const struct ht_function *f, const struct ht_node *n)
 {
@@ -70,7 +74,7 @@ static int32_t number_of_argument(const struct ht_function *f, const struct ht_n
 	return -1;
 }
 
-/* The value behind identities and arguments; its node is NULL where the call passes none. */
+/* Traces a value through identities and arguments; the node is NULL if the call passes none. */
 static struct ht_value origin_of(struct ht_value v, const struct frame *in)
 {
 	for (;;) {
@@ -172,7 +176,7 @@ static bool fills_within(const struct ht_graph *g)
 	return false;
 }
 
-/* Whether a table may be filled by calling `f`. */
+/* Whether calling `f` may fill a table. */
 static bool fills(struct tables *t, const struct ht_function *f)
 {
 	struct ht_map_entry *e = ht_map_at(&t->fillers, f->name);
@@ -218,7 +222,7 @@ static struct ht_object_constant part_of(const struct ht_tensor *t)
 	return (struct ht_object_constant){ t->blob->p, t->blob->n };
 }
 
-/* As kernels have it: numbers in place of strings. */
+/* In the form of kernels: numbers in place of strings. */
 static const struct ht_tensor *numbered(struct tables *t, const struct ht_tensor *part)
 {
 	struct ht_map strings;
@@ -257,7 +261,7 @@ static bool has_types(const struct ht_node *n, const struct contents *c)
 	       ht_type_attr(n, "value_dtype") == c->values->dtype;
 }
 
-/* The file may state fewer elements, where the last ones are alike. */
+/* The file may state fewer elements if the last ones are equal. */
 static bool is_whole(const struct ht_tensor *t)
 {
 	return t->dtype == HT_STRING ? t->values == (size_t)ht_shape_count(t->shape)
@@ -269,7 +273,8 @@ static bool is_clear(const struct contents *c)
 	return c && !c->unclear && is_whole(c->keys) && is_whole(c->values);
 }
 
-/* The constant may go, with its tensor, when nobody else needs it.  Strings stay in the arena of the graph. */
+/* A reference to the constant's tensor: the constant itself may be removed when no node needs
+ * it.  Strings stay in the arena of the graph. */
 static struct ht_tensor *shared(struct ht_graph *g, struct ht_tensor *t)
 {
 	return t->blob ? ht_tensor_sharing(g->arena, t->dtype, t->shape, t->blob) : t;

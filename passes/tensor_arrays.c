@@ -1,24 +1,25 @@
 /* tensor_arrays: TensorFlow 1's TensorArrays become TensorLists.
  *
- * A TensorArray is a handle, and a flow: a scalar that each change of the array takes and gives, so that reads and
- * writes have an order.  The list takes the place of the flow; it goes where the flow went, through frames and
- * Switches, and handles go.
+ * A TensorArray has a handle and a flow: a scalar that each change of the array takes and
+ * returns, so that reads and writes have an order.  The list takes the place of the flow; it is
+ * passed where the flow was, through frames and Switches, and handles are removed.
  *
- * Left alone, all in a graph when one is so: arrays that grow, gradients of arrays, a flow or a handle that something
- * else takes or gives. */
+ * All arrays of a graph are left alone if one of them is unsuitable: arrays that grow, gradients
+ * of arrays, a flow or a handle that another kind of op takes or returns. */
 #include "passes/functional.h"
 #include "passes/rewrite.h"
 
 #include <string.h>
 
-/* How an op of arrays is one of lists; its first operand is a handle unless it makes one. */
+/* How an op on arrays becomes one on lists.  Its first operand is a handle, unless the op makes
+ * one. */
 struct access {
 	enum ht_op op, becomes;
-	int32_t flow;       /* which operand is the flow; -1: none */
+	int32_t flow;       /* the operand that is the flow; -1: none */
 	bool changes;       /* its result is a flow */
-	int32_t in[2], ins; /* which operands follow the list */
-	const char *
-		shape; /* attribute with the shape of elements, for an operand of that; NULL: no operand */
+	int32_t in[2], ins; /* the operands that follow the list */
+	const char *shape;  /* attribute with the shape of elements, which becomes an operand; NULL:
+		        * none */
 };
 
 static const struct access accesses[] = {
@@ -42,13 +43,13 @@ static const struct access *access_of(const struct ht_node *n)
 
 struct arrays {
 	struct ht_rw r;
-	bool *flow, *handle; /* by node id: what it hands on */
+	bool *flow, *handle; /* by node id: its results are flows, or handles */
 	struct ht_node **stack;
 	size_t depth, cap;
-	bool odd; /* something else handles a flow or a handle */
+	bool odd; /* another kind of op handles a flow or a handle */
 };
 
-/* ---- where flows and handles go ---- */
+/* ---- finding flows and handles ---- */
 
 static bool is_flow(const struct arrays *x, struct ht_value v)
 {
@@ -112,7 +113,7 @@ static void find(struct arrays *x, struct ht_node *const *all, size_t count)
 		follow_uses(x, x->stack[--x->depth]);
 }
 
-/* What hands flows on, and what takes one, takes no other value in its place. */
+/* Whether nodes that pass on or take flows have only flows as those operands. */
 static bool takes_flows(const struct arrays *x, const struct ht_node *n)
 {
 	const struct access *a = access_of(n);
@@ -133,8 +134,8 @@ static struct ht_str name_within(struct arrays *x, const struct ht_node *n, cons
 	return ht_str_printf(x->r.arena, "%.*s/%s", HT_STR_ARG(n->name), what);
 }
 
-/* An operand with the shape that an attribute states: -1 for a dimension that it leaves open, -1 alone when it
- * states none. */
+/* An operand with the shape that an attribute states: -1 for an open dimension, a single -1 if
+ * it states no shape. */
 static struct ht_value stated_shape(struct arrays *x, struct ht_node *n, const char *attr)
 {
 	const struct ht_attr *a = ht_attr_find(n, attr);
@@ -185,7 +186,7 @@ static void become_list_op(struct arrays *x, struct ht_node *n, const struct acc
 		ht_attr_set_type(n, "shape_type", HT_I32);
 }
 
-/* No op of arrays takes the handle any more. */
+/* No op reads the handle any more. */
 static void reserve(struct arrays *x, struct ht_node *n)
 {
 	struct ht_value in[] = { stated_shape(x, n, "element_shape"), n->in[0] };

@@ -1,11 +1,13 @@
-/* training: writes what only training uses in elementary ops, which share kernels with what is around them.
+/* training: writes ops that only training uses as elementary ops, which share kernels with their
+ * neighbours.
  *
- * FusedBatchNorm of training, which normalises by the moments of its batch; its gradients, of training and
- * of inference; SoftmaxCrossEntropyWithLogits and its sparse form, with their gradients; BiasAddGrad.  All
- * compute in float32, or float64 where their tensors are, and round once.
+ * These are FusedBatchNorm of training, which normalises by the moments of its batch; its
+ * gradients, of training and of inference; SoftmaxCrossEntropyWithLogits and its sparse form,
+ * with their gradients; BiasAddGrad.  All compute in float32, or in float64 if their tensors do,
+ * and round once.
  *
- * Runs behind the precision pass, since a policy decides on each of them as one op.  Left alone: unknown
- * shapes. */
+ * Runs after the precision pass, since a policy decides on each of them as one op.  Left alone:
+ * unknown shapes. */
 #include "passes/float_status.h"
 
 /* One op being written. */
@@ -13,7 +15,7 @@ struct writing {
 	struct ht_rw *r;
 	struct ht_node *n;
 	int64_t axis;     /* of the channels */
-	enum ht_dtype as; /* what it computes in */
+	enum ht_dtype as; /* the type in which it computes */
 };
 
 static struct ht_str part(const struct writing *w, const char *name)
@@ -46,14 +48,14 @@ static struct ht_value scaled(struct writing *w, const char *name, struct ht_val
 		ht_rw_const_float(w->r, w->n, part(w, constant.p), w->as, by));
 }
 
-/* The users of result i use `v` instead, in the result's type. */
+/* The users of result i read `v` instead, in the result's type. */
 static void give(struct writing *w, int32_t i, const char *name, struct ht_value v)
 {
 	if (w->n->graph && ht_rw_uses(w->r, ht_out(w->n, i)))
 		ht_rw_replace(w->r, ht_out(w->n, i), cast(w, name, v, w->n->out[i].dtype));
 }
 
-/* Likewise those of result 0, which is given last; what waits for the op waits for `v`. */
+/* Likewise those of result 0, which is replaced last; nodes that wait for the op wait for `v`. */
 static void give_first(struct writing *w, struct ht_value v)
 {
 	if (w->n->graph)
@@ -71,8 +73,8 @@ static bool begin(struct writing *w, struct ht_rw *r, struct ht_node *n, int ima
 	return s.rank >= 2 && ht_shape_known(s);
 }
 
-/* The sum over all but the channels: first of each image, so that few numbers are added one after the
- * other. */
+/* The sum over all axes but the channels: first within each image, so that fewer numbers are
+ * added in sequence. */
 static struct ht_value sum_of_channels(struct writing *w, const char *name, struct ht_value v)
 {
 	struct ht_shape s = ht_type_of(v)->shape;
@@ -87,7 +89,7 @@ static struct ht_value sum_of_channels(struct writing *w, const char *name, stru
 	return ht_rw_reduce(w->r, w->n, HT_OP_Sum, part(w, name), v, &images, 1, false);
 }
 
-/* Of one number a channel: a shape that broadcasts to the image. */
+/* Reshapes one number per channel so that it broadcasts to the image. */
 static struct ht_value across(struct writing *w, const char *name, struct ht_value v, int32_t rank)
 {
 	int64_t dim[HT_MAX_RANK] = { 0 };
@@ -119,7 +121,7 @@ static struct ht_value inverse_root(struct writing *w, struct ht_value variance)
 	return unary(w, HT_OP_Rsqrt, "rsqrt", binary(w, HT_OP_AddV2, "shifted", variance, e));
 }
 
-/* What the running value becomes: (1 - factor) * old + factor * now. */
+/* The new running value: (1 - factor) * old + factor * now. */
 static struct ht_value running(
 	struct writing *w, const char *name, struct ht_value old, struct ht_value now)
 {
@@ -206,7 +208,7 @@ static void write_batch_norm_gradient(struct ht_rw *r, struct ht_node *n)
 
 /* ---- losses ---- */
 
-/* One for each row: operand 1 is the class. */
+/* The element of each row that its class in operand 1 selects. */
 static struct ht_value of_class(struct writing *w, struct ht_value rows)
 {
 	int64_t one = 1;

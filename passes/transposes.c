@@ -1,15 +1,18 @@
-/* transposes: a Transpose moves down through what does not care, until another one cancels it.
+/* transposes: moves a Transpose down through ops that do not depend on the order of axes, until
+ * another one cancels it.
  *
- * What does not care: elementwise ops, Cast, BiasAdd, FusedBatchNorm of inference, Concat, Pack,
- * Pad, reductions, Softmax over an axis that stays last, Slice, StridedSlice without masks that change
- * the rank, Split, Tile, and Reshape, Squeeze and ExpandDims that keep together what the
- * Transpose does.  Their operands must all be transposed alike; constants and values with at most one
- * axis that is not 1 are rearranged instead, which costs nothing.  Where one operand is not
- * transposed but all users of the result undo the transposition, it is given a pair of them, so
- * that two others vanish for the one that is left.
+ * Such ops are: elementwise ops, Cast, BiasAdd, FusedBatchNorm of inference, Concat, Pack, Pad,
+ * reductions, Softmax over an axis that stays last, Slice, StridedSlice without masks that
+ * change the rank, Split, Tile, and Reshape, Squeeze and ExpandDims that keep together the axes
+ * which the Transpose keeps together.  All their operands must be transposed in the same way;
+ * constants, and values with at most one axis of more than one element, are rearranged instead,
+ * which costs nothing.  If one operand is not transposed but all users of the result undo the
+ * transposition, it gets a pair of Transposes, so that two others disappear for the one that is
+ * left.
  *
- * At the end, one behind a Pad goes before it.  Two in a row become one, or none.  One that only moves axes of size 1 becomes a Reshape.  A
- * Transpose whose result is an output, or has users that do care, is not moved for the others. */
+ * At the end, a Transpose behind a Pad moves in front of it.  Two in a row become one or none.
+ * One that only moves axes of size 1 becomes a Reshape.  A Transpose whose result is an output,
+ * or has users that depend on the order of axes, is not moved for its other users. */
 #include "passes/transposes.h"
 
 enum { ROUNDS = 8 };
@@ -45,7 +48,7 @@ static bool merge(struct ht_rw *r, struct ht_node *n)
 	return true;
 }
 
-/* No axis of more than one element changes its place among those. */
+/* Whether all axes of more than one element keep their order. */
 static bool moves_units_only(const struct ht_node *n, const struct ht_perm *p)
 {
 	int64_t last = -1;
@@ -76,8 +79,8 @@ static void as_reshape(struct ht_rw *r, struct ht_node *n)
 	ht_attr_set_type(n, "Tshape", HT_I64);
 }
 
-/* A Transpose behind a Pad goes before it, where there is less to move, and where the Pad is next
- * to what may take it in. */
+/* Moves a Transpose behind a Pad in front of it: there are fewer elements to move, and the Pad
+ * becomes the neighbour of an op that may absorb it. */
 static void before_pad(struct ht_rw *r, struct ht_node *n)
 {
 	struct ht_node *pad;

@@ -1,7 +1,7 @@
 /* transposes_sink: a Transpose moves from a node's operands behind its results. */
 #include "passes/transposes.h"
 
-/* Result i gets a Transpose behind it that makes of its new shape what it was. */
+/* Puts a Transpose behind result i, which restores its shape. */
 static void transpose_result(struct ht_rw *r, struct ht_node *n, int32_t i, const struct ht_perm *p)
 {
 	struct ht_value t;
@@ -59,7 +59,7 @@ static bool is_nchw(const struct ht_node *n)
 	return ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
 }
 
-/* BiasAdd and batch norm: the channels must come to a place that data_format can say. */
+/* BiasAdd and batch norm: data_format must be able to express the new place of the channels. */
 static bool sink_channels(
 	struct ht_rw *r, struct ht_node *n, enum ht_through kind, const struct ht_perm *p)
 {
@@ -123,7 +123,7 @@ static bool sink_concat(struct ht_rw *r, struct ht_node *n, const struct ht_perm
 	return true;
 }
 
-/* The new axis stays where it is; the others change places around it. */
+/* The new axis stays in its place; the other axes are permuted around it. */
 static bool sink_pack(struct ht_rw *r, struct ht_node *n, const struct ht_perm *p)
 {
 	int64_t axis = ht_attr_int(n, "axis", 0);
@@ -232,7 +232,7 @@ static bool is_arg_reduce(const struct ht_node *n)
 	return ht_is(n, HT_FINDS);
 }
 
-/* The permutation of the axes that are left. */
+/* The permutation of the remaining axes. */
 static struct ht_perm left_over(const struct ht_perm *p, const bool *reduced)
 {
 	struct ht_perm q = { 0 };

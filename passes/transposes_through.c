@@ -1,5 +1,5 @@
-/* transposes_through: what a Transpose may move through, whether it is worth it, and what becomes of
- * operands that are not transposed. */
+/* transposes_through: through which nodes a Transpose may move, whether this pays, and how
+ * operands that are not transposed are changed. */
 #include "passes/transposes.h"
 
 #include <string.h>
@@ -70,7 +70,8 @@ static int big_axes(struct ht_shape s)
 	return n;
 }
 
-/* Rearranged for nothing: constants, and values that are a line. */
+/* Whether rearranging costs nothing: constants, and values with at most one axis of more than
+ * one element. */
 static bool is_free(struct ht_value v)
 {
 	struct ht_shape s = ht_type_of(v)->shape;
@@ -146,7 +147,7 @@ struct ht_value ht_untransposed(
 	return ht_rw_transpose(r, n, ht_transpose_name(r, n, "transposed"), v, q.to);
 }
 
-/* ---- is it worth it ---- */
+/* ---- whether it pays ---- */
 
 static bool is_output(const struct ht_rw *r, struct ht_node *n)
 {
@@ -156,7 +157,8 @@ static bool is_output(const struct ht_rw *r, struct ht_node *n)
 	return false;
 }
 
-/* Every user of the Transpose is one itself, or lets it through: it need not stay. */
+/* Whether every user of the Transpose is a Transpose or lets it through, so that it need not
+ * stay. */
 static bool may_vanish(const struct ht_rw *r, struct ht_node *t, const struct ht_node *n)
 {
 	if (ht_rw_only_user(r, ht_out(t, 0)) == n)
@@ -205,7 +207,8 @@ bool ht_through_perm(
 		return false;
 	if (others == 0)
 		return all_vanish || undone_by_users(r, n, p);
-	/* A new one for each other operand, for those that vanish before and behind. */
+	/* Compares the new Transposes, one for each other operand, with those that disappear
+	 * before and behind. */
 	return (kind == HT_THROUGH_ELEMENTWISE || kind == HT_THROUGH_CONCAT) &&
 	       undone_by_users(r, n, p) && others < 1 + (all_vanish ? transposed : 0);
 }

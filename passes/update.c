@@ -1,4 +1,4 @@
-/* update: regions of nodes that write variables, and how they become one op. */
+/* update: matches regions of nodes that write variables, and replaces them by one op. */
 #include "passes/update.h"
 
 /* ---- matching ---- */
@@ -72,7 +72,7 @@ bool ht_same_scalar(struct ht_value a, struct ht_value b)
 		       ht_const_splat(a, &x) && ht_const_is(b, x));
 }
 
-/* `v` is var - by, or var + by. */
+/* Whether `v` is var - by, or var + by. */
 static bool is_step(struct ht_update *u, struct ht_value v, struct ht_step *s)
 {
 	struct ht_value a, b;
@@ -106,7 +106,7 @@ bool ht_update_begin(struct ht_update *u, struct ht_rw *r, enum ht_fusion_id id,
 	return true;
 }
 
-/* The write that `read` stands behind. */
+/* The write that `read` waits for. */
 static struct ht_node *write_before(const struct ht_node *read)
 {
 	for (int32_t i = 0; i < read->controls; i++) {
@@ -190,7 +190,7 @@ static void push_needed(struct walk *w, const struct ht_node *n)
 		push(w, n->control[i]);
 }
 
-/* What the region needs and does not have itself. */
+/* Pushes the nodes outside of the region that the region needs. */
 static void push_outside(struct walk *w)
 {
 	for (int k = 0; k < w->u->nodes; k++) {
@@ -205,7 +205,7 @@ static void push_outside(struct walk *w)
 	}
 }
 
-/* Something between the nodes of the region depends on some and is needed by others. */
+/* Whether a node outside of the region depends on some of its nodes and is needed by others. */
 static bool is_torn(const struct ht_update *u)
 {
 	struct walk w = walk_new(u);
@@ -226,7 +226,7 @@ static bool is_of_loop(const struct ht_node *n)
 	return ht_is(n, HT_ENTERS | HT_ITERATES) || n->op == HT_OP_LoopCond;
 }
 
-/* The end of a branch: what is behind it runs in any case. */
+/* Whether the node ends a branch: nodes behind it run in any case. */
 static bool is_join(const struct ht_node *n)
 {
 	if (!ht_is(n, HT_MERGES))
@@ -237,7 +237,7 @@ static bool is_join(const struct ht_node *n)
 	return true;
 }
 
-/* Parts of it may not run, or run several times: it is in a branch or a loop. */
+/* Whether parts of the region may not run, or run several times: it is in a branch or a loop. */
 static bool is_conditional(const struct ht_update *u)
 {
 	struct walk w = walk_new(u);
@@ -261,7 +261,7 @@ static void push_ports(struct walk *w, const struct ht_port *p)
 		push(w, p->value.node);
 }
 
-/* All of it runs whenever the graph does. */
+/* Whether the whole region runs in every run of the graph. */
 static bool is_run(const struct ht_update *u)
 {
 	const struct ht_graph *g = u->r->g;
@@ -336,8 +336,8 @@ bool ht_update_may_fuse(struct ht_update *u)
 
 /* ---- fusing ---- */
 
-/* Control edges of `from` join `list`, those of the region as the write itself, unless `to` is in
- * the region. */
+/* Adds the sources of control edges into `from` to `list`, unless `to` is in the region; a
+ * source that is in the region becomes the write itself. */
 static int32_t add_controls(const struct ht_update *u, struct ht_node **list, int32_t count,
 	const struct ht_node *from, bool inside)
 {
@@ -365,7 +365,7 @@ static void redirect(struct ht_update *u, struct ht_node *user)
 	ht_rw_set_controls(u->r, user, list, add_controls(u, list, 0, user, false));
 }
 
-/* What stood behind a node of the region stands behind its op. */
+/* Nodes that waited for a node of the region wait for the op. */
 static void redirect_users(struct ht_update *u, const struct ht_node *n)
 {
 	const struct ht_rw_use *use = ht_rw_first_use(u->r, n);

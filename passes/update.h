@@ -14,7 +14,7 @@
 struct ht_update {
 	struct ht_rw *r;
 	enum ht_fusion_id id;
-	struct ht_node *write; /* the write to the variable; it becomes the op */
+	struct ht_node *write; /* the write to the variable, which becomes the op */
 	struct ht_node *node[HT_UPDATE_NODES];
 	int nodes;
 };
@@ -22,7 +22,7 @@ struct ht_update {
 /* An addition to a variable, or a subtraction. */
 struct ht_step {
 	struct ht_value var, by;
-	struct ht_value old; /* node NULL: it is not read */
+	struct ht_value old; /* node NULL: it is not read separately */
 	bool adds;
 };
 
@@ -36,7 +36,7 @@ struct ht_slot {
 /* Begins a region that ends with `write`; false unless `write` adds to a variable or subtracts. */
 bool ht_update_begin(struct ht_update *u, struct ht_rw *r, enum ht_fusion_id id,
 	struct ht_node *write, struct ht_step *step);
-/* Adds `n` to the region; false when the region is full. */
+/* Adds `n` to the region; false if the region is full. */
 bool ht_update_take(struct ht_update *u, struct ht_node *n);
 /* Whether `v` is `op` of two operands, in *a and *b. */
 bool ht_update_binary(struct ht_update *u, struct ht_value v, enum ht_op op, struct ht_value *a,
@@ -51,7 +51,7 @@ bool ht_update_read(struct ht_update *u, struct ht_value v, struct ht_value var)
 bool ht_update_slot(struct ht_update *u, struct ht_value v, struct ht_slot *slot);
 
 bool ht_is_scalar(struct ht_value v);
-/* The same value, or equal constants. */
+/* Whether both are the same value, or equal constants. */
 bool ht_same_scalar(struct ht_value a, struct ht_value b);
 
 /* Whether the region may become one op; otherwise a miss is noted. */

@@ -1,19 +1,23 @@
-/* versions: older versions of ops become the newest, and ops that are rare become those that other passes know.
+/* versions: older versions of ops become the newest, and rare ops become ops that other passes
+ * know.
  *
- * - TensorArray and its kin of the first two versions, and Stack of the first, whose handles are strings, become those with
- *   resources.  The handles are followed through Enter, Switch and their kin.
- * - TensorArrayPack and Unpack gather and scatter all elements.  TensorArraySplit scatters parts of equal, constant lengths, of
- *   which TensorListSplit makes a list; others are left alone, since their elements have several shapes.
- * - TensorListScatter is a list that is reserved and scattered into, TensorListConcatLists the list of the elements of both.
- * - ScatterNdNonAliasingAdd is TensorScatterAdd.
+ * - TensorArray and its kin of the first two versions, and Stack of the first, whose handles are
+ *   strings, become the versions with resources.  The handles are followed through Enter, Switch
+ *   and their kin.
+ * - TensorArrayPack and Unpack become gathers and scatters of all elements.  TensorArraySplit
+ *   becomes a scatter of parts if these have equal, constant lengths, and TensorListSplit a list
+ *   of them; others are left alone, since their elements have several shapes.
+ * - TensorListScatter becomes a reserved list and a scatter into it; TensorListConcatLists
+ *   becomes a list of the elements of both.
+ * - ScatterNdNonAliasingAdd becomes TensorScatterAdd.
  *
- * Nodes in the bodies of functions are changed, too. */
+ * The pass also changes nodes in the bodies of functions. */
 #include "passes/functional.h"
 #include "passes/rewrite.h"
 
 #include <string.h>
 
-/* Ops that only get another name. */
+/* Ops that only change their name. */
 static const struct {
 	enum ht_op op, newest;
 } renamed[] = {
@@ -56,7 +60,7 @@ static void rename_op(struct ht_node *n, enum ht_op op)
 	ht_node_set_type(n, ht_op_info(op)->name);
 }
 
-/* ---- nodes in front of one ---- */
+/* ---- nodes in front of a node ---- */
 
 static struct ht_str within(struct ht_rw *r, const struct ht_node *n, const char *what)
 {
@@ -79,7 +83,7 @@ static struct ht_shape vector(struct ht_rw *r, int64_t n)
 	return ht_shape_make(r->g->arena, 1, &n);
 }
 
-/* 0, 1, … before `count`. */
+/* 0, 1, … up to count - 1. */
 static struct ht_value numbers(struct ht_rw *r, struct ht_node *n, struct ht_value count)
 {
 	const struct ht_value in[] = { integer(r, n, 0), count, integer(r, n, 1) };
@@ -119,7 +123,8 @@ static bool makes_handle(const struct ht_node *n)
 	       newest == HT_OP_TensorArrayGradV3;
 }
 
-/* From a node that gives a handle to those that hand it on: all give resources now. */
+/* Changes the type of handles to resources, from the node that makes a handle to all that pass
+ * it on. */
 static void hand_on(struct ht_rw *r, struct ht_node *n)
 {
 	for (const struct ht_rw_use *u = ht_rw_first_use(r, n); u; u = ht_rw_next_use(r, u)) {
@@ -155,7 +160,8 @@ static void make_handle(struct ht_rw *r, struct ht_node *n)
 	hand_on(r, n);
 }
 
-/* An op of arrays takes the elements that are numbered: operands are the handle, the numbers, and `more`. */
+/* An op on arrays takes the numbered elements: its operands are the handle, the numbers, and
+ * `more`. */
 static void number_elements(struct ht_rw *r, struct ht_node *n, enum ht_op op,
 	struct ht_value count, struct ht_value value)
 {
@@ -183,7 +189,7 @@ static void unpack_array(struct ht_rw *r, struct ht_node *n)
 
 /* ---- parts of equal lengths ---- */
 
-/* `value` as [parts, length, …]; false: the parts are not constant and equal. */
+/* `value` as [parts, length, …]; false: the lengths are not constant and equal. */
 static bool in_parts(struct ht_rw *r, struct ht_node *n, struct ht_value value,
 	struct ht_value lengths, struct ht_value *parts)
 {
@@ -234,7 +240,7 @@ static void split_list(struct ht_rw *r, struct ht_node *n)
 
 /* ---- lists ---- */
 
-/* One more than the largest index. */
+/* The largest index plus one. */
 static struct ht_value count_by(struct ht_rw *r, struct ht_node *n, struct ht_value indices)
 {
 	const int64_t axis = 0;
@@ -256,7 +262,8 @@ static struct ht_value count_by(struct ht_rw *r, struct ht_node *n, struct ht_va
 	return integer(r, n, count);
 }
 
-/* Operands: rows, indices, the shape of elements, and of the second version the number of elements, -1 for as many as needed. */
+/* Operands: rows, indices, the shape of elements; in the second version also the number of
+ * elements, -1 for as many as needed. */
 static void scatter_list(struct ht_rw *r, struct ht_node *n)
 {
 	struct ht_value reserve[2] = { n->in[2] }, in[3], list;
@@ -303,7 +310,7 @@ static void join_lists(struct ht_rw *r, struct ht_node *n)
 	ht_attr_set_type(n, "shape_type", HT_I32);
 }
 
-/* The shape of elements is an attribute of the first version. */
+/* In the first version, the shape of elements is an attribute. */
 static void concat_list(struct ht_rw *r, struct ht_node *n)
 {
 	static const int64_t none[1];
