@@ -1,7 +1,7 @@
-/* build: making the expressions of a stage.
+/* build: makes the expressions of a stage.
  *
- * Equal expressions get one number.  What simplifies is in simplify.c; nothing here or there
- * changes a value that the interpreter computes, so floats keep their roundings and signed zeros. */
+ * Equal expressions get one number. simplify.c simplifies.  Neither file changes a value that
+ * the interpreter would compute, so floats keep their roundings and signed zeros. */
 #include "kernel/build.h"
 #include "kernel/eval.h"
 
@@ -182,7 +182,7 @@ static int64_t accuracy_of(const struct ht_xb *b, enum ht_xop op, enum ht_dtype 
 	return op >= HT_X_EXP && t == HT_F32 ? (int64_t)b->accuracy : 0;
 }
 
-/* The result of arithmetic x, rounded where b->keep asks for it. */
+/* The result x of arithmetic, rounded if b->keep is set. */
 static int32_t kept(struct ht_xb *b, enum ht_xop op, int32_t x)
 {
 	if (!b->keep || ht_xb_at(b, x)->dtype != HT_F32 || op < HT_X_ADD)
@@ -214,7 +214,7 @@ int32_t ht_xmuladd(struct ht_xb *b, int32_t x, int32_t y, int32_t z)
 	enum ht_dtype t = ht_xtype(b, x);
 
 	HT_CHECK(ht_xtype(b, y) == t && ht_xtype(b, z) == t);
-	if (b->keep) /* which rounds the product too */
+	if (b->keep) /* it rounds the product too */
 		return ht_xadd(b, ht_xmul(b, x, y), z);
 	return ht_xb_make(b, (struct ht_x){ HT_X_MULADD, t, x, y, z, 0 });
 }
@@ -261,8 +261,8 @@ static bool is_signed(enum ht_dtype t)
 	return ht_dtype_info(t)->kind == HT_KIND_INT;
 }
 
-/* A divisor with which DIV and REM are defined for every dividend: c, or 1 where c is 0 (after the
- * check) or -1.  *minus_one tells where it was -1; -1 (no expression) when it cannot be. */
+/* A divisor for which DIV and REM are defined for every dividend: c, or 1 where c is 0 (after
+ * the check) or -1.  *minus_one is true where c was -1; -1 (no expression) if it cannot be. */
 static int32_t safe_divisor(struct ht_xb *b, int32_t c, int32_t *minus_one)
 {
 	enum ht_dtype t = ht_xb_at(b, c)->dtype;
@@ -314,7 +314,7 @@ int32_t ht_xirem(struct ht_xb *b, int32_t a, int32_t c, bool floor)
 	if (floor && t == HT_I64 && ht_xb_const(b, c, &imm) && imm > 0)
 		return ht_xfloormod(b, a, c);
 	d = safe_divisor(b, c, &minus_one);
-	r = ht_xrem(b, a, d); /* by 1 where c is -1: 0, as it must be */
+	r = ht_xrem(b, a, d); /* where c is -1, by 1, which gives the correct remainder 0 */
 	if (floor && is_signed(t))
 		r = ht_xselect(b, wrong_sign(b, r, d), ht_xadd(b, r, d), r);
 	return r;

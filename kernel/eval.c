@@ -1,7 +1,8 @@
-/* eval: one operation over an array of values, exactly rounded to its dtype.
+/* eval: computes one operation over an array of values, exactly rounded to its dtype.
  *
- * This is the meaning of the operations; plain loops, which the compiler vectorises where it can.
- * Floating point: round to nearest, no contraction (the build says -ffp-contract=off). */
+ * This defines the meaning of the operations.  They are plain loops, which the compiler
+ * vectorises where it can.  Floating point: round to nearest, no contraction (the build sets
+ * -ffp-contract=off). */
 #include "kernel/eval.h"
 #include "kernel/native.h"
 
@@ -28,7 +29,7 @@
 		}                                                                                  \
 	} while (0)
 
-/* A case of a switch, behind which the function is done. */
+/* A case of a switch that ends the function. */
 #define ON(label, loop)                                                                            \
 	case label:                                                                                \
 		loop;                                                                              \
@@ -84,7 +85,7 @@ static void round_f64(enum ht_xop op, double *r, const double *a, int n)
 	ON(HT_X_LT, TWO(uint8_t, T, x < y))                                                        \
 	ON(HT_X_LE, TWO(uint8_t, T, x <= y))
 
-/* b may be NaN, a then is. */
+/* If b is NaN, a is NaN too. */
 static float scaled(float a, float b)
 {
 	return scalbnf(a, b >= -250 && b <= 250 ? (int)b : 0);
@@ -206,7 +207,7 @@ struct ht_truncation ht_truncation_to(enum ht_dtype to)
 	return (struct ht_truncation){ is_wide ? 64 : 32, to == HT_U64 };
 }
 
-/* -2^63 is what fits into 64 bits and out of range alike. */
+/* The result for values out of range is -2^63, which is also a value of 64 bits. */
 static int64_t truncated(double x, struct ht_truncation by)
 {
 	const double limit = by.bits == 32 ? 0x1p31 : 0x1p63;
@@ -298,7 +299,7 @@ static void convert(enum ht_dtype from, enum ht_dtype to, void *r, const void *a
 	}
 }
 
-/* ---- the rest ---- */
+/* ---- other operations ---- */
 
 #define SELECT_AS(T)                                                                               \
 	for (int i = 0; i < n; i++)                                                                \

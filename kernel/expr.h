@@ -1,13 +1,13 @@
-/* expr: the functions that make expressions, for all who write stages.
+/* expr: functions that make expressions, for all code that writes stages.
  *
- * Equal expressions get one number; constants fold, and x + 0, x * 1 and the like are left out. */
+ * Equal expressions get one number; constants are folded; x + 0, x * 1 and the like become x. */
 #ifndef HT_KERNEL_EXPR_H
 #define HT_KERNEL_EXPR_H
 
 #include "kernel/kernel.h"
 
 /* The stage's dimensions must be set before its expressions are built: index arithmetic is
- * simplified by what their extents allow (an extent that is still 0 allows nothing). */
+ * simplified according to their extents (an extent that is still 0 permits nothing). */
 struct ht_xb {
 	struct ht_arena *arena;
 	struct ht_stage *stage; /* being built */
@@ -15,12 +15,12 @@ struct ht_xb {
 	struct ht_map cse;
 	struct ht_xrange *range; /* by expression: bounds of I64 values */
 	size_t range_cap;
-	/* May be set between expressions; both are about F32. */
+	/* May be changed between expressions; both concern F32. */
 	enum ht_accuracy accuracy; /* of functions */
-	enum ht_dtype
-		keep; /* HT_F16, HT_BF16: the type that every result of arithmetic is rounded to; else HT_INVALID */
+	enum ht_dtype keep; /* HT_F16, HT_BF16: the type to which every result of arithmetic is
+		       * rounded; else HT_INVALID */
 };
-/* `s` may hold expressions, reductions and stores already; new ones are added behind. */
+/* `s` may have expressions, reductions and stores already; new ones are appended. */
 void ht_xb_init(struct ht_xb *b, struct ht_arena *a, struct ht_stage *s);
 int32_t ht_xi(struct ht_xb *b, int64_t i); /* I64 constant */
 int32_t ht_xf(struct ht_xb *b, double f);  /* F32 constant */
@@ -28,7 +28,7 @@ int32_t ht_xd(struct ht_xb *b, double f);  /* F64 constant */
 int32_t ht_xconst(
 	struct ht_xb *b, enum ht_dtype t, double f, int64_t i); /* f for floats, i otherwise */
 int32_t ht_xbits(struct ht_xb *b, enum ht_dtype t,
-	int64_t bits); /* a constant by its low bytes; the others are ignored */
+	int64_t bits); /* a constant from its low bytes; the other bytes are ignored */
 int32_t ht_xdim(struct ht_xb *b, int dim);
 int32_t ht_xgrid(struct ht_xb *b, int grid);
 int32_t ht_xparam(struct ht_xb *b, int param);
@@ -44,8 +44,8 @@ int32_t ht_xcvt(struct ht_xb *b, enum ht_dtype to, int32_t a);
 int32_t ht_xbitcast(struct ht_xb *b, enum ht_dtype to, int32_t a);
 int32_t ht_xselect(struct ht_xb *b, int32_t cond, int32_t yes, int32_t no);
 int32_t ht_xcheck(struct ht_xb *b, int32_t value, int32_t cond, enum ht_fault f);
-/* Integer division and remainder with TensorFlow's checks: divisor 0 faults, INT_MIN / -1 wraps;
- * floor: rounds to minus infinity. */
+/* Integer division and remainder with TensorFlow's checks: divisor 0 is a fault, INT_MIN / -1
+ * wraps.  `floor`: rounds to minus infinity. */
 int32_t ht_xidiv(struct ht_xb *b, int32_t a, int32_t c, bool floor);
 int32_t ht_xirem(struct ht_xb *b, int32_t a, int32_t c, bool floor);
 void ht_xstore(struct ht_xb *b, int buffer, int32_t offset, int32_t value);

@@ -1,4 +1,4 @@
-/* fault: why a kernel stopped, in words. */
+/* fault: texts of the reasons why a kernel stopped. */
 #include "kernel/kernel.h"
 
 const char *ht_fault_text(enum ht_fault f)

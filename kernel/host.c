@@ -1,4 +1,4 @@
-/* host: the machine that this runs on, as a target. */
+/* host: the machine that this process runs on, as a target. */
 #include "base/cpu.h"
 #include "kernel/target.h"
 
@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the data or unified cache of `level`; 0 when the machine does not say.  Intel's leaf 4 and AMD's 0x8000001d have the same layout. */
+/* Bytes of the data or unified cache of `level`; 0 if the machine does not say.  Intel's leaf 4
+ * and AMD's 0x8000001d have the same layout. */
 static int64_t cache_bytes(unsigned leaf, int level)
 {
 	unsigned a, b, c, d;
@@ -15,7 +16,7 @@ static int64_t cache_bytes(unsigned leaf, int level)
 		if (!__get_cpuid_count(leaf, i, &a, &b, &c, &d) || (a & 31) == 0)
 			return 0;
 		if ((a & 31) == 2 || (int)(a >> 5 & 7) != level)
-			continue; /* 2: instructions only */
+			continue; /* 2: an instruction cache */
 		return (int64_t)((b >> 22) + 1) * ((b >> 12 & 1023) + 1) * ((b & 4095) + 1) *
 		       ((int64_t)c + 1);
 	}
@@ -31,7 +32,8 @@ static int64_t cache_of(int level, int64_t otherwise)
 	return n ? n : otherwise;
 }
 
-/* The family of AMD's CPUs that a level runs on, and Intel's by their features; else as the level. */
+/* The microarchitecture: of AMD's CPUs by the level, which shows the family; of Intel's by their
+ * features; else the level's. */
 static const char *microarchitecture(const struct ht_target *level)
 {
 	unsigned a, b, c, d, family;
@@ -107,7 +109,7 @@ const struct ht_target *ht_target_host(void)
 		__atomic_store_n(&state, 2, __ATOMIC_RELEASE);
 	}
 	while (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != 2)
-		; /* another thread is within a few instructions of ready */
+		; /* another thread will be ready within a few instructions */
 	return &host;
 }
 

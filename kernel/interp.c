@@ -1,11 +1,12 @@
-/* interp: the reference interpreter; it is the meaning of a kernel.
+/* interp: the reference interpreter, which defines the meaning of a kernel.
  *
  * A stage's expressions are evaluated one after the other for up to HT_LANES iterations at once,
- * along the `lane` dimension; the other dimensions are walked by an odometer.  The lanes run along a
- * kept dimension (each lane has its own sums), or along a reduction dimension (the lanes are then
- * summed in order), whichever is longer.
+ * along the `lane` dimension; an odometer walks over the other dimensions.  The lanes run along
+ * a kept dimension (each lane has its own sums) or along a reduction dimension (the lanes are
+ * then summed in order), whichever is longer.
  *
- * Offsets are checked against the buffers' sizes: one out of range is our defect and aborts. */
+ * Offsets are checked against the buffers' sizes: one out of range is a defect of this program
+ * and aborts. */
 #include "kernel/interp.h"
 
 #include <string.h>
@@ -137,7 +138,7 @@ void ht_interp_evaluate(struct ht_interp *m, const int32_t *list, int32_t count)
 	}
 }
 
-/* ---- walking ---- */
+/* ---- iterating ---- */
 
 bool ht_interp_first(struct ht_interp *m, const int32_t *dim, int n)
 {

@@ -1,4 +1,4 @@
-/* Contractions, as the interpreter makes them: a row of the result at a time. */
+/* Interprets contractions, a row of the result at a time. */
 #include "kernel/interp.h"
 
 #include <math.h>
@@ -60,7 +60,8 @@ static struct contraction contraction_of(const struct ht_interp *m)
 	return r;
 }
 
-/* The F16 nearest to x * y + z, of numbers of F16: exact in double but for what is too small to decide the rounding. */
+/* The F16 nearest to x * y + z, where all are F16.  The double result is exact, unless it is too
+ * small to affect the rounding. */
 static float short_muladd(float x, float y, float z)
 {
 	const double exact = (double)x * (double)y + (double)z;
@@ -68,7 +69,8 @@ static float short_muladd(float x, float y, float z)
 	uint32_t bits;
 
 	memcpy(&bits, &near, sizeof bits);
-	if ((double)near != exact && exact == exact) /* to odd, so that it is rounded once */
+	if ((double)near != exact && exact == exact) /* round to odd, so that only one rounding
+						      * matters */
 		bits = (bits - (fabs((double)near) > fabs(exact))) | 1;
 	memcpy(&near, &bits, sizeof near);
 	return ht_f16_to_f32(ht_f32_to_f16(near));
@@ -81,7 +83,7 @@ static void add_shorts(float *sum, float x, const char *b, int kp, int64_t n)
 		sum[2 * i] = short_muladd(x, number_at(HT_F16, b, i * kp), sum[2 * i]);
 }
 
-/* Ends a run: its sums of all columns go to those in F32. */
+/* Ends a run: adds its sums of all columns to the sums in F32. */
 static void end_run(struct ht_interp *m)
 {
 	const int32_t n = m->p->s->contract.n;
@@ -142,7 +144,7 @@ static void add_products(struct ht_interp *m, const struct contraction *c, int64
 	}
 }
 
-/* Adds the products of all depths of one tap, whose row is known. */
+/* Adds the products of one tap over the whole depth; its row is known. */
 static void contract_tap(struct ht_interp *m, const struct contraction *c, int64_t tap)
 {
 	const struct ht_interp_stage *p = m->p;
@@ -160,13 +162,13 @@ static void contract_tap(struct ht_interp *m, const struct contraction *c, int64
 		end_run(m);
 }
 
-/* One row: all its taps and depths. */
+/* Computes one row: all its taps and depths. */
 static void contract_row(struct ht_interp *m, const struct contraction *c)
 {
 	const struct ht_interp_stage *p = m->p;
 	const struct ht_contract *f = &p->s->contract;
 	int32_t depth = p->s->dims - 1;
-	int taps = p->reduceds - 1; /* `reduced` ends with the depth */
+	int taps = p->reduceds - 1; /* the last of `reduced` is the depth */
 
 	memset(p->columns, 0, 4 * (size_t)(m->hi[f->n] - m->lo[f->n]));
 	if (f->run)

@@ -1,4 +1,4 @@
-/* Reductions, as the interpreter makes them. */
+/* Interprets reductions. */
 #include "kernel/interp.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* A stage made ready for the interpreter: what to evaluate, and where it is kept. */
+/* Prepares a stage for the interpreter: which expressions to evaluate, and where their values
+ * are. */
 #include "kernel/interp.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@ static void need(int32_t i, uint8_t *mark)
 		mark[i] = 1;
 }
 
-/* The marked expressions and all they use, in order. */
+/* The marked expressions and all that they use, in order. */
 static int32_t *closure(struct ht_arena *a, const struct ht_stage *s, uint8_t *mark, int32_t *count)
 {
 	int32_t *list, n = 0;
@@ -61,14 +62,15 @@ static int choose_lane(const struct ht_stage *s)
 		return s->contract.n;
 	if (s->sequential)
 		return s->vec;
-	/* The last kept dimension when it is long enough: it is the one along memory. */
+	/* The last kept dimension if it is long enough: its elements are adjacent in memory. */
 	for (int i = s->dims - 1; i >= 0; i--)
 		if (!s->dim[i].reduce) {
 			if (s->dim[i].extent >= 16)
 				return i;
 			break;
 		}
-	/* Among reductions only the last dimension may run along lanes, so that positions are visited in order. */
+	/* Of the reduction dimensions only the last may run along lanes, so that positions are
+	 * visited in order. */
 	for (int i = s->dims - 1; i >= 0; i--)
 		if (best < 0 || (!s->dim[i].reduce && s->dim[i].extent > s->dim[best].extent))
 			best = i;
@@ -83,7 +85,7 @@ static void make_slots(struct ht_arena *a, struct ht_interp_stage *p)
 	for (int32_t i = 0; i < s->xs; i++) {
 		const struct ht_x *x = &s->x[i];
 
-		HT_CHECK(x->op < HT_X_EXP); /* ht_kernel_expand() comes first */
+		HT_CHECK(x->op < HT_X_EXP); /* ht_kernel_expand() must have run */
 		p->slot[i] = ht_alloc(a, HT_LANES * ht_interp_size(x->dtype));
 		if (x->op == HT_X_CONST)
 			ht_x_eval(x, x->dtype, p->slot[i], NULL, NULL, NULL, HT_LANES);

@@ -1,4 +1,4 @@
-/* kernel: sizes of a kernel, and the names of things. */
+/* kernel: sizes of a kernel, and names for its text. */
 #include "kernel/kernel.h"
 #include "kernel/eval.h"
 #include "kernel/library.h"

@@ -1,17 +1,18 @@
-/* kernel: tile programs, the form in which an op has its meaning.
+/* kernel: tile programs, the form that defines what an op computes.
  *
- * A tile program is a list of stages over one grid of tiles.  Tile t of the grid runs every stage
- * in order; tiles are independent of each other and may run on different threads.  Stages of one
- * tile hand values on through local buffers.  Tiles that run one after the other may hand them on
- * too, as far as a stage that starts (struct ht_stage) would make the same.
+ * A tile program is a list of stages over one grid of tiles.  Tile t of the grid runs every
+ * stage in order.  Tiles are independent of each other and may run on different threads.  Stages
+ * of one tile pass values through local buffers.  Tiles that run one after the other may pass
+ * values in them too, if a prologue stage (`start` in struct ht_stage) can make the same values.
  *
- * A stage is a loop nest: an iteration domain, a scalar expression DAG over the domain's indices,
- * optional reductions over some of its dimensions, and stores.  A contraction is a stage whose one
- * reduction is a sum of products of a special form (struct ht_contract), so that it can be emitted
- * as a register tile; its epilogue is the same expression DAG as everyone's.
+ * A stage is a loop nest: an iteration domain, a scalar expression DAG over the domain's
+ * indices, optional reductions over some of its dimensions, and stores.  A contraction is a
+ * stage whose only reduction is a sum of products of a special form (struct ht_contract), so
+ * that it can be emitted as a register tile; its epilogue is an expression DAG like that of any
+ * other stage.
  *
- * The reference interpreter (interp.c) executes exactly this; the backend emits it as machine code.
- * Expressions are scalar and typed; the interpreter rounds every value to its dtype. */
+ * The reference interpreter (interp.c) executes exactly this; the backend emits machine code for
+ * it.  Expressions are scalar and typed; the interpreter rounds every value to its dtype. */
 #ifndef HT_KERNEL_H
 #define HT_KERNEL_H
 
@@ -27,13 +28,14 @@
  * and converted (arithmetic on them is written as CVT to F32, arithmetic, CVT back: so every
  * rounding is visible).  Integer arithmetic wraps. */
 enum ht_xop {
-	HT_X_CONST, /* imm: the bits of the value (floats: bits of dtype, ints: sign-extended) */
-	HT_X_DIM,   /* I64: index of domain dimension imm */
-	HT_X_GRID,  /* I64: coordinate of the tile in grid dimension imm */
-	HT_X_PARAM, /* I64: kernel parameter imm */
-	HT_X_LOAD, /* buffer imm at element offset a; where b (BOOL) is false: c, without touching memory (b = c = -1: always loaded) */
-	HT_X_RED,  /* result of reduction imm (only outside the reduction loops) */
-	HT_X_CHECK,  /* value a; where b is false the kernel fails with code imm (enum ht_fault) */
+	HT_X_CONST,  /* imm: the bits of the value (floats: bits of dtype, ints: sign-extended) */
+	HT_X_DIM,    /* I64: index of domain dimension imm */
+	HT_X_GRID,   /* I64: coordinate of the tile in grid dimension imm */
+	HT_X_PARAM,  /* I64: kernel parameter imm */
+	HT_X_LOAD,   /* buffer imm at element offset a.  Where b (BOOL) is false, the value is c,
+		    * and memory is not read (b = c = -1: always loaded) */
+	HT_X_RED,    /* result of reduction imm (only outside the reduction loops) */
+	HT_X_CHECK,  /* value a; the kernel fails with code imm (enum ht_fault) where b is false */
 	HT_X_SELECT, /* a ? b : c; both sides are evaluated, neither may fault */
 	HT_X_CVT, /* a converted to dtype.  Floats round to nearest even; F16 and BF16 only from and to F32 (ht_xcvt puts F32 between).
 	              * Float to int: struct ht_truncation.  Int to int wraps.  To BOOL: a != 0 (NaN: true) */
@@ -71,8 +73,8 @@ enum ht_xop {
 	/* index arithmetic, I64, divisor a positive constant */
 	HT_X_FLOORDIV,
 	HT_X_FLOORMOD,
-	/* functions of F32 and F64; math.c writes them as the operations above, and
-	 * both the interpreter and the backend see only the expansion; imm: enum ht_accuracy */
+	/* Functions of F32 and F64. math.c rewrites them as the operations above, so the
+	 * interpreter and the backend only see the expansion. imm: enum ht_accuracy. */
 	HT_X_EXP,
 	HT_X_EXPM1,
 	HT_X_LOG,
@@ -98,8 +100,8 @@ enum ht_xop {
 	HT_X_END
 };
 
-/* How functions of F32 are written, from the most exact; F64's are always the most exact.
- * What each costs and misses: docs/modes.md. */
+/* Forms of the functions of F32, the most exact first; those of F64 always have the most exact
+ * one. docs/modes.md has the cost and the error of each. */
 enum ht_accuracy { HT_ACCURACY_FULL, HT_ACCURACY_SHORT, HT_ACCURACY_SHORTEST };
 
 struct ht_x {
@@ -109,34 +111,35 @@ struct ht_x {
 	int64_t imm;
 };
 
-/* How HT_X_CVT makes an integer of a float: as TensorFlow does on x86, on every machine.  The float is
- * truncated to a signed integer of `bits`, which for NaN and what it cannot hold is the smallest one;
- * its low bits are the result.  Where `halved`, floats from 2^63 on give the integer of their difference
- * to 2^63 with the top bit flipped. */
+/* How HT_X_CVT converts a float to an integer: as TensorFlow does on x86, on every machine.  The
+ * float is truncated to a signed integer of `bits` bits, which is the smallest one for NaN and
+ * for values out of range; its low bits are the result.  With `halved`, floats from 2^63 on give
+ * the integer of their difference to 2^63, with the top bit flipped. */
 struct ht_truncation {
 	int bits; /* 32 or 64 */
 	bool halved;
 };
 struct ht_truncation ht_truncation_to(enum ht_dtype to);
 
-/* Why a kernel stopped; non-zero return values of a kernel. */
+/* Why a kernel stopped: the non-zero return values of a kernel. */
 enum ht_fault {
 	HT_FAULT_NONE,
 	HT_FAULT_INDEX,          /* an index is out of range */
 	HT_FAULT_DIVISION,       /* integer division by zero */
 	HT_FAULT_NEGATIVE_POWER, /* integer to a negative power */
 	HT_FAULT_MEMORY,
-	HT_FAULT_EMPTY_RANGE, /* of library kernels alone, as the next one */
+	HT_FAULT_EMPTY_RANGE, /* only of library kernels, like the next one */
 	HT_FAULT_RANDOM_ALGORITHM,
-	HT_FAULT_NAN, /* in a checked tensor, as the next two; the step has a message */
+	HT_FAULT_NAN, /* in a checked tensor, like the next two; the step has a message */
 	HT_FAULT_PLUS_INFINITY,
 	HT_FAULT_MINUS_INFINITY,
-	HT_FAULT_ASSERTION, /* of library kernels alone; likewise */
-	HT_FAULT_SAMPLES,   /* likewise, without a message, as the next one */
+	HT_FAULT_ASSERTION, /* only of library kernels; the step has a message */
+	HT_FAULT_SAMPLES,   /* only of library kernels, without a message, like the next one */
 	HT_FAULT_BOXES,
-	HT_FAULT_KEYS,    /* of tables: a key is there with another value */
-	HT_FAULT_OBJECT,  /* an object is not of the types that its kernel or its maker states */
-	HT_FAULT_UNFILLED /* a table is looked into before it is filled */
+	HT_FAULT_KEYS,    /* of tables: the key exists with another value */
+	HT_FAULT_OBJECT,  /* an object does not have the types that its kernel or its maker
+			   * states */
+	HT_FAULT_UNFILLED /* a table is read before it is filled */
 };
 const char *ht_fault_text(enum ht_fault f);
 /* Whether the message of the step (struct ht_words) follows the text of the fault. */
@@ -157,7 +160,7 @@ bool ht_fault_has_words(enum ht_fault f);
  *   and neither short runs of sums (ht_contract.run) nor a matrix unit compute it. */
 struct ht_cut {
 	struct ht_size_expr
-		end; /* sizes are parameters; where it is rounded up it may be above `run` */
+		end; /* its sizes are parameters; it may be above `run` if it is rounded up */
 	int64_t run; /* 0: there is no cut */
 };
 enum { HT_CUTS = 2 /* of a dimension */, HT_CUT_ROUND = 8 };
@@ -192,7 +195,7 @@ enum ht_red {
  * Sums and products of F32 with `keep` are rounded to it after each step. */
 struct ht_reduction {
 	enum ht_red op;
-	enum ht_dtype dtype; /* of x, and of the result but for ARG* */
+	enum ht_dtype dtype; /* of x, and of the result, except for ARG* */
 	enum ht_dtype keep;  /* HT_F16, HT_BF16, or HT_INVALID: not rounded */
 	int32_t x;
 };
@@ -207,27 +210,30 @@ struct ht_store {
 /* The special form of a contraction.  Domain: any dimensions, among them `m` and `n`; the
  * reduction dimensions are the taps (possibly none) followed by the depth, which is the last.
  *
- *   HT_X_RED 0 [.., m, n] = sum over taps, k of  A[a_row + k * a_step] * B(n, tap, k)
+ * \  HT_X_RED 0 [.., m, n] = sum over taps, k of  A[a_row + k * a_step] * B(n, tap, k)
  *
- * a_row (I64) may use every dimension but n and depth; where a_guard (BOOL; -1: always) is false
- * the row counts as zeros and is not read.  B is packed: element (n, q, k), with q the row-major
- * number of the tap, is at
+ * a_row (I64) may use every dimension but n and depth.  Where a_guard (BOOL; -1: always true) is
+ * false, the row counts as zeros and is not read.  B is packed: element (n, q, k), with q the
+ * row-major number of the tap, is at
  *
- *   b_base + ((n / nr) * (Q * K' / kp) + (q * K' + k) / kp) * nr * kp + (n % nr) * kp + k % kp
+ * \  b_base + ((n / nr) * (Q * K' / kp) + (q * K' + k) / kp) * nr * kp + (n % nr) * kp + k % kp
  *
- * with Q taps and K' = depth's extent rounded up to kp; columns past n's extent and depths past
- * K are zero, and in BF16 no number is subnormal.  b_base (I64) may use the dimensions outside m, n and the reductions.
+ * with Q taps and K' = depth's extent rounded up to kp.  Columns past n's extent and depths past
+ * K are zero, and in BF16 no number is subnormal. b_base (I64) may use the dimensions outside m,
+ * n and the reductions.
  *
  * Sums accumulate in F32 (I32 for integer operands).  A is F32, F16 or BF16 in memory; kp is 1, or
  * 2 where B is BF16 and A is BF16 or F32 (pairs; then a_step is 1, and of an odd depth the last number has none beside it).
  *
- * run > 0: A and B are F16, kp is 2, and short runs of products are summed in F16.  There are two such sums, of even
- * and of odd depths; each product is added with one rounding.  After `run` pairs of a tap, and after every
- * ht_taps_of_run() taps, the two are added to each other in F16 and then to the sum in F32, and begin at 0 again.
- * Code may make more sums of a run, for as many products in flight: the order within a run is open.
+ * run > 0: A and B are F16, kp is 2, and short runs of products are summed in F16.  There are
+ * two such sums, of even and of odd depths; each product is added with one rounding.  After
+ * `run` pairs of a tap, and after every ht_taps_of_run() taps, the two are added in F16 and
+ * their sum is added to the sum in F32; then both begin at 0 again.  Code may use more sums for
+ * a run, to have more products in flight: the order within a run is unspecified.
  *
- * wide_buffer > 0: B is F16 or BF16 and kp is 1.  Code keeps the panel that it multiplies as F32 in this local buffer of Q * K * nr
- * numbers: the first block of a tile's rows widens it and stores it there, the other blocks read it.  Sums are as without it. */
+ * wide_buffer > 0: B is F16 or BF16 and kp is 1.  Code keeps the current panel as F32 in this
+ * local buffer of Q * K * nr numbers: the first block of a tile's rows widens it and stores it
+ * there, the other blocks read it.  This does not change the sums. */
 struct ht_contract {
 	int32_t m, n; /* domain dimensions */
 	int32_t a_buffer, b_buffer, wide_buffer;
@@ -238,9 +244,10 @@ struct ht_contract {
 	int32_t mr; /* rows of the register tile, set by ht_schedule_contract() */
 };
 
-/* Pairs of products in a run, a multiple of HT_E_DEPTH_UNROLL.  Each addition errs by half a unit in the last place of the
- * sum so far, so a run of n products by sqrt(n / 12) of one in the root mean square.  This is the longest power of two of which that is at most half
- * the error of sums of bfloat16, 2.3e-3: docs/numerics.md. */
+/* Pairs of products in a run, a multiple of HT_E_DEPTH_UNROLL. Each addition has an error of up
+ * to half a unit in the last place of the sum so far, so a run of n products has a root mean
+ * square error of sqrt(n / 12) units.  This is the longest power of two for which that is at
+ * most half the error of sums of bfloat16, 2.3e-3: docs/numerics.md. */
 enum { HT_SHORT_RUN = 64 };
 
 enum ht_stage_kind { HT_STAGE_LOOP, HT_STAGE_CONTRACT };
@@ -257,11 +264,13 @@ struct ht_stage {
 	struct ht_store *store;
 	int32_t stores;
 	struct ht_contract contract; /* of HT_STAGE_CONTRACT */
-	/* The iterations of a tile are gone through in the order of the dimensions, `vec` being the last of them: each
-	 * reads what those before stored, but for those along `vec`, which run side by side.  Without reductions. */
+	/* The iterations of a tile are executed in the order of the dimensions, `vec` being the
+	 * last of them.  Each reads what earlier ones stored, except those along `vec`, which
+	 * run at the same time.  Such a stage has no reductions. */
 	bool sequential;
-	/* Runs only in the first tile of a call, and where the last coordinate of the grid is 0: makes
-	 * what the tile before leaves in the local buffers otherwise. */
+	/* Prologue stage: fills the local buffers that a tile otherwise inherits from the tile
+	 * before it.  Runs in the first tile of each call, and where the last coordinate of the
+	 * grid is 0. */
 	bool start;
 };
 
@@ -283,7 +292,7 @@ struct ht_kernel {
 	int32_t params;
 	struct ht_stage *stage;
 	int32_t stages;
-	/* Or a function of kernel/library.c by name, instead of stages. */
+	/* A function of kernel/library.c by name, instead of stages. */
 	const char *library;
 	const char *
 		method; /* for reports: "winograd-2x2", "matrix-vector"; static, or NULL; not part of the text */
@@ -311,8 +320,8 @@ size_t ht_kernel_local_offset(const struct ht_kernel *k, int32_t b);
 
 /* text.c: the canonical text; equal kernels have equal texts. */
 void ht_kernel_print(const struct ht_kernel *k, struct ht_buf *out);
-/* The parts of a stage that have lines of that text: one for the whole stage and for its sums of products, and one for each
- * expression, reduction and store. */
+/* The parts of a stage that have lines in that text: one for the whole stage, one for its sums
+ * of products, and one for each expression, reduction and store. */
 enum ht_stage_part { HT_PART_STAGE, HT_PART_X, HT_PART_CONTRACT, HT_PART_RED, HT_PART_STORE };
 /* The line of part `i` of stage `stage`, from 1. */
 int32_t ht_kernel_line(
@@ -320,30 +329,32 @@ int32_t ht_kernel_line(
 /* The number of lines of the text. */
 int32_t ht_kernel_lines(const struct ht_kernel *k);
 
-/* verify.c: aborts with the text when a kernel breaks the rules above; for tests and after lowering. */
+/* verify.c: aborts, with the kernel's text, if a kernel breaks the rules above; for tests and
+ * after lowering. */
 void ht_kernel_verify(const struct ht_kernel *k);
 
-/* interp.c: the meaning.  Same contract as ht_kernel_fn. */
+/* interp.c: interprets the kernel.  Same contract as ht_kernel_fn. */
 int32_t ht_interpret(const struct ht_kernel *k, void *const *buffers, const int64_t *params,
 	int64_t tile_begin, int64_t tile_end, void *scratch);
 
-/* library.c: NULL when there is none of this name. */
+/* library.c: NULL if there is no kernel of this name. */
 ht_kernel_fn *ht_library_kernel(const char *name);
-/* Likewise: the kind of objects of this name. */
+/* The kind of objects of this name; NULL: there is none. */
 struct ht_object_kind;
 const struct ht_object_kind *ht_library_object(const char *name);
-/* library_table.c: what objects of kind "table" are made of.  Parameters: type of keys, type of values, how many keys
- * there may be; constants: keys and values, or none, and a kernel fills the table.  Whether they may be: see ht_table_types().  Of a key that has two
- * different values the elements that state them are *first and *second; false: there is none, or no memory. */
+/* library_table.c: checks the parts of an object of kind "table". Parameters: type of keys, type
+ * of values, the most keys; constants: keys and values, or none if a kernel fills the table.
+ * For permitted types see ht_table_types().  If a key has two different values, *first and
+ * *second become the elements that state them; false: there is no such key, or memory ran out. */
 struct ht_object_parts;
 bool ht_table_contradicts(const struct ht_object_parts *from, uint64_t *first, uint64_t *second);
 /* Whether there are tables from keys to values of these types. */
 bool ht_table_types(enum ht_dtype key, enum ht_dtype value);
-/* library_random.c: tiles of a kernel that draws so many numbers of type `t`. */
+/* library_random.c: tiles of a kernel that draws `count` numbers of type `t`. */
 int64_t ht_random_tiles(enum ht_dtype t, int64_t count);
 
-/* math.c: rewrites EXP … POW of every stage into basic operations, in arena `a`, and drops
- * expressions that nothing uses. */
+/* math.c: rewrites EXP … POW of every stage as basic operations, in arena `a`, and removes
+ * unused expressions. */
 void ht_kernel_expand(struct ht_kernel *k, struct ht_arena *a);
 
 /* pack.c: packs a K' by N matrix of B as struct ht_contract says.  Source element (q, k, n) is at
@@ -354,25 +365,26 @@ struct ht_pack {
 	int64_t taps, depth, n;
 	int64_t sq, sk, sn;
 	int32_t nr, kp;
-	/* Not 0: the source has the 9 taps of 3 x 3 filters; they are transformed for F(m x m) of this m
-	 * (winograd.h), and packed as (m + 2)^2 matrices of one tap, one after the other.  dst_dtype is
-	 * F32, or F16 or BF16 with kp 2; sn 1. */
+	/* Not 0: the source has the 9 taps of 3 x 3 filters.  They are transformed for F(m x m)
+	 * of this m (winograd.h), and packed as (m + 2)^2 matrices of one tap each, one after
+	 * the other. dst_dtype is F32, or F16 or BF16 with kp 2; sn is 1. */
 	int32_t winograd;
-	bool hf32; /* F32 to F32: rounded to 19 bits */
+	bool hf32; /* F32 to F32, rounded to 19 bits */
 };
 int64_t ht_packed_count(const struct ht_pack *p);
 void ht_pack_b(const struct ht_pack *p, const void *src, void *dst);
-/* Many numbers at once between F32, F16 and BF16, each as base.h converts it. */
+/* Converts `n` numbers between F32, F16 and BF16, as base.h converts each of them. */
 void ht_convert_floats(enum ht_dtype from, const void *src, enum ht_dtype to, void *dst, size_t n);
 
 /* uses.c: whether x depends on dimension `dim` (loads count through their offsets). */
 bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim);
 
-/* Taps whose products a run of `run` steps in depth may hold together: those of the innermost dimensions, as many as fit; at least 1. */
+/* How many taps a run of `run` steps in depth may span: those of the innermost dimensions, as
+ * many as fit; at least 1. */
 int64_t ht_taps_of_run(const struct ht_stage *s, int64_t run);
 
-/* schedule.c: chooses nr and kp for packing a contraction of `m` rows, `n` columns, `k` depth with
- * operands of type `t`; then, in a finished kernel, mr. */
+/* schedule.c: the first function chooses nr and kp for packing a contraction of `m` rows, `n`
+ * columns, `k` depth with operands of type `t`; the second sets mr in a finished kernel. */
 void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
 	int64_t k, int32_t *nr, int32_t *kp);
 /* Tile sizes along m and n for the grid: multiples of the register tile, whose columns are the `nr` that the right operand is

@@ -1,11 +1,12 @@
-/* Library kernels: what does not fit a tile program, in C under the same calling convention. */
+/* Library kernels: computations that do not fit a tile program, in C with the same calling
+ * convention. */
 #ifndef HT_KERNEL_LIBRARY_H
 #define HT_KERNEL_LIBRARY_H
 
 #include "base/object.h"
 #include "kernel/kernel.h"
 
-/* Scratch bytes the library kernel of `k` needs. */
+/* Bytes of scratch that the library kernel of `k` needs. */
 size_t ht_library_scratch(const struct ht_kernel *k);
 
 /* library_index.c */
@@ -31,9 +32,10 @@ size_t ht_unique_scratch(const struct ht_kernel *k);
 ht_kernel_fn ht_library_candidates;
 size_t ht_candidates_scratch(const struct ht_kernel *k);
 
-/* library_check.c: buffer 0 is one BOOL; where it is false, HT_FAULT_ASSERTION. */
+/* library_check.c: buffer 0 is one BOOL; HT_FAULT_ASSERTION if it is false. */
 ht_kernel_fn ht_library_assert;
-/* Likewise: does nothing.  Whoever observes the run looks at buffer 0 before; parameter 0 says what it is. */
+/* Also there: does nothing.  The observer of the run reads buffer 0 before the step; parameter 0
+ * says which tensor it is. */
 ht_kernel_fn ht_library_tee;
 
 /* library_table.c */
@@ -43,7 +45,7 @@ extern const struct ht_object_kind ht_table_kind;
 /* library_strings.c */
 extern const struct ht_object_kind ht_strings_kind;
 
-/* library_random.c, whose kernels of random numbers say how many tiles they take. */
+/* library_random.c.  The callers compute the number of tiles with ht_random_tiles(). */
 ht_kernel_fn ht_library_random_bits, ht_library_random_normal, ht_library_random_truncated_normal,
 	ht_library_random_uniform, ht_library_random_uniform_int;
 ht_kernel_fn ht_library_random_key, ht_library_random_seed, ht_library_random_skip,

@@ -1,21 +1,28 @@
-/* Library kernels of non-maximum suppression: of boxes that overlap, those of the highest scores.
+/* Library kernels of non-maximum suppression: of boxes that overlap, they select those with the
+ * highest scores.
  *
- * boxes.  Buffers: boxes [n,4] (two opposite corners) or the overlap of each two boxes [n,n], scores [n], the most boxes to select (I32), the overlap above which a box is
- * suppressed, the score above which boxes are candidates, sigma, the number of boxes that there are (I64); then the indices of the
- * selected boxes (I32), their scores, how many these are (I32), and the same as I64.  Params: types of the boxes and scores, of the
- * overlap, of the score, and of sigma (F32 or F16); n; how many results there is room for; whether overlaps are given.  What is
- * behind the selected ones becomes 0.  One tile.
+ * boxes.  Buffers: boxes [n,4] (two opposite corners) or the overlap of each pair of boxes
+ * [n,n], scores [n], the most boxes to select (I32), the overlap above which a box is
+ * suppressed, the score above which boxes are candidates, sigma, the number of existing boxes
+ * (I64); then the indices of the selected boxes (I32), their scores, their number (I32), and the
+ * number as I64.  Params: types of the boxes and scores, of the overlap, of the score, and of
+ * sigma (F32 or F16); n; room for how many results; whether overlaps are given.  Results behind
+ * the selected ones become 0.  One tile.
  *
- * With a sigma above 0 an overlap lowers a score, by the factor exp(-overlap^2 / 2 sigma), instead of suppressing the box.
+ * With a sigma above 0, an overlap multiplies a score by exp(-overlap^2 / 2 sigma) instead of
+ * suppressing the box.
  *
- * The candidate of the highest score is selected, unless a box that was selected before suppresses it.  Each candidate is compared
- * with each selected box once: if its score was lowered, it waits among the others, and remembers how many it was compared with.
+ * The candidate with the highest score is selected, unless a selected box suppresses it.  Each
+ * candidate is compared with each selected box once: if its score was lowered, it goes back
+ * among the candidates, with the number of boxes it was compared with.
  *
- * combined_boxes.  The same in each class of each image, and of all classes of an image the boxes of the highest scores.  Buffers:
- * boxes [images,n,q,4], scores [images,n,classes], the most boxes of a class (I32), the overlap above which a box is suppressed, the
- * score above which boxes are candidates; then of the selected boxes of each image, of which there are as many as room: corners,
- * scores, classes, and the number of them (I32).  Params: n; q, which is 1 (the classes share the boxes) or the number of classes;
- * the number of classes; the room; whether corners are clipped to between 0 and 1.  One tile for each image. */
+ * combined_boxes.  The same in each class of each image; then the boxes with the highest scores
+ * of all classes of an image.  Buffers: boxes [images,n,q,4], scores [images,n,classes], the
+ * most boxes of a class (I32), the overlap above which a box is suppressed, the score above
+ * which boxes are candidates; then, with room for `room` selected boxes of each image: corners,
+ * scores, classes, and their number (I32).  Params: n; q, which is 1 (the classes share the
+ * boxes) or the number of classes; the number of classes; the room; whether corners are clipped
+ * to [0, 1]. One tile for each image. */
 #include "kernel/library.h"
 
 #include <math.h>
@@ -25,7 +32,7 @@ enum { BOXES, SCORES, MOST, OVERLAP, THRESHOLD, SIGMA, ROWS, INDICES, SELECTED, 
 
 struct candidate {
 	float score;
-	int32_t box, compared; /* with so many of the selected boxes */
+	int32_t box, compared; /* compared: with how many of the selected boxes */
 };
 
 struct box {
@@ -40,7 +47,7 @@ struct boxes {
 	float overlap, threshold, scale;
 	bool soft;
 	int32_t *selected;
-	const float *overlaps; /* of each two of `n` boxes; NULL: their boxes say it */
+	const float *overlaps; /* of each pair of the `n` boxes; NULL: computed from the boxes */
 	int64_t n;
 };
 
@@ -57,7 +64,7 @@ static void store(void *p, enum ht_dtype t, int64_t i, float x)
 		((float *)p)[i] = x;
 }
 
-/* As a number of the type: each operation rounds. */
+/* x rounded to the type: each operation rounds. */
 static float rounded(enum ht_dtype t, float x)
 {
 	return t == HT_F16 ? ht_f16_to_f32(ht_f32_to_f16(x)) : x;
@@ -89,7 +96,7 @@ static struct box box_at(const void *boxes, enum ht_dtype t, int64_t i)
 	return r;
 }
 
-/* Of two boxes: the area that both have, over the area that either has. */
+/* The area of the intersection of two boxes divided by that of their union. */
 static float overlap(enum ht_dtype t, const struct box *a, const struct box *b)
 {
 	float side[2], both;
@@ -150,7 +157,8 @@ static struct candidate pop(struct boxes *b)
 
 /* ---- selection ---- */
 
-/* Compares a candidate with the selected boxes that it was not compared with, the last one first; false: one suppresses it. */
+/* Compares a candidate with the selected boxes that it was not compared with yet, the last one
+ * first; false: one of them suppresses it. */
 static bool compare(const struct boxes *b, struct candidate *c, int32_t selected)
 {
 	for (int32_t i = selected - 1; i >= c->compared; i--) {
@@ -172,7 +180,7 @@ static bool compare(const struct boxes *b, struct candidate *c, int32_t selected
 	return true;
 }
 
-/* Returns how many it selects; their scores go to `scores`. */
+/* Returns how many boxes it selects; their scores go to `scores`. */
 static int32_t choose(struct boxes *b, int32_t most, void *scores)
 {
 	int32_t selected = 0;
@@ -265,7 +273,7 @@ struct combined {
 	struct box *box;
 	float *score; /* of the boxes that a class selects */
 	struct found
-		*found; /* the best of all classes so far, as a heap whose first is the worst */
+		*found; /* the best of all classes so far, a heap with the worst of them first */
 	int32_t count;
 	int64_t n, shared, classes, room;
 };
@@ -277,7 +285,7 @@ static bool is_worse(const struct found *a, const struct found *b)
 	return a->class != b->class ? a->class > b->class : a->box > b->box;
 }
 
-/* Moves element `i`, which may be better than those below it, to its place. */
+/* Restores the heap: moves element `i`, which may be better than those below it, to its place. */
 static void sink(struct found *heap, int32_t count, int32_t i)
 {
 	for (int32_t next; (next = 2 * i + 1) < count; i = next) {
@@ -292,7 +300,7 @@ static void sink(struct found *heap, int32_t count, int32_t i)
 	}
 }
 
-/* Keeps `f` among the best, if there is room or it is better than the worst of them. */
+/* Adds `f` to the best, if there is room or it is better than the worst of them. */
 static void keep(struct combined *x, struct found f)
 {
 	int32_t i = x->count;
@@ -343,7 +351,7 @@ static float clipped(float x)
 	return lesser(larger(x, 0), 1);
 }
 
-/* The worst first, from behind. */
+/* Takes the worst first and writes from the end. */
 static void write_image(
 	struct combined *x, const float *boxes, void *const *buffers, int64_t image, bool clips)
 {
@@ -378,7 +386,8 @@ static size_t aligned(size_t n)
 	return (n + 63) & ~(size_t)63;
 }
 
-/* By the sizes of buffers: for at least as many boxes as an image has, those of each class counted where they differ. */
+/* Computed from the sizes of buffers: for at least as many boxes as an image has, counting boxes
+ * of each class separately if they differ. */
 size_t ht_combined_boxes_scratch(const struct ht_kernel *k)
 {
 	size_t images = k->grid[0] > 0 ? (size_t)k->grid[0] : 1,

@@ -1,15 +1,17 @@
-/* Library kernels that draw candidate classes, with TensorFlow's numbers (core/kernels/range_sampler.cc).
+/* Library kernels that draw candidate classes, the same ones as TensorFlow
+ * (core/kernels/range_sampler.cc).
  *
- * candidates: buffers state, true classes (I64), sampled classes (I64), expected counts of the true classes and of the sampled
- * ones (F32); params: whether classes are drawn log-uniformly, whether they are to be unique, how many classes there are.  One
- * tile.  Scratch: a table of the classes that were drawn. */
+ * candidates: buffers state, true classes (I64), sampled classes (I64), expected counts of the
+ * true classes and of the sampled ones (F32); params: whether classes are drawn log-uniformly,
+ * whether they must be unique, the number of classes.  One tile.  Scratch: a table of the drawn
+ * classes. */
 #include "base/philox.h"
 #include "kernel/library.h"
 
 #include <math.h>
 #include <string.h>
 
-/* 32 bits at a time of the stream that begins at the state. */
+/* Reads the stream 32 bits at a time, from the state on. */
 struct words {
 	struct ht_philox p;
 	uint32_t block[4];
@@ -25,7 +27,7 @@ static uint32_t next_word(struct words *w)
 	return w->block[w->used++];
 }
 
-/* Below `n`, each number as likely as the others. */
+/* A number below `n`, uniformly distributed. */
 static uint64_t next_below(struct words *w, uint64_t n)
 {
 	uint64_t least = -n % n, x; /* 2^64 modulo n */
@@ -68,7 +70,8 @@ static float probability(const struct classes *c, int64_t x)
 	return (float)(log(((double)x + 2.0) / ((double)x + 1.0)) / c->log_count);
 }
 
-/* How often a class of probability p is expected among `samples`, which took so many tries. */
+/* How often a class of probability p is expected among `samples` classes that took `tries`
+ * draws. */
 static float expected(float p, int64_t samples, int64_t tries)
 {
 	if (tries == samples)
@@ -76,7 +79,7 @@ static float expected(float p, int64_t samples, int64_t tries)
 	return -expm1f((float)tries * log1pf(-p));
 }
 
-/* Open addressing; an empty place has -1. */
+/* The size of a hash table with open addressing; -1 marks an empty place. */
 static int64_t table_size(int64_t samples)
 {
 	int64_t n = 16;

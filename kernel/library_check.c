@@ -1,4 +1,4 @@
-/* Library kernels that look at data and have no result. */
+/* Library kernels that inspect data and have no result. */
 #include "kernel/library.h"
 
 int32_t ht_library_assert(void *const *buffers, const int64_t *params, int64_t tile_begin,

@@ -1,11 +1,12 @@
-/* Library kernels that order or place elements.
+/* Library kernels that sort or place elements.
  *
  * top_k: buffers in [rows, columns], values [rows, k], indices [rows, k] (I32); params: rows,
  * columns, k, dtype.  Descending; of equal elements the one with the lower index comes first.  A
  * tile is a row.
  *
- * sparse_to_dense: buffers indices [count, rank] (I32 or I64), values [count] or [1], default [1],
- * out; params: count, rank, index bytes, element bytes, values, then the rank dimensions.  One tile. */
+ * sparse_to_dense: buffers indices [count, rank] (I32 or I64), values [count] or [1], default
+ * [1], out; params: count, rank, index bytes, element bytes, values, then the rank dimensions.
+ * One tile. */
 #include "kernel/library.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@
 
 /* ---- top_k ---- */
 
-/* A number that orders like x; NaN is above all, so that it is seen. */
+/* An integer with the order of x; NaN is the largest, so that it shows up in results. */
 static int64_t key_of_float(double x)
 {
 	int64_t bits;
@@ -63,7 +64,7 @@ static bool before(const void *row, enum ht_dtype t, int64_t i, int64_t j)
 	return x > y || (x == y && i < j);
 }
 
-/* Insertion into the k best so far; quick for the small k that models use. */
+/* Inserts each element into the k best so far, which is fast for the small k of models. */
 static void top_of_row(const char *row, enum ht_dtype t, int64_t columns, int64_t k, char *values,
 	int32_t *indices)
 {

@@ -1,18 +1,17 @@
 /* Library kernels that draw random numbers, with the bits of TensorFlow's on the CPU.
  *
- * random_uniform, random_normal, random_truncated_normal, random_bits: buffers state, out; params:
- * elements, dtype.  random_uniform_int: buffers state, minval, maxval, out; likewise.  A state is a
- * struct ht_philox, where the first number is drawn from.
+ * random_uniform, random_normal, random_truncated_normal, random_bits: buffers state, out;
+ * params: elements, dtype. random_uniform_int: buffers state, minval, maxval, out; the same
+ * params.  A state is a struct ht_philox, from which the first number is drawn.
  *
- * random_skip: buffer state, which moves on; params: blocks.  One tile.
- * random_seed: buffers seed [2], state; params: dtype of the seed.
- * random_state: buffers key [1], counter [2 or more], algorithm, state.
- * random_key: buffers seed [2], key [1], counter [2], or behind them the algorithm; params: dtype of
- * the seed, results.  One tile each.
+ * random_skip: buffer state, which it advances; params: blocks.  One tile. random_seed: buffers
+ * seed [2], state; params: dtype of the seed. random_state: buffers key [1], counter [2 or
+ * more], algorithm, state. random_key: buffers seed [2], key [1], counter [2], and optionally
+ * the algorithm; params: dtype of the seed, number of results.  One tile each.
  *
- * Numbers come in groups: a block of Philox gives four, or two of 8 bytes.  A truncated normal takes
- * as many blocks as it needs of the 64 that each of its numbers has.  So a group's place in the stream
- * is known, and the bits do not depend on the tiles. */
+ * Numbers are drawn in groups: a block of Philox gives four, or two of 8 bytes.  Truncated
+ * normal numbers use as many of the 64 blocks reserved for each number as they need.  So the
+ * place of a group in the stream is known, and the bits do not depend on the tiles. */
 #include "base/philox.h"
 #include "kernel/library.h"
 
@@ -24,7 +23,7 @@ enum { GROUPS = 1024 /* of a tile */, BLOCKS = 64 /* of a truncated normal */ };
 struct draw {
 	enum ht_dtype dtype;
 	int64_t low;
-	uint64_t range; /* of whole numbers from `low` on */
+	uint64_t range; /* whole numbers are `low` plus a number below it */
 };
 /* Fills `out` with a group. */
 typedef void group_fn(const struct draw *d, struct ht_philox *p, void *out);
@@ -62,7 +61,7 @@ static void fill(const struct draw *d, group_fn *group, int64_t stride, const vo
 
 /* ---- from bits to numbers ---- */
 
-/* The low bits as a fraction, as many as the type's significand has. */
+/* The low bits as a fraction; as many bits as the type's significand has. */
 static float unit_f32(uint32_t bits)
 {
 	return (float)(bits & 0x7fffff) * 0x1p-23f;
@@ -122,10 +121,10 @@ static void bits(const struct draw *d, struct ht_philox *p, void *out)
 
 	(void)d;
 	ht_philox_next(p, r);
-	memcpy(out, r, sizeof r); /* the low half of 64 bits comes first in both */
+	memcpy(out, r, sizeof r); /* the low half of 64 bits comes first for both sizes */
 }
 
-/* ---- normal numbers, by Box and Muller, with the C library's functions as TensorFlow ---- */
+/* ---- normal numbers, by Box and Muller, with the C library's functions, as in TensorFlow ---- */
 
 static void two_f32(const uint32_t r[2], float x[2])
 {
@@ -260,7 +259,7 @@ int32_t ht_library_random_uniform_int(void *const *buffers, const int64_t *param
 	return HT_FAULT_NONE;
 }
 
-/* ---- where the next numbers come from ---- */
+/* ---- advancing a state ---- */
 
 int32_t ht_library_random_skip(void *const *buffers, const int64_t *params, int64_t tile_begin,
 	int64_t tile_end, void *scratch)
@@ -271,7 +270,7 @@ int32_t ht_library_random_skip(void *const *buffers, const int64_t *params, int6
 	return HT_FAULT_NONE;
 }
 
-/* ---- where stateless ops begin ---- */
+/* ---- initial states of stateless ops ---- */
 
 static struct ht_philox of_seed(const void *seed, enum ht_dtype t)
 {

@@ -1,5 +1,6 @@
-/* Objects of kind "strings" (base/strings.h).  One is made of two constants: the offsets, where each string begins and where the
- * last one ends, and the bytes.  The first string is empty. */
+/* Objects of kind "strings" (base/strings.h).  One is made from two constants: the offsets
+ * (where each string begins, and where the last one ends) and the bytes.  The first string is
+ * empty. */
 #include "base/strings.h"
 #include "kernel/library.h"
 
@@ -15,7 +16,7 @@ static uint64_t offset_at(const struct ht_object_parts *from, uint64_t i)
 	return offset;
 }
 
-/* The number of strings; 0: the constants do not state any. */
+/* The number of strings; 0: the constants are malformed. */
 static uint64_t count_of(const struct ht_object_parts *from)
 {
 	uint64_t bytes = from->constant[OFFSETS].bytes, n = bytes / sizeof bytes - 1;

@@ -18,9 +18,9 @@ struct table {
 	int64_t room, n;
 	bool filled;
 	uint64_t places;
-	int64_t *keys; /* `room` of them, as all that follows is in one piece of memory */
+	int64_t *keys; /* `room` of them, at the beginning of the memory of all that follows */
 	char *values;
-	int32_t *place; /* open addressing: one more than the number of a key; 0: empty */
+	int32_t *place; /* open addressing: the number of a key plus one; 0: empty */
 };
 
 bool ht_table_types(enum ht_dtype key, enum ht_dtype value)
@@ -46,7 +46,7 @@ static int64_t key_at(enum ht_dtype t, const void *keys, uint64_t i)
 	return key;
 }
 
-/* Floats are compared as numbers: 0 equals -0, and NaN nothing. */
+/* Floats are compared as numbers: 0 equals -0, and NaN equals nothing. */
 static bool are_equal(enum ht_dtype t, const void *a, const void *b)
 {
 	double d[2];
@@ -72,7 +72,7 @@ static uint64_t hash_of(int64_t key)
 	return h ^ h >> 32;
 }
 
-/* The place of a key, or the empty one where it belongs. */
+/* The place of a key, or the empty place where it belongs. */
 static int32_t *place_of(const struct table *t, int64_t key)
 {
 	uint64_t at = hash_of(key) & (t->places - 1);
@@ -87,7 +87,7 @@ static const char *value_of(const struct table *t, int32_t place)
 	return t->values + (size_t)(place - 1) * t->value_bytes;
 }
 
-/* False: the key has another value, and *has is the number of the key. */
+/* Adds a key.  False: the key exists with another value, and *has is its number. */
 static bool insert(struct table *t, int64_t key, const char *value, int32_t *has)
 {
 	int32_t *place = place_of(t, key);
@@ -131,7 +131,7 @@ static bool is_stated(const struct ht_object_parts *from)
 	       from->constant[1].bytes == room * ht_dtype_info(value)->bytes;
 }
 
-/* Without keys; NULL: out of memory. */
+/* A table without keys; NULL: out of memory. */
 static struct table *empty(const struct ht_object_parts *from)
 {
 	uint64_t room = (uint64_t)from->param[ROOM], places = places_of(from->param[ROOM]);
@@ -148,12 +148,12 @@ static struct table *empty(const struct ht_object_parts *from)
 		.places = places };
 	t->keys = (int64_t *)(void *)(t + 1);
 	t->place = (int32_t *)(void *)(t->keys + room);
-	t->values = (char *)(t->place + places); /* may have any alignment */
+	t->values = (char *)(t->place + places); /* values need no alignment */
 	return t;
 }
 
-/* `n` keys, no more than there is room for.  The first element whose key has another value than an element before; -1: there is
- * none. */
+/* Adds `n` keys, at most as many as there is room for.  Returns the first element whose key
+ * already has another value; -1: there is none. */
 static int64_t fill(struct table *t, const void *keys, const char *values, int64_t n, int32_t *has)
 {
 	for (int64_t i = 0; i < n; i++)
@@ -200,7 +200,8 @@ bool ht_table_contradicts(const struct ht_object_parts *from, uint64_t *first, u
 		return false;
 	at = fill_with_constants(t, from, &has);
 	*second = (uint64_t)at;
-	/* Keys that are there twice make their numbers smaller than those of their elements. */
+	/* Duplicate keys have no numbers of their own, so the number of a key may be smaller
+	 * than that of its element. */
 	for (*first = 0; at >= 0; ++*first)
 		if (key_at(t->key, from->constant[0].p, *first) == t->keys[has])
 			break;

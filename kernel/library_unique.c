@@ -1,10 +1,13 @@
-/* Library kernel unique: the distinct slices of a tensor along an axis, in the order in which they first occur.
+/* Library kernel unique: the distinct slices of a tensor along an axis, in the order in which
+ * they first occur.
  *
- * Buffers: x [outer, n, inner], the number of slices that there are (I64), the distinct ones [outer, n, inner] of which the first are
- * written, for each slice which of them it is [n], how many slices each is [n], and their number (I64).  Params: outer, n, inner,
- * the type of x, bytes of a number of the two results behind.  One tile.  Scratch: a table of the distinct slices.
+ * Buffers: x [outer, n, inner], the number of existing slices (I64), the distinct slices [outer,
+ * n, inner] (only the first of these are written), for each slice the number of the equal
+ * distinct slice [n], how often each distinct slice occurs [n], and their number (I64).  Params:
+ * outer, n, inner, the type of x, bytes of a number in the two results before the last.  One
+ * tile.  Scratch: a hash table of the distinct slices.
  *
- * Floats are compared as numbers: 0 equals -0, and NaN nothing. */
+ * Floats are compared as numbers: 0 equals -0, and NaN equals nothing. */
 #include "kernel/library.h"
 
 #include <string.h>
@@ -16,10 +19,9 @@ struct unique {
 	size_t bytes; /* of an element */
 	enum ht_dtype type;
 	const char *x;
-	int32_t *
-		table; /* open addressing: one more than the number of a distinct slice; 0: empty */
+	int32_t *table; /* open addressing: the number of a distinct slice plus one; 0: empty */
 	uint64_t places;
-	int32_t *first; /* by number of a distinct slice: the slice */
+	int32_t *first; /* by number of a distinct slice: its first occurrence */
 };
 
 static const char *part(const struct unique *u, int64_t outer, int64_t slice)
@@ -36,7 +38,7 @@ static uint64_t bits_of(const struct unique *u, const char *p)
 	return ht_is_float(u->type) && bits == UINT64_C(1) << (8 * u->bytes - 1) ? 0 : bits;
 }
 
-/* Of a float's bits without the sign, those of infinity. */
+/* The bits of infinity, to be compared with a float's bits without the sign. */
 static uint64_t infinity_of(enum ht_dtype t)
 {
 	switch (t) {
@@ -86,7 +88,7 @@ static bool are_equal(const struct unique *u, int64_t a, int64_t b)
 	return true;
 }
 
-/* The number of the slice among the distinct ones, of which there were *found. */
+/* The number of the equal distinct slice; a new one gets number *found, which is incremented. */
 static int32_t number_of(const struct unique *u, int64_t slice, int32_t *found)
 {
 	uint64_t at = hash_of(u, slice) & (u->places - 1);

@@ -1,12 +1,13 @@
 /* Library kernel where: the positions of the elements that are not zero, in order.
  *
- * Buffers: in, positions [elements, rank] (I64) of which the first are written, their number (I64).  Params: elements, bytes of an
- * element, the bits of it of which one is set where it is not zero, rank, then the rank dimensions.  One tile. */
+ * Buffers: in, positions [elements, rank] (I64), of which only the first are written, their
+ * number (I64).  Params: elements, bytes of an element, a mask of its bits (it is zero if none
+ * of them is set), rank, then the rank dimensions.  One tile. */
 #include "kernel/library.h"
 
 #include <string.h>
 
-/* Elements of one kind in a row. */
+/* Consecutive elements of one type. */
 struct row {
 	const char *x;
 	int64_t n;
@@ -21,8 +22,9 @@ static inline bool is_set(const struct row *r, int64_t i, size_t bytes)
 	return bits & r->mask;
 }
 
-/* Stores the last coordinates, `rank` apart, and returns their number.  It writes where the next one goes before it is known
- * whether there is one, which is no further than there are elements. */
+/* Stores the last coordinates, `rank` apart, and returns their number.  It writes the next
+ * coordinate before it knows whether the element counts, which needs no more room than there are
+ * elements. */
 static inline int64_t find(const struct row *r, size_t bytes, int64_t rank, int64_t *last)
 {
 	int64_t found = 0;
@@ -34,7 +36,7 @@ static inline int64_t find(const struct row *r, size_t bytes, int64_t rank, int6
 	return found;
 }
 
-/* With constant sizes the loop is made once for each. */
+/* Constant element sizes make the compiler generate a loop for each. */
 static int64_t find_in_row(const struct row *r, size_t bytes, int64_t rank, int64_t *last)
 {
 	switch (bytes) {
@@ -49,7 +51,7 @@ static int64_t find_in_row(const struct row *r, size_t bytes, int64_t rank, int6
 	}
 }
 
-/* The next row's coordinates, all but the last. */
+/* Advances the coordinates, except the last, to the next row. */
 static void advance(int64_t *coord, const int64_t *dim, int64_t rank)
 {
 	for (int64_t k = rank - 2; k >= 0 && ++coord[k] == dim[k]; k--)

@@ -1,4 +1,4 @@
-/* lines: the number of entries, the entries, the frame. */
+/* lines: serialised as the number of entries, the entries, and the frame. */
 #include "kernel/lines.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* math: functions become basic operations, the same for the interpreter and the backend. */
+/* math: rewrites functions as basic operations, which the interpreter and the backend then
+ * share. */
 #include "kernel/math.h"
 #include "kernel/build.h"
 #include "kernel/eval.h"
@@ -8,7 +9,7 @@ static int32_t renamed(const int32_t *now, int32_t x)
 	return x < 0 ? x : now[x];
 }
 
-/* Expressions that something needs. */
+/* Marks the expressions that something uses. */
 static void mark_live(const struct ht_stage *s, uint8_t *live)
 {
 	const struct ht_contract *c = &s->contract;

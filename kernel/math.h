@@ -1,7 +1,7 @@
-/* Between math.c and the files that write functions as basic operations.
+/* Shared by math.c and the files that write functions as basic operations.
  *
- * The rules they keep: bounds hold whether MULADD is fused or not; NaN in, NaN out; results may be
- * subnormal; a value that is computed for lanes that do not use it may be anything. */
+ * Their rules: error bounds hold whether MULADD is fused or not; NaN in, NaN out; results may be
+ * subnormal; lanes that do not use a value may compute anything. */
 #ifndef HT_KERNEL_MATH_H
 #define HT_KERNEL_MATH_H
 
@@ -9,16 +9,16 @@
 
 /* y: the second operand of ATAN2 and POW. */
 int32_t ht_math_f32(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y);
-/* Shorter forms of F32's functions; -1: the function has none. */
+/* Shorter forms of F32's functions; -1: there is none. */
 int32_t ht_math_short(struct ht_xb *b, enum ht_xop op, int32_t x, enum ht_accuracy accuracy);
 int32_t ht_math_f64(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y);
 
-/* Of F32, computed in F64: SIN COS TAN; ATAN; ATAN2. */
+/* Functions of F32, computed in F64: SIN COS TAN; ATAN; ATAN2. */
 int32_t ht_math_trig(struct ht_xb *b, enum ht_xop op, int32_t x);
 int32_t ht_math_atan32(struct ht_xb *b, int32_t x);
 int32_t ht_math_atan2_32(struct ht_xb *b, int32_t y, int32_t x);
 
-/* Of F64: SIN COS TAN; ATAN ATAN2 ASIN ACOS; SINH COSH ASINH ACOSH ATANH; ERF; ERFC. */
+/* Functions of F64: SIN COS TAN; ATAN ATAN2 ASIN ACOS; SINH COSH ASINH ACOSH ATANH; ERF; ERFC. */
 int32_t ht_math_trig64(struct ht_xb *b, enum ht_xop op, int32_t x);
 int32_t ht_math_arc64(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y);
 int32_t ht_math_hyperbolic64(struct ht_xb *b, enum ht_xop op, int32_t x);
@@ -34,9 +34,9 @@ int32_t ht_math_log64(struct ht_xb *b, int32_t x, bool full, bool subnormal);
 int32_t ht_math_log1p64(struct ht_xb *b, int32_t x);
 int32_t ht_math_pow64(struct ht_xb *b, int32_t x, int32_t y, bool full);
 
-/* ---- what they share ---- */
+/* ---- helpers ---- */
 
-/* The smaller of x and a constant; NaN stays.  One instruction, which HT_X_MIN is not. */
+/* The smaller of x and a constant; NaN stays.  This is one instruction, which HT_X_MIN is not. */
 static inline int32_t ht_xmost(struct ht_xb *b, int32_t x, double limit)
 {
 	int32_t k = ht_xk(b, ht_xtype(b, x), limit);
@@ -51,7 +51,7 @@ static inline int32_t ht_xleast(struct ht_xb *b, int32_t x, double limit)
 	return ht_xselect(b, ht_xlt(b, x, k), k, x);
 }
 
-/* Integer of the same size. */
+/* The bits of x as an integer of the same size. */
 static inline int32_t ht_xas_int(struct ht_xb *b, int32_t x)
 {
 	return ht_xbitcast(b, ht_xtype(b, x) == HT_F64 ? HT_I64 : HT_I32, x);

@@ -32,7 +32,8 @@ static int32_t atan_near(struct ht_xb *b, int32_t z, int32_t turn, bool full)
 	return ht_xadd(b, base, ht_xadd(b, z, small));
 }
 
-/* atan(y / x) for y, x >= 0, not both infinite: by itself, from 45 degrees, or from 90 degrees. */
+/* atan(y / x) for y, x >= 0, not both infinite: of y / x itself, or relative to 45 or 90
+ * degrees. */
 static int32_t atan_quadrant(struct ht_xb *b, int32_t y, int32_t x, bool full)
 {
 	int32_t steep = ht_xlt(b, ht_xmul(b, x, ht_xd(b, 2.414)), y),
@@ -48,19 +49,19 @@ static int32_t atan_quadrant(struct ht_xb *b, int32_t y, int32_t x, bool full)
 	return atan_near(b, ht_xdiv(b, num, den), turn, full);
 }
 
-/* pi - r, for a negative x. */
+/* pi - r where x is negative. */
 static int32_t to_left(struct ht_xb *b, int32_t x, int32_t r)
 {
 	bool wide = ht_xtype(b, x) == HT_F64;
-	int32_t left =
-		ht_xlt(b, ht_xas_int(b, x), ht_xint(b, wide ? HT_I64 : HT_I32, 0)); /* -0 too */
+	int32_t left = ht_xlt(
+		b, ht_xas_int(b, x), ht_xint(b, wide ? HT_I64 : HT_I32, 0)); /* also for -0 */
 
 	return ht_xselect(b, left, ht_xsub(b, ht_xd(b, pi_hi), ht_xsub(b, r, ht_xd(b, pi_lo))), r);
 }
 
 /* ---- F32 ---- */
 
-/* |x| in F64; infinity becomes so large that its quotient with any F32 rounds to 0. */
+/* |x| in F64; infinity becomes so large that any F32 divided by it is 0. */
 static int32_t wide_magnitude(struct ht_xb *b, int32_t x)
 {
 	return ht_xmost(b, magnitude(b, ht_xcvt(b, HT_F64, x)), 0x1p600);
@@ -87,14 +88,14 @@ static int32_t atan64(struct ht_xb *b, int32_t x)
 	return ht_xflip(b, atan_quadrant(b, magnitude(b, x), ht_xd(b, 1), true), ht_xsign(b, x));
 }
 
-/* For atan2 with infinite operands: 1 for an infinite x, 0 for a finite one; NaN stays NaN. */
+/* For atan2 with infinite operands: 1 if x is infinite, 0 if it is finite; NaN stays NaN. */
 static int32_t of_infinity(struct ht_xb *b, int32_t x)
 {
 	return ht_xselect(
 		b, ht_xeq(b, x, ht_xd(b, INFINITY)), ht_xd(b, 1), ht_xmul(b, x, ht_xd(b, 0)));
 }
 
-/* Both by a factor that keeps sums and products below the largest number. */
+/* Scales both operands so that sums and products do not overflow. */
 static int32_t atan2_64(struct ht_xb *b, int32_t y, int32_t x)
 {
 	int32_t ay = magnitude(b, y), ax = magnitude(b, x), big = ht_xd(b, 0x1p1000),

@@ -1,5 +1,5 @@
-/* math_f32: functions of F32; those that are hot in F32 alone.  Coefficients: bench/math/coefficients.py.
- * Bounds over all inputs are those of bench/math/results. */
+/* math_f32: functions of F32; those that models use much are computed in F32 only.
+ * Coefficients: bench/math/coefficients.py.  Error bounds over all inputs: bench/math/results. */
 #include "kernel/math.h"
 #include "kernel/build.h"
 
@@ -13,8 +13,8 @@ static const double ln2_hi = 0.693359375, ln2_lo = -2.12194440054690581e-4;
 static const double exp_c[] = { 0x1.fffffcp-2, 0x1.55548ap-3, 0x1.55584ep-5, 0x1.123f2ep-7,
 	0x1.6ad11p-10 };
 
-/* c[0] + c[1] x + …, n odd: by Horner over pairs.  These chains are half as long, and a few vectors
- * of long ones are all that a machine has in flight. */
+/* c[0] + c[1] x + …, n odd: Horner's scheme over pairs.  The dependency chains are half as long;
+ * a machine has only a few vectors with long chains in flight. */
 static int32_t in_pairs(struct ht_xb *b, int32_t x, int32_t x2, const int32_t *c, size_t n)
 {
 	int32_t sum = ht_xmuladd(b, c[n - 1], x, c[n - 2]);
@@ -39,13 +39,14 @@ static int32_t exp_within(struct ht_xb *b, int32_t x)
 	return ht_xscale(b, ht_xadd(b, p, ht_xf(b, 1)), n);
 }
 
-/* Any x, or any that is not positive. */
+/* e^x for any x, or for x <= 0 if `negative` is set. */
 static int32_t exp32(struct ht_xb *b, int32_t x, bool negative)
 {
 	return exp_within(b, ht_xleast(b, negative ? x : ht_xmost(b, x, 89), -104));
 }
 
-/* Let q = e^-|x| / (1 + e^-|x|), computed so that the rounding of the sum counts little. The result is q, or 1 - q. */
+/* Let q = e^-|x| / (1 + e^-|x|), computed so that the rounding of the sum has little effect.
+ * The result is q or 1 - q. */
 static int32_t sigmoid(struct ht_xb *b, int32_t x)
 {
 	int32_t one = ht_xf(b, 1), e, q, negative = ht_xlt(b, x, ht_xf(b, 0));
@@ -69,8 +70,8 @@ static int32_t tanh32(struct ht_xb *b, int32_t x)
 	return ht_xflip(b, ht_xselect(b, ht_xlt(b, a, ht_xf(b, 0.6)), low, high), ht_xsign(b, x));
 }
 
-/* A polynomial near 0; 1 - e^-(t + t P(t)) elsewhere, which is 1 from 4 on.  Both are evaluated as
- * one, whose coefficients are chosen. */
+/* A polynomial near 0; elsewhere 1 - e^-(t + t P(t)), which is 1 from 4 on.  Both are one
+ * polynomial with selected coefficients. */
 static int32_t erf32(struct ht_xb *b, int32_t x)
 {
 	static const double near[] = { 0x1.06eba8p-3, -0x1.812740p-2, 0x1.ce2d60p-4, -0x1.b8007ep-6,
@@ -112,8 +113,8 @@ static int32_t log32(struct ht_xb *b, int32_t x)
 		ht_xselect(b, ht_xeq(b, x, zero), ht_xf(b, -INFINITY), ht_xf(b, NAN)));
 }
 
-/* log(u) + (x - (u - 1)) / u with u = 1 + x rounded.  The second term matters for tiny x only, where
- * its divisor is 1; for others it is 0, but for 2^53. */
+/* log(u) + (x - (u - 1)) / u, where u is 1 + x rounded.  The second term matters only for tiny
+ * x, for which its divisor is 1; for others it is 0, except for 2^53. */
 static int32_t log1p32(struct ht_xb *b, int32_t x)
 {
 	int32_t one = ht_xd(b, 1), w = ht_xcvt(b, HT_F64, x), u = ht_xadd(b, one, w);
@@ -137,7 +138,7 @@ static int32_t pow32(struct ht_xb *b, int32_t x, int32_t y)
 	int64_t imm = 0;
 	bool constant = ht_xb_const(b, y, &imm);
 
-	/* Exponents that graphs are full of; within an ulp. */
+	/* Exponents that are frequent in graphs; the error is within an ulp. */
 	if (constant && imm == ht_x_imm(HT_F32, 1, 0))
 		return x;
 	if (constant && imm == ht_x_imm(HT_F32, 2, 0))
@@ -179,7 +180,7 @@ int32_t ht_math_f32(struct ht_xb *b, enum ht_xop op, int32_t x, int32_t y)
 		return ht_math_atan32(b, x);
 	case HT_X_ATAN2:
 		return ht_math_atan2_32(b, x, y);
-	default: /* rare: as F64 does */
+	default: /* rare functions are computed in F64 */
 		return ht_xcvt(b, HT_F32, ht_math_f64(b, op, ht_xcvt(b, HT_F64, x), -1));
 	}
 }

@@ -1,8 +1,8 @@
-/* math_f64: functions of F64, and the shorter forms of them in which rarer functions of F32 are
+/* math_f64: functions of F64, and shorter forms of them, in which rarer functions of F32 are
  * computed.  Coefficients: bench/math/coefficients.py.
  *
- * Bounds, relative: 1e-15, POW 2^-52 (1 + |y ln x|).  math_arc.c, math_erf.c, math_hyperbolic.c and
- * math_trig64.c hold the others. */
+ * Relative error bounds: 1e-15; POW 2^-52 (1 + |y ln x|). math_arc.c, math_erf.c,
+ * math_hyperbolic.c and math_trig64.c have the other functions. */
 #include "kernel/math.h"
 
 #include <math.h>
@@ -53,7 +53,7 @@ int32_t ht_math_exp64(struct ht_xb *b, int32_t x, bool full)
 	return ht_xmul(b, p, power_of_two(b, ht_xsub(b, w, half)));
 }
 
-/* 2^n p + (2^n - 1); halved and doubled again so that n = 1024 is within range. */
+/* 2^n p + (2^n - 1), halved and doubled again, so that n = 1024 does not overflow. */
 int32_t ht_math_expm1_64(struct ht_xb *b, int32_t x, bool full)
 {
 	int32_t w, p, s, half = ht_xd(b, 0.5);
@@ -76,7 +76,7 @@ static int32_t log_positive(struct ht_xb *b, int32_t x, bool full, int32_t e_bia
 		s = ht_xdiv(b, f, ht_xadd(b, f, ht_xd(b, 2)));
 	int32_t s2 = ht_xmul(b, s, s), half = ht_xmul(b, ht_xmul(b, f, f), ht_xd(b, 0.5)), r, e, y;
 
-	/* The exponent as a number: into the low bits of 1.5 * 2^52. */
+	/* The exponent as a number: put into the low bits of 1.5 * 2^52. */
 	e = ht_xaddi(b, ht_xshri(b, i, 52), 0x4338000000000000);
 	e = ht_xsub(b, ht_xsub(b, ht_xbitcast(b, HT_F64, e), ht_xd(b, 0x1.8p52)), e_bias);
 	r = full ? HT_XPOLY(b, s2, atanh_long) : HT_XPOLY(b, s2, atanh_short);
@@ -109,7 +109,7 @@ int32_t ht_math_log1p64(struct ht_xb *b, int32_t x)
 	int32_t y = ht_xadd(b, ht_math_log64(b, u, true, false), ht_xdiv(b, rest, u));
 	int32_t zero_or_inf =
 		ht_xor(b, ht_xeq(b, x, ht_xd(b, 0)), ht_xeq(b, x, ht_xd(b, INFINITY)));
-	int32_t pole = ht_xeq(b, x, ht_xd(b, -1)); /* 0 / 0 in the second term */
+	int32_t pole = ht_xeq(b, x, ht_xd(b, -1)); /* where the second term is 0 / 0 */
 
 	y = ht_xselect(b, pole, ht_xd(b, -INFINITY), y);
 	return ht_xselect(b, zero_or_inf, x, y);
@@ -129,11 +129,11 @@ static int32_t sigmoid64(struct ht_xb *b, int32_t x)
 	return ht_xdiv(b, e, ht_xadd(b, e, ht_xd(b, 1)));
 }
 
-/* C's rules for special values.  `full` as in the parts. */
+/* Special values follow the C standard.  `full` as for the building blocks. */
 int32_t ht_math_pow64(struct ht_xb *b, int32_t x, int32_t y, bool full)
 {
 	int32_t zero = ht_xd(b, 0), l = ht_math_log64(b, ht_xabs(b, x), full, full), r;
-	/* 1 to anything and anything to 0 are 1. */
+	/* 1 to any power and any number to the power 0 are 1. */
 	int32_t one = ht_xor(b, ht_xeq(b, y, zero), ht_xeq(b, l, zero));
 	int32_t whole = ht_xeq(b, ht_xrint(b, y), y), h = ht_xmul(b, y, ht_xd(b, 0.5));
 	int32_t odd = ht_xand(b, whole, ht_xne(b, ht_xrint(b, h), h));

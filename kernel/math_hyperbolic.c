@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* e^a / 2 by way of e^(a/2), which stays within range longer, and 1 / (2 e^a). */
+/* e^a / 2 computed from e^(a/2), which overflows later, and *reciprocal 1 / (2 e^a). */
 static int32_t half_exp(struct ht_xb *b, int32_t a, int32_t *reciprocal)
 {
 	int32_t half = ht_xd(b, 0.5), e = ht_math_exp64(b, ht_xmul(b, a, half), true);

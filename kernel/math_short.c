@@ -1,7 +1,8 @@
-/* math_short: functions of F32 by shorter polynomials.  Coefficients: bench/math/coefficients.py.
+/* math_short: functions of F32 by shorter polynomials.  Coefficients:
+ * bench/math/coefficients.py.
  *
- * Relative errors: SHORT 2^-15, SHORTEST 2^-9; docs/modes.md has them as measured.  Results below
- * the smallest normal number may be zero, and subnormal operands may count as zero. */
+ * Relative errors: SHORT 2^-15, SHORTEST 2^-9; docs/modes.md has the measured ones.  Results
+ * below the smallest normal number may be zero, and subnormal operands may count as zero. */
 #include "kernel/math.h"
 
 #include <math.h>
@@ -34,8 +35,8 @@ static int32_t split(const struct form *f, int32_t x, double scale, int32_t *r)
 
 static const double log2_e = 1.44269504088896340736;
 
-/* e^x = 2^(n-1) * 2 * 2^r, any x or any that is not positive; one factor, so that nothing is
- * subnormal. */
+/* e^x = 2^(n-1) * 2 * 2^r, for any x, or for x <= 0 if `negative` is set; one factor, so that
+ * nothing is subnormal. */
 static int32_t exp_short(const struct form *f, int32_t x, bool negative)
 {
 	static const double c4[] = { 0x1.ffffe8p0, 0x1.62e0cap0, 0x1.ec05f0p-2, 0x1.ca1dcap-4,
@@ -49,7 +50,7 @@ static int32_t exp_short(const struct form *f, int32_t x, bool negative)
 	return ht_xmul(b, p, power_of_two(f, w, 126));
 }
 
-/* 2^(x * scale) - 1, up to 2^127; relative to itself, near 0 too. */
+/* 2^(x * scale) - 1, up to 2^127; accurate relative to the result, also near 0. */
 static int32_t exp_less_one(const struct form *f, int32_t x, double scale)
 {
 	static const double c3[] = { 0x1.62e2d4p-1, 0x1.ebff0ap-3, 0x1.c96caep-5, 0x1.3b2a92p-7 };
@@ -66,7 +67,7 @@ static int32_t expm1_short(const struct form *f, int32_t x)
 	struct ht_xb *b = f->b;
 	int32_t y = exp_less_one(f, ht_xleast(b, ht_xmost(b, x, 88), -20), log2_e);
 
-	/* from there on the exponent is too large for one factor */
+	/* From 88 on the exponent is too large for one factor. */
 	return ht_xselect(b, ht_xlt(b, ht_xf(b, 88), x), exp_short(f, x, false), y);
 }
 
@@ -90,7 +91,7 @@ static int32_t tanh_short(const struct form *f, int32_t x)
 	return ht_xflip(b, ht_xdiv(b, p, ht_xadd(b, p, ht_xf(b, 2))), ht_xsign(b, x));
 }
 
-/* 1 - 2^-(a Q(a)); from 4 on that is 1. */
+/* 1 - 2^-(a Q(a)), which is 1 from 4 on. */
 static int32_t erf_short(const struct form *f, int32_t x)
 {
 	static const double c4[] = { 0x1.a0be98p+0, 0x1.d63568p-1, 0x1.3105f6p-3, -0x1.e9a7f2p-6,
@@ -138,7 +139,7 @@ static int32_t log_of_parts(const struct form *f, int32_t u, struct log_parts p)
 	return ht_xselect(b, ht_xlt(b, u, ht_xf(b, 0x1p-126)), low, y);
 }
 
-/* Near 0 what u = 1 + x lost counts, and the rest is x itself. */
+/* Near 0, the rounding of u = 1 + x matters, and the correction is about x itself. */
 static int32_t log1p_short(const struct form *f, int32_t x)
 {
 	struct ht_xb *b = f->b;

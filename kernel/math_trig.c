@@ -6,8 +6,8 @@
 
 static const double pi = 3.14159265358979323846;
 
-/* The 32 bits that start `shift` bits into words `word` and the next of five zeros and then
- * 2/pi = 0.101000101…; word is 0 to 3. */
+/* The 32 bits that begin `shift` bits into words `word` and word + 1 of a string of five zeros
+ * followed by 2/pi = 0.101000101…; word is 0 to 3. */
 static int32_t window(struct ht_xb *b, int first, const int32_t is_word[3], int32_t shift)
 {
 	static const uint32_t digits[] = { 0x0517cc1b, 0x727220a9, 0x4fe13abe, 0x8fa9a6ee,
@@ -22,9 +22,10 @@ static int32_t window(struct ht_xb *b, int first, const int32_t is_word[3], int3
 	return ht_xshr(b, ht_xshl(b, x, shift), ht_xu64(b, 32));
 }
 
-/* Payne and Hanek for F32 of 2^20 and more: x = m 2^e, m of 24 bits.  Of the bits of 2/pi times
- * 2^e, those that count 4 and more make whole turns; the 96 below them are multiplied by m in 64
- * bits.  *q: the quarter turns mod 4; the rest in radians is returned. */
+/* Reduction by Payne and Hanek for F32 of at least 2^20: x = m 2^e, m of 24 bits.  Of the bits
+ * of 2/pi times 2^e, those of weight 4 and more are whole turns and are dropped; the 96 bits
+ * below them are multiplied by m in 64 bits.  *q becomes the quarter turns mod 4; returns the
+ * remainder in radians. */
 static int32_t reduce_large(struct ht_xb *b, int32_t x, int32_t *q)
 {
 	int32_t bits = ht_xcvt(b, HT_U64, ht_xbitcast(b, HT_U32, x)), word, shift, is_word[3], m, p,
@@ -32,7 +33,7 @@ static int32_t reduce_large(struct ht_xb *b, int32_t x, int32_t *q)
 	int32_t s = ht_xand(b, ht_xshr(b, bits, ht_xu64(b, 23)), ht_xu64(b, 255));
 
 	m = ht_xor(b, ht_xand(b, bits, ht_xu64(b, 0x7fffff)), ht_xu64(b, 0x800000));
-	s = ht_xsub(b, s, ht_xu64(b, 147)); /* 0 for 2^20 */
+	s = ht_xsub(b, s, ht_xu64(b, 147)); /* 0 for x = 2^20 */
 	word = ht_xshr(b, s, ht_xu64(b, 5));
 	shift = ht_xand(b, s, ht_xu64(b, 31));
 	for (int i = 0; i < 3; i++)

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* 64 zeros, then 2/pi = 0.1010001… */
+/* Words of a string of 64 zeros followed by 2/pi = 0.1010001… */
 enum { WORDS = 20 };
 static const uint64_t two_over_pi[WORDS] = { 0, 0xa2f9836e4e441529, 0xfc2757d1f534ddc0,
 	0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0, 0x06492eea09d1921c,
@@ -18,7 +18,7 @@ static int32_t low32(struct ht_xb *b, int32_t x)
 	return ht_xand(b, x, ht_xu64(b, UINT32_MAX));
 }
 
-/* The 192 bits of the string that begin at bit `at`, 32 a limb, the highest first. */
+/* The 192 bits of the string from bit `at` on, 32 in each limb, the highest first. */
 static void window(struct ht_xb *b, int32_t at, int32_t limb[6])
 {
 	int32_t v[WORDS], down = ht_xand(b, at, ht_xu64(b, 63)),
@@ -26,7 +26,7 @@ static void window(struct ht_xb *b, int32_t at, int32_t limb[6])
 
 	for (int i = 0; i < WORDS; i++)
 		v[i] = ht_xu64(b, two_over_pi[i]);
-	/* Whole words first: each step leaves what the ones behind it need. */
+	/* Selects whole words first: each step keeps what later steps need. */
 	for (int step = 16, need = 4 + 15; step; step /= 2, need = 4 + step - 1) {
 		int32_t bit = ht_xand(b, at, ht_xu64(b, (uint64_t)step * 64));
 		int32_t go = ht_xne(b, bit, ht_xu64(b, 0));
@@ -42,8 +42,8 @@ static void window(struct ht_xb *b, int32_t at, int32_t limb[6])
 	}
 }
 
-/* The upper 128 of the lower 192 bits of m times the limbs, as two words; one at the end is lost
- * to what is not added below. */
+/* The upper 128 of the lower 192 bits of m times the limbs, as two words.  The lowest bit is
+ * inexact, since lower products are not added. */
 static void multiply(
 	struct ht_xb *b, int32_t m, const int32_t limb[6], int32_t *upper, int32_t *lower)
 {
@@ -62,10 +62,11 @@ static void multiply(
 	*lower = ht_xor(b, ht_xshli(b, r[2], 32), r[3]);
 }
 
-/* Payne and Hanek for a >= 2^-10: a = m 2^e, m of 53 bits; the bits of 2/pi times 2^e that count 4
- * and more make whole turns, the 192 below them are multiplied by m.  The nearest doubles to a
- * multiple of pi/2 leave 62 zeros behind the point, and 64 good bits.
- * *q: the quarter turns mod 4; the rest in radians, |r| <= pi/4, is returned. */
+/* Reduction by Payne and Hanek for a >= 2^-10: a = m 2^e, m of 53 bits.  Bits of 2/pi times 2^e
+ * of weight 4 and more are whole turns and are dropped; the 192 below them are multiplied by m.
+ * Even for the doubles nearest to a multiple of pi/2, with 62 zeros behind the point, 64 correct
+ * bits are left.  *q becomes the quarter turns mod 4; returns the remainder in radians, |r| <=
+ * pi/4. */
 static int32_t reduce(struct ht_xb *b, int32_t a, int32_t *q)
 {
 	int32_t bits = ht_xbitcast(b, HT_U64, a), m, n, upper, lower, limb[6], negative, zero, r;
@@ -76,7 +77,7 @@ static int32_t reduce(struct ht_xb *b, int32_t a, int32_t *q)
 	multiply(b, m, limb, &upper, &lower);
 	n = ht_xshri(b, ht_xadd(b, upper, ht_xu64(b, 1ull << 61)), 62);
 	upper = ht_xsub(b, upper, ht_xshli(b, n, 62));
-	/* The magnitude of the two words together, so that their sum does not cancel. */
+	/* Negates both words together if they are negative, so that their sum does not cancel. */
 	negative = ht_xlt(b, ht_xbitcast(b, HT_I64, upper), ht_xi(b, 0));
 	zero = ht_xu64(b, 0);
 	r = ht_xselect(b, ht_xeq(b, lower, zero), ht_xsub(b, zero, upper), ht_xnot(b, upper));
@@ -99,7 +100,7 @@ static int32_t sin_poly(struct ht_xb *b, int32_t r, int32_t r2)
 	return ht_xmuladd(b, ht_xmul(b, r, r2), HT_XPOLY(b, r2, c), r);
 }
 
-/* 1 - r^2/2 + …, with what rounding takes off the difference. */
+/* 1 - r^2/2 + …, corrected by the rounding error of the difference. */
 static int32_t cos_poly(struct ht_xb *b, int32_t r2)
 {
 	static const double c[] = { 0x1.555555555554bp-5, -0x1.6c16c16c14f8ap-10,

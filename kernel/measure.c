@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- loops: each does twelve independent operations, more than are under way at a time ---- */
+/* ---- loops: each has twelve independent operations, more than can be in flight at a time ---- */
 
 enum { OPERATIONS = 12 };
 
@@ -46,19 +46,19 @@ LOOP(add_f16, "avx512f,avx512fp16", BEGIN_AVX, ADD_F16, "vzeroupper")
 LOOP(convert_avx, "avx2,f16c", BEGIN_AVX, CONVERT_AVX, "vzeroupper")
 LOOP(convert_512, "avx512f", BEGIN_AVX, CONVERT_512, "vzeroupper")
 
-/* ---- turns ---- */
+/* ---- rounds ---- */
 
 enum { ROUNDS = 25, FEWEST = 5, REPEATS = 4000, LONGEST_NS = 400000000 };
 
 enum work { ADD, DOT, ADD_HALF, CONVERT, COPY, READ, WORKS };
 
 struct measuring {
-	void (*loop[COPY])(long n); /* NULL: the machine has nothing of the kind */
-	char *memory; /* beyond all caches; the first 2 x `copied` bytes are copied within */
-	size_t copied, read, bytes; /* of a round; of `memory` */
-	double ns[WORKS][ROUNDS];   /* of a unit of work */
+	void (*loop[COPY])(long n); /* NULL: the machine lacks the instructions */
+	char *memory; /* larger than all caches; copies go within the first 2 x `copied` bytes */
+	size_t copied, read, bytes; /* per round; bytes: of `memory` */
+	double ns[WORKS][ROUNDS];   /* per unit of work */
 	int rounds;
-	const void *volatile found; /* so that the search is made */
+	const void *volatile found; /* volatile, so that the compiler keeps the search */
 };
 
 static int64_t now(void)
@@ -69,7 +69,7 @@ static int64_t now(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* There is none: it reads everything, as fast with sanitizers as without. */
+/* The memory has no 2, so the search reads all of it.  It has the same speed with sanitizers. */
 static void look_for_a_two(struct measuring *m, const char *from)
 {
 	m->found = memchr(from, 2, m->read);
@@ -112,7 +112,8 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Disturbance only ever adds time: up to three quarters of the rounds may be disturbed. */
+/* The lower quartile.  Disturbances only ever add time, so up to three quarters of the rounds
+ * may be disturbed. */
 static double quartile(struct measuring *m, enum work w)
 {
 	qsort(m->ns[w], (size_t)m->rounds, sizeof m->ns[w][0], by_value);
@@ -148,7 +149,7 @@ static void measure(struct measuring *m)
 {
 	const int64_t start = now();
 
-	while (now() - start < 5000000) /* until the clock is what it is under load */
+	while (now() - start < 5000000) /* until the clock frequency is that under load */
 		m->loop[ADD](REPEATS);
 	while (m->rounds < ROUNDS && (m->rounds < FEWEST || now() - start < LONGEST_NS)) {
 		take_turns(m);
@@ -181,10 +182,11 @@ bool ht_measure(const struct ht_target *host, struct ht_measured *out)
 
 /* ---- rates ---- */
 
-/* Beside arithmetic that much of copying alone is left: what the rates of Zen 4, which kernels told, are to its
- * 22 bytes a cycle. */
+/* Share of the copying rate that is left when there is arithmetic too: the ratio of Zen 4's
+ * rates, which kernels determined, to its measured 22 bytes a cycle. */
 static const double beside_arithmetic = 0.7;
-/* Others that use the memory take a third of it at most, and never add to it: that much above what was read. */
+/* Other processes on the machine take at most a third of the memory's rate: the undisturbed rate
+ * is up to this factor above the measured one. */
 static const double beside_others = 1.25;
 
 static double on_grid(double measured, double described)
@@ -194,7 +196,7 @@ static double on_grid(double measured, double described)
 	return described * exp2(steps < -6 ? -6 : steps > 6 ? 6 : steps);
 }
 
-/* `time`: of a multiply-add. */
+/* `time`: in units of a multiply-add. */
 static double rate_of(double time, double products, double described)
 {
 	if (!(time > 0))

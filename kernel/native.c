@@ -40,7 +40,7 @@ int ht_native_muladd_f64(double *r, const double *a, const double *b, const doub
 	return n;
 }
 
-/* ---- rounding to integers, without libm's calls ---- */
+/* ---- rounding to integers, without calls of libm ---- */
 
 WITH("avx2") void round_f32(enum ht_xop op, float *r, const float *a, int n)
 {
@@ -78,7 +78,7 @@ int ht_native_round_f64(enum ht_xop op, double *r, const double *a, int n)
 
 /* ---- conversion to 16 bits ---- */
 
-/* Eight at once; each result in the low half of 32 bits. */
+/* Eight numbers; each result is in the low half of 32 bits. */
 WITH("avx2") inline __m256i bf16_of(const float *src)
 {
 	__m256i u = _mm256_loadu_si256((const __m256i *)src), top = _mm256_srli_epi32(u, 16);
@@ -258,7 +258,7 @@ WITH("avx2") inline __m256i magnitudes(const float *x)
 		_mm256_loadu_si256((const __m256i *)x), _mm256_set1_epi32(INT32_MAX));
 }
 
-/* The bits of magnitudes are ordered as the magnitudes are. */
+/* The bits of magnitudes, as integers, have the order of the magnitudes. */
 WITH("avx2")
 int64_t small(
 	const float *a, const float *b, float least, int64_t n, uint32_t *zeros, uint32_t *smaller)

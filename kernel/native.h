@@ -1,8 +1,9 @@
-/* native: loops of the tool itself by instructions of the machine that it runs on, where those are
- * faster than what a compiler makes for every machine.
+/* native: loops of the compiler itself with instructions of the current machine, where these are
+ * faster than code for every machine.
  *
- * Each computes the first numbers of its arrays and returns how many: none where the machine lacks the
- * instructions.  The caller computes the others in plain C, with the same bits. */
+ * Each function computes the first numbers of its arrays and returns how many: none if the
+ * machine lacks the instructions.  The caller computes the others in plain C, with the same
+ * bits. */
 #ifndef HT_NATIVE_H
 #define HT_NATIVE_H
 
@@ -19,14 +20,15 @@ int ht_native_round_f64(enum ht_xop op, double *r, const double *a, int n);
 /* These round as ht_f32_to_bf16() and ht_f32_to_f16() do. */
 int64_t ht_native_f32_to_bf16(const float *src, uint16_t *dst, int64_t n);
 int64_t ht_native_f32_to_f16(const float *src, uint16_t *dst, int64_t n);
-/* Two rows of F32 as one line of pairs of BF16, a's in the low halves. */
+/* Interleaves two rows of F32 as pairs of BF16; those of `a` are the low halves. */
 int64_t ht_native_f32_to_bf16_pairs(const float *a, const float *b, uint32_t *dst, int64_t n);
 
-/* As ht_bf16_to_f32() and ht_f16_to_f32(), but that a signalling NaN may become a quiet one. */
+/* Like ht_bf16_to_f32() and ht_f16_to_f32(), but a signalling NaN may become a quiet one. */
 int64_t ht_native_bf16_to_f32(const uint16_t *src, float *dst, int64_t n);
 int64_t ht_native_f16_to_f32(const uint16_t *src, float *dst, int64_t n);
 
-/* Sums of HT_NATIVE_LANES partial sums each: element i of an array counts in number i % HT_NATIVE_LANES. */
+/* Each sum consists of HT_NATIVE_LANES partial sums: element i of an array is added to partial
+ * sum i % HT_NATIVE_LANES. */
 enum { HT_NATIVE_LANES = 8 };
 struct ht_native_sums {
 	double squares[HT_NATIVE_LANES], most[HT_NATIVE_LANES];

@@ -1,8 +1,9 @@
-/* pack: the second operand of a contraction in the order in which its register tile reads it.
+/* pack: copies the second operand of a contraction into the order in which its register tile
+ * reads it.
  *
  * A panel of nr columns is K'/kp lines of nr * kp elements.  Weights are packed once but may be
- * hundreds of megabytes, so the common cases (columns or depth side by side in memory) are moved
- * in whole lines. */
+ * hundreds of megabytes, so the common cases (columns or depth adjacent in memory) move whole
+ * lines. */
 #include "kernel/kernel.h"
 #include "kernel/native.h"
 #include "kernel/winograd.h"
@@ -21,7 +22,7 @@ int64_t ht_packed_count(const struct ht_pack *p)
 	return panels * p->taps * depth * p->nr * matrices(p);
 }
 
-/* ---- conversion of `n` elements side by side ---- */
+/* ---- conversion of `n` adjacent elements ---- */
 
 typedef void convert_fn(const void *src, void *dst, int64_t n);
 
@@ -54,7 +55,7 @@ static void f32_to_bf16(const void *src, void *dst, int64_t n)
 		((uint16_t *)dst)[i] = ht_f32_to_bf16(ht_load_f32(src, i));
 }
 
-/* Two rows of F32 as one line of pairs of BF16. */
+/* Interleaves two rows of F32 as pairs of BF16. */
 static void f32_to_pairs(const float *a, const float *b, uint32_t *dst, int64_t n)
 {
 	int64_t i = ht_native_f32_to_bf16_pairs(a, b, dst, n);
@@ -84,7 +85,7 @@ static void bf16_to_f32(const void *src, void *dst, int64_t n)
 		((float *)dst)[i] = ht_bf16_to_f32(ht_load_u16(src, i));
 }
 
-/* Subnormals become zeros, so that nobody who widens packed weights need look for them. */
+/* Subnormals become zeros, so that code which widens packed weights need not handle them. */
 static void flush_bf16(const void *src, void *dst, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++) {
@@ -151,7 +152,7 @@ struct packer {
 	const struct ht_pack *p;
 	convert_fn *convert;
 	size_t src_bytes, dst_bytes;
-	int64_t lines; /* of a tap: K' / kp */
+	int64_t lines; /* in one tap: K' / kp */
 };
 
 /* Writes kp rows of `nr` converted columns as one line: interleaved when kp is 2. */
@@ -171,7 +172,7 @@ static void weave(const struct packer *w, const char *row0, const char *row1, ch
 	}
 }
 
-/* A panel of one tap whose columns stand side by side in the source. */
+/* Packs a panel of one tap whose columns are adjacent in the source. */
 static void pack_columns(const struct packer *w, const char *src, char *dst, int64_t columns)
 {
 	const struct ht_pack *p = w->p;
@@ -203,7 +204,7 @@ static void pack_columns(const struct packer *w, const char *src, char *dst, int
 	}
 }
 
-/* Copies `n` elements `stride` apart. */
+/* Copies `n` elements that are `stride` apart. */
 static void gather(const struct packer *w, const char *src, int64_t stride, char *to, int64_t n)
 {
 	if (stride == 1) {
@@ -232,7 +233,8 @@ static void scatter(const struct packer *w, const char *column, char *to, int64_
 				column + (size_t)i * w->dst_bytes, w->dst_bytes);
 }
 
-/* A panel of one tap with any strides, in blocks of depth so that its lines stay in cache. */
+/* Packs a panel of one tap with any strides, in blocks of depth, so that its lines stay in the
+ * cache. */
 static void pack_strided(const struct packer *w, const char *src, char *dst, int64_t columns)
 {
 	const struct ht_pack *p = w->p;
@@ -256,7 +258,8 @@ static void pack_strided(const struct packer *w, const char *src, char *dst, int
 
 enum { MOST_MATRICES = HT_WINOGRAD_MOST * HT_WINOGRAD_MOST };
 
-/* The nine taps of row k of the source, transformed: a row for each matrix; zeros behind the last. */
+/* Transforms the nine taps of row k of the source: a row for each matrix, with zeros behind the
+ * last row of the source. */
 static void transformed_row(
 	const struct packer *w, const char *src, int64_t k, int64_t columns, float *row)
 {
@@ -273,7 +276,7 @@ static void transformed_row(
 	ht_winograd_filter(p->winograd, tap, columns, row);
 }
 
-/* Two rows of F32 as one line of pairs of F16 or BF16. */
+/* Interleaves two rows of F32 as pairs of F16 or BF16. */
 static void pair_rows(
 	const struct packer *w, const float *a, const float *b, char *to, int64_t columns)
 {
@@ -288,7 +291,7 @@ static void pair_rows(
 	weave(w, row[0], row[1], to);
 }
 
-/* A line of each matrix at a time. */
+/* Packs one line of each matrix at a time. */
 static void pack_winograd(const struct packer *w, const char *src, char *dst)
 {
 	const struct ht_pack *p = w->p;

@@ -1,4 +1,4 @@
-/* Rates that were stated or measured, in the place of a description's. */
+/* Replaces rates of a description by stated or measured ones. */
 #include "kernel/target.h"
 
 bool ht_rate_set(struct ht_rates *r, struct ht_str name, double value)

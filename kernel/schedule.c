@@ -1,17 +1,18 @@
-/* schedule: the shapes of contractions, by a small cost model of the target.
+/* schedule: chooses the shapes of contractions by a small cost model of the target.
  *
- * A register tile is mr rows by nv vectors: mr * nv sums, nv vectors of B and one broadcast value
- * of A stay in registers.  Few, wide rows read A less; many, narrow ones read B less.  Tiles of the
- * grid trade reuse of A and B between them against having enough of them for several threads; how
- * many threads there will be is not asked, so that results do not depend on it. */
+ * A register tile is mr rows by nv vectors: mr * nv sums, nv vectors of B and one broadcast
+ * value of A stay in registers.  Few wide rows read A less often; many narrow rows read B less
+ * often.  Tiles of the grid are a compromise between reuse of A and B and enough tiles for
+ * several threads.  The number of threads is not a parameter, so that results do not depend on
+ * it. */
 #include "kernel/kernel.h"
 
 #include <math.h>
 
-/* Half vectors in a panel: with more there are too few rows. */
+/* Half vectors in a panel: with more, too few rows would fit. */
 enum { MOST_HALVES = 5 };
 
-/* Vectors in a panel of `nr` columns: half as wide where whole ones do not fill it. */
+/* Vectors in a panel of `nr` columns; half as wide if whole ones do not fill it. */
 static int panel_vectors(const struct ht_target *t, int nr)
 {
 	int width = ht_target_lanes(t);
@@ -26,7 +27,8 @@ static bool in_pairs(const struct ht_target *t, enum ht_dtype operands)
 	return ht_target_group(t, operands) == 2;
 }
 
-/* Whether products of pairs of BF16 are those of matrices, whose rows are not in vector registers. */
+/* Whether a matrix unit computes products of pairs of BF16; its rows are not in vector
+ * registers. */
 static bool in_matrices(const struct ht_target *t, enum ht_dtype operands)
 {
 	return t->matrix_bf16 && operands == HT_BF16 && in_pairs(t, operands);
@@ -44,7 +46,7 @@ static int most_rows(const struct ht_target *t, int nv, enum ht_dtype operands)
 	return rows < 1 ? 1 : rows > t->rates->rows ? t->rates->rows : rows;
 }
 
-/* Rows of the register tile: equal blocks, so that no small one is left over. */
+/* Rows of the register tile: the blocks are equal, so that no small one is left over. */
 static int balanced_rows(const struct ht_target *t, int nv, int64_t m, enum ht_dtype operands)
 {
 	int most = most_rows(t, nv, operands);
@@ -160,7 +162,8 @@ struct shape {
 	const struct ht_target *t;
 };
 
-/* Mean over 1, 2, 4 and 8 threads of how much longer the busiest works than an equal share. */
+/* How much longer the busiest thread works than with equal shares, as a mean over 1, 2, 4 and 8
+ * threads. */
 static double imbalance(int64_t tiles)
 {
 	double sum = 0;
@@ -177,8 +180,9 @@ static double tile_cycles(const struct shape *s, int64_t m_step, int64_t n_step)
 	double a = (double)(s->m * s->k * s->element), b = (double)(s->n * s->k * s->element);
 	double a_tile = a / (double)m_tiles, panel = (double)(s->nr * s->k * s->element);
 	double panels = (double)ht_ceil_div(n_step, s->nr);
-	/* Each column of tiles reads all of A, each row of tiles all of B. Within a tile, each panel reads A once,
-	 * which is free while it stays in the second level beside the panel. */
+	/* Each column of tiles reads all of A, each row of tiles all of B. Within a tile, each
+	 * panel reads A once, at no cost as long as A stays in the second level together with
+	 * the panel. */
 	double traffic = b * (double)m_tiles + a * (double)n_tiles;
 
 	if (a_tile + panel > 0.75 * (double)s->t->l2)
@@ -187,7 +191,7 @@ static double tile_cycles(const struct shape *s, int64_t m_step, int64_t n_step)
 	       s->t->rates->grid_tile * (double)(m_tiles * n_tiles);
 }
 
-/* Numbers of tiles to try: 1, 2, 3, 4, 6, 8, 12, … */
+/* The numbers of tiles to try: 1, 2, 3, 4, 6, 8, 12, … */
 static int64_t finer(int64_t tiles)
 {
 	return tiles < 3 ? tiles + 1 : tiles % 3 == 0 ? tiles / 3 * 4 : tiles / 2 * 3;

@@ -1,14 +1,14 @@
-/* simplify: the simplest form of a new expression.
+/* simplify: finds the simplest form of a new expression.
  *
- * Constants fold by the interpreter's own operations; identities that hold for every value go;
- * index arithmetic has a file of its own.  Never changes a value. */
+ * Constants are folded by the interpreter's own operations; identities that hold for every value
+ * are applied; index arithmetic has a file of its own.  Values never change. */
 #include "kernel/simplify.h"
 #include "kernel/eval.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ht_x2() without the rounding that b->keep asks for. */
+/* Like ht_x2(), without the rounding by b->keep. */
 static int32_t make2(struct ht_xb *b, enum ht_xop op, enum ht_dtype t, int32_t a, int32_t c)
 {
 	return ht_xb_make(b, (struct ht_x){ op, t, a, c, -1, 0 });
@@ -43,7 +43,7 @@ static int64_t imm_of_bits(enum ht_dtype t, uint64_t bits)
 	}
 }
 
-/* Division traps in C where HT_X_DIV is not defined: such an expression stays. */
+/* In C, division traps where HT_X_DIV is undefined: such an expression is not folded. */
 static bool undefined_division(const struct ht_x *x, int64_t divisor)
 {
 	if (x->op == HT_X_FLOORDIV || x->op == HT_X_FLOORMOD)
@@ -52,7 +52,7 @@ static bool undefined_division(const struct ht_x *x, int64_t divisor)
 	       (divisor == 0 || divisor == -1);
 }
 
-/* A subnormal constant is not folded: whether it counts as zero is decided when the program runs. */
+/* A subnormal constant is not folded: the run decides whether it counts as zero. */
 static bool is_subnormal(enum ht_dtype t, uint64_t bits)
 {
 	if (t == HT_F32)
@@ -101,7 +101,7 @@ static bool commutes(enum ht_xop op, enum ht_dtype t)
 {
 	switch (op) {
 	case HT_X_MIN:
-	case HT_X_MAX: /* of -0 and +0 they give the second */
+	case HT_X_MAX: /* they return the second operand for -0 and +0 */
 		return !ht_is_float(t);
 	case HT_X_ADD:
 	case HT_X_MUL:
@@ -110,14 +110,15 @@ static bool commutes(enum ht_xop op, enum ht_dtype t)
 	case HT_X_XOR:
 	case HT_X_EQ:
 	case HT_X_NE:
-	case HT_X_MULADD: /* its first two */
+	case HT_X_MULADD: /* its first two operands commute */
 		return true;
 	default:
 		return false;
 	}
 }
 
-/* Constants last, else in order of number: so that a+b and b+a are one. */
+/* Puts constants last, and other operands in the order of their numbers, so that a+b and b+a are
+ * equal. */
 static void order(struct ht_xb *b, struct ht_x *x)
 {
 	int64_t unused;
@@ -132,7 +133,7 @@ static void order(struct ht_xb *b, struct ht_x *x)
 
 /* ---- any type ---- */
 
-/* 1/c is a normal power of two, so that x / c is x * (1/c) exactly. */
+/* Whether 1/c is a normal power of two, so that x / c is exactly x * (1/c). */
 static bool exact_inverse(const struct ht_xb *b, int32_t x, double *inverse)
 {
 	const struct ht_x *e = ht_xb_at(b, x);
@@ -225,7 +226,7 @@ static bool negated_compare(struct ht_xb *b, const struct ht_x *e, int32_t *out)
 	bool ordered = e->op == HT_X_LT || e->op == HT_X_LE;
 
 	if (!ht_x_is_compare(e->op) || (ordered && ht_is_float(ht_xb_at(b, e->a)->dtype)))
-		return false; /* both a < b and b <= a are false on NaN */
+		return false; /* for NaN, both a < b and b <= a are false */
 	*out = make2(b, opposite[e->op - HT_X_EQ], HT_BOOL, ordered ? e->b : e->a,
 		ordered ? e->a : e->b);
 	return true;
@@ -268,7 +269,7 @@ static bool logic(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 	}
 }
 
-/* Every value of integer type `from` is one of type `to`. */
+/* Whether integer type `to` has every value of type `from`. */
 static bool widens(enum ht_dtype from, enum ht_dtype to)
 {
 	const struct ht_dtype_info *f = ht_dtype_info(from), *t = ht_dtype_info(to);
@@ -281,7 +282,7 @@ static bool widens(enum ht_dtype from, enum ht_dtype to)
 	return f_signed == t_signed ? t->bytes >= f->bytes : t_signed && t->bytes > f->bytes;
 }
 
-/* Constant x is a number of type t. */
+/* Whether constant x is a number of type t. */
 static bool is_of_type(struct ht_xb *b, int32_t x, enum ht_dtype t)
 {
 	int64_t imm, back;
@@ -290,7 +291,8 @@ static bool is_of_type(struct ht_xb *b, int32_t x, enum ht_dtype t)
 	       ht_xb_const(b, ht_xcvt(b, HT_F32, ht_xcvt(b, t, x)), &back) && back == imm;
 }
 
-/* Whether x, which is limited at 0, may be rounded to a zero of its own sign: products and quotients underflow. */
+/* Whether rounding x, which is clamped at 0, may give a zero of x's sign: products and quotients
+ * underflow. */
 static bool underflows(const struct ht_xb *b, int32_t x)
 {
 	enum ht_xop op = ht_xb_at(b, x)->op;
@@ -298,8 +300,8 @@ static bool underflows(const struct ht_xb *b, int32_t x)
 	return op == HT_X_MUL || op == HT_X_DIV;
 }
 
-/* x, what was rounded to 16-bit type t and then maybe limited by numbers of that type, without that
- * rounding; -1: x is something else. */
+/* If x was rounded to 16-bit type t, and then possibly clamped to numbers of that type: x
+ * without that rounding. -1: it is something else. */
 static int32_t unrounded(struct ht_xb *b, int32_t x, enum ht_dtype t)
 {
 	const struct ht_x e = *ht_xb_at(b, x), low = *ht_xb_at(b, e.a < 0 ? x : e.a);
@@ -315,8 +317,8 @@ static int32_t unrounded(struct ht_xb *b, int32_t x, enum ht_dtype t)
 											     : -1;
 }
 
-/* Rounded, limited, and rounded again: once is enough, as rounding keeps order and the limits are
- * numbers of the type. */
+/* If x was rounded, clamped and rounded again, one rounding suffices: rounding keeps the order,
+ * and the limits are numbers of the type. */
 static bool limit_then_round(
 	struct ht_xb *b, const struct ht_x *x, const struct ht_x *u, int32_t *out)
 {
@@ -340,12 +342,13 @@ static bool convert(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 		return false;
 	inner = ht_xb_at(b, u.a)->dtype;
 	if (widens(inner, u.dtype)) {
-		*out = ht_xcvt(b, x->dtype, u.a); /* by way of a wider integer */
+		*out = ht_xcvt(b, x->dtype, u.a); /* directly instead of through a wider integer */
 		return true;
 	}
 	if (inner != x->dtype)
 		return false;
-	/* There and back.  A bfloat16 from memory may be a subnormal, which the way flushes. */
+	/* Converted and back.  A bfloat16 from memory may be subnormal, which these conversions
+	 * flush. */
 	*out = u.a;
 	if (u.dtype == HT_F32)
 		return inner == HT_F16 || (inner == HT_BF16 && ht_xb_at(b, u.a)->op == HT_X_CVT);

@@ -1,4 +1,4 @@
-/* Between simplify.c and simplify_index.c. */
+/* Shared by simplify.c and simplify_index.c. */
 #ifndef HT_KERNEL_SIMPLIFY_H
 #define HT_KERNEL_SIMPLIFY_H
 
@@ -13,7 +13,7 @@ static inline bool is_int_const(const struct ht_xb *b, int32_t x, int64_t want)
 }
 
 /* The simpler form of an I64 sum, difference, product, or quotient and remainder by a constant;
- * of a comparison whose outcome the bounds tell.  False where there is none. */
+ * or of a comparison that the bounds decide.  False: there is none. */
 bool ht_simplify_add(struct ht_xb *b, const struct ht_x *x, int32_t *out);
 bool ht_simplify_sub(struct ht_xb *b, const struct ht_x *x, int32_t *out);
 bool ht_simplify_mul(struct ht_xb *b, const struct ht_x *x, int32_t *out);

@@ -1,5 +1,6 @@
-/* simplify_index: index arithmetic (I64 whose bounds are known, so that nothing overflows) is brought
- * to sums of products, with divisions taken out of what the divisor divides.  Never changes a value. */
+/* simplify_index: brings index arithmetic (I64 with known bounds, so that nothing overflows)
+ * into the form of sums of products, and takes parts that are multiples of the divisor out of
+ * divisions.  Values never change. */
 #include "kernel/simplify.h"
 
 #define RANGE_LIMIT ((int64_t)1 << 61)
@@ -115,7 +116,7 @@ static bool index_known(const struct ht_xb *b, int32_t x)
 	return b->range[x].known;
 }
 
-/* x = *base * *k, k constant. */
+/* x = *base * *k, where k is a constant. */
 static void scaled(const struct ht_xb *b, int32_t x, int32_t *base, int64_t *k)
 {
 	const struct ht_x *e = ht_xb_at(b, x);
@@ -129,7 +130,7 @@ static void scaled(const struct ht_xb *b, int32_t x, int32_t *base, int64_t *k)
 	}
 }
 
-/* (y / c) * (c * k) + (y mod c) * k is y * k. */
+/* (y / c) * (c * k) + (y mod c) * k becomes y * k. */
 static bool rejoin(
 	struct ht_xb *b, int32_t quotient, int64_t qk, int32_t rest, int64_t rk, int32_t *out)
 {
@@ -183,7 +184,7 @@ static bool add_term(struct ht_xb *b, int32_t u, int32_t v, int32_t *out)
 	return false;
 }
 
-/* Sums keep their constant last: (x + 1) + y is (x + y) + 1. */
+/* Sums keep their constant last: (x + 1) + y becomes (x + y) + 1. */
 bool ht_simplify_add(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 {
 	const struct ht_x u = *ht_xb_at(b, x->a), v = *ht_xb_at(b, x->b);
@@ -192,7 +193,7 @@ bool ht_simplify_add(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 	bool v_const = v.op == HT_X_ADD && ht_xb_const(b, v.b, &cv);
 
 	if (v.op == HT_X_CONST) {
-		if (!u_const) /* wraps like the sums it stands for */
+		if (!u_const) /* it wraps like the sums that it replaces */
 			return false;
 		*out = ht_xadd(b, u.a, ht_xi(b, (int64_t)((uint64_t)cu + (uint64_t)v.imm)));
 		return true;
@@ -209,7 +210,7 @@ bool ht_simplify_add(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 	return u.op != HT_X_ADD && v.op == HT_X_ADD && add_term(b, x->b, x->a, out);
 }
 
-/* x - y is x + -y: a constant is negated, another value multiplied by -1. */
+/* x - y becomes x + -y: a constant is negated, another value is multiplied by -1. */
 bool ht_simplify_sub(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 {
 	int64_t imm;
@@ -246,7 +247,7 @@ bool ht_simplify_mul(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 	return false;
 }
 
-/* x = *q * c + *r with as much as is seen to be divisible in q. */
+/* x = *q * c + *r, where *q has as much of x as is known to be divisible. */
 static void split(struct ht_xb *b, int32_t x, int64_t c, int depth, int32_t *q, int32_t *r)
 {
 	const struct ht_x e = *ht_xb_at(b, x);

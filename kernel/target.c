@@ -1,11 +1,11 @@
-/* target: the machines kernels are made for. */
+/* target: the machines for which kernels are made. */
 #include "kernel/target.h"
 #include "base/cpu.h"
 
 #include <string.h>
 
-/* Features are written out rather than left to a CPU name: a name's meaning changes between LLVM
- * releases.  512-bit vectors are asked for where they exist (LLVM's tuning prefers 256). */
+/* Features are listed instead of using a CPU name, whose meaning changes between LLVM releases.
+ * 512-bit vectors are requested explicitly, since LLVM's tuning prefers 256. */
 #define F_V1 "+sse,+sse2,+fxsr,+mmx,+cx8"
 #define F_V3                                                                                       \
 	F_V1 ",+cx16,+sahf,+popcnt,+sse3,+ssse3,+sse4.1,+sse4.2,+avx,+avx2,+bmi,+bmi2,+f16c,"      \
@@ -15,11 +15,11 @@
 #define F_V4_FP16 F_V4_BF16 ",+avx512fp16"
 #define F_SPR F_V4_FP16 ",+amx-tile,+amx-bf16"
 
-/* Eight rows: one pointer a row, more would not stay in registers, and rows a power of two apart fall
- * on the same few lines of the first level. */
+/* At most eight rows: each needs a pointer, and more would not stay in registers; also rows
+ * whose distance is a power of two compete for the same few lines of the first level. */
 #define TILE(most_vectors) .rows = 8, .vectors = most_vectors
-/* Taken for every machine.  Those of schedules and methods were measured on Zen 4; those of matrices, and
- * of the roofline (conversions, functions, picoseconds), are estimates. */
+/* Rates that all machines share.  Those of schedules and methods were measured on Zen 4; those
+ * of matrix units and of the roofline (conversions, functions, picoseconds) are estimates. */
 #define EVERYWHERE                                                                                 \
 	.half_products = 2, .half_loads = 2, .broadcasts = 2, .tile_operands = 10,                 \
 	.matrix_products = 1, .matrix_efficiency = 0.65, .grid_tile = 1500,                        \
@@ -40,16 +40,17 @@
 
 static const struct ht_rates generic = { "generic", false, TILE(3), RATES(2, 0, 2, 4, 64, 32, 16),
 	TRAFFIC_OF_ZEN4, EVERYWHERE };
-/* Both halves of a unit take a 512-bit operation. */
+/* A 512-bit operation takes both halves of a unit. */
 static const struct ht_rates zen4 = { "znver4", true, TILE(4), RATES(1, 1, 1, 4, 64, 32, 16),
 	TRAFFIC_OF_ZEN4, EVERYWHERE };
-/* From `l3` on measured by halftone tune, on an EPYC. */
+/* Rates from `l3` on were measured by halftone tune, on an EPYC. */
 static const struct ht_rates zen5 = { "znver5", true, TILE(4), RATES(2, 2, 2, 8, 128, 64, 16),
 	TRAFFIC(4, 12, 1, 25), EVERYWHERE };
-/* Servers: two units of 512 bits. */
+/* Server CPUs: two units of 512 bits. */
 static const struct ht_rates skylake_x = { "skylake-avx512", false, TILE(4),
 	RATES(2, 2, 2, 4, 128, 48, 16), TRAFFIC_OF_ZEN4, EVERYWHERE };
-/* That dot products of pairs take four times as long as multiply-adds was measured (bench/peak.c, on an Emerald Rapids). */
+/* Measured: dot products of pairs take four times as long as multiply-adds (bench/peak.c, on an
+ * Emerald Rapids). */
 static const struct ht_rates sapphire_rapids = { "sapphirerapids", false, TILE(4),
 	RATES(2, 0.5, 2, 6, 128, 48, 16), .products_f16 = 2, TRAFFIC_OF_ZEN4, EVERYWHERE };
 
@@ -177,7 +178,7 @@ double ht_target_products(const struct ht_target *t, enum ht_dtype operands)
 	return group * (operands == HT_F16 ? t->rates->products_f16 : t->rates->dots_bf16);
 }
 
-/* ---- what is known of a machine, by name ---- */
+/* ---- facts of a machine, by name ---- */
 
 bool ht_target_capability(const struct ht_target *t, size_t i, struct ht_target_fact *out)
 {

@@ -1,25 +1,26 @@
-/* target: the machine that kernels are scheduled, priced and emitted for.
+/* target: the machine for which kernels are scheduled, priced and emitted.
  *
  * A machine is data: its capabilities (what code may use), its rates (how fast that is) and its
- * caches.  Schedules, methods, prices and emission ask for those, never for an instruction set: the
- * names of instruction sets are known to target.c, host.c and base/cpu.h, and those of single
- * instructions to the files that emit them or run them.  A new machine is a row in target.c, and a
- * file in backend/ where it has instructions of a form that there is none of yet. */
+ * caches.  Schedules, methods, prices and emission ask for those, never for an instruction set.
+ * Only target.c, host.c and base/cpu.h know names of instruction sets; names of single
+ * instructions are in the files that emit or run them.  A new machine is a row in target.c, and
+ * a file in backend/ if it has instructions of a new form. */
 #ifndef HT_TARGET_H
 #define HT_TARGET_H
 
 #include "base/base.h"
 
-/* How fast one core of a microarchitecture is. */
+/* The rates of one core of a microarchitecture. */
 struct ht_rates {
 	const char *name;  /* GCC's and LLVM's: "znver4" */
-	bool measured;     /* or stated; else estimated from what its vendor says */
-	int rows, vectors; /* of a register tile, at most; as far as registers go */
+	bool measured;     /* or stated by the user; otherwise estimated from the vendor's data */
+	int rows, vectors; /* of a register tile, at most; registers limit them too */
 #define HT_RATE(member, meaning) double member;
 #include "kernel/target.def"
 };
 
-/* An explicit input of all that makes code: equal descriptions give equal code. */
+/* Everything about the machine that generated code depends on: equal descriptions give equal
+ * code. */
 struct ht_target {
 	const char *name;     /* "x86-64-v4+bf16", "znver4" */
 	const char *level;    /* the name of the level whose code it runs */
@@ -28,21 +29,23 @@ struct ht_target {
 	unsigned extensions;  /* what not every machine of the level has: enum ht_cpu_extension */
 #define HT_CAPABILITY(member, meaning) int member;
 #include "kernel/target.def"
-	int64_t l1, l2, l3; /* bytes of data cache: of a core, of a core, of those who share it */
-	int64_t streams;    /* bytes that the last cache is taken to hold */
+	int64_t l1, l2, l3; /* bytes of data cache: the first two of a core, the third shared */
+	int64_t streams;    /* bytes that the last cache is assumed to hold */
 	const struct ht_rates *rates;
 };
 
-/* "host", a level ("x86-64-v4") or a microarchitecture ("znver4"); NULL when unknown. */
+/* The target named "host", a level ("x86-64-v4") or a microarchitecture ("znver4"); NULL:
+ * unknown. */
 const struct ht_target *ht_target_named(const char *name);
 /* All levels, each running the code of those before it, then each level with extensions, then all microarchitectures, ended by
  * NULL. */
 const struct ht_target *const *ht_targets(void);
 
-/* The value of `streams` for an l3; levels, which say little about the machine, take the least. */
+/* The value of `streams` for an l3.  Levels do not determine the machine's cache, so they have
+ * the least value. */
 #define HT_STREAMS(l3) ((l3) > 32 << 20 ? (l3) : 32 << 20)
 
-/* Number of t's level in ht_targets(). */
+/* The index of t's level in ht_targets(). */
 int ht_target_level(const struct ht_target *t);
 
 /* What a machine of this level (by number in ht_targets()) with these extensions runs, whatever its microarchitecture: the level, or
@@ -58,8 +61,9 @@ static inline int ht_target_lanes(const struct ht_target *t)
 /* Products that one instruction adds to each sum, of operands of this type: 1 where that is a
  * multiply-add, 2 where it is a dot product of pairs or a step of a product of matrices of pairs. */
 int ht_target_group(const struct ht_target *t, enum ht_dtype operands);
-/* What operands of this type are multiplied as: F32 where they are floats of 16 bits and the machine has no products of
- * them.  short_sums: short runs of products of F16 may be summed in F16. */
+/* The type in which operands of this type are multiplied: F32 for floats of 16 bits if the
+ * machine has no products of them. short_sums: short runs of products of F16 may be summed in
+ * F16. */
 enum ht_dtype ht_target_multiplied(
 	const struct ht_target *t, enum ht_dtype operands, bool short_sums);
 /* Products a cycle and lane of operands of this type. */
@@ -76,14 +80,16 @@ struct ht_target_fact {
 bool ht_target_capability(const struct ht_target *t, size_t i, struct ht_target_fact *out);
 bool ht_target_rate(const struct ht_target *t, size_t i, struct ht_target_fact *out);
 
-/* Takes the products of 16 bits from the capabilities that are slower than multiplying as float32. */
+/* Removes those products of 16 bits from the capabilities that are slower than multiplying as
+ * float32. */
 void ht_target_drop_slow(struct ht_target *t);
 
 /* ---- rates.c ---- */
 
 /* Sets the rate of this name; false: there is none. */
 bool ht_rate_set(struct ht_rates *r, struct ht_str name, double value);
-/* The target with these rates, and with those products of its level that are fast by them. */
+/* The target with these rates.  It has only those products of its level that are fast by these
+ * rates. */
 const struct ht_target *ht_target_with_rates(
 	const struct ht_target *t, const struct ht_rates *rates, struct ht_arena *a);
 
@@ -92,7 +98,8 @@ const struct ht_target *ht_target_with_rates(
 /* The best level that this machine (CPU and OS) can run, with the extensions that it has, its caches and rates.  The variable
  * HALFTONE_HOST names a target that it counts as instead.  Asks the kernel for the state of extensions, for the whole process. */
 const struct ht_target *ht_target_host(void);
-/* The value of HALFTONE_HOST if it names no target that this machine runs; NULL: it does, or is not set. */
+/* The value of HALFTONE_HOST if it does not name a target that this machine runs; NULL: it does,
+ * or is not set. */
 const char *ht_target_host_refused(void);
 /* Whether this machine runs code for the target of this name. */
 bool ht_target_runs(const char *name);

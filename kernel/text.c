@@ -1,5 +1,5 @@
-/* text: the canonical text of a kernel; equal kernels have equal texts, different ones different.
- * Floats print as their bits.  Expressions keep the order in which they were built. */
+/* text: prints the canonical text of a kernel: two kernels are equal if and only if their texts
+ * are.  Floats are printed as bits.  Expressions keep the order in which they were built. */
 #include "base/size_math.h"
 #include "kernel/eval.h"
 #include "kernel/kernel.h"
@@ -70,7 +70,7 @@ static void print_imm(const struct ht_x *x, struct ht_buf *out)
 		put_number(out, " ", x->imm);
 }
 
-/* Most of a kernel's text. */
+/* Prints an expression; these are most of a kernel's text. */
 static void print_x(const struct ht_x *x, int32_t i, struct ht_buf *out)
 {
 	const int32_t arg[3] = { x->a, x->b, x->c };
@@ -147,7 +147,7 @@ void ht_kernel_print(const struct ht_kernel *k, struct ht_buf *out)
 
 /* ---- lines of that text ---- */
 
-/* The line of a part, from that of its stage. */
+/* The line of a part, relative to its stage. */
 static int32_t line_in_stage(const struct ht_stage *s, enum ht_stage_part part, int32_t i)
 {
 	int32_t x = 1 + s->dims, contract = x + s->xs,

@@ -1,4 +1,4 @@
-/* uses: questions about the expressions of a stage. */
+/* uses: queries about the expressions of a stage. */
 #include "kernel/kernel.h"
 
 #include <string.h>
@@ -18,13 +18,13 @@ static bool uses_itself(const struct ht_stage *s, const struct ht_x *e, int dim)
 
 bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim)
 {
-	/* Marks by a walk from x down: operands have smaller numbers. */
+	/* Marks expressions by a walk from x down: operands have smaller numbers. */
 	enum { MARKS = 8192 };
 	uint8_t mark[MARKS];
 
 	if (x < 0)
 		return false;
-	if (x >= MARKS) { /* rare: without marks */
+	if (x >= MARKS) { /* rare; works without marks */
 		const struct ht_x *e = &s->x[x];
 
 		return uses_itself(s, e, dim) || ht_x_uses_dim(s, e->a, dim) ||

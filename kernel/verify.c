@@ -1,5 +1,5 @@
-/* verify: the rules of kernel.h, checked.  A kernel that breaks one is our defect: the rule and the
- * kernel's text are printed, and the process aborts. */
+/* verify: checks the rules of kernel.h.  A kernel that breaks one is a defect of this program:
+ * the rule and the kernel's text are printed, and the process aborts. */
 #include "kernel/eval.h"
 #include "kernel/kernel.h"
 #include "kernel/verify.h"
@@ -164,7 +164,7 @@ static void verify_operation(
 	}
 }
 
-/* Faults that a check in a tile program may raise; library kernels alone raise the others. */
+/* Whether a check in a tile program may raise the fault; others come only from library kernels. */
 static bool is_fault(int64_t f)
 {
 	return (f > HT_FAULT_NONE && f <= HT_FAULT_MEMORY) ||
@@ -245,7 +245,7 @@ static bool is_expression(const struct ht_stage *s, int32_t i)
 	return i >= 0 && i < s->xs;
 }
 
-/* Expression i, or one it uses, has property `has`. */
+/* Whether expression i, or one that it uses, satisfies `has`. */
 static bool reaches(const struct ht_stage *s, int32_t i,
 	bool (*has)(const struct ht_stage *, const struct ht_x *))
 {
@@ -405,7 +405,7 @@ static void verify_row(struct verifier *v, const struct ht_stage *s)
 			rule(v, !ht_x_uses_dim(s, c->b_base, i), "the base of B depends on d%d", i);
 }
 
-/* The local buffer of a panel as F32. */
+/* Verifies the local buffer for a panel as F32. */
 static void verify_wide(struct verifier *v, const struct ht_stage *s)
 {
 	const struct ht_contract *c = &s->contract;

@@ -28,12 +28,13 @@ static void filter2(const double x[3], double r[4])
 
 /* ---- F(4 x 4) ---- */
 
-/* The points beside 0 and infinity are +-P and +-Q. */
+/* Besides 0 and infinity, the points are +-P and +-Q. */
 #define P 0.625
 #define Q 1.5
 
-/* Rows of the image's matrix: p2 q2 x0 - (p2 + q2) x2 + x4; then for each point the product of x - y
- * over all other points y but 0, in pairs that share their even and odd part. */
+/* Rows of the image's transform: first p2 q2 x0 - (p2 + q2) x2 + x4; then for each point the
+ * product of x - y over all other points y except 0, in pairs that share their even and odd
+ * parts. */
 static void image4(struct ht_xb *b, const int32_t x[6], int32_t r[6])
 {
 	const double point[2] = { P, Q };
@@ -52,7 +53,7 @@ static void image4(struct ht_xb *b, const int32_t x[6], int32_t r[6])
 	}
 }
 
-/* Row k: the k-th power of each point; infinity counts in the last. */
+/* Row k has the k-th power of each point; infinity counts only in the last row. */
 static void result4(struct ht_xb *b, const int32_t x[6], int32_t r[4])
 {
 	const double power[4][2] = { { 1, 1 }, { P, Q }, { P * P, Q * Q },
@@ -68,7 +69,7 @@ static void result4(struct ht_xb *b, const int32_t x[6], int32_t r[4])
 	r[3] = ht_xadd(b, r[3], x[5]);
 }
 
-/* The powers of each point, divided by the product of its differences from the others. */
+/* The powers of each point, divided by the product of its differences to the others. */
 static void filter4(const double x[3], double r[6])
 {
 	const double at_p = 1 / (2 * P * P * (P * P - Q * Q)),
@@ -83,7 +84,7 @@ static void filter4(const double x[3], double r[6])
 	r[5] = x[2];
 }
 
-/* ---- either ---- */
+/* ---- both forms ---- */
 
 void ht_winograd_image(struct ht_xb *b, int m, const int32_t x[], int32_t r[])
 {
@@ -130,11 +131,11 @@ struct shape {
 	const struct ht_target *t;
 	int m;
 	double images, rows, width, channels, results; /* rows, width: in tiles */
-	double element, products; /* bytes of a factor; products of factors, a cycle and lane */
+	double element, products; /* bytes of a factor; products a cycle and lane */
 };
 
-/* Estimate in cycles: both transforms, the products at nine tenths of the arithmetic's limit, and
- * what is read from beyond the second level. */
+/* Estimated cycles: both transforms, the products at nine tenths of the peak rate, and the
+ * traffic from beyond the second level. */
 static double cycles(const struct shape *s, int64_t rows, int64_t columns)
 {
 	const struct ht_rates *rates = s->t->rates;
@@ -162,7 +163,8 @@ static double cycles(const struct shape *s, int64_t rows, int64_t columns)
 	       rates->winograd_block * blocks;
 }
 
-/* Mean over one and two threads of how much longer the busier works than an equal share. */
+/* How much longer the busier thread works than with equal shares, as a mean over one and two
+ * threads. */
 static double imbalance(double blocks)
 {
 	return (1 + 2 * ceil(blocks / 2) / blocks) / 2;

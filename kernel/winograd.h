@@ -1,30 +1,33 @@
-/* winograd: convolution with 3 x 3 filters at stride 1 by fewer multiplications.
+/* winograd: convolution with 3 x 3 filters at stride 1 with fewer multiplications.
  *
- * F(m x m, 3 x 3): a tile of m x m results comes from (m + 2) x (m + 2) elements of the image.  Both
- * that tile and the filter are transformed (each by the same matrix from both sides); then (m + 2)^2
- * products of matrices, tiles by channels with channels by results, give the transformed results.  Of
- * m = 4, 36 multiplications stand for 144; of m = 2, 16 for 36.
+ * F(m x m, 3 x 3): a tile of m x m results is computed from (m + 2) x (m + 2) elements of the
+ * image.  Both these elements and the filter are transformed (each by a matrix from both sides);
+ * then (m + 2)^2 matrix products, tiles by channels times channels by results, give the
+ * transformed results.  For m = 4, 36 multiplications replace 144; for m = 2, 16 replace 36.
  *
- * Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016, for m = 4 with other
- * points than theirs: 0, +-5/8, +-3/2 and infinity instead of 0, +-1, +-2.  All coefficients on the
- * images' side are exact in float32, and the error (root mean square, relative to the results') is about
- * 7e-7 where it is 2.2e-6 with theirs and 3e-7 by direct sums.
+ * Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016.  For m = 4 the
+ * points differ from theirs: 0, +-5/8, +-3/2 and infinity instead of 0, +-1, +-2.  All
+ * coefficients on the images' side are exact in float32.  The error (root mean square, relative
+ * to the results') is about 7e-7; it is 2.2e-6 with their points and 3e-7 for direct sums.
  *
- * The transforms of m = 2 (points 0, +-1 and infinity) only add and halve, so that they may be rounded
- * to BF16 and multiplied in pairs: an error of 3.8e-3, where rounding results to BF16 is one of 1.7e-3.  Likewise they
- * may be rounded to F16 and multiplied in short runs of it: an error of 1.2e-3. */
+ * The transforms of m = 2 (points 0, +-1 and infinity) only add and halve, so their results may
+ * be rounded to BF16 and multiplied in pairs, with an error of 3.8e-3; rounding the results of
+ * the convolution to BF16 has one of 1.7e-3.  They may also be rounded to F16 and multiplied in
+ * short runs of it, with an error of 1.2e-3. */
 #ifndef HT_WINOGRAD_H
 #define HT_WINOGRAD_H
 
 #include "kernel/expr.h"
 
-enum { HT_WINOGRAD_MOST = 6 }; /* m + 2, at most */
+enum { HT_WINOGRAD_MOST = 6 }; /* the largest m + 2 */
 
-/* One direction each, of F(m x m): x and r are m + 2 expressions of F32, but for m results. */
+/* One direction of each transform of F(m x m). x and r are m + 2 expressions of F32; of results,
+ * r has m. */
 void ht_winograd_image(struct ht_xb *b, int m, const int32_t x[], int32_t r[]);
 void ht_winograd_result(struct ht_xb *b, int m, const int32_t x[], int32_t r[]);
 
-/* One row of filters: x[tap * columns + i], 9 taps row by row, to r[product * columns + i]. */
+/* Transforms one row of filters: x[tap * columns + i], 9 taps row by row, to r[product * columns
+ * + i]. */
 void ht_winograd_filter(int m, const float *x, int64_t columns, float *r);
 
 /* A convolution of NHWC images. */
@@ -37,9 +40,9 @@ struct ht_winograd {
 	int m;               /* 4, or 2 */
 	enum ht_dtype dtype; /* of the factors: F32, or BF16 or F16 in pairs */
 	int64_t tiles[2];    /* of an image */
-	int64_t rows;        /* rows of tiles in one block */
-	int64_t columns;     /* results' channels in one block: a multiple of the register tile's */
-	double cycles;       /* estimate for all of it */
+	int64_t rows;        /* rows of tiles in a block */
+	int64_t columns;     /* result channels in a block: a multiple of the register tile's */
+	double cycles;       /* estimate for the whole convolution */
 };
 struct ht_winograd ht_schedule_winograd(const struct ht_target *t,
 	const struct ht_winograd_shape *shape, int m, enum ht_dtype dtype);

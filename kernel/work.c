@@ -1,8 +1,8 @@
-/* Counts the work of a kernel from its tile program alone. */
+/* Computes the work of a kernel from its tile program alone. */
 #include "kernel/work.h"
 
-/* How often the stage evaluates its reduction: the points of its domain, times the tiles of those of the grid's
- * dimensions that the domain does not have. */
+/* How often the stage evaluates its reduction: the points of its domain, times the tiles along
+ * those grid dimensions that the domain does not have. */
 static int64_t points(const struct ht_kernel *k, const struct ht_stage *s)
 {
 	bool has[HT_MAX_GRID] = { false };
@@ -35,7 +35,7 @@ void ht_kernel_work_add(struct ht_kernel_work *w, int64_t multiply_adds, enum ht
 	w->cycles += (double)multiply_adds * product_cycles(t, operands);
 }
 
-/* The products of a sum, if that is what a reduction adds up. */
+/* If the reduction sums products, the product. */
 static bool sums_products(const struct ht_stage *s, const struct ht_reduction *r)
 {
 	int32_t x = r->x;
@@ -45,7 +45,7 @@ static bool sums_products(const struct ht_stage *s, const struct ht_reduction *r
 	return r->op == HT_RED_ADD && (s->x[x].op == HT_X_MUL || s->x[x].op == HT_X_MULADD);
 }
 
-/* What a contraction multiplies. */
+/* The type of the factors of a contraction. */
 static enum ht_dtype multiplied(const struct ht_kernel *k, const struct ht_stage *s)
 {
 	return s->contract.wide_buffer ? HT_F32 : k->buffer[s->contract.b_buffer].dtype;

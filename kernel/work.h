@@ -1,12 +1,12 @@
-/* work: how much a kernel does, and how fast a machine could do that at best. */
+/* work: how much a kernel computes, and the least time in which a machine could do that. */
 #ifndef HT_WORK_H
 #define HT_WORK_H
 
 #include "kernel/kernel.h"
 
-/* Of one execution.  Multiplications whose results are summed, with their additions: those of the tile program, so that a
- * method with fewer products than the op's definition has fewer here.  Work within other expressions is not counted, and a
- * library kernel has bytes alone. */
+/* The work of one execution.  Multiply-adds are counted in the tile program, so a method with
+ * fewer products than the op's definition has fewer.  Work in other expressions is not counted;
+ * of a library kernel only bytes are known. */
 struct ht_kernel_work {
 	int64_t multiply_adds;
 	double cycles;  /* that the multiply-adds take at the machine's peak, on one core */
@@ -14,7 +14,7 @@ struct ht_kernel_work {
 };
 struct ht_kernel_work ht_kernel_work_of(const struct ht_kernel *k, const struct ht_target *t);
 
-/* Multiply-adds of these operands that the kernel does beside those. */
+/* Adds multiply-adds of these operands that the kernel does in addition. */
 void ht_kernel_work_add(struct ht_kernel_work *w, int64_t multiply_adds, enum ht_dtype operands,
 	const struct ht_target *t);
 
