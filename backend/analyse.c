@@ -1,5 +1,5 @@
-/* What is known of a stage's expressions before they are emitted: which dimensions they use, their
- * linear forms, and what they are along the lanes. */
+/* Analyses a stage's expressions before they are emitted: which dimensions they use, their
+ * linear forms, and how they vary along the lanes. */
 #include "backend/emit.h"
 
 bool ht_e_is_const(const struct ht_e_info *i)
@@ -145,7 +145,8 @@ static void analyse_one(struct ht_e *e, const struct ht_x *x, struct ht_e_info *
 		for (int d = 0; d < s->dims; d++)
 			if (!s->dim[d].reduce)
 				r->uses |= 1u << d;
-	/* What iterations before stored is there: it is not read before the loop. */
+	/* Earlier iterations may have stored there, so the load must not move in front of the
+	 * loop. */
 	if (x->op == HT_X_LOAD && s->sequential && e->k->buffer[x->imm].kind != HT_BUFFER_IN)
 		for (int d = 0; d < s->dims; d++)
 			if (d != s->vec)

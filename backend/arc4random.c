@@ -1,5 +1,5 @@
-/* arc4random(), which LLVM's static libraries call to name temporary files and which glibc has only
- * since 2.36, so that the code generator also loads where glibc is older. */
+/* arc4random(), which LLVM's static libraries call to name temporary files. glibc has it only
+ * since 2.36; this one lets the code generator load with older versions. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>

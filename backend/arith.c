@@ -1,5 +1,5 @@
-/* Arithmetic of expressions, on scalars and vectors alike.  No poison: shift counts, divisors and
- * conversions are made safe first. */
+/* Arithmetic of expressions, the same for scalars and vectors.  There is no poison: shift
+ * counts, divisors and conversions are made safe first. */
 #include "backend/emit.h"
 
 static bool is_signed(enum ht_dtype t)
@@ -43,7 +43,8 @@ LLVMValueRef ht_e_minmax(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, enum ht
 			c = LLVMBuildICmp(e->b, max ? LLVMIntUGT : LLVMIntULT, a, b, "");
 		return ht_e_select(e, c, a, b);
 	}
-	/* The instruction returns b if either is NaN, so only a NaN in a alone is handled here. */
+	/* The instruction returns b if either is NaN, so only the case that a alone is NaN needs
+	 * code. */
 	if (!is_number(a) && is_number(b)) {
 		r = a;
 		a = b;
@@ -72,8 +73,8 @@ static LLVMValueRef power_of_two(struct ht_e *e, LLVMValueRef w)
 	return LLVMBuildBitCast(e->b, w, ht_e_form(e->f32, ht_e_lanes_of(w)), "");
 }
 
-/* a * 2^b by one instruction, or by two factors, of which the first is exact: one factor alone would not reach the
- * subnormals, nor 2^128. */
+/* a * 2^b by one instruction, or by two factors, of which the first is exact: one factor alone
+ * could not represent subnormals or 2^128. */
 static LLVMValueRef scale(struct ht_e *e, LLVMValueRef a, LLVMValueRef b)
 {
 	LLVMTypeRef t = LLVMTypeOf(a), whole = ht_e_form(e->i32, ht_e_lanes_of(a));
@@ -113,8 +114,8 @@ LLVMValueRef ht_e_dot(struct ht_e *e, LLVMValueRef acc, LLVMValueRef a, LLVMValu
 		NULL, arg, 3);
 }
 
-/* A divisor that cannot trap: the program excludes the cases, lanes that are masked off or whose
- * check has failed do not. */
+/* A divisor that cannot trap.  The program excludes the trapping cases, but not in lanes that
+ * are masked off or whose check has failed. */
 static LLVMValueRef safe_divisor(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, bool sign)
 {
 	LLVMTypeRef t = LLVMTypeOf(b), scalar = t;
@@ -171,7 +172,8 @@ static LLVMValueRef compare(struct ht_e *e, const struct ht_x *x, LLVMValueRef a
 	return LLVMBuildICmp(e->b, is_signed(t) ? sign[col] : plain[col], a, b, "");
 }
 
-/* Division by a positive constant.  Bounds make it cheap: 32-bit unsigned where they allow. */
+/* Division by a positive constant.  If the bounds permit, it is a cheaper 32-bit unsigned
+ * division. */
 static LLVMValueRef floor_division(
 	struct ht_e *e, const struct ht_x *x, LLVMValueRef a, LLVMValueRef b)
 {
@@ -237,7 +239,7 @@ static LLVMValueRef add(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef 
 					     : LLVMBuildAdd(e->b, a, b, "");
 }
 
-/* To F32 what was just rounded to BF16: that is not subnormal. */
+/* Converts to F32 a value that was just rounded to BF16, so it is not subnormal. */
 static LLVMValueRef widen_rounded(struct ht_e *e, const struct ht_x *low, LLVMValueRef v)
 {
 	const bool vector = ht_e_lanes_of(v) > 1;

@@ -1,4 +1,4 @@
-/* What a reduction starts from, and how two of its numbers become one. */
+/* The initial value of a reduction, and the combination of two partial results. */
 #include "backend/emit.h"
 
 static LLVMValueRef farthest(struct ht_e *e, enum ht_dtype t, bool lowest, int lanes)

@@ -37,15 +37,15 @@ struct job {
 	atomic_int next, done;
 	atomic_bool stop;
 	struct place *place; /* of each kernel */
-	struct turn *order;  /* in which they are compiled */
+	struct turn *order;  /* the order in which they are compiled */
 };
 
 struct turn {
 	int32_t kernel;
-	int64_t work; /* estimate */
+	int64_t work; /* estimated time */
 };
 
-/* The offsets of a kernel's code: first within its worker's image, at the end within the whole code. */
+/* The offsets of a kernel's code: first within its worker's image, later within the whole code. */
 struct place {
 	int worker;
 	size_t begin, end, entry;
@@ -70,7 +70,7 @@ static const char *keep_lines(struct worker *w, struct ht_object o, struct place
 	return NULL;
 }
 
-/* Object code of kernel i, appended to the worker's image; NULL or what is wrong. */
+/* Compiles kernel i and appends its code to the worker's image; NULL, or the error. */
 static const char *object_code(struct worker *w, struct ht_machine *m, int32_t i,
 	struct ht_arena *scratch, struct place *at)
 {
@@ -127,7 +127,7 @@ static void after_one(struct worker *w, int number)
 		atomic_store(&j->stop, true);
 }
 
-/* One that compiles so, of two; NULL: w->wrong says why there is none. */
+/* One of two machines, with these options; NULL: w->wrong says why there is none. */
 static struct ht_machine *machine_for(
 	struct worker *w, struct ht_machine m[2], struct ht_code_how how)
 {
@@ -177,7 +177,7 @@ static void start_worker(void *arg, int number)
 	work_through(w, number);
 }
 
-/* Long before short, equal ones by number. */
+/* The most work first; equal amounts by number. */
 static int by_work(const void *a, const void *b)
 {
 	const struct turn *x = a, *y = b;
@@ -196,7 +196,8 @@ static int64_t work_of(const struct ht_kernel *k)
 	return work;
 }
 
-/* The longest first, so that threads end at about the same time; NULL: out of memory. */
+/* The kernels with the most work first, so that threads end at about the same time; NULL: out of
+ * memory. */
 static struct turn *in_order(const struct ht_kernel *const *kernel, int32_t n)
 {
 	struct turn *t = calloc((size_t)n + 1, sizeof *t);
@@ -208,7 +209,8 @@ static struct turn *in_order(const struct ht_kernel *const *kernel, int32_t n)
 	return t;
 }
 
-/* Joins the workers' images in memory of their own, never writable and executable at once. */
+/* Joins the workers' images in new memory, which is never writable and executable at the same
+ * time. */
 static struct ht_code *join(struct worker *w, int workers)
 {
 	struct ht_code *c = calloc(1, sizeof *c);

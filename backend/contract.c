@@ -1,14 +1,15 @@
 /* Contractions: a register tile of rows times vectors of columns, with the loops over taps and
- * depth inside, operand A broadcast from where it lies, B read in vectors from its packed form.
+ * depth inside.  Operand A is broadcast from memory; B is read in vectors from its packed form.
  * The epilogue is the stage's stores, with the accumulators as its reduction. */
 #include "backend/emit.h"
 
-/* Products in flight that hide the latency of one. */
+/* Products that must be in flight to hide the latency of one. */
 #define IN_FLIGHT 8
-/* Steps in depth whose products are one sum.  Sums of more than two such runs add up the runs, so that errors grow with the length of a run
- * and the number of runs, and not with their product. */
+/* Steps in depth whose products form one sum.  If there are more than two such runs, the runs
+ * are summed, so that the error grows with the length of a run and with the number of runs, and
+ * not with their product. */
 #define LONG_RUN 256
-/* Products of vectors without a loop, at most: of a tap, of all taps. */
+/* The most products of vectors without a loop: of a tap, and of all taps. */
 #define MOST_STRAIGHT 320
 #define MOST_UNROLLED 640
 
@@ -22,15 +23,15 @@ struct ht_e_tile {
 	int rows, columns, sides;           /* columns: in vectors */
 	LLVMValueRef acc[HT_E_MAX_COPIES * IN_FLIGHT]; /* allocas: [side][row][column] */
 	int64_t run;                                   /* steps of kp; 0: there are no runs */
-	LLVMValueRef total[HT_E_MAX_COPIES];           /* of runs, in F32: [row][column] */
+	LLVMValueRef total[HT_E_MAX_COPIES];           /* of the runs, in F32: [row][column] */
 	LLVMValueRef panel;  /* of B: tap 0, depth 0 of this block of columns */
-	LLVMValueRef wide;   /* likewise where the panel is kept as F32, or NULL */
+	LLVMValueRef wide;   /* the same place in the panel that is kept as F32, or NULL */
 	int64_t depth;       /* steps of kp */
-	bool straight;       /* a tap without a loop */
+	bool straight;       /* the loop over a tap is unrolled completely */
 	int64_t taps_of_run; /* 1: a tap has one run or several */
 };
 
-/* B of the current tap, from depth 0 on. */
+/* B in the current tap, from depth 0 on. */
 struct b_rows {
 	enum ht_dtype type;
 	LLVMValueRef from;
@@ -42,7 +43,7 @@ static int64_t steps_in_depth(const struct ht_stage *s)
 	return ht_ceil_div(s->dim[s->dims - 1].extent, s->contract.kp);
 }
 
-/* Products of vectors in a tap of a whole block. */
+/* Products of vectors in a tap of a complete block. */
 static int64_t tap_size(const struct ht_e *e)
 {
 	const struct ht_contract *c = &e->s->contract;
@@ -50,8 +51,7 @@ static int64_t tap_size(const struct ht_e *e)
 	return steps_in_depth(e->s) * e->max_copies[c->m] * e->max_copies[c->n];
 }
 
-/* The taps of a small window side by side: an address of a row serves all of them, and there is no
- * loop. */
+/* Unrolls the taps of a small window: one row address serves all of them, and there is no loop. */
 static void plan_taps(struct ht_e *e)
 {
 	int64_t size = tap_size(e);
@@ -80,7 +80,8 @@ void ht_e_contract_plan(struct ht_e *e)
 	for (int d = 0; d < s->dims; d++)
 		if (!s->dim[d].reduce && d != c->m && d != c->n)
 			e->level[n++].dim = d;
-	e->level[n++].dim = c->n; /* a panel of B stays while the rows pass by */
+	e->level[n++].dim = c->n; /* a panel of B stays in the cache while all rows are
+				   * multiplied with it */
 	e->level[n++].dim = c->m;
 	for (int l = 0; l < e->levels; l++)
 		e->level_of[e->level[l].dim] = l;
@@ -103,7 +104,7 @@ void ht_e_contract_plan(struct ht_e *e)
 	plan_taps(e);
 }
 
-/* An operand in memory as what is multiplied. */
+/* Converts an operand from its type in memory to the type of the products. */
 static LLVMValueRef widen(struct ht_e *e, LLVMValueRef v, enum ht_dtype from, enum ht_dtype to)
 {
 	return ht_e_convert(e, v, from, to);
@@ -137,7 +138,7 @@ static LLVMValueRef dot_pairs(struct ht_e *e, LLVMValueRef acc, LLVMValueRef a, 
 	return ht_e_muladd(e, half_of_pair(e, a, true), half_of_pair(e, b, true), acc);
 }
 
-/* The numbers of pairs of F16 side by side. */
+/* The numbers of pairs of F16, next to each other. */
 static LLVMValueRef halves(struct ht_e *e, LLVMValueRef pairs)
 {
 	LLVMTypeRef half = LLVMHalfTypeInContext(e->c);
@@ -162,7 +163,7 @@ static LLVMTypeRef b_step(struct ht_e *e, const struct ht_e_tile *t, enum ht_dty
 	return t->c->kp == 2 ? e->i32 : ht_e_mem_type(e, type);
 }
 
-/* Vector j of the columns of B, `at` columns from where the tap begins. */
+/* Vector j of the columns of B, `at` columns behind the beginning of the tap. */
 static LLVMValueRef load_b(
 	struct ht_e *e, const struct ht_e_tile *t, const struct b_rows *b, LLVMValueRef at, int j)
 {
@@ -175,7 +176,7 @@ static LLVMValueRef load_b(
 	v = ht_e_load_at(e, ht_e_form(one, e->vl), ht_e_at(e, one, b->from, at), size);
 	if (c->kp == 2)
 		return v;
-	if (b->type == HT_BF16) /* of packed numbers none is subnormal */
+	if (b->type == HT_BF16) /* no packed number is subnormal */
 		v = ht_e_widen(e, v);
 	else
 		v = widen(e, v, b->type, t->sum);
@@ -303,8 +304,8 @@ int64_t ht_e_zero_row(const struct ht_kernel *k, const struct ht_stage *s)
 	return bytes * (int64_t)ht_dtype_info(k->buffer[c->a_buffer].dtype)->bytes + 64;
 }
 
-/* Where each row of the tile begins for the current tap.  Returns whether any row is inside; NULL:
- * certainly. */
+/* Computes where each row of the tile begins in the current tap.  Returns whether any row is
+ * inside; NULL: certainly one is. */
 static LLVMValueRef row_addresses(struct ht_e *e, struct ht_e_tile *t)
 {
 	const struct ht_contract *c = t->c;
@@ -320,13 +321,13 @@ static LLVMValueRef row_addresses(struct ht_e *e, struct ht_e_tile *t)
 		p = ht_e_at(e, type, e->buffer[c->a_buffer], p);
 		if (displace)
 			p = ht_e_at(e, type, p, ht_e_i64(e, displace));
-		/* known of a row, where there is one block, is not known of all */
+		/* If there is one block, facts about its rows do not hold for all rows. */
 		if (c->a_guard < 0 || ht_e_decide(e, c->a_guard) == 1) {
 			certain = true;
 		} else {
 			inside = ht_e_get(e, c->a_guard, false);
 			p = ht_e_select(e, inside, p, e->zeros);
-			if (!ht_e_zero_row(e->k, e->s)) /* so long that it stays where it is */
+			if (!ht_e_zero_row(e->k, e->s)) /* the row of zeros would be too long */
 				t->step[i] = ht_e_select(e, inside, step, ht_e_i64(e, 0));
 			any = any ? LLVMBuildOr(e->b, any, inside, "") : inside;
 		}
@@ -390,7 +391,7 @@ void ht_e_contract_prefetch(struct ht_e *e, LLVMValueRef k, int round)
 	ht_e_prefetch_panel(e, p, t->panel, LLVMBuildNSWAdd(e->b, done, k, ""));
 }
 
-/* Steps in depth from `from` on, as many as are whole rounds of the loop, up to `to`. */
+/* Steps in depth from `from` on, in whole rounds of the loop, up to `to`. */
 static void depth_loop(struct ht_e *e, struct ht_e_tile *t, const struct b_rows *b,
 	LLVMValueRef from, LLVMValueRef to)
 {
@@ -415,7 +416,7 @@ static bool is_cut(const struct ht_e *e)
 	       !e->s->contract.run;
 }
 
-/* Where the loop over depth ends, in steps of kp; `all`: without a cut. */
+/* Where the loop over depth ends, in steps of kp; `all`: the number of steps without a cut. */
 static LLVMValueRef loop_steps(struct ht_e *e, int64_t all)
 {
 	const struct ht_dim *d = &e->s->dim[e->s->dims - 1];
@@ -425,8 +426,8 @@ static LLVMValueRef loop_steps(struct ht_e *e, int64_t all)
 	return LLVMBuildUDiv(e->b, ht_e_cut(e, d->cut), ht_e_i64(e, e->s->contract.kp), "");
 }
 
-/* Steps in depth from 0 to `steps`, a multiple of HT_E_DEPTH_UNROLL; fewer where the depth is cut.  Returns how many of them are
- * certainly in runs that have ended. */
+/* Emits steps in depth from 0 to `steps`, a multiple of HT_E_DEPTH_UNROLL; fewer if the depth is
+ * cut.  Returns how many of them certainly belong to runs that have ended. */
 static int64_t steps_in_runs(
 	struct ht_e *e, struct ht_e_tile *t, const struct b_rows *b, int64_t steps)
 {
@@ -450,12 +451,12 @@ static int64_t steps_in_runs(
 	return is_cut(e) ? 0 : steps / t->run * t->run;
 }
 
-/* The products of the current tap. */
+/* Emits the products of the current tap. */
 static void products(struct ht_e *e, struct ht_e_tile *t, const struct b_rows *b)
 {
 	bool odd = t->c->kp == 2 && e->s->dim[e->s->dims - 1].extent % 2;
 	int64_t whole = t->straight ? 0 : (t->depth - odd) / HT_E_DEPTH_UNROLL * HT_E_DEPTH_UNROLL;
-	int64_t ended = 0; /* steps whose runs have certainly ended */
+	int64_t ended = 0; /* steps that certainly belong to runs that have ended */
 
 	if (e->matrix) {
 		ht_e_matrix_tap(e, e->matrix,
@@ -466,7 +467,7 @@ static void products(struct ht_e *e, struct ht_e_tile *t, const struct b_rows *b
 		ended = steps_in_runs(e, t, b, whole);
 	}
 	for (int i = 0; i < t->depth - whole; i++) {
-		if (t->straight) /* else LLVM mixes the steps, and spills what they read of B */
+		if (t->straight) /* otherwise LLVM interleaves the steps and spills vectors of B */
 			LLVMBuildFence(e->b, LLVMAtomicOrderingSequentiallyConsistent, true, "");
 		depth_step(e, t, b, ht_e_i64(e, whole), i, odd && whole + i == t->depth - 1);
 	}
@@ -484,7 +485,7 @@ static LLVMValueRef is_first(struct ht_e *e)
 	return LLVMBuildICmp(e->b, LLVMIntEQ, e->level[e->level_of[m]].index, begin, "");
 }
 
-/* The first block of rows reads 16 bits, and leaves F32 for the others. */
+/* The first block of rows reads 16 bits and stores F32 for the other blocks. */
 static void products_of_kept(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef first,
 	const struct b_rows *b, const struct b_rows *kept)
 {
@@ -510,9 +511,9 @@ static void tap(struct ht_e *e)
 	LLVMBasicBlockRef yes, no = NULL;
 	struct b_rows b = { .type = t->b }, kept = { .type = HT_F32 };
 
-	if (any && first) /* it widens B for all others */
+	if (any && first) /* it must widen B for all others */
 		any = LLVMBuildOr(e->b, any, first, "");
-	if (any) { /* at the border a whole block may be outside */
+	if (any) { /* at the border, a whole block may be outside */
 		yes = ht_e_block(e, "inside");
 		no = ht_e_block(e, "outside");
 		LLVMBuildCondBr(e->b, any, yes, no);
@@ -535,7 +536,7 @@ static void tap(struct ht_e *e)
 	}
 }
 
-/* The taps that are side by side, or the one of all loops. */
+/* Emits the unrolled taps, or the tap of the current iteration of the loops. */
 static void taps(struct ht_e *e)
 {
 	const struct ht_e_tile *t = e->tile;
@@ -557,14 +558,14 @@ static bool side_by_side(const struct ht_e *e)
 	return false;
 }
 
-/* The level of loops from which on the taps of a run are. */
+/* The outermost level of loops that is within one run. */
 static int level_of_runs(const struct ht_e *e)
 {
 	int64_t taps = e->tile->taps_of_run;
 	int level = e->levels - 1;
 
 	if (side_by_side(e))
-		return level; /* side by side: taps() counts them */
+		return level; /* unrolled: taps() counts them */
 	while (taps > 1)
 		taps /= e->s->dim[e->level[--level].dim].extent;
 	return level;
@@ -583,7 +584,7 @@ static void all_taps(struct ht_e *e)
 	ht_e_nest(e, e->outer, level, level < end ? taps_of_run : taps);
 }
 
-/* Addresses of tap 0, depth 0 for the current block of columns. */
+/* Computes the addresses of tap 0, depth 0 for the current block of columns. */
 static void panel_addresses(struct ht_e *e, struct ht_e_tile *t)
 {
 	const struct ht_contract *c = t->c;
@@ -621,7 +622,7 @@ static LLVMValueRef total(struct ht_e *e, const struct ht_e_tile *t, int i, int 
 	return sum;
 }
 
-/* Long sums have runs, but not where each tap would end a run that is much shorter. */
+/* Long sums are divided into runs, unless each tap would end a run that is much shorter. */
 static int64_t run_of(const struct ht_e *e, const struct ht_e_tile *t)
 {
 	if (t->c->run)
@@ -658,7 +659,8 @@ static void tile(struct ht_e *e)
 	t->rows = e->level[e->level_of[c->m]].copies;
 	t->columns = e->level[e->level_of[c->n]].copies;
 	t->depth = steps_in_depth(s);
-	/* of a whole block: all results are summed in one order, whichever block they fall in */
+	/* As for a complete block: all results are summed in the same order, whichever block
+	 * they are in. */
 	t->sides = IN_FLIGHT / (e->max_copies[c->m] * e->max_copies[c->n]);
 	if (t->sides < 1)
 		t->sides = 1;

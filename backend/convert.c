@@ -33,8 +33,8 @@ LLVMValueRef ht_e_widen(struct ht_e *e, LLVMValueRef v)
 	return cast_bits(e, LLVMBuildShl(e->b, u, k(e, u, 16), ""), e->f32);
 }
 
-/* Subnormals count as zero of the same sign, as in dot products: a product by 1, and
- * one of 0 and -0, with -0 changes nothing else. */
+/* Subnormals count as zero of the same sign, as in dot products.  Multiplying by 1, and adding
+ * the product of 0 and -0, which is -0, changes nothing else. */
 static LLVMValueRef bf16_to_f32(struct ht_e *e, LLVMValueRef v)
 {
 	LLVMValueRef u, tiny;
@@ -96,7 +96,7 @@ static LLVMValueRef f32_to_bf16(struct ht_e *e, LLVMValueRef v)
 	return cast_bits(e, v, e->i16);
 }
 
-/* Exact, subnormals too: the bits as an integer times 2^-24 where the exponent is 0. */
+/* Exact, also for subnormals: where the exponent is 0, the bits as an integer times 2^-24. */
 static LLVMValueRef f16_to_f32_bits(struct ht_e *e, LLVMValueRef v)
 {
 	LLVMValueRef u = LLVMBuildZExt(e->b, v, like(v, e->i32), "");
@@ -105,7 +105,7 @@ static LLVMValueRef f16_to_f32_bits(struct ht_e *e, LLVMValueRef v)
 	LLVMValueRef r, tiny, wide = LLVMBuildShl(e->b, abs, k(e, u, 13), "");
 
 	r = LLVMBuildAdd(e->b, wide, k(e, u, (127 - 15) << 23), "");
-	/* infinity; NaN becomes quiet */
+	/* Infinity; a NaN becomes quiet. */
 	r = ht_e_select(
 		e, below(e, abs, 0x7c00), r, LLVMBuildOr(e->b, wide, k(e, u, 0x7f800000), ""));
 	r = ht_e_select(e, below(e, abs, 0x7c01), r, LLVMBuildOr(e->b, r, k(e, u, 0x400000), ""));
@@ -124,8 +124,8 @@ static LLVMValueRef f32_to_f16_bits(struct ht_e *e, LLVMValueRef v)
 	odd = and(e, LLVMBuildLShr(e->b, abs, k(e, u, 13), ""), 1);
 	r = LLVMBuildAdd(e->b, abs, k(e, u, 0xfff - ((127 - 15) << 23)), "");
 	r = LLVMBuildLShr(e->b, LLVMBuildAdd(e->b, r, odd, ""), k(e, u, 13), "");
-	r = ht_e_select(e, below(e, abs, 0x477ff000), r, k(e, u, 0x7c00)); /* 65520 and more */
-	/* Adding 1/2 puts the last bit of a subnormal result in the last place. */
+	r = ht_e_select(e, below(e, abs, 0x477ff000), r, k(e, u, 0x7c00)); /* from 65520 on */
+	/* Adding 1/2 moves the last bit of a subnormal result to the last place. */
 	tiny = cast_bits(e, abs, e->f32);
 	tiny = LLVMBuildFAdd(e->b, tiny, ht_e_real(LLVMTypeOf(tiny), 0.5), "");
 	tiny = LLVMBuildSub(e->b, cast_bits(e, tiny, e->i32), k(e, u, 0x3f000000), "");
@@ -136,8 +136,8 @@ static LLVMValueRef f32_to_f16_bits(struct ht_e *e, LLVMValueRef v)
 	return LLVMBuildTrunc(e->b, LLVMBuildOr(e->b, r, sign, ""), like(v, e->i16), "");
 }
 
-/* Fenced: LLVM would take comparisons of the result back to half precision, for which there are no
- * instructions, and compare lane by lane. */
+/* With a fence: otherwise LLVM would convert comparisons of the result back to half precision,
+ * which has no instructions, and compare lane by lane. */
 static LLVMValueRef f16_to_f32(struct ht_e *e, LLVMValueRef v)
 {
 	if (!e->t->widens_f16)
@@ -155,8 +155,8 @@ static LLVMValueRef f32_to_f16(struct ht_e *e, LLVMValueRef v)
 	return cast_bits(e, v, e->i16);
 }
 
-/* F64 to F32 so that a further rounding to 16 bits is right: the bits that F32 lacks become one
- * that is set when any of them was. */
+/* F64 to F32 such that a further rounding to 16 bits is correct (round to odd): the last bit is
+ * set if any of the dropped bits was. */
 static LLVMValueRef f64_to_odd_f32(struct ht_e *e, LLVMValueRef v)
 {
 	LLVMValueRef u = LLVMBuildBitCast(e->b, v, like(v, e->i64), ""), low, sticky;

@@ -1,5 +1,5 @@
-/* What is known of a stage's expressions while they are emitted: their bounds inside the loops
- * entered so far, and which guards are therefore decided. */
+/* Facts about a stage's expressions at the current point of emission: their bounds inside the
+ * loops entered so far, and the guards that these decide. */
 #include "backend/emit.h"
 
 #include <string.h>
@@ -249,7 +249,7 @@ static bool neutral_bits(enum ht_dtype t, int64_t bits, enum ht_red op)
 	}
 }
 
-/* Products nest; what is found deeper than this is not worth the search. */
+/* Products nest; a deeper search is not worth its time. */
 #define MAX_NESTING 8
 
 static bool neutral(const struct ht_e *e, int32_t i, enum ht_red op, int depth)

@@ -1,14 +1,16 @@
-/* backend, inside: a kernel on its way to LLVM IR.
+/* Internal: the state of a kernel while it is emitted as LLVM IR.
  *
- * One function per kernel: a loop over tiles, in it the stages one after the other, each a loop nest.
- * Every expression of a stage is emitted at most once per loop level and copy: at its home, the
- * innermost loop whose index it depends on, in front of the loops further in.  So nothing has to be
- * hoisted by LLVM, which could not do it past stores through pointers that may alias.
+ * There is one function per kernel: a loop over tiles, which contains the stages one after the
+ * other, each a loop nest.  Every expression of a stage is emitted at most once per loop level
+ * and copy: at its home, the innermost loop whose index it depends on, in front of the loops
+ * further in.  So LLVM need not hoist anything, which it could not do past stores through
+ * pointers that may alias.
  *
- * Register blocking: a level may carry several copies of its index side by side.  An expression has
- * one value per copy of the dimensions that it uses.  The dimension `vec` runs along vector lanes:
- * an expression has a scalar form (its value in lane 0) when it does not depend on `vec`, or is an
- * I64 that grows by a constant from lane to lane; every expression has a vector form. */
+ * Register blocking: a level may have several copies of its index (unroll and jam).  An
+ * expression has one value per copy of the dimensions that it uses.  The dimension `vec` runs
+ * along vector lanes.  Every expression has a vector form.  It also has a scalar form (its value
+ * in lane 0) if it does not depend on `vec`, or is an I64 that grows by a constant from lane to
+ * lane. */
 #ifndef HT_BACKEND_EMIT_H
 #define HT_BACKEND_EMIT_H
 
@@ -19,18 +21,18 @@
 
 #define HT_E_MAX_COPIES 32
 #define HT_E_LINE 64        /* bytes of a line of the caches */
-#define HT_E_DEPTH_UNROLL 4 /* steps in depth of a contraction that are one round of its loop */
+#define HT_E_DEPTH_UNROLL 4 /* steps in depth of a contraction in one round of its loop */
 
-/* What is known of an expression.  I64 only, the rest is zero: x = sum of coef[d] * dimension d +
- * sum of grid[g] * coordinate g + c + (something in the dimensions `opaque`); `pure` when there
- * is no such something. */
+/* The linear form of an I64 expression; all zero for other types: x = sum of coef[d] * dimension
+ * d + sum of grid[g] * coordinate g + c + (a term in the dimensions `opaque`).  `pure`: there is
+ * no such term. */
 struct ht_e_info {
-	uint32_t uses; /* dimensions it depends on, as bits */
+	uint32_t uses; /* bits of the dimensions that it depends on */
 	uint32_t opaque;
 	bool pure;
 	bool varies; /* from lane to lane */
-	bool lane;   /* varies, I64, by lane_step from lane to lane: has a scalar form */
-	int8_t home; /* number of levels it is inside of */
+	bool lane;   /* an I64 that grows by lane_step from lane to lane, so it has a scalar form */
+	int8_t home; /* number of levels that contain it */
 	int64_t lane_step;
 	int64_t coef[HT_MAX_DIMS], grid[HT_MAX_GRID], c;
 };
@@ -42,10 +44,10 @@ struct ht_e_level {
 	int64_t stride;        /* from copy to copy: 1, or the number of lanes */
 	int64_t lo, hi;        /* bounds of index + offset of any copy, inclusive */
 	bool exact;            /* index is the constant lo for copy 0 */
-	LLVMBasicBlockRef pre; /* in front of the loop, NULL where there is no loop */
+	LLVMBasicBlockRef pre; /* the block in front of the loop; NULL if there is no loop */
 };
 
-/* A load that was emitted, to be shared by equal ones. */
+/* A load that was emitted, which equal loads share. */
 struct ht_e_shared {
 	int32_t buffer;
 	LLVMValueRef base, value;
@@ -70,21 +72,23 @@ struct ht_e {
 	struct ht_arena *arena;
 	LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr;
 	LLVMBasicBlockRef entry;      /* allocas, buffer pointers */
-	LLVMValueRef *buffer, *param; /* loaded at entry */
+	LLVMValueRef *buffer, *param; /* loaded in the entry block */
 	LLVMValueRef grid[HT_MAX_GRID];
 	LLVMValueRef starts;  /* whether this is the first tile of a call, or of its row of tiles */
 	LLVMValueRef fault;   /* alloca, I32 */
-	LLVMValueRef zeros;   /* constant, HT_E_ZEROS bytes or what a contraction needs */
-	LLVMValueRef dump;    /* alloca of a vector for what is not stored, or NULL */
-	LLVMValueRef widened; /* alloca of widen.c's, or NULL */
-	LLVMValueRef one;     /* low.c's, or NULL */
-	bool streaming;       /* large results begin on lines of the cache */
+	LLVMValueRef zeros;   /* a constant of HT_E_ZEROS bytes, or as many as a contraction
+			       * needs */
+	LLVMValueRef dump;    /* alloca of a vector, the target of stores that must have no
+			       * effect, or NULL */
+	LLVMValueRef widened; /* alloca of widen.c, or NULL */
+	LLVMValueRef one;     /* of low.c, or NULL */
+	bool streaming;       /* large results begin at cache lines */
 
-	/* the stage being emitted */
+	/* The stage being emitted. */
 	const struct ht_stage *s;
 	struct ht_e_info *info;
-	int lanes; /* of the target; 1 when the stage has no vec */
-	int vl;    /* lanes at the moment: `lanes`, or 1 in a scalar remainder */
+	int lanes; /* of the target; 1 if the stage has no vec */
+	int vl;    /* current number of lanes: `lanes`, or 1 in a scalar remainder */
 	struct ht_e_level level[HT_MAX_DIMS];
 	int levels, outer; /* outer: levels that are not reductions */
 	int open;          /* levels entered so far */
@@ -98,17 +102,18 @@ struct ht_e {
 	LLVMValueRef mask; /* of the last copy along vec, <vl x i1>; NULL: all lanes */
 	LLVMValueRef rem;  /* I64: active lanes where mask is set */
 	int mask_copy;
-	int32_t fetched;              /* prefetch.c's: a load that is asked for before, or -1 */
-	int64_t ahead;                /* so many elements */
+	int32_t fetched;              /* of prefetch.c: a load that is prefetched, or -1 */
+	int64_t ahead;                /* this many elements ahead */
 	uint8_t *assumed;             /* [x]: a BOOL that is true in the loops entered */
-	struct ht_e_reducer *reducer; /* reduce.c's, while it runs */
-	struct ht_e_runs runs;        /* of its sums */
-	struct ht_e_tile *tile;       /* contract.c's, likewise */
-	struct ht_e_matrix *matrix;   /* of the contraction, where it is computed so */
-	LLVMBasicBlockRef here; /* the builder stands in front of this loop; NULL: at the end */
-	/* Where instructions tell their lines (lines.c): */
-	LLVMMetadataRef scope; /* NULL: they do not */
-	int32_t stage, line;   /* the number of the stage; the line of what is being emitted */
+	struct ht_e_reducer *reducer; /* of reduce.c, while it runs */
+	struct ht_e_runs runs;        /* of the reduction's sums */
+	struct ht_e_tile *tile;       /* of contract.c, while it runs */
+	struct ht_e_matrix *matrix;   /* of the contraction, if a matrix unit computes it */
+	LLVMBasicBlockRef here; /* instructions are inserted in front of this loop; NULL: at the
+				 * end */
+	/* Line information of instructions (lines.c): */
+	LLVMMetadataRef scope; /* NULL: instructions have none */
+	int32_t stage, line;   /* the number of the stage; the line of the part being emitted */
 	LLVMBasicBlockRef end_block;
 };
 
@@ -118,7 +123,7 @@ struct ht_e {
 LLVMTypeRef ht_e_mem_type(struct ht_e *e, enum ht_dtype t);
 LLVMTypeRef ht_e_type(
 	struct ht_e *e, enum ht_dtype t);        /* of values: BOOL is i1, F16 and BF16 i16 */
-LLVMTypeRef ht_e_form(LLVMTypeRef t, int lanes); /* a vector when lanes > 1 */
+LLVMTypeRef ht_e_form(LLVMTypeRef t, int lanes); /* a vector if lanes > 1 */
 int ht_e_lanes_of(LLVMValueRef v);               /* 1 for scalars */
 LLVMValueRef ht_e_i64(struct ht_e *e, int64_t v);
 LLVMValueRef ht_e_int(
@@ -130,7 +135,7 @@ LLVMValueRef ht_e_iota(struct ht_e *e, LLVMTypeRef elem, int64_t step, int lanes
 LLVMValueRef ht_e_lane(struct ht_e *e, LLVMValueRef v, int lane);
 LLVMValueRef ht_e_select(struct ht_e *e, LLVMValueRef c, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef ht_e_intrinsic(struct ht_e *e, const char *name, LLVMTypeRef overload,
-	LLVMValueRef *arg, int args); /* overload: NULL when the name says all */
+	LLVMValueRef *arg, int args); /* overload: NULL if the name determines the types */
 LLVMValueRef ht_e_alloca(struct ht_e *e, LLVMTypeRef t, unsigned align, const char *name);
 bool ht_e_const_i64(LLVMValueRef v, int64_t *c);
 LLVMBasicBlockRef ht_e_block(struct ht_e *e, const char *name);
@@ -139,44 +144,45 @@ LLVMValueRef ht_e_smin(struct ht_e *e, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef ht_e_smax(struct ht_e *e, LLVMValueRef a, LLVMValueRef b);
 
 /* ---- analyse.c ---- */
-void ht_e_analyse(struct ht_e *e); /* fills info but for `home` */
+void ht_e_analyse(struct ht_e *e); /* fills info, except `home` */
 bool ht_e_is_const(const struct ht_e_info *i);
 /* Adds k times a to linear form r. */
 void ht_e_add_scaled(struct ht_e_info *r, const struct ht_e_info *a, int64_t k);
 
 /* ---- decide.c ---- */
-/* Bounds of an I64 expression at the current place; false when nothing is known. */
+/* Bounds of an I64 expression at the current place; false if they are unknown. */
 bool ht_e_range(const struct ht_e *e, int32_t x, int64_t *lo, int64_t *hi);
-/* Whether a BOOL is known here: 1, 0, or -1. */
+/* The value of a BOOL at the current place: 1, 0, or -1 if it is unknown. */
 int ht_e_decide(const struct ht_e *e, int32_t x);
 /* Difference b - a of the operands of a comparison as `p >= 0` (LE) after normalising LT. */
 bool ht_e_inequality(const struct ht_e *e, int32_t x, struct ht_e_info *p);
 /* Calls fn for every conjunct of guard x. */
 void ht_e_conjuncts(const struct ht_e *e, int32_t x, void (*fn)(void *, int32_t), void *arg);
-/* Whether reduction value x is neutral for `op` here, as its guards are known to be false. */
+/* Whether reduction value x is neutral for `op` at the current place, because its guards are
+ * known to be false. */
 bool ht_e_neutral(const struct ht_e *e, int32_t x, enum ht_red op);
-/* Marks in `set` (by expression) the conjuncts without which x is neutral for `op`. */
+/* Marks in `set` (by expression) the conjuncts whose failure makes x neutral for `op`. */
 void ht_e_strict(const struct ht_e *e, int32_t x, enum ht_red op, uint8_t *set);
 
 /* ---- value.c ---- */
-bool ht_e_is_vector(const struct ht_e *e, int32_t x); /* differs between lanes now */
+bool ht_e_is_vector(const struct ht_e *e, int32_t x); /* it currently differs between lanes */
 LLVMValueRef ht_e_get(struct ht_e *e, int32_t x, bool vector);
-/* The scalar form of an I64 at copy 0 of the dimensions that it is linear in, and the constant by
- * which the current copy differs from it. */
+/* The scalar form of an I64 at copy 0 of the dimensions in which it is linear, and the constant
+ * difference of the current copy. */
 LLVMValueRef ht_e_base(struct ht_e *e, int32_t x, int64_t *displace);
 /* The value of x: a vector if it differs between lanes, else a scalar. */
 LLVMValueRef ht_e_natural(struct ht_e *e, int32_t x);
 LLVMValueRef ht_e_mask(const struct ht_e *e); /* of the current copy, or NULL */
-void ht_e_forget(struct ht_e *e, int level);  /* drops values that live inside of `level` */
+void ht_e_forget(struct ht_e *e, int level);  /* drops values inside of `level` */
 int ht_e_memo(const struct ht_e *e, uint32_t uses);
 
 /* ---- arith.c ---- */
 LLVMValueRef ht_e_arith(struct ht_e *e, int32_t x, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
 LLVMValueRef ht_e_minmax(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, enum ht_dtype t, bool max);
-/* The greater or lesser of numbers: b where either is NaN. */
+/* The greater or lesser number; b if either is NaN. */
 LLVMValueRef ht_e_extreme(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, bool max);
 LLVMValueRef ht_e_muladd(struct ht_e *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
-/* acc + the products of pairs of BF16 in 32-bit lanes, where the target has an instruction. */
+/* acc + the products of pairs of BF16 in 32-bit lanes, if the target has an instruction for it. */
 bool ht_e_has_dot(const struct ht_e *e, int lanes);
 LLVMValueRef ht_e_dot(struct ht_e *e, LLVMValueRef acc, LLVMValueRef a, LLVMValueRef b);
 /* ---- low.c: expression x by instructions for 16 bits; NULL: there are none for it ---- */
@@ -191,9 +197,10 @@ LLVMValueRef ht_e_round(struct ht_e *e, enum ht_xop op, LLVMValueRef v);
 LLVMValueRef ht_e_fmod(struct ht_e *e, LLVMValueRef a, LLVMValueRef b);
 /* ---- convert.c ---- */
 LLVMValueRef ht_e_convert(struct ht_e *e, LLVMValueRef v, enum ht_dtype from, enum ht_dtype to);
-/* BF16 that is not subnormal to F32. */
+/* Converts BF16 that is not subnormal to F32. */
 LLVMValueRef ht_e_widen(struct ht_e *e, LLVMValueRef v);
-/* F32 rounded to BF16, as F32, without narrowing lanes; NULL: an instruction narrows so many. */
+/* F32 rounded to BF16, as F32, without narrowing lanes; NULL: there is an instruction that
+ * narrows so many lanes. */
 LLVMValueRef ht_e_round_bf16(struct ht_e *e, LLVMValueRef v);
 
 /* ---- combine.c ---- */
@@ -203,19 +210,20 @@ LLVMValueRef ht_e_combine(
 /* ---- ordered.c ---- */
 struct ht_e_ordered {
 	LLVMValueRef all;  /* alloca: by lane, whether all were ordered */
-	LLVMValueRef last; /* a number that was not looked at yet, or NULL */
+	LLVMValueRef last; /* a number that was not compared yet, or NULL */
 };
 void ht_e_ordered_begin(struct ht_e *e, struct ht_e_ordered *o, enum ht_dtype t, int lanes);
 void ht_e_ordered_next(struct ht_e *e, struct ht_e_ordered *o, LLVMValueRef v);
 /* Call before control leaves the block: handles the numbers that are still pending. */
 void ht_e_ordered_pause(struct ht_e *e, struct ht_e_ordered *o);
-/* v, or NaN where one of the numbers was. */
+/* v, or NaN in lanes where one of the numbers was NaN. */
 LLVMValueRef ht_e_ordered_end(struct ht_e *e, const struct ht_e_ordered *o, LLVMValueRef v);
 
 /* ---- prefetch.c ---- */
-void ht_e_prefetch_plan(struct ht_e *e, const struct ht_stage *given); /* `given`: in the kernel */
-void ht_e_prefetch(struct ht_e *e); /* in front of an innermost body, for all of its copies */
-/* A contraction's panels of weights. */
+void ht_e_prefetch_plan(struct ht_e *e, const struct ht_stage *given); /* `given`: the stage in the
+								        * kernel */
+void ht_e_prefetch(struct ht_e *e); /* before an innermost body, for all of its copies */
+/* The panels of weights of a contraction. */
 struct ht_e_panel {
 	int32_t buffer;       /* -1: they are in no memory that is passed in */
 	int64_t bytes, steps; /* of one, of all taps; in depth */
@@ -227,7 +235,7 @@ struct ht_e_panel ht_e_panel_of(
 	const struct ht_e *e, int64_t numbers, int64_t steps, int64_t round);
 /* Lines of that panel to ask for with each round; 0: none. */
 int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p);
-/* Prefetches those lines; `panel`: the address of the current one, `done`: its steps so far. */
+/* Prefetches those lines.  `panel`: the address of the current panel, `done`: its steps so far. */
 void ht_e_prefetch_panel(
 	struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel, LLVMValueRef done);
 
@@ -235,7 +243,7 @@ void ht_e_prefetch_panel(
 LLVMValueRef ht_e_load(struct ht_e *e, int32_t x, bool vector);
 void ht_e_store(struct ht_e *e, int32_t store, LLVMValueRef value); /* of the stage */
 int64_t ht_e_bytes(const struct ht_kernel_buffer *b);
-/* Whether loops write the buffer past the caches, where e->streaming. */
+/* Whether non-temporal stores write the buffer if e->streaming is set. */
 bool ht_e_streams(const struct ht_e *e, int32_t buffer);
 LLVMValueRef ht_e_at(struct ht_e *e, LLVMTypeRef t, LLVMValueRef base, LLVMValueRef offset);
 LLVMValueRef ht_e_load_at(struct ht_e *e, LLVMTypeRef t, LLVMValueRef p, unsigned align);
@@ -249,22 +257,24 @@ struct ht_e_loop {
 	LLVMValueRef index, end;
 	int64_t step;
 };
-/* Between begin and end the builder stands in the loop's body. */
+/* Between begin and end, instructions go into the loop's body. */
 void ht_e_loop_begin(struct ht_e *e, struct ht_e_loop *l, LLVMValueRef begin, LLVMValueRef end,
 	int64_t step, const char *name);
 void ht_e_loop_end(struct ht_e *e, struct ht_e_loop *l);
-/* First index and number of indices of a dimension in this tile; the number may be negative. */
+/* The first index and the number of indices of a dimension in this tile; the number may be
+ * negative. */
 void ht_e_extent(struct ht_e *e, int dim, LLVMValueRef *begin, LLVMValueRef *count);
-/* The `end` of struct ht_cut, where it is rounded up at most `run`, as I64. */
+/* The `end` of struct ht_cut as I64; if it is rounded up, it is at most `run`. */
 LLVMValueRef ht_e_cut(struct ht_e *e, const struct ht_cut *c);
 void ht_e_enter(struct ht_e *e, int level, LLVMValueRef index, int copies, int64_t lo, int64_t hi,
 	LLVMBasicBlockRef pre);
 void ht_e_leave(struct ht_e *e, int level);
-/* Emits levels [level, end) around `leaf`: each in copies, with what remains at its end. */
+/* Emits levels [level, end) around `leaf`: each in copies, with a remainder at its end. */
 typedef void ht_e_leaf(struct ht_e *);
 void ht_e_nest(struct ht_e *e, int level, int end, ht_e_leaf *leaf);
-/* `count` indices from `begin`, `step` (a multiple of the copies' stride) at a time, each time in
- * `copies`; bounds lo and hi (inclusive) hold for them.  masked: the last copy along vec is. */
+/* `count` indices from `begin`, in steps of `step` (a multiple of the copies' stride), each time
+ * in `copies` copies, with inclusive bounds lo and hi. masked: the last copy along vec has a
+ * mask. */
 struct ht_e_run {
 	LLVMValueRef begin, count;
 	int64_t step, lo, hi;
@@ -279,38 +289,40 @@ bool ht_e_next_copy(struct ht_e *e, int from, int to);
 /* Points strictly inside of dimension d between which guards are decided; returns their number. */
 #define HT_E_MAX_SPLITS 4
 int ht_e_splits(const struct ht_e *e, int d, int64_t *at);
-/* Narrows the range of reduction dimension d to where its guards hold and marks them as assumed
- * in e->assumed (and in `set`, to be taken back by the caller). */
+/* Narrows the range of reduction dimension d to the indices where its guards hold, and marks
+ * these as assumed in e->assumed and in `set`, so that the caller can undo it. */
 void ht_e_clip(struct ht_e *e, int d, LLVMValueRef *begin, LLVMValueRef *count, uint8_t *set);
 /* ---- stage.c ---- */
 void ht_e_stage_begin(struct ht_e *e, const struct ht_stage *s);
-void ht_e_stores(struct ht_e *e); /* of all copies of the outer levels */
+void ht_e_stores(struct ht_e *e); /* stores for all copies of the outer levels */
 void ht_e_stage(struct ht_e *e, const struct ht_stage *s);
 /* ---- reduce.c ---- */
 void ht_e_reduce(struct ht_e *e); /* computes e->red for all copies of the outer levels */
 void ht_e_end_run(
-	struct ht_e *e); /* while it does: adds the accumulators to the totals, and begins again */
+	struct ht_e *e); /* called during the reduction: adds the accumulators to the totals, and
+			  * resets them */
 /* ---- total.c: long sums of F32 ---- */
 struct ht_e_total {
 	LLVMValueRef sum, lost; /* allocas */
 };
-/* The runs of the stage's sums if an accumulator gets `each` values in the innermost body. */
+/* The runs of the stage's sums, if an accumulator gets `each` values in the innermost body. */
 struct ht_e_runs ht_e_plan_runs(const struct ht_e *e, int64_t each);
 struct ht_e_total ht_e_total_new(struct ht_e *e, LLVMTypeRef type);
 void ht_e_total_add(struct ht_e *e, struct ht_e_total t, LLVMValueRef v);
 LLVMValueRef ht_e_total_value(struct ht_e *e, struct ht_e_total t);
 /* ---- contract.c ---- */
-void ht_e_contract_plan(struct ht_e *e); /* order of levels and copies */
+void ht_e_contract_plan(struct ht_e *e); /* chooses the order of levels, and copies */
 void ht_e_contract_stage(struct ht_e *e);
-/* Bytes that a row of A spans, when rows may be outside and that is not too much for constants. */
+/* The most bytes of a row of A for which a constant row of zeros is made, for rows that are
+ * outside. */
 #define HT_E_MAX_ZERO_ROW 65536
 int64_t ht_e_zero_row(const struct ht_kernel *k, const struct ht_stage *s);
-/* ---- widen.c: operand A as F32 before it is multiplied ---- */
+/* ---- widen.c: widens operand A to F32 before the products ---- */
 bool ht_e_widens_rows(const struct ht_e *e);
-/* Rows of the current tap: where they begin, and how far one number is from the next, both of which
- * are changed. */
+/* Widens rows of the current tap: where they begin, and the distance of their numbers; both are
+ * updated. */
 void ht_e_widen_rows(struct ht_e *e, LLVMValueRef *row, LLVMValueRef *step, int rows);
-/* One number of such a row. */
+/* Loads one number of such a row. */
 LLVMValueRef ht_e_load_widened(struct ht_e *e, LLVMValueRef p);
 
 /* Prefetches a part of the next panel, of a contraction that has done k of a tap's steps in depth and does `steps` more. */
@@ -333,7 +345,7 @@ struct ht_e_matrix_tap {
 	LLVMValueRef b;
 	int rows;
 };
-/* Whether the stage's contraction is computed so, by e->vl columns. */
+/* Whether a matrix unit computes the stage's contraction, with e->vl columns. */
 bool ht_e_has_matrix(const struct ht_e *e);
 int ht_e_matrix_rows(const struct ht_e *e);                    /* of a block, at most */
 void ht_e_matrix_begin(struct ht_e *e, struct ht_e_matrix *x); /* around a stage */
@@ -344,9 +356,10 @@ void ht_e_matrix_tap(struct ht_e *e, struct ht_e_matrix *x, const struct ht_e_ma
 void ht_e_matrix_store(struct ht_e *e, const struct ht_e_matrix *x, int rows);
 
 /* ---- lines.c: lines of the kernel's text ---- */
-/* Has all instructions of e->fn tell theirs, of a file `source`. */
+/* All instructions of e->fn get line information, for a file `source`. */
 void ht_e_lines_begin(struct ht_e *e, const char *source);
-/* Instructions from here on are of part `i` of the stage; returns the line before, for ht_e_line(). */
+/* Instructions from here on belong to part `i` of the stage; returns the previous line, for
+ * ht_e_line(). */
 int32_t ht_e_part(struct ht_e *e, enum ht_stage_part part, int32_t i);
 void ht_e_line(struct ht_e *e, int32_t line);
 
@@ -361,13 +374,14 @@ struct ht_object {
 	const uint8_t *p;
 	size_t n;
 };
-/* Appends code and constants of an object to `image`, relocated; *entry is the offset of the
- * function `symbol`.  NULL, or what is wrong with it (static text or made in the image's arena). */
+/* Appends relocated code and constants of an object to `image`; *entry becomes the offset of the
+ * function `symbol`. NULL, or the error (static text, or made in the image's arena). */
 const char *ht_object_link(
 	struct ht_object o, const char *symbol, struct ht_buf *image, size_t *entry);
 
 /* ---- object_lines.c ---- */
-/* The lines of the object's code, which begins `entry` bytes into its image.  NULL, or what is wrong with it. */
+/* The lines of the object's code, which begins `entry` bytes into its image.  NULL, or the
+ * error. */
 const char *ht_object_lines(
 	struct ht_object o, size_t entry, struct ht_arena *a, struct ht_code_lines *out);
 

@@ -18,11 +18,12 @@ void ht_e_attributes(struct ht_e *e, LLVMValueRef fn)
 		fn, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->c, nounwind, 0));
 	attribute(e, fn, "no-builtins", "true");
 	attribute(e, fn, "no-jump-tables", "true");
-	/* The run decides whether subnormals count as zero, so LLVM must fold nothing that depends on it. */
+	/* The run decides whether subnormals count as zero, so LLVM must not fold operations
+	 * that depend on it. */
 	attribute(e, fn, "denormal-fp-math", "dynamic,dynamic");
 	attribute(e, fn, "target-cpu", e->t->cpu);
 	attribute(e, fn, "target-features", e->t->features);
-	attribute(e, fn, "stackrealign", ""); /* so that no vector is spilled across two lines */
+	attribute(e, fn, "stackrealign", ""); /* so that no spilled vector crosses a cache line */
 	attribute(e, fn, "prefer-vector-width",
 		e->t->vector_bytes == 64   ? "512"
 		: e->t->vector_bytes == 32 ? "256"
@@ -38,7 +39,7 @@ static void make_function(struct ht_e *e, const char *name)
 	ht_e_attributes(e, e->fn);
 }
 
-/* Bytes that a read may touch in place of a row or lane that is not there. */
+/* Bytes that a load may read in place of a row or lane that does not exist. */
 static int64_t zero_bytes(const struct ht_kernel *k)
 {
 	int64_t n = HT_E_ZEROS;
@@ -139,7 +140,7 @@ static void tiles(struct ht_e *e)
 	end(e, LLVMConstNull(e->i32));
 }
 
-/* Whether all results that are streamed begin on a line; NULL: there are none. */
+/* Whether all streamed results begin at a cache line; NULL: there are none. */
 static LLVMValueRef on_lines(struct ht_e *e)
 {
 	LLVMValueRef bits = NULL, p;
@@ -156,7 +157,7 @@ static LLVMValueRef on_lines(struct ht_e *e)
 	return LLVMBuildICmp(e->b, LLVMIntEQ, bits, ht_e_i64(e, 0), "");
 }
 
-/* The tiles' code; twice where results are streamed if they lie so that they can be. */
+/* Emits the tiles' code; a second version with streaming stores is used if results are aligned. */
 static void body(struct ht_e *e)
 {
 	LLVMValueRef aligned = on_lines(e);

@@ -1,4 +1,4 @@
-/* Debug information of instructions: the line of the kernel's text that each is of. */
+/* Debug information of instructions: the line of the kernel's text to which each belongs. */
 #include "backend/emit.h"
 
 #include <llvm-c/DebugInfo.h>

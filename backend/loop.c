@@ -1,4 +1,4 @@
-/* Loops, and the levels of a stage: each dimension in copies, with what remains at its end. */
+/* Loops, and the levels of a stage: each dimension in copies, with a remainder at its end. */
 #include "backend/emit.h"
 
 void ht_e_loop_begin(struct ht_e *e, struct ht_e_loop *l, LLVMValueRef begin, LLVMValueRef end,
@@ -50,7 +50,7 @@ LLVMValueRef ht_e_cut(struct ht_e *e, const struct ht_cut *c)
 
 	if (x->divisor == 1)
 		return n;
-	if (x->times > 1) { /* it may be rounded up to more than a run */
+	if (x->times > 1) { /* rounding up may exceed the run */
 		LLVMValueRef rest = LLVMBuildURem(e->b, n, ht_e_i64(e, x->divisor), "");
 
 		n = LLVMBuildNSWSub(e->b, n, rest, "");
@@ -79,8 +79,9 @@ static LLVMValueRef cut_end(
 	return ht_e_smin(e, end, at);
 }
 
-/* Reduces the number of indices of a dimension by what its cuts allow to skip.  A reduction ends exactly there.  Other loops end
- * after a whole step of all copies and lanes, so that their remainder loop is the same as without cuts. */
+/* Reduces the number of indices of a dimension by those that its cuts permit to skip.  A
+ * reduction ends exactly there.  Other loops end after a whole step of all copies and lanes, so
+ * that their remainder loop is the same as without cuts. */
 static void cut(struct ht_e *e, int dim, LLVMValueRef begin, LLVMValueRef *count)
 {
 	const struct ht_dim *d = &e->s->dim[dim];
@@ -167,7 +168,7 @@ bool ht_e_next_copy(struct ht_e *e, int from, int to)
 	return false;
 }
 
-/* The lanes of the last copy along vec that are inside of the range. */
+/* Sets the mask of the last copy along vec: the lanes inside of the range. */
 static void set_mask(struct ht_e *e, LLVMValueRef index, LLVMValueRef end, int copies)
 {
 	LLVMValueRef n, past = LLVMBuildNSWSub(e->b, end, index, "");
@@ -208,7 +209,8 @@ static void loop_of_runs(struct ht_e *e, int level, int end, ht_e_leaf *leaf,
 	ht_e_loop_end(e, &runs);
 }
 
-/* Whether a loop over `n` indices (-1: of unknown number) is one in which runs end.  What remains behind whole vectors is short. */
+/* Whether runs end in a loop over `n` indices (-1: unknown).  The remainder behind whole vectors
+ * is too short for that. */
 static bool ends_runs(const struct ht_e *e, int level, const struct ht_e_run *r, int64_t n)
 {
 	bool remains = e->level[level].dim == e->s->vec && e->vl < e->lanes;
@@ -264,8 +266,8 @@ static void advance(struct ht_e *e, struct ht_e_run *r, LLVMValueRef total, LLVM
 	*left = LLVMBuildSub(e->b, total, r->count, "");
 }
 
-/* The remainder of dimension vec with masked lanes: whole vectors and the masked one side by side
- * when their number is known (`known`, if anything remains; 0: not). */
+/* The remainder of dimension vec with masked lanes: whole vectors and the masked one are
+ * unrolled together if their number is known (`known`, if there is a remainder; 0: unknown). */
 static void rest_masked(struct ht_e *e, int level, int end, ht_e_leaf *leaf, struct ht_e_run r,
 	LLVMValueRef left, int64_t known)
 {
@@ -301,8 +303,8 @@ static void rest_scalar(struct ht_e *e, int level, int end, ht_e_leaf *leaf, str
 	e->vl = e->lanes;
 }
 
-/* What can remain after steps of `step` over a whole dimension, when it is the same number in
- * every tile where something remains; -1 when it may differ. */
+/* The remainder after steps of `step` over a whole dimension, if it is the same in every tile
+ * that has one; -1 if it may differ. */
 static int64_t whole_rest(const struct ht_e *e, int dim, int64_t step, int64_t lo, int64_t hi)
 {
 	const struct ht_dim *d = &e->s->dim[dim];

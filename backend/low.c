@@ -12,7 +12,7 @@ int32_t ht_e_widened(const struct ht_stage *s, int32_t i)
 	return x->op == HT_X_CVT && x->dtype == HT_F32 && s->x[x->a].dtype == HT_BF16 ? x->a : -1;
 }
 
-/* Whether expression i is wanted as BF16 alone, maybe limited before. */
+/* Whether expression i is only used rounded to BF16, possibly clamped before. */
 static bool only_rounded(const struct ht_stage *s, int32_t i)
 {
 	for (int32_t j = i + 1; j < s->xs; j++) {
@@ -34,9 +34,9 @@ static bool only_rounded(const struct ht_stage *s, int32_t i)
 	return true;
 }
 
-/* The sum of two BF16 numbers, rounded to BF16, by the dot product of pairs: one number times 1, plus
- * 0 times -0.  That instruction flushes subnormals itself, for which a conversion needs several
- * steps.  NULL: x is not such a sum. */
+/* The sum of two BF16 numbers, rounded to BF16, by a dot product of pairs: one number times 1,
+ * plus 0 times -0.  That instruction flushes subnormals itself; a conversion needs several steps
+ * for it.  NULL: x is not such a sum. */
 static LLVMValueRef add_bf16(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef b)
 {
 	const struct ht_stage *s = e->s;
@@ -49,7 +49,7 @@ static LLVMValueRef add_bf16(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValu
 	if (x->dtype != HT_F32 || !ht_e_has_dot(e, ht_e_lanes_of(a)) || first < 0 || second < 0 ||
 		!only_rounded(s, i))
 		return NULL;
-	/* The one from further in, or from memory, spares its conversion. */
+	/* The operand from further in, or from memory, needs no conversion then. */
 	swap = e->info[first].home != e->info[second].home
 		       ? e->info[first].home < e->info[second].home
 		       : s->x[first].op != HT_X_LOAD;
@@ -66,7 +66,7 @@ static bool rounded_half(const struct ht_stage *s, int32_t i)
 	       s->x[x->a].dtype == HT_F16;
 }
 
-/* A 1 that LLVM does not know. */
+/* A constant 1 that LLVM does not recognise as such. */
 static LLVMValueRef opaque_one(struct ht_e *e, LLVMTypeRef t)
 {
 	LLVMBuilderRef b;
@@ -92,8 +92,9 @@ static bool multiplies_and_adds(const struct ht_stage *s)
 	return false;
 }
 
-/* An addition waits for the units that convert; a multiply-add does not, unless a function keeps its
- * units busy.  With it, rounding, adding and rounding again takes 6.5 cycles a vector on a Zen 4, not 7.7. */
+/* An addition competes with conversions for their units; a multiply-add does not, unless a
+ * function keeps its units busy.  With a multiply-add, rounding, adding and rounding again takes
+ * 6.5 cycles a vector on a Zen 4 instead of 7.7. */
 static LLVMValueRef add_half(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValueRef b)
 {
 	const struct ht_x *x = &e->s->x[i];
@@ -105,7 +106,8 @@ static LLVMValueRef add_half(struct ht_e *e, int32_t i, LLVMValueRef a, LLVMValu
 	return ht_e_muladd(e, a, opaque_one(e, LLVMTypeOf(a)), b);
 }
 
-/* As add_bf16(): the product of two BF16 numbers, beside 0 times -0 so that a zero keeps its sign. */
+/* Like add_bf16(): the product of two BF16 numbers, plus 0 times -0, so that a zero keeps its
+ * sign. */
 LLVMValueRef ht_e_multiply_low(struct ht_e *e, int32_t i)
 {
 	const struct ht_stage *s = e->s;

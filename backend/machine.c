@@ -10,7 +10,7 @@
 
 #define TRIPLE "x86_64-unknown-linux-gnu"
 
-/* What emission leaves to do: accumulators into registers, equal addresses, folding. */
+/* Work that emission leaves to LLVM: accumulators into registers, equal addresses, folding. */
 #define PASSES "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse)"
 
 static void initialize(void)
@@ -120,7 +120,7 @@ static bool generate(struct ht_machine *m, LLVMModuleRef mod, enum ht_emit form,
 	return true;
 }
 
-/* LLVM's objects are not arena memory: unwinding out of emission must not lose them. */
+/* LLVM's objects are not arena memory: unwinding out of emission must free them. */
 static void dispose_context(void *c)
 {
 	LLVMContextDispose(c);
@@ -137,7 +137,7 @@ bool ht_machine_compile(struct ht_machine *m, const struct ht_kernel *k,
 	bool ok;
 
 	ht_arena_defer(scratch, dispose_context, c);
-	mod = LLVMModuleCreateWithNameInContext(names.symbol, c); /* disposed with its context */
+	mod = LLVMModuleCreateWithNameInContext(names.symbol, c); /* freed with its context */
 	LLVMSetTarget(mod, TRIPLE);
 	layout = LLVMCreateTargetDataLayout(m->tm);
 	LLVMSetModuleDataLayout(mod, layout);

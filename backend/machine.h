@@ -1,4 +1,4 @@
-/* backend, inside: LLVM's side of compiling one kernel.  One machine per thread. */
+/* Internal: LLVM's part of compiling one kernel.  Each thread has its own machine. */
 #ifndef HT_BACKEND_MACHINE_H
 #define HT_BACKEND_MACHINE_H
 
@@ -10,14 +10,14 @@ struct ht_machine {
 	const struct ht_target *target;
 	struct ht_code_how how;
 	LLVMTargetMachineRef tm;
-	struct ht_str wrong; /* what LLVM said last; valid until the next call */
+	struct ht_str wrong; /* LLVM's last error; valid until the next call */
 	char text[256];
 };
 
 /* False with m->wrong set. */
 bool ht_machine_init(struct ht_machine *m, const struct ht_target *t, struct ht_code_how how);
 void ht_machine_release(struct ht_machine *m);
-/* What a kernel is called: its function, and for m->how.lines the file that has its text. */
+/* The names of a kernel: its function, and for m->how.lines the file with its text. */
 struct ht_machine_names {
 	const char *symbol, *source;
 };

@@ -1,5 +1,6 @@
-/* Loads and stores: by their step along the lanes they are scalar, contiguous or lane by lane.
- * Addresses of lanes and rows that are not to be read are replaced, so there are no branches. */
+/* Loads and stores: depending on their step along the lanes they are scalar, contiguous or lane
+ * by lane.  Addresses of lanes and rows that must not be read are replaced, so there are no
+ * branches. */
 #include "backend/emit.h"
 
 LLVMValueRef ht_e_at(struct ht_e *e, LLVMTypeRef t, LLVMValueRef base, LLVMValueRef offset)
@@ -46,14 +47,14 @@ static void masked_store(
 	call_masked(e, "llvm.masked.store", LLVMTypeOf(v), arg, 4);
 }
 
-/* What a load is made of. */
+/* The parts of a load. */
 struct load {
 	const struct ht_x *x;
 	LLVMTypeRef t; /* in memory */
 	unsigned align;
-	LLVMValueRef p;     /* of lane 0; NULL: the offset has no scalar form */
+	LLVMValueRef p;     /* address of lane 0; NULL: the offset has no scalar form */
 	LLVMValueRef guard; /* NULL: none */
-	LLVMValueRef other; /* as stored in memory; NULL: zero */
+	LLVMValueRef other; /* in the type in memory; NULL: zero */
 };
 
 static LLVMValueRef to_memory(struct ht_e *e, LLVMValueRef v, enum ht_dtype t)
@@ -115,7 +116,7 @@ static LLVMValueRef load_contiguous(struct ht_e *e, const struct load *l)
 	return select_other(e, l, v);
 }
 
-/* The conjunction of two masks, of which NULL is always true. */
+/* The conjunction of two masks; NULL is always true. */
 static LLVMValueRef both(struct ht_e *e, LLVMValueRef a, LLVMValueRef b)
 {
 	return !a ? b : !b ? a : LLVMBuildAnd(e->b, a, b, "");
@@ -210,7 +211,7 @@ LLVMValueRef ht_e_load(struct ht_e *e, int32_t i, bool vector)
 
 	if (known == 0)
 		return ht_e_get(e, x->c, vector);
-	if (e->k->buffer[x->imm].count == 0) /* reached after a failed check only */
+	if (e->k->buffer[x->imm].count == 0) /* reached only after a failed check */
 		return LLVMConstNull(ht_e_form(ht_e_type(e, x->dtype), vector ? e->vl : 1));
 	l.align = (unsigned)ht_dtype_info(x->dtype)->bytes;
 	if (known < 0) {
@@ -235,7 +236,7 @@ LLVMValueRef ht_e_load(struct ht_e *e, int32_t i, bool vector)
 	return v;
 }
 
-/* ---- results that are too large to be in a cache when they are read again ---- */
+/* ---- results that are too large to stay in a cache until they are read ---- */
 
 static bool stores(const struct ht_stage *s, int32_t buffer)
 {
@@ -245,7 +246,8 @@ static bool stores(const struct ht_stage *s, int32_t buffer)
 	return false;
 }
 
-/* A contraction writes its rows in pieces, of which some do not fill lines. */
+/* Whether the kernel reads the buffer, or writes its rows in pieces that do not fill cache
+ * lines, as a contraction does. */
 static bool is_read_or_in_pieces(const struct ht_kernel *k, int32_t buffer)
 {
 	for (int32_t i = 0; i < k->stages; i++) {
@@ -268,8 +270,8 @@ int64_t ht_e_bytes(const struct ht_kernel_buffer *b)
 	return b->count * (int64_t)ht_dtype_info(b->dtype)->bytes;
 }
 
-/* Whether operands and results evict each other: of twice the bytes of the last cache,
- * the beginning is gone when it is read again. */
+/* Whether operands and results evict each other: if they have twice the bytes of the last cache,
+ * the beginning is evicted before it is read again. */
 static bool displaces_itself(const struct ht_kernel *k, int64_t cache)
 {
 	int64_t bytes = 0;
@@ -290,7 +292,7 @@ bool ht_e_streams(const struct ht_e *e, int32_t buffer)
 	       !is_read_or_in_pieces(e->k, buffer);
 }
 
-/* Whether a vector at this offset is aligned to its own size where the buffer is. */
+/* Whether a vector at this offset is aligned to its own size if the buffer is. */
 static bool on_lines(const struct ht_e *e, int32_t offset)
 {
 	const struct ht_stage *s = e->s;
@@ -309,9 +311,9 @@ static bool on_lines(const struct ht_e *e, int32_t offset)
 	return true;
 }
 
-/* A non-temporal store: a line that is written whole need not be read first.  The fence hides the type
- * from LLVM, which would store vectors of bfloat16, and truncated vectors, by instructions that go
- * through the caches. */
+/* A non-temporal store: a line that is written as a whole need not be read first.  The fence
+ * hides the type from LLVM, which would otherwise store vectors of bfloat16, and truncated
+ * vectors, by instructions that use the caches. */
 static void store_streaming(struct ht_e *e, LLVMValueRef v, LLVMValueRef p, unsigned bytes)
 {
 	LLVMMetadataRef one = LLVMValueAsMetadata(LLVMConstInt(e->i32, 1, false));

@@ -1,5 +1,5 @@
-/* From an object file to closed code: sections of code and constants side by side, relocations
- * between them resolved.  Anything that would need a loader is refused. */
+/* From an object file to self-contained code: sections of code and constants next to each other,
+ * with the relocations between them resolved.  Anything that would need a loader is refused. */
 #include "backend/emit.h"
 
 #include <elf.h>
@@ -120,7 +120,7 @@ static const char *relocate(struct linker *l)
 	return NULL;
 }
 
-/* Every symbol, used or not: closed code has no undefined ones. */
+/* Reads every symbol, used or not: self-contained code has no undefined ones. */
 static const char *find_symbols(struct linker *l, const char *symbol, size_t *entry)
 {
 	bool found = false;

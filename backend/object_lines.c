@@ -1,5 +1,6 @@
-/* From an object file with debug information: the line of each piece of its one function, and how to unwind it.  Reads the
- * line number program of DWARF 2 to 5 as LLVM writes it: one sequence, addresses from the beginning of the code. */
+/* From an object file with debug information: the line of each piece of its only function, and
+ * how to unwind it.  Reads the line number program of DWARF 2 to 5 in the form that LLVM writes:
+ * one sequence, addresses from the beginning of the code. */
 #include "backend/emit.h"
 
 #include <elf.h>
@@ -96,7 +97,7 @@ static void extended(struct program *p)
 		row(p, 0);
 		p->ended = true;
 	}
-	p->r.p = after; /* addresses are relocated from 0 */
+	p->r.p = after; /* addresses count from 0 before relocation */
 }
 
 static void standard(struct program *p, uint8_t op)
@@ -164,7 +165,7 @@ static const char *read_program(struct program *p, const uint8_t *section, size_
 	section = r->p + header;
 	p->step = (uint8_t)number(r, 1);
 	number(r,
-		version >= 4 ? 2 : 1); /* operations an instruction; whether rows are statements */
+		version >= 4 ? 2 : 1); /* operations per instruction; whether rows are statements */
 	p->base = (int8_t)number(r, 1);
 	p->range = (uint8_t)number(r, 1);
 	p->base_op = (uint8_t)number(r, 1);

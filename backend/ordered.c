@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* Masks where the target has them, else the lanes' own width. */
+/* Masks if the target has them, else vectors of the lanes' own width. */
 static LLVMTypeRef flag_type(struct ht_e *e, enum ht_dtype t)
 {
 	unsigned bits = (unsigned)ht_dtype_info(t)->bytes * 8;

@@ -3,7 +3,7 @@
  * that is in the cache.  Such loops therefore prefetch their next elements to the second level. */
 #include "backend/emit.h"
 
-enum { MOST_NEW = 9 }; /* elements of a window that the result before did not read */
+enum { MOST_NEW = 9 }; /* the most elements of a window that the previous result did not read */
 
 static bool reads(const struct ht_stage *s, int32_t buffer)
 {
@@ -28,7 +28,7 @@ static bool is_far(const struct ht_e *e, int32_t buffer)
 	return b->kind == HT_BUFFER_IN && ht_e_bytes(b) >= e->t->streams;
 }
 
-/* Elements from a tile to the next one along the last grid dimension. */
+/* The distance in elements from a tile to the next one along the last grid dimension. */
 static int64_t tile_step(const struct ht_e *e, const struct ht_e_info *o)
 {
 	int64_t step = o->grid[e->k->grid_dims > 0 ? e->k->grid_dims - 1 : 0];
@@ -39,8 +39,8 @@ static int64_t tile_step(const struct ht_e *e, const struct ht_e_info *o)
 	return step;
 }
 
-/* By how many positions of reduction dimension d the window moves from one result to the next; 0: by
- * none. */
+/* By how many positions of reduction dimension d the window moves from one result to the next;
+ * 0: it does not move. */
 static int64_t moves(const struct ht_e *e, const struct ht_e_info *o, int d)
 {
 	int64_t least = INT64_MAX, steps;
@@ -55,7 +55,7 @@ static int64_t moves(const struct ht_e *e, const struct ht_e_info *o, int d)
 	return steps < e->s->dim[d].extent ? steps : e->s->dim[d].extent;
 }
 
-/* Whether the stage's reductions are a window that moves with its results, by little. */
+/* Whether the stage's reductions are a window that moves a little from result to result. */
 static bool is_window(const struct ht_e *e, const struct ht_e_info *o)
 {
 	int64_t fresh = 1;
@@ -114,7 +114,7 @@ static LLVMValueRef last_read(struct ht_e *e, const struct ht_e_info *o)
 	return at;
 }
 
-/* A line, to the second level. */
+/* Prefetches a line to the second level. */
 static void prefetch(struct ht_e *e, LLVMValueRef p)
 {
 	LLVMValueRef arg[4] = { p, LLVMConstInt(e->i32, 0, false), LLVMConstInt(e->i32, 2, false),
@@ -130,7 +130,7 @@ static void fetch(struct ht_e *e, const struct ht_x *x, LLVMValueRef at)
 
 /* ---- weights ---- */
 
-/* Blocks of `rows` rows. */
+/* How many blocks of `rows` rows there are. */
 static int64_t row_blocks(const struct ht_e *e, int64_t rows)
 {
 	return ht_ceil_div(rows, e->max_copies[e->s->contract.m]);
@@ -155,8 +155,9 @@ struct ht_e_panel ht_e_panel_of(const struct ht_e *e, int64_t numbers, int64_t s
 	return p;
 }
 
-/* Weights that stay in the second level need no prefetch.  With many blocks of rows, the wait of the first one hardly counts.
- * Weights that are widened are worth a prefetch on every machine (docs/kernels.md). */
+/* Weights that stay in the second level need no prefetch.  With many blocks of rows, the wait of
+ * the first block hardly matters.  For weights that are widened, a prefetch pays on every
+ * machine (docs/kernels.md). */
 int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p)
 {
 	enum { MOST_BLOCKS = 64, MOST_LINES = 8 };

@@ -1,5 +1,5 @@
-/* Reductions of loop stages: accumulators per copy, in lanes; combined at the end where several
- * of them, or the lanes, belong to one result. */
+/* Reductions of loop stages: accumulators per copy, in lanes.  At the end they are combined, if
+ * several accumulators or lanes belong to one result. */
 #include "backend/emit.h"
 
 #include <string.h>
@@ -7,18 +7,18 @@
 #define FEW_POSITIONS 64
 
 struct acc {
-	LLVMValueRef value, at; /* allocas; at: position, of ARGMIN and ARGMAX */
+	LLVMValueRef value, at; /* allocas; at: the position, of ARGMIN and ARGMAX */
 };
 
 struct ht_e_reducer {
 	struct ht_e *e;
 	struct acc *wide;         /* [red][copy of the outer levels][number of the accumulator] */
-	struct ht_e_total *total; /* [red][copy]: of sums that have runs */
-	struct acc *narrow;       /* [red][copy]: for the scalar rest of a reduction along lanes */
-	struct ht_e_ordered
-		*ordered; /* [red][copy]: of wide ones of numbers, where extremes are sought */
-	int side;         /* accumulators per result */
-	bool across;      /* vec is reduced */
+	struct ht_e_total *total; /* [red][copy]: of sums that are divided into runs */
+	struct acc *narrow;       /* [red][copy]: for the scalar remainder of a reduction along
+				   * lanes */
+	struct ht_e_ordered *ordered; /* [red][copy]: of extremes of floats */
+	int side;                     /* accumulators per result */
+	bool across;                  /* vec is reduced */
 	LLVMTypeRef position;
 };
 
@@ -32,7 +32,7 @@ static bool is_extreme(const struct ht_reduction *r)
 	return (r->op == HT_RED_MIN || r->op == HT_RED_MAX) && ht_is_float(r->dtype);
 }
 
-/* Whether its sums have runs, if they are long. */
+/* Whether its sums are divided into runs if they are long. */
 static bool has_runs(const struct ht_reduction *r)
 {
 	return r->op == HT_RED_ADD && r->dtype == HT_F32 && !r->keep;
@@ -43,7 +43,7 @@ static LLVMValueRef load(struct ht_e *e, LLVMValueRef slot)
 	return LLVMBuildLoad2(e->b, LLVMGetAllocatedType(slot), slot, "");
 }
 
-/* (value, at) replaces what is in `acc` where it is better, or as good and earlier. */
+/* Replaces `acc` by (value, at) if that is better, or equally good and earlier. */
 static void improve(struct ht_e *e, const struct ht_reduction *r, struct acc acc,
 	LLVMValueRef value, LLVMValueRef at, LLVMValueRef active, bool ordered)
 {
@@ -127,7 +127,7 @@ static struct ht_e_ordered *ordered(struct ht_e_reducer *q, int red)
 	return &q->ordered[red * q->e->memo_size + outer_memo(q->e)];
 }
 
-/* Whether x is a product of BF16 numbers, or one. */
+/* Whether x is a product of BF16 numbers, or a single one. */
 static bool is_pair_product(const struct ht_stage *s, const struct ht_reduction *r)
 {
 	const struct ht_x *x = &s->x[r->x];
@@ -139,8 +139,8 @@ static bool is_pair_product(const struct ht_stage *s, const struct ht_reduction 
 	return ht_e_widened(s, r->x) >= 0;
 }
 
-/* Adds such products by the dot product of pairs, with zero as the other half of each pair.  It treats
- * subnormals as zero itself, for which a conversion needs several steps. */
+/* Adds such products by the dot product of pairs, with zero as the other half of each pair.
+ * That instruction treats subnormals as zero itself; a conversion needs several steps for it. */
 static void add_pair_product(
 	struct ht_e *e, const struct ht_reduction *r, struct acc a, LLVMValueRef mask)
 {
@@ -170,7 +170,7 @@ static void add_product(
 	LLVMBuildStore(e->b, v, a.value);
 }
 
-/* Whether positions are visited in order: vec goes innermost, copies follow one another. */
+/* Whether positions are visited in order: vec is innermost, and copies follow one another. */
 static bool in_order(const struct ht_e *e)
 {
 	const struct ht_stage *s = e->s;
@@ -227,7 +227,8 @@ static void pause(struct ht_e *e)
 	} while (ht_e_next_copy(e, 0, e->outer));
 }
 
-/* The innermost body: reduction copies outside, so that accumulators follow one another. */
+/* The innermost body.  Its outer loop is over reduction copies, so that consecutive operations
+ * use different accumulators. */
 static void reduce_leaf(struct ht_e *e)
 {
 	int number = 0;
@@ -287,7 +288,7 @@ static struct acc halve(
 	return half;
 }
 
-/* Makes one accumulator of those that take turns: the first. */
+/* Combines the accumulators of one result into the first. */
 static struct acc merge_sides(struct ht_e_reducer *q, int red)
 {
 	struct ht_e *e = q->e;
@@ -369,8 +370,8 @@ static int inner_copies(const struct ht_e *e)
 	return inner;
 }
 
-/* Enough independent accumulators to hide the latency of an addition.  Few positions, as those of a
- * window, are summed in one order at the image's border too. */
+/* How many independent accumulators hide the latency of an addition.  A few positions, as in a
+ * window, are always summed in one order, also at the image's border. */
 static int accumulators(struct ht_e *e, int64_t positions)
 {
 	bool few = positions <= FEW_POSITIONS;
@@ -383,7 +384,7 @@ static int accumulators(struct ht_e *e, int64_t positions)
 	return inner < outer ? inner : outer;
 }
 
-/* Totals, where sums are long. */
+/* Makes totals for sums that are long. */
 static void plan_totals(struct ht_e_reducer *q)
 {
 	struct ht_e *e = q->e;

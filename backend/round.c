@@ -20,7 +20,7 @@ static bool is_f64(struct ht_e *e, LLVMValueRef v)
 	return t == e->f64 || (ht_e_lanes_of(v) > 1 && LLVMGetElementType(t) == e->f64);
 }
 
-/* Nearest even of |v|: adding 2^(mantissa bits) leaves no place for a fraction. */
+/* |v| rounded to nearest even: after adding 2^(mantissa bits) there is no bit for a fraction. */
 static LLVMValueRef rint_magnitude(struct ht_e *e, LLVMValueRef v)
 {
 	LLVMValueRef abs = magnitude(e, v), big, r, large;
@@ -28,7 +28,7 @@ static LLVMValueRef rint_magnitude(struct ht_e *e, LLVMValueRef v)
 	big = ht_e_real(LLVMTypeOf(v), is_f64(e, v) ? 0x1p52 : 0x1p23);
 	r = LLVMBuildFSub(e->b, LLVMBuildFAdd(e->b, abs, big, ""), big, "");
 	large = LLVMBuildFCmp(e->b, LLVMRealOLT, abs, big, "");
-	return ht_e_select(e, large, r, abs); /* large ones and NaN stay */
+	return ht_e_select(e, large, r, abs); /* large numbers and NaN stay */
 }
 
 static LLVMValueRef adjust(struct ht_e *e, LLVMValueRef r, LLVMValueRef v, bool down)
@@ -64,7 +64,7 @@ LLVMValueRef ht_e_round(struct ht_e *e, enum ht_xop op, LLVMValueRef v)
 		LLVMTypeOf(v), &v, 1);
 }
 
-/* The exponent, at least 1, and the mantissa with its leading bit, of magnitude bits u. */
+/* Splits magnitude bits u into the exponent, at least 1, and the mantissa with its leading bit. */
 static LLVMValueRef unpack(struct ht_e *e, LLVMValueRef u, int mantissa, LLVMValueRef *exponent)
 {
 	LLVMValueRef x = LLVMBuildLShr(e->b, u, ht_e_i64(e, mantissa), ""), m, normal;
@@ -128,7 +128,7 @@ static void remainder_body(struct ht_e *e, LLVMValueRef f, int mantissa)
 	from[1] = k1;
 	LLVMAddIncoming(k, from, block, 2);
 	LLVMPositionBuilderAtEnd(e->b, done);
-	/* If x < y already, the remainder is x, whose exponent may be the smaller one. */
+	/* If x < y, the remainder is x, whose exponent may be the smaller one. */
 	LLVMBuildRet(e->b, ht_e_select(e, LLVMBuildICmp(e->b, LLVMIntULT, x, y, ""), x,
 				   repack(e, r, ey, mantissa)));
 }
@@ -161,7 +161,7 @@ LLVMValueRef ht_e_fmod(struct ht_e *e, LLVMValueRef a, LLVMValueRef b)
 	LLVMValueRef fn = remainder_function(e, wide, &type), good, x, y, r, zero, arg[2], one;
 
 	zero = LLVMConstNull(LLVMTypeOf(a));
-	/* b is neither 0 nor NaN, a is finite; an infinite b leaves a as it is */
+	/* b is neither 0 nor NaN, and a is finite; if b is infinite, the remainder is a. */
 	good = LLVMBuildFCmp(e->b, LLVMRealONE, b, zero, "");
 	good = LLVMBuildAnd(e->b, good,
 		LLVMBuildFCmp(e->b, LLVMRealOEQ, LLVMBuildFSub(e->b, a, a, ""), zero, ""), "");

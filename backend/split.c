@@ -1,10 +1,11 @@
-/* Splits loops where guards change along a dimension: the interior runs without guards,
- * and reduction loops run only where their guards hold. */
+/* Splits loops where guards change along a dimension: the interior runs without guards, and
+ * reduction loops run only over indices where their guards hold. */
 #include "backend/emit.h"
 
 #include <string.h>
 
-/* Copies of a body with more expressions take more time to compile than its guards take to run. */
+/* For bodies with more expressions, further copies would cost more compile time than guards cost
+ * run time. */
 enum { MAX_SPLIT_BODY = 300 };
 
 struct splits {
@@ -32,9 +33,10 @@ static void add_split(struct splits *s, int64_t at)
 	s->at[i] = at;
 }
 
-/* Splits s->dim where inequality p begins or ceases to hold for all, and for any, of the reduction's
- * indices, if p has only unrolled reduction dimensions besides s->dim.  The loop of another reduction dimension
- * is clipped instead (ht_e_clip()), unless several copies of s->dim share it. */
+/* Splits s->dim where inequality p begins or ceases to hold for all, and for any, of the
+ * reduction's indices, if p has only unrolled reduction dimensions besides s->dim.  If p has
+ * another reduction dimension, that loop is clipped instead (ht_e_clip()), unless several copies
+ * of s->dim share it. */
 static void split_at(void *arg, int32_t x)
 {
 	struct splits *s = arg;
@@ -73,16 +75,16 @@ int ht_e_splits(const struct ht_e *e, int d, int64_t *at)
 {
 	struct splits s = { .e = e, .dim = d };
 
-	/* Columns of a contraction go by whole panels of B. */
+	/* Columns of a contraction are processed in whole panels of B. */
 	if (e->s->kind == HT_STAGE_CONTRACT && d == e->s->vec)
 		return 0;
-	/* Along lanes, a few masked vectors cost less than code for each border. */
+	/* Along lanes, a few masked vectors cost less than separate code for each border. */
 	if (d == e->s->vec && e->s->dim[d].extent < 4 * e->lanes)
 		return 0;
 	if (d == e->s->vec)
 		for (int32_t i = 0; i < e->s->xs; i++)
 			if (e->s->x[i].op == HT_X_FLOORMOD && e->info[i].lane)
-				return 0; /* counts on whole vectors */
+				return 0; /* it relies on whole vectors */
 	for (int32_t i = 0; i < e->s->xs; i++) {
 		const struct ht_x *x = &e->s->x[i];
 
@@ -100,7 +102,7 @@ int ht_e_splits(const struct ht_e *e, int d, int64_t *at)
 	return s.n;
 }
 
-/* The rest of a linear form, without dimension `dim`: false when that is not a scalar here. */
+/* The linear form without dimension `dim`; false if that is not a scalar here. */
 static bool rest_of(struct ht_e *e, const struct ht_e_info *p, int dim, LLVMValueRef *rest)
 {
 	LLVMValueRef v = ht_e_i64(e, p->c);

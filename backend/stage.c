@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Expressions below which what is reduced is looked for. */
+/* How many expressions below the sink are searched for reductions. */
 enum { MOST_REDUCED = 256 };
 
 /* Reductions with longer bodies store their results one by one, or a few at a time. */
@@ -12,7 +12,8 @@ enum { LONG_BODY = 40 };
 /* In bodies of so many operations or more, the operations of TOGETHER results alternate. */
 enum { FUNCTION_BODY = 20, TOGETHER = 8 };
 
-/* Levels: dimensions in order, the one in lanes innermost of its kind, reductions last. */
+/* Orders the levels: dimensions in order, but the vector dimension innermost of its kind, and
+ * reductions last. */
 static void order_levels(struct ht_e *e)
 {
 	const struct ht_stage *s = e->s;
@@ -31,7 +32,7 @@ static void order_levels(struct ht_e *e)
 		e->level_of[e->level[l].dim] = l;
 }
 
-/* Indices of a dimension in one tile at most. */
+/* The most indices of a dimension in one tile. */
 static int64_t span(const struct ht_dim *d)
 {
 	return d->grid >= 0 && d->step < d->extent ? d->step : d->extent;
@@ -46,7 +47,7 @@ static int body_size(const struct ht_stage *s)
 	return n;
 }
 
-/* body_size() of the reductions' expressions alone. */
+/* body_size() of only the reductions' expressions. */
 static int reduced_size(const struct ht_stage *s)
 {
 	bool used[MOST_REDUCED] = { false };
@@ -73,7 +74,8 @@ static int reduced_size(const struct ht_stage *s)
 	return n;
 }
 
-/* Copies along vec hide latency and share values that do not depend on it; more than three spill. */
+/* Copies along vec hide latency and share values that do not depend on it; more than three cause
+ * spills. */
 static void plan_vec(struct ht_e *e, int budget)
 {
 	const struct ht_stage *s = e->s;
@@ -195,8 +197,8 @@ void ht_e_stage_begin(struct ht_e *e, const struct ht_stage *given)
 	ht_e_prefetch_plan(e, given);
 }
 
-/* Marks the operations that are computed from results of reductions; false: there are checks, which
- * must be emitted in their order. */
+/* Marks the operations that are computed from results of reductions; false: there are checks,
+ * which must be emitted in order. */
 static bool mark_results(const struct ht_stage *s, bool *of_results)
 {
 	for (int32_t i = 0; i < s->xs; i++) {
@@ -212,8 +214,9 @@ static bool mark_results(const struct ht_stage *s, bool *of_results)
 	return true;
 }
 
-/* Stores `n` copies from the current one on.  In a function each operation waits for the one before it,
- * and the processor looks ahead by about two functions.  Therefore operations of several copies alternate. */
+/* Stores `n` copies from the current one on.  In a function each operation depends on the one
+ * before, and the processor looks ahead by about two functions.  Therefore operations of several
+ * copies are interleaved. */
 static bool store_some(struct ht_e *e, const bool *of_results, int n)
 {
 	const struct ht_stage *s = e->s;
@@ -243,8 +246,8 @@ void ht_e_stores(struct ht_e *e)
 	bool *of_results;
 	int together;
 
-	/* A register tile has more copies than there are registers, and so has a function intermediate values.
-	 * Values are therefore stored one by one, or a few at a time. */
+	/* A register tile has more copies than there are registers, and a function has many
+	 * intermediate values.  Values are therefore stored one by one, or a few at a time. */
 	ht_e_first_copy(e, 0, e->outer);
 	if (s->kind == HT_STAGE_CONTRACT || (s->reds > 0 && body_size(s) > LONG_BODY)) {
 		of_results = HT_NEW_ARRAY(e->arena, bool, (size_t)s->xs + 1);
@@ -254,7 +257,7 @@ void ht_e_stores(struct ht_e *e)
 			;
 		return;
 	}
-	/* All values first: a store may alias the loads of the next copy. */
+	/* All values are computed first: a store may alias the loads of the next copy. */
 	do {
 		for (int32_t i = 0; i < s->stores; i++)
 			ht_e_natural(e, s->store[i].value);
@@ -273,7 +276,7 @@ static void leaf(struct ht_e *e)
 	ht_e_stores(e);
 }
 
-/* False: no tile has anything to do.  `some`: NULL where all have, else a condition. */
+/* False: no tile has work in this stage.  `some`: NULL if all tiles have, else the condition. */
 static bool runs(struct ht_e *e, const struct ht_stage *s, LLVMValueRef *some)
 {
 	LLVMValueRef c;

@@ -1,13 +1,16 @@
-/* Long sums of F32: runs of values are added up plainly, and the runs to totals that lose next to nothing.
+/* Long sums of F32: values are added in runs, and the runs are added to totals with almost no
+ * rounding error.
  *
- * A sum of n values by n additions errs by about sqrt(n) roundings where signs are by chance, and by more where they are not.  So an accumulator
- * is added to a total after about MOST_OF_RUN values, and begins again.  A total is two numbers (Neumaier's summation): the rounded sum, and
- * what roundings have lost.  So the error is that of a run, however many there are. */
+ * The error of n additions is about sqrt(n) roundings if signs are random, and more otherwise.
+ * So an accumulator is added to a total after about MOST_OF_RUN values, and reset.  A total is
+ * two numbers (Neumaier's summation): the rounded sum, and the sum of the rounding errors.  So
+ * the error is that of one run, however many there are. */
 #include "backend/emit.h"
 
 enum { MOST_OF_RUN = 128 };
 
-/* Values that an accumulator adds up in one pass of level `l`, of `each` in the levels further in. */
+/* How many values an accumulator adds in one pass of level `l`; the levels further in add
+ * `each`. */
 static int64_t values_of_level(const struct ht_e *e, int l, int64_t each)
 {
 	int dim = e->level[l].dim;
@@ -45,7 +48,7 @@ void ht_e_total_add(struct ht_e *e, struct ht_e_total t, LLVMValueRef v)
 	LLVMValueRef old = LLVMBuildLoad2(e->b, type, t.sum, ""), sum, part, lost;
 
 	sum = LLVMBuildFAdd(e->b, old, v, "");
-	part = LLVMBuildFSub(e->b, sum, old, ""); /* of v, what is in the sum */
+	part = LLVMBuildFSub(e->b, sum, old, ""); /* the part of v that is in the sum */
 	lost = LLVMBuildFSub(e->b, old, LLVMBuildFSub(e->b, sum, part, ""), "");
 	lost = LLVMBuildFAdd(e->b, lost, LLVMBuildFSub(e->b, v, part, ""), "");
 	lost = LLVMBuildFAdd(e->b, LLVMBuildLoad2(e->b, type, t.lost, ""), lost, "");
@@ -58,7 +61,7 @@ LLVMValueRef ht_e_total_value(struct ht_e *e, struct ht_e_total t)
 	LLVMTypeRef type = LLVMGetAllocatedType(t.sum);
 	LLVMValueRef sum = LLVMBuildLoad2(e->b, type, t.sum, ""),
 		     lost = LLVMBuildLoad2(e->b, type, t.lost, "");
-	/* The difference of infinities is NaN; the sum is right then. */
+	/* The difference of infinities is NaN; the plain sum is correct then. */
 	LLVMValueRef number = LLVMBuildFCmp(e->b, LLVMRealORD, lost, lost, "");
 
 	return ht_e_select(e, number, LLVMBuildFAdd(e->b, sum, lost, ""), sum);

@@ -1,4 +1,4 @@
-/* Values of expressions: each is made once per copy, at its home, in the forms that are asked for. */
+/* Values of expressions: each is emitted once per copy, at its home, in the forms that are used. */
 #include "backend/emit.h"
 
 bool ht_e_is_vector(const struct ht_e *e, int32_t x)
@@ -78,14 +78,15 @@ static LLVMValueRef check(struct ht_e *e, const struct ht_x *x, bool vector)
 	LLVMBuildStore(e->b, new, e->fault);
 	if (mask)
 		ok = LLVMBuildAnd(e->b, ok, mask, "");
-	/* A checked value may be an index. Where the check failed it becomes 0, which every non-empty buffer has. */
+	/* A checked value may be an index.  Where the check failed it becomes 0, which is a
+	 * valid index of every non-empty buffer. */
 	if (ht_is_float(x->dtype))
 		return v;
 	return ht_e_select(e, ok, v, LLVMConstNull(LLVMTypeOf(v)));
 }
 
-/* Growth of I64 x between copy 0 and the current one, in the dimensions it is linear in; their
- * offsets are set to 0. */
+/* The growth of I64 x between copy 0 and the current one, in the dimensions in which it is
+ * linear; their offsets are set to 0. */
 static int64_t displacement(struct ht_e *e, int32_t x)
 {
 	uint32_t linear = e->info[x].uses & ~e->info[x].opaque;

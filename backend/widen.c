@@ -4,7 +4,7 @@
  * rows are widened in advance, a vector at a time, to a buffer on the stack; rows that are multiplied with pairs always. */
 #include "backend/emit.h"
 
-/* Bytes of a block of rows, so that they stay in the first levels. */
+/* Most bytes of a block of rows, so that it stays in the first levels. */
 enum { MOST_WIDENED = 131072 };
 
 static int64_t depth_of(const struct ht_e *e)
@@ -12,7 +12,7 @@ static int64_t depth_of(const struct ht_e *e)
 	return e->s->dim[e->s->dims - 1].extent;
 }
 
-/* Numbers of a widened row, whole vectors of them. */
+/* Numbers of a widened row, rounded up to whole vectors. */
 static int64_t widened_depth(const struct ht_e *e)
 {
 	return ht_ceil_div(depth_of(e), e->lanes) * e->lanes;
@@ -35,7 +35,7 @@ bool ht_e_widens_rows(const struct ht_e *e)
 	       widened_depth(e) <= MOST_WIDENED / (4 * e->max_copies[c->m]);
 }
 
-/* As large as the widest stage of the kernel needs it. */
+/* The buffer on the stack, as large as the widest stage of the kernel needs. */
 static LLVMValueRef buffer(struct ht_e *e)
 {
 	int64_t count = widened_depth(e) * e->max_copies[e->s->contract.m];
@@ -51,7 +51,7 @@ static LLVMValueRef buffer(struct ht_e *e)
 	return e->widened;
 }
 
-/* `lanes` numbers of a row; mask: which are there, or NULL. */
+/* Widens `lanes` numbers of a row; mask: those that exist, or NULL. */
 static void widen_part(struct ht_e *e, enum ht_dtype from, LLVMValueRef row, LLVMValueRef to,
 	LLVMValueRef k, int lanes, LLVMValueRef mask)
 {
@@ -67,7 +67,7 @@ static void widen_part(struct ht_e *e, enum ht_dtype from, LLVMValueRef row, LLV
 	ht_e_store_at(e, v, ht_e_at(e, e->f32, to, k), 4);
 }
 
-/* The last numbers of rows, which do not fill a vector. */
+/* Widens the last numbers of rows, which do not fill a vector. */
 static void widen_rest(struct ht_e *e, enum ht_dtype from, const LLVMValueRef *row,
 	const LLVMValueRef *to, int rows)
 {
@@ -106,9 +106,9 @@ void ht_e_widen_rows(struct ht_e *e, LLVMValueRef *row, LLVMValueRef *step, int 
 	}
 }
 
-/* Volatile where LLVM would make a load of the vector around it: the address that it then orders
- * loads and stores by is wrong (X86's LowerAsSplatVectorLoad counts the offset twice), so the load
- * went in front of the store. */
+/* Volatile, where LLVM would load the vector around the number instead: LLVM orders loads and
+ * stores by a wrong address then (X86's LowerAsSplatVectorLoad counts the offset twice), so the
+ * load moved in front of the store. */
 LLVMValueRef ht_e_load_widened(struct ht_e *e, LLVMValueRef p)
 {
 	LLVMValueRef v = ht_e_load_at(e, e->f32, p, 4);
