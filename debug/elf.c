@@ -1,4 +1,5 @@
-/* An ELF file about code that is in memory: symbols, and DWARF 4 for lines and frames, with absolute addresses. */
+/* An ELF file that describes code in memory: symbols, and DWARF 4 for lines and frames, with
+ * absolute addresses. */
 #include "debug/debug.h"
 
 #include <elf.h>
@@ -16,7 +17,7 @@ struct file {
 	uint64_t begin, end; /* of all code */
 };
 
-/* Of DWARF. */
+/* Constants of DWARF. */
 enum {
 	TAG_COMPILE_UNIT = 0x11,
 	TAG_SUBPROGRAM = 0x2e,
@@ -90,7 +91,7 @@ static void put_text(struct ht_buf *b, const char *s)
 	ht_put(b, s, strlen(s) + 1);
 }
 
-/* A length of what follows it, which patch_length() fills in. */
+/* Reserves a length, which patch_length() fills in with the bytes that follow it. */
 static size_t put_length(struct ht_buf *b)
 {
 	put32(b, 0);
@@ -181,7 +182,8 @@ static void put_function_lines(struct ht_buf *b, const struct ht_debug_function 
 	put64(b, (uintptr_t)f->code.p);
 	for (size_t i = 0; i < f->lines.lines; i++) {
 		const struct ht_line_at *l = &f->lines.line[i];
-		/* Code of no line is shown as the kernel's first: gdb takes line 0 for the end. */
+		/* Code without a line gets the kernel's first line: gdb takes line 0 for the
+		 * end. */
 		const int64_t now = (int64_t)f->first_line + (l->line ? l->line - 1 : 0);
 
 		if (i + 1 == f->lines.lines && !l->line)
@@ -203,7 +205,8 @@ static void put_function_lines(struct ht_buf *b, const struct ht_debug_function 
 
 static void put_lines(struct file *f)
 {
-	/* One byte an instruction and operation; rows are statements; special opcodes, which are not used. */
+	/* One byte per instruction and operation; rows are statements; special opcodes, which
+	 * are not used. */
 	static const uint8_t sizes[] = { 1, 1, 1, (uint8_t)-5, 14, SPECIAL },
 			     operands[SPECIAL - 1] = { 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1 };
 	struct ht_buf *b = &f->section[LINE];
@@ -214,12 +217,12 @@ static void put_lines(struct file *f)
 	header = put_length(b);
 	ht_put(b, sizes, sizeof sizes);
 	ht_put(b, operands, sizeof operands);
-	put8(b, 0); /* no folders */
+	put8(b, 0); /* there are no folders */
 	put_text(b, f->c->source);
 	put8(b, 0); /* its folder, */
 	put8(b, 0); /* time */
 	put8(b, 0); /* and length */
-	put8(b, 0); /* no other file */
+	put8(b, 0); /* there is no other file */
 	patch_length(b, header);
 	for (size_t i = 0; i < f->c->n; i++)
 		if (f->c->function[i].lines.lines)
@@ -227,8 +230,8 @@ static void put_lines(struct file *f)
 	patch_length(b, from);
 }
 
-/* Both entries of a function, with the addresses that relocations would put in: where the first one, which the second refers
- * to, is; and where the function is. */
+/* Writes both entries of a function, with the values that relocations would fill in: the offset
+ * of the first entry, to which the second refers, and the function's address. */
 static void put_frame(struct ht_buf *b, const struct ht_debug_function *f)
 {
 	const uint32_t cie = (uint32_t)b->n;
@@ -238,7 +241,7 @@ static void put_frame(struct ht_buf *b, const struct ht_debug_function *f)
 	if (f->lines.frame.n < sizeof first)
 		return;
 	memcpy(&first, f->lines.frame.p, sizeof first);
-	first += (uint32_t)sizeof first; /* bytes of the first entry, with its length */
+	first += (uint32_t)sizeof first; /* bytes of the first entry, including its length */
 	if (first > f->lines.frame.n || f->lines.frame.n - first < 2 * sizeof id + sizeof address)
 		return;
 	memcpy(&id, f->lines.frame.p + sizeof first, sizeof id);

@@ -1,6 +1,7 @@
-/* gdb's JIT compilation interface: gdb stops at __jit_debug_register_code() and reads the descriptor.  Names and layout are gdb's
- * (its manual, "JIT Compilation Interface").  Both symbols are exported but bound here, so that several libraries in a process
- * that have them do not share a list. */
+/* gdb's JIT compilation interface: gdb stops at __jit_debug_register_code() and reads the
+ * descriptor. gdb defines the names and the layout (its manual, "JIT Compilation Interface").
+ * Both symbols are exported but bound within this library, so that several libraries in a
+ * process that define them do not share a list. */
 #include "debug/debug.h"
 
 #include <pthread.h>
@@ -13,7 +14,7 @@ struct jit_code_entry {
 	struct jit_code_entry *next_entry, *prev_entry;
 	const char *symfile_addr;
 	uint64_t symfile_size;
-	const void *owner; /* ours, behind gdb's members */
+	const void *owner; /* our own member, behind gdb's */
 };
 
 struct jit_descriptor {
@@ -43,7 +44,7 @@ static void tell(uint32_t action, struct jit_code_entry *e)
 	__jit_debug_descriptor.relevant_entry = NULL;
 }
 
-/* The entry with the file behind it, in one piece of memory; NULL: there is none. */
+/* The entry with the file behind it, in one block of memory; NULL: out of memory. */
 static struct jit_code_entry *entry_of(const struct ht_debug_code *c, const void *owner)
 {
 	struct jit_code_entry *e;

@@ -1,4 +1,5 @@
-/* perf's jitdump.  Every record is whole or not there: perf reads up to the first one that makes no sense. */
+/* perf's jitdump.  Every record is written completely or not at all: perf stops reading at the
+ * first malformed one. */
 #include "debug/debug.h"
 
 #include <elf.h>
@@ -56,11 +57,11 @@ static uint64_t now(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t); /* as perf record -k 1 */
+	clock_gettime(CLOCK_MONOTONIC, &t); /* the clock that perf record -k 1 uses */
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* False: errno says why, and the file is as it was. */
+/* False: errno says why, and the file is unchanged. */
 static bool append(int fd, const void *p, size_t n)
 {
 	const off_t before = lseek(fd, 0, SEEK_END);
@@ -84,7 +85,7 @@ static bool append(int fd, const void *p, size_t n)
 	return true;
 }
 
-/* perf finds the file because it is mapped to be executed. */
+/* perf finds the file because an executable mapping of it exists. */
 static bool mark(int fd)
 {
 	void *p = mmap(
@@ -111,7 +112,7 @@ static void forget(struct dump *u)
 	free(u);
 }
 
-/* The folder's file of this process; NULL: errno says why not. */
+/* This process' file in the folder; NULL: errno says why there is none. */
 static struct dump *dump_in(const char *dir, const char *path)
 {
 	struct dump *u;
