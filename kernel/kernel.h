@@ -210,13 +210,13 @@ struct ht_store {
 /* The special form of a contraction.  Domain: any dimensions, among them `m` and `n`; the
  * reduction dimensions are the taps (possibly none) followed by the depth, which is the last.
  *
- * \  HT_X_RED 0 [.., m, n] = sum over taps, k of  A[a_row + k * a_step] * B(n, tap, k)
+ *   HT_X_RED 0 [.., m, n] = sum over taps, k of  A[a_row + k * a_step] * B(n, tap, k)
  *
  * a_row (I64) may use every dimension but n and depth.  Where a_guard (BOOL; -1: always true) is
  * false, the row counts as zeros and is not read.  B is packed: element (n, q, k), with q the
  * row-major number of the tap, is at
  *
- * \  b_base + ((n / nr) * (Q * K' / kp) + (q * K' + k) / kp) * nr * kp + (n % nr) * kp + k % kp
+ *   b_base + ((n / nr) * (Q * K' / kp) + (q * K' + k) / kp) * nr * kp + (n % nr) * kp + k % kp
  *
  * with Q taps and K' = depth's extent rounded up to kp.  Columns past n's extent and depths past
  * K are zero, and in BF16 no number is subnormal. b_base (I64) may use the dimensions outside m,

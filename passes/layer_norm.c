@@ -4,7 +4,7 @@
  * of x - mean, and both means are over the last axis with keep_dims.  The values behind it are
  * written as sums of products; the last one of the form
  *
- * \  x * inverse * scale - mean * inverse * scale + offset
+ *   x * inverse * scale - mean * inverse * scale + offset
  *
  * is replaced.  That covers tf.nn.moments with tf.nn.batch_normalization (BERT), Keras, and the
  * form that ONNX writes. scale and offset are constants along the last axis; 1 and 0 if they are
