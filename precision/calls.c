@@ -1,27 +1,27 @@
-/* Bodies of functions decided where they are called. */
+/* Decides bodies of functions at their calls. */
 #include "precision/calls.h"
 
 #include <string.h>
 
-/* A function of the library, and the one node that runs it. */
+/* A function of the library, and the only node that runs it. */
 struct link {
-	const struct ht_node *caller; /* the last found */
+	const struct ht_node *caller; /* the last one found */
 	int callers;
 	struct ht_precision *decided;
-	const uint8_t *in, *out; /* as stated; NULL: nothing */
+	const uint8_t *in, *out; /* the stated dtypes; NULL: none are stated */
 };
 
 struct ht_calls {
 	struct ht_precision *program;
-	const struct ht_graph *graph; /* whose library it is */
+	const struct ht_graph *graph; /* the graph with the library */
 	struct ht_map links;          /* name → struct link */
 	int depth;
 };
 
-/* Loops in loops are decided anew for every round of the outer one. */
+/* Nested loops are decided again in every round of the outer loop. */
 #define DEEPEST 6
 
-/* ---- who runs what ---- */
+/* ---- which nodes run which functions ---- */
 
 static void add_caller(struct ht_calls *c, const struct ht_node *n, struct ht_str function)
 {
@@ -44,7 +44,7 @@ static void add_value(struct ht_calls *c, const struct ht_node *n, const struct 
 		add_caller(c, n, v->list.item[i].func->name);
 }
 
-/* Whatever kind of node it is: one that is no call has a say in the signature too. */
+/* Counts nodes of every kind: one that is not a call constrains the signature too. */
 static void add_callers(struct ht_calls *c, const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next) {
@@ -76,10 +76,10 @@ struct ht_precision *ht_calls_body(const struct ht_calls *c, const struct ht_fun
 	return l ? l->decided : NULL;
 }
 
-/* ---- what passes into a call and out of it ---- */
+/* ---- operands and results of calls ---- */
 
-/* The operands from `first` on are the arguments of every body, the results those of the bodies
- * that attributes other than `condition` name. */
+/* The operands from `first` on are the arguments of every body.  The results are those of the
+ * bodies that attributes other than `condition` name. */
 static const struct ht_call_lists lists[] = {
 	{ HT_OP_If, 1, "Tin", "Tout", NULL },
 	{ HT_OP_StatelessIf, 1, "Tin", "Tout", NULL },
@@ -122,17 +122,17 @@ enum ht_dtype ht_carried_dtype(const struct ht_choice *c, const struct ht_node *
 
 #define MAX_BODIES 64
 
-/* One call in the making. */
+/* A call that is being decided. */
 struct call {
 	struct ht_calls *c;
-	struct ht_precision *p; /* of the graph that it is in */
+	struct ht_precision *p; /* of the graph that contains it */
 	const struct ht_node *n;
 	const struct ht_call_lists *lists;
 	struct ht_function *body[MAX_BODIES];
-	bool gives[MAX_BODIES]; /* its results are the call's */
+	bool gives[MAX_BODIES]; /* the body's results are the call's */
 	int bodies;
 	int32_t args, results;
-	uint8_t *in, *out; /* by operand of the node, by result */
+	uint8_t *in, *out; /* by operand of the node, and by result */
 	void (*decide)(struct ht_precision *p);
 };
 
@@ -158,7 +158,8 @@ static enum ht_dtype type_in_graph(struct ht_value v)
 								  : ht_type_of(v)->dtype;
 }
 
-/* Whether the function takes and gives what the call's lists say; a graph may contradict itself. */
+/* Whether the function's arguments and results match the call's lists; a graph may contradict
+ * itself. */
 static bool fits(const struct call *call, const struct ht_function *f, bool gives)
 {
 	int32_t i = 0;
@@ -178,7 +179,8 @@ static bool fits(const struct call *call, const struct ht_function *f, bool give
 	return true;
 }
 
-/* Every body has to be this call's alone, and to take and give as many as the call does. */
+/* Every body must belong to this call alone, and must have as many arguments and results as the
+ * call. */
 static bool add_body(struct call *call, const struct ht_func_ref *ref, bool gives)
 {
 	struct ht_function *f = ht_graph_function(call->c->graph, ref->name);
@@ -212,7 +214,7 @@ static bool find_bodies(struct call *call)
 	return call->bodies > 0;
 }
 
-/* Only what is float32 on both sides changes with its producer. */
+/* A value changes with its producer only if it is float32 on both sides. */
 static enum ht_dtype carried(enum ht_dtype was, enum ht_dtype decided)
 {
 	return was == HT_F32 && ht_is_policy_float(decided) ? decided : was;
@@ -223,7 +225,8 @@ static struct ht_unit *unit_of_argument(struct ht_precision *p, const struct ht_
 	return ht_unit_of(p, arg->value.node, 0);
 }
 
-/* What arrives: in the types that the bodies state, unless it was decided otherwise. */
+/* Sets the dtypes of arguments: those that the bodies state, unless the operand was decided
+ * otherwise. */
 static void take_operands(struct call *call)
 {
 	for (int32_t i = 0; i < call->n->ins; i++) {
@@ -265,8 +268,8 @@ static enum ht_dtype type_of_result(struct ht_precision *p, const struct ht_port
 	return carried(ht_type_of(ret->value)->dtype, ht_decided_dtype(p, ret->value));
 }
 
-/* The bodies' results where they agree, else as they were.  False: of a loop, whose next argument
- * would be another than the last; `in` is then as it was. */
+/* Sets the dtypes of results: those of the bodies if they agree, else the original ones.  False:
+ * for a loop whose next argument would differ from the last; `in` then has its old value. */
 static bool take_results(struct call *call, int body)
 {
 	const struct link *l = ht_map_get(&call->c->links, call->body[body]->name);
@@ -300,8 +303,8 @@ static bool decide_once(struct call *call)
 	return settled;
 }
 
-/* What goes round a loop and comes back otherwise keeps its type, which may change what comes back
- * beside it; in the end all do. */
+/* A loop-carried value that comes back in another type keeps its type, which may change others;
+ * in the end all agree. */
 static void decide_bodies(struct call *call)
 {
 	if (decide_once(call) || decide_once(call))
@@ -354,7 +357,7 @@ void ht_calls_decide(
 	finish(&call);
 }
 
-/* ---- what a report states ---- */
+/* ---- the dtypes that a report states ---- */
 
 bool ht_calls_state(
 	struct ht_precision *p, const struct ht_node *n, const uint8_t *in, const uint8_t *out)

@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-/* So many constants get a warning each; one more warning counts the rest. */
+/* The most constants that get a warning each; one more warning counts the rest. */
 enum { MOST_TOLD = 4 };
 
 struct range {
@@ -29,7 +29,7 @@ static struct range range_of_type(enum ht_dtype low)
 			     : (struct range){ 0x1.ffp127F, 0x1.fep127F };
 }
 
-/* A format that saturates makes nothing infinite. */
+/* In a format that saturates, no number becomes infinite. */
 static struct range range_of_format(const struct ht_float_format *f)
 {
 	return (struct range){ f->saturates ? INFINITY : ht_format_overflow(f),
@@ -39,18 +39,20 @@ static struct range range_of_format(const struct ht_float_format *f)
 struct fitting {
 	const struct ht_fit *how;
 	struct ht_graph *graph;
-	uint32_t ids; /* of the graph before the decision, which inserted the casts from there on */
+	uint32_t ids; /* of the graph before the decision; the casts that it inserted have larger
+		       * ids */
 	struct ht_uses uses;
 	struct ht_node *
 		*source; /* by node id: the large constant it is computed from; NULL: none */
 	float *worst;    /* by node id of a constant: its largest finite magnitude, signed */
 	struct ht_node **queue;
 	size_t queued;
-	bool *told; /* by node id of a constant */
+	bool *told; /* by node id of a constant: it was reported */
 	size_t tellings;
 };
 
-/* Of the tensors that have the low type, or of those in its place the activations, which masks are added to. */
+/* The range of tensors of the low type; if formats take its place, that of activations, to which
+ * masks are added. */
 static struct range range_of(const struct fitting *f, enum ht_dtype low)
 {
 	const struct ht_emulation *e = ht_policy_emulation(f->how->policy, low);
@@ -62,7 +64,7 @@ static struct range range_of(const struct fitting *f, enum ht_dtype low)
 	return range_of_type(low);
 }
 
-/* The smallest constant that any of the low types makes infinite. */
+/* The smallest number that some low type makes infinite. */
 static float least_overflow(const struct fitting *f)
 {
 	const struct ht_policy *p = f->how->policy;
@@ -73,7 +75,7 @@ static float least_overflow(const struct fitting *f)
 	return least;
 }
 
-/* ---- where large constants go ---- */
+/* ---- tracing large constants ---- */
 
 static float worst_of(struct ht_value v)
 {
@@ -89,7 +91,7 @@ static float worst_of(struct ht_value v)
 	return worst;
 }
 
-/* Through a node of this kind a large operand makes a large result. */
+/* Whether a large operand of this node makes its result large. */
 static bool passes_on(const struct ht_node *n, int32_t arg)
 {
 	if (ht_is_view(n))
@@ -105,7 +107,7 @@ static void reach(struct fitting *f, struct ht_node *n, struct ht_node *source)
 	f->queue[f->queued++] = n;
 }
 
-/* Policies that write types themselves (paint) run on graphs whose types are not inferred. */
+/* Policies that paint run on graphs without inferred types. */
 static bool may_be_f32(const struct ht_node *n)
 {
 	return n->outs && (n->out[0].dtype == HT_F32 || n->out[0].dtype == HT_INVALID);
@@ -134,7 +136,7 @@ static enum ht_dtype low_type(const struct ht_node *cast)
 	return ht_attr_type(cast, "DstT", HT_INVALID);
 }
 
-/* ---- telling ---- */
+/* ---- messages ---- */
 
 static int64_t count_beyond(struct ht_value v, float overflow, int64_t *all)
 {
@@ -148,7 +150,7 @@ static int64_t count_beyond(struct ht_value v, float overflow, int64_t *all)
 	return beyond;
 }
 
-/* What takes the low type, and what becomes there of numbers that are too large. */
+/* The tensors that have the low type, and what happens there to numbers that are too large. */
 static struct ht_str type_name(const struct fitting *f, enum ht_dtype low)
 {
 	const struct ht_emulation *e = ht_policy_emulation(f->how->policy, low);

@@ -1,4 +1,5 @@
-/* Which files the compilation of kernels leaves, and how kernels are compiled for debugging: op_debug_level, op_debug_config. */
+/* Which files the compilation of kernels writes, and how kernels are compiled for debugging:
+ * op_debug_level, op_debug_config. */
 #include "precision/precision.h"
 
 #include <string.h>
@@ -124,14 +125,15 @@ enum ht_status ht_debug_config_parse(
 	return ht_each_line(p, text, take_line, &r);
 }
 
-/* ---- what it means ---- */
+/* ---- the effect of the options ---- */
 
 bool ht_policy_debugs(const struct ht_policy *p)
 {
 	return p->debug_level || p->debug_config.stated;
 }
 
-/* Whether op_debug_list names the node, or its type here or at the vendor; without a list all are named. */
+/* Whether op_debug_list names the node, or its type by TensorFlow's or the vendor's name;
+ * without a list, every node counts. */
 static bool is_listed(const struct ht_policy *p, struct ht_str node, struct ht_str type)
 {
 	const struct ht_rules *only = &p->debug_config.only;

@@ -1,16 +1,19 @@
 /* Number formats in the place of a low type.
  *
- * A policy decides as it does for its low type, the *slot*; then every tensor of that type becomes float32.  A Cast to the slot becomes a
- * rounding to the format, of activations, weights or gradients; a Cast from it becomes nothing; and a node that computes in the slot has a
- * rounding behind.  A format of blocks along the summed axis is put in front of contractions alone, since other ops sum over nothing.
+ * A policy decides as it does for its low type, the *slot*; then every tensor of that type
+ * becomes float32.  A Cast to the slot becomes a rounding to the format of activations, weights
+ * or gradients; a Cast from it is removed; a node that computes in the slot gets a rounding
+ * behind it.  A format of blocks along the summed axis is applied only in front of contractions,
+ * since other ops have no summed axis.
  *
- * Weights are what only constants and variables make.  Gradients are what no output needs, in a graph that changes variables: outputs that are
- * themselves gradients do not count.  All else is an activation. */
+ * Weights are values computed only from constants and variables.  Gradients are values that no
+ * output needs, in a graph that changes variables; outputs that are themselves gradients do not
+ * count.  All other values are activations. */
 #include "precision/emulation.h"
 
 /* ---- roles ---- */
 
-/* Whether the node gives the elements of its operands, which have been rounded already. */
+/* Whether the node only returns elements of its operands, which have been rounded already. */
 static bool only_moves(const struct ht_node *n)
 {
 	return ht_is(n, HT_ONLY_MOVES);
@@ -24,7 +27,7 @@ static bool is_weight(const struct ht_emulating *x, const struct ht_node *n)
 	       x->role[n->in[0].node->id] == HT_ROLE_WEIGHTS;
 }
 
-/* The operand of a node that writes to a variable. */
+/* Whether `v` is an operand of a node that writes it to a variable. */
 static bool is_written(const struct ht_graph *g, struct ht_value v)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
@@ -90,7 +93,8 @@ static bool is_of_slot(const struct ht_emulating *x, struct ht_value v)
 	return v.index >= 0 && v.index < v.node->outs && v.node->out[v.index].dtype == x->e->slot;
 }
 
-/* The format of a value that is rounded where it is made; NULL: it is not, or where it is read. */
+/* The format of a value that is rounded where it is computed; NULL: it is not rounded, or where
+ * it is read. */
 static const struct ht_float_format *format_of(
 	const struct ht_emulating *x, const struct ht_node *n)
 {
@@ -102,13 +106,13 @@ static const struct ht_float_format *format_of(
 		       : NULL;
 }
 
-/* What the node's operands become in the sum of a contraction; nodes before are in float32 by then. */
+/* How the operands of a contraction are rounded; their producers are float32 by then. */
 struct summed {
 	struct ht_node *node;
-	uint64_t low; /* bit set of operands of the slot */
+	uint64_t low; /* bit set: operands in the slot */
 };
 
-/* An operand that was rounded and cast back counts too. */
+/* Whether the operand had the slot's type; one that was rounded and cast back counts too. */
 static bool was_low(const struct ht_emulating *x, struct ht_value v)
 {
 	if (ht_is(v.node, HT_CASTS) && ht_type_of(v)->dtype == HT_F32)
@@ -142,7 +146,7 @@ static void round_operands(struct ht_emulating *x, struct summed s)
 
 /* ---- nodes ---- */
 
-/* Control flow, calls and arguments hand on values that have been rounded. */
+/* Whether the node passes on values that have been rounded: control flow, calls and arguments. */
 static bool hands_over(const struct ht_node *n)
 {
 	return only_moves(n) || (ht_op_info(n->op)->effects & HT_CALLS) ||
@@ -160,7 +164,8 @@ static void round_result(struct ht_emulating *x, struct ht_node *n, int32_t i)
 			&x->rw, v, ht_round_to(x, n->next, v, f, f->axis, ht_is(n, HT_CASTS)));
 }
 
-/* A Cast to or from the slot is one of float32 now; where it was float32 before, it is gone. */
+/* A Cast to or from the slot becomes one of float32; if the other type is float32, it is
+ * removed. */
 static void convert_cast(struct ht_emulating *x, struct ht_node *n, bool to_slot)
 {
 	const struct ht_float_format *f = to_slot ? format_of(x, n) : NULL;
@@ -193,7 +198,7 @@ static void convert(struct ht_emulating *x, struct ht_node *n)
 			round_result(x, n, i);
 }
 
-/* Policies that paint leave graphs whose types are not inferred. */
+/* Policies that paint leave graphs without inferred types. */
 static void state_types(struct ht_graph *g)
 {
 	for (struct ht_node *n = g->first; n; n = n->next)
@@ -202,7 +207,7 @@ static void state_types(struct ht_graph *g)
 				n->out[i].dtype = ht_stated_type(ht_out(n, i)).dtype;
 }
 
-/* Casts are converted behind what they cast. */
+/* A cast is converted after its operand. */
 static enum ht_status convert_graph(struct ht_emulating *x)
 {
 	size_t n, count = 0;
@@ -247,7 +252,7 @@ enum ht_status ht_emulate(
 	return HT_OK;
 }
 
-/* ---- what reports say ---- */
+/* ---- reports ---- */
 
 enum ht_dtype ht_effective_dtype(const struct ht_decided_type *t)
 {
@@ -280,7 +285,7 @@ void ht_emulation_note(const struct ht_policy *policy, struct ht_decisions *out)
 	}
 }
 
-/* ---- graphs that cannot be told apart from the decision ---- */
+/* ---- graphs that already have tensors of the slot ---- */
 
 static enum ht_status check(
 	const struct ht_emulation *e, const struct ht_graph *g, struct ht_diags *d)

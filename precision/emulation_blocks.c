@@ -1,4 +1,4 @@
-/* Roundings as nodes: of one number each, and of blocks with a common factor. */
+/* Rounding nodes: of single numbers, and of blocks with a common factor. */
 #include "precision/emulation.h"
 
 #include <string.h>
@@ -43,12 +43,12 @@ static int32_t product_axis(const struct ht_node *n, int32_t arg)
 	return rank_of(n->in[arg]) - ((arg == 0) != swapped ? 1 : 2);
 }
 
-/* The channels of the image; in filters [height, width, in, out] those of the operand. */
+/* The channels of the image; for filters [height, width, in, out], the channels of the operand. */
 static int32_t conv_axis(const struct ht_node *n, int32_t arg)
 {
 	bool first = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
 
-	if (ht_is(n, HT_CONV_FILTER)) /* sums over the images and their places */
+	if (ht_is(n, HT_CONV_FILTER)) /* sums over the images and their positions */
 		return first ? 3 : 2;
 	if (arg == 1)
 		return ht_is(n, HT_CONV_TRANSPOSE) ? 3 : 2;
@@ -94,7 +94,7 @@ static struct ht_value round_each(struct ht_emulating *x, struct ht_node *before
 	return r;
 }
 
-/* As many zeros behind `axis` as fill the last block. */
+/* Adds zeros behind `axis`, so that the last block is full. */
 static struct ht_value pad(struct ht_emulating *x, struct ht_node *before, struct ht_value v,
 	int32_t axis, int64_t more)
 {
@@ -118,7 +118,7 @@ static struct ht_value pad(struct ht_emulating *x, struct ht_node *before, struc
 	return ht_out(n, 0);
 }
 
-/* The first elements, as many as shape `s` has. */
+/* The first elements, those of shape `s`. */
 static struct ht_value cut(
 	struct ht_emulating *x, struct ht_node *before, struct ht_value v, struct ht_shape s)
 {
@@ -186,10 +186,11 @@ static struct ht_value round_constant(struct ht_emulating *x, struct ht_node *be
 	return ht_rw_const(&x->rw, before, name_of(x, v, "rounded"), HT_F32, t->shape, b);
 }
 
-/* ---- what a rounding is called ---- */
+/* ---- names of roundings ---- */
 
-/* A rounding behind a node is that node's result for all who ask for tensors by the names of the model.  What is made on the way, and what
- * rounds where the policy asks, has no such name, as its casts have none. */
+/* A rounding behind a node takes the node's place for everybody who asks for tensors by names of
+ * the model.  Intermediate nodes, and roundings that the policy asks for, have no such name, as
+ * its casts have none. */
 static void state_origins(uint32_t first, struct ht_value of, struct ht_value r, bool asks)
 {
 	for (struct ht_node *n = r.node; n && n->id >= first; n = n->prev) {
@@ -200,7 +201,7 @@ static void state_origins(uint32_t first, struct ht_value of, struct ht_value r,
 		ht_node_add_origin(r.node, of.node);
 }
 
-/* ---- any ---- */
+/* ---- both kinds ---- */
 
 static bool refuse(struct ht_emulating *x, const struct ht_node *n, const char *why)
 {
@@ -239,7 +240,7 @@ struct ht_value ht_round_to(struct ht_emulating *x, struct ht_node *before, stru
 	uint32_t ids = x->rw.g->ids;
 	struct ht_value r;
 
-	while (v.node->op == HT_OP_Identity) /* that a cast has become */
+	while (v.node->op == HT_OP_Identity) /* which was a cast before */
 		v = v.node->in[0];
 	if (f->block && !has_blocks(x, v, f, &axis))
 		return v;

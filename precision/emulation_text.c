@@ -1,4 +1,4 @@
-/* Emulations as text: what stands behind a policy's name. */
+/* Parses emulations: the text behind a policy's name. */
 #include "precision/policy.h"
 
 #include <string.h>
@@ -10,7 +10,7 @@ static const struct {
 	{ "gradients", 1 << HT_ROLE_GRADIENTS },
 	{ "forward", 1 << HT_ROLE_ACTIVATIONS | 1 << HT_ROLE_WEIGHTS } };
 
-/* Up to `end`, which is taken off with it. */
+/* Takes the text up to `end` off *s, together with `end`. */
 static struct ht_str cut(struct ht_str *s, char end)
 {
 	const char *at = s->n ? memchr(s->p, end, s->n) : NULL;
@@ -21,7 +21,7 @@ static struct ht_str cut(struct ht_str *s, char end)
 	return head;
 }
 
-/* 0: the text does not begin with a role. */
+/* 0: the text does not begin with roles. */
 static unsigned roles_of(struct ht_str part, struct ht_str *format)
 {
 	struct ht_str rest = part, key = cut(&rest, '=');
@@ -57,7 +57,7 @@ static enum ht_status read_part(
 	return HT_OK;
 }
 
-/* All roles have the first one's format. */
+/* Whether all roles have the format of the first one. */
 static bool is_one(const struct ht_emulation *e)
 {
 	for (int r = 0; r < HT_ROLES; r++)

@@ -1,17 +1,18 @@
-/* Which fusions are on, and by what.  The first that applies:
+/* Which fusions are on, and what decides that.  The first rule that applies counts:
  *
  *   1. optimization_switch names it
  *   2. it is among the ExceptionalPassOfO1Level
- *   3. the vendor's cannot be closed: it does what forbidden_close_pass says; where
- *      optimization_switch does not have that, it is on unless ALL of its kind is off
+ *   3. the vendor's fusion cannot be switched off: forbidden_close_pass decides; if
+ *   optimization_switch
+ *      does not have that, the fusion is on unless ALL of its kind is off
  *   4. oo_level is below its level
  *   5. fusion_switch_file: its own entry, else ALL of its kind
  *   6. it is on
  *
- * A fusion of ours goes by its own name, or by that of its pass (where no fusion is called so), when
- * one of those is named.
- * Otherwise it is on when any of the vendor's names for it is.  Clean-ups have their level before
- * 3, and no switch file governs them; scope fusions have no level, and go by ALL of GraphFusion. */
+ * A fusion of this compiler goes by its own name, or by that of its pass (if no fusion has that
+ * name), if one of these is named.  Otherwise it is on if any of the vendor's fusions for it is.
+ * For clean-ups, the level counts before rule 3, and switch files do not apply; scope fusions
+ * have no level, and go by ALL of GraphFusion. */
 #include "precision/report/report.h"
 
 #include <string.h>
@@ -19,7 +20,7 @@
 static const struct vendor {
 	const char *name;
 	bool closable, cleans_up;
-	const char *ours; /* or NULL */
+	const char *ours; /* this compiler's name, or NULL */
 } vendors[] = {
 #define FUSION(name, closable, ours) { name, closable, false, ours },
 #include "precision/fusions.def"
@@ -34,20 +35,21 @@ static const struct vendor {
 
 static const char *const FORBIDDEN = "forbidden_close_pass";
 
-/* V100 or V200 in front of a vendor's name is the generation of machines that the pass is made for.
- * The manual has such names without it, too. */
+/* V100 or V200 in front of a vendor's name is the generation of machines for which the pass is
+ * made.  The manual has such names also without it. */
 static const char *behind_generation(const char *vendor)
 {
 	return !strncmp(vendor, "V100", 4) || !strncmp(vendor, "V200", 4) ? vendor + 4 : vendor;
 }
 
-/* Whether an entry of this name is about the fusion of that name of ours or the vendor's. */
+/* Whether an entry of this name concerns the fusion of that name, which is this compiler's or
+ * the vendor's. */
 static bool stands_for(struct ht_str name, const char *fusion)
 {
 	return ht_str_is(name, fusion) || ht_str_is(name, behind_generation(fusion));
 }
 
-/* The first that the name stands for. */
+/* The first fusion that the name stands for. */
 static const struct vendor *vendor_named(struct ht_str name)
 {
 	for (size_t i = 0; i < HT_COUNT(vendors); i++)
@@ -56,7 +58,7 @@ static const struct vendor *vendor_named(struct ht_str name)
 	return NULL;
 }
 
-/* A pass whose name is no fusion's stands for all of its own. */
+/* Whether the name is that of a pass and of no fusion: it stands for all fusions of the pass. */
 static bool is_pass(struct ht_str name)
 {
 	if (ht_fusion_named(name) != HT_FUSION_END)
@@ -109,7 +111,7 @@ bool ht_fusion_is_closable(const char *vendor_name)
 
 /* ---- entries ---- */
 
-/* The exact name counts before the one without a generation. */
+/* The exact name takes precedence over the one without a generation. */
 static const struct ht_rule *entry(const struct ht_rules *r, const char *name, bool exception)
 {
 	const struct ht_rule *found = NULL;
@@ -138,8 +140,8 @@ static const struct ht_rule *entry_of_all(const struct ht_rules *r, enum ht_fusi
 
 struct verdict {
 	bool on;
-	bool settled;               /* by something that named it, or by its level */
-	const struct ht_rule *rule; /* NULL: the level, or nothing */
+	bool settled;               /* by an entry that names it, or by its level */
+	const struct ht_rule *rule; /* NULL: the level decided, or nothing */
 };
 
 static struct verdict by_rule(const struct ht_rule *r)
@@ -147,7 +149,8 @@ static struct verdict by_rule(const struct ht_rule *r)
 	return (struct verdict){ r->on, true, r };
 }
 
-/* The vendor's cannot be closed by its own name, but ALL reaches what we have for it. */
+/* The vendor's fusion cannot be switched off by name, but ALL applies to this compiler's fusion
+ * in its place. */
 static struct verdict verdict_of_forbidden(
 	const struct ht_policy *p, const char *name, const struct ht_fusion_info *info)
 {
@@ -163,7 +166,8 @@ static struct verdict verdict_of_forbidden(
 	return (struct verdict){ .on = true, .settled = true };
 }
 
-/* `name` is the vendor's or ours; closable and level are those of the fusion that it stands for. */
+/* `name` is the vendor's or this compiler's; `closable` and `level` are those of the fusion that
+ * it stands for. */
 static struct verdict verdict_of(const struct ht_policy *p, const char *name, bool closable,
 	const struct ht_fusion_info *info)
 {
@@ -187,7 +191,7 @@ static struct verdict verdict_of(const struct ht_policy *p, const char *name, bo
 	return (struct verdict){ .on = true };
 }
 
-/* By an entry that may govern fusions of this kind. */
+/* Whether an entry that applies to fusions of this kind names it. */
 static bool is_named(const struct ht_policy *p, const char *name, enum ht_fusion_kind kind)
 {
 	return entry(&p->switches, name, false) || entry(&p->fusions, name, true) ||
@@ -215,7 +219,7 @@ static struct verdict verdict(const struct ht_policy *p, enum ht_fusion_id id)
 	return ht_fusion_vendor_name(id, 0) ? first : verdict_of(p, info->name, true, info);
 }
 
-/* Otherwise all are on, and there is nothing to look up. */
+/* Whether the policy switches anything; otherwise all fusions are on, and nothing is looked up. */
 static bool switches_any(const struct ht_policy *p)
 {
 	return p->fusions.n || p->switches.n || p->oo_level < 3 || p->keep_constants;
@@ -250,7 +254,7 @@ void ht_policy_fusions(const struct ht_policy *p, struct ht_fusions *f, struct h
 		f->of[id].off = ht_fusion_off(p, (enum ht_fusion_id)id, a);
 }
 
-/* ---- what an entry did ---- */
+/* ---- the effect of an entry ---- */
 
 static bool is_about(const struct ht_rule *rule, enum ht_fusion_id id)
 {
@@ -270,7 +274,8 @@ static bool is_in_section(enum ht_fusion_kind kind, enum ht_switch_section secti
 	return section == HT_SWITCH_ANY || (section == HT_SWITCH_LOOP) == (kind == HT_FUSION_LOOP);
 }
 
-/* What `"ALL": "off"` leaves on: clean-ups, or fusions with entries of their own. */
+/* Lists what `"ALL": "off"` does not switch off: clean-ups, and fusions with entries of their
+ * own. */
 static void put_open(
 	struct ht_buf *b, const struct ht_policy *p, const struct ht_rule *all, bool clean_ups)
 {
@@ -311,7 +316,7 @@ static const char *note_all(
 	return ht_buf_str(&b).p;
 }
 
-/* Why an entry of one of the vendor's names does nothing; NULL: it may do something. */
+/* Why an entry with a vendor's name has no effect; NULL: it may have one. */
 static const char *why_idle(
 	const struct ht_policy *p, const struct ht_rule *rule, struct ht_arena *a)
 {
@@ -336,7 +341,7 @@ static const char *why_idle(
 	return ht_buf_str(&b).p;
 }
 
-/* Entries of a switch file that are about clean-ups, by the vendor's name or ours. */
+/* Whether an entry of a switch file names a clean-up, by the vendor's name or this compiler's. */
 static bool is_governed_elsewhere(const struct ht_policy *p, const struct ht_rule *rule)
 {
 	const struct vendor *f = vendor_named(rule->name);

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* Of no file, an error is one of usage. */
+/* An error that is in no file is one of usage. */
 static struct ht_where place(const struct ht_parse *p, long line)
 {
 	return line ? ht_at_line(p->path, line) : HT_NOWHERE;
@@ -39,7 +39,7 @@ static enum ht_status unknown(struct ht_parse *p, struct ht_str name, long line)
 	return HT_OK;
 }
 
-/* A name counts once in all of the switches, but ALL once for each kind of fusion. */
+/* Adds a rule.  A name may occur once in all switches, but ALL once for each kind of fusion. */
 static struct ht_rule *add_rule(struct ht_parse *p, struct ht_rules *out, struct ht_str name,
 	enum ht_switch_section section, long line, bool *old)
 {
@@ -131,7 +131,7 @@ static bool is_repeated(const cJSON *object, const cJSON *member)
 	return false;
 }
 
-/* One member of an object: goes on to its key. */
+/* Moves to the key of a member of an object. */
 static enum ht_status step_member(struct ht_json *j, const cJSON *object, const cJSON *member)
 {
 	ht_json_step(j);
@@ -166,7 +166,7 @@ static enum ht_status read_switches(struct ht_json *j, const cJSON *leaves, stru
 	return HT_OK;
 }
 
-/* Bands of priorities, each a thousand wide. */
+/* Reads bands of priorities, each a thousand wide. */
 static enum ht_status read_priorities(struct ht_json *j, const cJSON *bands, struct ht_rules *out)
 {
 	static const char *const names[] = { "Top", "Main", "Down" };
@@ -219,7 +219,7 @@ static enum ht_status read_kinds(struct ht_json *j, const cJSON *section, struct
 	return HT_OK;
 }
 
-/* They say what stays on at the level O1. */
+/* Reads the fusions that stay on at level O1. */
 static enum ht_status read_exceptions(struct ht_json *j, const cJSON *array, struct ht_rules *out)
 {
 	const cJSON *item;
@@ -263,7 +263,7 @@ static enum ht_status read_file(struct ht_json *j, struct ht_rules *out)
 	return HT_OK;
 }
 
-/* Behind the comment that the text begins with; empty where nothing closes it. */
+/* The text behind the comment at its beginning; empty if nothing closes the comment. */
 static struct ht_str behind_comment(struct ht_str text)
 {
 	const char *mark = text.p[1] == '*' ? "*/" : "\n";
@@ -273,8 +273,8 @@ static struct ht_str behind_comment(struct ht_str text)
 	return (struct ht_str){ text.p + n, text.n - n };
 }
 
-/* What is first besides comments is a brace, or there is nothing but comments of which one is not
- * of the old form. */
+/* Whether the first character besides comments is a brace; or there are only comments, and one
+ * of them is not of the old form. */
 static bool is_json(struct ht_str text)
 {
 	bool block = false;

@@ -1,4 +1,4 @@
-/* Reading JSON by cJSON, and finding lines again. */
+/* Reads JSON by cJSON, and finds the lines of values. */
 #include "precision/json.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ static void delete_tree(void *root)
 	cJSON_Delete(root);
 }
 
-/* Behind the string whose opening quote is at `p`; `end` where nothing closes it. */
+/* The end of the string whose opening quote is at `p`; `end` if nothing closes it. */
 static char *behind_string(char *p, const char *end)
 {
 	for (p++; p < end && *p != '"'; p++)
@@ -17,8 +17,8 @@ static char *behind_string(char *p, const char *end)
 	return p < end ? p + 1 : p;
 }
 
-/* Blanks a comment, but for the ends of its lines; gives what is behind it, NULL where nothing
- * closes it. */
+/* Overwrites a comment with blanks, keeping line ends.  Returns its end; NULL: nothing closes
+ * it. */
 static char *blank_comment(char *p, char *end)
 {
 	bool line = p[1] == '/';
@@ -34,8 +34,8 @@ static char *blank_comment(char *p, char *end)
 	return stop;
 }
 
-/* Comments outside of strings become blanks, so that lines stay.  Gives the start of one that
- * nothing closes, or NULL. */
+/* Overwrites comments outside of strings with blanks, so that line numbers stay.  Returns the
+ * start of a comment that nothing closes, or NULL. */
 static const char *blank_comments(char *p, char *end)
 {
 	while (p < end) {
@@ -62,7 +62,7 @@ static long lines_to(const char *from, const char *to)
 	return n;
 }
 
-/* As much of a line as a message may have. */
+/* How much of a line a message quotes. */
 static int quoted(const char *s)
 {
 	enum { MOST = 60 };
@@ -71,7 +71,7 @@ static int quoted(const char *s)
 	return n < MOST ? (int)n : MOST;
 }
 
-/* The first \u0000 of a string, where cJSON's copy of it would end; or NULL. */
+/* The first \u0000 in a string, at which cJSON's copy would end; or NULL. */
 static const char *escaped_zero(const char *text, const char *end)
 {
 	static const char zero[] = "\\u0000";

@@ -1,9 +1,9 @@
-/* Text line by line, bounded, for the files that options name. */
+/* Reads text line by line, with a limit, for the files that options name. */
 #include "precision/policy.h"
 
 #include <string.h>
 
-/* The vendor's tools stop reading at such a line without a word. */
+/* The vendor's tools silently stop reading at a longer line. */
 #define LINE_LIMIT 1024
 
 struct ht_where ht_at_line(const char *path, long line)

@@ -1,4 +1,4 @@
-/* The options of a policy: each a name and a function that takes its value. */
+/* The options of a policy: each is a name and a function that takes its value. */
 #include "precision/optimal/cost.h"
 #include "precision/optimal/rates.h"
 #include "precision/precision.h"
@@ -124,7 +124,7 @@ static struct ht_parse parse_of(struct setting *s)
 		.digest = &s->digest };
 }
 
-/* A file that is given again replaces the one before. */
+/* Reads a file of rules, which replaces the file of an earlier setting. */
 static enum ht_status read_rules(struct setting *s, enum ht_rule_set set,
 	enum ht_status (*parse)(struct ht_parse *p, struct ht_str text, struct ht_rules *out))
 {
@@ -225,7 +225,7 @@ static enum ht_status set_debug_dir(struct setting *s)
 
 static enum ht_status set_debug_level(struct setting *s)
 {
-	s->p->debug_level = *s->value - '0'; /* the table of options lets 0 to 4 pass */
+	s->p->debug_level = *s->value - '0'; /* the table of options accepts only 0 to 4 */
 	return HT_OK;
 }
 
@@ -309,7 +309,7 @@ static enum ht_status set_optypelist(struct setting *s)
 	return HT_OK;
 }
 
-/* Two digits: convolutions, matrix products; one stands for both. */
+/* Two digits: convolutions, matrix products; a single digit sets both. */
 static enum ht_status set_hf32(struct setting *s)
 {
 	static const struct {
@@ -349,7 +349,7 @@ static enum ht_status set_measure(struct setting *s)
 	return read_bool(s, &s->p->measures);
 }
 
-/* ---- of policy optimal ---- */
+/* ---- options of policy optimal ---- */
 
 static enum ht_status set_cost_table(struct setting *s)
 {
@@ -411,7 +411,7 @@ static const struct option {
 #include "choice/options.def"
 };
 
-/* Of a file its content, wherever it lies. */
+/* Records the setting for cache keys; for a file, its content, independent of its path. */
 static void state(struct setting *s, enum ht_read read)
 {
 	uint64_t files = s->digest.bytes;

@@ -14,7 +14,7 @@ static const struct ht_policy_family ascend = {
 	.can = HT_CAN_READ_RULES | HT_CAN_READ_IMPLS | HT_CAN_DECIDE_BODIES | HT_CAN_CROSS_CALLS,
 	.decide = ht_ascend_decide,
 };
-/* TensorFlow's auto_mixed_precision, which looks for bodies by itself. */
+/* TensorFlow's auto_mixed_precision, which finds bodies by itself. */
 static const struct ht_policy_family grappler = {
 	.can = HT_CAN_READ_GRAPPLER,
 	.paint = ht_grappler_paint,
@@ -127,7 +127,7 @@ static void init(struct ht_policy *p, const char *name)
 	snprintf(p->name, sizeof p->name, "%s", name);
 }
 
-/* A policy with formats in the place of its low type. */
+/* A policy with number formats in the place of its low type. */
 static enum ht_status emulate(
 	struct ht_policy *p, const char *name, const char *formats, struct ht_diags *d)
 {
@@ -197,7 +197,7 @@ const struct ht_policy_kind *ht_policy_effective(const struct ht_policy *p)
 	ht_read(p, HT_READ_policy);
 	if (p->kind)
 		return p->kind;
-	/* Then the key is that of the mode which is implied. */
+	/* Then the key is that of the implied mode. */
 	if (p->run_mode < 0)
 		return kind_named(keep);
 	if (ht_read(p, HT_READ_graph_run_mode)->run_mode == 1)
@@ -210,7 +210,8 @@ const char *ht_policy_label(const struct ht_policy *p)
 	return *p->name ? p->name : ht_policy_effective(p)->name;
 }
 
-/* Nothing named is the same as naming what that implies, but that customize_dtypes then acts. */
+/* A policy without a mode has the same key as the mode that it implies.  Exception:
+ * customize_dtypes is applied only if no mode was named. */
 static void put_policy(struct ht_buf *b, const struct ht_policy *p)
 {
 	struct ht_policy unread = *p;
@@ -236,7 +237,7 @@ struct ht_str ht_read_value(const struct ht_policy *p, enum ht_read r, struct ht
 	return ht_buf_str(&b);
 }
 
-/* ---- whether options go together ---- */
+/* ---- whether options may be combined ---- */
 
 static enum ht_status check_mixlist(const struct ht_policy *p, struct ht_diags *d)
 {
@@ -253,14 +254,14 @@ static enum ht_status check_mixlist(const struct ht_policy *p, struct ht_diags *
 		p->by == HT_NAMED_MODE_V2 ? "precision_mode_v2" : "precision mode", k->name, legal);
 }
 
-/* high_performance is the default, and means something only of the types that a list names. */
+/* high_performance is the default, so it has an effect only for types that a list names. */
 bool ht_policy_selects_impl(const struct ht_policy *p)
 {
 	return p->select_impl &&
 	       (p->rules[HT_RULES_CHOSEN].n || strcmp(p->select_impl, "high_performance") != 0);
 }
 
-/* A mode that was asked for and keeps every dtype leaves customize_dtypes nothing to do. */
+/* If the user asked for a mode that keeps every dtype, customize_dtypes has no effect. */
 bool ht_policy_customizes(const struct ht_policy *p)
 {
 	return p->by == HT_NAMED_NONE || !ht_policy_can(p->kind, HT_CAN_CHANGE_NOTHING);
@@ -279,7 +280,7 @@ static enum ht_status check_customize(const struct ht_policy *p, struct ht_diags
 	return HT_OK;
 }
 
-/* A mode of bfloat16 asks for a machine that has it. */
+/* A mode of bfloat16 requires a machine that has it. */
 static enum ht_status check_machine(const struct ht_policy *p, struct ht_diags *d)
 {
 	const struct ht_policy_kind *k = ht_policy_effective(p);
@@ -321,7 +322,7 @@ static enum ht_status check_budget(const struct ht_policy *p, struct ht_diags *d
 	return HT_OK;
 }
 
-/* What the vendor's modes make of modify_mixlist is told by check_mixlist(). */
+/* check_mixlist() checks modify_mixlist for the vendor's modes. */
 static enum ht_status check_readers(const struct ht_policy *p, struct ht_diags *d)
 {
 	static const struct {
@@ -338,7 +339,7 @@ static enum ht_status check_readers(const struct ht_policy *p, struct ht_diags *
 	return HT_OK;
 }
 
-/* A report has decided; what it does not state it cannot take from elsewhere. */
+/* A report contains all decisions, so other options cannot add any. */
 static enum ht_status check_report(const struct ht_policy *p, struct ht_diags *d)
 {
 	const char *option = NULL;
@@ -367,7 +368,8 @@ static enum ht_status check_report(const struct ht_policy *p, struct ht_diags *d
 		      : HT_OK;
 }
 
-/* Painting decides on the graph as imported, whose nodes are not those that kernels are made of. */
+/* Painting decides on the imported graph, whose nodes differ from those of which kernels are
+ * made. */
 static enum ht_status check_modes(const struct ht_policy *p, struct ht_diags *d)
 {
 	const char *option = p->rules[HT_RULES_IMPL].option;

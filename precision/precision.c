@@ -1,8 +1,9 @@
 /* precision: decides the dtype of each tensor by the policy, and places the casts.
  *
- * Units and columns are built, the policy narrows and settles, the decision is written into the
- * graph; but under optimal also into the bodies of functions that control flow runs.  Without a
- * policy the graph stays as it is.  What was decided is left in the context's decisions. */
+ * The pass builds units and columns, lets the policy narrow and settle them, and writes the
+ * decision into the graph; except under policy optimal, also into the bodies of functions that
+ * control flow runs.  Without a policy the graph stays unchanged.  The decisions are left in the
+ * context's decisions. */
 #include "precision/precision.h"
 
 #include "precision/calls.h"
@@ -48,8 +49,8 @@ static void write_decision(struct ht_precision *p)
 	fit_constants(p, ids);
 }
 
-/* One graph: the program's, or the body of a function that control flow runs, whose arguments and
- * results keep their types where its caller has not decided it already. */
+/* Decides one graph: the program's, or the body of a function that control flow runs, whose
+ * arguments and results keep their types unless its caller was decided together with it. */
 static enum ht_status decide(struct ht_precision *p, struct ht_graph *g)
 {
 	const struct ht_policy_kind *kind = ht_policy_effective(p->policy);
@@ -69,7 +70,7 @@ static enum ht_status decide(struct ht_precision *p, struct ht_graph *g)
 	return HT_OK;
 }
 
-/* Likewise as a report has it. */
+/* Likewise by a report. */
 static enum ht_status apply(
 	struct ht_precision *p, struct ht_graph *g, struct ht_report_use *reported)
 {
@@ -94,7 +95,8 @@ static enum ht_status apply(
 
 struct bodies {
 	struct ht_graph *program;
-	struct ht_function **function; /* found and not yet walked from `walked` on */
+	struct ht_function **function; /* found so far; those from `walked` on have not been
+				        * visited */
 	size_t n, cap, walked;
 	struct ht_map seen;
 	struct ht_arena *arena;
@@ -111,7 +113,8 @@ static void add_body(struct bodies *b, struct ht_str name)
 	b->function[b->n++] = f;
 }
 
-/* Functions that the graph's nodes call; not those of input pipelines, which run elsewhere. */
+/* Adds the functions that the graph's nodes call, except those of input pipelines, which run
+ * elsewhere. */
 static void add_bodies(struct bodies *b, const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
@@ -142,7 +145,7 @@ static enum ht_status decide_bodies(
 	return HT_OK;
 }
 
-/* As a report says, bodies too. */
+/* Decides as a report says, bodies included. */
 static enum ht_status decide_again(struct ht_precision *p, struct ht_graph *g)
 {
 	struct ht_report_use use;
@@ -153,7 +156,7 @@ static enum ht_status decide_again(struct ht_precision *p, struct ht_graph *g)
 	return ht_report_use_end(&use);
 }
 
-/* A policy that writes types itself, into bodies too. */
+/* Runs a policy that paints, bodies included. */
 static enum ht_status paint(const struct ht_precision_request *request, struct ht_graph *g,
 	struct ht_pass_context *c, struct ht_decisions *out)
 {
@@ -196,7 +199,7 @@ static enum ht_status decide_all(
 
 	p.profile = ht_read(policy, HT_READ_profile)->profile;
 	if (policy->report && policy->report->partial)
-		return decide_again(&p, g); /* the policy was checked when that was decided */
+		return decide_again(&p, g); /* the policy was checked when the report was made */
 	HT_TRY(ht_policy_check(policy, c->diags));
 	out->graph_nodes = g->nodes;
 	if (kind->family->paint)

@@ -1,11 +1,12 @@
 /* precision: decides the element type of each tensor.
  *
- * A decision is made on units: a unit is one type attribute of one node (all operands and results
- * that have that attribute's type), merged with the units of other nodes where types must agree
- * (references to variables, loop back edges, handles).  A profile offers each node columns: the
- * dtypes of all its units together that one kernel computes in.  A policy narrows the columns of
+ * A decision is made on units.  A unit is one type attribute of one node (all operands and
+ * results with that attribute's type), merged with units of other nodes if their types must
+ * agree (references to variables, loop back edges, handles).  A profile offers columns for each
+ * node: dtypes of all its units with which one kernel computes.  A policy narrows the columns of
  * every node; the node takes the first that is left.  Changes are then written into the type
- * attributes, and each tensor gets one cast for every other type in which it is read.  Graph inputs, outputs, constants and variables keep their types.
+ * attributes, and each tensor gets one cast for every other type in which it is read.  Graph
+ * inputs, outputs, constants and variables keep their types.
  *
  * Another policy is a row in policy.c and a function that narrows; another profile is data. */
 #ifndef HT_PRECISION_H
@@ -27,16 +28,17 @@ struct ht_precision_request {
 	const struct ht_graph
 		*imported; /* the graph before any pass, for names; NULL: the graph itself */
 	struct ht_decisions *decisions;           /* out; NULL: not wanted */
-	const struct ht_calibration *calibration; /* optimal/budget.h; NULL: models cannot be run */
+	const struct ht_calibration *calibration; /* optimal/budget.h; NULL: variants cannot be
+						   * run */
 };
 enum ht_status ht_precision_decide(
 	const struct ht_decider *self, struct ht_graph *g, struct ht_pass_context *c);
 
-/* ---- profile.c: the kernels and lists of a machine, in tables made from data/ ---- */
+/* ---- profile.c: the kernels and lists of a machine; tables made from data/ ---- */
 
 enum ht_class {
 	HT_CLASS_UNKNOWN, /* no list names the type: it keeps its dtypes */
-	HT_CLASS_WHITE,   /* goes low where a kernel has a low column */
+	HT_CLASS_WHITE,   /* becomes low if a kernel has a low column */
 	HT_CLASS_BLACK,   /* keeps its dtypes */
 	HT_CLASS_GRAY     /* follows its producer */
 };
@@ -62,7 +64,7 @@ struct ht_kernel_row {
 
 struct ht_promote {
 	const char *type;  /* the vendor's */
-	unsigned operands; /* bit set: operands that take one dtype when nothing else decides */
+	unsigned operands; /* bit set: operands that take one dtype if nothing else decides */
 };
 
 /* One profile; made from data/NAME.profile by generate/profiles.c.  Tables are sorted by name. */
@@ -86,10 +88,10 @@ struct ht_profile {
 	bool computed_columns;    /* every float op has a kernel in f32, f16 and bf16 */
 	bool manual;              /* modes follow the vendor's manual, not its code */
 	bool bf16;                /* the machine has bfloat16 */
-	const char *training;     /* the default mode of a training run */
+	const char *training;     /* the default mode for training */
 };
 extern const struct ht_profile ht_profile_cpu;
-/* All of them, the default first, ended by NULL. */
+/* All profiles, the default first, ended by NULL. */
 extern const struct ht_profile *const ht_profiles[];
 /* The vendor's names of machines, ended by a row without a name. */
 struct ht_machine {
@@ -103,13 +105,13 @@ extern const struct ht_machine ht_machines[];
 enum ht_status ht_profile_named(
 	const char *name, struct ht_diags *d, const struct ht_profile **out);
 
-/* TensorFlow's op type as the vendor calls it. */
+/* The vendor's name of a TensorFlow op type. */
 struct ht_str ht_profile_vendor_type(const struct ht_profile *p, struct ht_str type);
 /* The class of a node's type; *list: its origin, "list" or "op table". */
 enum ht_class ht_profile_class(
 	const struct ht_profile *p, const struct ht_node *n, const char **list);
 bool ht_profile_lists(const struct ht_profile *p, struct ht_str vendor);
-/* The kernels of a type by the vendor's name; NULL: none are published. */
+/* The kernels of a vendor's op type; NULL: none are published. */
 const struct ht_kernel_row *ht_profile_kernels(const struct ht_profile *p, struct ht_str vendor);
 bool ht_profile_is_still(const struct ht_profile *p, const struct ht_node *n);
 bool ht_profile_is_cube(const struct ht_profile *p, const struct ht_node *n);
@@ -117,8 +119,8 @@ bool ht_profile_is_cube(const struct ht_profile *p, const struct ht_node *n);
 unsigned ht_profile_promotes(const struct ht_profile *p, const struct ht_node *n);
 bool ht_profile_keeps(const struct ht_profile *p, struct ht_str type, struct ht_str attr);
 
-/* The op table's names are parts of its text, without a NUL; getters need one.  The result lives as
- * long as the expression that makes it. */
+/* A NUL-terminated copy of a name: names in the op table are parts of its text, without a NUL,
+ * but getters need one.  It lives as long as the enclosing expression. */
 struct ht_attr_name {
 	char s[64];
 };
@@ -135,8 +137,8 @@ static inline struct ht_attr_name ht_attr_name(struct ht_str name)
 struct ht_unit {
 	struct ht_node *node;
 	int8_t attr;        /* index into the op's type attributes */
-	enum ht_dtype from; /* as the graph has it */
-	enum ht_dtype to;   /* as decided so far */
+	enum ht_dtype from; /* its dtype in the graph */
+	enum ht_dtype to;   /* the dtype decided so far */
 	uint32_t parent;    /* union-find */
 	bool fixed;         /* keeps its dtype */
 };
@@ -150,10 +152,12 @@ struct ht_column {
 };
 #define HT_MAX_COLUMNS 64
 
-/* Policy optimal's labels for the remaining columns of an offer; most nodes have all columns. */
+/* Policy optimal's labels for the remaining columns of an offer; most nodes have all columns
+ * left. */
 struct ht_offer_labels {
-	uint64_t left;    /* the columns for which the rest was computed; 0: not yet */
-	unsigned changes; /* bit set: attributes that another column would change */
+	uint64_t left;    /* the columns for which the other members were computed; 0: not
+			   * computed yet */
+	unsigned changes; /* bit set: attributes that some other column would change */
 	int8_t column[3]; /* by label; -1: none */
 };
 
@@ -172,14 +176,15 @@ struct ht_offer {
 struct ht_choice {
 	const struct ht_offer *offer;       /* NULL: an op that is not in the table */
 	const struct ht_column *column;     /* shared by nodes of one type */
-	int columns;                        /* 0: not judged */
+	int columns;                        /* 0: policies do not judge it */
 	uint64_t left;                      /* bit set: columns not yet excluded */
 	const struct ht_column *taken;      /* NULL: every tensor has the dtype of its unit */
 	const struct ht_dtype_reason *rule; /* the deciding rule */
 	const struct ht_node *followed;     /* the producer that a gray op took its dtype from */
 	const char *list;                   /* the list that gave the class, or NULL */
 	enum ht_class class;
-	bool fallback; /* no kernel of the machine takes it: it keeps its dtypes in a fallback library */
+	bool fallback; /* no kernel of the machine accepts it: it keeps its dtypes in a fallback
+		        * library */
 	const struct ht_rule *by; /* the rule for this node that decided, or NULL */
 	/* The decided dtypes of a call's operands and results; NULL: as in the graph. */
 	const uint8_t *carried_in, *carried_out;
@@ -187,10 +192,11 @@ struct ht_choice {
 
 /* The effect of a rule. */
 struct ht_rule_use {
-	size_t nodes;        /* that it names */
-	bool effective;      /* it changed an offer or a decision, */
-	struct ht_map acted; /* for these nodes, by reported name */
-	const char *did;     /* "from white to black"; NULL: clear from the option's name */
+	size_t nodes;        /* nodes that it names */
+	bool effective;      /* it changed an offer or a decision */
+	struct ht_map acted; /* by reported name: the nodes for which it did */
+	const char *did;     /* its effect, such as "from white to black"; NULL: the option's
+			      * name says it */
 	const char *why;     /* why it had no effect */
 };
 
@@ -214,17 +220,17 @@ struct ht_precision {
 	uint32_t *first_unit;            /* by node id: unit of its attribute 0 */
 	struct ht_choice *choice;        /* by node id */
 	struct ht_map offers;            /* op and dtypes → struct ht_offer */
-	const struct ht_graph *imported; /* before any pass; may be `graph` */
+	const struct ht_graph *imported; /* the graph before any pass; may be `graph` */
 	struct ht_resolved rules[HT_RULE_SETS];
-	const struct ht_calibration *calibration; /* NULL: models cannot be run */
-	enum ht_status status;                    /* of a policy that may fail */
+	const struct ht_calibration *calibration; /* NULL: variants cannot be run */
+	enum ht_status status;                    /* an error of the policy */
 	struct ht_calls *calls; /* calls.h; NULL: every body keeps its signature */
-	const uint8_t
-		*ret; /* of a body: dtypes of its results, as decided; NULL: as in the graph */
+	const uint8_t *ret; /* of a body: decided dtypes of its results; NULL: as in the graph */
 	/* For policy optimal, by node id: the labels that a node must not have, and why. */
 	const uint8_t *denied;
 	const struct ht_dtype_reason *const *denied_why;
-	/* Likewise: contractions that get mode high_performance if they become float16; NULL: none. */
+	/* Likewise: contractions that get mode high_performance if they become float16; NULL:
+	 * none. */
 	const bool *short_runs;
 };
 
@@ -236,16 +242,16 @@ static inline struct ht_unit *ht_unit_of(struct ht_precision *p, const struct ht
 {
 	return &p->unit[p->first_unit[n->id] + (uint32_t)attr];
 }
-/* The unit that gives operand `i` its type, or NULL where the op fixes it. */
+/* The unit that determines the type of operand `i`; NULL if the op fixes it. */
 struct ht_unit *ht_unit_of_arg(struct ht_precision *p, const struct ht_node *n, int32_t i);
 struct ht_unit *ht_unit_of_result(struct ht_precision *p, const struct ht_node *n, int32_t i);
-/* The type attribute that gives operand or result `i` its dtype; -1: the op fixes it. */
+/* The type attribute that determines the dtype of operand or result `i`; -1: the op fixes it. */
 int ht_attr_of_arg(const struct ht_node *n, int32_t i);
 int ht_attr_of_result(const struct ht_node *n, int32_t i);
 /* The formal of operand or result `i`; -1: unknown. */
 int ht_formal_of_arg(const struct ht_node *n, int32_t i);
 int ht_formal_of_result(const struct ht_node *n, int32_t i);
-/* The dtype of a formal as the graph has it; HT_INVALID where tensors of one formal differ. */
+/* The dtype of a formal in the graph; HT_INVALID if tensors of the formal differ. */
 enum ht_dtype ht_formal_from(
 	struct ht_precision *p, const struct ht_node *n, const struct ht_op_arg *formal);
 /* The dtype of a value as decided so far. */
@@ -253,7 +259,8 @@ enum ht_dtype ht_decided_dtype(struct ht_precision *p, struct ht_value v);
 
 /* columns.c: makes the columns that the profile offers for a node. */
 void ht_columns_build(struct ht_precision *p, const struct ht_node *n, struct ht_choice *c);
-/* Whether a policy may judge the node: it computes with floats and shares its types with no other. */
+/* Whether a policy may judge the node: it computes with floats and shares its types with no
+ * other node. */
 bool ht_is_judged(struct ht_precision *p, const struct ht_node *n);
 /* The first column that is left. */
 const struct ht_column *ht_first_column(const struct ht_choice *c);
@@ -266,7 +273,7 @@ static inline enum ht_dtype ht_column_dtype(const struct ht_column *c, struct ht
 {
 	return (enum ht_dtype)(t.result ? c->result[t.formal] : c->arg[t.formal]);
 }
-/* Keeps the columns whose tensor `of` is a `t`; false, without a change, when there are none. */
+/* Keeps only the columns in which tensor `of` is a `t`. False, without a change: there are none. */
 bool ht_narrow_columns(struct ht_choice *c, struct ht_tensor_of of, enum ht_dtype t);
 static inline bool ht_is_policy_float(enum ht_dtype t)
 {
@@ -280,33 +287,36 @@ enum ht_status ht_precision_prepare(struct ht_precision *p, struct ht_graph *g);
 
 /* ---- rules.c ---- */
 
-/* Makes the maps from the names in the policy's rules.  A name that the graph lacks is a note with
- * near names. */
+/* Makes maps from the names in the policy's rules.  A name that the graph lacks causes a note
+ * with similar names. */
 void ht_rules_resolve(struct ht_precision *p);
-/* The rule for a node: by its name or the name of an imported node that became it, else by its type. */
+/* The rule for a node: by its name, or the name of an imported node from which it was made, or
+ * else by its type. */
 const struct ht_rule *ht_rule_of(
 	struct ht_precision *p, enum ht_rule_set set, const struct ht_node *n);
-/* The rule for a type, by TensorFlow's name or the vendor's; for implementation modes also by a family
- * that has the type. */
+/* The rule for a type, by TensorFlow's name or the vendor's; for implementation modes also by a
+ * family that contains the type. */
 const struct ht_rule *ht_rule_of_type(
 	struct ht_precision *p, enum ht_rule_set set, struct ht_str type);
-/* families.c: names of the vendor's kernels that stand for other op types; op_precision_mode and
- * optypelist_for_implmode may use them.  The next one of a type, from *next = 0 on; NULL: no more. */
+/* families.c: the vendor's kernel names that contain other op types, which op_precision_mode and
+ * optypelist_for_implmode may use.  Returns the next one of a type, starting with *next = 0;
+ * NULL: there are no more. */
 const char *ht_family_of(struct ht_str type, size_t *next);
 bool ht_family_has(struct ht_str name, struct ht_str type);
-/* Whether a text of op types, with a blank around each, has the type. */
+/* Whether a text of op types, each between blanks, contains the type. */
 bool ht_type_is_in(const char *types, struct ht_str type);
 struct ht_rule_use *ht_use_of(
 	struct ht_precision *p, enum ht_rule_set set, const struct ht_rule *r);
 /* Notes that the rule changed an offer or a decision for the node. */
 struct ht_rule_use *ht_rule_acts(struct ht_precision *p, enum ht_rule_set set,
 	const struct ht_rule *r, const struct ht_node *n);
-/* Gives a copy of the state, which has an arena of its own or leaves p's as it is, uses of rules that nobody reports. */
+/* Gives a copy of the state its own records of rule uses, which are not reported.  The copy must
+ * have its own arena or not outlive p's. */
 void ht_precision_unseen(struct ht_precision *p);
-/* customize_dtypes: reduces each named node to the requested columns. */
+/* customize_dtypes: restricts each named node to the requested columns. */
 enum ht_status ht_customize_apply(struct ht_precision *p);
-/* Whether keep_dtype, or the attribute _keep_dtype, keeps the node's dtypes; `custom`: the rule that
- * has precedence, or NULL. */
+/* Whether keep_dtype, or the attribute _keep_dtype, keeps the node's dtypes; `custom`: a rule
+ * that takes precedence, or NULL. */
 bool ht_keeps_dtype(struct ht_precision *p, const struct ht_node *n, const struct ht_rule *custom,
 	const struct ht_rule **by);
 /* The class of a node's type in the profile, after ops_info and modify_mixlist. */
@@ -314,7 +324,7 @@ enum ht_class ht_class_of(struct ht_precision *p, const struct ht_node *n, const
 /* The record of a type in ops_info; NULL: none. */
 const struct ht_op_record *ht_record_of(const struct ht_precision *p, const struct ht_node *n);
 
-/* ---- ascend.c: the vendor's column filtering (one policy a mode) ---- */
+/* ---- ascend.c: the vendor's filtering of columns (one policy for each mode) ---- */
 
 enum ht_mode {
 	HT_MODE_KEEP,
@@ -328,12 +338,13 @@ enum ht_mode {
 };
 void ht_ascend_decide(struct ht_precision *p);
 
-/* ---- decisions: the result ---- */
+/* ---- the decisions ---- */
 
 /* The dtypes for which a unit has a reason why it did not take them. */
 enum ht_asked { HT_ASKED_F32, HT_ASKED_F16, HT_ASKED_BF16, HT_ASKED_END };
 enum ht_dtype ht_asked_dtype(enum ht_asked a);
-enum ht_asked ht_asked_of(enum ht_dtype t); /* HT_ASKED_END: of no other dtype there are reasons */
+enum ht_asked ht_asked_of(enum ht_dtype t); /* HT_ASKED_END: there are no reasons for other
+					     * dtypes */
 
 struct ht_decided_type {
 	const struct ht_str *origin; /* imported nodes */
@@ -342,24 +353,25 @@ struct ht_decided_type {
 	struct ht_str attr;
 	enum ht_dtype from, to;
 	enum ht_dtype operands;             /* operands are rounded to this; HT_INVALID: not */
-	const struct ht_dtype_reason *rule; /* the deciding rule, also if the type stays */
+	const struct ht_dtype_reason *rule; /* the deciding rule, even if the type stays */
 	const char *list;                   /* the rule's list, or NULL */
 	enum ht_class class;
-	struct ht_str followed; /* empty: none */
-	enum ht_dtype emulated; /* types stay, values are rounded to this; HT_INVALID: not */
-	bool stated;            /* decided by a rule of the user's */
-	const char *
-		format; /* that its tensors are rounded to in the place of the low type, emulated; NULL: none */
+	struct ht_str followed; /* the node that it followed; empty: none */
+	enum ht_dtype emulated; /* types stay, values are rounded to this; HT_INVALID: they are
+				 * not */
+	bool stated;            /* a rule of the user decided it */
+	const char *format; /* the emulated format to which its tensors are rounded, in the place of
+			 * the low type; NULL: none */
 	/* In complete decisions: why it does not have each of these dtypes; NULL: it has it. */
 	const struct ht_dtype_reason *why_not[HT_ASKED_END];
-	long line; /* of a report that was read */
+	long line; /* its line in a report that was read */
 };
 /* Whether the decision changes something, or confirms a rule of the user's. */
 static inline bool ht_is_news(const struct ht_decided_type *t)
 {
 	return t->from != t->to || t->operands != HT_INVALID || t->stated;
 }
-/* A node with floats among its tensors, and its units one after the other in `type`. */
+/* A node with float tensors, and its units, which are consecutive in `type`. */
 struct ht_decided_node {
 	struct ht_str
 		name; /* at the time of the decision; in a body "FUNCTION/NODE" or "FUNCTION:NODE" */
@@ -367,7 +379,7 @@ struct ht_decided_node {
 	const struct ht_str *origin;
 	int32_t origins;
 	size_t first_type, types;
-	const uint8_t *tensor; /* dtypes of its results, as decided */
+	const uint8_t *tensor; /* decided dtypes of its results */
 	int32_t tensors;
 	/* Dtypes of its kernel by formal; NULL: those of the type attributes. */
 	const uint8_t *operand, *result;
@@ -378,10 +390,10 @@ struct ht_decided_cast {
 	struct ht_str name;
 	struct ht_str source; /* "node" or "node:1" */
 	enum ht_dtype from, to;
-	const char *format; /* as that of a decided type */
-	bool constant;      /* of a constant: folded away */
+	const char *format; /* like that of a decided type */
+	bool constant;      /* its operand is a constant, so it is folded */
 	int64_t elements;   /* -1: not known */
-	int64_t price;      /* picoseconds as a kernel of its own; -1: not known */
+	int64_t price;      /* picoseconds as a separate kernel; -1: not known */
 	long line;
 };
 /* An entry of an option file and its effect, or why it had none. */
@@ -394,7 +406,7 @@ struct ht_reported_rule {
 struct ht_decided_impl {
 	struct ht_str node, where;
 	enum ht_impl mode;
-	struct ht_node *at; /* while the pass runs */
+	struct ht_node *at; /* set while the pass runs */
 	bool offered;       /* the vendor's kernels of this type have the mode */
 	const char *kernel; /* how the mode changes the node's kernel; NULL: not at all */
 };
@@ -404,7 +416,7 @@ struct ht_alternative {
 	int64_t price;         /* picoseconds a run */
 	struct ht_str refused; /* why it was refused; empty: it was not */
 };
-/* The cost of another type for a node, with all others chosen anew. */
+/* The cost of another type for a node, when all other types are chosen again. */
 struct ht_flip {
 	struct ht_str node;
 	enum ht_dtype to;
@@ -412,41 +424,42 @@ struct ht_flip {
 };
 /* A point of the frontier of price against error.  Errors are fractions of the budget. */
 struct ht_frontier_entry {
-	int64_t price;   /* picoseconds a run, fused as it would be */
-	double error;    /* by the model of measured sensitivities; -1: not modelled */
+	int64_t price;   /* picoseconds a run, with its own fusion */
+	double error;    /* predicted from measured sensitivities; -1: not predicted */
 	double measured; /* -1: not run */
 	size_t low;      /* nodes in low precision */
 };
 struct ht_budget_report {
 	const struct ht_budget *budget;
-	size_t clauses; /* at least 1: without a budget `rel` of all outputs */
-	double *kept;   /* by clause: the measured error of the choice */
+	size_t clauses; /* at least 1: without a budget, `rel` of all outputs */
+	double *kept;   /* by clause: the measured error of the chosen assignment */
 	double *measured;
 	struct ht_frontier_entry *point; /* the cheapest first */
 	size_t points, chosen;
-	bool whole;      /* the frontier has no more points on its hull */
-	uint32_t groups; /* of nodes with measured sensitivity; 0: not needed */
-	uint32_t runs;   /* variants compiled and run beside float32 */
+	bool whole;      /* the hull of the frontier has no more points */
+	uint32_t groups; /* groups of nodes with measured sensitivity; 0: not needed */
+	uint32_t runs;   /* variants compiled and run besides float32 */
 };
-/* Proof that no assignment is cheaper: the bound holds for every assignment under the cost table of
- * the last iterate, which the hash identifies. */
+/* Proof that no assignment is cheaper: the bound holds for every assignment, under the costs of
+ * the last iterate, whose table the hash identifies. */
 struct ht_certificate {
 	struct ht_str costs, target, machine, date; /* the cost table */
 	struct ht_hash costs_hash, problem_hash;
 	struct ht_str winner;
-	int64_t price; /* of the winner, as fused */
+	int64_t price; /* of the chosen assignment, with its own fusion */
 	int64_t cost,
 		bound; /* of the last iterate: the cost of its assignment, and the lower bound of all */
 	bool settled; /* the iterates converged */
 	uint32_t iterates, free_nodes, regions, largest_region;
-	/* Contractions in low precision, those of them that sum short runs; the largest relative error of one (ht_sum_variance()). */
+	/* Contractions in low precision; those of them that sum short runs; the largest relative
+	 * error of one (ht_sum_variance()). */
 	uint32_t low_sums, short_sums;
 	double largest_error;
 	struct ht_alternative *alternative;
 	size_t alternatives, alternative_cap;
 	struct ht_flip *flip;
 	size_t flips, flip_cap;
-	struct ht_budget_report *budget; /* NULL: none was asked for */
+	struct ht_budget_report *budget; /* NULL: no budget was set */
 };
 
 /* The range of magnitudes of constants in the low type. */
@@ -455,18 +468,20 @@ struct ht_clamp {
 	float smallest, largest; /* largest 0: any */
 };
 
-/* In the order of the graph.  Lives in `arena`, which the caller sets. */
+/* The decisions, in the order of the graph.  They live in `arena`, which the caller sets. */
 struct ht_decisions {
 	struct ht_arena *arena;
-	bool complete;                /* in: report every float unit, not only changed ones */
-	struct ht_decided_node *node; /* where complete */
+	bool complete;                /* set by the caller: report every float unit, not only
+				       * changed ones */
+	struct ht_decided_node *node; /* only if complete */
 	size_t nodes, node_cap;
-	size_t graph_nodes; /* of the program's graph, before it is rewritten */
-	/* If the policy painted: the low type, whether it is only emulated, the suffix of casts' names. */
+	size_t graph_nodes; /* number of nodes of the program's graph before it is rewritten */
+	/* If the policy painted: the low type, whether it is emulated, and the end of casts'
+	 * names. */
 	enum ht_dtype painted; /* HT_INVALID: it did not paint */
 	bool emulates;
 	const char *suffix;
-	/* Formats in the place of types that the decision has. */
+	/* Formats in the place of types. */
 	const struct ht_emulation *emulation;
 	size_t emulations;
 	struct ht_clamp clamp;
@@ -478,7 +493,7 @@ struct ht_decisions {
 	struct ht_decided_cast *cast;
 	size_t casts, cast_cap;
 	size_t float_nodes,
-		low_nodes;      /* nodes with a float unit; those with one in 16 bits or less */
+		low_nodes;      /* nodes with a float unit; nodes with one of 16 bits or less */
 	struct ht_str *unknown; /* op types that no list of the profile names */
 	size_t unknowns, unknown_cap;
 	struct ht_str *assumed; /* op types whose kernels are not published */
@@ -487,14 +502,14 @@ struct ht_decisions {
 	size_t rules, rule_cap;
 	struct ht_decided_impl *impl;
 	size_t impls, impl_cap;
-	struct ht_str *fallback; /* nodes that no kernel of the machine takes as they are */
+	struct ht_str *fallback; /* nodes that no kernel of the machine accepts unchanged */
 	size_t fallbacks, fallback_cap;
 	struct ht_certificate *certificate; /* of policy optimal; NULL: none */
 };
 
 /* impl.c: the implementation mode of each node. */
 void ht_impl_decide(struct ht_precision *p, struct ht_decisions *out);
-/* Likewise by a report, for the nodes of the graph. */
+/* Likewise from a report, for the nodes of the graph. */
 void ht_impl_as_reported(
 	struct ht_precision *p, const struct ht_decisions *report, struct ht_decisions *out);
 /* After the dtypes are written: stores the modes of decisions from `first` on in their nodes. */
@@ -502,8 +517,8 @@ void ht_impl_apply(struct ht_decisions *out, size_t first);
 /* rules.c: reports the effect of each rule. */
 void ht_rules_report(struct ht_precision *p, struct ht_decisions *out);
 
-/* constants.c: looks for constants that overflow the dtypes decided.  Casts whose node id is `ids` or
- * above were inserted by the decision.  Warns of each such constant, or clamps it, as the option
+/* constants.c: finds constants that overflow the decided dtypes.  Casts with node ids from `ids`
+ * on were inserted by the decision.  Warns of each such constant, or clamps it, as the option
  * sentinels says. */
 struct ht_fit {
 	const struct ht_policy *policy;
@@ -515,33 +530,35 @@ void ht_fit_constants(struct ht_graph *g, uint32_t ids, const struct ht_fit *how
 
 /* reasons.c: the reasons for units' dtypes. */
 
-/* A float among the type attributes of a node; of a list attribute each of its items. */
+/* A float type attribute of a node; of a list attribute, one item. */
 struct ht_float_unit {
-	int attr, item; /* item -1: no list */
+	int attr, item; /* item -1: not a list */
 	enum ht_dtype dtype;
 	struct ht_str name; /* "T", "T[1]" */
 };
-/* The next one; the first for `u` all zero but attr -1.  Names of items are in `a`. */
+/* The next one; for the first, *u is all zero except attr, which is -1.  Names of items are in
+ * `a`. */
 bool ht_next_float_unit(const struct ht_node *n, struct ht_arena *a, struct ht_float_unit *u);
-/* Why no policy may change the unit; NULL: one may. */
+/* Why no policy may change the unit; NULL: policies may. */
 const struct ht_dtype_reason *ht_fixed_reason(
 	struct ht_precision *p, const struct ht_node *n, int attr);
-/* The kernel's dtype for a unit's operands where it is narrower than the attribute; else HT_INVALID. */
+/* The kernel's dtype for a unit's operands if it is narrower than the attribute; else
+ * HT_INVALID. */
 enum ht_dtype ht_rounded_operands(const struct ht_choice *c, const struct ht_unit *u);
-/* A node's name in reports: in a function's body "FUNCTION/NODE". */
+/* A node's name in reports; in a function's body "FUNCTION/NODE". */
 struct ht_str ht_reported_name(struct ht_arena *a, const struct ht_graph *g, struct ht_str name);
 /* Appends a decided unit to out->type. */
 struct ht_decided_type *ht_note_type(
 	struct ht_precision *p, const struct ht_node *n, const struct ht_unit *u);
 /* Whether a node has floats among its type attributes and results. */
 bool ht_has_floats(const struct ht_node *n, struct ht_arena *a);
-/* Appends a node without its units. */
+/* Appends a node, without its units. */
 struct ht_decided_node *ht_note_node(
 	struct ht_decisions *out, const struct ht_node *n, struct ht_str name);
 /* Stores the dtypes of a node's results, which are known only after its types are written. */
 uint8_t *ht_note_results(
 	struct ht_decisions *out, struct ht_decided_node *d, const struct ht_node *n);
-/* Notes the dtypes that a call, or an argument of a body, carries across the boundary. */
+/* Records the dtypes that a call, or an argument of a body, passes across the boundary. */
 void ht_note_carried(struct ht_precision *p, const struct ht_node *n);
 /* Appends the node with all its units and their reasons; NULL: it has no floats. */
 struct ht_decided_node *ht_note_whole_node(struct ht_precision *p, const struct ht_node *n);
@@ -551,12 +568,13 @@ void ht_precision_rewrite(struct ht_precision *p, struct ht_decisions *out);
 
 /* The dtype to which a unit's values are rounded. */
 enum ht_dtype ht_effective_dtype(const struct ht_decided_type *t);
-/* emulation.c: notes in the decisions which of them the formats are for. */
+/* emulation.c: notes which decisions formats apply to. */
 void ht_emulation_note(const struct ht_policy *policy, struct ht_decisions *out);
-/* HT_E_UNSUPPORTED where the graph has tensors of a slot itself. */
+/* HT_E_UNSUPPORTED if the graph itself has tensors of a slot. */
 enum ht_status ht_emulation_check(
 	const struct ht_policy *policy, const struct ht_graph *g, struct ht_diags *d);
-/* In the decided graph and its functions, tensors of slots become float32, and are rounded where they are made or read. */
+/* In the decided graph and its functions, tensors of slots become float32, and are rounded where
+ * they are computed or read. */
 enum ht_status ht_emulate(
 	const struct ht_policy *policy, struct ht_graph *g, struct ht_pass_context *c);
 

@@ -1,4 +1,4 @@
-/* Why a tensor has the dtype that it has, or has not another one. */
+/* Why a tensor has its dtype, or why it does not have another one. */
 #ifndef HT_PRECISION_REASON_H
 #define HT_PRECISION_REASON_H
 
@@ -13,7 +13,7 @@ enum ht_by {
 
 struct ht_dtype_reason {
 	enum ht_by by;
-	struct ht_str text; /* as reports print it */
+	struct ht_str text; /* as in reports */
 };
 /* By enum ht_by.  Two reasons are the same if their addresses are, or if their texts are equal. */
 extern const struct ht_dtype_reason ht_dtype_reasons[HT_BY_END];

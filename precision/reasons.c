@@ -1,5 +1,5 @@
-/* The account of a decision: what every float unit became, what decided it, and what stood against
- * the other dtypes.  Reasons are looked for only where somebody asks for the whole account. */
+/* Complete reports: the decision for every float unit, the rule that decided it, and why it has
+ * none of the other dtypes.  Reasons are determined only if a complete report is asked for. */
 #include "precision/calls.h"
 #include "precision/optimal/optimal.h"
 #include "precision/precision.h"
@@ -117,7 +117,7 @@ static uint8_t label_bit(enum ht_dtype t)
 					   : HT_LABEL_F32);
 }
 
-/* What stood against dtype `t` first, of a unit that was judged. */
+/* The first rule that prevented dtype `t`, of a unit that was judged. */
 static const struct ht_dtype_reason *against(struct ht_precision *p, const struct ht_node *n,
 	const struct ht_unit *u, const struct ht_decided_type *told, enum ht_dtype t)
 {
@@ -147,7 +147,8 @@ static const struct ht_dtype_reason *against(struct ht_precision *p, const struc
 	return c->rule;
 }
 
-/* What decided a unit that stays: a white node without a low kernel was not kept by its list. */
+/* The rule that decided a unit which stays: if a white node has no low kernel, its list did not
+ * keep it. */
 static const struct ht_dtype_reason *binding(struct ht_precision *p, const struct ht_node *n,
 	const struct ht_unit *u, const struct ht_decided_type *told)
 {
@@ -183,7 +184,7 @@ static void give_reasons(struct ht_precision *p, const struct ht_node *n, const 
 	}
 }
 
-/* ---- the account ---- */
+/* ---- the report ---- */
 
 enum ht_dtype ht_rounded_operands(const struct ht_choice *c, const struct ht_unit *u)
 {
@@ -233,7 +234,7 @@ struct ht_decided_type *ht_note_type(
 	return t;
 }
 
-/* A unit of no policy's: of a list, by reference, of another kind of float. */
+/* A unit that policies do not decide: of a list, by reference, of another float type. */
 static void note_fixed(
 	struct ht_precision *p, const struct ht_node *n, const struct ht_float_unit *u)
 {
@@ -297,7 +298,7 @@ uint8_t *ht_note_results(
 	return tensor;
 }
 
-/* Where a kernel's operands and results are not all as their type attributes say. */
+/* Whether some operand or result of the kernel does not have the dtype of its type attribute. */
 static bool is_uneven(const struct ht_op_arg *formal, int formals, const uint8_t *dtype,
 	const struct ht_column *c)
 {

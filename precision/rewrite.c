@@ -1,5 +1,5 @@
-/* Writing a decision into the graph: type attributes, result types, and one cast a tensor and
- * type, shared by all that want it so. */
+/* Writes a decision into the graph: type attributes, result types, and one cast for each tensor
+ * and type, which all readers share. */
 #include "precision/precision.h"
 
 #include "precision/calls.h"
@@ -8,22 +8,21 @@ struct rewrite {
 	struct ht_precision *p;
 	struct ht_graph *g;
 	struct ht_decisions *out;
-	enum ht_dtype *
-		*before;     /* by node id: dtypes of the results as they were; NULL: unchanged */
-	struct cast **casts; /* by node id: of its results */
-	uint32_t ids;        /* of the graph as it was: new nodes have none of the above */
+	enum ht_dtype **before; /* by node id: earlier dtypes of the results; NULL: unchanged */
+	struct cast **casts;    /* by node id: of its results */
+	uint32_t ids;           /* of the earlier graph: new nodes are not in these arrays */
 };
 
 struct cast {
 	int32_t index;
 	enum ht_dtype to;
 	struct ht_node *node;
-	bool named;        /* has taken over its operand's name */
+	bool named;        /* it has taken over its operand's name */
 	struct cast *then; /* casts of this one */
 	struct cast *next;
 };
 
-/* A reference to a variable is read as a value of its type. */
+/* The type of the value: a reference to a variable is read as a value of its type. */
 static enum ht_dtype without_ref(enum ht_dtype t)
 {
 	return t >= HT_REF ? (enum ht_dtype)(t - HT_REF) : t;
@@ -40,7 +39,7 @@ static void save_results(struct rewrite *r, const struct ht_node *n)
 	r->before[n->id] = before;
 }
 
-/* The pass also takes graphs whose types nobody has inferred. */
+/* The pass also accepts graphs without inferred types. */
 static void fill_results(struct rewrite *r, struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->outs; i++) {
@@ -94,7 +93,7 @@ static void set_list(
 	v->list.n = count;
 }
 
-/* A call and the arguments of its bodies have the types that were carried across. */
+/* A call and the arguments of its bodies get the types that were passed across the boundary. */
 static void set_carried_types(struct rewrite *r, struct ht_node *n)
 {
 	const struct ht_choice *c = &r->p->choice[n->id];
@@ -183,8 +182,8 @@ static bool is_number(enum ht_dtype t)
 	return kind == HT_KIND_FLOAT || kind == HT_KIND_INT || kind == HT_KIND_UINT;
 }
 
-/* A value as one wants it that takes it in `want` and holds it in `hold`: first what the value's
- * own node rounds it to.  NULL: as it is. */
+/* The value for a reader that takes it in `want` and holds it in `hold`; the value's own node
+ * may round it first.  NULL: no cast is needed. */
 static struct cast *chain(
 	struct rewrite *r, struct ht_value v, enum ht_dtype want, enum ht_dtype hold)
 {
@@ -210,8 +209,8 @@ static enum ht_dtype dtype_before(struct rewrite *r, struct ht_value v)
 	return before ? before[v.index] : ht_type_of(v)->dtype;
 }
 
-/* What operand `i` has to be, and in what the node holds it: an op of the table says so; another
- * takes what it took before. */
+/* Operand `i` in the type that the node needs, and the type in which it holds it: known for ops
+ * of the table; other nodes keep the earlier type. */
 static struct cast *operand(struct rewrite *r, const struct ht_node *n, int32_t i)
 {
 	const struct ht_column *taken = r->p->choice[n->id].taken;
@@ -239,8 +238,8 @@ static void cast_operands(struct rewrite *r, struct ht_node *n)
 	}
 }
 
-/* An output keeps its dtype, and, so that the exported graph can be asked for it, its name: the
- * cast takes over the name of the node that used to have it. */
+/* An output keeps its dtype and its name, so that the exported graph can be asked for it: the
+ * cast takes over the node's name. */
 static void take_name(struct rewrite *r, struct ht_node *n, struct ht_node *cast)
 {
 	struct ht_str name = n->name, *origin;
@@ -276,7 +275,8 @@ static void cast_outputs(struct rewrite *r)
 	}
 }
 
-/* Callers go by the types that the function's signature states, but for those that decided it. */
+/* Callers rely on the types that the function's signature states, unless a caller was decided
+ * together with the body. */
 static void cast_results(struct rewrite *r)
 {
 	const uint8_t *ret = r->p->ret;
@@ -325,8 +325,8 @@ static bool has_float(struct rewrite *r, const struct ht_node *n)
 	return false;
 }
 
-/* Op types that the profile says nothing of, and those whose kernels it only assumes; nodes that it
- * has no kernel for. */
+/* Notes op types that the profile does not list, those whose kernels it assumes, and nodes for
+ * which it has no kernel. */
 static void note_gaps(struct rewrite *r, struct ht_map *seen, const struct ht_node *n)
 {
 	struct ht_decisions *d = r->out;

@@ -1,9 +1,9 @@
-/* Rules of option files: held by name, checked against what there is, and found again by node. */
+/* Rules of option files: stores them by name, checks the names, and finds the rule of a node. */
 #include "precision/precision.h"
 
 #include <string.h>
 
-/* ---- holding them ---- */
+/* ---- storing ---- */
 
 void ht_rules_init(struct ht_rules *r, const char *option, const char *path, struct ht_arena *a)
 {
@@ -32,7 +32,7 @@ struct ht_rule *ht_rules_add(struct ht_rules *r, struct ht_arena *a, struct ht_s
 	return rule;
 }
 
-/* ---- what names there are ---- */
+/* ---- known names ---- */
 
 static bool profile_has(const struct ht_profile *profile, struct ht_str type)
 {
@@ -66,7 +66,7 @@ static bool is_type(const struct ht_precision *p, struct ht_str type)
 	return graph_has_type(p->imported, type);
 }
 
-/* Names, each once. */
+/* A set of names. */
 struct words {
 	struct ht_str *word;
 	size_t n, cap;
@@ -112,13 +112,13 @@ struct check {
 	struct ht_precision *p;
 	const struct ht_rules *rules;
 	struct ht_resolved *to;
-	struct words types, nodes; /* filled when first asked for */
-	struct ht_map origins;     /* names of imported nodes that nodes came from */
+	struct words types, nodes; /* filled on demand */
+	struct ht_map origins;     /* names of imported nodes from which nodes were made */
 	size_t unknowns;
 };
 
-/* No error: files are written for more than one graph.  The report has every name, and the first
- * are noted. */
+/* An unknown name is no error, since files are written for more than one graph.  The report has
+ * every such name; the first ones also get a note. */
 static void unknown(
 	struct check *c, const struct ht_rule *r, const char *what, const struct words *w)
 {
@@ -169,7 +169,7 @@ static void collect_nodes(struct check *c)
 	}
 }
 
-/* "NODE", or "FUNCTION/NODE" as explain has it. */
+/* Whether the name is "NODE", or "FUNCTION/NODE" as in `explain`. */
 static bool is_in_function(const struct ht_graph *g, struct ht_str name)
 {
 	for (const struct ht_function *f = g->functions; f; f = f->next) {
@@ -183,7 +183,7 @@ static bool is_in_function(const struct ht_graph *g, struct ht_str name)
 	return false;
 }
 
-/* A node of a function's body is in the body, and where calls were inlined once for each as
+/* A node of a function's body is in the body, and for each inlined call also in the graph, as
  * "CALL/NAME". */
 static void add_inlined(struct check *c, const struct ht_rule *r)
 {
@@ -245,9 +245,9 @@ void ht_rules_resolve(struct ht_precision *p)
 	}
 }
 
-/* ---- finding them again ---- */
+/* ---- finding rules ---- */
 
-/* Rules about how kernels compute use the names of the vendor's kernels. */
+/* Rules about implementation modes use the names of the vendor's kernels. */
 static bool names_kernels(enum ht_rule_set set)
 {
 	return set == HT_RULES_IMPL || set == HT_RULES_CHOSEN;
@@ -317,7 +317,7 @@ const struct ht_rule *ht_rule_of(
 	return r;
 }
 
-/* ---- what they did ---- */
+/* ---- effects of rules ---- */
 
 static const char *why_not(struct ht_precision *p, const struct ht_rule *r)
 {

@@ -1,4 +1,5 @@
-/* What rules of option files do to a node: its class, the columns it is left, whether it is kept. */
+/* Applies rules of option files to a node: its class, its remaining columns, whether it keeps
+ * its dtypes. */
 #include "precision/precision.h"
 
 const struct ht_op_record *ht_record_of(const struct ht_precision *p, const struct ht_node *n)
@@ -12,8 +13,8 @@ const struct ht_op_record *ht_record_of(const struct ht_precision *p, const stru
 	return r ? r : ht_map_get(&info->types, n->type);
 }
 
-/* Of a type of class `c`.  On a machine that decides as the vendor's code does, to-add to the gray
- * list moves nothing by itself. */
+/* The class of a type, which was `c` before the changes.  On a machine that decides like the
+ * vendor's code, adding a type to the gray list alone has no effect. */
 static enum ht_class edited(struct ht_precision *p, unsigned mix, enum ht_class c)
 {
 	if ((c == HT_CLASS_BLACK && (mix & HT_MIX_REMOVE_BLACK)) ||
@@ -105,8 +106,8 @@ static enum ht_status no_kernel(
 		ht_buf_str(&b).p);
 }
 
-/* A rule by type is also about nodes that no policy judges, such as ops with effects; one by name
- * asks for what cannot be. */
+/* A rule has no effect on a node that policies do not judge, such as an op with effects; the
+ * report says so. */
 static enum ht_status customize(struct ht_precision *p, struct ht_node *n)
 {
 	const struct ht_rule *r = ht_rule_of(p, HT_RULES_CUSTOM, n);

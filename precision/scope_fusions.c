@@ -1,6 +1,6 @@
-/* enable_scope_fusion_passes: the vendor's fusions by name scope, by name.
+/* enable_scope_fusion_passes: the vendor's fusions that are recognised by name scopes, by name.
  *
- * General ones are on without being named, and naming them is no mistake.  Of the others none has a
+ * General ones are on without being named; naming them is permitted.  None of the others has a
  * counterpart here: they are known, and reported. */
 #include "precision/policy.h"
 

@@ -1,13 +1,13 @@
-/* What somebody meant who named a policy that there is not: by meaning first, then by spelling. */
+/* Suggests policies for an unknown policy name: by meaning first, then by spelling. */
 #include "precision/precision.h"
 
 #include <string.h>
 
 enum { MOST_MEANT = 2 };
 
-/* What people type, and the policies that do what they may mean by it. */
+/* Names that people type, and the policies that they may mean. */
 static const struct meaning {
-	const char *words; /* with blanks before, between and behind */
+	const char *words; /* separated by blanks, with one at each end */
 	const char *meant[MOST_MEANT];
 } meanings[] = {
 	{ " bf16 bfloat16 brain_float16 force_bf16 force_bfloat16 ",
@@ -31,7 +31,7 @@ static const struct meaning {
 	{ " tvm relay ", { "tvm-fp16", NULL } },
 };
 
-/* Without regard to case, and to '-', '.' or a blank for '_'. */
+/* Ignores case; '-', '.' and blanks count as '_'. */
 static void plain(const char *name, char *out, size_t size)
 {
 	size_t n = 0;

@@ -1,7 +1,7 @@
 /* Units: type attributes of nodes, and which of them must agree. */
 #include "precision/precision.h"
 
-/* Number of the formal that tensor `i` belongs to; -1 when the attributes do not say. */
+/* The number of the formal that tensor `i` belongs to; -1 if the attributes do not determine it. */
 static int formal_of(const struct ht_node *n, const struct ht_op_arg *arg, int args, int32_t i)
 {
 	for (int f = 0; f < args; f++) {
@@ -89,7 +89,7 @@ struct ht_unit *ht_unit_root(struct ht_precision *p, struct ht_unit *u)
 	return &p->unit[i];
 }
 
-/* Units that are merged keep their dtype as soon as one of them does. */
+/* Merged units keep their dtype if one of them does. */
 static void merge(struct ht_precision *p, struct ht_unit *a, struct ht_unit *b)
 {
 	if (!a || !b)
@@ -100,8 +100,8 @@ static void merge(struct ht_precision *p, struct ht_unit *a, struct ht_unit *b)
 	b->parent = (uint32_t)(a - p->unit);
 }
 
-/* An attribute whose type stands on both ends of a reference, or is a list, is not a policy's to
- * change: another node reads and writes the same memory. */
+/* A policy must not change an attribute that is the type of a reference, since another node
+ * reads and writes the same memory, or one that is a list. */
 static bool attr_is_fixed(const struct ht_op_info *info, int attr)
 {
 	for (int i = 0; i < info->args; i++)
@@ -131,7 +131,7 @@ static void add_units(struct ht_precision *p, struct ht_node *n)
 	}
 }
 
-/* The value that goes round a loop has one type in Enter, Merge, Switch and NextIteration. */
+/* A loop-carried value has one type in Enter, Merge, Switch and NextIteration. */
 static void merge_loops(struct ht_precision *p)
 {
 	for (struct ht_node *n = p->graph->first; n; n = n->next) {

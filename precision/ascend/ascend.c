@@ -1,8 +1,9 @@
-/* The vendor's way to decide: nodes in topological order, each keeps narrowing its columns tensor
- * by tensor, the first column that is left wins.  Strictly forward: producers are final when a
- * node is judged.  A match that would leave nothing changes nothing.
+/* The vendor's way to decide: nodes are visited in topological order; each tensor of a node
+ * narrows the node's columns, and the node takes the first column that is left.  It goes
+ * strictly forward: the types of producers are final when a node is judged.  A match that would
+ * leave no column changes nothing.
  *
- * Not here, because nothing calls for it: formats. */
+ * Memory formats are not modelled, as nothing here depends on them. */
 #include "precision/ascend/judge.h"
 #include "precision/calls.h"
 
@@ -13,7 +14,8 @@ static bool is_constant(const struct ht_node *n)
 	return ht_is(n, HT_CONSTANT | HT_READS_VARIABLE | HT_VARIABLE);
 }
 
-/* Operand `i`: what it is a tensor of, and its dtype in the graph; false: none of the policy's. */
+/* Describes operand or result `i`, and its dtype in the graph; false: policies do not decide on
+ * it. */
 static bool is_tensor(struct judge *j, bool result, int32_t i, enum ht_dtype *d)
 {
 	const struct ht_op_info *info = ht_op_info(j->n->op);
@@ -26,8 +28,8 @@ static bool is_tensor(struct judge *j, bool result, int32_t i, enum ht_dtype *d)
 	return *d != HT_INVALID;
 }
 
-/* Operands first, constants behind the others, then results.  `gray`: operands follow their
- * producers. */
+/* Judges operands first, with constants behind the others, then results.  `gray`: operands
+ * follow their producers. */
 static void judge_tensors(struct judge *j, strategy *apply, bool gray)
 {
 	enum ht_dtype d;
@@ -59,8 +61,8 @@ static enum ht_dtype promoted(enum ht_dtype a, enum ht_dtype b)
 								   : b;
 }
 
-/* Nothing decided: operands that belong together take the column of the dtype that all of them can
- * be promoted to, or a wider one. */
+/* If no tensor has narrowed the columns: operands that must have one dtype take the column of
+ * the dtype to which all of them can be promoted, or of a wider one. */
 static void promote(struct judge *j)
 {
 	const enum ht_dtype wider[] = { HT_F32, HT_F64 };
@@ -83,7 +85,7 @@ static void promote(struct judge *j)
 		j->c->rule = HT_BY(PROMOTED);
 }
 
-/* ---- whether a kernel of the machine takes the node at all ---- */
+/* ---- whether the machine has a kernel for the node at all ---- */
 
 static bool may_reduce(const struct judge *j, enum ht_dtype from, enum ht_dtype to)
 {
@@ -160,8 +162,8 @@ static strategy *allow_of(const struct judge *j)
 		       : ht_strategy_allow_fp16;
 }
 
-/* An op without a kernel follows its producer in every mode but force_fp16, as under
- * allow_mix_precision_fp16; by the manual must_keep_origin_dtype leaves it alone too. */
+/* An op without a kernel follows its producer in every mode but force_fp16, as it does under
+ * allow_mix_precision_fp16.  By the manual, must_keep_origin_dtype leaves it alone too. */
 static bool is_still(const struct judge *j)
 {
 	return j->c->offer->still && j->mode != HT_MODE_FORCE_FP16 &&
@@ -210,8 +212,8 @@ static void judge_by_mode(struct judge *j)
 		j->c->rule = HT_BY(PREFERS_FLOAT16);
 }
 
-/* A rule for the node decides more than its mode does, and one about dtypes more than one that
- * keeps them. */
+/* A rule for the node takes precedence over its mode; a rule about dtypes takes precedence over
+ * one that keeps them. */
 static void name_rule(struct judge *j, const struct ht_rule *custom, const struct ht_rule *keeps)
 {
 	j->c->by = custom ? custom : keeps;

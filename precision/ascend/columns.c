@@ -1,18 +1,18 @@
-/* Columns: the dtypes of all tensors of a node together that one kernel computes in. */
+/* Columns: combinations of dtypes of all tensors of a node that one kernel computes. */
 #include "precision/precision.h"
 
 #include <string.h>
 
-/* ---- what a profile offers for an op in given dtypes ---- */
+/* ---- the columns of a profile for an op in given dtypes ---- */
 
 struct offering {
 	struct ht_precision *p;
-	const struct ht_node *n; /* one of those that the offer is for */
+	const struct ht_node *n; /* one of the nodes that the offer is for */
 	const struct ht_op_info *info;
 	struct ht_offer *offer;
 };
 
-/* Equal columns are one: kernels that differ in other things than dtypes. */
+/* Adds a column, unless there is an equal one: kernels may differ in other things than dtypes. */
 static void add_column(struct offering *o, const struct ht_column *column)
 {
 	struct ht_offer *to = o->offer;
@@ -24,7 +24,8 @@ static void add_column(struct offering *o, const struct ht_column *column)
 	to->column[to->columns++] = *column;
 }
 
-/* Formals have the dtypes of their attributes, and those without one what the op says. */
+/* Formals have the dtypes of their attributes; a formal without an attribute has the dtype that
+ * the op fixes. */
 static void fill_formals(const struct offering *o, const struct ht_op_arg *formal, int formals,
 	uint8_t *dtype, const struct ht_column *column)
 {
@@ -34,7 +35,7 @@ static void fill_formals(const struct offering *o, const struct ht_op_arg *forma
 					     : column->dtype[(int)formal[i].type_attr]);
 }
 
-/* The node as it is, with every float attribute that may change in `t`. */
+/* Adds the column of the node with every float attribute that may change set to `t`. */
 static void add_uniform(struct offering *o, enum ht_dtype t)
 {
 	struct ht_column column = { 0 };
@@ -54,8 +55,8 @@ static void add_uniform(struct offering *o, enum ht_dtype t)
 	add_column(o, &column);
 }
 
-/* A matrix product or convolution of float16 operands with a float32 result, which any kernel can
- * give that computes in float32.  A bias stays float32. */
+/* Adds the column of a matrix product or convolution of float16 operands with a float32 result,
+ * which any kernel that computes in float32 can give.  A bias stays float32. */
 static void add_cube(struct offering *o)
 {
 	struct ht_column column = { 0 };
@@ -73,8 +74,8 @@ static void add_cube(struct offering *o)
 		add_column(o, &column);
 }
 
-/* What an attribute has to be for its formals to hold what a kernel takes and gives: where they
- * differ, the widest. */
+/* The dtype that an attribute needs so that its formals can hold the kernel's operands and
+ * results: the widest, if they differ. */
 static enum ht_dtype widest(const struct offering *o, const struct ht_column *c, int attr)
 {
 	enum ht_dtype t = HT_INVALID;
@@ -91,8 +92,8 @@ static enum ht_dtype widest(const struct offering *o, const struct ht_column *c,
 	return t == HT_INVALID ? ht_unit_of(o->p, o->n, attr)->from : t;
 }
 
-/* One column of a table, of which `side` is the next to be read: formals beyond its end have the
- * last dtype. */
+/* Reads one side of a column from a table; formals beyond the end have the last dtype.  Returns
+ * the next side. */
 static const uint8_t *take_side(const uint8_t *side, uint8_t *dtype, int formals)
 {
 	for (int i = 0; i < formals && side[0]; i++)
@@ -139,8 +140,8 @@ static void add_recorded(struct offering *o, const struct ht_op_record *record)
 		at = add_kernel(o, at);
 }
 
-/* On a machine whose columns are computed the node's own dtypes come first: they win when nothing
- * narrows. */
+/* On a machine with computed columns the node's own dtypes come first: the node takes them if
+ * nothing narrows the columns. */
 static void add_computed(struct offering *o)
 {
 	static const enum ht_dtype order[] = { HT_INVALID, HT_F32, HT_F16, HT_BF16 };

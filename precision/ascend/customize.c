@@ -2,8 +2,8 @@
  *
  *   NAME:InputDtype:d,d,…OutputDtype:d,…    OpType::TYPE:InputDtype:…
  *
- * The name ends at the first colon; a second one behind it is the manual's spelling.  An empty
- * dtype leaves its operand free.  Blank lines and lines that begin with # say nothing. */
+ * The name ends at the first colon; a second colon behind it is the manual's spelling.  An empty
+ * dtype leaves its operand free.  Blank lines, and lines that begin with #, are ignored. */
 #include "precision/policy.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static enum ht_status refuse(struct custom *c, const char *what, struct ht_str f
 		"%s: '%.*s'; a line is %s", what, HT_STR_ARG(found), LEGAL);
 }
 
-/* The vendor's names; the prefix "DT_" is put in front there. */
+/* The vendor's names of dtypes; the prefix "DT_" is permitted. */
 enum ht_dtype ht_vendor_dtype(struct ht_str name)
 {
 	static const struct {
@@ -76,7 +76,7 @@ static const char *find(struct ht_str s, const char *word)
 	return memmem(s.p, s.n, word, strlen(word));
 }
 
-/* Behind one of the words: a colon and the dtypes. */
+/* Parses what follows one of the words: a colon and the dtypes. */
 static enum ht_status parse_side(struct custom *c, const char *word, const char *from,
 	const char *end, const uint8_t **out, int *n)
 {

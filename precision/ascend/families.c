@@ -1,4 +1,4 @@
-/* Names of the vendor's kernels that stand for several op types, or for one by another name. */
+/* Names of the vendor's kernels that stand for several op types, or for one with another name. */
 #include "precision/precision.h"
 
 #include <string.h>

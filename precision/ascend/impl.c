@@ -1,8 +1,9 @@
-/* The implementation mode of each node: how its kernel computes, where the vendor has several.
+/* The implementation mode of each node: how its kernel computes, if the vendor has several ways.
  *
- * What counts, first to last: op_precision_mode by node, allow_hf32, op_precision_mode by type,
- * without that file op_select_implmode with its list of types, and policy optimal.  A node whose kernel differs by the
- * mode carries it as an attribute, for lowering. */
+ * In order of precedence: op_precision_mode by node, allow_hf32, op_precision_mode by type,
+ * op_select_implmode with its list of types (if there is no file op_precision_mode), and policy
+ * optimal.  If the mode changes a node's kernel, the node carries it as an attribute, for
+ * lowering. */
 #include "lower/price.h"
 #include "precision/precision.h"
 
@@ -15,7 +16,7 @@
 /* The modes that the kernels of a type have (CANN 8.1.RC1, all_ops_impl_mode.ini). */
 static const struct {
 	unsigned modes;
-	const char *types; /* between blanks */
+	const char *types; /* separated by blanks */
 } offers[] = {
 	{ BOTH, " AvgPoolV2 Gelu GeluV2 BasicLSTMCellV2 BatchMultiClassNonMaxSuppression "
 		"CombinedNonMaxSuppression DynamicLSTMV2 EmbeddingDenseGrad FastGeluGrad FastGelu "
@@ -38,7 +39,7 @@ static const struct {
 		"BatchMatMul BatchMatMulV2 FullyConnection GEMM " },
 };
 
-/* The files that the modes load name some types against their own name. */
+/* Types for which the files of the modes name another mode than the file's own name says. */
 static const char against_precision[] = " SoftShrink ReduceLogSum ReduceLogSumExp "
 					"ReduceMeanWithCount MishGrad ReluGradV2 ";
 static const char indexed[] =
@@ -55,8 +56,8 @@ static unsigned offered(struct ht_str vendor)
 	return 0;
 }
 
-/* By the file that op_select_implmode loads where it has no list of types.  high_performance is the
- * default and loads nothing more. */
+/* The mode from the file that op_select_implmode loads if it has no list of types.
+ * high_performance is the default and loads no file. */
 static enum ht_impl built_in(const char *mode, struct ht_str vendor)
 {
 	bool precision = strstr(mode, "high_precision"), all = strstr(mode, "_for_all");
@@ -80,7 +81,7 @@ struct deciding {
 	const char *where;
 };
 
-/* By the rule of the file; `counts`: nothing did before. */
+/* The mode of a rule in the file; `counts`: nothing of higher precedence applied. */
 static enum ht_impl by_rule(struct deciding *d, const struct ht_rule *r, bool counts)
 {
 	struct ht_rule_use *use = r ? ht_use_of(d->p, HT_RULES_IMPL, r) : NULL;
@@ -139,7 +140,7 @@ static enum ht_impl by_selection(struct deciding *d)
 	return ht_impl_named(ht_str(mode));
 }
 
-/* Of a contraction that policy optimal made float16. */
+/* The mode of a contraction that policy optimal made float16. */
 static enum ht_impl by_policy(struct deciding *d)
 {
 	const struct ht_column *c = d->p->choice[d->n->id].taken;
@@ -150,7 +151,7 @@ static enum ht_impl by_policy(struct deciding *d)
 	return HT_IMPL_HIGH_PERFORMANCE;
 }
 
-/* Whether the vendor's kernels of the node have the mode, by whichever name. */
+/* Whether the vendor's kernels of the node have the mode, under any of their names. */
 static bool offers_mode(const struct deciding *d, enum ht_impl mode)
 {
 	unsigned modes = offered(d->vendor);

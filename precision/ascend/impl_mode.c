@@ -4,12 +4,13 @@
  *   a/matmul=high_precision   Exp=high_performance
  *
  * Lines before any section are about op types; the first line about a name counts.  The vendor's
- * reader skips what it does not understand; here that is an error, or with `lenient` a warning. */
+ * reader skips lines that it does not understand; here such a line is an error, or a warning
+ * with `lenient`. */
 #include "precision/policy.h"
 
 #include <string.h>
 
-/* An error, or a warning where the file is read leniently. */
+/* Adds an error, or a warning if the file is read leniently. */
 static enum ht_status refuse(
 	struct ht_parse *p, long line, const char *what, struct ht_str found, const char *legal)
 {

@@ -1,5 +1,5 @@
-/* keep_dtype: one node name or "OpType::Type" a line; blank lines and lines that begin with # say
- * nothing. */
+/* keep_dtype: one node name or "OpType::Type" a line.  Blank lines, and lines that begin with #,
+ * are ignored. */
 #include "precision/policy.h"
 
 static bool is_type_name(struct ht_str s)

@@ -12,7 +12,7 @@ static const struct {
 	{ "gray-list", HT_MIX_REMOVE_GRAY, HT_MIX_ADD_GRAY },
 };
 
-/* What may be asked for one op type, all lists together. */
+/* Whether the changes that all lists together request for one op type are consistent. */
 static bool is_legal(unsigned mix)
 {
 	static const unsigned legal[] = {
@@ -45,7 +45,7 @@ static void put_operations(unsigned mix, struct ht_buf *b)
 	}
 }
 
-/* A member with a name that was there before is no member of strict JSON. */
+/* Whether a member has the name of an earlier one, which strict JSON does not permit. */
 static bool is_repeated(const cJSON *object, const cJSON *member)
 {
 	for (const cJSON *i = object->child; i != member; i = i->next)

@@ -3,7 +3,7 @@
  *   {"Add": {"input0": {"dtype": "float16,float"}, "input1": {…}, "output0": {…},
  *            "precision_reduce": {"flag": "true"}}}
  *
- * Place i of all dtype lists of a type is one kernel.  Other members are not ours to read. */
+ * The dtypes at index i of all lists of a type are one kernel.  Other members are ignored. */
 #include "precision/json.h"
 #include "precision/precision.h"
 
@@ -24,7 +24,7 @@ struct record {
 	int flag;
 };
 
-/* "input3": side 0, place 3; -1: another member. */
+/* "input3" is side 0, index 3; -1: another member. */
 static int place_of(const char *key, int *side)
 {
 	static const char *const sides[] = { "input", "output" };
@@ -92,7 +92,8 @@ static struct ht_str item(struct ht_str s, size_t which)
 	return ht_trim(s);
 }
 
-/* Kernel `i` in the form of struct ht_kernel_row; false: it has a dtype that no graph of ours has. */
+/* Kernel `i` in the form of struct ht_kernel_row; false: it has a dtype that graphs here cannot
+ * have. */
 static bool take_column(const struct record *r, size_t i, uint8_t *at, size_t *bytes)
 {
 	*bytes = 0;
@@ -121,7 +122,7 @@ static bool is_new(const uint8_t *columns, size_t used, const uint8_t *column, s
 	return true;
 }
 
-/* Kernels that differ in formats only are one. */
+/* Kernels that differ only in memory formats are one. */
 static enum ht_status take_columns(struct record *r, size_t n, struct ht_op_record *out)
 {
 	uint8_t column[2 * MAX_SIDE + 2];

@@ -1,4 +1,4 @@
-/* Profiles by name, and looking things up in their tables. */
+/* Finds profiles by name, and looks things up in their tables. */
 #include "precision/precision.h"
 
 #include <stdlib.h>

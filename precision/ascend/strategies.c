@@ -1,7 +1,7 @@
-/* How one tensor narrows the columns of its node, by mode. */
+/* How one tensor narrows the columns of its node, for each mode. */
 #include "precision/ascend/judge.h"
 
-/* ---- matchers: each narrows the columns, or changes nothing and says no ---- */
+/* ---- matchers: each narrows the columns, or returns false and changes nothing ---- */
 
 bool ht_judge_narrow(struct judge *j, enum ht_dtype t)
 {
@@ -11,14 +11,15 @@ bool ht_judge_narrow(struct judge *j, enum ht_dtype t)
 	return found;
 }
 
-/* The target, else the nearest wider float: f32 for both low types, nothing for f32.  Integers only
- * exactly. */
+/* Takes t, or else the nearest wider float: f32 for both low types, nothing for f32.  Integers
+ * match only exactly. */
 static bool rise(struct judge *j, enum ht_dtype t)
 {
 	return ht_judge_narrow(j, t) || (ht_is_low(t) && ht_judge_narrow(j, HT_F32));
 }
 
-/* The low type that the mode never puts in another's place: `d` is the tensor's own dtype. */
+/* Whether `t` is the low type that the mode never substitutes; it is permitted if it is the
+ * tensor's own dtype `d`. */
 static bool is_forbidden(const struct judge *j, enum ht_dtype t, enum ht_dtype d)
 {
 	if (j->keeps)
@@ -48,15 +49,15 @@ static bool reduce(struct judge *j, enum ht_dtype t, enum ht_dtype d)
 	       ht_judge_narrow(j, HT_F16);
 }
 
-/* ---- strategies: one tensor, of original dtype `d` ---- */
+/* ---- strategies for one tensor whose original dtype is `d` ---- */
 
 void ht_strategy_keep(struct judge *j, enum ht_dtype d)
 {
 	rise(j, d);
 }
 
-/* The vendor's code first tries float16 for matrix products and convolutions; by the manual
- * float32 stays wherever a float32 kernel is. */
+/* The vendor's code first tries float16 for matrix products and convolutions; by the manual,
+ * float32 stays if there is a float32 kernel. */
 void ht_strategy_allow_fp16(struct judge *j, enum ht_dtype d)
 {
 	bool prefers_fp16 = d == HT_F32 && j->c->offer->cube && !j->keeps && !j->p->profile->manual;
@@ -77,7 +78,7 @@ void ht_strategy_force_fp16(struct judge *j, enum ht_dtype d)
 	rise(j, ht_is_policy_float(d) ? HT_F16 : d);
 }
 
-/* Once an operand had to go low, the rest of the node does. */
+/* Once an operand had to become low, the other tensors of the node become low too. */
 void ht_strategy_allow_fp16_marked(struct judge *j, enum ht_dtype d)
 {
 	if (j->reduced && !j->keeps)
@@ -107,7 +108,7 @@ void ht_strategy_force_fp32(struct judge *j, enum ht_dtype d)
 		reduce(j, target, d);
 }
 
-/* Goes low where a kernel can; a tensor of the other low type keeps it. */
+/* Becomes low if a kernel can; a tensor of the other low type keeps it. */
 void ht_strategy_mix(struct judge *j, enum ht_dtype d)
 {
 	if (!ht_is_policy_float(d) || (ht_is_low(d) && d != j->low))
@@ -118,8 +119,8 @@ void ht_strategy_mix(struct judge *j, enum ht_dtype d)
 
 /* ---- gray ---- */
 
-/* The dtype an operand arrives in.  A cast from the low type up is looked through: the cast one
- * would only be cast back. */
+/* The dtype in which an operand arrives.  A cast from the low type up is ignored: casting its
+ * result would only cast back. */
 static enum ht_dtype arriving(struct judge *j, struct ht_value v)
 {
 	enum ht_dtype to = ht_decided_dtype(j->p, v), from;

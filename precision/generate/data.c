@@ -1,4 +1,4 @@
-/* Data files of the generators. */
+/* Reads data files, for the generators. */
 #include "precision/generate/data.h"
 
 #include <stdarg.h>

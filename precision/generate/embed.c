@@ -1,4 +1,4 @@
-/* Makes C of the shipped cost tables: embed OUT.c DATA/LEVEL@TUNING.costs … */
+/* Makes C source of the shipped cost tables: embed OUT.c DATA/LEVEL@TUNING.costs … */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@ static void die(const char *path)
 	exit(1);
 }
 
-/* Bytes, not a string literal: compilers promise those up to 4095 characters only. */
+/* Writes bytes, not a string literal: compilers need to support only 4095 characters of those. */
 static void put_text(FILE *out, int number, const char *path)
 {
 	FILE *in = fopen(path, "r");

@@ -1,8 +1,8 @@
 /* Makes the C table of TensorFlow's ops: generate_ops DATA-DIRECTORY OUT.c
  *
- * Reads tensorflow.ops, whose head tells its grammar, and grappler.lists.  The data is checked: ops
- * in order, attributes declared, counts of lists as stated, no op on two lists of a mode.  An error
- * names file and line, and leaves no output. */
+ * Reads tensorflow.ops, whose head describes its grammar, and grappler.lists.  It checks the
+ * data: ops are in order, attributes are declared, lists have the stated counts, no op is on two
+ * lists of a mode.  An error names file and line, and leaves no output. */
 #include "precision/generate/data.h"
 
 #include <ctype.h>
@@ -15,7 +15,7 @@ enum { MAX_OPS = 2048, MAX_ATTRS = 32 };
 
 struct op {
 	char *name;
-	char *text; /* behind the name; NULL: only a list names it */
+	char *text; /* behind the name; NULL: only a list names the op */
 	long line;
 	const char *list[2]; /* fp16, bf16 */
 };
@@ -159,7 +159,7 @@ static int attr_named(const struct attrs *a, const char *name)
 	return -1;
 }
 
-/* "T...{f16 bf16}=f32": all but the words' spaces, which next_attr() keeps together. */
+/* Splits attributes at spaces, except those within braces: "T...{f16 bf16}=f32". */
 static char *next_attr(char **p)
 {
 	char *start = *p + strspn(*p, " "), *end = strchr(start, '}');
@@ -239,14 +239,14 @@ static void print_need(FILE *f, const struct attrs *a, char *text)
 	fprintf(f, ", NULL, NULL },\n");
 }
 
-/* A table in the making. */
+/* A table that is being made. */
 struct table {
 	FILE *f;
 	char *text;
 	size_t bytes;
 };
 
-/* Tables of their own, so that each op's rows are next to each other. */
+/* Separate tables, so that the rows of each op are next to each other. */
 struct tables {
 	struct table attr, arg, need, kernel, op;
 	size_t attrs, args, needs, kernels;
@@ -280,7 +280,7 @@ static void print_kernel(struct tables *t, const struct attrs *a, char *text)
 	t->needs += n;
 }
 
-/* The part before `stop`, which is cut off; *p goes behind it. */
+/* Cuts off the part before `stop`; *p moves behind it. */
 static char *part(char **p, const char *stop)
 {
 	char *start = *p, *end = strstr(start, stop);

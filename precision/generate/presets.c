@@ -1,8 +1,9 @@
 /* Makes the C tables of other systems' rules from data/: presets DATA-DIRECTORY OUT.c PRESET…
  *
- * A NAME.preset has lines "otherwise CLASS", "constants SMALLEST LARGEST", and sections "[LIST CLASS
- * COUNT]" of lines "THEIR-NAME TENSORFLOW-TYPE…".  Checked are classes, the stated counts, and that no name
- * and no type stands twice.  An error names file and line, and leaves no output. */
+ * A NAME.preset has lines "otherwise CLASS", "constants SMALLEST LARGEST", and sections "[LIST
+ * CLASS COUNT]" of lines "THEIR-NAME TENSORFLOW-TYPE…". The generator checks classes and the
+ * stated counts, and that no name and no type occurs twice.  An error names file and line, and
+ * leaves no output. */
 #include "precision/generate/data.h"
 
 #include <stdbool.h>
@@ -131,7 +132,7 @@ static int by_type(const void *a, const void *b)
 	return strcmp(((const struct preset_row *)a)->type, ((const struct preset_row *)b)->type);
 }
 
-/* A name's '-' is '_' in C. */
+/* The name as a C identifier: '-' becomes '_'. */
 static const char *c_name(const char *name)
 {
 	static char c[MAX_NAME];

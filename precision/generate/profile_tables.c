@@ -1,4 +1,4 @@
-/* The tables of a precision profile, as C. */
+/* Prints the tables of a precision profile as C. */
 #include "precision/generate/profiles.h"
 
 #include <stdlib.h>
@@ -17,7 +17,8 @@ static const char *dtype_constant(const char *tag)
 	return NULL;
 }
 
-/* One side of a column: how many dtypes, and these.  Returns the bytes printed for. */
+/* Prints one side of a column: the number of dtypes, and the dtypes.  Returns the bytes that
+ * they take in the table. */
 static size_t print_side(FILE *f, char *side)
 {
 	char *save, *of[32];
@@ -41,7 +42,7 @@ static int by_named(const void *a, const void *b)
 	return by_name(*(struct type *const *)a, *(struct type *const *)b);
 }
 
-/* All columns of all types in one array, and of each type where its own begin. */
+/* Prints all columns of all types as one array, and where the columns of each type begin. */
 static void print_kernels(FILE *f)
 {
 	static struct type *order[MAX_TYPES];
@@ -110,7 +111,7 @@ static void print_map(FILE *f)
 	fprintf(f, "};\n\n");
 }
 
-/* "Mul:0,1": the operands as a bit set. */
+/* Prints the operands of "Mul:0,1" as a bit set. */
 static void print_promote(FILE *f)
 {
 	qsort(promote.item, promote.n, sizeof *promote.item, by_name);

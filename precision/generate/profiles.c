@@ -57,7 +57,7 @@ static const char *word(char **p)
 	return w;
 }
 
-/* Reads `name` on the way as what this table is based on; then goes on at this file's place. */
+/* Reads `name`, on which this table is based, and then continues in the current file. */
 static void read_base(void (*read)(const char *name), const char *name, struct table *t)
 {
 	char outer[sizeof file];

@@ -1,4 +1,5 @@
-/* A precision profile as read, between the file that reads it and the one that prints its tables. */
+/* A precision profile as it was read; shared by the file that reads it and the one that prints
+ * its tables. */
 #ifndef HT_GENERATE_PROFILES_H
 #define HT_GENERATE_PROFILES_H
 
@@ -29,7 +30,7 @@ struct column {
 extern struct column column[MAX_COLUMNS];
 extern size_t columns;
 
-/* The C source of all tables. */
+/* Prints the C source of all tables. */
 void print_tables(FILE *f, const char *profile);
 
 #endif

@@ -1,4 +1,4 @@
-/* What must agree when all is painted: values that go round loops, and casts of the graph. */
+/* Makes types agree after painting: loop-carried values, and casts of the graph. */
 #include "precision/grappler/grappler.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ static void disallow(struct ht_painter *p, uint32_t v)
 		p->mark[v] &= (uint16_t)~HT_MARK_ALLOW;
 }
 
-/* The Merges that a loop's value comes back to keep float32 when one of them does. */
+/* If one Merge of a loop-carried value keeps float32, all of them do. */
 static void agree_round_loop(
 	struct ht_painter *p, const struct ht_node *next, const struct ht_uses *uses)
 {
@@ -51,7 +51,7 @@ void ht_painter_agree_round_loops(struct ht_painter *p, const struct ht_uses *us
 			agree_round_loop(p, n, uses);
 }
 
-/* A Cast of the graph to float32 that only low operands take is made to the low type at once. */
+/* If only low operands read a Cast of the graph to float32, it casts to the low type instead. */
 void ht_painter_retarget_casts(struct ht_painter *p, const struct ht_uses *uses)
 {
 	const struct ht_paint_graph *g = &p->graph;
@@ -77,7 +77,8 @@ void ht_painter_retarget_casts(struct ht_painter *p, const struct ht_uses *uses)
 	}
 }
 
-/* TensorFlow's pass fails on a graph where a loop's value goes elsewhere than round the loop. */
+/* TensorFlow's pass fails on a graph in which a node other than a Merge reads the value of a
+ * NextIteration. */
 const struct ht_node *ht_painter_odd_loop(const struct ht_graph *g, const struct ht_uses *uses)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)

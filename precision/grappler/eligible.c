@@ -1,4 +1,5 @@
-/* Which nodes the painter may change: by their device, what is fed and fetched, and their op. */
+/* Which nodes the painter may change, by their device, their op, and whether they are fed or
+ * fetched. */
 #include "precision/grappler/grappler.h"
 
 #include <ctype.h>
@@ -21,8 +22,8 @@ static bool has_prefix(struct ht_str s, const char *lower)
 	return true;
 }
 
-/* The part of "/job:a/device:GPU:0", or of "/gpu:0", that names the device; empty: none with a
- * number. */
+/* The part of "/job:a/device:GPU:0", or of "/gpu:0", that names the device; empty: there is none
+ * with a number. */
 static struct ht_str device_of(struct ht_str name)
 {
 	struct ht_str part = { 0 };
@@ -41,7 +42,7 @@ static struct ht_str device_of(struct ht_str name)
 	return (struct ht_str){ 0 };
 }
 
-/* A node without a device counts as being where the mode wants it. */
+/* A node without a device counts as being on the mode's device. */
 bool ht_painter_has_device(const struct ht_painter *p, const struct ht_node *n)
 {
 	struct ht_str device;
@@ -59,8 +60,8 @@ static void preserve_ports(struct ht_painter *p, const struct ht_port *port)
 		p->processed[port->value.node->id] = false;
 }
 
-/* What is fed or fetched keeps its types; in bodies of functions what has state, and what the
- * caller waits for. */
+/* Fed and fetched nodes keep their types.  In bodies of functions, so do nodes with state and
+ * nodes that the caller waits for. */
 void ht_painter_find_processed(
 	struct ht_painter *p, const struct ht_graph *g, const struct ht_entry *e)
 {
@@ -76,7 +77,8 @@ void ht_painter_find_processed(
 	}
 }
 
-/* Nor may what TensorFlow does not know change, nor the types that a function's signature has too. */
+/* Ops that TensorFlow does not know keep their types too, and so do types that are part of a
+ * function's signature. */
 void ht_painter_exclude_by_op(struct ht_painter *p)
 {
 	const struct ht_graph *g = p->graph.graph;

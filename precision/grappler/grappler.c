@@ -1,9 +1,9 @@
-/* The painter: which type attributes go low.
+/* The painter: decides which type attributes become low.
  *
- * Marks spread over the vertices in TensorFlow's order: allow ops; denial downstream of deny ops;
- * what lies between allow ops; infer ops that directly follow one; clear ops around; then what
- * must agree (tensor lists, loops) and casts of the graph that can be made to the low type at once.
- * Every spread is one flood with a stack of its own. */
+ * Marks spread over the vertices in TensorFlow's order: allow ops; denial downstream of deny
+ * ops; nodes between allow ops; infer ops that directly follow one; clear ops around; then
+ * values that must agree (tensor lists, loops), and casts of the graph that can cast to the low
+ * type directly.  Each spread is a flood fill with a stack of its own. */
 #include "precision/grappler/grappler.h"
 
 #include "precision/precision.h"
@@ -20,7 +20,7 @@ static const struct {
 	[HT_GRAPPLER_FP16_CPU] = { HT_TF_CPU, true },
 };
 
-/* ---- questions about vertices ---- */
+/* ---- queries about vertices ---- */
 
 static bool is_processed(const struct ht_painter *p, uint32_t v)
 {
@@ -40,7 +40,7 @@ static bool supports(struct ht_painter *p, uint32_t v)
 	return *mark & HT_MARK_SUPPORTED;
 }
 
-/* A variable's memory is read through Identity, and from within a loop through Enter. */
+/* A variable's memory is read through Identity, and inside of a loop through Enter. */
 static bool reads_variable(const struct ht_node *n)
 {
 	while (n->op == HT_OP_Enter && n->ins)
@@ -76,7 +76,8 @@ static void start_shadow(struct ht_painter *p, uint32_t handle, bool down, uint1
 		start(p, p->graph.vertices + 2 * (p->handles.shadow[handle] - 1) + !down, mark);
 }
 
-/* From a handle's shadow on along the handle, and to the ops that read it (down) or write it. */
+/* Floods from a handle's shadow along the handle, and to the ops that read it (down) or write it
+ * (up). */
 static void flood_shadow(struct ht_painter *p, uint32_t s, uint16_t mark, enters *may_enter)
 {
 	const struct ht_paint_graph *g = &p->graph;
@@ -208,7 +209,7 @@ static void allow_between(struct ht_painter *p)
 			ht_painter_allow(p, v, HT_BY(BETWEEN_ALLOWED));
 }
 
-/* Marks of all that is read from the list that element type `v` reads. */
+/* The marks of all ops that write to the list from which element type `v` is read. */
 static uint16_t marks_of_writers(struct ht_painter *p, uint32_t v)
 {
 	const struct ht_paint_graph *g = &p->graph;
@@ -237,7 +238,7 @@ static uint16_t marks_of_writers(struct ht_painter *p, uint32_t v)
 	return marks;
 }
 
-/* One sweep in the order of the graph: what an earlier vertex became counts for a later one. */
+/* One sweep in the order of the graph: the result for an earlier vertex affects later ones. */
 static void allow_followers(struct ht_painter *p)
 {
 	const struct ht_paint_graph *g = &p->graph;
@@ -295,7 +296,7 @@ static void remove_impossible(struct ht_painter *p)
 
 /* ---- one graph or body ---- */
 
-/* Only force_all allows what the op's definition does not. */
+/* Only force_all permits types that the op's definition does not. */
 static enum ht_status check_definitions(struct ht_painter *p, struct ht_diags *d)
 {
 	for (uint32_t v = 0; v < p->graph.vertices; v++) {
@@ -381,8 +382,8 @@ static enum ht_status paint_graph(struct ht_painter *p, struct ht_graph *g,
 	return HT_OK;
 }
 
-/* TensorFlow paints bodies one by one, but not those whose types the call decides, nor those of
- * input pipelines. */
+/* TensorFlow paints bodies one by one, except those whose types the call determines, and those
+ * of input pipelines. */
 static bool is_paintable(const struct ht_function *f)
 {
 	for (const struct ht_attr *a = f->attrs; a; a = a->next)

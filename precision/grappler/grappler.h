@@ -1,9 +1,9 @@
-/* grappler: TensorFlow 2.21's auto_mixed_precision, decision for decision.
+/* grappler: TensorFlow 2.21's auto_mixed_precision, with the same decisions.
  *
- * Each op type is on one of four lists: allow goes low; deny keeps float32, and so does what it
- * feeds; infer goes low between and behind allow ops; clear follows its neighbours.  Marks spread over the
- * vertices of the graph as imported (paint.h) in the order of TensorFlow's own passes, whose quirks
- * stay: docs/policies.md names them. */
+ * Each op type is on one of four lists: allow ops become low; deny ops keep float32, and so do
+ * the ops behind them; infer ops become low between and behind allow ops; clear ops follow their
+ * neighbours.  Marks spread over the vertices of the imported graph (paint.h) in the order of
+ * TensorFlow's passes, including their quirks, which docs/policies.md lists. */
 #ifndef HT_GRAPPLER_H
 #define HT_GRAPPLER_H
 
@@ -20,7 +20,7 @@ struct ht_policy;
 enum ht_status ht_grappler_paint(const struct ht_policy *policy, struct ht_graph *g,
 	struct ht_pass_context *c, struct ht_decisions *out);
 
-/* ---- between the files of the painter ---- */
+/* ---- shared by the painter's files ---- */
 
 enum {
 	HT_MARK_ALLOW = 1,
@@ -33,13 +33,13 @@ enum {
 	HT_MARK_SUPPORT_KNOWN = 128,
 	HT_MARK_SUPPORTED = 256,
 	HT_MARK_READS_LIST =
-		512, /* the element type of an op that reads, or writes, a tensor list */
+		512, /* the element type of an op that reads from, or writes to, a tensor list */
 	HT_MARK_WRITES_LIST = 1024
 };
 
-/* Tensor lists.  What an op writes into a list comes out of ops that read it, along the edges of
- * the handle; marks cross there too.  So each vertex of a handle has two shadows that marks go
- * along, one with the edges (down) and one against them (up). */
+/* Tensor lists.  What one op writes into a list, other ops read from it, along the edges of the
+ * handle; marks spread along these too.  So each vertex of a handle has two shadows, along which
+ * marks spread: one with the edges (down) and one against them (up). */
 struct ht_handles {
 	uint32_t *shadow; /* by vertex: its number + 1; NULL: the graph has no lists */
 	uint32_t *vertex; /* by number */
@@ -54,10 +54,10 @@ struct ht_painter {
 	enum ht_dtype low;
 	unsigned device;
 	bool emulate, force_all;
-	const uint8_t *list; /* by row of ht_tf_ops */
+	const uint8_t *list; /* by row of ht_tf_ops: enum ht_paint_list */
 	bool *processed;     /* by node id: the pass may change it */
-	bool *renamed;       /* by node id: batch norms made the second version of the op */
-	uint16_t *mark;      /* by vertex; behind them the shadows, down and up by turns */
+	bool *renamed;       /* by node id: batch norms that became the op's second version */
+	uint16_t *mark;      /* by vertex; then those of the shadows, down and up alternately */
 	const struct ht_dtype_reason **rule; /* by vertex: why it is allowed */
 	uint32_t *stack;
 	uint32_t depth;
@@ -93,34 +93,36 @@ static inline bool ht_painter_is_allowed(const struct ht_painter *p, uint32_t v)
 
 /* eligible.c */
 
-/* Whether the node may be where the mode wants it. */
+/* Whether the node may be on the mode's device. */
 bool ht_painter_has_device(const struct ht_painter *p, const struct ht_node *n);
-/* Fills p->processed: by device, and what is fed or fetched is not. */
+/* Fills p->processed, by device; fed and fetched nodes are excluded. */
 void ht_painter_find_processed(
 	struct ht_painter *p, const struct ht_graph *g, const struct ht_entry *e);
-/* Takes out ops that cannot go low by their type attribute; when the vertices are known. */
+/* Excludes ops whose type attribute cannot become low; called when the vertices are known. */
 void ht_painter_exclude_by_op(struct ht_painter *p);
 void ht_painter_rename_batch_norms(struct ht_painter *p, struct ht_graph *g);
 
 /* agree.c */
 
-/* A loop's value that goes elsewhere than round the loop, on which TensorFlow's pass fails; NULL. */
+/* A NextIteration whose value a node other than a Merge reads, on which TensorFlow's pass fails;
+ * NULL: there is none. */
 const struct ht_node *ht_painter_odd_loop(const struct ht_graph *g, const struct ht_uses *uses);
 void ht_painter_agree_round_loops(struct ht_painter *p, const struct ht_uses *uses);
 void ht_painter_retarget_casts(struct ht_painter *p, const struct ht_uses *uses);
 
-/* reasons.c: fills p->rule for what was not painted, and whom vertices followed. */
+/* reasons.c: fills p->rule for vertices that were not painted, and finds the nodes that vertices
+ * followed. */
 void ht_painter_reasons(struct ht_painter *p, const bool *low, const struct ht_node **followed);
 
 /* handles.c */
 
-/* Finds the lists of float32; those that the pass cannot see all of are denied. */
+/* Finds the float32 lists.  A list is denied if the pass cannot see all of its uses. */
 void ht_handles_find(struct ht_painter *p);
-/* All ops of one list have one colour; deny wins. */
+/* Gives all ops of one list the same colour; deny takes precedence. */
 void ht_handles_agree(struct ht_painter *p);
-/* The vertex behind handle vertex `v`'s op: its element type when that is float32. */
+/* The vertex of the element type of an op on a list, if that is float32. */
 uint32_t ht_handles_element(const struct ht_painter *p, const struct ht_node *n);
-/* The shadow that marks take from element type `v`; HT_NO_VERTEX. */
+/* The shadow along which marks spread from element type `v`; HT_NO_VERTEX: none. */
 uint32_t ht_handles_shadow(const struct ht_painter *p, uint32_t v, bool down);
 
 #endif

@@ -1,4 +1,4 @@
-/* Tensor lists: which ops share one, and the ways that marks take through it. */
+/* Tensor lists: which ops share one, and how marks spread through it. */
 #include "precision/grappler/grappler.h"
 
 #include <string.h>
@@ -30,7 +30,7 @@ static bool is_writer(const struct ht_node *n)
 	return is_one_of(n->type, names, HT_COUNT(names));
 }
 
-/* Where a list comes from, or goes, out of sight. */
+/* Whether a list comes from, or goes to, a place that the pass cannot see. */
 static bool is_source_or_sink(const struct ht_node *n)
 {
 	static const char *const names[] = { "_Arg", "_Retval", "OptionalFromValue",
@@ -88,7 +88,7 @@ static bool is_variant(const struct ht_painter *p, uint32_t v)
 	return v != HT_NO_VERTEX && p->graph.vertex[v].dtype == HT_VARIANT;
 }
 
-/* An op that nobody knows, or a function's result, takes a list out of sight. */
+/* An unknown op, or a function's result, takes a list out of sight. */
 static void join_edges(struct ht_painter *p, uint32_t *parent, bool *out_of_sight)
 {
 	const struct ht_paint_graph *g = &p->graph;

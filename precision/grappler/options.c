@@ -85,7 +85,7 @@ enum ht_status ht_grappler_option(
 
 	HT_TRY(level ? set_level(o, value, d) : edit_list(o, key, value, d));
 	if (level && o->level == HT_LEVEL_NORMAL) {
-		/* The default asks for nothing. */
+		/* The default value requests nothing. */
 		if (o->option && !strcmp(o->option, key))
 			o->option = NULL;
 	} else if (!o->option) {
@@ -94,7 +94,7 @@ enum ht_status ht_grappler_option(
 	return HT_OK;
 }
 
-/* Bit set of the lists that an op is on, after the changes. */
+/* Bit set of the lists that have the op after the changes. */
 static unsigned lists_of(
 	const struct ht_grappler_options *o, enum ht_grappler_mode mode, size_t row)
 {
@@ -122,8 +122,8 @@ static enum ht_status conflict(const char *op, unsigned set, struct ht_diags *d)
 		names[1]);
 }
 
-/* Only its node changes with an op's type attribute, not the value of a constant, nor a function's
- * signature: TensorFlow itself writes graphs then that do not run. */
+/* With these ops, a change of the type attribute does not change a constant's value or a
+ * function's signature: TensorFlow itself then writes graphs that do not run. */
 static enum ht_status check_added(
 	const struct ht_grappler_options *o, size_t row, struct ht_diags *d)
 {

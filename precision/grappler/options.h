@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "precision/grappler/tensorflow_ops.h"
 
-/* One policy each. */
+/* One mode for each policy. */
 enum ht_grappler_mode {
 	HT_GRAPPLER_FP16,    /* as on a GPU */
 	HT_GRAPPLER_BF16,    /* as with oneDNN on a CPU */
@@ -21,16 +21,17 @@ enum ht_grappler_level {
 
 /* Changes to the lists: bit sets over enum ht_paint_list, by row of ht_tf_ops. */
 struct ht_grappler_options {
-	const char *option; /* the first that was given; NULL: none */
+	const char *option; /* the first option that was set; NULL: none */
 	enum ht_grappler_level level;
 	uint8_t added[HT_TF_MAX_OPS], removed[HT_TF_MAX_OPS];
 };
 
-/* "allowlist_add", "inferlist_remove", …: ops with commas; "grappler_level".  HT_E_USAGE names what is
- * wrong. */
+/* Sets an option: "allowlist_add", "inferlist_remove", …: ops separated by commas;
+ * "grappler_level". HT_E_USAGE names the error. */
 enum ht_status ht_grappler_option(
 	struct ht_grappler_options *o, const char *key, const char *value, struct ht_diags *d);
-/* The list that each row of ht_tf_ops is on.  An op on two lists is HT_E_USAGE naming them. */
+/* The list of each row of ht_tf_ops.  An op that is on two lists is HT_E_USAGE, which names
+ * them. */
 enum ht_status ht_grappler_lists(const struct ht_grappler_options *o, enum ht_grappler_mode mode,
 	struct ht_arena *a, struct ht_diags *d, uint8_t **list);
 

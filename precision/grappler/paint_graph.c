@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* No list of tensors is longer; larger attributes are wrong, and must not make us count. */
+/* The most tensors of a list.  A larger attribute is an error, and must not determine a loop's
+ * length. */
 enum { MAX_TENSORS = 1 << 20 };
 
 const struct ht_tf_op *ht_tf_op_named(struct ht_str name)
@@ -25,7 +26,8 @@ const struct ht_tf_op *ht_tf_op_named(struct ht_str name)
 
 struct build {
 	struct ht_paint_graph *p;
-	const struct ht_tf_op *row[HT_OP_END]; /* of the ops of our own table, once looked up */
+	const struct ht_tf_op *row[HT_OP_END]; /* by op of ir/ops.def: the row, once it was
+					        * looked up */
 	bool looked_up[HT_OP_END];
 	size_t vertex_cap, in_cap, out_cap;
 	uint32_t ins, outs;
@@ -115,7 +117,7 @@ static int32_t list_length(const struct ht_node *n, const char *attr)
 	return (int32_t)a->value.list.n;
 }
 
-/* How many tensors a formal stands for; -1: the node does not say. */
+/* How many tensors a formal stands for; -1: the node does not state it. */
 static int32_t arg_count(
 	const struct ht_node *n, const struct ht_tf_op *op, const struct ht_tf_arg *arg)
 {
@@ -162,7 +164,8 @@ static uint32_t *add_ports(struct build *b, struct ht_node *n, const struct ht_t
 	return ports;
 }
 
-/* A node whose operands are not as many as its attributes say is as one of an unknown op. */
+/* If the number of a node's operands does not match its attributes, it counts as a node of an
+ * unknown op. */
 static void add_node(struct build *b, struct ht_node *n)
 {
 	struct ht_paint_graph *p = b->p;
@@ -247,7 +250,7 @@ static void fill_edge(struct ht_paint_graph *p, uint32_t from, uint32_t to)
 	p->fanin[--p->fanin_start[to]] = from;
 }
 
-/* Counts become ends, which filling moves down to starts. */
+/* Turns counts into ends; filling the lists then moves them down to the starts. */
 static uint32_t sums(uint32_t *start, uint32_t n)
 {
 	uint32_t sum = 0;
@@ -289,7 +292,7 @@ void ht_paint_graph_build(struct ht_paint_graph *p, struct ht_graph *g, struct h
 	add_edges(p);
 }
 
-/* ---- what an op can do ---- */
+/* ---- the types that an op accepts ---- */
 
 bool ht_paint_allows(const struct ht_paint_graph *p, uint32_t v, enum ht_dtype low)
 {
@@ -302,7 +305,7 @@ bool ht_paint_allows(const struct ht_paint_graph *p, uint32_t v, enum ht_dtype l
 	return low == HT_F16 ? attr->f16 : attr->bf16;
 }
 
-/* "A|B" has the word. */
+/* Whether "A|B" contains the word. */
 static bool has_word(const char *words, struct ht_str word)
 {
 	while (*words) {
@@ -320,7 +323,8 @@ static bool is_met(const struct ht_paint_graph *p, const struct ht_tf_need *need
 	const struct ht_node *n = p->vertex[changed].node;
 
 	if (need->attr < 0) {
-		/* Without it the definition's default holds, which every kernel so restricted has. */
+		/* If it is absent, the definition's default applies, which every kernel with
+		 * such a restriction accepts. */
 		struct ht_str text = ht_attr_str(n, need->name, "");
 		return !text.n || has_word(need->text, text);
 	}

@@ -1,4 +1,4 @@
-/* What is painted, written into the graph. */
+/* Writes the painted types into the graph. */
 #include "precision/grappler/paint.h"
 
 #include "precision/precision.h"
@@ -8,7 +8,8 @@
 /* Casts of one result: to the low type, and from it back to float32. */
 struct pair {
 	struct ht_node *low, *f32;
-	int backs; /* casts of `low` back to float32: the first number that may be free for a name */
+	int backs; /* of casts of `low` back to float32: the first number that may be free for a
+		    * name */
 };
 
 struct rewrite {
@@ -17,8 +18,8 @@ struct rewrite {
 	struct ht_str prefix; /* of names in the report */
 	struct ht_decisions *out;
 	struct pair *casts; /* by number in out_vertex */
-	uint32_t ids;       /* of the graph as it was */
-	struct ht_buf name; /* of a cast in the making */
+	uint32_t ids;       /* of the graph before the rewriting */
+	struct ht_buf name; /* of the cast being made */
 };
 
 static bool is_low(const struct rewrite *r, uint32_t v)
@@ -72,7 +73,7 @@ static struct ht_decided_type *note_type(
 	return &d->type[d->types++];
 }
 
-/* Attribute U of a batch norm that became one of the second version is new. */
+/* Attribute U is new in a batch norm that became one of the second version. */
 static bool is_new_attr(const struct rewrite *r, uint32_t v)
 {
 	const struct ht_vertex *at = &r->p->vertex[v];
@@ -106,7 +107,7 @@ static bool is_float_unit(const struct rewrite *r, uint32_t v)
 	return r->p->vertex[v].attr >= 0 && ht_is_float((enum ht_dtype)r->p->vertex[v].dtype);
 }
 
-/* The whole account of a node; NULL: it has no floats. */
+/* Reports all types of a node; NULL: it has no floats. */
 static struct ht_decided_node *note_node(struct rewrite *r, const struct ht_node *n)
 {
 	struct ht_decided_node *d;
@@ -129,7 +130,7 @@ static struct ht_decided_node *note_node(struct rewrite *r, const struct ht_node
 	return d;
 }
 
-/* The number of a result, as names have it; casts that are made here have one result. */
+/* The number of a result, for names; casts that are made here have one result. */
 static int32_t port_of(const struct rewrite *r, struct ht_value v)
 {
 	return v.node->id < r->ids ? ht_paint_result(r->p, v) : 0;
@@ -179,7 +180,7 @@ static void set_type(struct rewrite *r, uint32_t v)
 	a->value.list.item[at->item].type = low;
 }
 
-/* Nobody has inferred types here: what the op's definition says. */
+/* The results' types as the op's definition states them, since types have not been inferred. */
 static void note_results(struct rewrite *r, struct ht_decided_node *told, struct ht_node *n)
 {
 	uint8_t *dtype = ht_note_results(r->out, told, n);
@@ -235,9 +236,9 @@ static void put_number(struct ht_buf *b, int n)
 	ht_put(b, p, (size_t)(digit + sizeof digit - p));
 }
 
-/* A name that is free, until the next one is made: "SOURCE-PORT-CastToTYPE-NUMBER-SUFFIX".  The search
- * begins at *number, which goes behind the one taken.  Put together by hand: emulation makes several
- * casts a node. */
+/* A free name, valid until the next call: "SOURCE-PORT-CastToTYPE-NUMBER-SUFFIX". The search
+ * begins at *number, which is then set behind the number that was taken.  It avoids printf,
+ * since emulation makes several casts for each node. */
 static struct ht_str cast_name(struct rewrite *r, struct ht_value v, enum ht_dtype to, int *number)
 {
 	struct ht_buf *b = &r->name;
@@ -280,7 +281,7 @@ static struct ht_node *new_cast(struct rewrite *r, struct ht_value v, enum ht_dt
 	return n;
 }
 
-/* Results of an op that nobody knows, told by name in a function, do not share their casts. */
+/* Results of an unknown op that a function refers to by name do not share their casts. */
 static struct pair *casts_of(struct rewrite *r, struct ht_value v)
 {
 	int32_t i = ht_paint_result(r->p, v);
@@ -301,7 +302,7 @@ static struct ht_value to_low(struct rewrite *r, struct ht_value v)
 	return ht_out(c->low, 0);
 }
 
-/* A cast of its own from the rounded value back to float32. */
+/* A separate cast of the rounded value back to float32. */
 static struct ht_value back(struct rewrite *r, struct ht_value v)
 {
 	struct ht_value low = to_low(r, v);
@@ -309,7 +310,8 @@ static struct ht_value back(struct rewrite *r, struct ht_value v)
 	return ht_out(new_cast(r, low, HT_F32, &casts_of(r, v)->backs), 0);
 }
 
-/* Back to float32 what is low: a painted result, or when that is only emulated its rounding. */
+/* Casts a low value back to float32: a painted result, or its rounding if the low type is
+ * emulated. */
 static struct ht_value to_f32(struct rewrite *r, struct ht_value v)
 {
 	struct pair *c = casts_of(r, v);
@@ -320,7 +322,7 @@ static struct ht_value to_f32(struct rewrite *r, struct ht_value v)
 	return ht_out(c->f32, 0);
 }
 
-/* What operand `i` of a node is to be instead of `v`. */
+/* The replacement of `v` as an operand of a node. */
 static struct ht_value cast_for(struct rewrite *r, struct ht_value v, bool low)
 {
 	uint32_t from = ht_paint_source(r->p, v);
@@ -335,7 +337,8 @@ static struct ht_value cast_for(struct rewrite *r, struct ht_value v, bool low)
 static void cast_operands(struct rewrite *r, struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->ins; i++) {
-		/* Round a loop there is no place for a cast, nor, as both sides agree, any need. */
+		/* On a back edge there is no place for a cast, and none is needed, as both sides
+		 * agree. */
 		if (n->in[i].node->id < r->ids && !ht_closes_loop(n->in[i].node, n))
 			n->in[i] = cast_for(r, n->in[i], is_low(r, operand_vertex(r, n, i)));
 	}

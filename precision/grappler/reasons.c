@@ -1,4 +1,4 @@
-/* Why a vertex is painted, or is not: for those who ask for the whole account. */
+/* Why a vertex is painted or not, for complete reports. */
 #include "precision/grappler/grappler.h"
 
 static const struct ht_dtype_reason *unprocessed(
@@ -58,7 +58,7 @@ static const struct ht_dtype_reason *why_not(struct ht_painter *p, uint32_t v)
 	return p->mark[v] & HT_MARK_DENY ? denied(p, v) : by_list(p, v);
 }
 
-/* The first that feeds `v` and has the mark. */
+/* The first node with the mark that feeds `v`. */
 static const struct ht_node *feeder(const struct ht_painter *p, uint32_t v, uint16_t mark)
 {
 	const struct ht_paint_graph *g = &p->graph;

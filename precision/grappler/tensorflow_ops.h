@@ -1,14 +1,15 @@
-/* What TensorFlow's own graph passes know of an op.  The rows are made from data/tensorflow.ops and
- * data/grappler.lists by generate/ops.c; ir/ops.def, in contrast, says what we know of an op. */
+/* What TensorFlow's own graph passes know about an op. generate/ops.c makes the rows from
+ * data/tensorflow.ops and data/grappler.lists.  In contrast, ir/ops.def has what this compiler
+ * knows about an op. */
 #ifndef HT_TENSORFLOW_OPS_H
 #define HT_TENSORFLOW_OPS_H
 
 #include "base/base.h"
 
 struct ht_tf_arg {
-	const char *name; /* of a result */
-	const char *
-		number; /* the attribute that tells how many; NULL: one, or as a list attribute has */
+	const char *name;   /* of a result */
+	const char *number; /* the attribute with the number of tensors; NULL: one, or as many as a
+			 * list attribute has */
 	int8_t number_default; /* -1: none */
 	int8_t attr;           /* index into the op's type attributes; -1: `fixed` */
 	uint8_t fixed;         /* enum ht_dtype */
@@ -22,9 +23,10 @@ struct ht_tf_attr {
 	uint8_t fallback; /* the definition's default, enum ht_dtype */
 };
 
-/* What a kernel needs of an attribute: a type attribute's dtype, or a string's value. */
+/* A kernel's condition on an attribute: the dtype of a type attribute, or the value of a string. */
 struct ht_tf_need {
-	int8_t attr; /* index into the type attributes; -1: `name` has one of the values of `text` */
+	int8_t attr;    /* index into the type attributes; -1: attribute `name` must have one of the
+		      * values of `text` */
 	uint64_t types; /* bit set over enum ht_dtype */
 	const char *name;
 	const char *text; /* "A|B" */
@@ -54,9 +56,9 @@ struct ht_tf_op {
 	const struct ht_tf_attr *attr; /* the type attributes */
 	const struct ht_tf_kernel *kernel;
 	uint8_t args, results, attrs, kernels;
-	bool known; /* else a list names it and nothing else is known */
+	bool known; /* false: only a list names the op */
 	bool stateful;
-	bool functions; /* an attribute names functions, whose signatures have its types */
+	bool functions; /* an attribute names functions whose signatures have the op's types */
 	uint8_t fp16_list, bf16_list; /* enum ht_paint_list */
 };
 
@@ -65,7 +67,7 @@ extern const struct ht_tf_op ht_tf_ops[];
 extern const size_t ht_tf_op_count;
 enum { HT_TF_MAX_OPS = 2048 };
 
-/* NULL when TensorFlow has no such op. */
+/* NULL if TensorFlow has no such op. */
 const struct ht_tf_op *ht_tf_op_named(struct ht_str name);
 
 #endif

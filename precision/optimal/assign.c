@@ -1,15 +1,15 @@
-/* The assignment problem as a minimum cut.
+/* Solves the assignment problem as a minimum cut.
  *
- * Unit u has a variable for each boundary b: whether its label is above it.  True is the source's
- * side.  above(1) implies above(0).  A tensor's step over a boundary is a vertex on the source's
- * side when some user is (paid by an arc to the producer), and one on the sink's side when some
- * user is (paid by an arc from the producer). */
+ * Unit u has a Boolean variable for each boundary b: whether its label is above b.  True is the
+ * source's side. above(1) implies above(0).  A tensor's step over a boundary is a vertex that is
+ * on the source's side if some user is (paid by an arc to the producer), and another one that is
+ * on the sink's side if some user is (paid by an arc from the producer). */
 #include "precision/optimal/assign.h"
 #include "precision/optimal/cut.h"
 
 #include <math.h>
 
-/* Of the sum of all costs; leaves room below HT_CUT_MOST. */
+/* Most bits of the sum of all costs; leaves room below HT_CUT_MOST. */
 enum { MOST_BITS = 59 };
 
 struct network {
@@ -17,7 +17,7 @@ struct network {
 	struct ht_cut cut;
 	uint32_t (*above)[HT_BOUNDARIES]; /* by unit: vertex or terminal */
 	int shift;
-	int64_t base; /* what was taken out of the units' costs */
+	int64_t base; /* subtracted from the units' costs */
 };
 
 void ht_assign_init(struct ht_assign *p, struct ht_arena *a)
@@ -91,7 +91,8 @@ int64_t ht_assign_cost(const struct ht_assign *p, const uint8_t *label)
 	return cost;
 }
 
-/* A power of two to divide all costs by, so that their sum stays far from overflow. */
+/* Finds a power of two by which all costs are divided, so that their sum stays far below
+ * overflow. */
 static int find_shift(const struct ht_assign *p)
 {
 	double sum = 0;
@@ -132,7 +133,7 @@ static void add_unit(struct network *n, uint32_t u)
 		ht_cut_arc(&n->cut, HT_CUT_SOURCE, HT_CUT_SINK, HT_CUT_NEVER);
 		return;
 	}
-	least >>= n->shift; /* rounds down, as all of them do */
+	least >>= n->shift; /* rounds down, like all others */
 	n->base += least;
 	for (int l = 0; l < HT_LABELS; l++)
 		scaled[l] = cost[l] == HT_COST_NEVER ? HT_CUT_NEVER : (cost[l] >> n->shift) - least;
@@ -142,7 +143,7 @@ static void add_unit(struct network *n, uint32_t u)
 	ht_cut_arc(&n->cut, n->above[u][1], n->above[u][0], HT_CUT_NEVER);
 }
 
-/* A vertex that is on side `end` of the cut exactly when some user of the tensor is. */
+/* A vertex that is on side `end` of the cut if and only if some user of the tensor is. */
 static uint32_t any_user(
 	struct network *n, const struct ht_assign_tensor *t, int boundary, uint32_t end)
 {

@@ -1,4 +1,4 @@
-/* Budgets as text. */
+/* Parses budgets. */
 #include "precision/optimal/budget.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ static enum ht_status no_metric(struct ht_str found, struct ht_str clause, struc
 		HT_STR_ARG(found), HT_STR_ARG(clause));
 }
 
-/* Names of outputs may have colons, metrics have none. */
+/* Names of outputs may contain colons; metrics do not. */
 static enum ht_status parse_clause(
 	struct ht_str s, struct ht_budget_clause *out, struct ht_diags *d)
 {

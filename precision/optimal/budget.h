@@ -1,4 +1,5 @@
-/* budget: how far outputs may be from those of float32, and on what that is measured. */
+/* budget: how much outputs may differ from those of float32, and on which samples that is
+ * measured. */
 #ifndef HT_BUDGET_H
 #define HT_BUDGET_H
 
@@ -12,17 +13,17 @@ enum ht_metric {
 };
 const char *ht_metric_name(enum ht_metric m);
 
-/* The largest over all samples. */
+/* A bound for the largest error over all samples. */
 struct ht_budget_clause {
 	struct ht_str output; /* empty: every output */
 	enum ht_metric metric;
 	double most;
 };
 
-/* What is fed at once. */
+/* The inputs of one run. */
 struct ht_sample {
-	struct ht_str where; /* the file, or what the caller calls it */
-	struct ht_str *name; /* of inputs; empty: the only one */
+	struct ht_str where; /* the file, or the caller's name for it */
+	struct ht_str *name; /* of inputs; empty: the model has only one */
 	struct ht_tensor **value;
 	size_t n;
 	struct ht_sample *next;
@@ -33,15 +34,15 @@ enum { HT_MAX_CLAUSES = 64, HT_MAX_SAMPLES = 4096 };
 struct ht_budget {
 	struct ht_budget_clause *clause;
 	size_t clauses;
-	struct ht_sample *sample; /* given */
+	struct ht_sample *sample; /* given by the user */
 	size_t samples;
-	uint64_t random, seed; /* so many random ones where none is given */
-	bool frontier;         /* the report has all of it */
+	uint64_t random, seed; /* this many random samples if none are given */
+	bool frontier;         /* the report has the whole frontier */
 };
 #define HT_BUDGET_RANDOM 4
 #define HT_BUDGET_SEED 1
 
-/* Whether there is anything to be measured. */
+/* Whether anything must be measured. */
 static inline bool ht_budget_asked(const struct ht_budget *b)
 {
 	return b->clauses || b->frontier;
@@ -53,11 +54,13 @@ enum ht_status ht_budget_parse(
 /* "N" or "N:SEED": random samples. */
 enum ht_status ht_samples_parse(struct ht_budget *b, const char *text, struct ht_diags *d);
 
-/* Runs graphs as the precision pass leaves them, which it may change, on the samples.
+/* Runs graphs in the state in which the precision pass leaves them, on the samples; may change
+ * the graphs.
  *
- * With `reference` the outputs are kept, to compare those of later calls with; `error` is left
- * alone.  Else *error has an entry a clause (without clauses one: `rel` over all outputs), infinite
- * where one of the two outputs is not finite and the other one is. */
+ * With `reference`, the outputs are kept, to be compared with those of later calls, and `error`
+ * is not set.  Otherwise *error has an entry for each clause (without clauses one: `rel` over
+ * all outputs).  It is infinite if an output is not finite where the reference is, or vice
+ * versa. */
 struct ht_calibration {
 	enum ht_status (*run)(void *self, struct ht_graph *g, bool reference, double *error);
 	void *self;

@@ -1,4 +1,4 @@
-/* Cost tables: reading, looking up, and the roofline of targets without one.
+/* Cost tables: parsing, look-up, and the roofline for targets without a table.
  *
  *   halftone.costs/1
  *   target x86-64-v4+bf16
@@ -6,8 +6,8 @@
  *   date 2026-11-21
  *   KIND TYPE SIZE SIZE SIZE PICOSECONDS SPREAD
  *
- * one point a line; TYPE is f32, f16 or bf16; sizes that a kind does not have are 1; SPREAD says
- * how far measurements differed, relatively.  # begins a comment. */
+ * Each further line is a point.  TYPE is f32, f16 or bf16; sizes that a kind does not have are
+ * 1; SPREAD is the relative difference of the measurements. # begins a comment. */
 #include "precision/optimal/cost.h"
 #include "precision/optimal/assign.h"
 #include "precision/optimal/shipped.h"
@@ -18,7 +18,7 @@
 #define SCHEMA "halftone.costs/1"
 
 struct point {
-	double at[3]; /* logarithms to base 2 */
+	double at[3]; /* logarithms to base 2 of the sizes */
 	double ps;
 };
 
@@ -159,7 +159,7 @@ static bool is_same_size(const struct point *a, const struct point *b)
 	return a->at[0] == b->at[0] && a->at[1] == b->at[1] && a->at[2] == b->at[2];
 }
 
-/* Every kind has points, at the same sizes in every type. */
+/* Every kind must have points, at the same sizes for every type. */
 static enum ht_status check_points(struct reader *r)
 {
 	struct ht_where at = HT_NOWHERE;
@@ -243,7 +243,8 @@ const struct ht_costs *ht_costs_of_target(const struct ht_target *t, struct ht_a
 
 /* ---- looking up ---- */
 
-/* Each point counts by the inverse fourth power of its distance; on a point it alone counts. */
+/* Points are weighted by the inverse fourth power of their distance; exactly on a point, only
+ * that point counts. */
 static double interpolate(const struct point *p, size_t n, const double at[3])
 {
 	double sum = 0, weights = 0;
@@ -259,7 +260,7 @@ static double interpolate(const struct point *p, size_t n, const double at[3])
 	return sum / weights;
 }
 
-/* Of an element between F32 and `type`. */
+/* The cost of converting an element between F32 and `type`. */
 static double conversion(const struct ht_target *t, enum ht_dtype type)
 {
 	const struct ht_rates *rates = t->rates;
@@ -271,7 +272,7 @@ static double conversion(const struct ht_target *t, enum ht_dtype type)
 	       ht_target_lanes(t);
 }
 
-/* Of a product and its addition, which is an instruction more where the machine does not fuse them. */
+/* The cost of a multiply-add, which takes one more instruction if the machine does not fuse it. */
 static double product(const struct ht_target *t, enum ht_dtype type)
 {
 	const double cycle = t->rates->cycle_ps / ht_target_lanes(t);
@@ -281,7 +282,7 @@ static double product(const struct ht_target *t, enum ht_dtype type)
 	return cycle / (t->rates->products / (t->fused ? 1 : 2)) + conversion(t, type) / 8;
 }
 
-/* By the machine's rates; nothing was measured as it is computed here. */
+/* Computed from the machine's rates, without measurements. */
 static double roofline(const struct ht_target *t, enum ht_work_kind kind, enum ht_dtype type)
 {
 	const struct ht_rates *rates = t->rates;

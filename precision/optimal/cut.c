@@ -6,10 +6,10 @@ struct ht_cut_arc {
 	int64_t capacity;
 };
 
-/* Half of an arc as the flow sees it; its other half is `sister`. */
+/* One direction of an arc in the flow network; `sister` is the opposite one. */
 struct half {
 	uint32_t to, sister;
-	int64_t left; /* capacity that is left; HT_CUT_NEVER does not shrink */
+	int64_t left; /* residual capacity; HT_CUT_NEVER does not decrease */
 };
 
 struct flow {
@@ -18,8 +18,8 @@ struct flow {
 	uint32_t *first;   /* by vertex: its halves, up to first[v + 1] */
 	uint32_t *current; /* by vertex: the half to try next */
 	uint32_t *level;   /* by vertex: steps from the source in this phase; 0: not reached */
-	uint32_t *queue;   /* vertices of the part, in the order they were found */
-	uint32_t *path;    /* halves from the root to where the walk is */
+	uint32_t *queue;   /* vertices of the current part, in the order they were found */
+	uint32_t *path;    /* halves from the root to the current vertex */
 	bool *seen;        /* by vertex: belongs to a part already */
 	int64_t value;
 };
@@ -38,7 +38,8 @@ uint32_t ht_cut_vertex(struct ht_cut *c)
 	return c->vertices++;
 }
 
-/* What goes straight from the source to the sink is paid; one of the two is left. */
+/* The smaller capacity flows directly from the source to the sink and is paid in any case; only
+ * the difference is kept. */
 static void add_terminal(struct ht_cut *c, uint32_t v, int64_t from_source, int64_t to_sink)
 {
 	int64_t *t = &c->terminal[v];
@@ -77,7 +78,7 @@ void ht_cut_arc(struct ht_cut *c, uint32_t u, uint32_t v, int64_t capacity)
 	}
 }
 
-/* ---- the network in the form the flow walks ---- */
+/* ---- the network in the form that the flow algorithm uses ---- */
 
 static void build(struct flow *f, struct ht_arena *a)
 {
@@ -109,7 +110,7 @@ static void build(struct flow *f, struct ht_arena *a)
 	f->seen = HT_NEW_ARRAY(a, bool, c->vertices);
 }
 
-/* The vertices of the part that `root` belongs to, at `part`; returns how many. */
+/* Stores the vertices of the part that contains `root` in `part`; returns how many. */
 static uint32_t collect(struct flow *f, uint32_t root, uint32_t *part)
 {
 	uint32_t n = 0;
@@ -125,7 +126,8 @@ static uint32_t collect(struct flow *f, uint32_t root, uint32_t *part)
 	return n;
 }
 
-/* ---- one phase: distances from the source, then flow along them until nothing goes ---- */
+/* ---- one phase: distances from the source, then flow along shortest paths until none is left
+ * ---- */
 
 static bool find_levels(struct flow *f, const uint32_t *part, uint32_t n)
 {
@@ -177,7 +179,7 @@ static uint32_t push(struct flow *f, uint32_t root, uint32_t v, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		if (f->half[f->path[i]].left < most)
 			most = f->half[f->path[i]].left;
-	HT_CHECK(most != HT_CUT_NEVER); /* the caller's: a cut that some arc forbids */
+	HT_CHECK(most != HT_CUT_NEVER); /* the caller excludes cuts that an arc forbids */
 	take(source, most);
 	if (*sink != -HT_CUT_NEVER)
 		*sink += most;
@@ -245,12 +247,12 @@ static void solve_part(struct flow *f, const uint32_t *part, uint32_t n)
 	} else {
 		find_levels(f, part, n);
 	}
-	/* What the last search reached is the source's side. */
+	/* The vertices that the last search reached are the source's side. */
 	for (uint32_t i = 0; i < n; i++)
 		f->c->from_source[part[i]] = f->level[part[i]] != 0;
 }
 
-/* Whether capacities without end lead from the source to the sink. */
+/* Whether arcs of infinite capacity connect the source with the sink. */
 static bool is_forbidden(struct flow *f)
 {
 	const struct ht_cut *c = f->c;

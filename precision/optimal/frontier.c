@@ -1,4 +1,4 @@
-/* Corners of the hull, found between two that are known already, the widest steps first. */
+/* Finds corners of the hull between two known ones, the widest gaps first. */
 #include "precision/optimal/frontier.h"
 
 #include <stdlib.h>
@@ -25,8 +25,8 @@ int64_t ht_frontier_error(
 	return sum;
 }
 
-/* What is least on the units' costs alone does not differ between answers: without it products with
- * exchange rates stay small. */
+/* The least cost of a unit is the same in all assignments: without it, products with exchange
+ * rates stay small. */
 static int64_t least_of(const int64_t cost[HT_LABELS])
 {
 	int64_t least = HT_COST_NEVER;
@@ -36,8 +36,8 @@ static int64_t least_of(const int64_t cost[HT_LABELS])
 	return least;
 }
 
-/* So that `x` times the rate, summed up over a problem, is no overflow: what is rounded away is far
- * below a picosecond a run. */
+/* Scales `x` so that its product with the rate, summed over a problem, does not overflow.  The
+ * rounding error is far below a picosecond in a run. */
 static int64_t scaled(int64_t x, int64_t rate, int shift)
 {
 	return (int64_t)(((wide)x * rate) >> shift);
@@ -59,7 +59,7 @@ static double sum_of(const struct ht_assign *p)
 	return sum;
 }
 
-/* Least of cost × `by_cost` + error × `by_error`; false: there is no answer. */
+/* Minimises cost × `by_cost` + error × `by_error`; false: there is no assignment. */
 static bool solve(
 	struct search *s, int64_t by_cost, int64_t by_error, struct ht_frontier_point *out)
 {
@@ -107,7 +107,7 @@ static void insert(struct ht_frontier *f, size_t at, struct ht_frontier_point p)
 	f->points++;
 }
 
-/* Looks between neighbours `at` and `at + 1`; false: there is nothing. */
+/* Searches between neighbours `at` and `at + 1`; false: there is no point between them. */
 static bool look_between(struct search *s, size_t at)
 {
 	struct ht_frontier_point *a = &s->out->point[at], *b = a + 1, found;
@@ -116,14 +116,15 @@ static bool look_between(struct search *s, size_t at)
 	if (!solve(s, by_cost, by_error, &found) || found.error >= a->error ||
 		found.error <= b->error || found.cost <= a->cost || found.cost >= b->cost)
 		return false;
-	/* Below the line, not on it. */
+	/* The point must be below the line, not on it. */
 	if ((wide)(found.cost - a->cost) * by_cost >= (wide)(a->error - found.error) * by_error)
 		return false;
 	insert(s->out, at + 1, found);
 	return true;
 }
 
-/* Both ends: the cheapest, of those the most exact; and the other way round. */
+/* Finds both ends: the cheapest assignment (the most exact of several), and the most exact one
+ * (the cheapest of several). */
 static bool find_ends(struct search *s)
 {
 	struct ht_frontier *f = s->out;
@@ -139,7 +140,7 @@ static bool find_ends(struct search *s)
 	return true;
 }
 
-/* Breadth first, so that what is left out beyond `most` is detail. */
+/* Breadth first, so that only details are lost if there are more than `most` points. */
 void ht_frontier_solve(const struct ht_assign *p, const int64_t (*error)[HT_LABELS], size_t most,
 	struct ht_arena *a, struct ht_arena *scratch, struct ht_frontier *out)
 {
@@ -162,7 +163,7 @@ void ht_frontier_solve(const struct ht_assign *p, const int64_t (*error)[HT_LABE
 			found = true;
 			memmove(closed + at + 1, closed + at, (most + 1 - at) * sizeof *closed);
 			closed[at] = closed[at + 1] = false;
-			at++; /* its right half in the next round */
+			at++; /* its right half is searched in the next round */
 		}
 	}
 	out->whole = !found;

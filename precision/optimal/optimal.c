@@ -1,9 +1,10 @@
-/* The optimal policy: a minimum cut over measured costs, priced as it would be fused.
+/* The optimal policy: a minimum cut over measured costs, priced as the graph would be fused.
  *
- * What a choice costs depends on which nodes share a kernel, and that on the casts.  So the problem
- * is solved for the fusion of the last trial, the first of which is all float32, until the answer
- * repeats (MAX_ITERATES at most).  Every iterate, all of float32 and each painting policy is written
- * out, fused and priced as a whole; the cheapest that safety allows wins. */
+ * The cost of a choice depends on which nodes share a kernel, which depends on the casts.  So
+ * the problem is solved for the fusion of the last trial, the first of which is all float32,
+ * until the solution repeats (at most MAX_ITERATES times).  Every iterate, float32, and the
+ * decision of each painting policy are written out, fused and priced as a whole; the cheapest
+ * one that safety permits is taken. */
 #include "precision/optimal/optimal.h"
 #include "precision/optimal/walk.h"
 #include "precision/presets/preset.h"
@@ -17,12 +18,13 @@ struct optimal {
 	struct ht_precision *p;
 	struct ht_pricing pricing;
 	struct ht_safety safety;
-	struct ht_arena *work;     /* holds the next two */
+	struct ht_arena *work;     /* memory of the next two members */
 	struct ht_problem problem; /* of the last iterate */
 	struct ht_assignment solution;
 	struct ht_trial trial;
-	const struct ht_column **taken, **best; /* by node id: the column it takes, or NULL */
-	const struct ht_column **before; /* the cheapest without a budget; NULL: there is none */
+	const struct ht_column **taken, **best; /* by node id: the chosen column, or NULL */
+	const struct ht_column **before; /* the cheapest assignment without a budget; NULL: there
+					  * is none */
 	size_t taken_bytes;
 	struct ht_certificate *certificate;
 	struct ht_str winner;
@@ -49,7 +51,7 @@ static struct ht_str refusal(struct optimal *o, const struct ht_node *culprit)
 		HT_STR_ARG((why ? why : HT_BY(KEEPS))->text));
 }
 
-/* Why o->taken must not be taken; empty: it may. */
+/* Why o->taken must not be taken; empty: it may be. */
 static struct ht_str refused(struct optimal *o)
 {
 	uint8_t *label = HT_NEW_ARRAY(o->work, uint8_t, o->problem.assign.units);
@@ -60,7 +62,7 @@ static struct ht_str refused(struct optimal *o)
 	return refusal(o, culprit);
 }
 
-/* What the trial of o->taken costs; kept when it is the cheapest so far. */
+/* Prices the trial of o->taken, and keeps it if it is the cheapest so far. */
 static void judge(struct optimal *o, struct ht_str name)
 {
 	struct ht_str why = refused(o);
@@ -80,8 +82,8 @@ static void write_out(struct optimal *o)
 	ht_trial_make(o->p, o->taken, &o->pricing, &o->trial);
 }
 
-/* The paintings that a program could be compiled with; synonyms and emulation are not.  Those of other
- * systems are looked at where that takes no time that matters. */
+/* Whether a program could be compiled with the painting policy; synonyms and emulation are left
+ * out.  Those of other systems are considered only where they take little time. */
 static bool is_painting(const struct optimal *o, const struct ht_policy_kind *k)
 {
 	if (k->same_as)
@@ -90,7 +92,7 @@ static bool is_painting(const struct optimal *o, const struct ht_policy_kind *k)
 							     o->p->graph->nodes <= MOST_FOR_SMALL);
 }
 
-/* What another policy decides, on units of its own. */
+/* The decision of another policy, on the graph's units. */
 static void decide(struct optimal *o, const struct ht_policy_kind *kind)
 {
 	struct ht_precision q = *o->p;
@@ -103,7 +105,7 @@ static void decide(struct optimal *o, const struct ht_policy_kind *kind)
 	memcpy(q.unit, o->p->unit, q.units * sizeof *q.unit);
 	q.choice = HT_NEW_ARRAY(q.arena, struct ht_choice, q.graph->ids);
 	memcpy(q.choice, o->p->choice, q.graph->ids * sizeof *q.choice);
-	ht_precision_unseen(&q); /* what it does with rules is nobody's business */
+	ht_precision_unseen(&q); /* its uses of rules are not reported */
 	kind->family->decide(&q);
 	for (const struct ht_node *n = q.graph->first; n; n = n->next)
 		o->taken[n->id] = q.choice[n->id].taken;
@@ -130,7 +132,7 @@ static const struct ht_column *column_of(
 	return NULL;
 }
 
-/* What a policy makes of the graph that writes the types itself. */
+/* The types that a painting policy gives to the graph. */
 static void paint(struct optimal *o, const struct ht_policy_kind *kind)
 {
 	struct ht_precision *p = o->p;
@@ -170,7 +172,8 @@ static void judge_everything(struct optimal *o)
 		ht_safety_spread(o->p, &o->safety);
 }
 
-/* Reads the large constants of nodes that are to be float16; true: the answer does not stand. */
+/* Reads the large constants of nodes that would become float16; true: one is out of range, so
+ * the solution is invalid. */
 static bool leaves_range(struct optimal *o)
 {
 	bool denied = false;
@@ -185,7 +188,7 @@ static bool leaves_range(struct optimal *o)
 	return denied;
 }
 
-/* The cheapest types for the fusion of the last trial. */
+/* Finds the cheapest types for the fusion of the last trial. */
 static void solve(struct optimal *o)
 {
 	struct ht_arena *scratch = ht_arena_of(o->p);
@@ -195,7 +198,7 @@ static void solve(struct optimal *o)
 		ht_problem_build(o->p, &o->safety, &o->pricing, &o->trial, o->work, &o->problem);
 		ht_assign_solve(&o->problem.assign, o->work, scratch, &o->solution);
 		ht_arena_release(scratch);
-		HT_CHECK(o->solution.cost != HT_COST_NEVER); /* every unit has a label left */
+		HT_CHECK(o->solution.cost != HT_COST_NEVER); /* every unit has a possible label */
 	} while (leaves_range(o));
 }
 
@@ -204,7 +207,7 @@ static void iterate(struct optimal *o)
 	struct ht_certificate *c = o->certificate;
 	uint8_t *before = NULL;
 
-	write_out(o); /* nothing taken: all float32 */
+	write_out(o); /* no column is taken: all float32 */
 	for (int i = 1; i <= MAX_ITERATES && !c->settled; i++) {
 		size_t units;
 		solve(o);
@@ -262,7 +265,7 @@ static void certify(struct optimal *o)
 	c->largest_region = o->solution.largest;
 }
 
-/* Errors of the contractions of the answer, while their modes are attributes. */
+/* Computes the errors of the solution's contractions, while their modes are attributes. */
 static void certify_errors(struct optimal *o)
 {
 	struct ht_certificate *c = o->certificate;
@@ -322,7 +325,7 @@ static bool is_priced(const struct ht_policy *policy, const struct ht_node *n)
 	return false;
 }
 
-/* The problem solved again with the node's label fixed. */
+/* The cost of the solution with the node's label fixed. */
 static int64_t flip_price(struct optimal *o, uint32_t unit, enum ht_label l, struct ht_arena *a)
 {
 	struct ht_assign forced = o->problem.assign;

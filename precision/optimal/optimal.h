@@ -1,4 +1,4 @@
-/* optimal: the cheapest assignment of types under what safety allows. */
+/* optimal: the cheapest assignment of types that safety permits. */
 #ifndef HT_OPTIMAL_H
 #define HT_OPTIMAL_H
 
@@ -6,13 +6,14 @@
 #include "precision/precision.h"
 #include "precision/optimal/price.h"
 
-/* ---- safety.c: which low types a node must not have ---- */
+/* ---- safety.c: low types that a node must not have ---- */
 
 struct ht_safety {
-	uint8_t *denied;                    /* by node id: bit (1 << label) */
+	uint8_t *denied;                    /* by node id: bit (1 << label) of each denied label */
 	const struct ht_dtype_reason **why; /* by node id; NULL: nothing is denied */
 	const struct ht_node *
-		*after; /* by node id: whose denied value it reads; NULL: it is denied itself */
+		*after; /* by node id: the node whose denied value it reads; NULL: it is denied
+			 * itself */
 	bool *looked;   /* by node id: its large constants were read */
 	struct ht_uses uses;
 };
@@ -20,33 +21,33 @@ static inline uint8_t ht_label_bit(enum ht_label l)
 {
 	return (uint8_t)(1u << l);
 }
-/* Lists, ranges of constants, and what follows from them; works in p->arena. */
+/* Applies lists and ranges of constants, and spreads the results; works in p->arena. */
 void ht_safety_build(struct ht_precision *p, struct ht_safety *s);
-/* Reads the large constants of a node, which takes long and is done for nodes only that are to be
- * float16.  True when something more is denied; then ht_safety_spread() finds what follows. */
+/* Reads the large constants of a node.  This takes long, so it is done only for nodes that would
+ * become float16.  True: more was denied; call ht_safety_spread() to update the other nodes. */
 bool ht_safety_check(struct ht_safety *s, const struct ht_node *n);
 void ht_safety_spread(struct ht_precision *p, struct ht_safety *s);
 
-/* An arena that goes with p->arena, should it not be released before: an allocation may unwind. */
+/* An arena that is released with p->arena at the latest, since an allocation may unwind. */
 struct ht_arena *ht_arena_of(struct ht_precision *p);
 
 /* ---- runs.c: which contractions sum short runs of products in float16 ---- */
 
 struct ht_short_runs {
-	struct ht_node **marked; /* that have a mode as an attribute meanwhile */
+	struct ht_node **marked; /* nodes that have a temporary mode attribute */
 	size_t marks;
 };
 /* Sets p->short_runs, and the modes of contractions as attributes of p->graph until ht_short_runs_end(). */
 void ht_short_runs_begin(
 	struct ht_precision *p, const struct ht_target *t, struct ht_short_runs *s);
 void ht_short_runs_end(struct ht_short_runs *s);
-/* The variance of the error of contraction n's results, relative to them, with operands of a type and by the mode and method that it has:
- * of factors that are rounded, and of sums in short runs. */
+/* The variance of the error of contraction n's results, relative to them, for operands of the
+ * type and the node's mode and method: from rounded factors, and from sums in short runs. */
 double ht_sum_variance(const struct ht_target *t, const struct ht_node *n, enum ht_dtype type);
-/* Likewise of a run of so many pairs of products alone. */
+/* Likewise only from a run of so many pairs of products. */
 double ht_run_variance(double pairs);
 
-/* ---- trial.c: an assignment as it would be compiled ---- */
+/* ---- trial.c: an assignment in the form in which it would be compiled ---- */
 
 struct ht_trial_cast {
 	struct ht_node node;
@@ -69,26 +70,27 @@ static inline struct ht_trial_cast **ht_trial_casts(const struct ht_trial *t, st
 {
 	return &t->casts[t->first_result[v.node->id] + (size_t)v.index];
 }
-/* `taken`: by node id of the original, the column that it takes; NULL: it stays as it is. */
+/* `taken`: by node id of the original, the chosen column; NULL: the node stays unchanged. */
 void ht_trial_make(struct ht_precision *p, const struct ht_column *const *taken,
 	const struct ht_pricing *pricing, struct ht_trial *t);
 void ht_trial_free(struct ht_trial *t);
 
-/* ---- problem.c: what each choice costs, given how the graph is fused ---- */
+/* ---- problem.c: the cost of each choice, given how the graph is fused ---- */
 
 struct ht_problem {
 	struct ht_assign assign;
-	uint32_t *unit; /* by node id: its unit there; UINT32_MAX: it has no choice */
+	uint32_t *unit; /* by node id: its unit in the problem; UINT32_MAX: it has no choice */
 };
 enum ht_dtype ht_label_dtype(enum ht_label l);
-/* The column in which all of the node that may change has the label's type; NULL: there is none. */
+/* The column in which all attributes of the node that may change have the label's type; NULL:
+ * there is none. */
 const struct ht_column *ht_label_column(
 	struct ht_precision *p, const struct ht_node *n, enum ht_label l);
 void ht_problem_build(struct ht_precision *p, const struct ht_safety *s,
 	const struct ht_pricing *pricing, const struct ht_trial *t, struct ht_arena *a,
 	struct ht_problem *out);
-/* The columns of labels; and back: false when some node's column is none of its labels', or one that
- * it must not have (*culprit). */
+/* Converts labels to columns, and back.  False: the column of some node (*culprit) belongs to
+ * none of its labels, or to a denied one. */
 void ht_problem_columns(struct ht_precision *p, const struct ht_problem *b, const uint8_t *label,
 	const struct ht_column **taken);
 bool ht_problem_labels(struct ht_precision *p, const struct ht_problem *b,

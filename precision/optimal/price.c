@@ -1,13 +1,14 @@
-/* Pricing a graph by its kernels. */
+/* Prices a graph by its kernels. */
 #include "precision/optimal/price.h"
 #include "precision/precision.h"
 
 #include <math.h>
 
-/* More than any program runs: a quarter of an hour.  Keeps sums from overflowing. */
+/* A bound that exceeds the time of any program: a quarter of an hour.  It keeps sums from
+ * overflowing. */
 #define MOST 1e15
 
-/* Dimensions that are not known count as this. */
+/* The size that unknown dimensions count as. */
 enum { OPEN = 16 };
 
 struct work {
@@ -54,7 +55,7 @@ static bool is_constant(struct ht_value v)
 	return ht_is(v.node, HT_CONSTANT);
 }
 
-/* ---- what work a node is ---- */
+/* ---- the work of a node ---- */
 
 static enum ht_work_kind elementwise_kind(const struct ht_node *n)
 {
@@ -73,7 +74,7 @@ static struct work product_work(const struct ht_node *n, double multiply_adds)
 	double cells = (double)rows * (double)columns;
 	int64_t batch = 1;
 
-	/* A right operand of its own for each matrix of the batch: so many products. */
+	/* If each matrix of the batch has its own right operand, there are as many products. */
 	if (!ht_is(n, HT_CONV | HT_CONV_TRANSPOSE))
 		for (int32_t i = 0; i + 2 < right.rank; i++)
 			batch *= dim_of(right, i);
@@ -83,7 +84,7 @@ static struct work product_work(const struct ht_node *n, double multiply_adds)
 		multiply_adds };
 }
 
-/* Two pixels each way of an image that is resized. */
+/* A resized image reads two pixels in each direction. */
 enum { RESIZED_WINDOW = 4 };
 
 static struct work pool_work(const struct ht_node *n)
@@ -98,7 +99,7 @@ static struct work pool_work(const struct ht_node *n)
 		(double)result_count(n) * window };
 }
 
-/* A reduction along the axis that lies together in memory, or across it. */
+/* A reduction along the axis whose elements are adjacent in memory, or along another one. */
 static struct work reduce_work(const struct ht_node *n)
 {
 	struct ht_shape in = ht_type_of(n->in[0])->shape, out = n->out[0].shape;
@@ -147,7 +148,7 @@ struct ht_price_memo {
 	bool filled;
 };
 
-/* ht_cost(), the last answer for each slot kept. */
+/* ht_cost(), with a memo of the last answer for each slot. */
 static double look_up(const struct ht_pricing *p, enum ht_work_kind kind, enum ht_dtype t,
 	struct ht_work_size size, double units)
 {
@@ -196,7 +197,7 @@ int64_t ht_price_cast(const struct ht_pricing *p, struct ht_value v, enum ht_dty
 	       price(p, widens ? HT_WORK_WIDEN : HT_WORK_NARROW, low, count_of(v), count_of(v));
 }
 
-/* Right operands: packed while running, or read from memory where they do not stay in a cache. */
+/* The right operand: packed in each run, or read from memory if it does not stay in a cache. */
 static double right_operand(const struct ht_pricing *p, const struct ht_node *n, enum ht_dtype t)
 {
 	int64_t count = count_of(n->in[1]);
@@ -209,10 +210,12 @@ static double right_operand(const struct ht_pricing *p, const struct ht_node *n,
 			       : 0;
 }
 
-/* To end a run, for each product of the run: its sum is loaded, widened, added and stored. */
+/* The cost of ending a run, for each product of the run: its sum is loaded, widened, added and
+ * stored. */
 #define END_OF_RUN (6.0 / HT_SHORT_RUN)
 
-/* Short runs of float16 add several products at a time, by the instructions of a float32 product of so much less depth. */
+/* Short runs of float16 add several products with one instruction, so they cost as much as a
+ * float32 product of a correspondingly smaller depth. */
 static double product(
 	const struct ht_pricing *p, const struct ht_node *n, enum ht_dtype t, struct work w)
 {
@@ -251,7 +254,7 @@ int64_t ht_price_work(const struct ht_pricing *p, const struct ht_node *n, enum 
 		ps = look_up(p, w.kind, t, w.size, w.units);
 	if (w.kind == HT_WORK_PRODUCT)
 		ps += right_operand(p, n, t);
-	/* Measured with operands as large as results. */
+	/* The table was measured with operands as large as results. */
 	more = w.kind == HT_WORK_DEPTHWISE ? 1 - (double)count / (double)count_of(n->in[0]) : 0;
 	if (more > 0)
 		ps += more * (double)ht_price_load(p, n->in[0], t);
@@ -266,7 +269,7 @@ void ht_pricing_init(struct ht_pricing *p, const struct ht_costs *costs, const s
 {
 	double weights = 0;
 
-	/* As in float32: one yardstick for all types. */
+	/* Computed for float32, so that all types are compared alike. */
 	for (const struct ht_node *n = g->first; n; n = n->next)
 		if (ht_is(n, HT_CONSTANT) && n->outs && ht_is_policy_float(n->out[0].dtype))
 			weights += 4 * (double)result_count(n);
@@ -283,7 +286,7 @@ static enum ht_dtype type_of(struct ht_value v)
 	return t >= HT_REF ? (enum ht_dtype)(t - HT_REF) : t;
 }
 
-/* Of what stays in a kernel. */
+/* The cost of rounding values that stay in a kernel. */
 static int64_t price_rounding(const struct ht_pricing *p, struct ht_node *n,
 	const struct ht_node *kernel, const struct ht_fusion *f)
 {
@@ -299,7 +302,7 @@ static int64_t price_rounding(const struct ht_pricing *p, struct ht_node *n,
 	return ps;
 }
 
-/* Of a node within its kernel. */
+/* The price of a node within its kernel. */
 static int64_t price_node(const struct ht_pricing *p, struct ht_node *n,
 	const struct ht_node *kernel, const struct ht_fusion *f)
 {
@@ -323,7 +326,7 @@ static int64_t price_node(const struct ht_pricing *p, struct ht_node *n,
 	return ps;
 }
 
-/* Nothing is done for a view of memory, or for a cast of a constant. */
+/* Whether nothing is done at run time: a view of memory, or a cast of a constant. */
 static bool is_free(
 	const struct ht_node *n, const struct ht_node *kernel, const struct ht_fusion *f)
 {

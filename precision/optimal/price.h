@@ -1,12 +1,13 @@
-/* price: what a graph costs, kernel by kernel, by a cost table.
+/* price: the cost of a graph, kernel by kernel, from a cost table.
  *
- * A kernel pays its launch, the work of its nodes, what it loads and stores, and a rounding for
- * every low-precision value that stays in it: a store rounds what it stores.  A contraction's kernel
- * rounds only what a Cast in it reads and makes (lower/round.c).  The work of a root (a contraction,
- * a window, a reduction) is measured with its operands and result in memory; so a root pays no loads,
- * and its store is taken out, to be paid by the node whose result is stored.  Reshapes are free, and
- * so are casts of constants.  Contractions whose mode sums short runs of float16 (lower/price.h) are priced by the
- * float32 products of the table and the target's rates, not by the table's float16 products, which are summed in float32. */
+ * A kernel costs its launch, the work of its nodes, its loads and stores, and a rounding for
+ * every low-precision value that stays in it; a store rounds anyway.  In a contraction's kernel,
+ * only the operands and results of a Cast are rounded (lower/round.c).  The work of a root (a
+ * contraction, a window, a reduction) was measured with its operands and result in memory.  So a
+ * root pays no loads, and its store is subtracted, to be paid by the node whose result is
+ * stored.  Reshapes are free, and so are casts of constants.  Contractions whose mode sums short
+ * runs of float16 (lower/price.h) are priced by the table's float32 products and the target's
+ * rates, and not by the table's float16 products, which are summed in float32. */
 #ifndef HT_PRICE_H
 #define HT_PRICE_H
 
@@ -16,26 +17,28 @@
 struct ht_price_memo;
 struct ht_pricing {
 	const struct ht_costs *costs;
-	struct ht_price_memo *memo; /* what was looked up before: models repeat themselves */
+	struct ht_price_memo *memo; /* earlier look-ups, since models repeat their layers */
 	const struct ht_target *target;
-	bool cold_weights; /* they do not fit the last cache: every run reads them from memory */
+	bool cold_weights; /* weights do not fit into the last cache, so every run reads them
+			    * from memory */
 };
-/* Works in `a`, which has to live as long. */
+/* Works in `a`, which must live as long as *p. */
 void ht_pricing_init(struct ht_pricing *p, const struct ht_costs *costs, const struct ht_target *t,
 	const struct ht_graph *g, struct ht_arena *a);
 
-/* Parts of the price, in picoseconds; the node's shapes and mode count, its types do not. */
+/* Parts of the price, in picoseconds.  They depend on the node's shapes and mode, but not on its
+ * types. */
 int64_t ht_price_work(const struct ht_pricing *p, const struct ht_node *n, enum ht_dtype t);
 int64_t ht_price_launch(const struct ht_pricing *p);
 int64_t ht_price_load(const struct ht_pricing *p, struct ht_value v, enum ht_dtype t);
 int64_t ht_price_store(const struct ht_pricing *p, struct ht_value v, enum ht_dtype t);
-/* Rounds to `t` within a kernel; nothing for F32. */
+/* Rounding to `t` within a kernel; 0 for F32. */
 int64_t ht_price_round(const struct ht_pricing *p, struct ht_value v, enum ht_dtype t);
-/* A kernel of its own that casts between F32 and `low`. */
+/* A separate kernel that casts between F32 and `low`. */
 int64_t ht_price_cast(
 	const struct ht_pricing *p, struct ht_value v, enum ht_dtype low, bool widens);
 
-/* The whole graph, with its own types, fused as lowering would. */
+/* The whole graph, with its current types, fused as lowering would fuse it. */
 int64_t ht_price_graph(
 	const struct ht_pricing *p, const struct ht_graph *g, const struct ht_fusion *fusion);
 

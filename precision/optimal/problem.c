@@ -1,12 +1,13 @@
-/* The assignment problem of a graph, priced by how a trial was fused.
+/* The assignment problem of a graph, priced by the fusion of a trial.
  *
- * A node pays for its work, for what it reads from other kernels, and for the store when its kernel
- * ends with it, else for rounding its result where the kernel does that.  A cast pays what it adds to
- * that: within a kernel the rounding; at the end of one, when it folds into the producer, the
- * difference of the stores, and the rounding if it widens; a kernel of its own where it does not.
- * What the trial did with a cast is believed; elsewhere the most likely is.
+ * A node pays for its work, for what it reads from other kernels, and for the store if its
+ * kernel ends with it; otherwise for rounding its result, if the kernel rounds it.  A cast pays
+ * what it adds to that: within a kernel, the rounding; at the end of a kernel, if it folds into
+ * the producer, the difference of the stores, and the rounding if it widens; otherwise a kernel
+ * of its own.  If the trial had the same cast, its place in the trial decides; else the most
+ * likely one.
  *
- * A low label costs a picosecond more, so that ties go to float32. */
+ * A low label costs an additional picosecond, so that ties go to float32. */
 #include "precision/optimal/optimal.h"
 
 struct build {
@@ -16,8 +17,8 @@ struct build {
 	const struct ht_trial *trial;
 	const struct ht_uses *uses;
 	const struct ht_use **use; /* uses as operands, grouped by result: uses_of() */
-	size_t *end;               /* by number_of() a result: the end of its group in `use` */
-	bool *has_free_user;       /* by node id: some node that reads a result of it has a unit */
+	size_t *end;               /* by number_of() of a result: the end of its group in `use` */
+	bool *has_free_user;       /* by node id: some reader of its results has a unit */
 	struct ht_problem *out;
 };
 
@@ -45,8 +46,8 @@ static bool is_operand(const struct ht_node *n, const struct ht_use *u)
 	return i >= 0 && i < n->outs;
 }
 
-/* Groups uses by result (counting sort).  A node has one list for the uses of all its results, and to search it for each of very many
- * results would take too long. */
+/* Groups uses by result (counting sort).  A node has one list for the uses of all its results;
+ * searching it for each of very many results would take too long. */
 static void sort_uses(struct build *b, struct ht_arena *a)
 {
 	const struct ht_graph *g = b->p->graph;
@@ -86,7 +87,7 @@ static bool label_of_dtype(enum ht_dtype t, enum ht_label *l)
 
 /* ---- units ---- */
 
-/* Every operand and result has the type of its attribute. */
+/* Whether every operand and result has the type of its attribute. */
 static bool is_uniform(const struct ht_op_info *info, const struct ht_column *c)
 {
 	for (int i = 0; i < info->args; i++)
@@ -114,7 +115,7 @@ static unsigned find_changes(struct ht_precision *p, const struct ht_node *n)
 	return changes;
 }
 
-/* The column in which all that changes has the label's type; -1: none. */
+/* The column in which all attributes that change have the label's type; -1: none. */
 static int find_column(
 	struct ht_precision *p, const struct ht_node *n, enum ht_label l, unsigned changes)
 {
@@ -132,8 +133,8 @@ static int find_column(
 	return -1;
 }
 
-/* Of a node with columns.  An offer is for nodes of the same types, and found out once for each set
- * of columns that rules leave in turn. */
+/* The labels of a node with columns.  Nodes of the same types share an offer; the result is kept
+ * for each set of columns that rules leave. */
 static const struct ht_offer_labels *labels_of(struct ht_precision *p, const struct ht_node *n)
 {
 	const struct ht_choice *c = &p->choice[n->id];
@@ -162,7 +163,7 @@ const struct ht_column *ht_label_column(
 	return i < 0 ? NULL : &c->column[i];
 }
 
-/* The user's rules leave one type. */
+/* Whether the user's rules leave only one type. */
 static bool is_forced(struct ht_precision *p, const struct ht_node *n)
 {
 	int columns = 0;
@@ -172,7 +173,8 @@ static bool is_forced(struct ht_precision *p, const struct ht_node *n)
 	return columns == 1;
 }
 
-/* Everything that may change is float32: a graph's own low precision is its author's. */
+/* Whether every type that may change is float32: low precision in the graph was chosen by its
+ * author, and stays. */
 static bool is_free(struct ht_precision *p, const struct ht_node *n)
 {
 	bool changes = false;
@@ -201,7 +203,8 @@ static struct ht_node *kernel_of(struct build *b, const struct ht_node *n)
 	return b->trial->fusion.kernel[b->trial->copy[n->id]->id];
 }
 
-/* The node's results are in memory, or were but for a cast that its kernel ends with. */
+/* Whether the node's results are in memory, or would be, except for a cast at the end of its
+ * kernel. */
 static bool is_stored(struct build *b, const struct ht_node *n)
 {
 	const struct ht_node *copy = b->trial->copy[n->id], *kernel = kernel_of(b, n);
@@ -221,7 +224,7 @@ static bool is_free_view(struct build *b, const struct ht_node *n)
 	       kernel_of(b, n->in[0].node) != kernel_of(b, n);
 }
 
-/* Its kernel rounds once, and not the node's result. */
+/* Whether its kernel rounds once, but does not round this node's result. */
 static bool stays_wide(struct build *b, const struct ht_node *n)
 {
 	const struct ht_node *kernel = kernel_of(b, n);
@@ -288,10 +291,10 @@ static int64_t not_negative(int64_t x)
 	return x > 0 ? x : 0;
 }
 
-/* What all users of a value have in common. */
+/* Properties that all users of a value share. */
 struct users {
-	bool convert;     /* each can read another type from memory */
-	bool one_kernel;  /* they are in one */
+	bool convert;     /* each can convert it from memory while reading */
+	bool one_kernel;  /* all are in one kernel */
 	bool fixed_float; /* some user stays in float32, or it is an output */
 };
 
@@ -318,7 +321,8 @@ static bool computes(struct build *b, const struct ht_node *n)
 	return ht_unit_of_result(b->p, n, 0) && n->ins > 0;
 }
 
-/* From float32 to `low`: what it adds to the producer's store and the users' loads. */
+/* A cast from float32 to `low`: the cost in addition to the producer's store and the users'
+ * loads. */
 static int64_t narrow_cost(struct build *b, struct ht_value v, enum ht_dtype low, struct users u)
 {
 	const struct ht_pricing *p = b->pricing;

@@ -7,7 +7,8 @@
  *   RATE NUMBER
  *   end
  *
- * with the rates of kernel/target.def.  Lines that begin with # are comments.  Machine and microcode are for people. */
+ * with the rates of kernel/target.def.  Lines that begin with # are comments.  Machine and
+ * microcode are for people only. */
 #include "precision/optimal/rates.h"
 #include "precision/policy.h"
 
@@ -58,7 +59,7 @@ static enum ht_status no_such_rate(const struct reader *r, long line, struct ht_
 		HT_STR_ARG(near[0]));
 }
 
-/* A machine may have no dot products; everything else takes some time. */
+/* The rate of dot products may be 0, if the machine has none; all others are positive. */
 static bool may_be_zero(int rate)
 {
 	return rate == HT_RATE_dots_bf16 || rate == HT_RATE_products_f16;

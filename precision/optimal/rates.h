@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "kernel/target.h"
 
-#define HT_RATES_BYTES ((size_t)1 << 16) /* of a file, at most */
+#define HT_RATES_BYTES ((size_t)1 << 16) /* the most bytes of a file */
 
 enum ht_rate_number {
 #define HT_RATE(member, meaning) HT_RATE_##member,
@@ -15,7 +15,7 @@ enum ht_rate_number {
 
 struct ht_stated_rates {
 	const char *path;
-	struct ht_str level; /* of machines that they are of */
+	struct ht_str level; /* the level of the machines that have these rates */
 	bool stated[HT_RATE_NUMBERS];
 	double value[HT_RATE_NUMBERS];
 	struct ht_hash digest; /* of the level and the rates */
@@ -24,12 +24,14 @@ struct ht_stated_rates {
 /* HT_E_INPUT with file and line.  Keeps `text`; everything lives in `a`. */
 enum ht_status ht_stated_rates_parse(struct ht_str text, const char *path, struct ht_arena *a,
 	struct ht_diags *d, const struct ht_stated_rates **out);
-/* Whether they are of machines of the target's level. */
+/* Whether the rates are for machines of the target's level. */
 bool ht_stated_rates_fit(const struct ht_stated_rates *s, const struct ht_target *t);
-/* `t`, which they fit, with these rates in the place of its own; the name of the tuning has their digest. */
+/* `t` with these rates, which must fit it, in place of its own.  The name of the tuning contains
+ * their digest. */
 const struct ht_target *ht_stated_rates_target(
 	const struct ht_stated_rates *s, const struct ht_target *t, struct ht_arena *a);
-/* Those by which `now` differs from `t`, or that are measured of every machine, as such a text. */
+/* Prints as such a text the rates of `now` that differ from those of `t`, and those that are
+ * measured on every machine. */
 void ht_stated_rates_print(struct ht_buf *b, const struct ht_target *t, const struct ht_rates *now,
 	const char *machine, const char *microcode);
 

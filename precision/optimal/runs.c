@@ -1,15 +1,18 @@
-/* Short runs of float16 (docs/numerics.md): which contractions sum their products so under policy optimal.
+/* Short runs of float16 (docs/numerics.md): which contractions use them under policy optimal.
  *
- * Where the machine adds products of float16 faster than of float32, a contraction that becomes float16 gets mode
- * high_performance, unless an option states a mode for it.  Its right operand has to be a constant: products of two
- * tensors are those of attention, and what a softmax makes of errors is not bounded by theirs.  The policy uses bfloat16
- * without being asked, so it takes the mode where sums err by no more than those of bfloat16.  Under a budget the error is
- * measured, so this machine has to be one that has such sums.
+ * If the machine adds products of float16 faster than those of float32, a contraction that
+ * becomes float16 gets mode high_performance, unless an option states its mode.  Its right
+ * operand must be a constant: products of two computed tensors are those of attention, and a
+ * Softmax may amplify their errors without bound.  The policy uses bfloat16 without being asked,
+ * so it uses the mode where the errors of sums are at most those of bfloat16.  Under a budget
+ * the error is measured, so the current machine must have such sums.
  *
- * While prices are made the modes are attributes of the graph, where pricing and the variants that are run find them. */
+ * While the policy works, the modes are attributes of the graph, where pricing and the variants
+ * that are run read them. */
 #include "precision/optimal/optimal.h"
 
-/* Errors of sums of products, rounded to the type, relative to them in the root mean square, as measured (docs/numerics.md). */
+/* Measured errors of sums of products that are rounded to the type: root mean square, relative
+ * to the sums (docs/numerics.md). */
 #define ERROR_BF16 2.3e-3
 #define ERROR_BF16_TRANSFORMED 3.8e-3
 #define ERROR_F16 2e-4
@@ -66,7 +69,7 @@ static void set_mode(struct ht_short_runs *s, struct ht_node *n, enum ht_impl mo
 	s->marked[s->marks++] = n;
 }
 
-/* Those that options state. */
+/* Sets the modes that options state. */
 static void set_stated(struct ht_precision *p, struct ht_short_runs *s)
 {
 	struct ht_decisions stated = { .arena = p->arena };

@@ -1,24 +1,24 @@
-/* Safety: which nodes must stay in float32 whatever it costs.
+/* Safety: which nodes must stay in float32 whatever the cost.
  *
- * Denied in itself is a node of a black type; one with a constant operand that the low type makes
- * infinite or, where all of it vanishes, zero (sentinels such as the lowest finite number, and
- * epsilons); in float16 also an exponential, whose results leave the range early, and a square that
- * goes into a sum.  From there it spreads forwards as in Grappler: a gray node that reads a denied
- * value, directly or through nodes that only hand values on, is denied too, and so are those
- * between; white nodes take any input and end it. */
+ * A node is denied if its type is black; if the low type makes a constant operand infinite, or
+ * all of it zero (sentinels such as the lowest finite number, and epsilons); and in float16, if
+ * it is an exponential, whose results soon leave the range, or a square that goes into a sum.
+ * Denial spreads forwards as in Grappler: a gray node that reads a denied value, directly or
+ * through nodes that only pass values on, is denied too, and so are the nodes between.  White
+ * nodes accept any operand and stop the spread. */
 #include "lower/price.h"
 #include "precision/optimal/optimal.h"
 
 #include <math.h>
 
-/* Constants of this many elements and more are read only where float16 would be used. */
+/* Constants with at least this many elements are read only for nodes that would become float16. */
 enum { LARGE = 1 << 18 };
 
 static const uint8_t low_labels = 1u << HT_LABEL_F16 | 1u << HT_LABEL_BF16;
 
 /* ---- ranges of constants ---- */
 
-/* The largest finite magnitude. */
+/* The largest finite magnitude of the tensor. */
 static float largest_of(const struct ht_tensor *t)
 {
 	int64_t n = ht_shape_count(t->shape);
@@ -56,7 +56,8 @@ static const struct ht_tensor *float_constant(struct ht_value v)
 	return t && t->dtype == HT_F32 && t->blob && ht_shape_count(t->shape) > 0 ? t : NULL;
 }
 
-/* Weights of a contraction are many, and no sentinels. */
+/* Whether to read the constant later only: weights of a contraction have many elements, and no
+ * sentinels. */
 static bool is_large(const struct ht_node *n, int32_t arg, const struct ht_tensor *t)
 {
 	return ht_shape_count(t->shape) >= LARGE || (arg == 1 && ht_multiply_adds(n) > 0);
@@ -89,7 +90,7 @@ bool ht_safety_check(struct ht_safety *s, const struct ht_node *n)
 	return s->denied[n->id] != before;
 }
 
-/* ---- what is denied in itself ---- */
+/* ---- nodes that are denied themselves ---- */
 
 static bool goes_into_sum(const struct ht_uses *uses, const struct ht_node *n)
 {
@@ -114,9 +115,9 @@ static void judge(struct ht_precision *p, struct ht_safety *s, const struct ht_n
 		deny(s, n, ht_label_bit(HT_LABEL_F16), HT_BY(SQUARES_LEAVE_RANGE));
 }
 
-/* ---- what follows ---- */
+/* ---- spreading ---- */
 
-/* Hands values on, one by one as they are. */
+/* Whether the node passes values on, element by element, unchanged. */
 static bool hands_on(const struct ht_node *n)
 {
 	return ht_is_view(n) || ht_is(n, HT_HANDS_ON | HT_ONLY_MOVES);
@@ -129,7 +130,8 @@ static bool is_gray(struct ht_precision *p, const struct ht_node *n)
 	return c->columns && (c->class == HT_CLASS_GRAY || ht_profile_is_still(p->profile, n));
 }
 
-/* Nodes from which a denied or a computing gray node is reached through those that hand on. */
+/* Marks nodes from which a denied or a computing gray node is reached through nodes that pass
+ * values on. */
 static bool *find_sensitive(struct ht_precision *p, const struct ht_safety *s)
 {
 	bool *sensitive = HT_NEW_ARRAY(p->arena, bool, p->graph->ids);

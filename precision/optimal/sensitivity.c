@@ -1,4 +1,4 @@
-/* How much each group of nodes adds to the error when it goes low by itself. */
+/* Measures how much the error grows when each group of nodes alone becomes low. */
 #include "precision/optimal/frontier.h"
 #include "precision/optimal/walk.h"
 
@@ -36,7 +36,8 @@ void ht_walk_build_problem(struct walk *w)
 	ht_trial_free(&t);
 }
 
-/* Nodes in float16 are run, and constants that it cannot hold are no matter of degree. */
+/* Nodes in float16 will be run, and constants outside of its range are not a matter of degree,
+ * so these are excluded. */
 static void check_ranges(struct walk *w)
 {
 	bool denied = false;
@@ -52,8 +53,8 @@ static void check_ranges(struct walk *w)
 	ht_walk_build_problem(w);
 }
 
-/* Kernels in the order of the graph, as float32 has them, so many together that there are no more
- * groups than MOST_GROUPS. */
+/* Groups kernels of the float32 program in the graph's order, so many together that there are at
+ * most MOST_GROUPS groups. */
 static void find_groups(struct walk *w)
 {
 	struct ht_arena *a = ht_arena_of(w->p);
@@ -98,9 +99,9 @@ static void take_group(struct walk *w, uint32_t group, enum ht_label l)
 	}
 }
 
-/* Whether some node would go to `l` if errors did not count; where none does, none does under any
- * budget: what its nodes pay and the casts at their border are the same with or without the other
- * low type. */
+/* Whether some node would take label `l` if errors did not count.  If none would, none will
+ * under any budget: the costs of its nodes and of the casts around them do not depend on the
+ * other low type. */
 static bool pays(struct walk *w, enum ht_label l)
 {
 	struct ht_arena *a = ht_arena_of(w->p);
@@ -152,7 +153,7 @@ static enum ht_status measure_groups(struct walk *w)
 	return HT_OK;
 }
 
-/* Whole numbers for the cut; what may not be measured again is forbidden. */
+/* Sets errors as integers for the cut; groups with an infinite error are forbidden. */
 static void set_errors(struct walk *w)
 {
 	struct ht_assign *a = &w->problem.assign;

@@ -1,9 +1,9 @@
-/* The cost tables of data/, part of the library; made by embed.c. */
+/* The cost tables of data/, which are part of the library; made by embed.c. */
 #ifndef HT_SHIPPED_H
 #define HT_SHIPPED_H
 
 struct ht_shipped_costs {
-	const char *level, *tuning; /* a target's, and of its rates */
+	const char *level, *tuning; /* the target's level, and the name of its rates */
 	const char *file, *text;
 };
 extern const struct ht_shipped_costs ht_shipped_costs[]; /* ended by a row without a level */

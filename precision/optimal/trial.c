@@ -1,8 +1,8 @@
-/* Trials: assignments written into copies of the graph.
+/* Trials: writes assignments into copies of the graph.
  *
- * Which nodes fuse depends on the order of the graph where two orders are possible, and a decision
- * must not.  So a trial's nodes are put in an order that follows from their places in the graph
- * alone: by depth, then by a hash of what a node is computed from, then of what is made of it. */
+ * If two orders of the graph are possible, fusion depends on the order, but a decision must not.
+ * So a trial's nodes are sorted by their position in the dataflow only: by depth, then by a hash
+ * of the nodes that a node is computed from, then by one of the nodes computed from it. */
 #include "precision/optimal/optimal.h"
 
 #include <stdlib.h>
@@ -41,7 +41,8 @@ static void append(struct build *b, struct ht_node *n)
 	g->nodes++;
 }
 
-/* Results in the types of the column; those of other nodes are shared with the original. */
+/* Gives results the types of the column; nodes without one share their results with the
+ * original. */
 static void set_results(struct build *b, const struct ht_node *n, struct ht_node *copy)
 {
 	const struct ht_column *c = b->taken[n->id];
@@ -80,7 +81,7 @@ static struct ht_value cast_of(struct build *b, struct ht_value v, enum ht_dtype
 	return ht_out(&c->node, 0);
 }
 
-/* Value `v` of the original in the type `to`, where both are floats. */
+/* Value `v` of the original, cast to the type `to` if both are floats. */
 static struct ht_value value_in(struct build *b, struct ht_value v, enum ht_dtype to)
 {
 	enum ht_dtype is;
@@ -125,7 +126,7 @@ static void copy_entries(struct build *b)
 	}
 }
 
-/* What fusion and prices look at: names, control edges and functions are left out, and attributes
+/* Copies what fusion and prices read: without names, control edges and functions; attributes are
  * shared with the original. */
 static void copy_graph(struct build *b)
 {
@@ -162,7 +163,7 @@ struct place {
 	struct ht_node *node;
 	uint32_t depth;
 	uint64_t from, into; /* hashes */
-	uint32_t position;   /* as it was; last resort */
+	uint32_t position;   /* the original position, used as the last resort */
 };
 
 static uint64_t mix(uint64_t a, uint64_t b)
@@ -198,7 +199,7 @@ static void look_back(struct place *place, const struct ht_node *n)
 	}
 }
 
-/* Users count in any order: their hashes are added. */
+/* The order of users does not matter: their hashes are added. */
 static void look_ahead(struct place *place, const struct ht_node *n)
 {
 	uint64_t into = mix(place[n->id].from, place[n->id].into);

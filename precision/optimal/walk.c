@@ -1,13 +1,13 @@
-/* Under a budget: measured sensitivities, the frontier they give, and the walk along it.
+/* Under a budget: measures sensitivities, computes the frontier, and walks along it.
  *
- * The cheapest assignment of all is run first: where it keeps the budget there is nothing to do.
- * Else nodes are put together in groups of neighbouring kernels, and each group is run in each low
- * type by itself, the rest in float32.  Squares of errors add up, as those of independent roundings
- * do; a group's is shared out evenly over its nodes.  That gives a frontier of cost against error.
- * From the cheapest point that keeps the budget by the model the walk goes to cheaper points as
- * long as they keep it when run, or to more exact ones until one does.
+ * The cheapest assignment of all is run first; if it keeps the budget, the work is done.
+ * Otherwise neighbouring kernels are grouped, and each group is run in each low type, with all
+ * other nodes in float32.  Squares of errors add up, as those of independent roundings do; a
+ * group's square is divided evenly among its nodes.  That gives a frontier of cost against
+ * error.  From the cheapest point that keeps the budget by this model, the walk goes to cheaper
+ * points as long as they keep it when run, or to more exact ones until one does.
  *
- * Errors are fractions of the budget: 1 is all of it. */
+ * Errors are fractions of the budget: 1 is the whole budget. */
 #include "precision/optimal/walk.h"
 #include "precision/optimal/frontier.h"
 
@@ -22,7 +22,7 @@ struct point {
 	struct ht_frontier_entry entry;
 };
 
-/* ---- running ---- */
+/* ---- running variants ---- */
 
 /* A copy of the graph with the types of w->taken. */
 static struct ht_graph *write_variant(struct walk *w, struct ht_arena *a)
@@ -97,7 +97,8 @@ static int by_price(const void *a, const void *b)
 	return (x->error > y->error) - (x->error < y->error);
 }
 
-/* Priced as they are fused, points may beat each other: those that are beaten go. */
+/* Removes dominated points: when they are priced with their own fusion, a point may be both
+ * cheaper and more exact than another. */
 static void drop_dominated(struct walk *w)
 {
 	size_t kept = 0;
@@ -124,7 +125,7 @@ static void find_points(struct walk *w)
 	for (size_t i = 0; i < f.points; i++)
 		add_point(w, f.point[i].label);
 	if (ht_problem_labels(w->p, &w->problem, w->best, label, &culprit))
-		add_point(w, label); /* a painting's may be above the hull */
+		add_point(w, label); /* the decision of a painting policy may be above the hull */
 	drop_dominated(w);
 }
 
@@ -145,7 +146,7 @@ static enum ht_status verify(struct walk *w, size_t i, bool *kept)
 	return HT_OK;
 }
 
-/* Everything in float32 that may be. */
+/* Adds the point with every possible node in float32. */
 static size_t add_base(struct walk *w)
 {
 	uint8_t *label = HT_NEW_ARRAY(w->work, uint8_t, w->problem.assign.units);
@@ -192,7 +193,7 @@ static void report_points(struct walk *w, struct ht_arena *a)
 		w->report->point[i] = w->point[i].entry;
 }
 
-/* Whether the cheapest assignment of all keeps the budget: then nothing else has to be run. */
+/* Whether the cheapest assignment of all keeps the budget; if so, no other variant is run. */
 static enum ht_status try_best(struct walk *w, bool *kept)
 {
 	struct ht_trial t;

@@ -1,4 +1,4 @@
-/* What OpenVINO's two rules keep in float32, before any type is decided. */
+/* The nodes that OpenVINO's two rules keep in float32, before any type is decided. */
 #include "precision/presets/preset.h"
 
 #include "passes/rewrite.h"
@@ -15,7 +15,7 @@ static enum ht_preset_class class_of(const struct keeping *k, const struct ht_no
 	return ht_preset_class_of(k->preset, n);
 }
 
-/* ---- the tail: back from the outputs, up to what goes low ---- */
+/* ---- the tail: backwards from the outputs to the nodes that become low ---- */
 
 static void keep_tail(struct keeping *k)
 {
@@ -28,7 +28,7 @@ static void keep_tail(struct keeping *k)
 	}
 }
 
-/* ---- what is sensitive in float16 ---- */
+/* ---- nodes that are sensitive in float16 ---- */
 
 static bool is_float(struct keeping *k, const struct ht_node *n, int32_t i)
 {
@@ -37,7 +37,7 @@ static bool is_float(struct keeping *k, const struct ht_node *n, int32_t i)
 	return u && ht_is_policy_float(u->from);
 }
 
-/* Exponentials from which values go, through what spreads, into a sum or a mean. */
+/* Keeps exponentials whose values reach a sum or a mean through nodes that spread. */
 static void keep_exponentials(struct keeping *k)
 {
 	bool *summed = HT_NEW_ARRAY(k->p->arena, bool, k->p->graph->ids);
@@ -52,7 +52,8 @@ static void keep_exponentials(struct keeping *k)
 	}
 }
 
-/* Whether `v` is a constant without an element above the smallest normal number of float16. */
+/* Whether `v` is a constant whose elements are all at most the smallest normal number of
+ * float16. */
 static bool is_epsilon(struct ht_value v)
 {
 	const float smallest = (float)ht_least_normal(HT_F16);
@@ -73,7 +74,7 @@ static bool adds_epsilon(struct ht_value v)
 	       (is_epsilon(n->in[0]) || is_epsilon(n->in[1]));
 }
 
-/* To a power below 0. */
+/* Whether it is a power with a negative exponent. */
 static bool is_inverse(struct ht_value v)
 {
 	double power;
@@ -98,7 +99,7 @@ static bool divides_by_epsilon(const struct ht_node *n)
 	return adds_epsilon(by.node->op == HT_OP_Sqrt ? by.node->in[0] : by);
 }
 
-/* Down once, then up once: side branches that go into what is kept. */
+/* Spreads downwards once, then upwards once: to side branches that lead to nodes that are kept. */
 static void spread(struct keeping *k)
 {
 	for (struct ht_node *n = k->p->graph->first; n; n = n->next)

@@ -1,4 +1,4 @@
-/* One walk over the nodes, each given its type by its class. */
+/* One walk over the nodes, which gives each its type by its class. */
 #include "precision/presets/preset.h"
 
 #include "passes/rewrite.h"
@@ -44,7 +44,7 @@ struct walk {
 	const struct ht_dtype_reason **kept;
 };
 
-/* ---- what arrives ---- */
+/* ---- types of operands ---- */
 
 static bool is_float_operand(struct walk *w, const struct ht_node *n, int32_t i)
 {
@@ -53,7 +53,7 @@ static bool is_float_operand(struct walk *w, const struct ht_node *n, int32_t i)
 	return u && ht_is_policy_float(u->from);
 }
 
-/* Constants, parameters and arguments are converted at no price. */
+/* Constants, parameters and arguments are converted at no cost. */
 static bool is_free(const struct ht_node *n)
 {
 	return ht_is(n, HT_CONSTANT | HT_VARIABLE | HT_READS_VARIABLE) ||
@@ -76,7 +76,7 @@ static bool is_scalar(struct ht_value v)
 	return t->shape.rank == 0;
 }
 
-/* Scalars count among themselves only. */
+/* Scalars count only if all operands are scalars. */
 static bool arrives_low(struct walk *w, const struct ht_node *n)
 {
 	bool tensors = false, wide[2] = { false, false }, any[2] = { false, false };
@@ -137,7 +137,7 @@ static struct verdict judge(struct walk *w, const struct ht_node *n)
 	return (struct verdict){ true, HT_BY(GOES_LOW), HT_CLASS_WHITE };
 }
 
-/* Every tensor that is float32 in the graph, as far as a kernel has it so. */
+/* Narrows the columns by every tensor that is float32 in the graph, as far as kernels permit. */
 static bool narrow(struct walk *w, const struct ht_node *n, enum ht_dtype to)
 {
 	const struct ht_op_info *info = ht_op_info(n->op);

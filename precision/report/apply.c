@@ -1,5 +1,5 @@
-/* A report as a policy: every unit gets the dtype that it has there, with the operands and results
- * that its kernel took. */
+/* A report as a policy: every unit gets the dtype that the report states, and its kernel the
+ * same operands and results. */
 #include "precision/report/report.h"
 
 #include "precision/calls.h"
@@ -13,7 +13,7 @@ struct applying {
 	const struct ht_decided_node *d;
 	struct ht_column column;
 	uint8_t *in, *out; /* of a call: dtypes by operand and by result */
-	bool carried;      /* not all as in the graph */
+	bool carried;      /* some differ from those in the graph */
 };
 
 static enum ht_status illegal(struct applying *a, long line, const char *what, enum ht_dtype t)
@@ -24,7 +24,8 @@ static enum ht_status illegal(struct applying *a, long line, const char *what, e
 
 /* ---- units ---- */
 
-/* What a policy may not change has to be as it is; what it may, of a dtype that the op takes. */
+/* A unit that the policy must not change must have its imported dtype.  Any other unit must have
+ * a dtype that the op accepts. */
 static enum ht_status check_unit(
 	struct applying *a, const struct ht_float_unit *f, const struct ht_decided_type *t)
 {
@@ -64,7 +65,7 @@ static void take_item(struct applying *a, int attr, int item, const struct ht_de
 		a->out[item] = (uint8_t)t->to;
 }
 
-/* As the graph has them. */
+/* Starts with the dtypes in the graph. */
 static void start_call(struct applying *a)
 {
 	a->in = HT_NEW_ARRAY(a->p->arena, uint8_t, (size_t)a->n->ins);
@@ -96,7 +97,7 @@ static enum ht_status apply_units(struct applying *a)
 
 /* ---- edges of calls ---- */
 
-/* What the report does not state passes as it is. */
+/* Values whose dtypes the report does not state keep those of the graph. */
 static enum ht_status apply_call(struct applying *a)
 {
 	if (!a->carried || ht_calls_state(a->p, a->n, a->in, a->out))
@@ -105,7 +106,7 @@ static enum ht_status apply_call(struct applying *a)
 		"its edges keep their dtypes: a function that it calls has other callers");
 }
 
-/* An argument of a body is what its caller passes. */
+/* An argument of a body has the dtype of the caller's operand. */
 static enum ht_status apply_argument(struct applying *a)
 {
 	const struct ht_function *f = a->p->graph->function;
@@ -125,9 +126,9 @@ static enum ht_status apply_argument(struct applying *a)
 	return HT_OK;
 }
 
-/* ---- what the kernel takes and gives ---- */
+/* ---- operands and results of the kernel ---- */
 
-/* A formal is of its attribute's dtype, or narrower where the attribute is float32. */
+/* A formal has its attribute's dtype, or a narrower one if the attribute is float32. */
 static enum ht_status check_formal(
 	struct applying *a, const struct ht_op_arg *formal, enum ht_dtype t, enum ht_dtype attr)
 {
@@ -200,7 +201,7 @@ static enum ht_status apply_node(struct ht_precision *p, struct ht_report_use *u
 	return HT_OK;
 }
 
-/* A body that the policy did not look into is none of the report's. */
+/* Whether the policy looked into the body; otherwise the report does not cover it. */
 static bool is_reported(struct ht_precision *p, const struct ht_report_use *u)
 {
 	for (const struct ht_node *n = p->graph->first; n && p->graph->function; n = n->next)

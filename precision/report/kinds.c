@@ -1,7 +1,7 @@
-/* The policies that reports are. */
+/* The kinds of policies that reports are. */
 #include "precision/report/report.h"
 
-/* What a report of decisions behind clean-ups says is applied in the place of a decision (report/apply.c). */
+/* A report of decisions after clean-ups is applied instead of deciding (report/apply.c). */
 static const struct ht_policy_family applied = { 0 };
 static const struct ht_policy_family painted = { .paint = ht_report_paint };
 static const struct ht_policy_kind behind_cleanups = { .name = "report",

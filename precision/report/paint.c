@@ -1,4 +1,4 @@
-/* A report of a painting as a policy: the same vertices are painted again. */
+/* A report of a painting policy as a policy: paints the same vertices again. */
 #include "precision/report/report.h"
 
 #include "passes/rewrite.h"
@@ -29,7 +29,7 @@ static enum ht_status error_at(
 		r->use->diags, HT_E_INPUT, ht_report_at(r->use->report, line, n), "%s", text);
 }
 
-/* The first version of batch norm becomes the second where the painting made it so. */
+/* A batch norm of the first version becomes one of the second if the painting did that. */
 static enum ht_status rename_node(
 	struct repainting *r, struct ht_node *n, const struct ht_decided_node *d)
 {
@@ -91,7 +91,7 @@ static enum ht_status paint_vertices(struct repainting *r, const struct ht_decid
 	return HT_OK;
 }
 
-/* A graph or body that the policy left as it was is none of the report's. */
+/* Whether the policy changed the graph or body; otherwise the report does not cover it. */
 static bool is_reported(const struct repainting *r)
 {
 	for (const struct ht_node *n = r->g->first; n; n = n->next)

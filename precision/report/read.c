@@ -1,11 +1,11 @@
-/* Reading halftone.decisions/1.  Members that are not needed to decide again or to compare are
- * passed over, so that later versions may add some. */
+/* Reads halftone.decisions/1.  Members that are not needed for deciding again or for comparing
+ * are skipped, so that later versions may add some. */
 #include "precision/report/reading.h"
 
 #include <float.h>
 #include <string.h>
 
-/* Units of one node: its type attributes, of lists each item. */
+/* The most units of one node: its type attributes, with each item of lists. */
 enum { MAX_UNITS = 4096 };
 
 static enum ht_status read_type(struct ht_reading *r, const cJSON *value)
@@ -66,7 +66,7 @@ static enum ht_status read_origins(struct ht_reading *r, const cJSON *value, voi
 	return HT_OK;
 }
 
-/* A record as its members are read; then put together. */
+/* A record, while its members are read. */
 struct record {
 	struct ht_str name, op, becomes;
 	struct origins origins;
@@ -125,7 +125,7 @@ static enum ht_status read_nodes(struct ht_reading *r, const cJSON *value, void 
 	(void)to;
 	HT_TRY(ht_read_array(r, value));
 	cJSON_ArrayForEach(i, value) HT_TRY(read_node(r, i));
-	/* The array has come to rest. */
+	/* The array does not move any more. */
 	for (size_t k = 0; k < r->r->nodes.count; k++)
 		r->r->nodes.entries[k].value =
 			&r->d->node[(uintptr_t)r->r->nodes.entries[k].value - 1];
@@ -299,7 +299,7 @@ static enum ht_status read_fusions(struct ht_reading *r, const cJSON *value, voi
 	return HT_OK;
 }
 
-/* [node, mode, what asked for it, how the kernel differs] */
+/* [node, mode, the option that asked for it, how the kernel differs] */
 static enum ht_status read_mode(
 	struct ht_reading *r, const cJSON *value, struct ht_decided_impl *out)
 {

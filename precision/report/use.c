@@ -1,5 +1,5 @@
-/* Whether a report is about the graph at hand: each of its records names a node of the same op whose
- * units had the same dtypes, and no float unit is left without one. */
+/* Checks that a report belongs to the current graph: each of its records names a node of the
+ * same op whose units had the same dtypes, and every float unit has a record. */
 #include "precision/report/report.h"
 
 struct ht_where ht_report_at(const struct ht_report_data *r, long line, const struct ht_node *n)

@@ -1,4 +1,4 @@
-/* Values and objects of JSON, read into structures by tables of members. */
+/* Reads values and objects of JSON into structures, by tables of members. */
 #include "precision/report/reading.h"
 
 #include <math.h>
