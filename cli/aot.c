@@ -11,7 +11,8 @@ struct nets {
 	size_t n;
 };
 
-/* The model's file without folders and suffix, as a name that files and C can have. */
+/* The name of the model's file without folders and suffix, with only characters that are valid
+ * in file names and in C. */
 static char *default_name(const char *model)
 {
 	size_t end = strlen(model), begin, dot;
@@ -96,7 +97,7 @@ enum ht_status verb_aot(struct cli *c)
 
 	if (st == HT_OK && !option_on(c, OPTION_OUTPUT))
 		st = fail(HT_E_USAGE, "halftone aot needs -o FOLDER");
-	/* As elsewhere, the environment's target does not choose among variants. */
+	/* As elsewhere, the target from the environment does not select variants. */
 	if (st == HT_OK && (!is_artefact || option_on(c, OPTION_TARGET)))
 		st = option_list(c, OPTION_TARGET, &t.targets);
 	if (st == HT_OK)

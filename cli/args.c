@@ -1,4 +1,4 @@
-/* @FILE on the command line: the words of FILE stand in its place. */
+/* @FILE on the command line is replaced by the words in FILE. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Nobody writes more by hand. */
+/* The largest file of arguments, far above anything written by hand. */
 #define MAX_BYTES (1 << 20)
 
 static enum ht_status cannot_read(const char *path, const char *why)
@@ -53,7 +53,7 @@ static char *skip_blanks(char *p, int *line)
 	}
 }
 
-/* Unquotes a word where it stands; NULL when a quote has no end. */
+/* Unquotes a word in place; NULL if a quote has no end. */
 static char *take_word(char **at, int *line)
 {
 	char *p = *at, *word = p, *to = p;
@@ -84,7 +84,7 @@ enum ht_status args_of_file(const char *path, struct args *out)
 	out->n = 0;
 	if (st != HT_OK)
 		return st;
-	/* Words are apart. */
+	/* Words are separated, so there are at most half as many as bytes. */
 	out->word = must_alloc((strlen(p) / 2 + 1) * sizeof *out->word);
 	while (*(p = skip_blanks(p, &line))) {
 		int first = line;

@@ -1,4 +1,5 @@
-/* Artefacts: which variant is wanted, and what has to be so; halftone sign and diff. */
+/* Artefacts: which variant the options select, and which conditions they state; halftone sign
+ * and diff. */
 #include "cli/cli.h"
 
 #include <stdlib.h>
@@ -93,7 +94,7 @@ static enum ht_status agree(const struct shapes *s, const struct fed *f)
 	return HT_OK;
 }
 
-/* Shapes of the arrays that are fed, but for random ones. */
+/* The shapes of the arrays that are fed, except random ones. */
 static enum ht_status add_fed(const struct cli *c, struct shapes *s)
 {
 	enum ht_status st = HT_OK;
@@ -111,7 +112,8 @@ static enum ht_status add_fed(const struct cli *c, struct shapes *s)
 	return st;
 }
 
-/* Refuses options that were decided when the artefact was compiled and of which it has no variants. */
+/* Refuses options whose values were fixed when the artefact was compiled, if it has no variant
+ * for them. */
 static enum ht_status check_options(const struct cli *c)
 {
 	static const enum option compiled[] = { OPTION_BATCH_METHOD, OPTION_BLOCK_METHOD,
@@ -145,7 +147,7 @@ enum ht_status artefact_trust(const struct cli *c, struct ht_artefact_options *o
 	return HT_OK;
 }
 
-/* Which variant is asked for, but for its target. */
+/* Sets what the options select, except the target. */
 static enum ht_status wanted(struct cli *c, struct shapes *s, struct ht_artefact_options *opt)
 {
 	long long batch;

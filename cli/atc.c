@@ -1,4 +1,4 @@
-/* halftone atc: the vendor's command line becomes one of ours, which is shown and run. */
+/* halftone atc: translates the vendor's command line to one of halftone, shows it and runs it. */
 #include "cli/cli.h"
 
 #include <halftone/cache.h>
@@ -34,7 +34,7 @@ static void add_option(struct words *w, const char *name, const char *value)
 	add(w, "--%s=%s", name, value);
 }
 
-/* The last one given, without "atc." */
+/* The last value of the option, whose name is given without "atc." */
 static const char *value_of(const struct cli *c, const char *name)
 {
 	for (size_t i = c->settings; i-- > 0;)
@@ -68,7 +68,7 @@ static enum ht_status check_framework(const struct cli *c)
 	return fail(HT_E_USAGE, "--framework: '%s' is no framework; TensorFlow is 3", s);
 }
 
-/* Whether --profile takes the name. */
+/* Checks that --profile accepts the name. */
 static enum ht_status check_soc(const char *name)
 {
 	struct ht_diags *d = ht_diags_new();
@@ -110,7 +110,7 @@ static void take_out_nodes(const struct cli *c, struct words *w)
 		*p = *p == ';' ? ',' : *p;
 }
 
-enum { MIN_PROFILES = 2, MAX_PROFILES = 100 }; /* as the vendor has it */
+enum { MIN_PROFILES = 2, MAX_PROFILES = 100 }; /* the vendor's limits */
 
 /* A value of --input-shape for each profile: each becomes a variant of the artefact. */
 static enum ht_status take_profiles(
@@ -140,7 +140,7 @@ static enum ht_status take_profiles(
 	return HT_OK;
 }
 
-/* `other`: a further option that states shapes, which is an error; NULL: none. */
+/* `other`: another option that states shapes, which is an error; NULL: none. */
 static enum ht_status take_ranges(struct words *w, const char *other, const char *ranges)
 {
 	struct text t = { 0 };
@@ -179,7 +179,7 @@ static enum ht_status take_shapes(const struct cli *c, struct words *w)
 	return HT_OK;
 }
 
-/* ---- what is to be done ---- */
+/* ---- what to do ---- */
 
 static const struct form {
 	const char *suffix, *verb, *emit;
@@ -215,7 +215,7 @@ static enum ht_status take_output(const struct cli *c, struct words *w)
 	add(w, "%s", f ? f->verb : "compile");
 	if (f && f->emit)
 		add_option(w, "emit", f->emit);
-	/* atc appends its suffix to a name, and so do we. */
+	/* atc appends its suffix to a name, so this verb does too. */
 	if (path)
 		add(w, "--output=%s%s", path, f ? "" : ".htx");
 	if (value_of(c, "external_weight"))
@@ -266,7 +266,8 @@ static enum ht_status check_all(const struct cli *c)
 	return st;
 }
 
-/* Options are legal, and each of atc alone does something or says that it does not. */
+/* Checks that options are legal, and that each option of atc either has an effect or is reported
+ * to have none. */
 static enum ht_status check_own(const struct cli *c)
 {
 	enum ht_status st = check_all(c);
@@ -282,7 +283,7 @@ static enum ht_status check_own(const struct cli *c)
 	return st;
 }
 
-/* Everything but the model. */
+/* Translates everything but the model. */
 static enum ht_status translate(const struct cli *c, struct words *w)
 {
 	enum ht_status st = check_own(c);
@@ -310,7 +311,7 @@ static enum ht_status translate(const struct cli *c, struct words *w)
 	return HT_OK;
 }
 
-/* Quoted for a shell where it has to be. */
+/* Quotes the word for a shell if necessary. */
 static void put_word(struct text *t, const char *s)
 {
 	bool quote = s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

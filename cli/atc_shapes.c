@@ -1,10 +1,11 @@
-/* Shapes of atc: --input_shape, whose dimensions -1 the profiles of another option fill. */
+/* Shapes of atc: --input_shape, in which the profiles of another option replace the dimensions
+ * -1. */
 #include "cli/cli.h"
 
 #include <string.h>
 
-/* Writes `shape` with the numbers of profile p[0..n) for its dimensions -1, where `one` is set the same
- * number for all; false: it has more or fewer of them. */
+/* Writes `shape` with the numbers of profile p[0..n) in place of its dimensions -1; if `one` is
+ * set, all get the same number.  False: the profile has more or fewer numbers. */
 static bool fill(const char *shape, const char *p, size_t n, bool one, struct text *t)
 {
 	const char *end = p + n;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Runs that are kept. */
+/* The most runs whose times are kept. */
 enum { MOST = 1 << 20 };
 
 struct samples {
@@ -35,7 +35,7 @@ struct effort {
 	double seconds;
 };
 
-/* What one context does, and what came of it. */
+/* The work of one context, and its results. */
 struct measuring {
 	const struct effort *e;
 	struct samples m;
@@ -84,7 +84,7 @@ static enum ht_status measure_one(struct cli *c, struct session *s, void *arg)
 	return st;
 }
 
-/* graph_max_parallel_model_num */
+/* Applies graph_max_parallel_model_num. */
 static enum ht_status bound_contexts(const struct cli *c, struct session *s)
 {
 	const char *most = setting_value(c, "graph_max_parallel_model_num");
@@ -248,7 +248,7 @@ static void put_text(const struct ht_program_info *p, const struct samples *m, s
 		text_printf(t, "batch     %zu parts\n", p->parts);
 }
 
-/* The mean says little where runs differ this much. */
+/* Warns if runs differ so much that the mean says little. */
 static void warn_spread(const struct cli *c, const struct samples *m)
 {
 	if (quantile(m, 0.9) > 1.25 * quantile(m, 0.5))

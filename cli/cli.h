@@ -73,58 +73,60 @@ extern const struct verb verbs[]; /* ended by a row without a name */
 
 struct setting {
 	const char *name, *value;
-	const char *path; /* of a run configuration; NULL: the command line */
+	const char *path; /* the run configuration; NULL: the command line */
 	long line;        /* 0: implied by it */
 };
 
-enum { MOST_OPEN = 8 /* dimensions of an input, of which any may stay open */ };
+enum { MOST_OPEN = 8 /* dimensions of an input that may stay open */ };
 
 /* The command line. */
 struct cli {
 	const struct verb *verb;
-	char **word; /* what was typed behind the tool's name */
+	char **word; /* the words behind the tool's name */
 	int words;
-	const char *action;        /* of cache */
-	const char *model, *other; /* other: of diff, which has two */
-	const char **result;       /* of report and compare, which have any number */
+	const char *action;        /* of halftone cache */
+	const char *model, *other; /* other: the second one of diff */
+	const char **result;       /* of report and compare, which take any number */
 	size_t results;
 	struct {
-		const char **value; /* in the order given; "" for flags */
+		const char **value; /* in the order of the command line; "" for flags */
 		size_t n;
 	} option[OPTION_END];
 	struct args *files; /* of @FILE */
 	size_t file_count;
-	struct setting *setting; /* the library's options (ht_option), in the order given */
+	struct setting *setting; /* options of the library (ht_option), in the order of the
+				  * command line */
 	size_t settings;
 	struct ht_config **config; /* of --config */
 	size_t configs;
 	struct ht_diags *diags;
-	char *vendor_dir; /* of op_compiler_cache_dir; NULL: it is not used */
+	char *vendor_dir; /* from op_compiler_cache_dir; NULL: it is not used */
 	struct fed *fed;  /* of --input */
 	size_t feds;
-	long long fed_batch; /* what an array gave an open first dimension; 0: none did */
-	struct open_sizes {  /* by dimension, what --input-shape leaves open */
+	long long fed_batch; /* the size that an array determined for an open first dimension; 0:
+			      * none did */
+	struct open_sizes {  /* by dimension: the open sizes that --input-shape states */
 		bool stay;
 		int64_t least, most; /* most 0: not stated */
 	} open[MOST_OPEN];
-	const char
-		*entry_outputs; /* of compile --entry, in place of --outputs; NULL: there is none */
-	bool configured;        /* load_configs() ran */
+	const char *entry_outputs; /* from compile --entry, instead of --outputs; NULL: none */
+	bool configured;           /* load_configs() ran */
 	bool opens_all; /* without --input-shape, dimensions that the graph leaves open stay open */
-	char **made; /* memory of the values of --input-shape that other options gave (dynamic.c) */
+	char **made; /* memory of values of --input-shape that other options stated (dynamic.c) */
 	size_t mades;
-	struct ht_cache *cache; /* once a model was opened that is compiled; NULL: none */
+	struct ht_cache *cache; /* set when a model is opened for compiling; NULL: none */
 };
 
-/* The value that counts (the last one), the environment's, or `fallback`. */
+/* The option's value: the last one on the command line, else the environment's, else `fallback`. */
 const char *option(const struct cli *c, enum option o, const char *fallback);
 bool option_on(const struct cli *c, enum option o);
-/* A whole number in [low, high]; HT_E_USAGE otherwise. */
+/* The option as a whole number in [low, high]; HT_E_USAGE if it is not. */
 enum ht_status option_number(const struct cli *c, enum option o, long long fallback, long long low,
 	long long high, long long *out);
 enum ht_status option_json(const struct cli *c, enum ht_format *out);
 enum ht_status parse_command(int argc, char **argv, struct cli *c);
-bool takes_settings(const struct verb *v);        /* the library's options (ht_option) */
+bool takes_settings(const struct verb *v);        /* whether it takes options of the library
+						   * (ht_option) */
 enum ht_status show_options(const struct cli *c); /* --show-options */
 void cli_release(struct cli *c);
 
@@ -133,30 +135,32 @@ void add_value(struct cli *c, int o, const char *value); /* the last value of op
 
 /* ---- config.c ---- */
 
-/* Adds the settings of the files of --config that neither the command line nor the environment states.  Settings that are an option
- * of the verb become its value.
- * A second call does nothing. */
+/* Adds the settings of the --config files that neither the command line nor the environment
+ * states.  A setting that is an option of the verb becomes the option's value.  A second call
+ * does nothing. */
 enum ht_status load_configs(struct cli *c);
-/* What an option is set to, behind load_configs(); NULL: nothing states it. */
+/* The value of a setting, after load_configs(); NULL: it is not stated. */
 const char *setting_value(const struct cli *c, const char *name);
-/* Whether all settings are legal, go together and can be had; load_configs() asks it at its end. */
+/* Checks that all settings are legal, may be combined and are supported; load_configs() calls it
+ * at its end. */
 enum ht_status check_settings(const struct cli *c);
-bool states_mode(const struct cli *c); /* a precision mode is among the settings */
+bool states_mode(const struct cli *c); /* whether a setting is a precision mode */
 
 /* ---- args.c: files of arguments ---- */
 
-/* Words between blanks; quotes and backslashes as in a shell; # begins a comment. */
+/* Words separated by blanks; quotes and backslashes have the meaning they have in a shell; #
+ * begins a comment. */
 struct args {
 	char *text, **word;
 	size_t n;
 };
 enum ht_status args_of_file(const char *path, struct args *out);
 void args_free(struct args *a);
-void args_print_word(const char *s); /* to standard output, so that it reads back */
+void args_print_word(const char *s); /* to standard output, in a form that can be read back */
 
 /* ---- help.c ---- */
 
-void print_help(const struct verb *v); /* NULL: of the tool */
+void print_help(const struct verb *v); /* NULL: help of the tool */
 #define MODEL_FORMS                                                                                \
 	"MODEL is a GraphDef (.pb, .pbtxt), a TF.js graph model (model.json), a SavedModel "       \
 	"directory,\na MetaGraphDef (.meta) or a .hir file."
@@ -168,131 +172,136 @@ extern const struct exit_code exit_codes[]; /* ended by a row without help */
 
 /* ---- manual.c ---- */
 
-enum ht_status print_manual(const struct verb *v); /* man(7); NULL: of the tool */
+enum ht_status print_manual(const struct verb *v); /* in man(7) macros; NULL: page of the tool */
 
 /* ---- compile_shown.c ---- */
 
-/* ht_compile() with a line on the terminal where it takes longer than a second. */
+/* ht_compile(), which shows its progress on a terminal if it takes longer than a second. */
 enum ht_status compile_shown(const struct cli *c, const struct ht_model *m,
 	struct ht_compile_options *opt, struct ht_program **out);
 
 /* ---- report.c: streams ---- */
 
-/* Messages appear in the order they arise; those of the library when the next one of ours does. */
+/* Messages are printed in order: those of the library before the next one of the tool. */
 void report_begin(const struct cli *c);
-/* "error: text" with printf's format; returns `st`. */
+/* Prints "error: " and a text with printf's format; returns `st`. */
 enum ht_status fail(enum ht_status st, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void note(const struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void warn(const struct cli *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* A setting that has no effect: an error, or with --lenient a warning that is counted. */
+/* Reports a setting without effect: an error, or with --lenient a warning that is counted. */
 enum ht_status refuse(const struct cli *c, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 size_t ignored_settings(void);
 void print_diags(void);
-/* The text of the last error that was told, with the place in the file if it has one; "" before the first.  Valid until the
- * next message. */
+/* The text of the last error that was printed, with its place in a file if it has one; "": none
+ * was.  Valid until the next message. */
 const char *last_error(void);
-/* Likewise of another list, all of it. */
+/* Prints all messages of another list. */
 void print_messages(const struct ht_diags *d);
-/* To standard output, whole or a failure. */
+/* Writes all bytes to standard output, or fails. */
 enum ht_status print_bytes(const struct ht_bytes *b);
-/* A growing text; allocation failures end the tool with HT_E_ENVIRONMENT. */
+/* A growing text.  If memory runs out, the tool exits with HT_E_ENVIRONMENT. */
 struct text {
 	char *p;
 	size_t n, cap;
 };
-/* Appends how many of `n` things were not named, where the first `named` were. */
+/* Appends how many of `n` things were not named, if the first `named` were. */
 void text_unnamed(struct text *t, size_t n, size_t named);
 void text_printf(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void text_json(struct text *t, const char *s); /* with quotes */
-/* A number for JSON: non-finite ones are strings. */
+void text_json(struct text *t, const char *s); /* a string of JSON, with quotes */
+/* A number of JSON; numbers that are not finite become strings. */
 void text_number(struct text *t, double x);
 /* The member "without_effect" of a program's report. */
 void text_without_effect(struct text *t, const struct ht_program_info *info);
 enum ht_status text_print(struct text *t); /* to standard output; frees */
 void *must_alloc(size_t n);                /* zeroed */
-/* Up to distance 2, or NULL. */
+/* The nearest name, at a distance of at most 2, or NULL. */
 const char *near_name(const char *s, const char *const *names, size_t n);
 
 /* ---- model.c: options that every verb with a model has ---- */
 
 enum ht_status open_model(struct cli *c, struct ht_model **out);
-/* The same with set of shapes `set` and this batch (0: none) in place of the option's. */
+/* Likewise with set of shapes `set`, and with this batch (0: none) instead of the option's. */
 enum ht_status open_shaped_model(struct cli *c, size_t set, long long batch, struct ht_model **out);
-enum ht_status open_policy(struct cli *c, struct ht_policy **out); /* NULL when none is named */
-/* Another than --policy says, with all other settings; load_configs() comes before. */
+enum ht_status open_policy(struct cli *c, struct ht_policy **out); /* NULL if none is named */
+/* Opens a policy other than that of --policy, with all other settings.  Call load_configs()
+ * first. */
 enum ht_status open_named_policy(struct cli *c, const char *name, struct ht_policy **out);
 
 /* ---- compile.c ---- */
 
-/* What --policy, --target or --batch lists; `n` 0: nothing was stated. */
+/* A list in --policy, --target or --batch; `n` 0: the option was not stated. */
 enum { MOST_LISTED = 256 };
 struct option_list {
-	char *text, *item[MOST_LISTED]; /* `text` is to be freed */
+	char *text, *item[MOST_LISTED]; /* the caller frees `text` */
 	size_t n;
 };
 enum ht_status option_list(const struct cli *c, enum option o, struct option_list *out);
-/* 0, 1 or 2: the option, or the vendor's among the settings. */
+/* 0, 1 or 2: from the option, or from the vendor's setting. */
 enum ht_status external_weight(const struct cli *c, int *out);
 
 /* ---- compile_entries.c ---- */
 
-/* What --entry asks for: programs over the variables of one session, which gives them their values. */
+/* The programs of --entry, which share the variables of one session; the session also determines
+ * their first values. */
 struct entries {
-	struct ht_session *session; /* NULL: the option is not stated */
+	struct ht_session *session; /* NULL: the option was not stated */
 	char *name;                 /* of the current entry */
 	size_t n;                   /* programs so far, of all entries */
 };
 enum ht_status entries_open(struct cli *c, struct entries *e);
-/* Goes on to value `i` of the option; models that are opened then have its outputs. */
+/* Begins value `i` of the option: models that are opened afterwards have its outputs. */
 enum ht_status entries_begin(struct cli *c, struct entries *e, size_t i);
-/* Compiles a variant of the current entry, and adds it to the artefact; `w` NULL: there is none. */
+/* Compiles a variant of the current entry, and adds it to the artefact; `w` NULL: no artefact is
+ * written. */
 enum ht_status entries_add(struct cli *c, struct entries *e, struct ht_model *m,
 	const struct ht_compile_options *opt, struct ht_artefact_writer *w,
 	const struct ht_program **p);
-/* Gives the variables their first values, and these to the artefact. */
+/* Initialises the variables, and adds their values to the artefact. */
 enum ht_status entries_end(struct cli *c, struct entries *e, const struct ht_compile_options *opt,
 	struct ht_artefact_writer *w);
 void entries_close(struct cli *c, struct entries *e);
 
 /* ---- verbs.c ---- */
 
-/* Writes what it makes of the model to `path`; NULL: into `out`. */
+/* Writes its result for the model to `path`, or to `out` if that is NULL. */
 typedef enum ht_status put_model_fn(const struct cli *c, const struct ht_model *m,
 	const struct ht_compile_options *opt, const char *path, struct ht_bytes *out);
-/* Calls `put` with the policy that the options state, and writes its result to --output, or prints it. */
+/* Calls `put` with the policy of the options, and writes the result to --output or prints it. */
 enum ht_status put_model(struct cli *c, struct ht_compile_options *opt, put_model_fn *put);
 
 /* ---- artefact.c ---- */
 
-/* The variant that the options and the shapes of the inputs ask for. */
+/* Opens the variant that the options and the shapes of the inputs select. */
 enum ht_status open_artefact(struct cli *c, struct ht_program **out);
-/* The variants that a net can have, for the targets that --target lists. */
+/* Opens the variants for a net, for the targets of --target. */
 enum ht_status open_variants(struct cli *c, const struct option_list *targets,
 	struct ht_program **out, size_t room, size_t *n);
 enum ht_status artefact_trust(const struct cli *c, struct ht_artefact_options *opt);
 
 /* ---- shapes.c ---- */
 
-/* "1,224,-1,3", up to `end`, of at most 31; false when it is no list of numbers. */
+/* Parses "1,224,-1,3", up to `end`, at most 31 numbers; false if it is not a list of numbers. */
 bool parse_dims(const char *s, const char *end, int64_t *dim, int32_t *rank);
-/* Likewise with "?" or "1..64" for some; these become -1, and `open` tells of them. */
+/* Likewise, but "?" or "1..64" are permitted; these become -1, and `open` gets their bounds. */
 bool parse_open_dims(const char *s, const char *end, int64_t *dim, int32_t *rank,
 	struct open_sizes open[MOST_OPEN]);
-/* atc_shapes.c: writes --input_shape with its dimensions -1 filled by profile p[0..n) of `option`. */
+/* atc_shapes.c: writes --input_shape with profile p[0..n) of `option` in place of its dimensions
+ * -1. */
 enum ht_status atc_fill_shape(
 	const char *option, const char *shape, const char *p, size_t n, struct text *t);
 /* dynamic.c: turns the vendor's options for open sizes and for several sets of shapes into values of --input-shape. */
 enum ht_status take_dynamic(struct cli *c);
 /* Writes `ranges`, "NAME:[1~8,-1];NAME:[3]", in the syntax of --input-shape; errors name `option`. */
 enum ht_status put_open_shapes(struct text *t, const char *option, const char *ranges);
-/* gears.c: chooses the set of shapes that the arrays of --input have; ALL_SHAPES if there is nothing to choose. */
+/* gears.c: chooses the set of shapes that matches the arrays of --input; ALL_SHAPES if there is
+ * nothing to choose. */
 enum ht_status choose_set(struct cli *c, size_t *set);
-/* How many sets of shapes --input-shape states; 1 when it states none. */
+/* How many sets of shapes --input-shape states; 1 if it states none. */
 size_t shape_sets(const struct cli *c);
-#define ALL_SHAPES SIZE_MAX /* as one set, in which an input may stand once */
+#define ALL_SHAPES SIZE_MAX /* all values as one set, in which each input may occur once */
 enum ht_status set_shapes(struct cli *c, struct ht_model *m, size_t set);
-/* The set consists of the values first..end-1 of --input-shape. */
+/* The set consists of values `first` to `end` - 1 of --input-shape. */
 void set_bounds(const struct cli *c, size_t set, size_t *first, size_t *end);
 /* The length of NAME in "NAME", "NAME:0", "NAME:1,2" or "NAME:0:1,2". */
 size_t shape_name_length(const char *s, size_t n);
@@ -327,32 +336,33 @@ size_t npy_begin(const struct ht_array *a, bool widen, char out[NPY_HEAD]);
 /* Header and elements. */
 enum ht_status npy_print(const struct ht_array *a, bool widen, struct ht_bytes *out);
 enum ht_status npy_load(const char *path, struct array *out);
-/* What a .npy file says of its elements, and where they begin. */
+/* The header of a .npy file: its elements, and where they begin. */
 struct npy_head {
 	char descr[16];
 	bool fortran, raw16; /* raw16: as in struct array */
 	enum ht_dtype dtype;
-	size_t width; /* of strings: the bytes of each in the file */
+	size_t width; /* bytes of each string in the file */
 	int32_t rank;
 	int64_t dim[32];
 	size_t start;
 };
-/* Reads up to `n` bytes that follow; fewer at the end or where reading fails. */
+/* Reads up to `n` further bytes; fewer at the end or if reading fails. */
 typedef size_t npy_read_fn(void *from, void *to, size_t n);
 enum ht_status npy_head(const char *name, npy_read_fn *read, void *from, struct npy_head *h);
-/* The head of a file of version 1 with elements of NumPy's type `descr`: its bytes. */
+/* Makes the header of a file of version 1 with elements of NumPy's type `descr`; returns its
+ * bytes. */
 size_t npy_header(const struct ht_array *a, const char *descr, char out[NPY_HEAD]);
 
-/* ---- npy_strings.c: NumPy's strings, each in as many bytes as the longest ---- */
+/* ---- npy_strings.c: NumPy's strings, all of which have as many bytes as the longest ---- */
 
-/* Whether NumPy's type is one of strings that are read, each in *width bytes. */
+/* Whether NumPy's type is one of the supported string types, with *width bytes for each. */
 bool npy_is_string(const char *descr, size_t *width);
 /* Fills an array of `count` strings that array_make() made from the elements of a file. */
 enum ht_status npy_strings(
 	const char *name, const struct npy_head *h, const char *p, size_t count, struct array *out);
-/* A whole file. */
+/* Makes a complete file. */
 enum ht_status npy_print_strings(const struct ht_array *a, struct ht_bytes *out);
-/* String i of an array; *n is its bytes. */
+/* String i of an array; *n becomes its length in bytes. */
 const char *array_string(const struct ht_array *a, size_t i, size_t *n);
 size_t array_count(const struct ht_array *a);
 
@@ -362,7 +372,7 @@ void npz_close(struct npz *z);
 size_t npz_members(const struct npz *z);
 const char *npz_name(const struct npz *z, size_t i); /* without ".npy" */
 enum ht_status npz_load(struct npz *z, const char *key, struct array *out);
-/* A member that is read from its beginning to its end; any number of them at the same time. */
+/* Opens a member that is read once from beginning to end; several may be open at the same time. */
 enum ht_status npz_stream(struct npz *z, size_t i, void **out);
 npy_read_fn npz_read;
 void npz_stream_close(void *stream);
@@ -372,37 +382,39 @@ enum ht_status npz_save(struct cli *c, const char *path, const char *const *name
 
 /* ---- sample_set.c: samples that are read one after the other ---- */
 
-/* Arrays with the names and shapes of some tensors, once a run.  Of each tensor a file has one array of its
- * shape (one run), several stacked along a new first dimension, or several one behind the other along its
- * first dimension. */
+/* Arrays with the names and shapes of some tensors, for one run after the other.  For each
+ * tensor, a file has one array of its shape (one run), several stacked along a new first
+ * dimension, or several concatenated along its first dimension. */
 struct sample_set;
 struct wanted {
 	const char *option; /* "--samples", for messages */
 	const struct ht_value_info *v;
 	size_t n;
-	/* The tensor that a member means; false: none. */
+	/* Finds the tensor of a member; false: there is none. */
 	bool (*named)(const struct ht_program *p, const char *name, size_t *i);
 	const struct ht_program *program;
-	bool any_float; /* floats may have another type than the tensor's */
+	bool any_float; /* floats may have another float type than the tensor */
 };
-/* `value`: a folder, files with commas, or N or N:SEED random ones.  Counts the runs and checks every
- * file's header. */
+/* `value`: a folder, files separated by commas, or N or N:SEED random samples.  Counts the runs
+ * and checks every file's header. */
 enum ht_status sample_set_open(const struct wanted *w, const char *value, struct sample_set **out);
 size_t sample_set_runs(const struct sample_set *s);
-/* The next run's arrays, which are valid until the next call: data NULL where a tensor has a default and the
- * file has no array.  *where: the file. */
+/* The arrays of the next run, which are valid until the next call; data NULL: the tensor has a
+ * default and the file has no array for it.  *where becomes the file. */
 enum ht_status sample_set_next(
 	struct sample_set *s, const struct ht_array **out, const char **where);
 void sample_set_close(struct sample_set *s);
 bool is_sample_count(const char *s);                                /* N or N:SEED */
-enum ht_status npy_head_of(const char *path, struct npy_head *out); /* of a .npy file */
+enum ht_status npy_head_of(const char *path, struct npy_head *out); /* reads the header of a .npy
+								     * file */
 
 /* ---- oracle.c: --reference tensorflow ---- */
 
 struct oracle;
-extern const char oracle_script[]; /* python/halftone/_tensorflow.py; the build makes it */
-/* Starts TensorFlow with the model, whose program is `p`.  *out is to be closed, also after an error.  HT_E_ENVIRONMENT: there is no Python, or
- * it has no TensorFlow.  HT_E_UNSUPPORTED: TensorFlow refuses the model. */
+extern const char oracle_script[]; /* python/halftone/_tensorflow.py, embedded by the build */
+/* Starts TensorFlow with the model, whose program is `p`. The caller closes *out, also after an
+ * error.  HT_E_ENVIRONMENT: there is no Python, or it has no TensorFlow.  HT_E_UNSUPPORTED:
+ * TensorFlow refuses the model. */
 enum ht_status oracle_open(
 	struct cli *c, const struct ht_model *m, const struct ht_program *p, struct oracle **out);
 /* Computes the outputs of a sample; they live until the next call. */
@@ -416,44 +428,45 @@ struct labelled_set {
 	struct cli *c;
 	const struct ht_model *model;
 	const struct ht_program *program;
-	size_t rows; /* samples that a run holds */
+	size_t rows; /* rows of a sample that a run takes */
 	struct ht_value_info *in, *out, label;
 	int64_t label_dim[32];
 	struct sample_set *samples, *reference, *labels; /* NULL: not stated */
 	struct oracle *oracle;                           /* NULL: TensorFlow is not the reference */
 	size_t taken;
 	char *where;
-	bool again; /* opened before */
+	bool again; /* it was opened before */
 };
 struct labelled_sample {
 	const struct ht_array *in, *expected, *label; /* NULL: there is none */
 	size_t ins, expecteds;
-	const char *where; /* valid until the next one */
+	const char *where; /* the current file; valid until the next sample */
 };
-/* Whether --reference and --labels make sense. */
+/* Checks that --reference and --labels are usable. */
 enum ht_status labelled_set_check(const struct cli *c);
 enum ht_status labelled_set_open(struct cli *c, const struct ht_model *m,
 	const struct ht_program *p, size_t rows, struct labelled_set *k);
-/* From the first sample again. */
+/* Starts again at the first sample. */
 enum ht_status labelled_set_rewind(struct labelled_set *k);
-/* The samples alone, once more. */
+/* Opens only the samples a second time. */
 enum ht_status labelled_set_samples(const struct labelled_set *k, struct sample_set **out);
 enum ht_status labelled_set_next(struct labelled_set *k, struct labelled_sample *out);
 void labelled_set_close(struct labelled_set *k);
-/* What the options say of a comparison, with `threads`. */
+/* The options of a comparison, including `threads`. */
 struct comparison_setting {
 	struct ht_compile_options compile;
-	struct ht_comparison_options options; /* refer to `compile` and to the command line */
+	struct ht_comparison_options options; /* refers to `compile` and to the command line */
 };
 void comparison_settings(const struct cli *c, long long threads, struct comparison_setting *s);
-/* The command line, so that a shell reads it back. */
+/* Appends the command line in a form that a shell can read. */
 void text_command(struct text *t, const struct cli *c);
-/* A blank and a word, quoted for a shell where that is needed. */
+/* Appends a blank and a word, quoted for a shell if necessary. */
 void text_word(struct text *t, const char *s);
 
 /* ---- progress.c ---- */
 
-/* One line on standard error, after a second, on a terminal only, unless --quiet. */
+/* A line on standard error that shows progress: after a second, only on a terminal, and not with
+ * --quiet. */
 struct progress {
 	const struct cli *c;
 	const char *what;
@@ -461,15 +474,15 @@ struct progress {
 	bool shown;
 };
 void progress_begin(struct progress *p, const struct cli *c, const char *what);
-void progress_at(struct progress *p, size_t done, size_t all); /* all 0: not known */
+void progress_at(struct progress *p, size_t done, size_t all); /* all 0: unknown */
 void progress_end(struct progress *p);
 
 /* ---- samples.c: calibration samples ---- */
 
-/* The value of the option samples: files, or how many random ones. */
+/* Takes the value of the option samples: files, or a number of random ones. */
 enum ht_status set_samples(struct cli *c, struct ht_policy *p, const char *value);
 
-/* ---- literal.c: inputs written on the command line ---- */
+/* ---- literal.c: inputs as text on the command line ---- */
 
 void fill_random(struct array *a, uint64_t seed); /* floats in [-1, 1), integers 0 or 1 */
 bool is_random_spec(const char *s);
@@ -480,26 +493,26 @@ uint64_t random_next(uint64_t *state);
 /* Parses a literal of the type and shape of `v`. */
 enum ht_status literal_array(
 	enum option o, const char *spec, const struct ht_value_info *v, struct array *out);
-/* Type and shape that are written there, without elements. */
+/* Parses only the type and shape, without elements. */
 enum ht_status literal_shape(enum option o, const char *spec, struct array *out);
 
-/* ---- fed.c: what --input names, and the shapes that its arrays have ---- */
+/* ---- fed.c: inputs of --input, and the shapes of their arrays ---- */
 
 struct fed {
-	char *name;         /* as typed */
+	char *name;         /* as on the command line */
 	const char *spec;   /* behind the '=' */
-	struct array array; /* once loaded; without data where the values are written out */
-	bool shaped;        /* it has a type and shape of its own */
-	bool ignored;       /* --lenient: there is no such tensor, or nothing needs it */
+	struct array array; /* once loaded; has no data if the values are on the command line */
+	bool shaped;        /* its type and shape are stated */
+	bool ignored;       /* --lenient: the tensor does not exist, or nothing needs it */
 };
-/* Parses --input to c->fed. */
+/* Parses --input into c->fed. */
 enum ht_status fed_parse(struct cli *c);
 void fed_free(struct cli *c);
 enum ht_status fed_load(struct fed *f);
-/* Makes inputs of the tensors that --inputs and --input name and that are none by themselves. */
+/* Makes the tensors that --inputs and --input name inputs, if they are not inputs already. */
 enum ht_status fed_set_inputs(struct cli *c, struct ht_model *m);
-/* Loads the arrays of a model's inputs and takes the sizes of open dimensions from them.  By input, as
- * the graph has it, and as --input-shape states it. */
+/* Loads the arrays of a model's inputs and takes the sizes of open dimensions from them.
+ * `graph` and `stated` are by input: the shape in the graph, and with --input-shape. */
 enum ht_status fed_set_shapes(struct cli *c, struct ht_model *m, const struct ht_value_info *graph,
 	const struct ht_value_info *stated);
 
@@ -508,10 +521,10 @@ enum ht_status fed_set_shapes(struct cli *c, struct ht_model *m, const struct ht
 /* @FILE.npy or @FILE.npz#KEY */
 enum ht_status load_file(enum option o, const char *spec, struct array *out);
 
-size_t parse_size(const char *s); /* "500M", "2G"; 0: no size */
+size_t parse_size(const char *s); /* "500M", "2G"; 0: malformed */
 
 void arrays_free(struct array *a, size_t n);
-/* The program with its inputs and room for its outputs. */
+/* A program with its inputs and memory for its outputs. */
 struct session {
 	struct ht_model *model;
 	struct ht_program *program;
@@ -521,104 +534,107 @@ struct session {
 	struct ht_array *in_view, *out_view;
 	size_t ins, outs;
 	struct dump *dump;       /* or NULL */
-	unsigned long long runs; /* that began */
-	const size_t *steady;    /* inputs that stay as they are, so many (steady.c) */
+	unsigned long long runs; /* runs that were begun */
+	const size_t *steady;    /* inputs that stay unchanged, and how many these are (steady.c) */
 	size_t steadies;
-	bool open;               /* the program has sizes that are open, */
-	int64_t size[MOST_OPEN]; /* which are these in the run, by dimension */
+	bool open;               /* the program has open sizes, */
+	int64_t size[MOST_OPEN]; /* with these values in the run, by dimension */
 };
 enum ht_status session_open(struct cli *c, struct session *s);
 enum ht_status session_run(struct cli *c, struct session *s);
 void session_close(struct session *s);
-/* A session of the program of another one, which outlives it, fed the same: to run at the same time. */
+/* Makes a session of another session's program, with the same inputs, to run at the same time.
+ * The other session must outlive it. */
 enum ht_status session_join(struct cli *c, const struct session *with, struct session *s);
 void session_leave(struct session *s);
 
-/* ---- steady.c: inputs of --steady ---- */
+/* ---- steady.c: inputs named by --steady ---- */
 
-/* Has programs of the model keep what they make of these. */
+/* Programs of the model keep what they derive from these inputs. */
 enum ht_status steady_set(struct cli *c, struct ht_model *m);
-/* Finds them among the inputs of the session's program, and tells its next run that they are as they were. */
+/* Finds the inputs in the session's program, and declares them unchanged for the next run. */
 enum ht_status steady_find(struct cli *c, struct session *s);
 enum ht_status steady_tell(struct cli *c, struct session *s);
 
 /* ---- crowd.c ---- */
 
-/* Calls fn for `n` sessions at once, of which the first is `s`, in the calling thread; `stride` is the distance from the first
- * one's argument to the next one's. */
+/* Calls fn for `n` sessions at the same time; the first is `s`, in the calling thread.  The
+ * arguments of the sessions are `stride` bytes apart. */
 typedef enum ht_status crowd_fn(struct cli *c, struct session *s, void *arg);
 enum ht_status crowd_run(
 	struct cli *c, struct session *s, size_t n, crowd_fn *fn, void *arg, size_t stride);
-/* A member of JSON: the seed that random ops draw by, where there are such. */
+/* Appends a member of JSON with the seed of random ops, if there are any. */
 void text_seed(struct text *t, const struct session *s);
 
 /* ---- memory.c ---- */
 
-/* Whether --max-memory, or what the machine has free, is enough for a run. */
+/* Checks that --max-memory, or the machine's free memory, is enough for a run. */
 enum ht_status check_memory(const struct cli *c, const struct session *s, long long threads);
 
 /* ---- device.c ---- */
 
-/* Keeps the process on the cores of the device that is asked for, and its memory near them. */
+/* Confines the process to the cores of the chosen device, and its memory near them. */
 enum ht_status use_device(const struct cli *c);
-/* The limits of time that the vendor's options state. */
+/* Reads the time limits that the vendor's options state. */
 void read_limits(const struct cli *c, struct ht_context_options *out);
-enum ht_pages pages_wanted(const struct cli *c); /* for constants and variables, of memory_config */
+enum ht_pages pages_wanted(const struct cli *c); /* for constants and variables, from
+						  * memory_config */
 
-/* ---- dump.c: tensors of runs as files, as --dump and the vendor's options ask for ---- */
+/* ---- dump.c: tensors of runs as files, for --dump and the vendor's options ---- */
 
 struct dump;
-int dump_tee(const struct cli *c); /* enum ht_tee_what: what the program has to tell of */
-/* Sets *out, where anything is asked for. */
+int dump_tee(const struct cli *c); /* enum ht_tee_what: the tensors that the program must show */
+/* Sets *out if a dump is asked for. */
 enum ht_status dump_begin(struct cli *c, struct dump **out);
-/* Adds a program of which runs of this context are dumped; they are numbered from 0 in the order in which they are added. */
+/* Adds a program, of which runs in this context are dumped.  Programs are numbered from 0 in the
+ * order in which they are added. */
 enum ht_status dump_program(struct dump *d, const struct ht_program *p, struct ht_context *c);
-/* Around run `run` of a program. */
+/* Called before and after run `run` of a program. */
 void dump_run_begin(struct dump *d, size_t program, unsigned long long run);
 void dump_run_end(struct dump *d, enum ht_status st);
-/* Whether all was written; says where it is. */
+/* Prints where the dump is; fails if not all was written. */
 enum ht_status dump_end(const struct dump *d);
 void dump_free(struct dump *d);
-/* dump_compare.c: of c->model and c->other, which are folders. */
+/* dump_compare.c: compares the folders c->model and c->other. */
 enum ht_status compare_dumps(struct cli *c);
-/* Whether two paths are to be compared as dumps: one is a folder without a model's file, and the other is one, too, or does not
- * exist. */
+/* Whether two paths are compared as dumps: one is a folder without a model's file, and so is the
+ * other, unless it does not exist. */
 bool are_dumps(const char *a, const char *b);
 
-/* ---- profile.c: what --trace, --profile-table and the vendor's profiling options ask for ---- */
+/* ---- profile.c: --trace, --profile-table and the vendor's profiling options ---- */
 
 bool profile_wanted(const struct cli *c);
-/* Whether programs have to know which kernels compute each node. */
+/* Whether programs must know which kernels compute each node. */
 bool profile_nodes(const struct cli *c);
 /* Warns of options that have no effect without a profile. */
 void profile_warn(struct cli *c);
-/* Starts to record runs. */
+/* Starts recording runs. */
 enum ht_status profile_begin(struct cli *c, struct ht_context *context);
-/* A context whose runs were recorded. */
+/* A context whose runs are recorded. */
 struct profiled {
-	const char *name; /* NULL: it is the only one */
+	const char *name; /* NULL: there is only one */
 	struct ht_context *context;
 };
-/* Writes the files; the tables go to `out`, in JSON as a member. */
+/* Writes the files; the tables go to `out`, in JSON as a member of an object. */
 enum ht_status profile_end(struct cli *c, const struct profiled *of, size_t n, struct text *out,
 	enum ht_format format);
 
-/* ---- announce.c: what --jitdump, --perf-map and --gdb tell of kernels ---- */
+/* ---- announce.c: --jitdump, --perf-map and --gdb ---- */
 
-bool announce_lines(const struct cli *c); /* whether programs are to keep their lines */
+bool announce_lines(const struct cli *c); /* whether programs keep their lines */
 enum ht_status announce(const struct cli *c, const struct ht_program *p);
 
 /* ---- summary.c: statistics of arrays ---- */
 
 struct summary {
 	double min, max, mean;
-	size_t at; /* of the largest */
+	size_t at; /* index of the largest element */
 	size_t n, nan, infinite;
 };
 struct summary *summarise_outputs(
 	const struct session *s); /* of each output; the caller frees it */
 double array_number(const struct ht_array *a, size_t i);
-/* A warning for each output with NaN or infinities, if no input and no constant has any. */
+/* Warns of each output with NaN or infinities, if no input and no constant has any. */
 void warn_not_finite(const struct cli *c, const struct session *s, const struct summary *of);
 
 /* ---- expect.c: comparing with a reference ---- */

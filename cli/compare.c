@@ -11,7 +11,7 @@ struct compared_model {
 	const char *path;
 	struct ht_model *model;
 	struct ht_comparison *comparison;
-	bool *failed; /* by policy: it could not be compiled */
+	bool *failed; /* by policy: whether it could not be compiled */
 	struct labelled_set set;
 };
 
@@ -54,7 +54,7 @@ static const char *policy_name(const struct cli *c, size_t i)
 					  : option(c, OPTION_POLICY, NULL);
 }
 
-/* Opens the policies of all --policy; errors name each one that cannot be opened. */
+/* Opens all policies of --policy; there is an error for each one that cannot be opened. */
 static enum ht_status open_policies(struct comparing *k)
 {
 	struct cli *c = k->c;
@@ -127,7 +127,7 @@ static enum ht_status start(struct comparing *k, struct compared_model *m)
 	return ht_comparison_new(m->model, &setting.options, k->c->diags, &m->comparison);
 }
 
-/* A policy that cannot be compiled is in the report; the others go on. */
+/* If a policy cannot be compiled, the report says so, and the others are still compared. */
 static enum ht_status add_policies(struct comparing *k, struct compared_model *m)
 {
 	for (size_t i = 0; i < k->policies; i++) {
@@ -259,7 +259,7 @@ static enum ht_status compare_model(struct comparing *k, struct compared_model *
 	return st;
 }
 
-/* Puts the error, which is the last that was told, in the place of the model's comparison. */
+/* Replaces the model's comparison by its error, the last one that was printed. */
 static enum ht_status keep_error(struct comparing *k, struct compared_model *m, enum ht_status st)
 {
 	ht_comparison_free(m->comparison);
@@ -267,7 +267,7 @@ static enum ht_status keep_error(struct comparing *k, struct compared_model *m, 
 	return ht_comparison_failed(m->path, st, last_error(), k->c->diags, &m->comparison);
 }
 
-/* The error of one of several models is in the report; the others go on. */
+/* If one of several models fails, the report has its error, and the others are still compared. */
 static enum ht_status compare_models(struct comparing *k)
 {
 	enum ht_status st = HT_OK;

@@ -54,7 +54,7 @@ static enum ht_status batch_of(const struct option_list *l, size_t i, long long 
 	return HT_OK;
 }
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
 static void put_sizes(const struct cli *c, const struct ht_program_info *i, struct text *t)
 {
@@ -80,12 +80,12 @@ struct variants {
 	struct cli *c;
 	struct ht_compile_options opt;
 	struct option_list policies, targets, batches;
-	struct ht_policy *policy[MOST];    /* of `policies`; NULL: none is named */
-	struct ht_artefact_writer *writer; /* NULL: no file is asked for */
-	const char *path;                  /* of that file */
+	struct ht_policy *policy[MOST];    /* from `policies`; NULL: no policy is named */
+	struct ht_artefact_writer *writer; /* NULL: no file is written */
+	const char *path;                  /* of the file */
 	enum ht_format format;
-	struct text about; /* of those that were compiled */
-	size_t n, all;     /* how many were, of how many */
+	struct text about; /* about the variants compiled so far */
+	size_t n, all;     /* how many were compiled, of how many */
 	struct entries entries;
 };
 
@@ -182,7 +182,7 @@ static enum ht_status add_policies(struct variants *v, struct ht_model *m)
 	return st;
 }
 
-/* One policy is the one that all options make, which may name none. */
+/* If at most one policy is stated, all options together make the policy. */
 static enum ht_status open_policies(struct variants *v)
 {
 	enum ht_status st;
@@ -231,7 +231,6 @@ static enum ht_status add_all(struct variants *v)
 		       : st;
 }
 
-/* The option, or the vendor's among the settings. */
 enum ht_status external_weight(const struct cli *c, int *out)
 {
 	static const struct {

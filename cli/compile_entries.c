@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Options about variables, which have no meaning without --entry. */
+/* Refuses options about variables that need --entry. */
 static enum ht_status refuse_others(struct cli *c)
 {
 	static const enum option about[] = { OPTION_INIT_OP, OPTION_RESTORE, OPTION_LOSS,
@@ -63,7 +63,7 @@ enum ht_status entries_open(struct cli *c, struct entries *e)
 	st = check_names(c);
 	if (st == HT_OK)
 		st = option_number(c, OPTION_SEED, 1, 0, INT64_MAX, &seed);
-	opt.seeded = 1; /* equal command lines give equal artefacts */
+	opt.seeded = 1; /* so that equal command lines give equal artefacts */
 	opt.seed = (uint64_t)seed;
 	if (st == HT_OK)
 		st = ht_session_new(&opt, c->diags, &e->session);
@@ -86,7 +86,7 @@ enum ht_status entries_begin(struct cli *c, struct entries *e, size_t i)
 	return e->name ? HT_OK : fail(HT_E_ENVIRONMENT, "out of memory");
 }
 
-/* An entry has several variants, which are entries of the session by their numbers. */
+/* The variants of an entry are entries of the session, which have numbers as names. */
 static const char *number_of(size_t i, char name[32])
 {
 	snprintf(name, 32, "%zu", i);
@@ -118,7 +118,7 @@ static bool any_has_input(const struct entries *e, const char *input)
 	return false;
 }
 
-/* Each entry takes the shapes of the inputs that it has; one that none has is an error. */
+/* Each entry uses the stated shapes of its inputs; an input that no entry has is an error. */
 static enum ht_status check_shapes(const struct cli *c, const struct entries *e)
 {
 	for (size_t i = 0; i < c->option[OPTION_SHAPE].n; i++) {
@@ -149,7 +149,7 @@ static enum ht_status first_values(
 	struct ht_model *m = NULL;
 	enum ht_status st = open_shaped_model(c, 0, 0, &m);
 
-	opt.target = NULL; /* initialisers run here */
+	opt.target = NULL; /* initialisers run on this machine */
 	opt.policy = NULL;
 	if (st == HT_OK && from)
 		st = ht_session_restore(e->session, m, from, NULL, c->diags);

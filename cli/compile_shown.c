@@ -1,4 +1,4 @@
-/* How far a compilation is: one line on a terminal, from its second second on. */
+/* Shows the progress of a compilation: a line on the terminal, after the first second. */
 #include "cli/cli.h"
 
 #include <stdio.h>

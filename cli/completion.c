@@ -1,23 +1,23 @@
-/* Scripts that complete halftone's command line in bash, zsh and fish, from the tables of verbs and
- * options.  Names of policies, targets and profiles are asked of the installed tool, so that they
- * are those that it has. */
+/* Scripts that complete halftone's command line in bash, zsh and fish, made from the tables of
+ * verbs and options.  The scripts ask the installed tool for names of policies, targets and
+ * profiles, so these are always current. */
 #include "cli/cli.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* An option of a verb, of either table. */
+/* An option of a verb, from either table. */
 struct item {
 	const char *name, *help;
 	char letter;
 	bool takes_value;
 	const char *values; /* "a|b", or NULL: free text */
-	const char *list;   /* the verb that lists the values, or NULL */
+	const char *list;   /* the verb that lists its values, or NULL */
 };
 
 typedef void put_item_fn(struct text *t, const struct item *item);
 
-/* Writes `s` for use between single quotes; each quote in it becomes `quote`. */
+/* Writes `s` for use between single quotes; `quote` replaces each quote in it. */
 static void put_quoted(struct text *t, const char *s, const char *quote)
 {
 	for (; *s; s++)
@@ -53,7 +53,8 @@ static void each_own(struct text *t, const struct verb *v, put_item_fn *put)
 	}
 }
 
-/* Calls `put` for the settings of the library's table: those of `halftone atc` alone, or all others. */
+/* Calls `put` for the settings in the library's table: only those of `halftone atc`, or all
+ * others. */
 static void each_setting(struct text *t, bool of_atc, put_item_fn *put)
 {
 	struct ht_option_info o;
@@ -78,7 +79,7 @@ static void put_words(struct text *t, const char *values)
 		text_printf(t, "%c", *values == '|' ? ' ' : *values);
 }
 
-/* ---- bash and zsh: what completes the value of an option, as branches of a case ---- */
+/* ---- bash and zsh: the branches of a case that complete the value of an option ---- */
 
 static void put_bash_values(struct text *t, const struct item *item)
 {

@@ -1,4 +1,4 @@
-/* Run configurations, and telling what is set and where. */
+/* Run configurations, and the list of all settings with their sources. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static bool is_set(const struct cli *c, size_t settings, const char *name)
 	return false;
 }
 
-/* The last one of a name counts. */
+/* The last setting of a name counts. */
 static const struct setting *setting_of(const struct cli *c, const char *name)
 {
 	for (size_t i = c->settings; i-- > 0;)
@@ -69,14 +69,14 @@ enum ht_status check_settings(const struct cli *c)
 	return st;
 }
 
-/* What the vendor's configurations call options of a verb. */
+/* Names in the vendor's configurations for options of a verb. */
 static const struct {
 	const char *setting;
 	enum option option;
 } of_verbs[] = { { "experimental_config.accelerate_train_mode", OPTION_PHASES },
 	{ "iterations_per_loop", OPTION_LOOP } };
 
-/* Makes the setting `name` the value of option `o`, unless that is stated, and no longer a setting. */
+/* Turns the setting `name` into the value of option `o`, unless the option is stated. */
 static void become_option(struct cli *c, const char *name, enum option o)
 {
 	size_t n = 0;
@@ -195,7 +195,7 @@ static void put_value(struct listing *l, const char *name, const char *value, co
 	text_printf(&l->text, "}");
 }
 
-/* Options of the tool, which the environment may set. */
+/* Lists options of the tool that the environment can set. */
 static void put_own(struct listing *l, const struct cli *c)
 {
 	static const enum option own[] = { OPTION_TARGET, OPTION_THREADS };
@@ -267,7 +267,7 @@ enum ht_status verb_config(struct cli *c)
 
 	if (st == HT_OK && (option_on(c, OPTION_CLASSES) || option_on(c, OPTION_HELP_COMPAT)))
 		return print_classes(format);
-	/* Everything has to be legal. */
+	/* All settings must be legal. */
 	if (st == HT_OK)
 		st = open_policy(c, &p);
 	if (st == HT_OK && p)

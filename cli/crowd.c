@@ -1,4 +1,4 @@
-/* Several sessions of one program at once, each in a thread of its own. */
+/* Several sessions of one program at the same time, each in a thread of its own. */
 #include "cli/cli.h"
 
 #include <pthread.h>
@@ -6,7 +6,7 @@
 
 struct member {
 	pthread_t thread;
-	struct cli c; /* with messages of its own: a list of them is for one thread */
+	struct cli c; /* with a separate list of messages, since a list is for one thread */
 	struct session s;
 	crowd_fn *fn;
 	void *arg;
@@ -35,7 +35,7 @@ static enum ht_status begin(struct member *m, struct cli *c, const struct sessio
 	return m->st;
 }
 
-/* The first status that is no success counts, and only its messages are told: the others' say the same. */
+/* The first error counts, and only its messages are printed: the others are the same. */
 static void end(struct member *m, enum ht_status *st)
 {
 	if (m->started)

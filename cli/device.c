@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The option, or the environment's; -1: the whole machine. */
+/* The option, or the environment's value; -1: the whole machine. */
 static enum ht_status device_of(const struct cli *c, long long *out)
 {
 	const char *stated = setting_value(c, "session_device_id"),
@@ -48,7 +48,7 @@ enum ht_pages pages_wanted(const struct cli *c)
 
 enum { MS = 1000000, S = 1000000000 /* in nanoseconds */ };
 
-/* As it is stated; 0: it is not, or is none. */
+/* The stated limit; 0: it is not stated, or it is unlimited. */
 static uint64_t limit_of(const struct cli *c, const char *name, uint64_t unit)
 {
 	const char *value = setting_value(c, name);

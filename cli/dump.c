@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- what is wanted ---- */
+/* ---- which tensors are dumped ---- */
 
 static const char *stated(const struct cli *c, const char *member)
 {
@@ -59,7 +59,7 @@ int dump_tee(const struct cli *c)
 	return w.tensors ? HT_TEE_RESULTS : HT_TEE_NOTHING;
 }
 
-/* Whether dump_step, "0|3-5" (its grammar is checked), has this step. */
+/* Whether dump_step, such as "0|3-5" (already checked), contains this step. */
 static bool has_step(const char *steps, unsigned long long step)
 {
 	if (!steps || !*steps)
@@ -74,7 +74,7 @@ static bool has_step(const char *steps, unsigned long long step)
 	return false;
 }
 
-/* Whether dump_layer, names with one blank between two, has this one. */
+/* Whether dump_layer, names separated by single blanks, contains this node. */
 static bool has_layer(const char *layers, const char *node)
 {
 	size_t n = strlen(node);
@@ -105,7 +105,7 @@ static enum ht_status make_folder(const char *path)
 		strerror(why == EEXIST ? ENOTDIR : why));
 }
 
-/* Those that are not there are made. */
+/* Makes missing folders. */
 enum ht_status dump_folders(const char *path)
 {
 	struct text at = { 0 };
@@ -130,7 +130,7 @@ enum ht_status dump_folders(const char *path)
 	return st;
 }
 
-/* FOLDER/YYYYMMDDHHMMSS that no dump has yet. */
+/* Makes FOLDER/YYYYMMDDHHMMSS, which no other dump has. */
 static enum ht_status make_time_folder(const char *folder, struct text *out)
 {
 	for (time_t now = time(NULL);; now++) {
@@ -149,7 +149,7 @@ static enum ht_status make_time_folder(const char *folder, struct text *out)
 	}
 }
 
-/* As the vendor's names of files have it. */
+/* Writes the name as the vendor's file names have it. */
 void dump_plain(struct text *t, const char *name)
 {
 	for (; *name; name++) {
@@ -214,7 +214,7 @@ static int64_t now_us(void)
 
 enum { MOST_NAME = 255 };
 
-/* A name that is too long becomes digits, and mapping.csv tells what it was. */
+/* A name that is too long is replaced by digits; mapping.csv has the original. */
 static void shorten(struct dump *d, const char *folder, struct text *name, const char *ending)
 {
 	uint64_t hash = 14695981039346656037u;
@@ -237,7 +237,7 @@ static void shorten(struct dump *d, const char *folder, struct text *name, const
 	free(path.p);
 }
 
-/* TYPE.NAME.TASK.STREAM.TIME, of the node of tensor `by`. */
+/* Writes TYPE.NAME.TASK.STREAM.TIME for the node of tensor `by`. */
 static void put_node(struct dump *d, struct text *t, size_t by, uint64_t execution)
 {
 	const struct ht_tensor_info *i = &d->at->info[by];
@@ -258,7 +258,8 @@ static const char *ending_of(const struct dump *d)
 	return d->wish.statistics ? ".csv" : d->wish.messages ? "" : ".npy";
 }
 
-/* The file of result or operand `index` of a node; of statistics and in the vendor's files all have one. */
+/* The file of result or operand `index` of a node.  Statistics, and tensors in the vendor's
+ * format, share one file. */
 static char *path_of(struct dump *d, const char *folder, size_t by, const char *what, size_t index,
 	uint64_t execution)
 {
@@ -278,7 +279,7 @@ static char *path_of(struct dump *d, const char *folder, size_t by, const char *
 
 /* ---- files ---- */
 
-/* The run goes on without a dump; its results are right. */
+/* Stops dumping; the run continues, since its results are correct. */
 void dump_failed(struct dump *d, const char *path)
 {
 	if (d->status == HT_OK)
@@ -303,7 +304,7 @@ static bool put_elements(FILE *f, const struct ht_array *a)
 	return true;
 }
 
-/* The parts of a batch come one after the other. */
+/* The parts of a batch arrive one after the other. */
 static void put_array(
 	struct dump *d, const char *path, const struct ht_tensor_info *i, const struct ht_seen *s)
 {
@@ -366,7 +367,7 @@ static void write_uses(struct dump *d, const struct ht_seen *s)
 	}
 }
 
-/* Inputs of the graph are written with the layer that takes them, where layers are named. */
+/* If layers are named, inputs of the graph are dumped with the layer that reads them. */
 static bool is_of_layer(const struct dump *d, const struct ht_tensor_info *i)
 {
 	if (i->kind != HT_TENSOR_INPUT)
@@ -377,7 +378,7 @@ static bool is_of_layer(const struct dump *d, const struct ht_tensor_info *i)
 	return false;
 }
 
-/* The number of the tensor that is result 0 of the node with this one. */
+/* The tensor that is result 0 of the node of this tensor. */
 static size_t node_of(const struct dump *d, size_t tensor)
 {
 	size_t back = d->at->info[tensor].result;
@@ -429,7 +430,7 @@ void dump_overflow(struct dump *d, const struct ht_seen *s)
 
 /* ---- faults ---- */
 
-/* The node that the last error is about; d->at->tensors: no tensor is its result. */
+/* The node that the last error concerns; d->at->tensors: it has no tensor. */
 static size_t failed_node(const struct dump *d)
 {
 	size_t n = ht_diags_count(d->cli->diags);
@@ -446,7 +447,7 @@ static size_t failed_node(const struct dump *d)
 	return d->at->tensors;
 }
 
-/* The vendor's folder for what an op failed with. */
+/* Writes the vendor's folder with the operands of an op that failed. */
 static void dump_fault(struct dump *d)
 {
 	const char *device = setting_value(d->cli, "session_device_id");

@@ -1,4 +1,5 @@
-/* halftone compare A B: two dumps, or a dump and arrays of another system, tensor by tensor. */
+/* halftone compare A B: compares two dumps, or a dump with arrays of another system, tensor by
+ * tensor. */
 #include "cli/dump.h"
 
 #include <dirent.h>
@@ -10,10 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file of a dump.  Of several executions of a node in one run, as in a loop, the name is one and `time` differs. */
+/* A file of a dump.  Several executions of a node in one run, as in a loop, have the same name
+ * and different `time`. */
 struct tensor_file {
 	char *path, *key; /* key: RUN/NAME.output.0 */
-	int side;         /* of the vendor's file: DUMP_INPUT or DUMP_OUTPUT; -1: it is a .npy */
+	int side;         /* in a vendor's file: DUMP_INPUT or DUMP_OUTPUT; -1: a .npy file */
 	size_t index;     /* there */
 	long long task, time;
 };
@@ -25,7 +27,8 @@ struct tensor_files {
 
 struct difference {
 	double rel, rms, cos, abs;      /* as in docs/compare.md */
-	size_t elements, nan, infinite; /* the last two: where the second has none */
+	size_t elements, nan, infinite; /* nan, infinite: elements that are so only in the first
+					 * tensor */
 	bool fits;
 };
 
@@ -57,7 +60,8 @@ static int split_name(char *name, char **part)
 	return n && !strcmp(part[n - 1], "npy") ? n - 1 : 0;
 }
 
-/* TYPE.NAME.TASK.STREAM.TIME.output.INDEX of a dump; NAME.INDEX.TIME, NAME.INDEX or NAME of others. */
+/* Parses TYPE.NAME.TASK.STREAM.TIME.output.INDEX of a dump; NAME.INDEX.TIME, NAME.INDEX or NAME
+ * of others. */
 static bool read_name(const char *run, const char *file, struct tensor_file *out)
 {
 	char *copy = strdup(file), *part[MOST_PARTS];
@@ -79,7 +83,8 @@ static bool read_name(const char *run, const char *file, struct tensor_file *out
 	return key.p != NULL;
 }
 
-/* TYPE.NAME.TASK.STREAM.TIME of a file with all tensors of a node: the length of TYPE, and where TASK begins; 0: it is another. */
+/* Parses TYPE.NAME.TASK.STREAM.TIME, the name of a file with all tensors of a node: the length
+ * of TYPE, and where TASK begins; 0: it is another name. */
 enum { TIME_DIGITS = 16 };
 
 static size_t message_task(const char *file)
@@ -96,7 +101,8 @@ static size_t message_task(const char *file)
 		       : 0;
 }
 
-/* What mapping.csv says that a name of digits was; NULL: nothing.  The caller frees it. */
+/* The original of a name of digits, from mapping.csv; NULL: it is not there.  The caller frees
+ * it. */
 static char *mapped_name(const char *folder, const char *file)
 {
 	struct text path = { 0 };
@@ -141,7 +147,7 @@ static void add(struct tensor_files *to, struct tensor_file f, const char *path)
 	to->file[to->n++] = f;
 }
 
-/* All tensors of the vendor's file with this name. */
+/* Adds all tensors of the vendor's file with this name. */
 static enum ht_status add_message(
 	struct tensor_files *to, const char *path, const char *run, const char *name, size_t task)
 {
@@ -194,9 +200,9 @@ static bool is_time(const char *name)
 	return strlen(name) == 14 && is_number(name, 14);
 }
 
-enum { DEEPEST = 8 /* folders of a dump in each other, and some */ };
+enum { DEEPEST = 8 /* limit of nested folders, above those of a dump */ };
 
-/* Of several dumps in a folder the last one is read. */
+/* If a folder has several dumps, the last one is read. */
 static enum ht_status read_folder(
 	struct tensor_files *to, const char *folder, const char *run, int depth)
 {
@@ -242,7 +248,7 @@ static int by_key(const void *a, const void *b)
 	return keys ? keys : (x->time > y->time) - (x->time < y->time);
 }
 
-/* Executions of one node get numbers; the files are in the order of their keys then. */
+/* Numbers executions of the same node, and sorts the files by their keys. */
 static void number_executions(struct tensor_files *f)
 {
 	struct text key;
@@ -356,7 +362,7 @@ struct comparing_dumps {
 	double tol;
 	bool bounded;
 	size_t pairs, above, alone;
-	char *first; /* that is above the tolerance, or that differs */
+	char *first; /* the first that exceeds the tolerance, or that differs */
 };
 
 static void put_number(struct text *t, const char *name, double x)
@@ -409,7 +415,7 @@ static int by_task(const void *a, const void *b)
 	return by_key(a, b);
 }
 
-/* In the order in which the first computed them. */
+/* Compares in the order in which the first dump's run computed the tensors. */
 static enum ht_status compare_pairs(struct comparing_dumps *k)
 {
 	enum ht_status st = HT_OK;

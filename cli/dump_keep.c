@@ -1,4 +1,4 @@
-/* Tensors that are kept until all who take them have run: for nodes that overflow or fail. */
+/* Keeps tensors until all their readers have run, for nodes that overflow or fail. */
 #include "cli/dump.h"
 
 #include <math.h>
@@ -52,7 +52,7 @@ static bool takes(const struct ht_tensor_info *i, size_t by)
 	return false;
 }
 
-/* Its operands are finite, as far as they are known, and it is not. */
+/* Whether the result is not finite although all known operands are. */
 static bool overflows(const struct dump *d, const struct ht_seen *s)
 {
 	if (d->at->info[s->tensor].kind != HT_TENSOR_COMPUTED || !d->at->info[s->tensor].imported ||
@@ -65,7 +65,7 @@ static bool overflows(const struct dump *d, const struct ht_seen *s)
 	return true;
 }
 
-/* A constant stays for the next iteration. */
+/* Called when a reader has run.  A constant stays for the next iteration. */
 static void take(struct dump *d, size_t by)
 {
 	for (size_t i = 0; i < d->at->tensors; i++) {

@@ -1,7 +1,9 @@
-/* The vendor's files of an op's tensors: 8 bytes with the length of a message DumpData, little-endian; that message, in the
- * form of protocol buffers; then the elements of all inputs and of all outputs, in the order in which the message has them.
+/* The vendor's files with the tensors of an op: 8 bytes with the length of a message DumpData,
+ * little-endian; that message, in wire form; then the elements of all inputs and of all outputs,
+ * in the order of the message.
  *
- * A tensor that was not dumped, but stands in front of one that was, has an entry without type, shape and size. */
+ * A tensor that was not dumped but precedes one that was has an entry without type, shape and
+ * size. */
 #include "cli/dump.h"
 
 #include <errno.h>
@@ -33,7 +35,7 @@ static enum ht_dtype dtype_of(uint64_t number)
 	return HT_INVALID;
 }
 
-/* Fields of the messages.  Inputs and outputs have the same ones; a few numbers differ. */
+/* Fields of the messages.  Inputs and outputs have the same fields, some with different numbers. */
 enum { VERSION = 1, DUMP_TIME = 2, OUTPUT = 3, INPUT = 4, OP_NAME = 6 };
 enum { DATA_TYPE = 1, FORMAT = 2, SHAPE = 3, DIM = 1 };
 enum { FORMAT_ND = 2 };
@@ -143,7 +145,7 @@ bool dump_file_write(const struct dump_file *f, const char *path)
 
 struct wire {
 	const unsigned char *begin, *at, *end;
-	const char *wrong; /* NULL: nothing yet */
+	const char *wrong; /* the first error; NULL: none yet */
 };
 
 static void wrong(struct wire *w, const char *what)
@@ -167,7 +169,7 @@ static uint64_t get_varint(struct wire *w)
 	return 0;
 }
 
-/* The next bytes, which belong to a field. */
+/* Reads the bytes of a field. */
 static struct wire get_bytes(struct wire *w)
 {
 	const uint64_t n = get_varint(w);
@@ -210,7 +212,7 @@ static void add_dim(struct wire *w, struct dump_tensor *t, uint64_t dim)
 		t->dim[t->rank++] = (int64_t)dim;
 }
 
-/* Dimensions stand one by one, or packed. */
+/* Reads dimensions, which may be packed. */
 static void get_shape(struct wire *w, struct dump_tensor *t)
 {
 	t->rank = 0;
@@ -232,7 +234,7 @@ static void get_shape(struct wire *w, struct dump_tensor *t)
 	}
 }
 
-/* Its bytes come behind the message. */
+/* Reads a tensor; its bytes follow the message. */
 static void get_tensor(struct wire *w, int side, struct dump_tensor *t)
 {
 	while (more(w)) {
@@ -305,7 +307,7 @@ static bool has_size(const struct dump_tensor *t)
 	return n == t->bytes;
 }
 
-/* Copies the elements, which stand behind the message. */
+/* Copies the elements, which follow the message. */
 static void get_elements(struct wire *w, struct dump_file *f)
 {
 	for (int side = DUMP_INPUT; side <= DUMP_OUTPUT; side++)
@@ -351,7 +353,7 @@ static void decode(struct wire *w, struct dump_file *f)
 	get_elements(w, f);
 }
 
-/* All bytes of a file; NULL: errno says why not.  The caller frees them. */
+/* All bytes of a file; NULL: errno says why they cannot be read.  The caller frees them. */
 static char *read_all(const char *path, size_t *n)
 {
 	FILE *in = fopen(path, "rbe");
@@ -416,7 +418,7 @@ static bool extend(struct dump_tensor *t, const struct ht_array *part)
 	char *data = realloc(t->data, t->bytes + part->bytes + 1);
 
 	if (!data)
-		return false; /* t->data is as it was */
+		return false; /* t->data is unchanged */
 	if (part->bytes)
 		memcpy(data + t->bytes, part->data, part->bytes);
 	t->data = data;
@@ -424,7 +426,8 @@ static bool extend(struct dump_tensor *t, const struct ht_array *part)
 	return true;
 }
 
-/* Of the parts of a batch the file has those so far, and says so in its first dimension. */
+/* Adds an array.  For parts of a batch, the file has the parts so far, and the first dimension
+ * says how many rows these are. */
 static bool take(struct dump_tensor *t, const struct ht_tensor_info *i, const struct ht_seen *s)
 {
 	if (!s->part)

@@ -41,7 +41,7 @@ static void add_made(struct cli *c, struct text *t)
 
 /* ---- NAME:[1~8,-1];NAME:[3] ---- */
 
-/* Rewrites what is between the brackets: "1~8,-1" becomes "1..8,?". */
+/* Rewrites the text between the brackets: "1~8,-1" becomes "1..8,?". */
 static void put_ranges(struct text *t, const char *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++)

@@ -1,12 +1,12 @@
-/* Comparing outputs with a reference: max|a-b| / max|b| per output; integers have to be equal. */
+/* Compares outputs with a reference: max|a-b| / max|b| for each output; integers must be equal. */
 #include "cli/cli.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Without --tol: what float32 code of different order gives, and, where the policy went low, what
- * a network's outputs lose at most in practice. */
+/* Default tolerances: for float32, as much as another order of sums changes; for low precision,
+ * an upper limit of the loss of most networks. */
 #define TOL_FLOAT32 1e-4
 #define TOL_LOW 0.1
 
@@ -33,7 +33,7 @@ static double element(const struct ht_array *a, size_t i)
 	}
 }
 
-/* Equal non-finite numbers are no error; others are an infinite one. */
+/* Equal numbers that are not finite have no error; different ones have an infinite error. */
 static double relative_error(const struct ht_array *a, const struct ht_array *b)
 {
 	size_t n = a->bytes / ht_dtype_bytes(a->dtype);
@@ -65,7 +65,7 @@ bool have_same_shape(const struct ht_array *a, const struct ht_array *b)
 	return true;
 }
 
-/* The output that --tol OUTPUT:X means; false: there is none. */
+/* The output named in --tol OUTPUT:X; false: there is none. */
 static bool tol_output(const struct session *s, const char *v, const char *colon, size_t *at)
 {
 	char *name = strndup(v, (size_t)(colon - v));
@@ -145,7 +145,7 @@ static enum ht_status compare(const struct ht_array *a, const struct array *ref,
 	return HT_OK;
 }
 
-/* The member that has the output's name, or another name of it. */
+/* The member with the output's name, or with another name of it. */
 static const char *member_of(
 	const struct session *s, const struct npz *z, size_t output, const char *name)
 {

@@ -1,4 +1,4 @@
-/* Explaining what a policy decides: reports, why not, differences, and conditions on them. */
+/* halftone explain: reports of decisions, reasons, differences, and conditions on them. */
 #include "cli/cli.h"
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static enum ht_status asked_dtype(const struct cli *c, enum ht_dtype *out)
 	return fail(HT_E_USAGE, "--why-not: '%s' is not f32, f16 or bf16", s);
 }
 
-/* Options that ask for different things. */
+/* Checks for options that exclude each other. */
 static enum ht_status check_options(const struct cli *c)
 {
 	bool diff = option_on(c, OPTION_DIFF), against = option_on(c, OPTION_AGAINST);
@@ -70,7 +70,7 @@ static bool is_report(const char *name)
 	return n > 5 && !strcmp(name + n - 5, ".json");
 }
 
-/* ---- what is asked for ---- */
+/* ---- the report ---- */
 
 static enum ht_status print_report(
 	struct cli *c, struct ht_report *r, enum ht_format format, struct ht_bytes *b)
@@ -85,7 +85,7 @@ static enum ht_status print_report(
 	return st == HT_OK ? ht_report_why_not(r, asked, node, format, c->diags, b) : st;
 }
 
-/* A verdict comes after the difference that it is about. */
+/* The verdict is printed after the difference. */
 static enum ht_status check_against(
 	struct cli *c, struct ht_report *r, enum ht_format format, struct ht_bytes *b)
 {
@@ -146,7 +146,7 @@ static enum ht_status explain_policy(struct cli *c, enum ht_format format)
 	return st;
 }
 
-/* ---- two of them ---- */
+/* ---- two reports ---- */
 
 struct side {
 	struct ht_policy *policy;

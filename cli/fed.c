@@ -1,4 +1,4 @@
-/* What --input feeds: which input each of them means, and the shapes that its arrays have. */
+/* Arrays of --input: which input each one is for, and the shapes of the arrays. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ void fed_free(struct cli *c)
 	free(c->fed);
 }
 
-/* Files are read; of what is written out, only type and shape. */
+/* Reads files; of a literal, only type and shape. */
 enum ht_status fed_load(struct fed *f)
 {
 	enum ht_status st = HT_OK;
@@ -47,15 +47,15 @@ enum ht_status fed_load(struct fed *f)
 	return st;
 }
 
-/* ---- which input ---- */
+/* ---- which input is meant ---- */
 
 struct names {
 	const char **name;
-	struct fed **fed; /* NULL: of --inputs */
+	struct fed **fed; /* NULL: from --inputs */
 	size_t n;
 };
 
-/* With --lenient, warns of names that the model lacks and drops what they feed. */
+/* With --lenient, warns of names that the model lacks, and drops their values. */
 static enum ht_status drop_unknown(struct cli *c, struct ht_model *m, struct names *all)
 {
 	enum ht_status st = HT_OK;
@@ -87,14 +87,14 @@ static enum ht_status add_all(struct cli *c, struct ht_model *m, struct names *a
 
 	if (st == HT_OK && all->n)
 		st = ht_model_set_inputs(m, all->name, all->n, c->diags);
-	/* The library told of those that no output needs. */
+	/* The library has warned of those that no output needs. */
 	for (size_t i = 0; i < all->n; i++)
 		if (all->fed[i] && !ht_model_input_named(m, all->name[i], &at))
 			all->fed[i]->ignored = true;
 	return st;
 }
 
-/* Tensors that --inputs names, and those that --input feeds although they are no inputs. */
+/* Makes inputs of the tensors that --inputs names, and of other tensors that --input feeds. */
 enum ht_status fed_set_inputs(struct cli *c, struct ht_model *m)
 {
 	struct option_list stated;
@@ -126,7 +126,7 @@ enum ht_status fed_set_inputs(struct cli *c, struct ht_model *m)
 
 /* ---- shapes ---- */
 
-/* Who says another size of dimension `i` than the array has. */
+/* The source of another size of dimension `i` than the array has. */
 static const char *who_says(
 	const struct ht_value_info *graph, const struct ht_value_info *stated, int32_t i)
 {
@@ -149,7 +149,7 @@ static enum ht_status disagree(
 		v->name);
 }
 
-/* What is known of the inputs: by the graph, with what --input-shape states, and with --batch. */
+/* What is known about the inputs: from the graph, with --input-shape, and with --batch. */
 struct known {
 	const struct ht_value_info *graph, *stated;
 	struct ht_value_info v;
@@ -162,7 +162,7 @@ static enum ht_status agree(const struct fed *f, const struct known *k)
 
 	if (a->dtype != v->dtype && !(f->array.raw16 && v->dtype == HT_BF16))
 		return disagree(f, v, "the graph says");
-	/* A default is no reason to feed something of its shape. */
+	/* An input with a default need not be fed. */
 	if (v->rank < 0 || v->value)
 		return HT_OK;
 	if (v->rank != a->rank)

@@ -1,4 +1,4 @@
-/* The inputs of a run: from files, defaults of the graph, or random. */
+/* The inputs of a run: from files, the graph's defaults, or random. */
 #include "cli/cli.h"
 
 #include <limits.h>
@@ -58,8 +58,8 @@ static enum ht_status no_input(
 			: "");
 }
 
-/* Fills by_input, by the program's inputs, with what is fed.  An input of the model that no output needs is
- * told. */
+/* Fills by_input, by input of the program, with the values of --input.  Notes inputs of the
+ * model that no output needs. */
 static enum ht_status find_fed(
 	struct cli *c, const struct ht_model *m, const struct ht_program *p, struct fed **by_input)
 {
@@ -105,7 +105,7 @@ static enum ht_status take_file(struct fed *f, const struct ht_value_info *v, st
 	return HT_OK;
 }
 
-/* One note tells of all inputs that are filled at random; it names the first few. */
+/* One note covers all inputs with random values; it names the first few. */
 enum { MOST_NAMED = 3 };
 enum { MOST_AXES = 254 };
 
@@ -131,7 +131,7 @@ static void note_made_up(const struct cli *c, struct made_up *m, long long seed)
 			m->n > 1 ? "are" : "is", seed);
 }
 
-/* The library has the default, and takes it where there is no data.  Strings are not made up. */
+/* The library has the default, and uses it if there is no data.  Strings cannot be random. */
 static enum ht_status default_strings(const struct ht_value_info *v, struct array *out)
 {
 	enum ht_status st;
@@ -179,8 +179,8 @@ static bool has_open(const struct ht_value_info *v)
 	return false;
 }
 
-/* The size of open dimension `axis` where no array tells it: what --batch says of the first, else one that is
- * likely, 1 row, or as many of others as there can be. */
+/* The size of open dimension `axis` if no array determines it: that of --batch for the first;
+ * otherwise a likely one, which is 1 row, or the most for other dimensions. */
 static int64_t likely_size(int axis, long long batch, int64_t least, int64_t most)
 {
 	if (axis)
@@ -207,7 +207,7 @@ static enum ht_status take_sizes(struct cli *c, struct session *s, struct fed *f
 	return HT_OK;
 }
 
-/* The sizes of this run that the program leaves open: those of arrays that are fed, or likely ones. */
+/* Chooses the open sizes of this run: those of the arrays that are fed, or likely ones. */
 static enum ht_status choose_sizes(struct cli *c, struct session *s, struct fed **by_input)
 {
 	long long batch;
@@ -225,7 +225,7 @@ static enum ht_status choose_sizes(struct cli *c, struct session *s, struct fed 
 	return st;
 }
 
-/* The input as it is in this run; `dim` has room for its sizes. */
+/* The input with its sizes in this run, which are stored in `dim`. */
 static struct ht_value_info closed(const struct session *s, struct ht_value_info v, int64_t *dim)
 {
 	if (v.rank > MOST_AXES || !has_open(&v))
@@ -241,7 +241,7 @@ static struct ht_value_info closed(const struct session *s, struct ht_value_info
 	return v;
 }
 
-/* One array an input of the program: from --input, its default, or random. */
+/* One array for each input of the program: from --input, its default, or random. */
 static enum ht_status feed(struct cli *c, struct session *s)
 {
 	struct fed **by_input;
@@ -265,7 +265,7 @@ static enum ht_status feed(struct cli *c, struct session *s)
 	}
 	note_made_up(c, &made_up, seed);
 	free(made_up.named.p);
-	/* An array was moved with its struct: its dimensions are in it. */
+	/* The arrays moved with their structs, which contain the dimensions. */
 	for (size_t i = 0; i < s->ins; i++)
 		s->in[i].a.dim = s->in[i].shape;
 	free(by_input);
@@ -297,7 +297,7 @@ static enum ht_status compile(struct cli *c, struct session *s, long long thread
 	return st;
 }
 
-/* What a run gets for an output: strings stay in the context. */
+/* Sets the array that a run gets for an output; strings stay in the context. */
 static void set_output(struct session *s, size_t i, size_t bytes)
 {
 	s->out[i].a.bytes = bytes;
@@ -332,7 +332,6 @@ static enum ht_status make_outputs(struct cli *c, struct session *s)
 	return st;
 }
 
-/* "2G"; 0 when it is no size. */
 size_t parse_size(const char *s)
 {
 	static const char units[] = "KMGT";
@@ -363,7 +362,7 @@ static enum ht_status read_guard(const struct cli *c, enum ht_guard *guard)
 	return HT_OK;
 }
 
-/* Without --seed the context has drawn a seed of its own. */
+/* Without --seed, the context has drawn its own seed. */
 static enum ht_status set_seed(struct cli *c, struct session *s)
 {
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
@@ -452,7 +451,7 @@ enum ht_status session_open(struct cli *c, struct session *s)
 	return st == HT_OK ? set_seed(c, s) : st;
 }
 
-/* The context has the strings that the run made, and not the caller's array. */
+/* Copies the strings of the run from the context. */
 static enum ht_status copy_strings(struct session *s, size_t i)
 {
 	size_t bytes;
@@ -467,7 +466,7 @@ static enum ht_status copy_strings(struct session *s, size_t i)
 	return HT_OK;
 }
 
-/* Sizes that the run computes are the largest before it. */
+/* Before a run, outputs of computed size get their largest size. */
 static enum ht_status enlarge_outputs(struct cli *c, struct session *s)
 {
 	enum ht_status st = HT_OK;
@@ -481,7 +480,7 @@ static enum ht_status enlarge_outputs(struct cli *c, struct session *s)
 	return st;
 }
 
-/* And afterwards what they became. */
+/* After a run, they get their actual size. */
 static enum ht_status fit_outputs(struct cli *c, struct session *s)
 {
 	enum ht_status st = HT_OK;
@@ -513,7 +512,7 @@ enum ht_status session_run(struct cli *c, struct session *s)
 	return st == HT_OK ? fit_outputs(c, s) : st;
 }
 
-/* A context and outputs of its own. */
+/* The new session has its own context and outputs. */
 enum ht_status session_join(struct cli *c, const struct session *with, struct session *s)
 {
 	enum ht_status st;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* How many open sizes a shape has that fits the array; -1: it does not fit. */
+/* How many open sizes a shape has, if it fits the array; -1: it does not fit. */
 static int fits(const char *s, size_t n, const struct fed *f)
 {
 	const char *colon = memrchr(s, ':', n);
@@ -28,7 +28,7 @@ static int fits(const char *s, size_t n, const struct fed *f)
 	return opens;
 }
 
-/* The same for the shape that the set states for the array's input; 0: it states none. */
+/* Likewise for the shape that the set states for the array's input; 0: it states none. */
 static int set_fits(const struct cli *c, size_t set, const struct fed *f)
 {
 	size_t i, end, own = shape_name_length(f->name, strlen(f->name));
@@ -58,7 +58,7 @@ static int all_fit(const struct cli *c, size_t set)
 	return opens;
 }
 
-/* Loads the arrays of --input; *any: one of them has a shape of its own. */
+/* Loads the arrays of --input; *any: some array states its shape. */
 static enum ht_status load_fed(struct cli *c, bool *any)
 {
 	enum ht_status st = HT_OK;
@@ -71,7 +71,7 @@ static enum ht_status load_fed(struct cli *c, bool *any)
 	return st;
 }
 
-/* Of the sets that fit, takes the first with the fewest open sizes. */
+/* Of the sets that fit, chooses the first with the fewest open sizes. */
 static enum ht_status choose_fed(const struct cli *c, size_t *set)
 {
 	size_t sets = shape_sets(c);

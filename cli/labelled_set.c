@@ -96,7 +96,7 @@ enum ht_status labelled_set_samples(const struct labelled_set *k, struct sample_
 		samples_option(k), out);
 }
 
-/* A label has any type, and any shape behind its first dimension. */
+/* A label may have any type, and any shape behind its first dimension. */
 static enum ht_status open_labels(struct labelled_set *k)
 {
 	const char *path = option(k->c, OPTION_LABELS, NULL);

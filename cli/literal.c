@@ -49,7 +49,7 @@ static const struct type *type_of(enum ht_dtype t)
 	return NULL;
 }
 
-/* By the short name or TensorFlow's. */
+/* The type with this short name or TensorFlow name. */
 static const struct type *type_named(const char *s, size_t n)
 {
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
@@ -73,7 +73,7 @@ static void put_real(void *p, enum ht_dtype t, double x)
 		ht_narrow(&f, t, p, 1);
 }
 
-/* Little endian: the low bytes are the number in a narrower type. */
+/* Little-endian: the low bytes are the number in a narrower type. */
 static bool put_integer(void *p, const struct type *t, const char *s, const char *end)
 {
 	char *stop;
@@ -119,7 +119,7 @@ static bool put_element(void *p, const struct type *t, const char *s, const char
 
 /* ---- random(SEED,LOW,HIGH) ---- */
 
-/* Floats in [low, high), and the integers there. */
+/* Fills with floats in [low, high), or with integers in that range. */
 static void fill(struct array *a, const struct type *t, uint64_t seed, double low, double high)
 {
 	size_t size = ht_dtype_bytes(a->a.dtype), n = size ? a->a.bytes / size : 0;
@@ -158,7 +158,7 @@ static bool bounds_fit(const struct type *t, double low, double high)
 		return false;
 	if (!t->bits)
 		return true;
-	/* A double has no integers of more bits. */
+	/* A double represents integers exactly only up to so many bits. */
 	return low == floor(low) && high == floor(high) && low < high && high <= most &&
 	       high <= 0x1p53 && low >= (t->sign ? -most : 0) && low >= -0x1p53;
 }
@@ -206,7 +206,7 @@ const char *input_text(const struct ht_value_info *v, char *s, size_t size)
 	return s;
 }
 
-/* "[2,3]" or nothing; NULL when it is neither. */
+/* Parses "[2,3]", or nothing; NULL if it is neither. */
 static const char *parse_shape(const char *s, int64_t *dim, int32_t *rank)
 {
 	*rank = 0;
@@ -292,7 +292,7 @@ enum ht_status literal_array(
 	memset(out, 0, sizeof *out);
 	if (st != HT_OK)
 		return st;
-	/* Before memory is asked for. */
+	/* Checked before memory is allocated. */
 	if (said.a.dtype != v->dtype || said.a.rank != v->rank ||
 		(v->rank && memcmp(said.shape, v->dim, (size_t)v->rank * sizeof *v->dim) != 0))
 		return fail(HT_E_INPUT,

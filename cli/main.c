@@ -19,8 +19,8 @@ static enum ht_status run(struct cli *c)
 	return c->verb->run(c);
 }
 
-/* A file that is opened must not become a standard stream that was closed.  Open for reading only,
- * standard output still refuses to be written. */
+/* Opens standard streams that are closed, so that no file gets their numbers.  They are
+ * read-only, so writing to standard output still fails. */
 static void hold_streams(void)
 {
 	while (1) {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Text as it is: neither an escape nor, at the beginning of a line, a request. */
+/* Writes literal text, which must not be an escape or, at the beginning of a line, a request. */
 static void put(struct text *t, const char *s)
 {
 	for (; *s; s++) {

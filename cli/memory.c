@@ -1,4 +1,4 @@
-/* The memory that a run takes, before any of it is allocated. */
+/* Checks the memory that a run needs before it is allocated. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- what there is ---- */
+/* ---- available memory ---- */
 
-/* The number behind `key` at the beginning of a line of a file of the system, times `unit`;
- * SIZE_MAX: there is none. */
+/* The number behind `key` at the beginning of a line of a system file, times `unit`; SIZE_MAX:
+ * there is none. */
 static size_t system_number(const char *path, const char *key, size_t unit)
 {
 	char line[512];
@@ -39,8 +39,8 @@ static size_t number_in(const char *folder, const char *name)
 	return system_number(path, "", 1);
 }
 
-/* The bytes that one control group has left: its limit less what its processes hold. Files that are
- * only cached do not count. */
+/* The bytes that one control group has left: its limit minus the memory of its processes.
+ * Cached files do not count. */
 static size_t left_in_group(
 	const char *folder, const char *limit, const char *usage, const char *cached)
 {
@@ -79,7 +79,7 @@ static size_t left_in_groups(const char *root, const char *path, bool unified)
 	return least;
 }
 
-/* What the control groups of this process leave, of either version; SIZE_MAX: no limit. */
+/* What the control groups of this process, of either version, have left; SIZE_MAX: no limit. */
 static size_t left_in_own_groups(void)
 {
 	char line[1024], *path, *which;
@@ -106,7 +106,8 @@ static size_t left_in_own_groups(void)
 	return least;
 }
 
-/* What this process may still take: what the machine has free, and its control groups leave. */
+/* The memory that this process can still allocate: the least of the machine's free memory and
+ * what its control groups have left. */
 static size_t free_memory(void)
 {
 	size_t have = system_number("/proc/meminfo", "MemAvailable:", 1024);
@@ -117,13 +118,13 @@ static size_t free_memory(void)
 	return left < have ? left : have;
 }
 
-/* ---- what a run takes ---- */
+/* ---- memory of a run ---- */
 
 struct needs {
 	size_t data;  /* inputs and outputs */
-	size_t saved; /* outputs again, as the file that they are written to */
-	size_t arena; /* of all threads, with what each needs for itself */
-	size_t held;  /* already: graph, constants, packed weights, the code generator */
+	size_t saved; /* the file that outputs are written to */
+	size_t arena; /* of all threads, with the scratch memory of each */
+	size_t held;  /* allocated already: graph, constants, packed weights, the code generator */
 };
 
 static struct needs needs_of(const struct cli *c, const struct session *s, size_t threads)
@@ -134,14 +135,14 @@ static struct needs needs_of(const struct cli *c, const struct session *s, size_
 	struct ht_value_info v;
 
 	ht_program_about(s->program, &info);
-	/* Sizes above a quarter of the address space were refused when the program was planned. */
+	/* Lowering refuses sizes above a quarter of the address space. */
 	for (size_t i = 0; ht_program_input(s->program, i, &v); i++)
 		n.data += v.bytes;
 	for (size_t i = 0; ht_program_output(s->program, i, &v); i++)
 		outputs += v.bytes;
 	n.data += outputs;
 	if (!strcmp(c->verb->name, "run") && option(c, OPTION_OUTPUT, NULL))
-		n.saved = outputs * 2; /* the file is made in memory, which grows by doubling */
+		n.saved = outputs * 2; /* the file is built in memory, which grows by doubling */
 	if (info.parts > 1 && threads <= info.parts)
 		arenas = threads;
 	n.arena = arenas * info.arena_bytes + threads * info.scratch_bytes;
@@ -159,7 +160,7 @@ enum ht_status check_memory(const struct cli *c, const struct session *s, long l
 
 	if (text && !most)
 		return fail(HT_E_USAGE, "--max-memory: '%s' is no size such as 500M or 2G", text);
-	/* A stated limit counts memory that is held already; free memory does not contain it. */
+	/* A stated limit includes memory that is allocated already; free memory does not. */
 	if (text ? more + n.held <= most : more <= most)
 		return HT_OK;
 	return fail(HT_E_LIMIT,

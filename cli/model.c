@@ -1,4 +1,4 @@
-/* Opening what a verb works on, as the options say. */
+/* Opens the models and policies that a verb works on, as the options say. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -54,7 +54,8 @@ static void note_taken(const struct cli *c, const struct text *named, size_t n, 
 		n > 1 ? "s" : "", named->p, taken);
 }
 
-/* What runs needs sizes: those that neither options nor arrays state are taken, or asked for. */
+/* A program that is to be run needs sizes: those that neither options nor arrays state get
+ * default values, or are an error. */
 static enum ht_status take_sizes(struct cli *c, struct ht_model *m)
 {
 	long long taken = c->fed_batch ? c->fed_batch : 1;
@@ -160,7 +161,8 @@ enum ht_status open_shaped_model(struct cli *c, size_t set, long long batch, str
 	return st;
 }
 
-/* Whether unknown names are errors is asked when a file is read: that comes first. */
+/* Sets all options.  The one that decides whether unknown names are errors comes first, since
+ * reading files depends on it. */
 static enum ht_status set_all(struct cli *c, struct ht_policy *p)
 {
 	enum ht_status st = HT_OK;
@@ -176,7 +178,7 @@ static enum ht_status set_all(struct cli *c, struct ht_policy *p)
 			     : ht_policy_set(p, c->setting[i].name, c->setting[i].value, c->diags);
 	if (st == HT_OK && option_on(c, OPTION_NO_MEASURE))
 		st = ht_policy_set(p, "measure", "false", c->diags);
-	/* The other verbs hand it to the compiler. */
+	/* Other verbs pass the target to the compiler. */
 	if (st == HT_OK && c->verb->bit & (EXPLAIN | CONVERT) && option(c, OPTION_TARGET, NULL))
 		st = ht_policy_set(p, "cost_target", option(c, OPTION_TARGET, NULL), c->diags);
 	if (st == HT_OK && (option_on(c, OPTION_PRICES) || option_on(c, OPTION_NODE) ||
@@ -199,7 +201,7 @@ enum ht_status open_named_policy(struct cli *c, const char *name, struct ht_poli
 	return st;
 }
 
-/* A mode on the command line counts before the environment's policy. */
+/* A mode on the command line takes precedence over the environment's policy. */
 enum ht_status open_policy(struct cli *c, struct ht_policy **out)
 {
 	const char *name = option(c, OPTION_POLICY, NULL);

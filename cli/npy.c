@@ -73,7 +73,7 @@ enum ht_status array_make(struct array *a, enum ht_dtype t, int32_t rank, const 
 
 /* ---- reading ---- */
 
-/* What follows 'key': in the header's dictionary; NULL when there is no such key. */
+/* The text behind 'key': in the header's dictionary; NULL if there is no such key. */
 static const char *value_of(const char *text, const char *key)
 {
 	char quoted[32];
@@ -299,7 +299,7 @@ enum ht_status npy_load(const char *path, struct array *out)
 	char *p;
 
 	memset(out, 0, sizeof *out);
-	/* Before it is opened: a FIFO would wait for somebody to write to it. */
+	/* Tested before opening: opening a FIFO would wait for a writer. */
 	if (!stat(path, &s) && !S_ISREG(s.st_mode))
 		return fail(HT_E_ENVIRONMENT, "%s: cannot read: not a regular file", path);
 	f = fopen(path, "rb");

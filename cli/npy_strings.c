@@ -1,7 +1,9 @@
-/* Strings of .npy files: each element has as many bytes as the longest string, and zeros behind a shorter one.
+/* Strings of .npy files: each element has as many bytes as the longest string, with zeros behind
+ * shorter ones.
  *
- * 'S' has bytes.  'U' has code points of four bytes each, which become UTF-8.  So zeros at the end of a string are no part of it,
- * as NumPy has it; what ends in one cannot be written. */
+ * 'S' has bytes. 'U' has code points of four bytes each, which are converted to UTF-8.  So zeros
+ * at the end of a string do not belong to it, as in NumPy; a string that ends in one cannot be
+ * written. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -50,7 +52,7 @@ const char *array_string(const struct ht_array *a, size_t i, size_t *n)
 
 /* ---- reading ---- */
 
-/* The bytes of one code point as UTF-8; 0: UTF-8 does not have it. */
+/* The bytes of one code point as UTF-8; 0: it is not valid. */
 static size_t put_point(char *to, uint32_t c)
 {
 	if (c < 0x80) {
@@ -85,7 +87,7 @@ static uint32_t point_at(const char *p)
 	return c;
 }
 
-/* Without the zeros behind it. */
+/* The length without the zeros at the end. */
 static size_t length_of(const char *p, size_t width)
 {
 	while (width && !p[width - 1])
@@ -93,7 +95,7 @@ static size_t length_of(const char *p, size_t width)
 	return width;
 }
 
-/* As UTF-8 it is no longer than its code points. */
+/* UTF-8 needs no more bytes than the code points. */
 static bool put_points(char *to, const char *p, size_t bytes, size_t *n)
 {
 	*n = 0;
@@ -140,7 +142,7 @@ enum ht_status npy_strings(
 
 static enum ht_status width_of(const struct ht_array *a, size_t *width)
 {
-	*width = 1; /* NumPy has no type of no bytes in files */
+	*width = 1; /* NumPy does not read files with strings of no bytes */
 	for (size_t i = 0; i < array_count(a); i++) {
 		size_t n;
 		const char *p = array_string(a, i, &n);

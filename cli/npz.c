@@ -37,8 +37,8 @@ static enum ht_status read_names(struct npz *z)
 	return HT_OK;
 }
 
-/* A file that exists and can be read is no archive or a damaged one, for which libzip may report a
- * file that is absent. */
+/* A file that exists and can be read is no archive, or is damaged; libzip may report it as
+ * absent. */
 static enum ht_status cannot_open(const char *path, int why)
 {
 	struct stat s;
@@ -116,7 +116,7 @@ static enum ht_status no_member(const struct npz *z, const char *key)
 		z->names ? "'" : "");
 }
 
-/* All of a member and its end, where its CRC is checked. */
+/* Reads a whole member to its end, where libzip checks the CRC. */
 static bool read_whole(zip_file_t *f, char *data, size_t n)
 {
 	char more;
@@ -208,7 +208,7 @@ void npz_stream_close(void *stream)
 
 /* ---- writing ---- */
 
-/* Adds one member; the archive owns `data` (from malloc) from now on. */
+/* Adds one member; the archive takes ownership of `data` (from malloc). */
 static bool add(zip_t *zip, const char *name, const char *suffix, void *data, size_t n)
 {
 	char *full = must_alloc(strlen(name) + strlen(suffix) + 1);
@@ -227,7 +227,7 @@ static bool add(zip_t *zip, const char *name, const char *suffix, void *data, si
 		zip_source_free(src);
 		return false;
 	}
-	/* Stored, and dated 1980: equal arrays give equal files. */
+	/* Stored without compression, and dated 1980, so that equal arrays give equal files. */
 	return !zip_set_file_compression(zip, (zip_uint64_t)i, ZIP_CM_STORE, 0) &&
 	       !zip_file_set_dostime(zip, (zip_uint64_t)i, 0, 0x21, 0);
 }
@@ -241,7 +241,7 @@ static bool add_array(zip_t *zip, const char *name, const struct ht_array *a, bo
 		return false;
 	if (a->dtype != HT_BF16 || widen)
 		return true;
-	/* libzip frees what it was given. */
+	/* libzip takes ownership. */
 	return add(zip, name, ".dtype.json", strdup(bf16), sizeof bf16 - 1); /* NOLINT */
 }
 

@@ -1,4 +1,4 @@
-/* Parsing the command line by the table of options. */
+/* Parses the command line by the table of options. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -135,7 +135,7 @@ static enum ht_status unknown_verb(const char *name)
 	return fail(HT_E_USAGE, "there is no verb '%s'; see halftone help", name);
 }
 
-/* Without regard to '_' and '-', since the vendor's spelling has '_'. */
+/* Compares names; '_' and '-' are equal, since the vendor's spelling has '_'. */
 static bool same_name(const char *row, const char *s, size_t n)
 {
 	if (strlen(row) != n)
@@ -147,7 +147,7 @@ static bool same_name(const char *row, const char *s, size_t n)
 	return true;
 }
 
-/* Of two rows with one name that of the verb counts. */
+/* If two rows have the name, that of the verb counts. */
 static int option_named(const struct verb *v, const char *s, size_t n)
 {
 	int found = -1;
@@ -216,7 +216,7 @@ static bool is_boolean(const char *s)
 	return !strcmp(s, "true") || !strcmp(s, "false") || !strcmp(s, "1") || !strcmp(s, "0");
 }
 
-/* A flag of ours that the library's table has as an option, too. */
+/* A flag of the tool that is also an option in the library's table. */
 static bool is_switch(const struct cli *c, const struct option_row *row)
 {
 	struct ht_option_info o;
@@ -274,7 +274,7 @@ void add_setting(struct cli *c, struct setting s)
 	c->setting[c->settings++] = s;
 }
 
-/* --profile names a machine to decide for; with the name of a file it is --trace. */
+/* --profile names a machine; if its value is a file name, it means --trace. */
 static bool is_trace(const struct cli *c, const struct ht_option_info *o, const char *value)
 {
 	size_t n = strlen(value);
@@ -283,8 +283,8 @@ static bool is_trace(const struct cli *c, const struct ht_option_info *o, const 
 	       n > 5 && !strcmp(value + n - 5, ".json");
 }
 
-/* An option of the library's table: --name=value or --name value.  One that is true or false takes the
- * next word only where that is one of its values, and is true without. */
+/* Takes an option of the library's table: --name=value or --name value.  A Boolean option takes
+ * the next word only if that is one of its values; otherwise it becomes true. */
 static enum ht_status take_setting(struct cli *c, const struct ht_option_info *o, const char *value,
 	char **argv, int argc, int *i)
 {
@@ -320,7 +320,7 @@ static bool setting_named(const struct cli *c, const char *s, size_t n, struct h
 	return ht_option_named(name, o) && strncmp(o->name, "atc.", 4) != 0;
 }
 
-/* A name that is in both tables means our option if the verb has it, else the vendor's. */
+/* If a name is in both tables, it means the tool's option if the verb has it, else the vendor's. */
 static enum ht_status parse_long(struct cli *c, char **argv, int argc, int *i)
 {
 	const char *name = argv[*i] + 2;
@@ -349,7 +349,7 @@ static enum ht_status parse_short(struct cli *c, char **argv, int argc, int *i)
 
 static enum ht_status parse_words(int argc, char **argv, struct cli *c, int depth);
 
-/* The words in a file stand where its name does. */
+/* The words in a file replace its name. */
 static enum ht_status parse_file(struct cli *c, const char *path, int depth)
 {
 	enum { DEEPEST = 8 };

@@ -1,5 +1,5 @@
-/* --reference tensorflow: a Python process computes the outputs of each sample with TensorFlow (python/halftone/_tensorflow.py, which
- * this tool has inside and which says how the two talk). */
+/* --reference tensorflow: a Python process computes the outputs of each sample with TensorFlow
+ * (python/halftone/_tensorflow.py, which is embedded in the tool and describes the protocol). */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -145,9 +145,9 @@ static enum ht_status spawn(struct oracle *o, struct words *w)
 	return o->to && o->from ? HT_OK : fail(HT_E_ENVIRONMENT, "out of memory");
 }
 
-/* ---- talking ---- */
+/* ---- the protocol ---- */
 
-/* A line without its end; false at the end of the answers. */
+/* Reads a line without its line end; false at the end of the answers. */
 static bool read_line(const struct oracle *o, char *line, size_t room)
 {
 	if (!fgets(line, (int)room, o->from))
@@ -169,7 +169,7 @@ static enum ht_status expect_ok(const struct oracle *o)
 		strncmp(line, "error: ", 7) ? line : line + strlen("error: "));
 }
 
-/* A pipe that is closed is told by the answer that does not come. */
+/* If the pipe is closed, the missing answer shows it. */
 static enum ht_status send(const struct oracle *o, const struct ht_array *in)
 {
 	enum ht_status st = HT_OK;

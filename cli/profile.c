@@ -1,4 +1,4 @@
-/* What ran when: a trace of the runs as a file, and tables of where their time went. */
+/* Profiles: a trace of the runs as a file, and tables of where their time went. */
 #include "cli/profile.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ enum ht_status profile_begin(struct cli *c, struct ht_context *context)
 /* ---- the steps ---- */
 
 struct row {
-	const char *name, *what; /* what: beside it; may be NULL */
+	const char *name, *what; /* what: a second text; may be NULL */
 	uint64_t executions;
 	double ns, multiply_adds, bytes, limit_ns; /* of all executions */
 };
@@ -35,7 +35,7 @@ struct row {
 enum { MOST_COUNTERS = 16 };
 
 struct table {
-	const char *name; /* NULL: it is the only one */
+	const char *name; /* NULL: there is only one */
 	const struct ht_context *context;
 	struct ht_recording recording;
 	struct ht_step_profile *step;
@@ -44,7 +44,7 @@ struct table {
 	double all; /* of all runs, on all threads */
 	struct counter {
 		struct ht_counter_info info;
-		double *of; /* by step; NULL: the system refuses */
+		double *of; /* by step; NULL: the system refuses this counter */
 		double all;
 	} counter[MOST_COUNTERS];
 	size_t counters; /* 0: none were asked for */
@@ -107,7 +107,7 @@ static int longer_first(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* Rows of steps whose name is the same; `name_of` may write to its second argument. */
+/* Sums rows of steps with the same name; `name_of` may write to its second argument. */
 typedef const char *name_fn(const struct ht_step_profile *s, char *space, size_t size);
 
 static const char *op_name(const struct ht_step_profile *s, char *space, size_t size)
@@ -117,7 +117,7 @@ static const char *op_name(const struct ht_step_profile *s, char *space, size_t 
 	return space;
 }
 
-/* The name up to its last '/', of at most three parts. */
+/* The name up to its last '/', at most three parts. */
 static const char *scope_name(const struct ht_step_profile *s, char *space, size_t size)
 {
 	size_t n = 0, end = 0;
@@ -188,7 +188,7 @@ static void put_heading(struct text *out, const char *what)
 		"GB/s", "limit", what);
 }
 
-/* What is left of the runs beside their kernels, so that a table's rows are all of the time. */
+/* Adds a row for the time of runs outside of kernels, so that the rows add up to the whole time. */
 static void put_rest(struct text *out, const struct table *t)
 {
 	text_printf(out, "%10.4f ms %5.1f%% %36s%s\n",
@@ -212,7 +212,7 @@ static void put_rows(
 	free_rows(row, n);
 }
 
-/* What a kernel is beside its node's name. */
+/* Describes a kernel besides its node's name. */
 static char *describe(const struct ht_step_profile *s)
 {
 	struct text t = { 0 };
@@ -241,7 +241,7 @@ static void put_kernels(struct text *out, const struct table *t, size_t most)
 	free(row);
 }
 
-/* How the time divides among kernels near the limit of the roofline and far from it. */
+/* How the time is divided between kernels near the limit of the roofline and far from it. */
 static void put_roofline(struct text *out, const struct table *t)
 {
 	static const double from[] = { 0.75, 0.5, 0.25, 0 };
@@ -268,7 +268,7 @@ static void put_roofline(struct text *out, const struct table *t)
 
 enum { TOP = 20 };
 
-static const struct table *sorted; /* for longer_step(), which qsort() gives no argument */
+static const struct table *sorted; /* for longer_step(), since qsort() passes no argument */
 
 static int longer_step(const void *a, const void *b)
 {
@@ -286,7 +286,7 @@ static void put_counters_of(struct text *out, const struct table *t, size_t step
 	text_printf(out, "  %s\n", t->step[step].node);
 }
 
-/* What was not counted, and why. */
+/* Lists the events that were not counted, and why. */
 static void put_refusals(struct text *out, const struct table *t)
 {
 	for (size_t k = 0; k < t->counters; k++)
@@ -295,7 +295,7 @@ static void put_refusals(struct text *out, const struct table *t)
 				t->counter[k].info.name, t->counter[k].info.refused);
 }
 
-/* Counts of a run, of the kernels that take longest. */
+/* The counts per run of the kernels that take longest. */
 static void put_counters(struct text *out, const struct table *t)
 {
 	size_t *order = must_alloc((t->steps + 1) * sizeof *order), counted = 0;
@@ -359,7 +359,7 @@ static void put_rows_json(
 	free_rows(row, n);
 }
 
-/* Of all executions; null: not counted. */
+/* Counts of all executions; null: not counted. */
 static void put_counts_json(struct text *out, const struct table *t, size_t step)
 {
 	for (size_t k = 0; k < t->counters; k++) {
@@ -508,7 +508,8 @@ static enum ht_status make_folder(const char *path)
 	return fail(HT_E_ENVIRONMENT, "%s: the profile's folder cannot be made", path);
 }
 
-/* OUTPUT/PROF_TIME_PROCESS/, with the vendor's names of files; of several tables with theirs. */
+/* OUTPUT/PROF_TIME_PROCESS/, with the vendor's file names; with several tables, their names are
+ * part of these. */
 struct vendor_folder {
 	struct text path;
 	char stamp[32];

@@ -1,4 +1,5 @@
-/* Iterations of a training in a profile: the forward and backward pass, what is behind them, and the gap in front. */
+/* Iterations of a training in a profile: the forward and backward pass, the time behind them,
+ * and the gap before them. */
 #include "cli/profile.h"
 
 #include <stdlib.h>

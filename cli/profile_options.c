@@ -1,4 +1,4 @@
-/* What the command line and the vendor's profiling options ask for. */
+/* Reads the profiling options of the command line and of the vendor. */
 #include "cli/profile.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static bool vendor_says(const struct cli *c, const char *key, const char *value)
 
 /* ---- what is recorded ---- */
 
-/* Whether a list with colons, whose names were checked, has this one. */
+/* Whether a list with colons, whose names were checked, contains this name. */
 static bool lists(const char *list, const char *name)
 {
 	const size_t n = strlen(name);
@@ -51,7 +51,8 @@ static bool lists(const char *list, const char *name)
 	return false;
 }
 
-/* The older manuals' list: op_trace has the records of ops alone, and task_trace implies training_trace. */
+/* Parses the older manuals' list: op_trace selects only the records of ops, and task_trace
+ * implies training_trace. */
 static struct vendor_parts listed_parts(const char *list)
 {
 	const bool tasks = lists(list, "task_trace");
@@ -61,7 +62,7 @@ static struct vendor_parts listed_parts(const char *list)
 		.iterations = tasks || lists(list, "training_trace") };
 }
 
-/* Without options the vendor has training_trace on, which is for trainings. */
+/* Without options, the vendor records training_trace, which is for trainings. */
 struct vendor_parts vendor_parts(const struct cli *c)
 {
 	const char *text = vendor_text(c);
@@ -78,7 +79,8 @@ struct vendor_parts vendor_parts(const struct cli *c)
 		.iterations = vendor_says(c, "training_trace", "on") };
 }
 
-/* About so many bytes of text an event; the vendor's limit of bytes divided by it is the number kept. */
+/* Estimated bytes of text for an event; the vendor's limit of bytes divided by it is the number
+ * of events kept. */
 enum { EVENT_TEXT = 400 };
 
 size_t profile_events(const struct cli *c)
@@ -99,7 +101,7 @@ bool profile_wanted(const struct cli *c)
 	       vendor_profiles(c);
 }
 
-/* aic_metrics, which the vendor reads from the counters of its cores, asks for those of ours where it is stated. */
+/* aic_metrics, which selects counters of the vendor's cores, turns on the tool's counters. */
 bool profile_counts(const struct cli *c)
 {
 	char *metrics = vendor_option(c, "aic_metrics");
@@ -110,7 +112,7 @@ bool profile_counts(const struct cli *c)
 
 /* ---- iterations ---- */
 
-/* A member of profiling_options counts before the option of that name. */
+/* A member of profiling_options takes precedence over the option of that name. */
 char *profile_point(const struct cli *c, const char *option)
 {
 	char *node = vendor_option(c, option);

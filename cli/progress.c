@@ -1,4 +1,4 @@
-/* How far the tool is, for somebody who waits. */
+/* A line that shows the tool's progress. */
 #include "cli/cli.h"
 
 #include <stdio.h>

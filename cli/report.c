@@ -1,4 +1,4 @@
-/* What goes to standard output (the result, nothing else) and to standard error. */
+/* Output: results go to standard output, everything else to standard error. */
 #include "cli/cli.h"
 
 #include <math.h>
@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct cli *cli; /* whose messages these are */
-static size_t told;           /* of the library's messages */
+static const struct cli *cli; /* the owner of the messages */
+static size_t told;           /* how many of the library's messages were printed */
 static size_t ignored;
-static char *last; /* error, as it was told */
+static char *last; /* the last error that was printed */
 
 void report_begin(const struct cli *c)
 {
@@ -28,7 +28,7 @@ static bool colours(void)
 	return isatty(STDERR_FILENO) && !(no && *no) && !(term && !strcmp(term, "dumb"));
 }
 
-/* "error: ", in its colour. */
+/* Prints "error: " or the like, in its colour. */
 static void put_severity(enum ht_severity severity)
 {
 	static const struct {
@@ -45,7 +45,7 @@ static void put_severity(enum ht_severity severity)
 		fputs(of[severity].word, stderr);
 }
 
-/* Memory that lacks leaves the text of the error before. */
+/* If memory runs out, the text of the previous error stays. */
 static void keep_error(const char *fmt, va_list ap)
 {
 	va_list again;
@@ -59,7 +59,7 @@ static void keep_error(const char *fmt, va_list ap)
 	va_end(again);
 }
 
-/* Of the library's errors, with the place that the line begins with. */
+/* Keeps an error of the library, with the place at the beginning of its line. */
 static void keep_line(const struct ht_message *m, const char *line)
 {
 	const char *at = line ? strstr(line + (m->path ? strlen(m->path) : 0), "error: ") : NULL;
@@ -142,7 +142,7 @@ size_t ignored_settings(void)
 	return ignored;
 }
 
-/* The library's line has the severity behind the place. */
+/* In the library's line, the severity follows the place. */
 static void put_diag(const struct ht_message *m, const struct ht_bytes *line)
 {
 	static const char *const words[] = {
@@ -305,7 +305,7 @@ enum ht_status text_print(struct text *t)
 	return st;
 }
 
-/* Edit distance, cut off at names of 63 letters. */
+/* The edit distance, for names of up to 63 letters. */
 static size_t distance(const char *a, const char *b)
 {
 	size_t row[64], n = strlen(b);

@@ -1,4 +1,4 @@
-/* halftone run: the outputs, and what a comparison with a reference says. */
+/* halftone run: prints the outputs, and the comparison with a reference. */
 #include "cli/cli.h"
 
 #include <limits.h>
@@ -40,7 +40,7 @@ static enum ht_status save(struct cli *c, const struct session *s)
 	return st;
 }
 
-/* Arrays have two formats; a name without a suffix is that of an archive. */
+/* There are two formats of arrays; a name without a suffix means an archive. */
 static enum ht_status check_output(const struct cli *c)
 {
 	const char *path = option(c, OPTION_OUTPUT, NULL), *file, *suffix;
@@ -56,7 +56,7 @@ static enum ht_status check_output(const struct cli *c)
 		suffix);
 }
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
 static void put_dims(struct text *t, const struct ht_array *a)
 {
@@ -66,7 +66,7 @@ static void put_dims(struct text *t, const struct ht_array *a)
 	text_printf(t, "]");
 }
 
-/* The first few strings, where bytes that are no printable ASCII are \xNN. */
+/* The first few strings; bytes that are not printable ASCII are written as \xNN. */
 enum { MOST_SHOWN = 3, MOST_LETTERS = 40 };
 
 static void put_string(struct text *t, const struct ht_array *a, size_t i)
@@ -156,7 +156,7 @@ static const char *rounded_to(const struct ht_numerics *n)
 	return n->format ? n->format : ht_dtype_name(n->dtype);
 }
 
-/* The text form lists only tensors with a count that is not zero. */
+/* The text form lists only tensors with a non-zero count. */
 static void put_numerics(struct text *t, const struct session *s, bool json)
 {
 	size_t tensors = ht_context_numerics(s->context, NULL, 0), odd = 0;
@@ -286,7 +286,7 @@ enum ht_status verb_run(struct cli *c)
 		warn_not_finite(c, &s, summary);
 		st = report(c, &s, summary, v, format == HT_FORMAT_JSON);
 	}
-	dumped = dump_end(s.dump); /* also of a run that failed: its dump tells why */
+	dumped = dump_end(s.dump); /* also after a run that failed: its dump shows why */
 	if (st == HT_OK)
 		st = dumped;
 	for (size_t i = 0; v && st == HT_OK && i < s.outs; i++)

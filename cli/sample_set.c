@@ -1,4 +1,4 @@
-/* Samples that are read one after the other: memory does not grow with their number. */
+/* Samples that are read one after the other, so that memory does not grow with their number. */
 #include "cli/cli.h"
 
 #include <dirent.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The array of one tensor in the file that is open. */
+/* The array of one tensor in the open file. */
 struct stream {
 	void *from; /* a member of an archive, or a FILE; NULL: the file has none */
 };
@@ -17,17 +17,17 @@ struct sample_set {
 	struct wanted w;
 	char *text, **path; /* of files, in order */
 	size_t paths, cap;
-	uint64_t seed; /* of random samples */
+	uint64_t seed; /* for random samples */
 	bool random;
-	size_t runs; /* of all files */
+	size_t runs; /* in all files */
 
-	/* The file that is open. */
+	/* The open file. */
 	size_t file;      /* its number + 1 */
-	size_t at, count; /* runs of it: taken, in all */
+	size_t at, count; /* its runs: how many were taken, and how many there are */
 	bool counted;
-	struct npz *npz; /* NULL: it is a .npy */
+	struct npz *npz; /* NULL: the file is a .npy */
 	struct stream *stream;
-	size_t next; /* the run that comes next, of all */
+	size_t next; /* number of the next run */
 	struct array *array;
 	struct ht_array *view;
 };
@@ -175,7 +175,7 @@ static int64_t runs_of(const struct npy_head *h, const struct ht_value_info *v)
 	return -1;
 }
 
-/* Bytes of the type that the tensor has, or of another float where that is allowed. */
+/* The bytes of the tensor's type, or of another float type if that is permitted. */
 static enum ht_status set_type(struct sample_set *s, const struct npy_head *h, size_t i, bool *fits)
 {
 	const struct ht_value_info *v = &s->w.v[i];
@@ -304,7 +304,7 @@ static enum ht_status open_next(struct sample_set *s)
 	return has_suffix(path, ".npz") ? open_npz(s, path) : open_npy(s, path);
 }
 
-/* ---- all ---- */
+/* ---- the whole set ---- */
 
 static enum ht_status count_runs(struct sample_set *s)
 {
@@ -439,7 +439,7 @@ void sample_set_close(struct sample_set *s)
 	close_file(s);
 	for (size_t i = 0; i < s->paths; i++)
 		free(s->path[i]);
-	arrays_free(s->array, s->w.n); /* and the arrays themselves */
+	arrays_free(s->array, s->w.n); /* frees the arrays too */
 	free(s->path);
 	free(s->text);
 	free(s->stream);

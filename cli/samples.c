@@ -56,7 +56,7 @@ static enum ht_status add_npz(struct cli *c, struct ht_policy *p, const char *pa
 	return st;
 }
 
-/* The model's only input. */
+/* Adds a sample for the model's only input. */
 static enum ht_status add_npy(struct cli *c, struct ht_policy *p, const char *path)
 {
 	const char *name = "";

@@ -1,4 +1,5 @@
-/* halftone search: finds a minimal set of nodes that have to stay in float32, and writes it as a policy. */
+/* halftone search: finds a minimal set of nodes that must stay in float32, and writes it as a
+ * policy. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -97,7 +98,8 @@ static enum ht_status make_folder(const char *path)
 		       : HT_OK;
 }
 
-/* The comparison gets every option that both verbs take, but for where the result goes. */
+/* Whether the comparison gets the option: all that both verbs take, except where the result
+ * goes. */
 static bool is_shared(enum option o)
 {
 	const unsigned both = COMPARE | SEARCH;

@@ -1,4 +1,4 @@
-/* Shapes of inputs: --input-shape, of which a value that names an input again begins another set. */
+/* Shapes of inputs: --input-shape.  A value that names an input again begins another set. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ bool parse_dims(const char *s, const char *end, int64_t *dim, int32_t *rank)
 	return true;
 }
 
-/* A number that ends at `end`. */
+/* Parses a number that ends at `end`. */
 static bool parse_bound(const char *s, const char *end, int64_t *n)
 {
 	char *stop;
@@ -32,7 +32,7 @@ static bool parse_bound(const char *s, const char *end, int64_t *n)
 	return !errno && stop == end && s < end && *s >= '0' && *s <= '9';
 }
 
-/* "?", or "1..64". */
+/* Parses "?" or "1..64". */
 static bool parse_range(const char *s, const char *end, struct open_sizes *open)
 {
 	const char *dots = memmem(s, (size_t)(end - s), "..", 2);
@@ -65,7 +65,8 @@ bool parse_open_dims(const char *s, const char *end, int64_t *dim, int32_t *rank
 	return s == end;
 }
 
-/* In a run, dimensions of one number that are open have one size; it is within the bounds of each. */
+/* In a run, open dimensions with the same number have the same size, so their bounds are
+ * intersected. */
 static enum ht_status add_open(struct open_sizes *all, const struct open_sizes *o)
 {
 	if (!o->stay)
@@ -81,19 +82,21 @@ static enum ht_status add_open(struct open_sizes *all, const struct open_sizes *
 	return HT_OK;
 }
 
-/* An input's shape is stated once.  With --lenient a name that no input has becomes "". */
+/* Each input's shape may be stated once.  With --lenient, the name of a missing input becomes
+ * "". */
 static enum ht_status claim_input(struct cli *c, const struct ht_model *m, char *name, bool *shaped)
 {
 	struct ht_value_info in;
 	size_t i;
 
 	if (!ht_model_input_named(m, name, &i)) {
-		if (c->entry_outputs) { /* another entry has it, or compile reports the error */
+		if (c->entry_outputs) { /* another entry has the input, or compile reports the
+					 * error */
 			*name = 0;
 			return HT_OK;
 		}
 		if (!option_on(c, OPTION_LENIENT))
-			return HT_OK; /* the library says which names there are */
+			return HT_OK; /* the library's error lists the names */
 		refuse(c, "--input-shape: the model has no input '%s'", name);
 		*name = 0;
 		return HT_OK;
@@ -106,7 +109,7 @@ static enum ht_status claim_input(struct cli *c, const struct ht_model *m, char 
 	return HT_OK;
 }
 
-/* One "name:1,2,3"; the name may hold colons, the dimensions cannot. */
+/* Sets one "name:1,2,3"; only the name may contain colons. */
 static enum ht_status set_shape(
 	struct cli *c, struct ht_model *m, const char *s, size_t n, bool *shaped)
 {
@@ -187,7 +190,7 @@ void set_bounds(const struct cli *c, size_t set, size_t *first, size_t *end)
 		*end = set_end(c, *first);
 }
 
-/* Dimensions that the graph leaves open stay open. */
+/* Keeps the open dimensions of the graph open. */
 static enum ht_status open_all(struct cli *c, const struct ht_model *m)
 {
 	const struct open_sizes stays = { .stay = true };

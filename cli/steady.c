@@ -1,4 +1,5 @@
-/* --steady: inputs that keep their elements from run to run, of which programs keep what they make. */
+/* --steady: inputs that keep their elements from run to run, so that programs keep what they
+ * derive from them. */
 #include "cli/cli.h"
 
 #include <stdlib.h>

@@ -77,8 +77,8 @@ static bool is_finite(const struct summary *s)
 	return !s->nan && !s->infinite;
 }
 
-/* Whether neither an input nor a constant has NaN or infinities.  An artefact does not tell its
- * constants: they count as finite. */
+/* Whether neither an input nor a constant has NaN or infinities.  The constants of an artefact
+ * are not known, and count as finite. */
 static bool comes_from_computing(const struct session *s)
 {
 	for (size_t i = 0; i < s->ins; i++) {
@@ -90,7 +90,8 @@ static bool comes_from_computing(const struct session *s)
 	return !s->model || ht_model_is_finite(s->model);
 }
 
-/* --numerics counts values of float16 and bfloat16 tensors only: a float32 program gets no hint. */
+/* --numerics only counts values of float16 and bfloat16 tensors, so there is no hint for a
+ * float32 program. */
 static const char *hint(const struct cli *c, const struct session *s)
 {
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- signals: the first one ends the training behind the current step ---- */
+/* ---- signals: the first one ends the training after the current step ---- */
 
 static volatile sig_atomic_t stopped;
 
@@ -38,7 +38,7 @@ static void catch_signals(void)
 
 /* ---- options ---- */
 
-/* N steps, or "600s" seconds. */
+/* Parses N steps, or "600s" for seconds. */
 static enum ht_status read_save_every(struct training *t)
 {
 	const char *s = option(t->c, OPTION_SAVE_EVERY, NULL);
@@ -136,7 +136,7 @@ static enum ht_status read_options(struct training *t)
 	return st;
 }
 
-/* ---- making ---- */
+/* ---- preparing ---- */
 
 /* Takes the train op of --train-op, else the one that the model names. */
 static enum ht_status find_train_op(struct training *t)
@@ -150,7 +150,7 @@ static enum ht_status find_train_op(struct training *t)
 				 "several");
 }
 
-/* An artefact's steps are compiled; what would change them is refused. */
+/* The steps of an artefact are compiled already; options that would change them are refused. */
 static enum ht_status check_compiled(const struct training *t)
 {
 	static const enum option compiled[] = { OPTION_TRAIN_OP, OPTION_LOSS_SCALE, OPTION_INIT_OP,
@@ -214,7 +214,8 @@ enum ht_status train_open_session(struct training *t)
 	return st;
 }
 
-/* Of the model, or of the artefact, which has a variant for the policy of each kind of phase. */
+/* Opens an entry of the model, or of the artefact, which must have a variant for the policy of
+ * each kind of phase. */
 static enum ht_status open_entry(
 	struct training *t, enum ht_phase_kind kind, const struct entry_wanted *w, struct entry *e)
 {
@@ -298,7 +299,7 @@ static enum ht_status open_steps(struct training *t)
 		w.name = names[i];
 		st = open_entry(t, (enum ht_phase_kind)i, &w, &t->step[i]);
 	}
-	t->compile.tee = HT_TEE_NOTHING; /* evaluations show none */
+	t->compile.tee = HT_TEE_NOTHING; /* evaluations are not observed */
 	return st;
 }
 
@@ -331,7 +332,7 @@ enum {
 	NOTES
 };
 static const char NOTED_STEP_NOW[] =
-	"step tensor";         /* a note of its own: the last number of --step-tensor */
+	"step tensor";         /* a separate note: the last number of --step-tensor */
 #define NOTED_SAME NOTED_PHASE /* the first note that may differ */
 
 static enum ht_status note_progress(struct training *t, long long step)
@@ -343,7 +344,7 @@ static enum ht_status note_progress(struct training *t, long long step)
 	return ht_session_note(t->session, "train", value, NOTES, t->c->diags);
 }
 
-/* A training that goes on needs the last number that --step-tensor had. */
+/* A training that is resumed needs the last number of --step-tensor. */
 static enum ht_status note_step_now(struct training *t)
 {
 	struct ht_phase_counters c = HT_PHASE_COUNTERS_INIT;
@@ -354,7 +355,7 @@ static enum ht_status note_step_now(struct training *t)
 	return ht_session_note(t->session, NOTED_STEP_NOW, &c.step_now, 1, t->c->diags);
 }
 
-/* Phases by step go on from `now` steps. */
+/* Phases by step continue after `now` steps. */
 static enum ht_status set_step_now(struct training *t, int64_t now)
 {
 	struct ht_phase_counters c = HT_PHASE_COUNTERS_INIT;
@@ -364,7 +365,7 @@ static enum ht_status set_step_now(struct training *t, int64_t now)
 	return ht_train_phases_set_counters(t->phases.plan, &c, t->c->diags);
 }
 
-/* Takes the number that --step-tensor has behind a step. */
+/* Reads the number of --step-tensor after a step. */
 static enum ht_status read_step_tensor(struct training *t, const struct entry *e)
 {
 	double now = entry_mean(e, 1);
@@ -599,7 +600,7 @@ static enum ht_status one_loop(struct training *t, long long first, long long *d
 	while (*done < end && st == HT_OK && !stopped) {
 		st = one_step(t, *done);
 		if (st != HT_OK && st != HT_E_VERDICT)
-			break; /* the step did not run to its end: it has no loss */
+			break; /* the step did not finish, so it has no loss */
 		sum += t->last_loss;
 		++*done;
 	}
@@ -774,7 +775,7 @@ static enum ht_status report(struct training *t, bool json)
 	return printed == HT_OK ? profiled : printed;
 }
 
-/* Makes the outputs of a step: the loss, `others`, the train op. */
+/* Sets the outputs of a step: the loss, `others`, the train op. */
 void train_set_outputs(struct training *t, const char *const *others, size_t n)
 {
 	free(t->output);
@@ -898,7 +899,7 @@ enum ht_status verb_train(struct cli *c)
 		st = closed;
 	if (st == HT_OK)
 		st = report(&t, format == HT_FORMAT_JSON);
-	closed = dump_end(t.dump); /* also of a training that failed: its dump tells why */
+	closed = dump_end(t.dump); /* also after a training that failed: its dump shows why */
 	if (st == HT_OK)
 		st = closed;
 	dump_free(t.dump);

@@ -1,4 +1,4 @@
-/* The parts of halftone train. */
+/* Internal: shared by the files of halftone train. */
 #ifndef HT_CLI_TRAIN_H
 #define HT_CLI_TRAIN_H
 
@@ -9,19 +9,19 @@
 
 /* ---- train_data.c: rows of arrays in files, in an order that a seed gives ---- */
 
-/* One tensor's rows: a file that is mapped, a member of an archive, or a feature of records. */
+/* The rows of one tensor: a mapped file, a member of an archive, or a feature of records. */
 struct rows {
 	enum option of;            /* --data or --eval */
-	const char *option, *spec; /* the name of that option, and its value as typed */
+	const char *option, *spec; /* the option's name, and its value on the command line */
 	char *name;                /* of the tensor */
-	struct array loaded;       /* of an archive */
-	void *map;                 /* of a file; NULL: none */
+	struct array loaded;       /* from an archive */
+	void *map;                 /* mapping of a file; NULL: none */
 	size_t mapped;
 	struct record_files *records; /* NULL: the rows are no records */
-	char *feature;                /* of records: its name; else NULL */
+	char *feature;                /* name of the feature, of records; else NULL */
 	const char *data;
 	enum ht_dtype dtype;
-	int32_t rank; /* with the first dimension */
+	int32_t rank; /* including the first dimension */
 	int64_t dim[32];
 	size_t row_bytes;
 };
@@ -30,7 +30,7 @@ struct data {
 	size_t n;
 	int64_t count; /* rows of each */
 };
-/* What `o` (--data or --eval) lists.  All have as many rows. */
+/* Opens the files that `o` (--data or --eval) lists.  All must have the same number of rows. */
 enum ht_status data_open(const struct cli *c, enum option o, struct data *d);
 void data_close(struct data *d);
 
@@ -51,12 +51,12 @@ enum ht_status records_read(const struct cli *c, const struct rows *r, int64_t r
 
 /* ---- train_data.c: the order of rows ---- */
 
-/* Position p of the endless sequence of epochs, each of which has every row once. */
+/* A place in the endless sequence of epochs, each of which has every row once. */
 struct order {
 	uint64_t seed;
 	bool shuffles;
 	int64_t count;
-	int64_t epoch; /* of the permutation; -1: there is none yet */
+	int64_t epoch; /* of the permutation; -1: none yet */
 	uint32_t *permutation;
 };
 enum ht_status order_begin(struct order *o, int64_t count, uint64_t seed, bool shuffles);
@@ -65,12 +65,12 @@ void order_end(struct order *o);
 
 /* ---- train_entry.c: an entry of the session with its arrays ---- */
 
-/* Where an input's elements come from. */
+/* The source of an input's elements. */
 struct source {
 	const struct rows *rows; /* or else */
 	struct array value;      /* one value, or with `schedule` one for each step */
 	bool schedule;
-	struct array array; /* what is fed */
+	struct array array; /* the array for the run */
 };
 struct entry {
 	const char *name;
@@ -89,11 +89,12 @@ struct entry_wanted {
 	size_t outputs;
 	const struct data *data;
 	enum option feeds;
-	int64_t batch, steps; /* steps: that a schedule has to have; 0: no schedule */
+	int64_t batch, steps; /* steps: the length of a schedule; 0: there is none */
 };
 enum ht_status entry_open(struct cli *c, struct ht_session *s, struct ht_model *m,
 	struct ht_compile_options *opt, const struct entry_wanted *w, struct entry *e);
-/* Takes the entry of the artefact that is trained, its variant of this policy (NULL: of the first), into the session. */
+/* Takes the artefact's entry for training into the session: its variant of this policy (NULL:
+ * that of the first variant). */
 enum ht_status entry_load(struct cli *c, struct ht_session *s, const char *policy,
 	const struct entry_wanted *w, struct entry *e);
 /* Fills the inputs with the rows `row`, as many as the batch has, and values of step `step`, and runs the entry. */
@@ -108,10 +109,11 @@ void entry_close(struct entry *e);
 /* ---- train_save.c: a folder of checkpoints ---- */
 
 struct saved_at {
-	long long *step; /* the steps of those that are there, the latest last */
-	size_t n, keep;  /* keep 0: all */
+	long long *step; /* the steps of existing checkpoints, the latest last */
+	size_t n, keep;  /* keep 0: all are kept */
 };
-/* PREFIX of the latest, which the file "checkpoint" of the folder names, as TensorFlow's does. */
+/* The PREFIX of the latest checkpoint, which the file "checkpoint" in the folder names, as
+ * TensorFlow's does. */
 enum ht_status save_find(const char *dir, char **prefix);
 enum ht_status save_make_dir(const char *dir);
 enum ht_status save_step(
@@ -137,10 +139,10 @@ struct phases {
 };
 /* Whether the policies of phases are those of precision_mode_v2. */
 bool phases_are_v2(const struct cli *c);
-/* `own`: the user's policy; NULL: none, so that types stay as they are.  `loop`: the steps of a loop. */
+/* `own`: the user's policy; NULL: none, so types stay unchanged.  `loop`: the steps of a loop. */
 enum ht_status phases_read(struct cli *c, const struct ht_policy *own, long long steps,
 	long long loop, struct phases *p);
-struct phase *phases_next(struct phases *p); /* of the next step, which becomes the current one */
+struct phase *phases_next(struct phases *p); /* the phase of the next step, which becomes current */
 struct phase *phases_current(const struct phases *p);
 void phases_free(struct phases *p);
 
@@ -151,7 +153,7 @@ struct board {
 	struct ht_event_file *file; /* NULL: no --tensorboard */
 	const struct cli *c;
 };
-/* Opens the folder of --tensorboard, or `run` in it; NULL: there is one run. */
+/* Opens the folder of --tensorboard, or `run` in it; NULL: there is only one run. */
 enum ht_status board_open(struct board *b, const struct cli *c, const char *run, long long first);
 /* The scalars of a loop of steps.  NAN: there is no such value. */
 struct board_steps {
@@ -188,7 +190,8 @@ void log_loop(struct train_log *l, const struct logged_loop *loop);
 /* A line of names and values: of an evaluation, or the end. */
 void log_values(struct train_log *l, const char *event, long long step, const char *const *name,
 	const double *value, size_t n);
-/* Logs a step of one of several trainings side by side; `norm` NAN: the gradient norm is unknown. */
+/* Logs a step of one of several trainings side by side; `norm` NAN: the gradient norm is
+ * unknown. */
 void log_side(struct train_log *l, long long step, long long seed, const char *policy, double loss,
 	double norm);
 void log_saved(struct train_log *l, long long step, const char *dir);
@@ -255,7 +258,7 @@ enum ht_status train_begin(struct training *t); /* restores or initialises the v
 /* Evaluates; t->value gets the means over all rows. */
 enum ht_status train_measure(struct training *t, long long step);
 void train_release_run(struct training *t);
-bool train_is_stopped(void); /* a signal came */
+bool train_is_stopped(void); /* whether a signal has arrived */
 
 /* ---- train_sides.c: several policies side by side ---- */
 

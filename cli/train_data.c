@@ -41,7 +41,7 @@ static enum ht_status map_file(struct rows *r, const char *path)
 	return r->mapped ? cannot_read(path) : fail(HT_E_INPUT, "%s: the file is empty", path);
 }
 
-/* A .npy file is not read but mapped: it may be larger than memory. */
+/* A .npy file is mapped, since it may be larger than memory. */
 static enum ht_status open_npy(struct rows *r, const char *path)
 {
 	struct npy_head h;
@@ -85,7 +85,7 @@ static enum ht_status open_member(struct rows *r, const char *spec)
 	return HT_OK;
 }
 
-/* NAME=@FILE */
+/* Opens NAME=@FILE. */
 static enum ht_status open_rows(const struct cli *c, struct data *d, struct rows *r)
 {
 	const char *equals = strchr(r->spec, '=');
@@ -173,7 +173,7 @@ enum ht_status order_begin(struct order *o, int64_t count, uint64_t seed, bool s
 	return HT_OK;
 }
 
-/* Fisher and Yates; an epoch's permutation depends on the seed and the epoch alone. */
+/* Fisher and Yates; an epoch's permutation depends only on the seed and the epoch. */
 static void shuffle(struct order *o, int64_t epoch)
 {
 	uint64_t state = o->seed;

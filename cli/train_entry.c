@@ -1,4 +1,4 @@
-/* An entry of a training's session: its program, and the arrays that it is fed and fills. */
+/* An entry of a training's session: its program, and the arrays of its inputs and outputs. */
 #include "cli/train.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static size_t feeds_of(const struct cli *c, enum option o)
 	return c->option[o].n;
 }
 
-/* NAME=VALUE: the length of NAME; 0: it is malformed. */
+/* The length of NAME in NAME=VALUE; 0: it is malformed. */
 static size_t feed_name(const char *s)
 {
 	const char *equals = strchr(s, '=');
@@ -44,7 +44,7 @@ static enum ht_status set_inputs(struct cli *c, struct ht_model *m, const struct
 	return st;
 }
 
-/* Whether rows can be those of an input whose shape the graph states. */
+/* Whether rows fit an input with the shape that the graph states. */
 static enum ht_status check_shape(const struct rows *r, const struct ht_value_info *v)
 {
 	bool fits = v->rank < 0 || v->rank == r->rank;
@@ -59,7 +59,7 @@ static enum ht_status check_shape(const struct rows *r, const struct ht_value_in
 		r->option, r->spec, v->name, input_text(v, text, sizeof text));
 }
 
-/* The rows of a batch, as the data have them. */
+/* States the shapes of a batch of rows of the data. */
 static enum ht_status state_shapes(struct cli *c, struct ht_model *m, const struct entry_wanted *w)
 {
 	enum ht_status st = HT_OK;
@@ -71,7 +71,7 @@ static enum ht_status state_shapes(struct cli *c, struct ht_model *m, const stru
 		int64_t dim[32];
 
 		if (!ht_model_input_named(m, r->name, &input))
-			continue; /* nothing needs it, which is told already */
+			continue; /* nothing needs it, which was reported already */
 		ht_model_input(m, input, &v);
 		if (r->records)
 			st = records_fit(c, r, &v);
@@ -85,8 +85,8 @@ static enum ht_status state_shapes(struct cli *c, struct ht_model *m, const stru
 	return st;
 }
 
-/* What a feed says of its shape, where the graph says nothing: VALUE is a scalar, a file with one dimension a schedule of
- * scalars. */
+/* States the shape of a feed if the graph does not: VALUE is a scalar, a file with one dimension
+ * is a schedule of scalars. */
 static enum ht_status state_feed(
 	struct cli *c, struct ht_model *m, enum option feeds, const char *name, const char *spec)
 {
@@ -206,7 +206,7 @@ static enum ht_status check_rows(const struct rows *r, const struct ht_value_inf
 	return HT_OK;
 }
 
-/* One value for every step, or one for each along the first dimension. */
+/* Loads one value for every step, or one for each along the first dimension. */
 static enum ht_status load_schedule(const struct entry_wanted *w, const char *spec,
 	const struct ht_value_info *v, struct source *s)
 {
@@ -231,7 +231,7 @@ static enum ht_status load_schedule(const struct entry_wanted *w, const char *sp
 	return HT_OK;
 }
 
-/* "0.5" for a scalar is "f32:0.5". */
+/* For a scalar, "0.5" means "f32:0.5". */
 static enum ht_status load_value(const struct entry_wanted *w, const char *spec,
 	const struct ht_value_info *v, struct source *s)
 {
@@ -305,7 +305,7 @@ static bool is_named(const struct ht_program *p, const char *name, size_t output
 	return ht_program_output_named(p, name, &i) && i == output;
 }
 
-/* Whether it has the outputs that are wanted; a train op has none. */
+/* Checks that it has the wanted outputs; a train op is not one. */
 static enum ht_status check_outputs(
 	const struct cli *c, const struct entry_wanted *w, const struct ht_program *p)
 {

@@ -1,4 +1,5 @@
-/* What a training says: a line that changes on a terminal, lines at intervals elsewhere, and all of it as JSON lines. */
+/* Messages of a training: a line that changes on a terminal, lines at intervals elsewhere, and
+ * everything as JSON lines. */
 #include "cli/train.h"
 
 #include <errno.h>

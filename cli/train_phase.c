@@ -1,4 +1,5 @@
-/* Phases of a training: the first steps in low precision, as the vendor's accelerate_train_mode has it. */
+/* Phases of a training: the first steps in low precision, as in the vendor's
+ * accelerate_train_mode. */
 #include "cli/train.h"
 
 #include <math.h>
@@ -13,7 +14,7 @@ bool phases_are_v2(const struct cli *c)
 	return false;
 }
 
-/* A mode among the settings is that of the second phase. */
+/* A mode among the settings belongs to the second phase. */
 static enum ht_status open_low(struct cli *c, const char *name, struct ht_policy **out)
 {
 	size_t settings = c->settings, n = 0;

@@ -70,7 +70,7 @@ static void remove_step(const char *dir, long long step)
 	}
 }
 
-/* First the new one is named, then old ones go. */
+/* Names the new checkpoint first, then removes old ones. */
 static enum ht_status name_latest(struct cli *c, const char *dir, const struct saved_at *at)
 {
 	struct text t = { 0 };

@@ -1,10 +1,10 @@
-/* halftone tune: measures the rates of this machine; with --costs what work costs on it, and writes the cost table
- * that --policy optimal decides by.
+/* halftone tune: measures the rates of this machine; with --costs, measures the cost of kinds of
+ * work and writes the cost table that --policy optimal uses.
  *
- * Every point is a small graph that is compiled and run like any other.  The three element types of
- * a point take turns, so that what disturbs one disturbs all, and the lower quartile of the rounds
- * counts, because disturbance only ever adds time.  What no graph does alone (a load, a rounding) is
- * the difference of two. */
+ * Every point is a small graph that is compiled and run like any other.  The three element types
+ * of a point take turns, so that a disturbance affects all of them, and the lower quartile of
+ * the rounds counts, because disturbances only add time.  Work that no graph does alone (a load,
+ * a rounding) is the difference of two measurements. */
 #include "cli/cli.h"
 
 #include <math.h>
@@ -98,7 +98,7 @@ static void graph_product_of_inputs(struct text *t, int type, struct size s)
 	put_op(t, "y", "MatMul", "x w", type, "");
 }
 
-/* x: height and width; y: channels; z: height and width of the window. */
+/* Sizes: x is height and width, y channels, z height and width of the window. */
 static void graph_depthwise(struct text *t, int type, struct size s)
 {
 	put_input(t, "x", type, 4, (int64_t[]){ 1, s.x, s.x, s.y });
@@ -151,7 +151,7 @@ static void graph_softmax_1(struct text *t, int type, struct size s)
 	put_chain(t, type, "Softmax", 1);
 }
 
-/* Sums of `length` constants, one after the other. */
+/* Sums of `length` constants, added one after the other. */
 static void put_sums(struct text *t, int type, struct size s, int length)
 {
 	char name[16], inputs[32] = "x c";
@@ -202,7 +202,7 @@ static void graph_silu(struct text *t, int type, struct size s)
 	put_op(t, "y", "Silu", "x", type, "");
 }
 
-/* Rows of 64 elements in reverse order. */
+/* Reverses the order of rows of 64 elements. */
 static void graph_reverse(struct text *t, int type, struct size s)
 {
 	put_input(t, "x", type, 2, (int64_t[]){ s.x, 64 });
@@ -218,7 +218,7 @@ static void put_cast(struct text *t, int from, int to, struct size s)
 		types[from].proto, types[to].proto);
 }
 
-/* float32 has no cast; the column of the table wants one: a copy's, which nobody asks for. */
+/* float32 needs no cast, but the table has a column for it: that of a copy, which nobody uses. */
 static void graph_widen(struct text *t, int type, struct size s)
 {
 	if (type)
@@ -235,7 +235,7 @@ static void graph_narrow(struct text *t, int type, struct size s)
 		graph_sum(t, type, s);
 }
 
-/* ---- running them ---- */
+/* ---- running graphs ---- */
 
 struct runner {
 	struct ht_model *model;
@@ -247,8 +247,8 @@ struct runner {
 	double ns[ROUNDS], quartile, spread;
 };
 
-/* Allocates on a cache line, as tensors between kernels are: vectors across lines take twice as long, and those of float32
- * are across more of them. */
+/* Allocates at a cache line, as tensors between kernels are: vectors that cross lines take twice
+ * as long, and more of them do in float32. */
 static enum ht_status make_array(const struct ht_value_info *v, struct ht_array *a)
 {
 	*a = (struct ht_array){ aligned_alloc(64, (v->bytes + 127) / 64 * 64), v->bytes, v->dtype,
@@ -351,7 +351,7 @@ static void summarise(struct runner *r)
 	r->spread = (r->ns[ROUNDS / 2] - r->quartile) / r->quartile;
 }
 
-/* `variants` graphs in all types, at size s: r[variant][type]. */
+/* Measures `variants` graphs in all types, at size s: r[variant][type]. */
 static void measure(struct tune *t, graph_fn *const *graph, int variants, struct size s,
 	struct runner r[MOST_VARIANTS][TYPES])
 {
@@ -391,7 +391,7 @@ static void put_point(
 			spread);
 }
 
-/* One graph that is the work itself. */
+/* A graph that consists of the work alone. */
 static void tune_alone(struct tune *t, const char *kind, graph_fn *graph, struct size measured,
 	struct size s, double units)
 {
@@ -447,7 +447,8 @@ static void tune_packing(struct tune *t)
 	}
 }
 
-/* A matrix that no cache holds, beside one that the second level does; per byte. */
+/* The difference between a matrix that no cache holds and one that the second level holds, per
+ * byte. */
 static void tune_weights(struct tune *t)
 {
 	graph_fn *const graphs[] = { graph_product };
@@ -487,8 +488,9 @@ static void tune_images(struct tune *t)
 	}
 }
 
-/* A function in the place of an addition, which takes `map` nanoseconds.  The rounding of its result,
- * `round`, waits for arithmetic, that of a sum for memory: it is no part of the function. */
+/* A function in place of an addition, which takes `map` nanoseconds.  The rounding of its
+ * result, `round`, waits for arithmetic, but that of a sum waits for memory, so it is not part
+ * of the function's cost. */
 static void tune_function(
 	struct tune *t, const char *kind, graph_fn *function, double map, const double round[TYPES])
 {
@@ -503,7 +505,8 @@ static void tune_function(
 			r[1][k].spread);
 }
 
-/* Loads and stores from sums of one and of four operands; what an addition and a rounding cost. */
+/* Loads and stores, from sums of one and of four operands; the cost of an addition and of a
+ * rounding. */
 static void tune_elements(struct tune *t)
 {
 	static const int64_t counts[] = { 1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 22 };
@@ -586,7 +589,7 @@ static void put_head(struct tune *t, const char *target)
 		date);
 }
 
-/* The name of the target that code is made for: "host" is one of the others. */
+/* The name of the target for which code is made, which "host" stands for. */
 static enum ht_status find_target(struct tune *t, char *name, size_t size)
 {
 	struct runner r = { 0 };

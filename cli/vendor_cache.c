@@ -1,7 +1,7 @@
-/* The vendor's options, file and variables of its kernel cache, as settings of ours.
+/* The vendor's options, file and variables of its kernel cache, as settings of this cache.
  *
- * Kernels and graphs lie in DIR/kernel_cache/PROFILE; op_cache.ini beside that says how large it may
- * become and which version filled it.  --cache-dir, --cache-mode and --no-cache count before. */
+ * Kernels and graphs are in DIR/kernel_cache/PROFILE; op_cache.ini beside that has the maximum
+ * size and the version that filled it. --cache-dir, --cache-mode and --no-cache take precedence. */
 #include "cli/cli.h"
 
 #include <halftone/cache.h>
@@ -17,7 +17,7 @@
 #define RECENT_SECONDS 1800
 
 struct ageing {
-	long long mib, percent; /* mib -1: never */
+	long long mib, percent; /* mib -1: never ages */
 };
 
 static const struct setting *stated(const struct cli *c, const char *name)
@@ -107,7 +107,8 @@ static void read_ini(const char *path, struct ini *ini)
 	fclose(f);
 }
 
-/* Reports a failure in looking after the cache as a warning, since it does not prevent a compilation. */
+/* Reports a failure in maintaining the cache as a warning, since it does not prevent a
+ * compilation. */
 static void warn_instead(const struct cli *c, struct ht_diags *d)
 {
 	struct ht_message m;
@@ -118,7 +119,7 @@ static void warn_instead(const struct cli *c, struct ht_diags *d)
 	ht_diags_free(d);
 }
 
-/* Names the version that fills the cache from now on; the sizes stay as they are. */
+/* Writes the version that fills the cache from now on; the sizes stay. */
 static void write_ini(struct cli *c, const char *path, const struct ini *ini)
 {
 	struct ht_diags *d = ht_diags_new();
@@ -150,7 +151,7 @@ static long long of_environment(
 	return fallback;
 }
 
-/* The file counts before the environment, where both of its numbers are right. */
+/* The file takes precedence over the environment if both of its numbers are valid. */
 static struct ageing ageing_of(const struct cli *c, const char *path, const struct ini *ini)
 {
 	struct ageing a = { of_environment(c, "ASCEND_MAX_OP_CACHE_SIZE", true, 500),
@@ -212,7 +213,8 @@ static const char *variable(const char *name)
 	return s && *s ? s : NULL;
 }
 
-/* The folder that kernel_cache is in; false: none, and the cache is where ours says. */
+/* The folder that contains kernel_cache; false: there is none, and the cache is in its normal
+ * place. */
 static bool find_top(const struct setting *dir, struct text *t)
 {
 	const char *home = variable("HALFTONE_CACHE_DIR") ? NULL : variable("HOME");
@@ -235,7 +237,7 @@ enum ht_status vendor_cache_settings(struct cli *c, struct ht_cache_settings *s)
 	if (option_on(c, OPTION_CACHE_DIR) || option_on(c, OPTION_CACHE_MODE) ||
 		option_on(c, OPTION_NO_CACHE))
 		return HT_OK;
-	/* These two leave files of the compilation, so nothing may come from the cache. */
+	/* These two write files of the compilation, so nothing may come from the cache. */
 	if ((mode && !strcmp(mode->value, "disable")) ||
 		(debug && strcmp(debug->value, "0") != 0) || (config && *config->value))
 		s->mode = HT_CACHE_OFF;
@@ -250,11 +252,11 @@ enum ht_status vendor_cache_settings(struct cli *c, struct ht_cache_settings *s)
 	text_printf(&t, "/kernel_cache/%s", profile ? profile->value : "cpu");
 	c->vendor_dir = t.p;
 	s->dir = t.p;
-	s->max_bytes = UINT64_MAX; /* it ages when it is opened, and only then */
+	s->max_bytes = UINT64_MAX; /* it ages only when it is opened */
 	return HT_OK;
 }
 
-/* ---- once it is open ---- */
+/* ---- after it was opened ---- */
 
 static void empty(struct cli *c)
 {

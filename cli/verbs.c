@@ -1,4 +1,4 @@
-/* Verbs that hand the library's text on: inspect, opt, convert, lists. */
+/* Verbs that only pass on the library's text: inspect, opt, convert, lists. */
 #include "cli/cli.h"
 
 enum ht_status verb_inspect(struct cli *c)
