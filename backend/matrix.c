@@ -21,7 +21,8 @@ bool ht_e_has_matrix(const struct ht_e *e)
 	const struct ht_contract *c = &e->s->contract;
 
 	return e->t->matrix_bf16 && c->kp == e->t->matrix_bf16 && !c->run && c->a_step == 1 &&
-	       e->k->buffer[c->a_buffer].dtype == HT_BF16 && e->vl == 16 && c->nr <= MOST_COLUMNS * e->vl;
+	       e->k->buffer[c->a_buffer].dtype == HT_BF16 && e->vl == 16 &&
+	       c->nr <= MOST_COLUMNS * e->vl;
 }
 
 static int64_t pairs_in_depth(const struct ht_e *e)

@@ -114,11 +114,11 @@ enum ht_axes {
 	/* Of the value, in each result.  Of two operands the first is the axis that is divided, and the second the value; of
 	 * three the first is the value and the last the axis. */
 	HT_AXES_SPLIT,
-	HT_AXES_SLICED,    /* of operand 0, of each a part: operands 1 and 2 are begins and sizes */
-	HT_AXES_STRIDED,   /* of operand 0, of each a part, as the masks of StridedSlice say */
-	HT_AXES_PADDED,    /* of operand 0, longer by the pairs of operand 1 */
-	HT_AXES_REPEATED,  /* of operand 0, behind new ones, and each repeated */
-	HT_AXES_SELECTED,  /* of all operands, or operand 0 is a vector that selects rows */
+	HT_AXES_SLICED,   /* of operand 0, of each a part: operands 1 and 2 are begins and sizes */
+	HT_AXES_STRIDED,  /* of operand 0, of each a part, as the masks of StridedSlice say */
+	HT_AXES_PADDED,   /* of operand 0, longer by the pairs of operand 1 */
+	HT_AXES_REPEATED, /* of operand 0, behind new ones, and each repeated */
+	HT_AXES_SELECTED, /* of all operands, or operand 0 is a vector that selects rows */
 	HT_AXES_RUNNING, /* of operand 0; an element depends on those in front of it along operand 1 */
 	HT_AXES_ONE_HOT,     /* of operand 0, and a new one of attribute axis */
 	HT_AXES_WINDOW,      /* of operand 0, of which those of the image have windows */
