@@ -29,7 +29,8 @@ bool ht_e_widens_rows(const struct ht_e *e)
 	const struct ht_contract *c = &e->s->contract;
 	enum ht_dtype from = e->k->buffer[c->a_buffer].dtype;
 
-	return ht_is_low(from) && (c->kp == 1 || splits_pairs(e)) && c->a_step == 1 &&
+	return !ht_e_has_matrix(e) && ht_is_low(from) && (c->kp == 1 || splits_pairs(e)) &&
+	       c->a_step == 1 &&
 	       (c->kp == 2 || e->max_copies[c->n] <= 3 || c->wide_buffer ||
 		       e->k->buffer[c->b_buffer].dtype == HT_F32) &&
 	       widened_depth(e) <= MOST_WIDENED / (4 * e->max_copies[c->m]);
