@@ -300,12 +300,11 @@ def main():
     models = {m.__name__: m for m in MODELS}
     failed = []
     print(f'seed {args.seed}')
-    for i, (name, make) in enumerate(models.items()):
-        if args.only and name not in args.only.split(','):
-            continue
+    for name in args.only.split(',') if args.only else environment.share(models, args.seed):
         with tempfile.TemporaryDirectory() as folder:
             try:
-                check(name, make, np.random.default_rng([args.seed, i]), folder, args.times)
+                r = np.random.default_rng([args.seed, list(models).index(name)])
+                check(name, models[name], r, folder, args.times)
                 print('ok', name)
             except SystemExit as e:
                 failed.append(name)

@@ -218,9 +218,9 @@ def main():
     p.add_argument('name', nargs='*', help=', '.join(MODELS))
     a = p.parse_args()
     print(f'seed {a.seed}')
-    for i, name in enumerate(a.name or MODELS):
+    for name in a.name or environment.share(MODELS, a.seed):
         with tempfile.TemporaryDirectory() as folder:
-            check(name, np.random.default_rng([a.seed, i]), folder)
+            check(name, np.random.default_rng([a.seed, list(MODELS).index(name)]), folder)
     if not a.name:
         check_parts(np.random.default_rng([a.seed, len(MODELS)]))
         check_refusals()

@@ -76,7 +76,7 @@ def cases_of(test, generator, table, seed):
     import numpy as np
     rows = [o for o in table.values() if o.test == test]
     r = np.random.default_rng([seed, zlib.crc32(test.encode())])
-    return list(generator(r, rows)) if rows or test in OF_NO_ROW else []
+    return environment.share(generator(r, rows), seed) if rows or test in OF_NO_ROW else []
 
 
 # ---- the tool ----

@@ -18,6 +18,12 @@ SANITIZED = bool(os.environ.get('HALFTONE_SANITIZE'))
 SKIPPED = 77  # the exit code that ctest counts as skipped
 
 
+def share(cases, seed):
+    """All cases as a list; under sanitizers every third of them, from one on that the seed chooses: each does much the same
+    to the memory as the others."""
+    return list(cases)[seed % 3::3] if SANITIZED else list(cases)
+
+
 def enter_venv(name='tests', requirements='tests/requirements.txt'):
     """Goes on in the pinned environment, which is made when it is not there yet.  HALFTONE_PYTHON
     names another interpreter that has what the requirements file lists.  TensorFlow is quiet there, computes on the
