@@ -146,7 +146,7 @@ static struct ht_value end_of(struct masked *m)
 {
 	struct ht_rw *r = &m->x->outside;
 	struct ht_node *n = m->x->node;
-	struct ht_value all = ht_counted_kept(m->x, m->list), number;
+	struct ht_value all = ht_counted_kept(m->x, m->list), steps, number;
 	const enum ht_dtype t = ht_type_of(m->counter)->dtype;
 	int64_t axis[HT_MAX_RANK], *step = HT_NEW_ARRAY(r->arena, int64_t, (size_t)m->x->steps);
 
@@ -157,8 +157,10 @@ static struct ht_value end_of(struct masked *m)
 	if (ht_type_of(all)->shape.rank > 1)
 		all = ht_rw_reduce(r, n, HT_OP_Any, n->name, all, axis,
 			ht_type_of(all)->shape.rank - 1, false);
-	number = ht_rw_binary(r, n, HT_OP_Mul, n->name, ht_rw_cast(r, n, n->name, all, t),
-		ht_rw_const_ints(r, n, n->name, t, step, m->x->steps));
+	/* In statements of their own: the order of arguments, and so of nodes, is the compiler's. */
+	steps = ht_rw_const_ints(r, n, n->name, t, step, m->x->steps);
+	number = ht_rw_binary(
+		r, n, HT_OP_Mul, n->name, ht_rw_cast(r, n, n->name, all, t), steps);
 	axis[0] = 0;
 	number = ht_rw_reduce(r, n, HT_OP_Max, n->name, number, axis, 1, false);
 	return ht_rw_binary(

@@ -308,7 +308,7 @@ entry "" {
             self.tool('compile', '-q', self.big(), '--target', 'x86-64', '--batch', '1', *args, '-o', path)
             return path, sorted(f for f in os.listdir(folder) if f.startswith('weight_'))
         inside = os.path.join(self.dir, 'inside.htx')
-        self.tool('compile', '-q', self.big(), '--target', 'x86-64', '-o', inside)
+        self.tool('compile', '-q', self.big(), '--target', 'x86-64', '--batch', '1', '-o', inside)
 
         def result(path, *args):
             out = os.path.join(self.dir, 'y.npz')
