@@ -159,8 +159,7 @@ static struct ht_value end_of(struct masked *m)
 			ht_type_of(all)->shape.rank - 1, false);
 	/* In statements of their own: the order of arguments, and so of nodes, is the compiler's. */
 	steps = ht_rw_const_ints(r, n, n->name, t, step, m->x->steps);
-	number = ht_rw_binary(
-		r, n, HT_OP_Mul, n->name, ht_rw_cast(r, n, n->name, all, t), steps);
+	number = ht_rw_binary(r, n, HT_OP_Mul, n->name, ht_rw_cast(r, n, n->name, all, t), steps);
 	axis[0] = 0;
 	number = ht_rw_reduce(r, n, HT_OP_Max, n->name, number, axis, 1, false);
 	return ht_rw_binary(
