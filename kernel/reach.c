@@ -308,8 +308,7 @@ static bool is_multiple_below(const struct reach *r, int32_t x, int32_t a, int32
 			continue;
 		e = &r->s->x[d->b];
 		if (r->x[*q].known && r->x[*q].lo >= 1 &&
-			(d->b == *q || (e->op == HT_X_MAX && (e->a == *q || e->b == *q) &&
-					       r->x[d->b].exact)))
+			(d->b == *q || (e->op == HT_X_MAX && e->a == *q && r->x[d->b].exact)))
 			return true;
 	}
 	return false;
@@ -425,12 +424,10 @@ struct most {
 
 static void touches(const struct reach *r, struct most *m, struct bound at)
 {
-	if (!at.known)
-		m->known = false;
-	else if (!m->any)
-		m->b = at;
-	else
-		m->b = joined(r, &m->b, &at);
+	m->known = m->known && at.known;
+	if (m->known)
+		m->b = m->any ? joined(r, &m->b, &at) : at;
+	m->known = m->known && m->b.known;
 	m->any = true;
 }
 

@@ -386,11 +386,76 @@ static void test_products(void **unused)
 	check_all(make_product, check_product);
 }
 
+/* ---- what a kernel reaches, where an operand has an offset without a bound ---- */
+
+/* A stage over 8 indices reads buffer 0 at what buffer 1 says, and then at each index; `with` adds a size to the latter. */
+static void read_twice(struct gen *g, bool with)
+{
+	struct ht_xb *b = &g->b;
+	int32_t i, at, told;
+
+	begin(g, 1);
+	g->stage.dims = 1;
+	g->stage.dim[0] = (struct ht_dim){ .extent = 8, .grid = -1, .unroll = 1 };
+	add_buffer(g, HT_BUFFER_IN, 100);
+	add_buffer(g, HT_BUFFER_IN, 8);
+	add_buffer(g, HT_BUFFER_OUT, 8);
+	i = ht_xdim(b, 0);
+	at = with ? ht_x2(b, HT_X_ADD, i, ht_xparam(b, 0)) : i;
+	told = ht_xload(b, 0, HT_F32, ht_xcvt(b, HT_I64, ht_xload(b, 1, HT_F32, i)));
+	ht_xstore(b, 2, i, ht_x2(b, HT_X_ADD, told, ht_xload(b, 0, HT_F32, at)));
+}
+
+static bool reach_of(const struct gen *g, int32_t arg, struct ht_kernel_reach *r)
+{
+	const int64_t least[2] = { 2, 0 }, most[2] = { 64, 1 };
+
+	return ht_kernel_reach(&g->k, arg, &(struct ht_reach_sizes){ least, most, 2 }, r);
+}
+
+static void test_unbounded(void **unused)
+{
+	(void)unused;
+	for (int with = 0; with < 2; with++) {
+		struct ht_kernel_reach r;
+		struct gen g;
+
+		read_twice(&g, with);
+		assert_false(reach_of(&g, 0, &r));
+		ht_arena_release(&g.arena);
+	}
+}
+
+/* i - i / max(2, size) * 2 is no remainder: where the size is 64, it is i. */
+static void test_other_divisor(void **unused)
+{
+	struct ht_kernel_reach r;
+	struct gen g;
+	struct ht_xb *b = &g.b;
+	int32_t i, two, size, times;
+
+	(void)unused;
+	begin(&g, 1);
+	g.stage.dims = 1;
+	g.stage.dim[0] = (struct ht_dim){ .extent = 64, .grid = -1, .unroll = 1 };
+	add_buffer(&g, HT_BUFFER_OUT, 200);
+	i = ht_xdim(b, 0);
+	two = ht_xi(b, 2);
+	size = ht_xparam(b, 0);
+	times = ht_x2(b, HT_X_DIV, i, ht_x2(b, HT_X_MAX, size, two));
+	times = ht_x2(b, HT_X_SUB, i, ht_x2(b, HT_X_MUL, times, two));
+	ht_xstore(b, 0, ht_x2(b, HT_X_ADD, times, size), ht_xcvt(b, HT_F32, i));
+	if (reach_of(&g, 0, &r))
+		assert_true(r.of.times * 64 + r.add >= 64 + 64);
+	ht_arena_release(&g.arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_stores),
 		cmocka_unit_test(test_left_out), cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_products) };
+		cmocka_unit_test(test_products), cmocka_unit_test(test_unbounded),
+		cmocka_unit_test(test_other_divisor) };
 
 	backend = backend_open();
 	if (!backend)
