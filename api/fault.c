@@ -127,14 +127,30 @@ static bool is_own_call(const struct telling *t, const struct ht_exec_frame *f, 
 	       (!find_loop(t, f, step, &begin) || note[step].node != note[begin].node);
 }
 
+/* The step of frame f that called `callee`.  The first thread may be some steps further where another one ran the call. */
+static uint32_t call_of(
+	const struct telling *t, const struct ht_exec_frame *f, const struct ht_exec_frame *callee)
+{
+	const struct ht_image_step *s = ht_image_steps(t->image) + f->procedure->step;
+
+	for (uint32_t i = 0; i < f->procedure->steps; i++) {
+		bool calls = s[i].op == HT_IMAGE_CALL || s[i].op == HT_IMAGE_FORK ||
+			     s[i].op == HT_IMAGE_SPREAD;
+
+		if (calls && s[i].args && f->arg + s[i].arg == callee->from)
+			return f->procedure->step + i;
+	}
+	return f->procedure->step + f->next - 1;
+}
+
 /* A recursion can have very many callers; only those next to the fault are written. */
 static void put_callers(const struct telling *t, const struct ht_exec_frame *f, struct ht_buf *b)
 {
 	enum { MOST = 8 };
 	unsigned calls = 0;
 
-	for (f = f->caller; f; f = f->caller) {
-		uint32_t step = f->procedure->step + f->next - 1;
+	for (const struct ht_exec_frame *callee = f; (f = callee->caller); callee = f) {
+		uint32_t step = call_of(t, f, callee);
 
 		if (is_own_call(t, f, step)) {
 			if (calls++ == MOST) {

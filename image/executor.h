@@ -458,6 +458,7 @@ EXECUTOR struct ht_exec_frame *ht_exec_instance_frame(
 	if (!ht_exec_fits(x, worker, lowest, x->forked + (uint64_t)(worker - 1) * x->stride, p))
 		return NULL;
 	ht_exec_lowest(x, worker, p, key);
+	lowest->caller = job->frame;
 	lowest->from = job->frame->arg + s->arg;
 	return lowest;
 }
