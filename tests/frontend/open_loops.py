@@ -166,6 +166,12 @@ def steps(r):
     return f, {'x': (None, None)}
 
 
+def ends(r):
+    """Kernels that read elements at places of the run's sizes beside elements that are where they are in every run."""
+    return lambda x: (x[:, -1] * x[:, 0], x[0] - x[-1], tf.reverse(x, [1]) * x, x[-1, -1] + x[0, 0] * x), \
+        {'x': (None, None)}
+
+
 def nested(r):
     """A loop and a branch in a loop."""
     w = weights(r, 4, 4)
@@ -200,7 +206,7 @@ def chosen(r):
 
 
 MODELS = [lstm, lstm_sequences, one_row, stacked, gru, simple, backwards, both_ways, masked, embedded, mapped, scanned, array, carried, until, shaped,
-          steps, nested, branched, by_size, chosen]
+          steps, ends, nested, branched, by_size, chosen]
 
 
 # ---- checks ----
