@@ -258,7 +258,7 @@ static enum ht_status key(void *arg)
 static enum ht_status ask(
 	struct asking *q, const struct ht_compile_options *opt, enum ht_status (*body)(void *arg))
 {
-	struct ht_model m = *q->m;
+	struct ht_model *of = (struct ht_model *)q->m, m = *of;
 	struct ht_content *content = m.content;
 	struct ht_work w;
 	enum ht_status st;
@@ -269,6 +269,7 @@ static enum ht_status ask(
 	q->m = &m;
 	q->w = &w;
 	st = ht_work_run(&w, body, q, q->d);
+	of->arena = m.arena; /* shapes were made in it */
 	if (m.content != content)
 		ht_content_free(m.content);
 	return st;

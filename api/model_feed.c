@@ -48,6 +48,7 @@ static void infer(struct feed *f, const struct ht_entry *unfed, struct ht_port *
 	struct ht_model probe = *f->m;
 	struct ht_entry entry = *unfed;
 	struct ht_diags quiet;
+	enum ht_status st;
 	struct ht_graph *g;
 	size_t i = 0;
 
@@ -60,7 +61,9 @@ static void infer(struct feed *f, const struct ht_entry *unfed, struct ht_port *
 	probe.entry = &entry;
 	ht_diags_init(&quiet);
 	c.diags = &quiet;
-	if (ht_model_copy(&probe, f->w, HT_OPEN_KEEP, &quiet, &g) == HT_OK) {
+	st = ht_model_copy(&probe, f->w, HT_OPEN_KEEP, &quiet, &g);
+	f->m->arena = probe.arena; /* shapes were made in it */
+	if (st == HT_OK) {
 		c.entry = g->entries;
 		if (ht_run_passes(g, "prune,inline,prune,infer", NULL, &c) == HT_OK) {
 			i = 0;

@@ -244,7 +244,7 @@ class Records(ToolCase):
         self.assertEqual([v for _, v in got['phase']], [2] * 5 + [0] * 5 + [1] * 10)
         self.assertTrue(all(v > 0 for _, v in got['steps_per_second']))
         self.assertEqual([(s, np.float32(v)) for s, v in got['evaluation/error']],
-                         [(e['step'], np.float32(e['error'])) for e in lines if e['event'] == 'evaluation'])
+                         [(e['step'], np.float32(e['values']['error'])) for e in lines if e['event'] == 'evaluation'])
         first = next(v1.train.summary_iterator(glob.glob(board + '/*')[0]))
         self.assertEqual(first.file_version, 'brain.Event:2')
         self.assertEqual(self.in_tensorboard(board), {tag: [list(v) for v in values] for tag, values in got.items()})
