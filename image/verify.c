@@ -1009,11 +1009,24 @@ static bool has_its_parts(const struct ht_image *x, const struct ht_image_proced
 	       p->frame_bytes % HT_IMAGE_ALIGN == 0;
 }
 
+/* A run counts the bytes of its frame from all places, also from those that no buffer has. */
+static bool places_are_in_frame(const struct place *a)
+{
+	const struct ht_image_place_of *p = ht_image_places(a->x);
+	uint32_t n = ht_image_is_placed(a->x, a->p) ? ht_image_count(a->x, HT_IMAGE_PLACES) : 0;
+
+	while (n && ht_inside(p[n - 1].offset, p[n - 1].bytes, a->p->frame_bytes))
+		n--;
+	return !n;
+}
+
 static const char *check_memory(const struct place *a)
 {
 	for (uint32_t i = 0; i < a->p->buffers; i++)
 		if (!good_buffer(a, i))
 			return "a buffer is outside of its memory";
+	if (!places_are_in_frame(a))
+		return "a place is outside of its frame";
 	for (uint32_t i = 0; i < a->p->args; i++)
 		if (a->arg[i] >= a->p->buffers)
 			return "a step has a buffer that is not there";

@@ -313,6 +313,11 @@ static void verified(void **state)
 	WITH(reach.add, 9, touches);   /* less than the kernel reaches */
 	WITH(reach.sized, 0, touches); /* as many bytes at all sizes, and too few */
 #undef WITH
+	place[1].bytes = 8192;
+	buffer[2].bytes = 0; /* no buffer has it, but it makes the frame of a run larger */
+	refuses(image, "a place is outside of its frame");
+	place[1] = kept;
+	buffer[2].bytes = kept.bytes;
 	place[0].offset = 4096; /* where the second is, and its buffer is elsewhere */
 	refuses(image, outside);
 	place[0].offset = 0;
