@@ -177,7 +177,8 @@ static enum ht_status with_stated(const struct ht_target *t, const struct ht_pol
 enum ht_status ht_target_rated(const struct ht_target *t, const struct ht_policy *p,
 	struct ht_cache *c, struct ht_arena *a, struct ht_diags *d, const struct ht_target **out)
 {
-	*out = t;
+	/* A description names what a machine has; what is slow there is not used. */
+	*out = t == ht_target_host() ? t : ht_target_with_rates(t, t->rates, a);
 	if (p && p->rates)
 		return with_stated(t, p, a, d, out);
 	if (t != ht_target_host() || ht_costs_are_known(t) || (p && !p->measures))

@@ -129,6 +129,9 @@ class Rates(ToolCase):
             asm = self.tool('compile', model, '--emit=asm', '-o', '-', '--target', target, '--rates', pinned, env=self.env).stdout.decode()
             self.assertEqual('vdpbf16ps' in asm, used, dots)
             self.assertIn('vfmadd' if not used else 'vdpbf16ps', asm)
+        for target, used in ('x86-64-v4+bf16', True), ('x86-64-v4+bf16+fp16', False):  # by the rates of their descriptions
+            asm = self.tool('compile', model, '--emit=asm', '-o', '-', '--target', target, env=self.env).stdout.decode()
+            self.assertEqual('vdpbf16ps' in asm, used, target)
 
     def test_decisions_follow_the_rates(self):
         model = self.path('product.hir', PRODUCT.replace(b'bf16', b'f32').replace(b'64,256', b'512,256'))
