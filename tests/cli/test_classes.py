@@ -5,6 +5,7 @@ for its default.  A row without a case fails."""
 import hashlib, json, os, re, subprocess, unittest
 
 from tool import TOOL, ToolCase
+import environment
 
 # Each list of the policies has an op between those that go low; Sin is on none.
 MODEL = """hir 1
@@ -355,7 +356,7 @@ class Classes(ToolCase):
     def test_honoured(self):
         own = {n for n, o in self.rows.items() if o['class'] == 'honoured' and not n.startswith('atc.')}
         self.assertEqual(own, set(HONOURED))
-        for name, (base, value, what) in HONOURED.items():
+        for name, (base, value, what) in environment.share(HONOURED.items(), 0):
             if name.endswith('1g_huge_page') and has_pages_of_1g():
                 continue  # no run stops here; unit.pages pretends that there are none
             with self.subTest(name):
@@ -370,7 +371,7 @@ class Classes(ToolCase):
                 self.assertNotEqual(one['traced'], two['traced'])
 
     def test_defaults_ask_for_nothing(self):
-        for name, o in self.rows.items():
+        for name, o in environment.share(self.rows.items(), 1):
             if name.startswith('atc.') or not o['default'] or o['class'] != 'honoured':
                 continue
             # Of a mode the spelling is in the report.

@@ -6,7 +6,7 @@ import os, random, re, shutil, subprocess, sys, tempfile, unittest
 from tool import TOOL, TOP, ToolCase, floats, npy
 import environment, hostile
 
-N = 8000
+N = 8000 if environment.LONG else 4000
 # User time of 4 N against N, 4 is linear (more, where caches overflow), 16 quadratic.  Times below
 # NOTHING seconds tell nothing.
 MOST, NOTHING = 12, 0.1

@@ -255,7 +255,7 @@ def main():
                 count += 1
     for seed, (name, rule) in enumerate(RULES.items()):
         for resource in False, True:
-            for dtype in TOLERANCE:
+            for dtype in list(TOLERANCE)[seed % 2:][:1] if environment.SANITIZED else TOLERANCE:
                 check(name, by_rule(rule, resource), dtype, resource, seed)
                 check_rule(name, dtype, resource, seed)
                 count += 2

@@ -196,7 +196,7 @@ def main():
     with tempfile.TemporaryDirectory() as work:
         t = Tests(work)
         try:
-            share = 1 if environment.LONG else 10 if environment.SANITIZED else 3
+            share = 1 if environment.LONG else 20 if environment.SANITIZED else 3
             last = {}
             for i, model in enumerate(models):
                 run = any(model.endswith(n) for n in RUN)
