@@ -1,4 +1,4 @@
-/* strings: the strings that a context of a program knows, each of them once and with a number (docs/image.md).
+/* strings: the strings that a context of a program knows, each of them once and with a number (docs/image-memory.md).
  *
  * The strings themselves are two buffers: where each one ends, and the bytes of all of them one behind the other.  A tensor
  * of strings is a tensor of their numbers.  Number 0 is the empty string.  The first numbers are those of the program's

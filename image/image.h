@@ -252,7 +252,7 @@ struct ht_image_reach {
 };
 
 /* A place for temporary buffers in the frame of the only entry's procedure.  At the largest sizes it is at `offset` and has `bytes`; in
- * a run it has as many as `reach` says, but no more than that.  ht_exec_bind() moves places down (docs/image.md).  Places are sorted by offset. */
+ * a run it has as many as `reach` says, but no more than that.  ht_exec_bind() moves places down (docs/image-memory.md).  Places are sorted by offset. */
 struct ht_image_place_of {
 	uint64_t offset, bytes;
 	struct ht_image_reach reach;
