@@ -18,6 +18,11 @@ void read_conv(const struct ht_node *n, struct conv *c);
 struct space conv_pixels(struct contraction *c, struct ht_shape out);
 struct space conv_result(struct contraction *c, struct ht_shape out, int64_t group_channels);
 
+/* Ends a loop that writes a padded copy of the image where the windows of the run's results end.  `index` is its index along the height
+ * (i is 0) or the width, where each pixel has `each` indices. */
+void conv_cut_copy(struct kernel_build *k, const struct ht_node *n, const struct conv *c, int i,
+	int32_t index, int64_t each);
+
 /* Packs the filter, operand `arg` of `n`, as the columns' weights: a constant once, one that is computed in each run.  Element (tap, depth,
  * column) of group i is at tap * sq + depth * sk + column * sn + i * stride. */
 void pack_filter(struct contraction *c, struct ht_node *n, int arg, int64_t sq, int64_t sk,

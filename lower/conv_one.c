@@ -42,6 +42,8 @@ static struct view planes(struct lower *l, const struct ht_node *n, const struct
 	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	s = kb_loop_space(&k, 4, dim, ~0u);
+	conv_cut_copy(&k, n, v, 0, s.group[1].x, 1);
+	conv_cut_copy(&k, n, v, 1, s.group[3].x, 1);
 	x[0] = s.group[0].x;
 	x[1] = window_shift(&k, &v->w[0], s.group[1].x);
 	x[2] = window_shift(&k, &v->w[1], s.group[3].x);

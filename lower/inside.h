@@ -72,6 +72,7 @@ void space_and_guard(struct ht_xb *b, struct space *s, int32_t guard);
 struct open_part {
 	int32_t size; /* 1 + number of the open size in the graph */
 	bool neutral; /* _Within set them to the neutral element of the reduction that reads them, such as 0 */
+	bool skipped; /* and no reader needs those behind the size rounded up to HT_CUT_ROUND */
 	int64_t stride;
 };
 enum { OPEN_PARTS = 4 };
@@ -522,9 +523,20 @@ int64_t lower_rows_of_run(
 	const struct lower *l, const struct ht_node *n, int64_t rows, int64_t columns);
 /* Whether the sum of product `n` ends at the size of the run, rounded up to HT_CUT_ROUND. */
 bool lower_cuts_depth(const struct lower *l, const struct ht_node *n);
+/* Whether the node is a product whose sum ends before the elements `p` of operand `arg`, so that it needs none of these behind the size
+ * rounded up to HT_CUT_ROUND. */
+bool lower_sum_skips(
+	const struct lower *l, const struct ht_node *n, int32_t arg, const struct open_part *p);
 /* If lower_cuts_depth(), ends dimension `dim` there, which runs along the summed axis of operand `v`. */
 void kb_cut_depth(struct kernel_build *k, int dim, const struct ht_node *n, struct ht_value v,
 	struct cut_span span);
+
+/* ---- skipped.c ---- */
+
+/* Sets `skipped` in l->outside. */
+void lower_find_skipped(struct lower *l);
+/* Whether it is set for the same elements of the node's only result. */
+bool lower_skips(const struct lower *l, const struct ht_node *n, const struct open_part *p);
 
 /* ---- boundaries.c ---- */
 

@@ -462,7 +462,7 @@ static void emit_softmax(struct joining *j)
 		.count = dim[1].extent,
 		.columns = dim[2].extent,
 		.step = dim[1].step,
-		.local = may_skip_neutral(j),
+		.skips = may_skip_neutral(j),
 		.x = buffer_of(j, j->s->from) };
 	int32_t x;
 

@@ -210,6 +210,24 @@ static int32_t load_pixel(
 	return kb_load(k, in, &at);
 }
 
+void conv_cut_copy(struct kernel_build *k, const struct ht_node *n, const struct conv *c, int i,
+	int32_t index, int64_t each)
+{
+	const struct ht_open_axis end = lower_axis_end(n, 1 + i);
+	const struct window *w = &c->w[i];
+	const struct ht_x *x = &k->stage->x[index];
+	struct ht_size_expr pixels;
+
+	if (!end.size || x->op != HT_X_DIM)
+		return;
+	pixels = ht_size_floor(ht_size_multiple(w->stride * end.inner, end.size - 1),
+		(w->size - 1) * w->dilation + 1 - w->stride, 1);
+	kb_take_sizes(k);
+	k->stage->dim[x->imm].cut[0] =
+		(struct ht_cut){ ht_size_product(pixels, ht_size_number(each)),
+			k->stage->dim[x->imm].extent };
+}
+
 static struct view padded_copy(struct lower *l, struct ht_node *n, const struct conv *c)
 {
 	const struct view *in = lower_operand(l, n, 0);
@@ -235,6 +253,8 @@ static struct view padded_copy(struct lower *l, struct ht_node *n, const struct 
 	kb_stage(&k, HT_STAGE_LOOP);
 	/* row by row; pixels and channels of a row are one run of memory */
 	s = kb_loop_space(&k, 4, dim, 3u);
+	conv_cut_copy(&k, n, c, 0, s.group[1].x, 1);
+	conv_cut_copy(&k, n, c, 1, s.group[2].x, dim[3]);
 	kb_store(&k, &to, &s, runs ? load_run(&k, in, c, &s) : load_pixel(&k, in, c, &s));
 	kb_finish(&k, n);
 	return to;

@@ -8,16 +8,15 @@ enum { TILE_ELEMENTS = 2048 };
 /* What a stage does with the columns of a row: it reduces them, stores them in a local buffer, or stores the result. */
 enum columns { SUMS, HANDS_ON, STORES };
 
-/* Ends the loops over rows and columns at the sizes of the run.  If the result is in memory,
- * only reductions end their columns there: readers of the result may read its neutral elements,
- * so these are computed. */
+/* Ends the loops over rows and columns at the sizes of the run.  If a reader of the result needs neutral elements, these are
+ * computed, and only reductions end their columns there. */
 static void cut_stage(struct rows *r, int row, int column, enum columns what)
 {
 	struct kernel_build *k = r->k;
 
 	kb_cut(k, row, ht_out(k->sink, 0),
 		(struct cut_span){ .stride = r->columns, .extent = r->count });
-	if (what == SUMS || r->local)
+	if (what == SUMS || r->skips)
 		kb_cut(k, column, r->n->in[0],
 			(struct cut_span){ .stride = 1,
 				.extent = r->columns,
@@ -176,6 +175,22 @@ int32_t rows_softmax(struct rows *r)
 	return quotient(b, x, load_row_value(r, t, sum), inverse);
 }
 
+/* Whether all readers of the result skip the neutral elements at the ends of its rows. */
+static bool result_is_skipped(const struct rows *r)
+{
+	const struct open_parts *all = lower_outside(r->k->l, r->n->in[0]);
+	bool any = false;
+
+	for (int32_t i = 0; all && i < all->n; i++) {
+		if (!all->part[i].neutral || all->part[i].stride >= r->columns)
+			continue;
+		if (!lower_skips(r->k->l, r->n, &all->part[i]))
+			return false;
+		any = true;
+	}
+	return any;
+}
+
 static enum ht_status emit_softmax(struct lower *l, struct ht_node *n)
 {
 	struct kernel_build k;
@@ -184,6 +199,7 @@ static enum ht_status emit_softmax(struct lower *l, struct ht_node *n)
 	if (ht_shape_count(n->out[0].shape) == 0)
 		return HT_OK;
 	start(&r, &k, l, n);
+	r.skips = result_is_skipped(&r);
 	keep_operand(&r);
 	finish(&r, rows_softmax(&r));
 	return HT_OK;

@@ -384,6 +384,7 @@ static enum ht_status make_procedure(struct lower *l, struct ht_str name, int32_
 	};
 	HT_TRY(add_ports(l));
 	lower_find_outside(l);
+	lower_find_skipped(l);
 	lower_regions(l);
 	lower_join_kernels(l);
 	HT_TRY(make_kernels(l));

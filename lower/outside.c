@@ -3,7 +3,7 @@
  * Every tensor has the extents of the largest sizes.  An element is outside if it is computed from an element of an input whose index
  * the run does not have.  Kernels need not compute or store it, because no element inside depends on it: passes/bounded.c inserts
  * _Within, which replaces elements outside of an axis by the neutral element of the reduction that follows.  These neutral
- * elements are stored, but the reduction may end before them.
+ * elements are stored unless all readers end before them (skipped.c).
  *
  * If there is no rule for an op here, all elements of its result are computed, which costs time only. */
 #include "lower/index.h"
@@ -39,6 +39,12 @@ static void add(struct open_parts *to, struct open_part p)
 			return;
 	if (to->n < OPEN_PARTS)
 		to->part[to->n++] = p;
+}
+
+/* The elements outside of open axis `a`, which is axis `i` of a tensor of shape `s`. */
+static struct open_part outside_of(const struct ht_open_axis *a, struct ht_shape s, int32_t i)
+{
+	return (struct open_part){ .size = a->size, .stride = ht_shape_stride(s, i) * a->inner };
 }
 
 /* The axis of a tensor of shape `s` whose index alone decides which elements are in part `p`;
@@ -226,8 +232,7 @@ static void ending(const struct lower *l, const struct ht_node *n, struct open_p
 		struct ht_open_axis a = lower_axis_end(n, i);
 
 		if (a.size)
-			add(out, (struct open_part){
-					 a.size, false, ht_shape_stride(s, i) * a.inner });
+			add(out, outside_of(&a, s, i));
 	}
 	if (n->ins && !lower_axis_end(n, 0).size)
 		move_axis(l, n, ht_is(n, HT_CONV_TRANSPOSE) ? 2 : 0, 0, 0, out);
@@ -289,8 +294,7 @@ static void begin_results(struct lower *l, const struct ht_node *n)
 			struct ht_open_axis a = lower_axis_end(n, i * axes + k);
 
 			if (a.size)
-				add(&all[i], (struct open_part){ a.size, false,
-						     ht_shape_stride(s, k) * a.inner });
+				add(&all[i], outside_of(&a, s, k));
 		}
 	}
 }
@@ -306,7 +310,7 @@ static void begin_computed(struct lower *l, const struct ht_node *n)
 	s = n->out[0].shape;
 	if (s.rank > HT_LOWER_RANK || s.dim[0] != l->g->size[size - 1].most)
 		return;
-	add(parts_of(l, n), (struct open_part){ size, false, ht_shape_stride(s, 0) });
+	add(parts_of(l, n), outside_of(&(struct ht_open_axis){ size, 1 }, s, 0));
 }
 
 static void begin(struct lower *l, const struct ht_port *port)
@@ -319,8 +323,7 @@ static void begin(struct lower *l, const struct ht_port *port)
 	p = parts_of(l, port->value.node) + port->value.index;
 	for (int32_t i = 0; i < s.rank; i++)
 		if (port->axis[i].size)
-			add(p, (struct open_part){ port->axis[i].size, false,
-				       ht_shape_stride(s, i) * port->axis[i].inner });
+			add(p, outside_of(&port->axis[i], s, i));
 }
 
 void lower_find_outside(struct lower *l)
@@ -347,7 +350,7 @@ static bool applies(const struct lower *l, const struct open_part *p, const stru
 
 	if (p->stride % span->stride || all % run || (span->each > 1 && all != run))
 		return false;
-	return p->neutral ? span->neutral : !span->reduced;
+	return p->neutral ? span->neutral || (p->skipped && !span->reduced) : !span->reduced;
 }
 
 static void add_cut(struct kernel_build *k, struct ht_dim *d, struct ht_cut c)
@@ -436,6 +439,33 @@ bool lower_cuts_depth(const struct lower *l, const struct ht_node *n)
 	x = neutral_depth(l, n, 0, product_transposes(n, true) ? rx - 2 : rx - 1);
 	y = neutral_depth(l, n, 1, product_transposes(n, false) ? ry - 1 : ry - 2);
 	return x && y && x->size == y->size && most_of(l, x) % WHOLE == 0;
+}
+
+/* How many sets of neutral elements an operand has. */
+static int neutral_parts(const struct lower *l, struct ht_value v)
+{
+	const struct open_parts *all = lower_outside(l, v);
+	int found = 0;
+
+	for (int32_t i = 0; all && i < all->n; i++)
+		found += all->part[i].neutral;
+	return found;
+}
+
+bool lower_sum_skips(
+	const struct lower *l, const struct ht_node *n, int32_t arg, const struct open_part *p)
+{
+	struct ht_shape s;
+
+	if (!ht_is(n, HT_MATRIX_PRODUCT) || !p->neutral ||
+		!contract_type(ht_type_of(n->in[0])->dtype) || !lower_cuts_depth(l, n))
+		return false;
+	s = shape_of(n, arg);
+	/* Of several ends code may ignore one (struct ht_cut). */
+	return p->stride == ht_shape_stride(s, product_transposes(n, arg == 0) != (arg == 0)
+						       ? s.rank - 1
+						       : s.rank - 2) &&
+	       neutral_parts(l, n->in[0]) == 1 && neutral_parts(l, n->in[1]) == 1;
 }
 
 void kb_cut_depth(struct kernel_build *k, int dim, const struct ht_node *n, struct ht_value v,

@@ -11,10 +11,10 @@ struct rows {
 	int64_t matrices; /* counted by grid dimension 0, their rows by 1; 0: all rows are one
 			   * dimension */
 	int64_t count, columns, step; /* number of rows; elements of one; rows in a tile */
-	bool local;      /* the result is in a local buffer, whose readers skip neutral elements */
-	int32_t row;     /* in the current stage: row within the tile */
-	struct space at; /* in the current stage: the element */
-	int32_t x;       /* local buffer of the operand's rows; -1: they are read in place */
+	bool skips;                   /* all readers of the result skip its neutral elements */
+	int32_t row;                  /* in the current stage: row within the tile */
+	struct space at;              /* in the current stage: the element */
+	int32_t x; /* local buffer of the operand's rows; -1: they are read in place */
 };
 
 /* The type in which the rows of `n` are computed. */
