@@ -1,9 +1,12 @@
 /* What runs a net: a part of each net, copied from here.  So everything is in one section of code that
  * refers to nothing outside of it: no function, constant or variable (the test aot.runner looks for
  * relocations). */
+#define IN_RUNNER __attribute__((section("ht_aot_runner"), used, noinline))
+#define HT_IMAGE_CALLED static IN_RUNNER
 #include "aot/runner.h"
 
-#define IN_RUNNER __attribute__((section("ht_aot_runner"), used, noinline))
+/* Once a run or less: small rather than fast. */
+#define COLD __attribute__((cold))
 #define INLINE static inline __attribute__((always_inline))
 #define EXECUTOR INLINE
 #define EXECUTOR_CALLED static IN_RUNNER
@@ -22,7 +25,7 @@ INLINE bool has(uint64_t needs, uint64_t cpu)
 
 /* The best level that the machine runs, or NULL.  Asking the CPU is slow in virtual machines, so that
  * the answer is kept; threads that ask at once all write the same. */
-static IN_RUNNER const struct ht_aot_level *level_of(const struct ht_aot_plan *plan)
+static IN_RUNNER COLD const struct ht_aot_level *level_of(const struct ht_aot_plan *plan)
 {
 	int32_t *state = (int32_t *)(uintptr_t)at(plan, plan->state);
 	const struct ht_aot_level *level = (const struct ht_aot_level *)(plan + 1);
@@ -128,7 +131,8 @@ INLINE void copy(char *to, const char *from, uint64_t n)
 	}
 }
 
-IN_RUNNER int ht_aot_begin(void *variables, const void *weights, const struct ht_aot_plan *plan)
+IN_RUNNER COLD int ht_aot_begin(
+	void *variables, const void *weights, const struct ht_aot_plan *plan)
 {
 	const struct ht_aot_level *level = level_of(plan);
 	const struct ht_image *image;
@@ -157,8 +161,8 @@ IN_RUNNER int ht_aot_begin(void *variables, const void *weights, const struct ht
 	return HT_AOT_OK;
 }
 
-IN_RUNNER int ht_aot_run(const void *const *in, void *const *out, void *arena, const void *weights,
-	const struct ht_exec_threads *parallel, const struct ht_aot_plan *plan)
+IN_RUNNER COLD int ht_aot_run(const void *const *in, void *const *out, void *arena,
+	const void *weights, const struct ht_exec_threads *parallel, const struct ht_aot_plan *plan)
 {
 	const struct ht_aot_level *level = level_of(plan);
 	int64_t size[HT_IMAGE_MOST_SIZES];

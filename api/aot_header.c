@@ -111,7 +111,7 @@ const char *ht_aot_sizes(const struct ht_aot *a, const char *before)
 }
 
 /* A size as a C expression of the sizes that the caller states. */
-static void put_size(const void *image, int32_t i, struct ht_buf *b)
+void ht_aot_put_size(const void *image, int32_t i, struct ht_buf *b)
 {
 	const struct ht_image *x = image;
 	const struct ht_image_derivation *d = ht_image_derivations(x);
@@ -125,7 +125,7 @@ static void put_size(const void *image, int32_t i, struct ht_buf *b)
 		d++;
 	e = ht_image_derivation_of(d);
 	ht_putc(b, '(');
-	ht_size_print(&e, put_size, x, b);
+	ht_size_print(&e, ht_aot_put_size, x, b);
 	ht_putc(b, ')');
 }
 
@@ -134,7 +134,7 @@ static void put_bytes(struct ht_buf *b, const struct ht_image *x, const struct h
 	const struct ht_size_expr e = ht_image_bytes_of(x, port);
 
 	ht_puts(b, "((size_t)");
-	ht_size_print(&e, put_size, x, b);
+	ht_size_print(&e, ht_aot_put_size, x, b);
 	ht_puts(b, ")\n");
 }
 
@@ -218,7 +218,7 @@ static void put_bounds(const struct ht_aot *a, struct ht_buf *b)
 		"/* Sizes of inputs and outputs that are -1 in their shapes are open, and are these numbers in a\n"
 		" * run: rows is that of first dimensions, dim1 that of second ones, and so on.  The element behind\n"
 		" * the inputs is the address of %s; %s_call() takes\n"
-		" * them as arguments.  The arena does not depend on them. */\n",
+		" * them as arguments. */\n",
 		ht_str_printf(a->arena,
 			sizes > 1 ? "an int64_t for each, in the order %s" : "an int64_t, %s",
 			ht_aot_sizes(a, ""))
@@ -248,12 +248,12 @@ static void put_sizes(const struct ht_aot *a, struct ht_buf *b, const char *up)
 
 	ht_printf(b,
 		"#define %s_INPUTS %zu\n#define %s_OUTPUTS %zu\n\n"
-		"/* Memory for a run, on one thread or several; what is in it does not matter. */\n"
+		"/* Memory for a run, on one thread or several%s; what is in it does not matter. */\n"
 		"#define %s_ARENA_BYTES %s_ARENA_BYTES_FOR(1)\n"
 		"#define %s_ARENA_BYTES_FOR(threads) ((size_t)%llu + (size_t)%llu * (size_t)(threads))\n"
 		"#define %s_ARENA_ALIGN 64\n\n",
-		up, ins, up, outs, up, up, up, (unsigned long long)a->arena_bytes,
-		(unsigned long long)a->thread_bytes, up);
+		up, ins, up, outs, has_sizes(a) ? ", with any sizes of inputs" : "", up, up, up,
+		(unsigned long long)a->arena_bytes, (unsigned long long)a->thread_bytes, up);
 	if (a->external)
 		ht_printf(b,
 			"/* The file %s.weights, whole and in memory at a multiple of 64: mmap() it. */\n"
@@ -398,6 +398,7 @@ void ht_aot_header(const struct ht_aot *a, struct ht_buf *b)
 	put_sizes(a, b, up);
 	put_status(a, b, up);
 	put_functions(a, b);
+	ht_aot_put_arena(a, b);
 	put_call(a, b, up);
 	put_steady(a, b);
 	ht_printf(b, "#ifdef __cplusplus\n}\n#endif\n#endif\n");

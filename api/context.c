@@ -151,6 +151,34 @@ size_t ht_program_memory(const struct ht_program *p, int threads)
 	return ht_rt_memory_of(&p->rt, threads < 1 ? 1 : threads, HT_EXEC_DEPTH_INIT);
 }
 
+/* The bytes at the least sizes: no run needs fewer. */
+static size_t least_memory(const struct ht_program *p, int threads)
+{
+	const struct ht_image *x = p->rt.image;
+	int64_t size[HT_IMAGE_MOST_SIZES];
+
+	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_SIZES); i++)
+		size[i] = ht_image_sizes(x)[i].kind == HT_IMAGE_BY_STEP
+				  ? ht_image_sizes(x)[i].most
+				  : ht_image_sizes(x)[i].least;
+	return ht_rt_memory_for(&p->rt, threads, HT_EXEC_DEPTH_INIT, size);
+}
+
+/* Checks that memory of the caller suffices for any run. */
+static enum ht_status check_bytes(
+	const struct ht_program *p, const struct ht_context_options *opt, struct ht_diags *d)
+{
+	size_t least = opt->memory_bytes ? least_memory(p, opt->threads ? opt->threads : 1) : 0;
+
+	if (opt->memory_bytes && !opt->memory)
+		return ht_refuse(d, HT_E_USAGE, "ht_context_options: memory_bytes without memory");
+	if (opt->memory_bytes < least)
+		return ht_refuse(d, HT_E_USAGE,
+			"ht_context_options: memory of %zu bytes; runs take %zu or more",
+			opt->memory_bytes, least);
+	return HT_OK;
+}
+
 enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_context_options *opt,
 	struct ht_rt_pool *pool, void *const *object, struct ht_diags *d, struct ht_context **out)
 {
@@ -167,10 +195,7 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 		return ht_refuse(d, HT_E_USAGE, "ht_context_options: %d threads", all.threads);
 	opt = &all;
 	HT_TRY(check_depth(p, opt, d));
-	if (opt->guard && ht_image_count(p->rt.image, HT_IMAGE_SIZES))
-		return ht_refuse(d, HT_E_USAGE,
-			"a guarded context has memory for sizes that are stated, and the program's "
-			"are open");
+	HT_TRY(check_bytes(p, opt, d));
 	if (opt->guard && p->probes)
 		return ht_refuse(d, HT_E_USAGE,
 			"a program compiled with numerics keeps its counts in the arena, which "
@@ -193,6 +218,7 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 	c->program = p;
 	c->keep_subnormals = opt->keep_subnormals != 0;
 	c->limits = limits_of(opt);
+	c->memory_bytes = opt->memory_bytes;
 	c->in = ht_sys_alloc((ht_program_inputs(p) + 1) * sizeof *c->in);
 	c->out = ht_sys_alloc((ht_program_outputs(p) + 1) * sizeof *c->out);
 	if (!pool)

@@ -30,6 +30,7 @@ struct ht_context {
 	struct ht_texts *texts;   /* NULL: no input or output is of strings */
 	bool keep_subnormals;
 	struct ht_exec_limits limits;
+	size_t memory_bytes;               /* of the caller's memory; 0: what any run needs */
 	uint64_t seed;                     /* of random ops that have none */
 	bool ran;                          /* the last run succeeded */
 	int64_t size[HT_IMAGE_MOST_SIZES]; /* of the current run */

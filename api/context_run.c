@@ -210,6 +210,17 @@ static enum ht_status check_apart(const struct ht_context *c, const struct ht_ar
 	return HT_OK;
 }
 
+/* Whether the memory that the caller gave suffices at these sizes. */
+static enum ht_status check_memory(const struct ht_context *c, size_t bytes, struct ht_diags *d)
+{
+	if (!c->memory_bytes || bytes <= c->memory_bytes)
+		return HT_OK;
+	return ht_refuse(d, HT_E_LIMIT,
+		"a run with inputs of these sizes takes %zu bytes of memory, and the context was "
+		"given %zu",
+		bytes, c->memory_bytes);
+}
+
 static enum ht_status take(struct ht_context *c, const struct ht_array *in, size_t ins,
 	const struct ht_array *out, size_t outs, struct ht_diags *d)
 {
@@ -221,7 +232,7 @@ static enum ht_status take(struct ht_context *c, const struct ht_array *in, size
 			ht_program_inputs(p), ht_program_outputs(p), ins, outs);
 	if (ht_image_count(p->rt.image, HT_IMAGE_SIZES)) {
 		HT_TRY(ht_sizes_take(p, in, c->size, d));
-		ht_rt_context_stated(c->rt);
+		HT_TRY(check_memory(c, ht_rt_context_stated(c->rt), d));
 	}
 	if (c->texts)
 		ht_texts_begin(c->texts);

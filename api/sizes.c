@@ -134,6 +134,19 @@ enum ht_status ht_program_output_for(const struct ht_program *p, const struct ht
 	return HT_OK;
 }
 
+enum ht_status ht_program_memory_for(const struct ht_program *p, int threads,
+	const struct ht_array *in, size_t ins, size_t *bytes, struct ht_diags *d)
+{
+	int64_t size[HT_IMAGE_MOST_SIZES];
+
+	if (ins != ht_program_inputs(p))
+		return ht_refuse(d, HT_E_USAGE, "the program has %zu inputs; %zu were given",
+			ht_program_inputs(p), ins);
+	HT_TRY(ht_sizes_take(p, in, size, d));
+	*bytes = ht_rt_memory_for(&p->rt, threads < 1 ? 1 : threads, HT_EXEC_DEPTH_INIT, size);
+	return *bytes ? HT_OK : ht_refuse(d, HT_E_ENVIRONMENT, "out of memory");
+}
+
 static bool is_computed(const struct ht_image *x, int64_t extent)
 {
 	struct ht_size_expr e;

@@ -164,16 +164,19 @@ struct ht_exec {
 	int64_t failed;            /* number of the phase in which a thread stopped; -1: none */
 };
 
-/* Gives `memory`, at a multiple of 64, to the run: the common bytes plus the thread bytes of each thread.
- * The first thread's frames also use the common bytes, which come first. */
+/* Gives `memory`, at a multiple of 64, to the run on x->threads: the thread bytes of each thread plus the common bytes.
+ * The first thread's temporary buffers come last, in the common bytes and those of a thread, so a run that
+ * needs fewer of them (ht_exec_temps_of()) does not use the end of the memory. */
 static inline void ht_exec_lay_out(struct ht_exec *x, char *memory)
 {
+	uint64_t others = x->threads ? (uint64_t)x->threads->threads - 1 : 0;
+
 	x->stride = ht_exec_thread_bytes(&x->needs);
 	x->scratch_stride = x->stride;
-	x->temps = memory;
-	x->forked = memory + ht_exec_common_bytes(&x->needs) + x->stride;
-	x->control = memory + x->needs.temps;
-	x->scratch = x->control + x->needs.control;
+	x->control = memory;
+	x->scratch = memory + x->needs.control;
+	x->forked = x->scratch + x->needs.scratch;
+	x->temps = x->forked + others * x->stride;
 }
 
 /* sizes.c: takes the sizes of a run from the extents of an input, which is port `port` of the
@@ -191,7 +194,7 @@ enum ht_exec_misfit ht_exec_take_sizes(const struct ht_image *x, const struct ht
 int64_t ht_exec_extent(const struct ht_image *x, int64_t extent, const int64_t *size);
 uint64_t ht_exec_port_bytes(
 	const struct ht_image *x, const struct ht_image_port *port, const int64_t *size);
-/* Of a buffer of procedure p: the bytes that steps touch at most at these sizes. */
+/* Of a buffer of procedure p: the bytes that a parameter has, or that steps touch at most of a temporary buffer, at these sizes. */
 uint64_t ht_exec_buffer_bytes(const struct ht_image *x, const struct ht_image_procedure *p,
 	const struct ht_image_buffer *b, const int64_t *size);
 /* Bytes of an element of a tensor in the memory of a run; 0: the type has no fixed size. */
@@ -201,6 +204,11 @@ uint64_t ht_exec_element_bytes(uint32_t dtype);
  * bytes. */
 bool ht_exec_needs_of(const struct ht_image *x, uint32_t entry, const struct ht_exec_limits *l,
 	struct ht_exec_needs *out);
+
+/* Of n->temps bytes, those that a run with these sizes uses, a multiple of 64: fewer where the image has places and the sizes are not
+ * the largest.  A size that the run computes counts as the most.  `work` has two numbers for each place. */
+uint64_t ht_exec_temps_of(const struct ht_image *x, uint32_t entry, const struct ht_exec_needs *n,
+	const int64_t *size, uint64_t *work);
 
 /* Forgets earlier bindings.  Call it before the first run, and when memory, links or observer changed, or sizes that the host states
  * for an image with places. */

@@ -91,18 +91,16 @@ EXECUTOR uint64_t ht_exec_room(const struct ht_exec *x, const struct ht_image_pl
 }
 
 /* Places temporary buffers for the sizes of the run: each place begins where all those end that end before it at the largest sizes.  So no
- * place is further up than it is there, and places that do not overlap there do not overlap.  Returns by place where it begins: in the
- * control memory of frames that are not there yet.  NULL: the frame's procedure has no places. */
-EXECUTOR const uint64_t *ht_exec_place_buffers(const struct ht_exec *x, struct ht_exec_frame *f)
+ * place is further up than it is there, and places that do not overlap there do not overlap.  at[i] becomes where place i begins; as many
+ * numbers behind these are used, too.  Returns the bytes of all. */
+EXECUTOR_CALLED __attribute__((cold)) uint64_t ht_exec_place_buffers(
+	const struct ht_exec *x, uint64_t *at)
 {
 	const struct ht_image_place_of *all = ht_image_places(x->image), *p;
-	const uint32_t n = ht_image_count(x->image, HT_IMAGE_PLACES);
-	uint64_t *at = (uint64_t *)(void *)(f->arg + f->procedure->args), *end = at + n, from = 0;
+	const uint32_t n = x->image->table[HT_IMAGE_PLACES].count;
+	uint64_t *end = at + n, from = 0, most = 0;
 	uint32_t ended = 0;
 
-	if (!ht_image_is_placed(x->image, f->procedure))
-		return NULL;
-	f->bytes = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		while (p = &all[all[ended].ends], p->offset + p->bytes <= all[i].offset) {
 			uint64_t up = end[all[ended++].ends];
@@ -111,9 +109,9 @@ EXECUTOR const uint64_t *ht_exec_place_buffers(const struct ht_exec *x, struct h
 		}
 		at[i] = from;
 		end[i] = from + ht_exec_room(x, &all[i]);
-		f->bytes = end[i] > f->bytes ? end[i] : f->bytes;
+		most = end[i] > most ? end[i] : most;
 	}
-	return at;
+	return most;
 }
 
 /* ---- binding ---- */
@@ -147,11 +145,15 @@ EXECUTOR_CALLED __attribute__((cold)) void ht_exec_bind(
 	const struct ht_image_procedure *p = f->procedure;
 	const struct ht_image_buffer *buffer = ht_image_buffers(x->image) + p->buffer;
 	const uint32_t *arg = ht_image_args(x->image) + p->arg;
-	const uint64_t *at;
+	uint64_t *at = NULL;
 
 	f->bound = 0;
 	f->bytes = p->frame_bytes;
-	at = EXECUTOR_OBSERVED ? ht_exec_place_buffers(x, f) : NULL;
+	if (ht_image_is_placed(x->image, p)) {
+		/* The control memory of frames that are not there yet. */
+		at = (uint64_t *)(void *)(f->arg + p->args);
+		f->bytes = ht_exec_place_buffers(x, at);
+	}
 	for (uint32_t i = 0; i < p->args; i++)
 		if (buffer[arg[i]].kind != HT_IMAGE_PARAM)
 			f->arg[i] = ht_exec_address(x, f, &buffer[arg[i]], at);

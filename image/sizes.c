@@ -29,6 +29,8 @@ uint64_t ht_exec_buffer_bytes(const struct ht_image *x, const struct ht_image_pr
 	const struct ht_image_reach *r;
 	uint64_t n = b->bytes;
 
+	if (b->sized)
+		n = (uint64_t)ht_exec_extent(x, -(int64_t)b->sized, size);
 	if (b->kind == HT_IMAGE_TEMP && n && ht_image_is_placed(x, p)) {
 		r = &ht_image_places(x)[b->number].reach;
 		n = r->add + (r->sized ? (uint64_t)ht_exec_extent(x, -(int64_t)r->sized, size) : 0);

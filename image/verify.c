@@ -454,7 +454,8 @@ static bool good_places(const struct ht_image *x)
 {
 	uint32_t reaches = ht_image_count(x, HT_IMAGE_REACHES);
 	bool good = !(x->features & HT_IMAGE_PLACED) ||
-		    (reaches == ht_image_count(x, HT_IMAGE_TOUCHES) &&
+		    (ht_image_count(x, HT_IMAGE_PLACES) &&
+			    reaches == ht_image_count(x, HT_IMAGE_TOUCHES) &&
 			    ht_image_count(x, HT_IMAGE_ENTRIES) == 1);
 
 	for (uint32_t i = 0; i < reaches && good; i++)

@@ -9,16 +9,32 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
-void *ht_rt_memory(size_t n)
+static bool is_large(size_t n)
 {
-	size_t align = n >= 2 * HUGE_PAGE ? HUGE_PAGE : 64;
+	return n >= 2 * HUGE_PAGE;
+}
+
+static void *memory_of(size_t n)
+{
 	void *p = NULL;
 
-	if (posix_memalign(&p, align, n + 64) != 0)
-		return NULL;
-	if (align == HUGE_PAGE)
+	return posix_memalign(&p, is_large(n) ? HUGE_PAGE : 64, n + 64) ? NULL : p;
+}
+
+void *ht_rt_memory(size_t n)
+{
+	void *p = memory_of(n);
+
+	if (p && is_large(n))
 		madvise(p, n, MADV_HUGEPAGE); /* a hint: it may fail */
 	return p;
+}
+
+void ht_context_enlarge_pages(struct ht_rt_context *c)
+{
+	c->enlarged = true;
+	if (c->own && is_large(c->memory_bytes))
+		madvise(c->own, c->memory_bytes, MADV_HUGEPAGE); /* a hint: it may fail */
 }
 
 static void run_pool(void *pool, void (*fn)(void *arg, int worker, int workers), void *arg)
@@ -44,6 +60,27 @@ size_t ht_rt_memory_of(const struct ht_rt_program *p, int threads, uint32_t dept
 	return ht_exec_needs_of(p->image, 0, &limits, &needs) ? bytes_of(&needs, threads) : 0;
 }
 
+/* What ht_exec_temps_of() works with; never NULL because there is no place. */
+static uint64_t *work_for(const struct ht_image *x)
+{
+	return calloc(2 * (size_t)ht_image_count(x, HT_IMAGE_PLACES) + 1, sizeof(uint64_t));
+}
+
+size_t ht_rt_memory_for(
+	const struct ht_rt_program *p, int threads, uint32_t depth, const int64_t *size)
+{
+	const struct ht_exec_limits limits = { .depth = depth };
+	uint64_t *work = work_for(p->image);
+	struct ht_exec_needs needs;
+	size_t bytes = 0;
+
+	if (work && ht_exec_needs_of(p->image, 0, &limits, &needs))
+		bytes = bytes_of(&needs, threads) - needs.temps +
+			ht_exec_temps_of(p->image, 0, &needs, size, work);
+	free(work);
+	return bytes;
+}
+
 static bool make_memory(struct ht_rt_context *c, char *memory)
 {
 	struct ht_exec *x = &c->exec;
@@ -51,11 +88,14 @@ static bool make_memory(struct ht_rt_context *c, char *memory)
 	if (!ht_exec_needs_of(x->image, x->entry, &x->limits, &x->needs))
 		return false;
 	c->memory_bytes = bytes_of(&x->needs, c->threads.threads);
+	c->work = work_for(x->image);
 	if (!memory)
-		memory = c->own = ht_rt_memory(c->memory_bytes);
+		memory = c->own = memory_of(c->memory_bytes);
 	c->memory = memory;
-	if (!c->memory)
+	if (!c->memory || !c->work)
 		return false;
+	if (!ht_image_count(x->image, HT_IMAGE_PLACES))
+		ht_context_enlarge_pages(c);
 	ht_exec_lay_out(x, c->memory);
 	return true;
 }
@@ -206,6 +246,7 @@ void ht_rt_context_free(struct ht_rt_context *c)
 	ht_trace_free(c->trace);
 	ht_counters_free(c->counters);
 	free(c->own);
+	free(c->work);
 	free(c->ns);
 	free(c->stream);
 	free(c->stamp);

@@ -35,6 +35,9 @@ struct ht_rt_context {
 	char *memory;               /* of a run, except guarded buffers */
 	char *own;                  /* `memory`, if it is not the caller's */
 	size_t memory_bytes;
+	uint64_t *work;             /* of ht_exec_temps_of() */
+	size_t used;                /* bytes of `memory` that runs with the sizes `stated` use */
+	bool enlarged;              /* `own` may be in large pages, if it is large enough */
 	struct ht_philox *stream;   /* by number: the state in which the next run begins */
 	void **object;              /* by object of the image; NULL: it has none */
 	bool has_objects;           /* the image has objects */
@@ -72,6 +75,9 @@ struct ht_rt_context {
 	int64_t *ns;  /* by step */
 	int64_t last; /* when the last step of a profiled run ended */
 };
+
+/* context.c: lets the context's own memory be in large pages. */
+void ht_context_enlarge_pages(struct ht_rt_context *c);
 
 /* ---- derived.c ---- */
 

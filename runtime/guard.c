@@ -1,6 +1,7 @@
 /* Each buffer is a mapping of its own: an inaccessible page, pages that hold the buffer, another
  * inaccessible page.  The buffer begins directly behind the first guard page, or ends directly
- * in front of the last one. */
+ * in front of the last one.  A buffer whose bytes depend on sizes has pages for the largest ones,
+ * and ends at the last of them with the bytes that it has at the sizes of the run. */
 #include "runtime/guard.h"
 
 #include <stdlib.h>
@@ -11,10 +12,12 @@
 struct fenced {
 	char *map, *at;
 	size_t map_bytes;
+	size_t bytes; /* from `at` on */
 };
 
 struct ht_guarded {
 	const struct ht_rt_program *program;
+	enum ht_rt_guard where;
 	struct fenced *buffer; /* by buffer of the image */
 	void **given;          /* by buffer of the image, for parameters: the caller's memory */
 	struct fenced scratch;
@@ -43,6 +46,7 @@ static bool fence(
 		if (mprotect(f->map + page + i * *stride, held, PROT_READ | PROT_WRITE) != 0)
 			return false;
 	f->at = f->map + page + (where == HT_RT_GUARD_BEHIND ? held - bytes : 0);
+	f->bytes = bytes;
 	return true;
 }
 
@@ -57,13 +61,13 @@ static uint32_t buffers_of(const struct ht_guarded *g)
 	return ht_image_count(g->program->image, HT_IMAGE_BUFFERS);
 }
 
-static bool fence_all(struct ht_guarded *g, enum ht_rt_guard where)
+static bool fence_all(struct ht_guarded *g)
 {
 	const struct ht_image_buffer *b = ht_image_buffers(g->program->image);
 	size_t ignored;
 
 	for (uint32_t i = 0; i < buffers_of(g); i++) {
-		if (!fence(&g->buffer[i], where, b[i].bytes, 1, &ignored))
+		if (!fence(&g->buffer[i], g->where, b[i].bytes, 1, &ignored))
 			return false;
 		if (b[i].kind == HT_IMAGE_CONST && b[i].bytes)
 			memcpy(g->buffer[i].at,
@@ -81,11 +85,12 @@ struct ht_guarded *ht_guarded_new(
 	if (!g)
 		return NULL;
 	g->program = p;
+	g->where = where;
 	g->buffer = calloc((size_t)buffers_of(g) + 1, sizeof *g->buffer);
 	g->given = calloc((size_t)buffers_of(g) + 1, sizeof *g->given);
 	if (!g->buffer || !g->given ||
 		!fence(&g->scratch, where, scratch_bytes, (size_t)threads, &g->stride) ||
-		!fence_all(g, where)) {
+		!fence_all(g)) {
 		ht_guarded_free(g);
 		return NULL;
 	}
@@ -117,21 +122,31 @@ static bool is_of_session(const struct ht_image_buffer *b)
 	       b->kind == HT_IMAGE_DERIVED_BUFFER || b->kind == HT_IMAGE_OBJECT;
 }
 
-/* Sets the content that a buffer has when its procedure begins. */
-static void fill(struct ht_guarded *g, const struct ht_exec_frame *f, uint32_t i)
+/* Gives a buffer as many of its bytes as it has in this run. */
+static void resize(const struct ht_guarded *g, struct fenced *f, size_t bytes)
+{
+	if (g->where == HT_RT_GUARD_BEHIND)
+		f->at = f->at + f->bytes - bytes;
+	f->bytes = bytes;
+}
+
+/* Sets the size and the content that a buffer has when its procedure begins. */
+static void fill(
+	struct ht_guarded *g, const struct ht_exec_frame *f, uint32_t i, const int64_t *size)
 {
 	const struct ht_image_buffer *b = &ht_image_buffers(g->program->image)[i];
-	void *at = g->buffer[i].at;
+	struct fenced *to = &g->buffer[i];
 
 	if (!b->bytes || b->kind == HT_IMAGE_CONST || is_of_session(b))
 		return;
+	resize(g, to, ht_exec_buffer_bytes(g->program->image, f->procedure, b, size));
 	if (b->kind == HT_IMAGE_PARAM && g->given[i] && (f->caller || !b->written))
-		memcpy(at, g->given[i], b->bytes);
+		memcpy(to->at, g->given[i], to->bytes);
 	else
-		memset(at, 0xff, b->bytes);
+		memset(to->at, 0xff, to->bytes);
 }
 
-void ht_guarded_enter(struct ht_guarded *g, struct ht_exec_frame *f)
+void ht_guarded_enter(struct ht_guarded *g, struct ht_exec_frame *f, const int64_t *size)
 {
 	const struct ht_image_procedure *p = f->procedure;
 	const struct ht_image_buffer *b = ht_image_buffers(g->program->image);
@@ -141,7 +156,7 @@ void ht_guarded_enter(struct ht_guarded *g, struct ht_exec_frame *f)
 		if (arg[i] < p->params)
 			g->given[p->buffer + arg[i]] = f->arg[i];
 	for (uint32_t i = 0; i < p->buffers; i++)
-		fill(g, f, p->buffer + i);
+		fill(g, f, p->buffer + i, size);
 	for (uint32_t i = 0; i < p->args; i++)
 		if (!is_of_session(&b[p->buffer + arg[i]]))
 			f->arg[i] = g->buffer[p->buffer + arg[i]].at;
@@ -154,5 +169,5 @@ void ht_guarded_leave(const struct ht_guarded *g, struct ht_exec_frame *f)
 
 	for (uint32_t i = p->buffer; i < p->buffer + p->params; i++)
 		if (b[i].written && b[i].bytes && g->given[i])
-			memcpy(g->given[i], g->buffer[i].at, b[i].bytes);
+			memcpy(g->given[i], g->buffer[i].at, g->buffer[i].bytes);
 }

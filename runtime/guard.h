@@ -14,10 +14,11 @@ struct ht_guarded *ht_guarded_new(
 void ht_guarded_free(struct ht_guarded *g);
 /* The first thread's scratch, and the distance to the next thread's. */
 char *ht_guarded_scratch(const struct ht_guarded *g, uint64_t *stride);
-/* Called when a procedure begins: binds its arguments to guarded memory.  Buffers that the
- * procedure reads are copied there; all others are filled with 0xff, which is a NaN in every
+/* Called when a procedure begins: binds its arguments to guarded memory.  Buffers have the bytes that they have at
+ * the sizes of the run (`size` is by size of the image; NULL: it has none): of a temporary buffer with a place, those that kernels
+ * reach.  Buffers that the procedure reads are copied there; all others are filled with 0xff, which is a NaN in every
  * float type. */
-void ht_guarded_enter(struct ht_guarded *g, struct ht_exec_frame *f);
+void ht_guarded_enter(struct ht_guarded *g, struct ht_exec_frame *f, const int64_t *size);
 /* Called when it ends: copies its results to the caller's memory. */
 void ht_guarded_leave(const struct ht_guarded *g, struct ht_exec_frame *f);
 

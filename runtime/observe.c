@@ -23,7 +23,7 @@ static void enter(void *arg, struct ht_exec_frame *f)
 	struct ht_rt_context *c = arg;
 
 	if (c->guarded)
-		ht_guarded_enter(c->guarded, f);
+		ht_guarded_enter(c->guarded, f, c->exec.size);
 	if (HT_POISONS && c->lives)
 		ht_lives_enter(c->lives, f);
 	if (c->profile && !f->caller)

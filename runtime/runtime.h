@@ -59,6 +59,10 @@ struct ht_rt_context;
 /* Bytes of memory that runs on so many threads need, with up to `depth` nested recursive calls;
  * 0: more than the address space. */
 size_t ht_rt_memory_of(const struct ht_rt_program *p, int threads, uint32_t depth);
+/* Those that runs with these sizes need, which are by size of the image; a size that the run computes is the most.  0: also where memory ran
+ * out. */
+size_t ht_rt_memory_for(
+	const struct ht_rt_program *p, int threads, uint32_t depth, const int64_t *size);
 /* `variable`: by variable of the image, memory of the caller, which contexts of several programs
  * may share; NULL: the context allocates it, with the values with which a session begins.
  * `memory`: memory for runs, also of the caller; NULL: the context allocates it.  Up to `depth`
@@ -86,8 +90,9 @@ void ht_rt_context_limit(struct ht_rt_context *c, uint64_t iterations, const int
 /* Sets the array with the sizes of each run, by size of the image, each within its bounds:
  * ht_exec.size. */
 void ht_rt_context_sizes(struct ht_rt_context *c, int64_t *size);
-/* The host has stated the sizes of the next run: arguments are bound anew, and buffers placed, if the last run had others. */
-void ht_rt_context_stated(struct ht_rt_context *c);
+/* The host has stated the sizes of the next run: arguments are bound anew, and buffers placed, if the last run had others.
+ * Returns how many bytes of the context's memory the run will use. */
+size_t ht_rt_context_stated(struct ht_rt_context *c);
 /* Limits of time, in nanoseconds; 0: none.  A run that exceeds one stops with HT_EXEC_LATE before its next kernel or
  * iteration of a loop. */
 enum ht_rt_limit {

@@ -266,12 +266,20 @@ struct ht_context_options {
 	 * the deepest calls that may follow it, and a run that needs more memory ends with HT_E_LIMIT.  ht_program_memory() assumes 64, so a
 	 * larger depth together with `memory` is HT_E_USAGE.  Programs without recursive calls ignore the depth. */
 	uint64_t max_depth;
+	/* The bytes of `memory`; 0: as many as ht_program_memory() says.  With fewer, runs are those of inputs for which
+	 * ht_program_memory_for() says no more; others end with HT_E_LIMIT before they begin. */
+	size_t memory_bytes;
 };
 #define HT_CONTEXT_OPTIONS_INIT                                                                    \
 	{ sizeof(struct ht_context_options), 0, HT_GUARD_NONE, 0, 0, NULL, 0, 0, 0, 0, 0, NULL,    \
-		NULL, NULL, NULL, NULL, 0 }
+		NULL, NULL, NULL, NULL, 0, 0 }
 /* The bytes of `memory` for runs on `threads` threads (from 1 on), whatever the sizes of inputs are; 0: more than there can be. */
 HT_API size_t ht_program_memory(const struct ht_program *p, int threads);
+/* Gives the bytes of `memory` for runs on `threads` threads with inputs of these types and shapes, whose `data` and `bytes` are not
+ * read: at most ht_program_memory(), and fewer where temporary buffers of a program with open sizes need less.  Statuses are those of
+ * ht_program_output_for(); HT_E_ENVIRONMENT: memory ran out. */
+HT_API enum ht_status ht_program_memory_for(const struct ht_program *p, int threads,
+	const struct ht_array *in, size_t ins, size_t *bytes, struct ht_diags *d);
 /* At most `n` contexts of the program run at once; others wait for their turns, in the order in which they asked, and may be
  * cancelled while they wait (`cancel`; it is looked at every 10 ms).  0: any number.  Call it while no context of the
  * program runs. */

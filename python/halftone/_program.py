@@ -567,6 +567,22 @@ class Program(Owner):
     def outputs(self) -> list[Tensor]:
         return list(self._outs.tensors)
 
+    def memory(self, threads: int = 1, shapes: Mapping[str, tuple[int, ...]] | None = None) -> int:
+        """The bytes that a context takes for runs: with inputs of any sizes, or with inputs of these shapes, by name.
+
+        Inputs without open sizes need no shape.
+        """
+        if threads < 1:
+            raise UsageError(f'{threads} threads')
+        if shapes is None:
+            return int(lib.ht_program_memory(self._handle, threads))
+        arrays, size = self._ins.arrays(), ctypes.c_size_t()
+        for name, shape in shapes.items():
+            a = arrays[self._ins.number(name, 'input')]
+            a.rank, a.dim = len(shape), (ctypes.c_int64 * len(shape))(*shape)
+        call(lib.ht_program_memory_for, self._handle, threads, arrays, len(arrays), size)
+        return size.value
+
     @property
     def open_sizes(self) -> tuple[int, int] | None:
         """The bounds of the first dimension, where it is open (None in the shapes of `inputs`); else None."""

@@ -627,6 +627,94 @@ static void memory_of_the_caller(const struct ht_program *p)
 	free(all);
 }
 
+/* ---- memory for some sizes ---- */
+
+enum { LENGTH = 256, WIDTH = 16, BEHIND = 4096 };
+
+/* The memory of a run with inputs of that length. */
+static size_t bytes_for(const struct ht_program *p, int64_t length)
+{
+	int64_t dim[] = { 1, 0, WIDTH };
+	struct ht_array in = array(NULL, 0, HT_F32, 3, dim);
+	size_t bytes = 0;
+
+	dim[1] = length;
+	CHECK(ht_program_memory_for(p, 1, &in, 1, &bytes, NULL) == HT_OK);
+	return bytes;
+}
+
+static enum ht_status run_length(struct ht_context *c, int64_t length)
+{
+	static float x[LENGTH * WIDTH], y[LENGTH * WIDTH];
+	int64_t dim[] = { 1, 0, WIDTH };
+	size_t bytes = (size_t)length * WIDTH * sizeof *x;
+	struct ht_array in, out;
+
+	dim[1] = length;
+	in = array(x, bytes, HT_F32, 3, dim);
+	out = array(y, bytes, HT_F32, 3, dim);
+	return ht_context_run(c, &in, 1, &out, 1, NULL);
+}
+
+/* Runs in as much memory as a length takes; nothing behind it is touched, and a larger length is refused. */
+static void run_within(const struct ht_program *p, int64_t length)
+{
+	struct ht_context_options opt = HT_CONTEXT_OPTIONS_INIT;
+	size_t bytes = bytes_for(p, length);
+	char *all = (char *)malloc(bytes + BEHIND + 64), *at = all + (64 - (uintptr_t)all % 64);
+	struct ht_context *c;
+
+	memset(at, 0x5a, bytes + BEHIND);
+	opt.memory = at;
+	opt.memory_bytes = bytes;
+	CHECK(ht_context_new(p, &opt, NULL, &c) == HT_OK);
+	for (int64_t n = 1; n <= length; n += length / 3 + 1)
+		CHECK(run_length(c, n) == HT_OK);
+	CHECK(run_length(c, length) == HT_OK);
+	CHECK(length == LENGTH || run_length(c, LENGTH) == HT_E_LIMIT);
+	CHECK(run_length(c, 1) == HT_OK);
+	for (size_t i = 0; i < BEHIND; i++)
+		CHECK(at[bytes + i] == 0x5a);
+	ht_context_free(c);
+	opt.memory_bytes = bytes_for(p, 1) - 1;
+	CHECK(ht_context_new(p, &opt, NULL, &c) == HT_E_USAGE && !c);
+	opt.memory = NULL;
+	CHECK(ht_context_new(p, &opt, NULL, &c) == HT_E_USAGE && !c);
+	free(all);
+}
+
+static void memory_for_sizes(void)
+{
+	static const char text[] =
+		"hir 1\nentry \"\" {\n  input \"x\" = %x\n  output \"y\" = %c\n}\n"
+		"%x = Placeholder() {dtype=f32, shape=shape[1,?,16]}\n"
+		"%a = Softmax(%x) {T=f32}\n%b = Softmax(%a) {T=f32}\n%c = Softmax(%b) {T=f32}\n";
+	int64_t dim[] = { 1, LENGTH + 1, WIDTH };
+	struct ht_array in = array(NULL, 0, HT_F32, 3, dim);
+	struct ht_program *p;
+	struct ht_model *m;
+	size_t bytes;
+	char path[64];
+
+	snprintf(path, sizeof path, "api_open%ld.hir", (long)getpid());
+	CHECK(ht_file_write(path, text, strlen(text), NULL) == HT_OK);
+	CHECK(ht_model_load(path, NULL, NULL, &m) == HT_OK);
+	CHECK(ht_model_set_open_dimension(m, 1, 1, LENGTH, NULL) == HT_OK);
+	CHECK(ht_compile(m, NULL, NULL, &p) == HT_OK);
+	CHECK(bytes_for(p, LENGTH) == ht_program_memory(p, 1));
+	CHECK(bytes_for(p, 1) + LENGTH * WIDTH < bytes_for(p, LENGTH));
+	for (int64_t n = 1; n < LENGTH; n++)
+		CHECK(bytes_for(p, n) <= bytes_for(p, n + 1));
+	run_within(p, 1);
+	run_within(p, 100);
+	run_within(p, LENGTH);
+	CHECK(ht_program_memory_for(p, 1, &in, 1, &bytes, NULL) == HT_E_INPUT);
+	CHECK(ht_program_memory_for(p, 1, &in, 0, &bytes, NULL) == HT_E_USAGE);
+	ht_program_free(p);
+	ht_model_free(m);
+	remove(path);
+}
+
 /* The size of "at" is known behind the run, that of "twice" before it. */
 static void memory_on_demand(void)
 {
@@ -711,6 +799,7 @@ static void sessions(void)
 	ht_context_free(other);
 	memory_of_the_caller(p);
 	memory_on_demand();
+	memory_for_sizes();
 	ht_program_free(p);
 	ht_model_free(m);
 	remove(path);

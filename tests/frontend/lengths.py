@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import environment  # noqa: E402
 sys.path.insert(0, f'{environment.BUILD}/python')
 from live import TOLERANCE, freeze, np, run, tf, tool  # noqa: E402
-from opened import agree, expected, make_net, net_refuses, run_net, weights  # noqa: E402
+from opened import agree, expected, make_net, net_refuses, run_in_arena, run_net, weights  # noqa: E402
 
 F32, I32 = tf.float32, tf.int32
 
@@ -166,12 +166,16 @@ def check(name, r, folder):
         agree(name, f'artefact, {sizes}', outputs, got, want)
         agree(name, f'two threads, {sizes}', outputs,
               run(folder, f'{folder}/m.htx', feeds, outputs, '--threads', '2'), got, 0)
+    for side in 'behind', 'before':
+        agree(name, f'guard pages {side}, {sizes}', outputs, run(folder, f'{folder}/m.htx', feeds, outputs, '--guard', side), got, 0)
     agree(name, 'run', outputs, run(folder, f'{folder}/m.pb', feeds, outputs, *asked), got, 0)
     net = make_net(folder, asked)
     for sizes in sizes_of(r, inputs, 2):
         feeds = feeds_of(r, inputs, sizes)
         want = expected(f, feeds)
-        agree(name, f'net, {sizes}', outputs, run_net(net, in_order(inputs, sizes), feeds, want), want)
+        got = run_net(net, in_order(inputs, sizes), feeds, want)
+        agree(name, f'net, {sizes}', outputs, got, want)
+        agree(name, f'net in less memory, {sizes}', outputs, run_in_arena(net, in_order(inputs, sizes), feeds, want), got, 0)
     if not net_refuses(net, *(1000 for _ in sizes)):
         sys.exit(f'{name}: a net took sizes of 1000')
     for policy, tolerance in {'force_fp16': 3e-2, 'allow_mix_precision_bf16': 1e-1}.items():
@@ -187,6 +191,10 @@ def no_numbers(r, inputs):
     return {n: np.full_like(x, np.nan) if x.dtype.kind == 'f' else x for n, x in largest.items()}
 
 
+def memory_of(program, feeds):
+    return program.memory(shapes={n: x.shape for n, x in feeds.items()})
+
+
 def check_in_turn(name, r, folder):
     import halftone as ht
     choose_bounds(r)
@@ -195,10 +203,15 @@ def check_in_turn(name, r, folder):
                 shapes={n: tuple(s if isinstance(s, int) else stated_size(s) for s in shape)
                         for n, (shape, _) in inputs.items()})
     for policy, tolerance in {'must_keep_origin_dtype': TOLERANCE, 'allow_mix_precision_bf16': 1e-1}.items():
-        contexts = [m.compile(policy).context(threads=n) for n in (1, 2)]
+        program = m.compile(policy)
+        contexts = [program.context(threads=n) for n in (1, 2)]
+        if memory_of(program, no_numbers(r, inputs)) != program.memory():
+            sys.exit(f'{name}: less memory at the largest sizes')
         for sizes in sizes_of(r, inputs, 6):
             feeds = feeds_of(r, inputs, sizes)
             want = expected(f, feeds)
+            if not 0 < memory_of(program, feeds) <= program.memory() < program.memory(2):
+                sys.exit(f'{name}: {memory_of(program, feeds)} bytes of {program.memory()}')
             kept = [i for i, w in enumerate(want) if policy == 'must_keep_origin_dtype' or w.dtype.kind == 'f']
             for c in contexts:
                 c.run(**no_numbers(r, inputs))

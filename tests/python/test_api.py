@@ -692,7 +692,6 @@ class Everything(FolderCase):
         'ht_session_steps': 'Session.loop() is made of steps, whose feeds may have other shapes',
         'ht_artefact_writer_add_entry': 'the tool writes artefacts of entries', 'ht_artefact_writer_add_values': 'likewise',
         'ht_context_variable_unchanged': 'nobody in Python has the address of a variable',
-        'ht_program_memory': 'for callers in C that give the memory of runs',
         'ht_cache_graph_key_check': 'Cache(graph_key=...) checks it', 'ht_tool_signals': 'signals are those of the interpreter',
         **{f'ht_threads_{what}': 'for nets in C' for what in ('new', 'free', 'run', 'barrier')},
     }
@@ -702,7 +701,7 @@ class Everything(FolderCase):
         'ht_cache_close', 'ht_context_count', 'ht_context_divide', 'ht_context_output', 'ht_context_record', 'ht_cache_pin', 'ht_cache_stats_reset', 'ht_diags_get', 'ht_diags_line', 'ht_config_parse', 'ht_config_read', 'ht_context_new',
         'ht_list', 'ht_model_set_batch', 'ht_model_set_inputs', 'ht_model_set_open_dimension', 'ht_model_set_outputs', 'ht_model_set_shape', 'ht_model_widen', 'ht_option_check',
         'ht_policy_add_sample', 'ht_policy_new', 'ht_policy_parse', 'ht_policy_set', 'ht_policy_validate',
-        'ht_program_announce', 'ht_program_output_for', 'ht_program_run_at_most', 'ht_program_use_pages', 'ht_settings_check', 'ht_file_write', 'ht_use_device',
+        'ht_program_announce', 'ht_program_memory_for', 'ht_program_output_for', 'ht_program_run_at_most', 'ht_program_use_pages', 'ht_settings_check', 'ht_file_write', 'ht_use_device',
         'ht_context_input_unchanged', 'ht_model_set_steady',
         'ht_session_assign', 'ht_session_new', 'ht_session_scale_loss', 'ht_session_take',
     }

@@ -5,12 +5,16 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "base/base.h"
 #include "image/build.h"
 #include "image/execute.h"
 #include "image/verify.h"
+#include "runtime/runtime.h"
 
 #include <cmocka.h>
 
@@ -152,6 +156,20 @@ static bool apart_at_most(const struct layout *l, int i, int k)
 	return a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset;
 }
 
+/* Where the memory of all buffers ended in the run. */
+static uint64_t noted_end(const struct layout *l, int64_t n, const char *temps)
+{
+	uint64_t most = 0;
+
+	for (int i = 0; i < l->n; i++) {
+		uint64_t end =
+			(uint64_t)(noted[i] - temps) + (bytes_at(l, i, n) + UNIT - 1) / UNIT * UNIT;
+
+		most = end > most ? end : most;
+	}
+	return most;
+}
+
 /* What a run noted. */
 static void expect_apart(const struct layout *l, int64_t n, const char *temps)
 {
@@ -209,6 +227,7 @@ static void placed_at_all_sizes(void **state)
 	(void)state;
 	for (int round = 0; round < 60; round++) {
 		struct layout l = random_layout(&random, round % 10 ? 1 + round % 40 : BUFFERS);
+		static uint64_t work[2 * BUFFERS];
 		struct ht_arena a;
 		struct session s;
 
@@ -222,6 +241,8 @@ static void placed_at_all_sizes(void **state)
 			run(&s);
 			assert_int_equal(notes, l.n);
 			expect_apart(&l, n, s.x.temps);
+			assert_int_equal(ht_exec_temps_of(s.x.image, 0, &s.x.needs, s.size, work),
+				noted_end(&l, n, s.x.temps));
 			before = noted[l.n - 1];
 			s.size[0] = 1; /* a bound program is not placed again */
 			run(&s);
@@ -254,6 +275,90 @@ static void shrinks(void **state)
 		assert_int_equal(noted[1] - noted[0], n == MOST ? 4096 : 64 * (n + 1));
 	}
 	free(s.memory);
+	ht_arena_release(&a);
+}
+
+/* ---- buffers between guard pages ---- */
+
+static int64_t touched;
+
+static int32_t touch(
+	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
+{
+	(void)params;
+	(void)begin;
+	(void)end;
+	(void)scratch;
+	((volatile char *)b[0])[touched] = 1;
+	return 0;
+}
+
+/* A run at size n after one at the largest size, in which the kernels write to byte `at`. */
+static bool runs_guarded(struct ht_str image, enum ht_rt_guard side, int64_t n, int64_t at)
+{
+	static const uint8_t input[MOST];
+	static int64_t size[1];
+	const int64_t kernel[2] = { (int64_t)(uintptr_t)touch, (int64_t)(uintptr_t)touch };
+	const struct ht_rt_program p = { .image = (const void *)image.p, .kernel = kernel };
+	struct ht_rt_pool *pool = ht_rt_pool_new(1);
+	struct ht_rt_context *c = ht_rt_context_new(&p, pool, NULL, NULL, 1);
+	struct ht_rt_fault fault;
+	bool good;
+
+	ht_rt_context_sizes(c, size);
+	good = ht_rt_context_guard(c, side);
+	touched = 0;
+	for (int i = 0; i < 2 && good; i++) {
+		size[0] = i ? n : MOST;
+		ht_rt_context_stated(c);
+		good = ht_rt_run(c, (const void *[]){ input }, NULL, false, &fault);
+		touched = at;
+	}
+	ht_rt_context_free(c);
+	ht_rt_pool_free(pool);
+	return good;
+}
+
+/* Whether such a run in a child ends by SIGSEGV; a sanitizer may take that, and ends the child with 1. */
+static bool strays(struct ht_str image, enum ht_rt_guard side, int64_t n, int64_t at)
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		signal(SIGSEGV, SIG_DFL);
+		_exit(runs_guarded(image, side, n, at) ? 0 : 2);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFSIGNALED(status) ? WTERMSIG(status) == SIGSEGV : WEXITSTATUS(status) == 1)
+		return true;
+	assert_int_equal(status, 0);
+	return false;
+}
+
+static void guarded(void **state)
+{
+	struct layout l = { .n = 2, .frame = 8192 };
+	struct ht_str image;
+	struct ht_arena a;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++)
+		l.place[i] = (struct ht_image_place_of){ .offset = 4096 * i,
+			.bytes = 4096,
+			.reach = { .add = 10, .sized = 60 },
+			.ends = i };
+	ht_arena_init(&a, NULL);
+	image = image_of(&l, &a);
+	assert_null(ht_image_verify(image));
+	for (int64_t n = 1; n <= MOST; n += 21) {
+		const int64_t end = 10 + 60 * n;
+
+		assert_false(strays(image, HT_RT_GUARD_BEHIND, n, end - 1));
+		assert_true(strays(image, HT_RT_GUARD_BEHIND, n, end));
+		assert_false(strays(image, HT_RT_GUARD_BEFORE, n, 0));
+		assert_true(strays(image, HT_RT_GUARD_BEFORE, n, -1));
+	}
 	ht_arena_release(&a);
 }
 
@@ -324,6 +429,9 @@ static void verified(void **state)
 	buffer[1].number = 2;
 	refuses(image, outside);
 	buffer[1].number = 0;
+	((struct ht_image *)(uintptr_t)image.p)->table[HT_IMAGE_PLACES].count = 0;
+	refuses(image, outside); /* it says that it has places */
+	((struct ht_image *)(uintptr_t)image.p)->table[HT_IMAGE_PLACES].count = 2;
 	reaches[0].add = 11;
 	refuses(image, touches);
 	reaches[0].add = 10;
@@ -345,6 +453,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(placed_at_all_sizes),
 		cmocka_unit_test(shrinks),
+		cmocka_unit_test(guarded),
 		cmocka_unit_test(verified),
 	};
 
