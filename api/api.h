@@ -464,6 +464,8 @@ enum ht_status ht_fault_tell(const struct ht_program *p, const struct ht_rt_faul
 /* By object of the image: the functions of its kind; NULL: the library does not have the kind. */
 const struct ht_object_kind *const *ht_program_objects(
 	struct ht_arena *a, const struct ht_image *x);
+/* The most bytes of an object that runs make grow. */
+uint64_t ht_table_bytes(const struct ht_context_options *opt);
 /* Adds the error of an object that could not be made.  The fault has the reason; without a code,
  * memory ran out. */
 enum ht_status ht_object_tell(

@@ -237,7 +237,7 @@ enum ht_status ht_context_sharing(const struct ht_program *p, const struct ht_co
 	c->rt = ht_rt_context_new(&p->rt, pool, c->variable, opt->memory, c->limits.depth);
 	if (!c->rt)
 		goto failed;
-	if (!ht_rt_context_objects(c->rt, object, &fault)) {
+	if (!ht_rt_context_objects(c->rt, object, ht_table_bytes(opt), &fault)) {
 		ht_context_free(c);
 		return ht_object_tell(p, &fault, d);
 	}

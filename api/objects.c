@@ -1,4 +1,4 @@
-/* Objects of programs: the functions of their kinds, and the errors of objects that cannot be
+/* Objects of programs: the functions of their kinds, their limit, and the errors of objects that cannot be
  * made. */
 #include "api/api.h"
 
@@ -10,6 +10,11 @@ const struct ht_object_kind *const *ht_program_objects(struct ht_arena *a, const
 	for (uint32_t i = 0; i < n; i++)
 		kind[i] = ht_library_object(ht_image_text(x, ht_image_objects(x)[i].kind));
 	return kind;
+}
+
+uint64_t ht_table_bytes(const struct ht_context_options *opt)
+{
+	return opt->table_bytes ? opt->table_bytes : UINT64_C(1) << 30;
 }
 
 enum ht_status ht_object_tell(

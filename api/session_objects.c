@@ -23,13 +23,13 @@ static struct ht_hash contents_of(
 	return ht_hash_bytes(b.p, b.n);
 }
 
-static enum ht_status make(
-	const struct ht_program *p, uint32_t i, struct ht_session_object *o, struct ht_diags *d)
+static enum ht_status make(const struct ht_session *s, const struct ht_program *p, uint32_t i,
+	struct ht_session_object *o, struct ht_diags *d)
 {
 	struct ht_rt_fault fault = { .step = HT_RT_NO_STEP, .object = i + 1 };
 
 	o->kind = p->rt.object[i];
-	fault.code = ht_rt_object_make(&p->rt, i, &o->object);
+	fault.code = ht_rt_object_make(&p->rt, i, ht_table_bytes(&s->limits), &o->object);
 	return fault.code ? ht_object_tell(p, &fault, d) : HT_OK;
 }
 
@@ -51,7 +51,7 @@ static enum ht_status object_of(struct ht_session *s, const struct ht_program *p
 		return ht_error(d, HT_E_INPUT, (struct ht_where){ .node = name, .offset = -1 },
 			"the object has other contents in another entry of the session");
 	if (!o->object)
-		HT_TRY(make(p, i, o, d));
+		HT_TRY(make(s, p, i, o, d));
 	*out = o->object;
 	return HT_OK;
 }

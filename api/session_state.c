@@ -1,6 +1,8 @@
 /* What a session writes to checkpoints and reads from them. */
 #include "api/session.h"
 
+#include "base/object.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,6 +119,21 @@ static void put_variables(struct saving *x, struct ht_map *keys)
 	}
 }
 
+/* Checkpoints do not have objects. */
+static void tell_tables(const struct saving *x)
+{
+	for (size_t i = 0; i < x->s->objects.count; i++) {
+		const struct ht_session_object *o = x->s->objects.entries[i].value;
+
+		if (o && o->object && o->kind->reset)
+			ht_warn(x->d,
+				(struct ht_where){ .path = x->prefix,
+					.node = x->s->objects.entries[i].key,
+					.offset = -1 },
+				"the checkpoint does not have the keys and values of this table");
+	}
+}
+
 static void put_kept(struct saving *x, const struct ht_map *keys)
 {
 	for (size_t i = 0; i < x->s->kepts; i++)
@@ -136,6 +153,7 @@ static enum ht_status save(void *arg)
 		s->variables.count + s->kepts + s->notes.count + 1);
 	put_variables(x, &keys);
 	put_kept(x, &keys);
+	tell_tables(x);
 	put_streams(x);
 	for (size_t i = 0; i < s->notes.count; i++) {
 		const struct ht_session_note *from = s->notes.entries[i].value;

@@ -19,6 +19,7 @@ struct ht_object_parts {
 		uint64_t bytes;
 	} constant[HT_OBJECT_PARTS];
 	uint32_t constants;
+	uint64_t most_bytes; /* that an object may take if runs make it grow */
 };
 
 struct ht_object_kind {
@@ -27,6 +28,8 @@ struct ht_object_kind {
 	 * object keeps nothing of `from`. */
 	int32_t (*make)(const struct ht_object_parts *from, void **out);
 	void (*release)(void *object);
+	/* Gives an object that was made of `from` what it began with; NULL: runs do not change objects of this kind. */
+	void (*reset)(void *object, const struct ht_object_parts *from);
 };
 
 #endif

@@ -39,9 +39,16 @@ static uint32_t *place_of(const struct ht_strings *s, struct ht_str text)
 
 /* ---- room ---- */
 
+static uint64_t grown(uint64_t room, uint64_t needed)
+{
+	if (needed <= room)
+		return room;
+	return room * 2 > needed ? room * 2 : needed;
+}
+
 static bool grow(void **p, uint64_t *room, uint64_t needed, size_t each)
 {
-	uint64_t more = *room * 2 > needed ? *room * 2 : needed;
+	uint64_t more = grown(*room, needed);
 	void *larger;
 
 	if (needed <= *room)
@@ -104,6 +111,24 @@ static int64_t add(struct ht_strings *s, struct ht_str text)
 		memcpy(s->bytes + at, text.p, text.n);
 	s->end[s->n] = at + text.n;
 	return (int64_t)s->n++;
+}
+
+int64_t ht_strings_find(const struct ht_strings *s, struct ht_str text)
+{
+	return (int64_t)*place_of(s, text) - 1;
+}
+
+uint64_t ht_strings_count(const struct ht_strings *s)
+{
+	return s->n;
+}
+
+uint64_t ht_strings_bytes(const struct ht_strings *s, uint64_t more)
+{
+	uint64_t places = 2 * (s->n + 1) <= s->places ? s->places : 2 * s->places;
+
+	return grown(s->bytes_room, begin_of(s, s->n) + more) +
+	       grown(s->room, s->n + 1) * sizeof *s->end + places * sizeof *s->place;
 }
 
 int64_t ht_strings_number(struct ht_strings *s, struct ht_str text)

@@ -18,6 +18,11 @@ void ht_strings_free(struct ht_strings *s);
 void ht_strings_forget(struct ht_strings *s);
 /* The number of a string, which is added if it is new.  -1: out of memory, or there are 2^31 strings. */
 int64_t ht_strings_number(struct ht_strings *s, struct ht_str text);
+/* The number of a string; -1: it is not there. */
+int64_t ht_strings_find(const struct ht_strings *s, struct ht_str text);
+uint64_t ht_strings_count(const struct ht_strings *s);
+/* The bytes that all strings take, with another one of `more` bytes. */
+uint64_t ht_strings_bytes(const struct ht_strings *s, uint64_t more);
 /* The string of a number, until the next one is added.  False: there is none. */
 bool ht_strings_text(const struct ht_strings *s, int64_t number, struct ht_str *out);
 

@@ -25,6 +25,8 @@ void ht_importer_init(struct ht_importer *im, struct ht_arena *a,
 void ht_importer_add_input(struct ht_importer *im, size_t bytes);
 /* Likewise for a mapped file, which the graph then lists among its files. */
 void ht_importer_add_file(struct ht_importer *im, const struct ht_file *f);
+/* import.c: maps a file, as long as the arena lives, and adds it. */
+enum ht_status ht_importer_map(struct ht_importer *im, const char *path, struct ht_file **out);
 /* HT_E_LIMIT if `bytes` more exceed the limit. */
 bool ht_importer_charge(struct ht_importer *im, size_t count, size_t size);
 
@@ -94,6 +96,12 @@ enum ht_status ht_import_savedmodel(
  * *src becomes its source. */
 bool ht_container_metagraph(
 	const struct ht_graph *g, struct ht_pb_source *src, struct ht_pb_reader *meta);
+
+/* ---- named_files.c ---- */
+
+/* Reads the files that fill tables of the graph.  `dir`: the folder of the model's file, with a slash at its end; "" is the
+ * working directory. */
+enum ht_status ht_import_named_files(struct ht_importer *im, const char *dir, struct ht_graph *g);
 
 /* ---- tfjs.c ---- */
 

@@ -14,8 +14,7 @@ static void unref_file(void *file)
 	ht_file_unref(file);
 }
 
-/* The map lives as long as the arena. */
-static enum ht_status map_file(struct ht_importer *im, const char *path, struct ht_file **out)
+enum ht_status ht_importer_map(struct ht_importer *im, const char *path, struct ht_file **out)
 {
 	enum ht_status st = ht_file_map_watched(path, im->limit.file_bytes, im->diags, out);
 
@@ -177,7 +176,7 @@ static enum ht_status read_hir(
 	struct stat st;
 
 	if (in->file && !stat(path, &st))
-		HT_TRY(map_file(im, path, &weights));
+		HT_TRY(ht_importer_map(im, path, &weights));
 	HT_TRY(ht_text_parse(im->a, in->bytes, in->path, weights, im->diags, out));
 	if ((*out)->nodes <= im->limit.nodes)
 		return HT_OK;
@@ -306,12 +305,16 @@ enum ht_status ht_import(struct ht_arena *a, const char *path,
 	in.path = ht_str_copy(a, ht_str(path)).p;
 	if (!stat(path, &file) && S_ISDIR(file.st_mode))
 		HT_TRY(find_in_directory(&im, path, &in.path));
-	HT_TRY(map_file(&im, in.path, &in.file));
+	HT_TRY(ht_importer_map(&im, in.path, &in.file));
 	in.bytes = (struct ht_str){ (const char *)in.file->p, in.file->n };
 	st = read_input(&im, &in, out);
+	if (st == HT_OK)
+		st = ht_import_named_files(&im, directory_of(&im, in.path), *out);
 	ht_arena_release(im.scratch);
 	if (st == HT_OK)
 		(*out)->inputs = im.inputs;
+	else
+		*out = NULL;
 	return st;
 }
 

@@ -190,6 +190,7 @@ static void copy_graph(const struct ht_graph *from, struct copy c)
 	to->extra = from->extra;
 	to->container = from->container;
 	to->checkpoint = from->checkpoint;
+	to->named_files = from->named_files;
 	if (from->sym_count) {
 		to->syms = HT_NEW_ARRAY(to->arena, struct ht_sym, from->sym_count);
 		memcpy(to->syms, from->syms, from->sym_count * sizeof *to->syms);

@@ -51,12 +51,40 @@ struct ht_shape ht_handle_shape(const struct ht_node *n)
 	return ht_is(h, HT_VARIABLE) ? shape_attr(h) : HT_SHAPE_UNKNOWN;
 }
 
-/* Values of tables that are filled once are scalars. */
+/* A value of the table for each key. */
 enum ht_status ht_infer_table_find(struct ht_infer *in, struct ht_node *n)
 {
-	(void)in;
-	if (ht_is_table(handle_of(n)))
-		n->out[0].shape = ht_in_shape(n, 1);
+	const struct ht_node *table = handle_of(n);
+	struct ht_shape keys = ht_in_shape(n, 1), row = ht_table_row(table);
+	int64_t *d;
+
+	if (!ht_is_table(table) || keys.rank < 0 || row.rank < 0)
+		return HT_OK;
+	d = ht_new_dims(in, keys.rank + row.rank);
+	for (int32_t i = 0; i < keys.rank; i++)
+		d[i] = keys.dim[i];
+	for (int32_t i = 0; i < row.rank; i++)
+		d[keys.rank + i] = row.dim[i];
+	ht_set_shape(n, 0, keys.rank + row.rank, d);
+	return HT_OK;
+}
+
+/* All keys, and a value for each. */
+enum ht_status ht_infer_table_export(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_node *table = handle_of(n);
+	struct ht_shape row = ht_table_row(table);
+	int64_t *keys = ht_new_dims(in, 1), *values;
+
+	keys[0] = ht_computed_dim(in, n);
+	ht_set_shape(n, 0, 1, keys);
+	if (!ht_is_table(table) || row.rank < 0)
+		return HT_OK;
+	values = ht_new_dims(in, 1 + row.rank);
+	values[0] = keys[0];
+	for (int32_t i = 0; i < row.rank; i++)
+		values[1 + i] = row.dim[i];
+	ht_set_shape(n, 1, 1 + row.rank, values);
 	return HT_OK;
 }
 

@@ -372,6 +372,15 @@ struct ht_input_file {
 	struct ht_input_file *next;
 };
 
+/* A file that a constant, placeholder or variable of strings names: an asset of a SavedModel, or a text that fills a table. */
+struct ht_named_file {
+	struct ht_str node; /* of the graph: its value is the name of the file */
+	const char *path;
+	const struct ht_file *file; /* NULL: the file cannot be read, for the reason `why` */
+	const char *why;
+	struct ht_named_file *next;
+};
+
 struct ht_graph {
 	struct ht_arena *arena; /* not owned */
 	struct ht_node *first, *last;
@@ -401,6 +410,8 @@ struct ht_graph {
 	const char *checkpoint; /* path prefix of the bundle */
 	struct ht_input_file
 		*inputs; /* the files that it was read from, without the checkpoint; NULL: memory */
+	struct ht_named_file *
+		named_files; /* files that fill tables; those that were read are in `inputs`, too */
 	struct ht_function *function; /* whose body this is, or NULL */
 	struct ht_graph *
 		library; /* whose functions its nodes run: of a body the program's graph, else itself */
@@ -543,6 +554,18 @@ const struct ht_tensor *ht_variable_value(const struct ht_node *n);
 bool ht_is_table(const struct ht_node *n);
 bool ht_is_table_of_run(const struct ht_node *n);
 bool ht_fills_table(const struct ht_node *n);
+/* Whether a table is one of those that runs change. */
+bool ht_is_mutable_table(const struct ht_node *n);
+/* The op of a mutable table like a dense one, which has an empty and a deleted key as operands; NULL: `n` is no dense table. */
+const char *ht_general_table(const struct ht_node *n);
+/* Whether a node reads tensors, whose names are operand 1, from a checkpoint. */
+bool ht_restores(const struct ht_node *n);
+/* The shape of a table's values. */
+struct ht_shape ht_table_row(const struct ht_node *n);
+/* The most keys that a program can list of a mutable table. */
+int64_t ht_table_most_exported(const struct ht_node *table);
+/* Whether a node fills the table of operand 0 with the lines of the text file that operand 1 names. */
+bool ht_fills_table_from_file(const struct ht_node *n);
 /* The "_keys" or "_values" of a table (passes/tables.c); NULL: not known. */
 const struct ht_tensor *ht_table_part(const struct ht_node *n, const char *part);
 /* The value of a Const of HT_STRING, with a known shape. */

@@ -43,7 +43,10 @@ bool ht_takes_string_numbers(const struct ht_node *n)
 	switch (n->op) {
 	case HT_OP_Equal:
 	case HT_OP_NotEqual:
+	case HT_OP_LookupTableExportV2:
 	case HT_OP_LookupTableFindV2:
+	case HT_OP_LookupTableInsertV2:
+	case HT_OP_LookupTableRemoveV2:
 	case HT_OP_LookupTableSizeV2:
 	case HT_OP_Unique:
 	case HT_OP_UniqueWithCounts:

@@ -36,6 +36,10 @@ const char *ht_fault_text(enum ht_fault f)
 		return "an object is not of the types that are stated for it";
 	case HT_FAULT_UNFILLED:
 		return "the table is not filled yet";
+	case HT_FAULT_ROOM:
+		return "the table has more keys than there is room for";
+	case HT_FAULT_RESERVED:
+		return "a key is the empty or the deleted key of its table";
 	}
 	return "unknown fault";
 }

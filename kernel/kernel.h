@@ -136,10 +136,12 @@ enum ht_fault {
 	HT_FAULT_ASSERTION, /* only of library kernels; the step has a message */
 	HT_FAULT_SAMPLES,   /* only of library kernels, without a message, like the next one */
 	HT_FAULT_BOXES,
-	HT_FAULT_KEYS,    /* of tables: the key exists with another value */
-	HT_FAULT_OBJECT,  /* an object does not have the types that its kernel or its maker
+	HT_FAULT_KEYS,     /* of tables: the key exists with another value */
+	HT_FAULT_OBJECT,   /* an object does not have the types that its kernel or its maker
 			   * states */
-	HT_FAULT_UNFILLED /* a table is read before it is filled */
+	HT_FAULT_UNFILLED, /* a table is read before it is filled */
+	HT_FAULT_ROOM,     /* a table has, or would have, more keys than there is room for */
+	HT_FAULT_RESERVED  /* a key is reserved by its table */
 };
 const char *ht_fault_text(enum ht_fault f);
 /* Whether the message of the step (struct ht_words) follows the text of the fault. */
@@ -350,6 +352,10 @@ struct ht_object_parts;
 bool ht_table_contradicts(const struct ht_object_parts *from, uint64_t *first, uint64_t *second);
 /* Whether there are tables from keys to values of these types. */
 bool ht_table_types(enum ht_dtype key, enum ht_dtype value);
+/* library_mutable.c: likewise of objects of kind "mutable_table".  Parameters of one: type of keys,
+ * type of values (HT_STRING is permitted), elements of a value, how many keys are reserved, these
+ * two keys. */
+bool ht_mutable_table_types(enum ht_dtype key, enum ht_dtype value);
 /* library_random.c: tiles of a kernel that draws `count` numbers of type `t`. */
 int64_t ht_random_tiles(enum ht_dtype t, int64_t count);
 

@@ -3,11 +3,7 @@
 
 #include <string.h>
 
-static const struct {
-	const char *name;
-	ht_kernel_fn *fn;
-	size_t (*scratch)(const struct ht_kernel *k); /* NULL: none */
-} library[] = {
+static const struct ht_library_row library[] = {
 	{ "assert", ht_library_assert, NULL },
 	{ "boxes", ht_library_boxes, ht_boxes_scratch },
 	{ "candidates", ht_library_candidates, ht_candidates_scratch },
@@ -31,20 +27,32 @@ static const struct {
 	{ "where", ht_library_where, NULL },
 };
 
-ht_kernel_fn *ht_library_kernel(const char *name)
+/* libhalftone-rt lacks these: the linker finds the definition only where lowering is. */
+extern const struct ht_library_more ht_library_more __attribute__((weak));
+
+static const struct ht_library_row *row_of(const char *name)
 {
 	for (size_t i = 0; i < HT_COUNT(library); i++)
 		if (strcmp(name, library[i].name) == 0)
-			return library[i].fn;
+			return &library[i];
+	for (size_t i = 0; &ht_library_more && i < HT_COUNT(ht_library_more.kernel); i++)
+		if (strcmp(name, ht_library_more.kernel[i].name) == 0)
+			return &ht_library_more.kernel[i];
 	return NULL;
+}
+
+ht_kernel_fn *ht_library_kernel(const char *name)
+{
+	const struct ht_library_row *row = row_of(name);
+
+	return row ? row->fn : NULL;
 }
 
 size_t ht_library_scratch(const struct ht_kernel *k)
 {
-	for (size_t i = 0; i < HT_COUNT(library); i++)
-		if (strcmp(k->library, library[i].name) == 0)
-			return library[i].scratch ? library[i].scratch(k) : 0;
-	return 0;
+	const struct ht_library_row *row = row_of(k->library);
+
+	return row && row->scratch ? row->scratch(k) : 0;
 }
 
 static const struct ht_object_kind *const object[] = { &ht_strings_kind, &ht_table_kind };
@@ -54,5 +62,7 @@ const struct ht_object_kind *ht_library_object(const char *name)
 	for (size_t i = 0; i < HT_COUNT(object); i++)
 		if (strcmp(name, object[i]->name) == 0)
 			return object[i];
+	if (&ht_library_more && strcmp(name, ht_library_more.object->name) == 0)
+		return ht_library_more.object;
 	return NULL;
 }

@@ -6,6 +6,18 @@
 #include "base/object.h"
 #include "kernel/kernel.h"
 
+struct ht_library_row {
+	const char *name;
+	ht_kernel_fn *fn;
+	size_t (*scratch)(const struct ht_kernel *k); /* NULL: none */
+};
+
+/* library_mutable.c: kernels and a kind of objects that libhalftone has and libhalftone-rt lacks. */
+struct ht_library_more {
+	struct ht_library_row kernel[5];
+	const struct ht_object_kind *object;
+};
+
 /* Bytes of scratch that the library kernel of `k` needs. */
 size_t ht_library_scratch(const struct ht_kernel *k);
 

@@ -48,5 +48,5 @@ static void release(void *object)
 }
 
 const struct ht_object_kind ht_strings_kind = {
-	.name = HT_STRINGS_KIND, .make = make, .release = release
+	.name = HT_STRINGS_KIND, .make = make, .release = release, .reset = NULL
 };

@@ -188,7 +188,9 @@ static int32_t make(const struct ht_object_parts *from, void **out)
 	return HT_FAULT_NONE;
 }
 
-const struct ht_object_kind ht_table_kind = { .name = "table", .make = make, .release = free };
+const struct ht_object_kind ht_table_kind = {
+	.name = "table", .make = make, .release = free, .reset = NULL
+};
 
 bool ht_table_contradicts(const struct ht_object_parts *from, uint64_t *first, uint64_t *second)
 {

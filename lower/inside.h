@@ -341,8 +341,13 @@ struct object_text {
 	int32_t params;
 };
 int32_t plan_object(struct lower *l, const struct object_text *o);
-/* strings.c: adds the object that holds the strings of the entry's inputs and outputs, if it has
- * any. */
+/* strings.c: the object with the graph's constant strings (where each begins, and their bytes), to
+ * which a run adds others. */
+int32_t plan_strings_object(struct lower *l);
+/* `n` strings as two parts of an object: where each begins and the last one ends, and their bytes. */
+void plan_text_parts(
+	struct lower *l, const struct ht_str *text, size_t n, const struct ht_tensor **part);
+/* Adds that object if the entry has inputs or outputs of strings. */
 void plan_strings(struct lower *l);
 /* Appends a step for `node` that runs the kernel that was built. An equal kernel of an earlier
  * step is used again. */

@@ -3,6 +3,7 @@
 #include "lower/index.h"
 #include "lower/library.h"
 #include "lower/parts.h"
+#include "lower/tables.h"
 
 enum { TILE = 4096 /* keys */ };
 
@@ -54,10 +55,14 @@ static int32_t table_buffer(struct lower *l, const struct ht_node *n)
 
 static enum ht_status emit_fill(struct lower *l, struct ht_node *n)
 {
-	int32_t table = table_buffer(l, n), keys = dense_operand(l, n, 1),
-		values = dense_operand(l, n, 2);
+	int32_t table, keys, values;
 	struct kernel_build k;
 
+	if (ht_is_mutable_table(table_of(n)))
+		return mutable_emit_fill(l, n);
+	table = table_buffer(l, n);
+	keys = dense_operand(l, n, 1);
+	values = dense_operand(l, n, 2);
 	if (values == keys)
 		values = dense_copy(l, n, 2);
 	library_kernel(&k, l, "table_fill", 1, 3);
@@ -74,9 +79,12 @@ static enum ht_status emit_fill(struct lower *l, struct ht_node *n)
 static enum ht_status emit_find(struct lower *l, struct ht_node *n)
 {
 	int64_t count = ht_shape_count(n->out[0].shape);
-	int32_t table = table_buffer(l, n), keys, none;
+	int32_t table, keys, none;
 	struct kernel_build k;
 
+	if (ht_is_mutable_table(table_of(n)))
+		return mutable_emit_find(l, n);
+	table = table_buffer(l, n);
 	if (count == 0)
 		return HT_OK;
 	keys = dense_operand(l, n, 1);
@@ -98,11 +106,12 @@ static enum ht_status emit_find(struct lower *l, struct ht_node *n)
 
 static enum ht_status emit_size(struct lower *l, struct ht_node *n)
 {
-	int32_t table = table_buffer(l, n);
 	struct kernel_build k;
 
+	if (ht_is_mutable_table(table_of(n)))
+		return mutable_emit_size(l, n);
 	library_kernel(&k, l, "table_size", 1, 0);
-	kb_arg(&k, table, HT_BUFFER_IN);
+	kb_arg(&k, table_buffer(l, n), HT_BUFFER_IN);
 	kb_arg(&k, dense_result(l, n, 0), HT_BUFFER_OUT);
 	kb_finish(&k, n);
 	return HT_OK;
@@ -112,6 +121,8 @@ static const char *refuse(const struct ht_node *n)
 {
 	const struct ht_node *t = table_of(n);
 
+	if (ht_is_mutable_table(t))
+		return mutable_refuse(n);
 	if (!ht_is_table(t))
 		return "is about a table that is known when the program runs";
 	if (!ht_table_types(ht_type_attr(t, "key_dtype"), ht_type_attr(t, "value_dtype")))
@@ -133,6 +144,8 @@ static const char *refuse_fill(const struct ht_node *n)
 {
 	const char *why = refuse(n);
 
+	if (ht_is_mutable_table(table_of(n)))
+		return mutable_refuse_fill(n);
 	if (why)
 		return why;
 	if (!has_type(n, 1, "key_dtype") || !has_type(n, 2, "value_dtype"))
@@ -147,6 +160,8 @@ static const char *refuse_find(const struct ht_node *n)
 {
 	const char *why = refuse(n);
 
+	if (ht_is_mutable_table(table_of(n)))
+		return mutable_refuse_find(n);
 	if (why)
 		return why;
 	if (!has_type(n, 1, "key_dtype") || !has_type(n, 2, "value_dtype"))
@@ -154,10 +169,12 @@ static const char *refuse_find(const struct ht_node *n)
 	return shape_of(n, 2).rank ? "has a default value that is no scalar" : NULL;
 }
 
-/* The result has a row of elements for each row of keys. */
+/* The result has a row of elements for each row of keys.  Parts that run at once may not add strings. */
 static bool rows_of_keys(const struct parts *p, const struct ht_node *n)
 {
-	return rows_of(p, n, 1);
+	const struct ht_node *t = table_of(n);
+
+	return (!ht_is_mutable_table(t) || !mutable_gives_strings(t)) && rows_of(p, n, 1);
 }
 
 const struct lower_op lower_table = { .family = FAMILY_NOTHING };

@@ -183,7 +183,7 @@ enum ht_status ht_open_updated(struct ht_bounded *b, struct ht_node *n, struct h
 		(struct scattering){ indices, updates, ht_in_shape(n, indices).rank, 0 }, fixed);
 }
 
-/* Positions of elements; elements outside are not counted. */
+/* Positions of elements, of which those outside are not counted; or all keys of a table, and their values. */
 enum ht_status ht_open_located(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
@@ -196,7 +196,8 @@ enum ht_status ht_open_located(struct ht_bounded *b, struct ht_node *n, struct h
 			return ht_open_refuse(b, n, "a reshape put it together with others");
 		ht_open_mask_all(b, n, 0, i, in.axis[i], HT_NUMBER_ZERO);
 	}
-	out[0] = (struct ht_open){ { { ht_computed_size(b->r.g, n), 1 } } };
+	for (int32_t i = 0; i < n->outs; i++)
+		out[i * HT_OPEN_RANK] = (struct ht_open){ { { ht_computed_size(b->r.g, n), 1 } } };
 	return HT_OK;
 }
 

@@ -53,7 +53,7 @@ enum ht_status ht_open_of_first(struct ht_bounded *b, struct ht_node *n, struct 
 /* Each value has the place of its key. */
 static enum ht_status looked_up(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
-	return ht_open_align(b, n, 1, n->out[0].shape.rank, out);
+	return put_axes(b, n, 1, 0, ht_in_shape(n, 1).rank, out, 0);
 }
 
 static enum ht_status normalised(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)

@@ -63,6 +63,8 @@ static int64_t bound_of(const struct ht_graph *g, const struct ht_node *n)
 	case HT_OP_NonMaxSuppressionV5:
 	case HT_OP_NonMaxSuppressionWithOverlaps:
 		return most_boxes(g, n);
+	case HT_OP_LookupTableExportV2:
+		return ht_is_table(n->in[0].node) ? ht_table_most_exported(n->in[0].node) : -1;
 	default: /* the op was not expanded, and has no kernel */
 		return -1;
 	}

@@ -10,8 +10,8 @@
  * that op besides the constant of numbers.  A graph that does anything else with strings is left
  * alone, and lowering refuses it and names the ops.
  *
- * A table of strings gets a name of its own for these numbers, as entries of a session share
- * tables by name. */
+ * An immutable table of strings gets a name of its own for these numbers, as entries of a session
+ * share tables by name. */
 #include "passes/rewrite.h"
 
 #include <string.h>
@@ -158,10 +158,21 @@ static void number_part(struct numbering *x, struct ht_node *table, const char *
 			ht_string_numbers(a->value.tensor, x->strings, table->graph->arena));
 }
 
+/* A mutable table outlives the run, so it has the strings themselves. */
+static void mark_mutable(struct ht_node *n)
+{
+	ht_attr_set_bool(n, "_string_keys", ht_type_attr(n, "key_dtype") == HT_STRING);
+	ht_attr_set_bool(n, "_string_values", ht_type_attr(n, "value_dtype") == HT_STRING);
+}
+
 static void number_table(struct numbering *x, struct ht_node *n)
 {
 	if (!ht_attrs_have_type(n, HT_STRING))
 		return;
+	if (ht_is_mutable_table(n)) {
+		mark_mutable(n);
+		return;
+	}
 	number_part(x, n, "_keys");
 	number_part(x, n, "_values");
 	ht_attr_set_bool(n, "_strings", true);

@@ -6,12 +6,17 @@
  * arguments.  So this pass examines the whole graph, before anything is pruned.  The node that
  * fills a table then becomes a NoOp for entries that reach it.
  *
+ * A text file that the graph names counts as constants, too (passes/tables_file.c).  A mutable
+ * table gets what the model's saver restores from the checkpoint as "_first_keys" and
+ * "_first_values".
+ *
  * Left alone, and refused by lowering: tables that are filled with values that are not constant,
- * from a file, or by several nodes with different contents.  A key with two different values is
- * an error, as in TensorFlow. */
+ * from a file that is named when the program runs, or by several nodes with different contents.
+ * A key with two different values is an error, as in TensorFlow. */
 #include "base/object.h"
 #include "kernel/kernel.h"
 #include "passes/passes.h"
+#include "passes/tables_file.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -62,6 +67,11 @@ static enum ht_status fail(
 	return t->status;
 }
 
+static bool is_filler(const struct ht_node *n)
+{
+	return ht_fills_table(n) || ht_fills_table_from_file(n);
+}
+
 /* ---- tracing values through calls ---- */
 
 static int32_t number_of_argument(const struct ht_function *f, const struct ht_node *n)
@@ -74,10 +84,13 @@ static int32_t number_of_argument(const struct ht_function *f, const struct ht_n
 	return -1;
 }
 
-/* Traces a value through identities and arguments; the node is NULL if the call passes none. */
-static struct ht_value origin_of(struct ht_value v, const struct frame *in)
+/* Traces a value through identities and arguments; the node is NULL if the call passes none.
+ * *at becomes the call whose body has the node. */
+static struct ht_value trace(struct ht_value v, const struct frame **at)
 {
 	for (;;) {
+		const struct frame *in = *at;
+
 		if (ht_is(v.node, HT_FORWARDS) && v.index >= 0 && v.index < v.node->ins) {
 			v = v.node->in[v.index];
 		} else if (in && ht_is(v.node, HT_ARGUMENT)) {
@@ -86,11 +99,16 @@ static struct ht_value origin_of(struct ht_value v, const struct frame *in)
 			if (i < 0 || i >= in->call->ins)
 				return (struct ht_value){ 0 };
 			v = in->call->in[i];
-			in = in->up;
+			*at = in->up;
 		} else {
 			return v;
 		}
 	}
+}
+
+static struct ht_value origin_of(struct ht_value v, const struct frame *in)
+{
+	return trace(v, &in);
 }
 
 static struct ht_tensor *constant_of(struct ht_value v, const struct frame *in)
@@ -146,13 +164,92 @@ static struct ht_str key_of(struct tables *t, const struct ht_node *n)
 	return ht_str_printf(t->c->scratch, "%p", (const void *)n);
 }
 
+/* The file whose name is the value `v`; NULL: the graph does not name it.  The name may be read
+ * from a variable, whose node has it then. */
+static const struct ht_named_file *file_of(
+	struct tables *t, struct ht_value v, const struct frame *in)
+{
+	const struct ht_named_file *f = t->g->named_files;
+	struct ht_value from = origin_of(v, in);
+
+	if (from.node && ht_is(from.node, HT_READS_VARIABLE))
+		from = origin_of(from.node->in[0], in);
+	if (!from.node || from.node->graph != t->g)
+		return NULL;
+	while (f && !ht_str_eq(f->node, from.node->name))
+		f = f->next;
+	return f;
+}
+
+/* The keys and values that a file has for a table; both NULL: the file is not known. */
+static void read_file(struct tables *t, const struct ht_node *n, const struct ht_node *table,
+	const struct frame *in, struct ht_tensor **keys, struct ht_tensor **values)
+{
+	const struct ht_named_file *f = file_of(t, n->in[1], in);
+
+	*keys = *values = NULL;
+	if (f && !f->file)
+		t->status = ht_error(t->c->diags, HT_E_INPUT,
+			(struct ht_where){
+				.path = f->path, .node = n->name, .op = n->type, .offset = -1 },
+			"the file of the table is not read: %s", f->why);
+	else if (f)
+		t->status = ht_table_of_file(n, f, table, t->g->arena, t->c->diags, keys, values);
+}
+
+/* The tensor of the checkpoint that the value `v` is restored from; NULL: it is not. */
+static struct ht_tensor *restored(struct tables *t, struct ht_value v, const struct frame *in)
+{
+	struct ht_value from = trace(v, &in);
+	const struct ht_tensor *names;
+	struct ht_tensor *found = NULL;
+	size_t i;
+
+	if (!from.node || !ht_restores(from.node))
+		return NULL;
+	names = constant_of(from.node->in[1], in);
+	i = (size_t)from.index;
+	if (!names || !names->values)
+		return NULL;
+	t->status = t->c->variables->read(t->c->variables->self,
+		names->strings[i < names->values ? i : names->values - 1], t->g->arena, t->c->diags,
+		&found);
+	return t->status == HT_OK ? found : NULL;
+}
+
+/* A mutable table begins with the contents that the model's saver restores. */
+static void read_restored(struct tables *t, const struct ht_node *n, const struct ht_node *table,
+	const struct frame *in)
+{
+	struct ht_tensor *keys, *values;
+
+	if (!ht_fills_table(n) || !t->g->checkpoint || !t->c->variables)
+		return;
+	keys = restored(t, n->in[1], in);
+	values = keys ? restored(t, n->in[2], in) : NULL;
+	if (values)
+		note_contents(t, (struct ht_node *)(uintptr_t)n, table, keys, values);
+}
+
 static void look_at_filler(struct tables *t, struct ht_node *n, const struct frame *in)
 {
 	struct ht_value table = origin_of(n->in[0], in);
-	struct ht_tensor *keys = constant_of(n->in[1], in), *values = constant_of(n->in[2], in);
-	bool known = table.node && ht_is_table(table.node);
+	bool known = table.node && ht_is_table(table.node) && !ht_is_mutable_table(table.node);
 	struct ht_map_entry *e = ht_map_at(&t->idle, key_of(t, n));
+	struct ht_tensor *keys = NULL, *values = NULL;
 
+	if (table.node && ht_is_mutable_table(table.node)) {
+		read_restored(t, n, table.node, in);
+		return;
+	}
+	if (ht_fills_table(n)) {
+		keys = constant_of(n->in[1], in);
+		values = constant_of(n->in[2], in);
+	} else if (known) {
+		read_file(t, n, table.node, in, &keys, &values);
+	}
+	if (t->status != HT_OK)
+		return;
 	if (known)
 		note_contents(t, n, table.node, keys, values);
 	if (!e->value || !known || !keys || !values)
@@ -171,7 +268,7 @@ static struct ht_function *callee_of(const struct ht_graph *library, const struc
 static bool fills_within(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (ht_fills_table(n))
+		if (is_filler(n))
 			return true;
 	return false;
 }
@@ -199,7 +296,7 @@ static void look(struct tables *t, const struct ht_graph *g, const struct frame 
 		struct frame within = { n, callee_of(t->g->library, n), in,
 			in ? in->depth + 1 : 1 };
 
-		if (ht_fills_table(n) && n->ins == 3)
+		if (is_filler(n) && n->ins == (ht_fills_table(n) ? 3 : 2))
 			look_at_filler(t, n, in);
 		if (!within.f || !fills(t, within.f))
 			continue;
@@ -233,7 +330,7 @@ static const struct ht_tensor *numbered(struct tables *t, const struct ht_tensor
 	return ht_string_numbers(part, &strings, t->c->scratch);
 }
 
-static enum ht_status check(struct tables *t, const struct contents *c)
+static enum ht_status check(struct tables *t, const struct ht_node *table, const struct contents *c)
 {
 	const struct ht_tensor *keys = numbered(t, c->keys), *values = numbered(t, c->values);
 	struct ht_object_parts parts = { .params = 3,
@@ -243,10 +340,14 @@ static enum ht_status check(struct tables *t, const struct contents *c)
 		.constants = 2 };
 	uint64_t first, second;
 
-	if (ht_shape_count(c->keys->shape) != ht_shape_count(c->values->shape))
+	if (!ht_shape_known(ht_table_row(table)) ||
+		ht_shape_count(c->keys->shape) * ht_shape_count(ht_table_row(table)) !=
+			ht_shape_count(c->values->shape))
 		return fail(t, HT_E_INPUT, c->by,
 			"the table gets %" PRId64 " keys and %" PRId64 " values",
 			ht_shape_count(c->keys->shape), ht_shape_count(c->values->shape));
+	if (ht_is_mutable_table(table)) /* the last value counts */
+		return HT_OK;
 	if (ht_table_contradicts(&parts, &first, &second))
 		return fail(t, HT_E_INPUT, c->by,
 			"the table gets two different values for one key: elements %" PRIu64
@@ -286,17 +387,53 @@ static void give_contents(struct tables *t, struct ht_graph *g)
 		const struct contents *c =
 			ht_is_table(n) ? ht_map_get(&t->of, ht_variable_name(n)) : NULL;
 
-		if (!is_clear(c) || !has_types(n, c) || check(t, c) != HT_OK)
+		if (!is_clear(c) || !has_types(n, c))
 			continue;
-		ht_attr_set_tensor(n, "_keys", shared(g, c->keys));
-		ht_attr_set_tensor(n, "_values", shared(g, c->values));
+		if (check(t, n, c) != HT_OK)
+			return;
+		ht_attr_set_tensor(
+			n, ht_is_mutable_table(n) ? "_first_keys" : "_keys", shared(g, c->keys));
+		ht_attr_set_tensor(n, ht_is_mutable_table(n) ? "_first_values" : "_values",
+			shared(g, c->values));
+	}
+}
+
+/* A dense table gets its empty and its deleted key as an attribute, if these are integers, and
+ * becomes a table without them: it has no operands then, so that bodies can have it, too. */
+static void reserve_keys(struct ht_node *n)
+{
+	int64_t key[2];
+	const char *general = ht_general_table(n);
+
+	for (int32_t i = 0; i < 2 && general; i++) {
+		const struct ht_tensor *k = n->ins == 2 ? ht_const_tensor(n->in[i]) : NULL;
+
+		if (!k || (k->dtype != HT_I32 && k->dtype != HT_I64) ||
+			ht_shape_count(k->shape) != 1)
+			return;
+		key[i] = ht_tensor_int(k, 0);
+	}
+	if (!general)
+		return;
+	ht_node_set_ins(n, NULL, 0);
+	ht_node_set_type(n, ht_str(general));
+	ht_attr_set_ints(n, "_reserved", key, 2);
+}
+
+/* All nodes of a mutable table know it by one name, in bodies, too. */
+static void prepare_mutable(struct ht_graph *g)
+{
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		reserve_keys(n);
+		if (ht_is_mutable_table(n))
+			ht_attr_set_str(n, "shared_name", ht_variable_name(n));
 	}
 }
 
 static void drop_fillers(struct tables *t, struct ht_graph *g)
 {
 	for (struct ht_node *n = g->first; n; n = n->next) {
-		if (!ht_fills_table(n) || !ht_map_get(&t->idle, key_of(t, n)))
+		if (!is_filler(n) || !ht_map_get(&t->idle, key_of(t, n)))
 			continue;
 		ht_attrs_own(n);
 		n->attrs = NULL;
@@ -308,7 +445,7 @@ static void drop_fillers(struct tables *t, struct ht_graph *g)
 static bool has_tables(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (ht_is_table(n))
+		if (ht_is_table(n) || ht_general_table(n))
 			return true;
 	return false;
 }
@@ -320,6 +457,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	if (!has_tables(g))
 		return HT_OK;
 	ht_functions_own(g);
+	prepare_mutable(g);
 	ht_map_init(&t.of, c->scratch);
 	ht_map_init(&t.fillers, c->scratch);
 	ht_map_init(&t.idle, c->scratch);

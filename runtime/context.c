@@ -207,6 +207,7 @@ void ht_rt_context_reset(struct ht_rt_context *c)
 				(const void *)(uintptr_t)c->program->constant[v->constant],
 				v->bytes);
 	}
+	ht_objects_reset(c);
 }
 
 /* Scratch memory that the kernels of the image declare. */

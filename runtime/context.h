@@ -40,6 +40,7 @@ struct ht_rt_context {
 	bool enlarged;              /* `own` may be in large pages, if it is large enough */
 	struct ht_philox *stream;   /* by number: the state in which the next run begins */
 	void **object;              /* by object of the image; NULL: it has none */
+	uint64_t object_bytes;      /* the most of an object that runs make grow */
 	bool has_objects;           /* the image has objects */
 	bool shares_objects;        /* another owner releases the session's objects */
 	bool makes_objects;         /* some objects belong to a run */

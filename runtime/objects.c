@@ -22,22 +22,34 @@ static bool is_whole(const struct ht_rt_program *p, uint32_t constant)
 	return !p->is_whole || p->is_whole(p->is_whole_arg, constant, 0, 1);
 }
 
-int32_t ht_rt_object_make(const struct ht_rt_program *p, uint32_t i, void **out)
+static struct ht_object_parts parts_of(
+	const struct ht_rt_program *p, uint32_t i, uint64_t most_bytes)
 {
 	const struct ht_image_object *o = &ht_image_objects(p->image)[i];
 	struct ht_object_parts from = { .param = ht_image_params(p->image) + o->param,
 		.params = o->params,
-		.constants = o->constants };
+		.constants = o->constants,
+		.most_bytes = most_bytes };
 
-	*out = NULL;
 	for (uint32_t k = 0; k < o->constants; k++) {
 		uint32_t constant = ht_image_args(p->image)[o->constant + k];
 
-		if (!is_whole(p, constant))
-			return HT_EXEC_DAMAGED;
 		from.constant[k].p = (const void *)(uintptr_t)p->constant[constant];
 		from.constant[k].bytes = ht_image_constants(p->image)[constant];
 	}
+	return from;
+}
+
+int32_t ht_rt_object_make(
+	const struct ht_rt_program *p, uint32_t i, uint64_t most_bytes, void **out)
+{
+	const struct ht_image_object *o = &ht_image_objects(p->image)[i];
+	struct ht_object_parts from = parts_of(p, i, most_bytes);
+
+	*out = NULL;
+	for (uint32_t k = 0; k < o->constants; k++)
+		if (!is_whole(p, ht_image_args(p->image)[o->constant + k]))
+			return HT_EXEC_DAMAGED;
 	return p->object[i]->make(&from, out);
 }
 
@@ -56,8 +68,9 @@ static void release(struct ht_rt_context *c, enum ht_image_owner owner)
 static bool make(struct ht_rt_context *c, enum ht_image_owner owner, struct ht_rt_fault *fault)
 {
 	for (uint32_t i = 0; i < count_of(c); i++) {
-		int32_t code =
-			is_of(c, i, owner) ? ht_rt_object_make(c->program, i, &c->object[i]) : 0;
+		int32_t code = is_of(c, i, owner) ? ht_rt_object_make(c->program, i,
+							    c->object_bytes, &c->object[i])
+						  : 0;
 
 		if (!code)
 			continue;
@@ -70,7 +83,8 @@ static bool make(struct ht_rt_context *c, enum ht_image_owner owner, struct ht_r
 	return true;
 }
 
-bool ht_rt_context_objects(struct ht_rt_context *c, void *const *shared, struct ht_rt_fault *fault)
+bool ht_rt_context_objects(struct ht_rt_context *c, void *const *shared, uint64_t most_bytes,
+	struct ht_rt_fault *fault)
 {
 	*fault = (struct ht_rt_fault){ .step = HT_RT_NO_STEP };
 	if (!count_of(c))
@@ -80,6 +94,7 @@ bool ht_rt_context_objects(struct ht_rt_context *c, void *const *shared, struct 
 	if (!c->object)
 		return false;
 	c->shares_objects = shared;
+	c->object_bytes = most_bytes;
 	if (!make(c, HT_IMAGE_OF_CONTEXT, fault))
 		return false;
 	for (uint32_t i = 0; i < count_of(c); i++) {
@@ -95,6 +110,16 @@ bool ht_rt_context_objects(struct ht_rt_context *c, void *const *shared, struct 
 struct ht_strings *ht_rt_strings(const struct ht_rt_context *c)
 {
 	return c->strings;
+}
+
+void ht_objects_reset(struct ht_rt_context *c)
+{
+	for (uint32_t i = 0; c->object && !c->shares_objects && i < count_of(c); i++) {
+		struct ht_object_parts from = parts_of(c->program, i, c->object_bytes);
+
+		if (is_of(c, i, HT_IMAGE_OF_SESSION) && c->program->object[i]->reset)
+			c->program->object[i]->reset(c->object[i], &from);
+	}
 }
 
 bool ht_objects_begin(struct ht_rt_context *c, struct ht_rt_fault *fault)

@@ -10,6 +10,8 @@
 bool ht_objects_begin(struct ht_rt_context *c, struct ht_rt_fault *fault);
 /* Releases the objects of the run. */
 void ht_objects_end(struct ht_rt_context *c);
+/* Gives the session's objects that runs change, if they are the context's, what they began with. */
+void ht_objects_reset(struct ht_rt_context *c);
 /* Releases all objects of the context. */
 void ht_objects_free(struct ht_rt_context *c);
 

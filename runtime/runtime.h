@@ -74,15 +74,17 @@ void ht_rt_context_free(struct ht_rt_context *c);
  * object of the image, objects of another owner, who outlives the context and releases them;
  * NULL: the context makes and releases its own.  Objects of a run and of the context are always
  * its own.  False: an object could not be made, which *fault describes, or memory ran out
- * (fault->code is 0). */
+ * (fault->code is 0).  `most_bytes`: of each object that runs make grow. */
 struct ht_rt_fault;
-bool ht_rt_context_objects(struct ht_rt_context *c, void *const *shared, struct ht_rt_fault *fault);
+bool ht_rt_context_objects(struct ht_rt_context *c, void *const *shared, uint64_t most_bytes,
+	struct ht_rt_fault *fault);
 /* The table of the strings whose numbers the context's tensors have (base/strings.h); NULL: no
  * tensor has strings. */
 struct ht_strings *ht_rt_strings(const struct ht_rt_context *c);
 /* Makes object `i` of the image. 0: *out is the caller's, who releases it by the functions of
  * its kind; otherwise the fault. */
-int32_t ht_rt_object_make(const struct ht_rt_program *p, uint32_t i, void **out);
+int32_t ht_rt_object_make(
+	const struct ht_rt_program *p, uint32_t i, uint64_t most_bytes, void **out);
 /* Stops a run when a loop exceeds so many iterations, or when *cancel is not 0; another thread
  * or a signal handler may set it at any time.  A new context has neither limit; `cancel` may be
  * NULL. */

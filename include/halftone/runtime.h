@@ -269,10 +269,13 @@ struct ht_context_options {
 	/* The bytes of `memory`; 0: as many as ht_program_memory() says.  With fewer, runs are those of inputs for which
 	 * ht_program_memory_for() says no more; others end with HT_E_LIMIT before they begin. */
 	size_t memory_bytes;
+	/* The most bytes that a table to which runs add keys may have (MutableHashTable); a run stops whose table would need more.  Of a session
+	 * it counts for all entries.  0: 1 GiB. */
+	uint64_t table_bytes;
 };
 #define HT_CONTEXT_OPTIONS_INIT                                                                    \
 	{ sizeof(struct ht_context_options), 0, HT_GUARD_NONE, 0, 0, NULL, 0, 0, 0, 0, 0, NULL,    \
-		NULL, NULL, NULL, NULL, 0, 0 }
+		NULL, NULL, NULL, NULL, 0, 0, 0 }
 /* The bytes of `memory` for runs on `threads` threads (from 1 on), whatever the sizes of inputs are; 0: more than there can be. */
 HT_API size_t ht_program_memory(const struct ht_program *p, int threads);
 /* Gives the bytes of `memory` for runs on `threads` threads with inputs of these types and shapes, whose `data` and `bytes` are not

@@ -105,12 +105,16 @@ class _Slots:
 
 
 def limits(**stated: Any) -> dict[str, Any]:
-    """Members of struct ht_context_options: limits of time, which are stated in seconds, and the device."""
+    """Members of struct ht_context_options: limits of time, which are stated in seconds, of tables, in bytes, and the device."""
     members: dict[str, Any] = {}
     for name, value in stated.items():
         if value is None:
             continue
-        if name == 'device':
+        if name == 'table_bytes':
+            if not 0 < int64(name, value):
+                raise UsageError(f'table_bytes: a limit of {value} bytes')
+            members[name] = value
+        elif name == 'device':
             members[name] = ctypes.pointer(ctypes.c_int32(int64(name, value)))
             if members[name].contents.value != value:
                 raise UsageError(f'device {value}')
@@ -119,6 +123,14 @@ def limits(**stated: Any) -> dict[str, Any]:
         else:
             members[f'{name}_ns'] = max(1, int(value * 1e9))
     return members
+
+
+def fitted(context: Any, i: int, x: Any) -> Any:
+    """The array for output `i`, with the extents that it has behind a run."""
+    dim, size = (ctypes.c_int64 * x.ndim)(), ctypes.c_size_t()
+    call(lib.ht_context_output, context, i, dim, size)
+    shape = tuple(dim)
+    return x if shape == x.shape else x.reshape(-1)[:math.prod(shape)].reshape(shape)
 
 
 def pages_of(name: str | None) -> int:
@@ -331,18 +343,12 @@ class Context(Owner):
     def _fitted(self, results: dict[str, Any]) -> dict[str, Any]:
         """The outputs as the run left them: sizes that depend on data may be smaller than their arrays."""
         if self._outs.open:
-            results = {name: self._fit(i, x) for i, (name, x) in enumerate(results.items())}
+            results = {name: fitted(self._handle, i, x) for i, (name, x) in enumerate(results.items())}
         for i in self._outs.strings:
             size = ctypes.c_size_t()
             block = lib.ht_context_strings(self._handle, i, size)
             fill_strings(results[self._outs.tensors[i].name], block, size.value)
         return results
-
-    def _fit(self, i: int, x: Any) -> Any:
-        dim, size = (ctypes.c_int64 * x.ndim)(), ctypes.c_size_t()
-        call(lib.ht_context_output, self._handle, i, dim, size)
-        shape = tuple(dim)
-        return x if shape == x.shape else x.reshape(-1)[:math.prod(shape)].reshape(shape)
 
     def _feed(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
         ins = self._ins
@@ -627,7 +633,7 @@ class Program(Owner):
                 guard: str | None = None, max_iterations: int = 0, timeout: float | None = None,
                 sync_timeout: float | None = None, turn_timeout: float | None = None,
                 kernel_timeout: float | None = None, wait_timeout: float | None = None,
-                device: int | None = None, max_depth: int = 0) -> Context:
+                device: int | None = None, max_depth: int = 0, table_bytes: int | None = None) -> Context:
         """An arena of its own, with its own streams of random numbers.
 
         A loop of the graph that runs more often than `max_iterations`, if that is not 0, raises LimitError; so does a run
@@ -635,10 +641,11 @@ class Program(Owner):
         turn (run_at_most()), `sync_timeout` that wait and the run, `kernel_timeout` each kernel, and `wait_timeout` each
         wait (docs/limits.md).  Runs are on the cores of NUMA node `device`, if that is given.  `max_depth` is how many calls
         of a procedure by itself there is memory for, inside of each other (0: 64); no graph of TensorFlow has any.
+        A run stops that adds keys to a table of more than `table_bytes` bytes (1 GiB).
         """
         return Context(self, threads, keep_subnormals, seed, guard, max_iterations, limits(
             timeout=timeout, sync_timeout=sync_timeout, turn_timeout=turn_timeout, kernel_timeout=kernel_timeout,
-            wait_timeout=wait_timeout, device=device), max_depth)
+            wait_timeout=wait_timeout, device=device, table_bytes=table_bytes), max_depth)
 
     def run_at_most(self, contexts: int) -> None:
         """At most so many contexts of the program run at once, others wait for their turns; 0: any number.

@@ -12,7 +12,7 @@ from ._arrays import Tensor, checked, code_of, dense, fill_strings, numpy_dtype,
 from ._errors import UsageError, Verdict
 from ._library import Owner, call, created, filled, int64, lib, long_call, names, raw, raw_or_none, text
 from ._model import Model, Struct, compile_options
-from ._program import artefact_options
+from ._program import artefact_options, fitted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,10 +90,10 @@ class _Phases(Owner):
 
 class _Entry:
     """A program of the session, and how its arrays are passed."""
-    __slots__ = ('name', 'inputs', 'outputs', 'keeps', 'defaults', 'long')
+    __slots__ = ('name', 'program', 'inputs', 'outputs', 'keeps', 'defaults', 'long')
 
     def __init__(self, name: str, program: Any, keeps: object):
-        self.name, self.keeps = raw(name), keeps
+        self.name, self.program, self.keeps = raw(name), program, keeps
         self.defaults: set[int] = set()
         self.long = True  # nobody knows yet how long a run takes
         self.inputs: list[Tensor] = []
@@ -106,6 +106,16 @@ class _Entry:
                 of.append(tensor_of(v))
                 if of is self.inputs and v.value:
                     self.defaults.add(i)
+
+
+    def room(self, ins: Any, i: int) -> tuple[int, ...]:
+        """The shape of the array for output `i`: the largest, where data decide."""
+        shape = self.outputs[i].shape or ()
+        if None not in shape:
+            return shape  # type: ignore[return-value]
+        dim, size = (ctypes.c_int64 * len(shape))(), ctypes.c_size_t()
+        call(lib.ht_program_output_for, self.program, ins, len(ins), i, dim, size)
+        return tuple(dim)
 
 
 class _Variables(Owner):
@@ -127,8 +137,8 @@ class _Variables(Owner):
             ins[i].data = array.address if array else None
             ins[i].bytes = array.bytes if array else _bytes(t)
         outs, results = (_api.ht_array * len(entry.outputs))(), {}
-        for a, t in zip(outs, entry.outputs):
-            results[t.name] = r = numpy.empty([n or 0 for n in t.shape or ()], numpy_dtype(t.dtype))
+        for i, (a, t) in enumerate(zip(outs, entry.outputs)):
+            results[t.name] = r = numpy.empty(entry.room(ins, i), numpy_dtype(t.dtype))
             at = None if t.dtype == 'string' else r.ctypes.data  # strings stay in the entry's context
             a.data, a.bytes, a.dtype, a.rank = at, r.nbytes, code_of(t.dtype), r.ndim
             a.dim = (ctypes.c_int64 * r.ndim)(*r.shape)
@@ -136,10 +146,13 @@ class _Variables(Owner):
         begun = perf_counter()
         self._alone(lambda: run(lib.ht_session_run, self._handle, entry.name, ins, len(ins), outs, len(outs)))
         entry.long = perf_counter() - begun > _LONG
+        context = lib.ht_session_context(self._handle, entry.name)
         for i, t in enumerate(entry.outputs):
+            if None in (t.shape or ()):
+                results[t.name] = fitted(context, i, results[t.name])
             if t.dtype == 'string':
                 size = ctypes.c_size_t()
-                block = lib.ht_context_strings(lib.ht_session_context(self._handle, entry.name), i, size)
+                block = lib.ht_context_strings(context, i, size)
                 fill_strings(results[t.name], block, size.value)
         return results
 

@@ -42,7 +42,7 @@ static void release(void *object)
 }
 
 static const struct ht_object_kind counter = {
-	.name = "counter", .make = make, .release = release
+	.name = "counter", .make = make, .release = release, .reset = NULL
 };
 
 /* out = x + what the counter has by now; a fault for x below 0. */
@@ -241,7 +241,7 @@ static void owners(void **state)
 	for (int threads = 1; threads <= 3; threads++) {
 		made = 0;
 		begin_session(p, threads);
-		assert_true(ht_rt_context_objects(p->context, NULL, &fault));
+		assert_true(ht_rt_context_objects(p->context, NULL, 0, &fault));
 		assert_int_equal(made, 1);
 		for (int k = 1; k < 5; k++) {
 			assert_true(run(p, 1000, &y, &fault));
@@ -263,10 +263,10 @@ static void shared_by_contexts(void **state)
 	int32_t y;
 
 	(void)state;
-	assert_int_equal(ht_rt_object_make(&p->rt, KEPT, &object[KEPT]), 0);
+	assert_int_equal(ht_rt_object_make(&p->rt, KEPT, 0, &object[KEPT]), 0);
 	for (int k = 1; k < 4; k++) {
 		begin_session(p, 1);
-		assert_true(ht_rt_context_objects(p->context, object, &fault));
+		assert_true(ht_rt_context_objects(p->context, object, 0, &fault));
 		assert_true(run(p, 0, &y, &fault));
 		assert_int_equal(y, 10 + k + 111);
 		end_session(p);
@@ -285,7 +285,7 @@ static void released_when_a_run_stops(void **state)
 
 	(void)state;
 	begin_session(p, 2);
-	assert_true(ht_rt_context_objects(p->context, NULL, &fault));
+	assert_true(ht_rt_context_objects(p->context, NULL, 0, &fault));
 	assert_false(run(p, -1, &y, &fault));
 	assert_int_equal(fault.code, 1);
 	assert_int_equal(fault.object, 0);
@@ -311,7 +311,7 @@ static void released_when_one_cannot_be_made(void **state)
 
 	(void)state;
 	begin_session(p, 1);
-	assert_true(ht_rt_context_objects(p->context, NULL, &fault));
+	assert_true(ht_rt_context_objects(p->context, NULL, 0, &fault));
 	fails_at = 3;
 	assert_false(run(p, 1, &y, &fault));
 	assert_int_equal(fault.code, 13);
@@ -325,7 +325,7 @@ static void released_when_one_cannot_be_made(void **state)
 	made = 0;
 	fails_at = 1;
 	begin_session(p, 1);
-	assert_false(ht_rt_context_objects(p->context, NULL, &fault));
+	assert_false(ht_rt_context_objects(p->context, NULL, 0, &fault));
 	assert_int_equal(fault.code, 13);
 	assert_int_equal(fault.object, 1 + KEPT);
 	end_session(p);
@@ -342,7 +342,7 @@ static void unchanged_for_one_run(void **state)
 
 	(void)state;
 	begin_session(p, 1);
-	assert_true(ht_rt_context_objects(p->context, NULL, &fault));
+	assert_true(ht_rt_context_objects(p->context, NULL, 0, &fault));
 	assert_true(run(p, 7, &y, &fault));
 	ht_rt_context_unchanged(p->context, HT_IMAGE_PARAM, 0);
 	fails_at = made + 1;
@@ -371,7 +371,7 @@ static void damaged_constants_are_not_read(void **state)
 	(void)state;
 	p->rt.is_whole = is_damaged;
 	begin_session(p, 1);
-	assert_false(ht_rt_context_objects(p->context, NULL, &fault));
+	assert_false(ht_rt_context_objects(p->context, NULL, 0, &fault));
 	assert_int_equal(fault.code, HT_EXEC_DAMAGED);
 	assert_int_equal(made, 0);
 	end_session(p);
