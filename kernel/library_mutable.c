@@ -22,7 +22,12 @@
 
 /* Parameters of a table.  Two keys may be reserved (MutableDenseHashTable): none may be used. */
 enum { KEY, VALUE, ROW, RESERVES, EMPTY_KEY, DELETED_KEY, PARAMS };
-enum { COUNT = 3, TILE = 4, OWN_DEFAULTS = 5, CLEARS = 4 }; /* parameters of kernels, behind KEY to ROW */
+enum {
+	COUNT = 3,
+	TILE = 4,
+	OWN_DEFAULTS = 5,
+	CLEARS = 4
+}; /* parameters of kernels, behind KEY to ROW */
 
 struct mutable_table {
 	enum ht_dtype key, value;
