@@ -2,13 +2,14 @@
 """Tables that runs change: random keys are inserted, removed, imported, looked up, counted and listed by several entries of one
 session, as TensorFlow does it, in a session that compiles the model, and by entries of artefacts.  Models whose tables were
 saved with them; tables of a run; tables in branches and loops; limits."""
-import os, subprocess, unittest
+import ctypes, os, subprocess, unittest
 
 from package import environment
 from case import FolderCase
 
 import numpy as np
 import halftone as ht
+from halftone import _api
 
 environment.enter_venv()
 import tensorflow as tf  # noqa: E402
@@ -225,6 +226,14 @@ class Models(Case):
                            env={k: v for k, v in os.environ.items() if k != 'LD_PRELOAD'})
         self.assertEqual(r.returncode, 4)
         self.assertIn('its kernel, mutable_find, is a part of the library', r.stderr)
+        ht.load(path, outputs=['found']).compile().save(self.path('m.htx'))
+        runtime, program, message = ctypes.CDLL(os.path.join(environment.BUILD, 'lib', 'libhalftone-rt.so')), ctypes.c_void_p(), _api.ht_message()
+        runtime.ht_diags_new.restype = ctypes.c_void_p
+        diags = ctypes.c_void_p(runtime.ht_diags_new())
+        self.assertNotEqual(runtime.ht_program_load(self.path('m.htx').encode(), None, diags, ctypes.byref(program)), 0)
+        self.assertEqual(runtime.ht_diags_get(diags, ctypes.c_size_t(0), ctypes.byref(message)), 0)
+        self.assertIn(b"there is no kernel 'mutable_find' here", message.text)
+        runtime.ht_diags_free(diags)
         for name, words in ('listed', 'lists or imports a dense table'), ('imported', 'lists or imports a dense table'), ('found_own', 'a default value for each key'):
             with self.assertRaisesRegex(ht.UnsupportedError, words):
                 ht.load(self.write(graph('dense', 'int64', 'float32', ())), outputs=[name]).compile()
