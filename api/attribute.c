@@ -482,6 +482,25 @@ static size_t budget_of(const struct ht_attribution *a, size_t memory)
 	return memory ? memory : own > LEAST_BUDGET ? own : LEAST_BUDGET;
 }
 
+/* ---- runs side by side ---- */
+
+/* Parts of a tensor are put together where they are stored. */
+static bool can_run_beside(const struct ht_attribution *a)
+{
+	return a->of.compile->threads <= 1 &&
+	       a->looked[HT_LOOKED_REFERENCE].program->info.parts <= 1;
+}
+
+static bool make_sides(struct ht_attribution *a)
+{
+	for (int i = HT_LOOKED_POLICY; i < HT_LOOKED; i++) {
+		a->looked[i].side = ht_coroutine_new();
+		if (!a->looked[i].side)
+			return false;
+	}
+	return true;
+}
+
 /* ---- beginning and end ---- */
 
 static enum ht_status begin(void *arg)
@@ -505,8 +524,10 @@ static enum ht_status begin(void *arg)
 	if (!ht_attribution_map(a))
 		return ht_error(b->d, HT_E_ENVIRONMENT, HT_NOWHERE,
 			"no memory for the tensors of a wave of nodes");
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 3; i++)
 		a->room[i] = ht_alloc(&a->arena, largest_place(a) + 64);
+	if (can_run_beside(a) && !make_sides(a))
+		return ht_error(b->d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
 	a->of.nodes->waves = a->waves;
 	a->of.nodes->compile_ns = ht_now_ns() - before;
 	return HT_OK;
@@ -539,6 +560,7 @@ void ht_attribution_free(struct ht_attribution *a)
 	if (a->of.reference->context)
 		ht_context_tee(a->of.reference->context, NULL, NULL);
 	for (int i = HT_LOOKED_POLICY; i < HT_LOOKED; i++) {
+		ht_coroutine_free(a->looked[i].side);
 		ht_context_free(a->looked[i].context);
 		ht_program_free(a->looked[i].program);
 	}

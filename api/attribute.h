@@ -8,12 +8,16 @@
  *              the difference is the node's own error,
  *   wide       as alone, but nodes compute in float32 and round once at the end; the difference is the expected error.  It
  *              runs on the first HT_EXPECTED_SAMPLES only: the relative error that rounding causes varies little.
+ * On one thread the programs run side by side: whenever the reference has computed a tensor, the others compute theirs of that name and are
+ * measured, while all are in the caches.  So only a tensor that another program computes later than the reference's next one is stored.  On several
+ * threads the programs run one after the other, and all tensors of the reference are stored.  Results are the same.
  * Memory is bounded: the nodes are divided into waves, only the tensors of one wave are stored at a time, and the four
  * programs run once for each wave. */
 #ifndef HT_API_ATTRIBUTE_H
 #define HT_API_ATTRIBUTE_H
 
 #include "api/api.h"
+#include "api/coroutine.h"
 #include "api/tee.h"
 
 enum { HT_EXPECTED_SAMPLES = 4 };
@@ -73,7 +77,7 @@ struct ht_node_errors {
 	size_t samples, waves; /* samples 0: nodes were not compared */
 	int64_t compile_ns, run_ns;
 	/* Histogram of floor(log2|b|) over the finite, non-zero elements b of the reference's tensors that are float16 or bfloat16
-	 * under the policy. */
+	 * under the policy, on the first HT_EXPECTED_SAMPLES. */
 	uint64_t exponent[HT_EXPONENTS];
 };
 
@@ -116,7 +120,8 @@ void ht_elements_convert(
 /* Rounds `got` to `rounded_to` before it subtracts. */
 void ht_distance_add(struct ht_distance_sum *s, struct ht_elements got, enum ht_dtype rounded_to,
 	struct ht_elements want, size_t n);
-void ht_reference_add(struct ht_node_error *e, struct ht_elements want, size_t n);
+/* Adds the differences to e->own, and the reference's elements to e->squares, e->most and e->elements. */
+void ht_own_add(struct ht_node_error *e, struct ht_elements got, struct ht_elements want, size_t n);
 /* Adds the elements to the histogram ht_node_errors.exponent. */
 void ht_exponents_add(uint64_t exponent[HT_EXPONENTS], struct ht_elements want, size_t n);
 /* Adds the differences to e->error, and counts the elements of `got`, which are numbers of type `t`, by enum ht_numeric. */
@@ -140,14 +145,27 @@ struct ht_looked {
 	struct ht_context *context;
 	struct ht_array *in, *out;
 	void **room; /* by input: float32 copy of a 16-bit array; NULL: the array is passed as given */
-	int32_t *tensor;      /* by place: index in ht_attribution.tensor; -1: none */
-	uint64_t *executions; /* by place: how often it was computed in this run */
-	uint64_t seen;        /* calls of the observer in this run */
+	int32_t *tensor;           /* by place: index in ht_attribution.tensor; -1: none */
+	uint64_t *executions;      /* by place: how often it was computed in this run */
+	uint64_t seen;             /* calls of the observer in this run */
+	struct ht_coroutine *side; /* runs the program beside the reference; NULL: behind it */
+	struct ht_side {
+		const struct ht_array *in; /* the sample */
+		size_t ins;
+		enum ht_status status; /* of the run */
+		struct ht_diags said;
+		const struct ht_kept *waits; /* for this tensor of the reference; NULL: for none */
+		uint64_t execution;
+	} run;
 };
 
 /* A tensor of the reference that a wave stores, in the type that held it in memory. */
 struct ht_kept {
-	bool wanted;         /* the current wave needs it */
+	bool wanted; /* the current wave needs it */
+	bool stays; /* it is computed several times, or the other programs see it so often: each execution is stored */
+	size_t readers;      /* places of the other programs at which it is compared, in this run */
+	const void *passing; /* while the reference shows it: its elements */
+	uint64_t now;        /* which execution that is */
 	size_t wave;         /* while waves are made: the last one that needs it, from 1 */
 	size_t count, bytes; /* of one execution */
 	size_t room;         /* bytes that one execution takes of a wave's memory */
@@ -210,8 +228,10 @@ struct ht_attribution {
 	size_t budget;      /* most bytes of reference tensors in a wave */
 	size_t most; /* bytes of the largest wave: more than `budget` if a single node needs them */
 	struct ht_wave_memory memory;
-	void *room[2]; /* two buffers, each for the largest tensor as doubles */
-	bool failed;   /* memory for a tensor ran out */
+	void *room
+		[3]; /* buffers, each for the largest tensor as doubles: got, put, and what the reference shows */
+	bool failed; /* memory for a tensor ran out */
+	bool ended;  /* the reference's run has ended: nobody waits for its tensors */
 };
 
 /* ---- attribute.c ---- */

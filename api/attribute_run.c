@@ -60,7 +60,8 @@ static void end_wave(struct ht_attribution *a)
 	m->used = 0;
 	for (size_t i = 0; i < p->tee_places; i++) {
 		a->kept[i].executions = 0;
-		a->kept[i].wanted = false;
+		a->kept[i].wanted = a->kept[i].stays = false;
+		a->kept[i].readers = 0;
 	}
 }
 
@@ -156,21 +157,66 @@ static bool look(struct ht_looked *l, uint32_t place, const void *at, const stru
 	return p->count > 0;
 }
 
+/* Copies the elements that the reference shows. */
+static void store(const struct sight *s, struct ht_kept *k, const void *elements)
+{
+	size_t bytes = ht_dtype_info(s->place->held)->bytes;
+	char *to = keep_execution(s->a, k, s->execution);
+
+	if (to)
+		memcpy(to + s->first * bytes, elements, s->count * bytes);
+}
+
+/* Lets the programs that wait for the tensor compare theirs with it. */
+static void pass_on(const struct sight *s, struct ht_kept *k, const void *elements)
+{
+	k->passing = elements;
+	k->now = s->execution;
+	for (int i = HT_LOOKED_POLICY; i < HT_LOOKED; i++) {
+		struct ht_looked *l = &s->a->looked[i];
+
+		if (l->run.waits == k && l->run.execution == k->now)
+			ht_coroutine_resume(l->side);
+	}
+	k->passing = NULL;
+}
+
 static void see_reference(void *arg, uint32_t place, const void *at, const struct ht_exec_frame *f)
 {
 	struct sight s;
 	struct ht_kept *k;
-	size_t bytes;
-	char *to;
+	const void *elements;
 
 	if (!look(arg, place, at, f, &s))
 		return;
 	k = &s.a->kept[place];
-	to = k->wanted ? keep_execution(s.a, k, s.execution) : NULL;
-	if (!to)
+	if (!k->wanted)
 		return;
-	bytes = ht_dtype_info(s.place->held)->bytes;
-	memcpy(to + s.first * bytes, ht_tee_get(s.place, s.at, s.a->room[0]), s.count * bytes);
+	elements = ht_tee_get(s.place, s.at, s.a->room[2]);
+	if (k->stays)
+		store(&s, k, elements);
+	pass_on(&s, k, elements);
+	if (!k->stays && (k->readers || s.execution))
+		store(&s, k, elements);
+}
+
+/* The elements of an execution; NULL: they are not stored and not shown just now. */
+static const void *execution_of(const struct ht_kept *k, uint64_t execution)
+{
+	if (k->passing && k->now == execution)
+		return k->passing;
+	return execution < k->executions ? k->execution[execution] : NULL;
+}
+
+/* Pauses a program that runs beside the reference until that has computed the tensor, or has ended. */
+static void wait_for(struct ht_looked *l, const struct ht_kept *k, uint64_t execution)
+{
+	if (!l->side || l->of->ended)
+		return;
+	l->run.waits = k;
+	l->run.execution = execution;
+	ht_coroutine_pause(l->side);
+	l->run.waits = NULL;
 }
 
 /* As look(), with the reference's elements; false: the current wave does not store them. */
@@ -179,16 +225,22 @@ static bool look_at_tensor(struct ht_looked *l, uint32_t place, const void *at,
 {
 	const struct ht_program *reference = l->of->looked[HT_LOOKED_REFERENCE].program;
 	int32_t number = l->tensor[place];
-	const struct ht_kept *k;
+	struct ht_kept *k;
+	const char *want;
 
 	if (!look(l, place, at, f, s) || number < 0)
 		return false;
 	s->t = &s->a->tensor[number];
 	k = &s->a->kept[s->t->kept];
-	if (s->execution >= k->executions)
+	if (k->wanted && !execution_of(k, s->execution))
+		wait_for(l, k, s->execution);
+	want = execution_of(k, s->execution);
+	if (!want)
 		return false;
+	if (k->readers)
+		k->readers--;
 	s->want.dtype = reference->tee_place[s->t->kept].held;
-	s->want.at = k->execution[s->execution] + s->first * ht_dtype_info(s->want.dtype)->bytes;
+	s->want.at = want + s->first * ht_dtype_info(s->want.dtype)->bytes;
 	return true;
 }
 
@@ -218,18 +270,24 @@ static void see_policy(void *arg, uint32_t place, const void *at, const struct h
 		s.count, s.a->of.nodes->samples);
 }
 
-/* Overwrites the result with the reference's elements, rounded as the policy rounds them. */
-static void put_reference(const struct sight *s)
+/* The type to which the policy rounds the node's result. */
+static enum ht_dtype rounded_type(const struct sight *s)
 {
 	const struct ht_program *alone = s->a->looked[HT_LOOKED_ALONE].program;
 	const struct ht_tee_place *p = &alone->tee_place[s->t->place];
-	enum ht_dtype rounded = p->rounded ? alone->tee[p->first].info.dtype : p->held;
+
+	return p->rounded ? alone->tee[p->first].info.dtype : p->held;
+}
+
+/* Overwrites the result with the reference's elements, rounded as the policy rounds them. */
+static void put_reference(const struct sight *s)
+{
 	void *dense = ht_tee_dense(s->place, s->at), *to = dense ? dense : s->a->room[1];
 
 	if (!s->place->own)
 		return;
 	if (s->t->of)
-		ht_elements_convert(s->want, rounded, s->place->held, to, s->count);
+		ht_elements_convert(s->want, rounded_type(s), s->place->held, to, s->count);
 	else if (s->want.dtype == s->place->held)
 		memcpy(to, s->want.at, s->count * ht_dtype_info(s->want.dtype)->bytes);
 	else
@@ -238,8 +296,8 @@ static void put_reference(const struct sight *s)
 		ht_tee_set(s->place, s->at, to);
 }
 
-/* Elements that are measured at a time: few enough that they stay in the second cache from one sum to the next. */
-enum { BLOCK = 16 * HT_ELEMENTS_CHUNK };
+/* Elements that are measured and then overwritten at a time: few enough that they stay in the first cache meanwhile. */
+enum { BLOCK = 4 * HT_ELEMENTS_CHUNK };
 
 struct block {
 	struct ht_elements got, want;
@@ -254,31 +312,56 @@ static struct ht_elements elements_from(struct ht_elements e, size_t first)
 
 typedef void measure_fn(const struct sight *s, const struct block *b);
 
+static bool is_first_sample(const struct ht_attribution *a)
+{
+	return a->of.nodes->samples < HT_EXPECTED_SAMPLES;
+}
+
 static void measure_own(const struct sight *s, const struct block *b)
 {
 	struct ht_node_error *of = s->t->of;
 
-	ht_reference_add(of, b->want, b->n);
-	if (ht_is_low(of->info.dtype))
+	ht_own_add(of, b->got, b->want, b->n);
+	if (ht_is_low(of->info.dtype) && is_first_sample(s->a))
 		ht_exponents_add(s->a->of.nodes->exponent, b->want, b->n);
-	ht_distance_add(&of->own, b->got, s->place->held, b->want, b->n);
 }
 
 static void measure_expected(const struct sight *s, const struct block *b)
 {
 	struct ht_node_error *of = s->t->of;
 
-	of->expected_squares = of->squares;
 	ht_distance_add(&of->expected, b->got, of->wide ? HT_F32 : of->info.dtype, b->want, b->n);
 }
 
-static void measure_blocks(const struct sight *s, measure_fn *measure)
+static void measure_block(
+	const struct sight *s, struct ht_elements got, size_t first, size_t n, measure_fn *measure)
+{
+	measure(s, &(struct block){ elements_from(got, first), elements_from(s->want, first), n });
+}
+
+/* Measures a result whose elements have gaps, or that must not be overwritten. */
+static void measure_elements(const struct sight *s, measure_fn *measure)
 {
 	struct ht_elements got = elements_of(s);
 
 	for (size_t i = 0, n; i < s->count; i += n) {
 		n = s->count - i < BLOCK ? s->count - i : BLOCK;
-		measure(s, &(struct block){ elements_from(got, i), elements_from(s->want, i), n });
+		measure_block(s, got, i, n, measure);
+	}
+}
+
+/* Measures a result and overwrites it, as put_reference() does, in one pass over its memory, which may lie in no near cache. */
+static void measure_and_put(const struct sight *s, char *dense, measure_fn *measure)
+{
+	const struct ht_elements got = { dense, s->place->held };
+	const enum ht_dtype rounded = rounded_type(s);
+	const size_t bytes = ht_dtype_info(got.dtype)->bytes;
+
+	for (size_t i = 0, n; i < s->count; i += n) {
+		n = s->count - i < BLOCK ? s->count - i : BLOCK;
+		measure_block(s, got, i, n, measure);
+		ht_elements_convert(
+			elements_from(s->want, i), rounded, got.dtype, dense + i * bytes, n);
 	}
 }
 
@@ -287,11 +370,17 @@ static void see_node(void *arg, uint32_t place, const void *at, const struct ht_
 	measure_fn *measure)
 {
 	struct sight s;
+	char *dense;
 
 	if (!look_at_tensor(arg, place, at, f, &s))
 		return;
+	dense = s.place->own ? ht_tee_dense(s.place, s.at) : NULL;
+	if (is_measured(&s) && dense) {
+		measure_and_put(&s, dense, measure);
+		return;
+	}
 	if (is_measured(&s))
-		measure_blocks(&s, measure);
+		measure_elements(&s, measure);
 	put_reference(&s);
 }
 
@@ -346,20 +435,120 @@ static enum ht_status run(struct ht_looked *l, ht_rt_tee_fn *see, const struct h
 	return st;
 }
 
-static enum ht_status run_wave(
+/* ---- a wave: the programs one after the other, or side by side ---- */
+
+static bool runs(const struct ht_attribution *a, int which)
+{
+	return which != HT_LOOKED_WIDE || is_first_sample(a);
+}
+
+static enum ht_status run_in_turn(
 	struct ht_attribution *a, const struct ht_array *in, size_t ins, struct ht_diags *d)
 {
 	enum ht_status st = HT_OK;
 
-	want_wave(a);
-	for (int i = 0; i < HT_LOOKED && st == HT_OK; i++) {
-		if (i == HT_LOOKED_WIDE && a->of.nodes->samples >= HT_EXPECTED_SAMPLES)
+	for (int i = 0; i < HT_LOOKED && st == HT_OK; i++)
+		if (runs(a, i))
+			st = run(&a->looked[i], see_in[i], in, ins, d);
+	return st;
+}
+
+static bool is_computed_once(const struct ht_looked *l, size_t place)
+{
+	const struct ht_tee_place *p = &l->program->tee_place[place];
+
+	return !p->in_parts && !*l->program->tee[p->first].info.body;
+}
+
+/* Counts where a program compares tensors of the reference. */
+static void count_readers(const struct ht_looked *l)
+{
+	struct ht_attribution *a = l->of;
+
+	for (size_t i = 0; i < l->program->tee_places; i++) {
+		struct ht_kept *k =
+			l->tensor[i] < 0 ? NULL : &a->kept[a->tensor[l->tensor[i]].kept];
+
+		if (!k)
 			continue;
-		st = run(&a->looked[i], see_in[i], in, ins, d);
-		if (st == HT_OK && a->failed)
-			st = ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
-				"no memory for the tensors of a wave of nodes");
+		k->readers++;
+		k->stays |= !is_computed_once(l, i);
 	}
+}
+
+static void run_side(void *arg)
+{
+	struct ht_looked *l = arg;
+	struct ht_side *r = &l->run;
+
+	r->status = run(l, see_in[l - l->of->looked], r->in, r->ins, &r->said);
+}
+
+static void start_side(struct ht_looked *l, const struct ht_array *in, size_t ins)
+{
+	l->run = (struct ht_side){ .in = in, .ins = ins };
+	ht_diags_init(&l->run.said);
+	ht_coroutine_start(l->side, run_side, l);
+}
+
+/* Ends the run of a program that `ran`; the first error of all programs counts. */
+static enum ht_status end_side(struct ht_looked *l, enum ht_status st, struct ht_diags *d)
+{
+	struct ht_side *r = &l->run;
+
+	while (!ht_coroutine_ended(l->side))
+		ht_coroutine_resume(l->side);
+	if (st == HT_OK && r->status != HT_OK) {
+		st = r->status;
+		if (r->said.last)
+			ht_error(
+				d, st, r->said.last->where, "%.*s", HT_STR_ARG(r->said.last->text));
+	}
+	ht_diags_release(&r->said);
+	return st;
+}
+
+static enum ht_status run_side_by_side(
+	struct ht_attribution *a, const struct ht_array *in, size_t ins, struct ht_diags *d)
+{
+	enum ht_status st;
+
+	a->ended = false;
+	for (int i = HT_LOOKED_POLICY; i < HT_LOOKED; i++)
+		if (runs(a, i))
+			count_readers(&a->looked[i]);
+	for (int i = HT_LOOKED_POLICY; i < HT_LOOKED; i++)
+		if (runs(a, i))
+			start_side(&a->looked[i], in, ins);
+	st = run(&a->looked[HT_LOOKED_REFERENCE], see_reference, in, ins, d);
+	a->ended = true;
+	for (int i = HT_LOOKED_POLICY; i < HT_LOOKED; i++)
+		if (runs(a, i))
+			st = end_side(&a->looked[i], st, d);
+	return st;
+}
+
+static void store_all(struct ht_attribution *a)
+{
+	for (size_t i = 0; i < a->looked[HT_LOOKED_REFERENCE].program->tee_places; i++)
+		a->kept[i].stays = true;
+}
+
+static enum ht_status run_wave(
+	struct ht_attribution *a, const struct ht_array *in, size_t ins, struct ht_diags *d)
+{
+	enum ht_status st;
+
+	want_wave(a);
+	if (a->looked[HT_LOOKED_POLICY].side) {
+		st = run_side_by_side(a, in, ins, d);
+	} else {
+		store_all(a);
+		st = run_in_turn(a, in, ins, d);
+	}
+	if (st == HT_OK && a->failed)
+		st = ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
+			"no memory for the tensors of a wave of nodes");
 	end_wave(a);
 	return st;
 }
@@ -386,6 +575,9 @@ enum ht_status ht_attribution_sample(struct ht_attribution *a, const char *where
 		a->last = a->end[i];
 		HT_TRY(run_wave(a, in, ins, d));
 	}
+	if (is_first_sample(a))
+		for (size_t i = 0; i < a->of.nodes->n; i++)
+			a->of.nodes->of[i].expected_squares = a->of.nodes->of[i].squares;
 	a->of.nodes->samples++;
 	a->of.nodes->run_ns += ht_now_ns() - before;
 	return HT_OK;

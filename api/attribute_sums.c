@@ -95,24 +95,47 @@ static void add_finite(struct ht_native_sums *s, struct ht_elements want, size_t
 		add(s, k % LANES, isfinite(b[k]) ? fabs(b[k]) : 0);
 }
 
-void ht_reference_add(struct ht_node_error *e, struct ht_elements want, size_t n)
+/* Sums of a node's own error, and those of the reference's elements. */
+struct own_sums {
+	struct ht_native_sums own, of;
+};
+
+/* False: an element is not finite, or one is float64; then nothing was added. */
+static bool add_own_floats(
+	struct own_sums *s, struct ht_elements got, struct ht_elements want, size_t first, size_t n)
 {
-	static const float zero[CHUNK];
-	struct ht_native_sums l = { 0 }, before;
-	float b[CHUNK];
+	struct own_sums sums = *s;
+	float a[CHUNK], b[CHUNK];
+	const float *x, *y;
+
+	if (!are_floats(got, want))
+		return false;
+	x = ht_elements_floats(got, got.dtype, first, n, a);
+	y = ht_elements_floats(want, want.dtype, first, n, b);
+	for (size_t i = (size_t)ht_native_compare(&sums.own, &sums.of, x, y, (int64_t)n); i < n;
+		i++) {
+		add(&sums.own, i % LANES, fabs((double)x[i] - (double)y[i]));
+		add(&sums.of, i % LANES, fabs((double)y[i]));
+	}
+	if (!is_finite(&sums.own) || !is_finite(&sums.of))
+		return false;
+	*s = sums;
+	return true;
+}
+
+void ht_own_add(struct ht_node_error *e, struct ht_elements got, struct ht_elements want, size_t n)
+{
+	struct own_sums s = { 0 };
 
 	for (size_t i = 0, m; i < n; i += m) {
 		m = chunk_of(n - i);
-		before = l;
-		if (want.dtype != HT_F64) {
-			add_floats(&l, ht_elements_floats(want, want.dtype, i, m, b), zero, m);
-			if (is_finite(&l))
-				continue;
-		}
-		l = before;
-		add_finite(&l, want, i, m);
+		if (add_own_floats(&s, got, want, i, m))
+			continue;
+		add_doubles(&s.own, got, got.dtype, want, i, m);
+		add_finite(&s.of, want, i, m);
 	}
-	add_up(&l, &e->squares, &e->most);
+	add_up(&s.own, &e->own.squares, &e->own.most);
+	add_up(&s.of, &e->squares, &e->most);
 	e->elements += n;
 }
 

@@ -121,7 +121,7 @@ static void put_exponents(struct ht_page_work *w, const cJSON *exponents)
 		HT_NEW_ARRAY(w->a, struct ht_point, (size_t)cJSON_GetArraySize(counts));
 	struct ht_plot plot = {
 		.title = HT_STR(
-			"Numbers by their exponents, of tensors of the reference that the policy gives 16 bits."),
+			"Numbers by their exponents, of tensors of the reference that the policy gives 16 bits, on the first four samples."),
 		.x_name = HT_STR("exponent of two"),
 		.y_name = HT_STR("numbers"),
 		.log_y = true,

@@ -35,6 +35,9 @@ struct ht_native_sums {
 };
 /* Adds (a-b)^2 and max|a-b|, computed in double.  If an element is infinite or NaN, so is a sum of squares. */
 int64_t ht_native_differences(struct ht_native_sums *s, const float *a, const float *b, int64_t n);
+/* The same, and adds b^2 and max|b| to `of`. */
+int64_t ht_native_compare(struct ht_native_sums *s, struct ht_native_sums *of, const float *a,
+	const float *b, int64_t n);
 
 /* Counts elements of `a`: those that are zero where `b` is not, and those that are not zero but smaller than `least`. */
 int64_t ht_native_small(

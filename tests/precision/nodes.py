@@ -143,7 +143,8 @@ class Nodes(Case):
         self.assertEqual(last['max_error'], policy['outputs'][0]['abs'])
 
     def test_what_does_not_matter(self):
-        """Results do not depend on the number of waves or threads, nor, but for roundings, on whether a batch runs in parts."""
+        """Results do not depend on the number of waves or threads: on one thread the programs run side by side, on two one after the other.  Nor, but
+        for roundings, do they depend on whether a batch runs in parts."""
         environment.obtain('human-models')
         model = f'{environment.MODELS}/human-models/blazeface-front.json'
         once = self.nodes(model, 'force_fp16', '2:1')
