@@ -103,6 +103,15 @@ static enum ht_status set_rule(struct ht_search *s, const char *name, struct ht_
 		ht_search_rules[1], ht_search_rules[2], ht_search_rules[3]);
 }
 
+static enum ht_status set_preference(struct ht_search *s, const char *name, struct ht_diags *d)
+{
+	s->fewest = s->rule != HT_RULE_MINIMAL || (name && !strcmp(name, "fewest"));
+	if (!name || !strcmp(name, "fewest") || !strcmp(name, "speed"))
+		return HT_OK;
+	return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+		"prefer: there is no '%s'; there are speed and fewest", name);
+}
+
 struct creation {
 	struct ht_search *s;
 	const struct ht_search_options *opt;
@@ -133,6 +142,7 @@ static enum ht_status create(void *arg)
 	s->lowest = HT_F32;
 	HT_TRY(set_types(s, k->opt->types, k->d));
 	HT_TRY(set_rule(s, k->opt->rule, k->d));
+	HT_TRY(set_preference(s, k->opt->prefer, k->d));
 	HT_TRY(ht_comparison_new(s->model, k->opt->compare, k->d, &s->comparison));
 	s->compile = s->comparison->compile;
 	note_options(s, k->opt->compare);
@@ -196,13 +206,14 @@ size_t ht_search_rows(const struct ht_search *s)
 
 /* ---- stages ---- */
 
-static void end(struct ht_search *s, const uint8_t *label)
+static enum ht_status end(struct ht_search *s, const uint8_t *label, struct ht_diags *d)
 {
-	s->stage = HT_SEARCH_ENDED;
+	s->stage = label ? HT_SEARCH_SPEED : HT_SEARCH_ENDED;
 	if (!label)
-		return;
+		return HT_OK;
 	s->found = ht_alloc(&s->arena, s->units);
 	memcpy(s->found, label, s->units);
+	return ht_search_price(s, d);
 }
 
 /* Labels every unit with type `t`, or with its own low type if `t` is not safe for it. */
@@ -238,6 +249,8 @@ static enum ht_found find(struct ht_search *s, uint8_t *set)
 		.region = s->region,
 		.candidate = candidate,
 		.candidates = HT_COUNT(candidate),
+		.frontier = (const uint8_t *const *)s->frontier,
+		.points = s->points,
 		.ask = ask,
 		.self = s };
 
@@ -254,43 +267,43 @@ static enum ht_found find(struct ht_search *s, uint8_t *set)
 	}
 }
 
-static void narrow(struct ht_search *s)
+static enum ht_status narrow(struct ht_search *s, struct ht_diags *d)
 {
 	uint8_t *set = ht_alloc(&s->scratch, s->units);
 	enum ht_found found = find(s, set);
 
 	if (found == HT_FOUND)
 		label_kept(s, set);
-	if (found != HT_ASKED)
-		end(s, found == HT_FOUND ? s->label : NULL);
 	ht_arena_release(&s->scratch);
+	return found == HT_ASKED ? HT_OK : end(s, found == HT_FOUND ? s->label : NULL, d);
 }
 
-static void try_float32(struct ht_search *s)
+static enum ht_status try_float32(struct ht_search *s, struct ht_diags *d)
 {
 	memset(s->label, 0, s->units);
 	s->float32 = ht_search_trial_of(s, s->label);
 	if (s->float32 && !s->float32->passed)
-		end(s, NULL);
-	else if (s->float32)
+		return end(s, NULL, d);
+	if (s->float32)
 		s->stage = HT_SEARCH_UNIFORM;
+	return HT_OK;
 }
 
-static void try_uniform(struct ht_search *s)
+static enum ht_status try_uniform(struct ht_search *s, struct ht_diags *d)
 {
 	const struct ht_search_trial *t;
 
 	if (s->at == s->types) {
 		s->stage = HT_SEARCH_ERRORS;
 		s->at = 0;
-		return;
+		return HT_OK;
 	}
 	label_uniformly(s, s->at);
 	t = ht_search_trial_of(s, s->label);
 	if (t && t->passed)
-		end(s, s->label);
-	else if (t)
-		s->at++;
+		return end(s, s->label, d);
+	s->at += t != NULL;
+	return HT_OK;
 }
 
 /* Only rule minimal uses the order of errors.  For the other rules errors choose between two low types. */
@@ -299,18 +312,50 @@ static bool needs_errors(const struct ht_search *s)
 	return s->units && (s->rule == HT_RULE_MINIMAL || s->types > 1);
 }
 
-static void try_errors(struct ht_search *s)
+static enum ht_status try_errors(struct ht_search *s, struct ht_diags *d)
 {
 	if (s->at < s->types && needs_errors(s)) {
 		label_uniformly(s, s->at);
-		return;
+		return HT_OK;
 	}
 	ht_search_rank(s);
 	s->stage = HT_SEARCH_NARROW;
+	return s->rule == HT_RULE_MINIMAL ? ht_search_frontier(s, d) : HT_OK;
+}
+
+static void try_faster(struct ht_search *s)
+{
+	const struct ht_search_trial *t = NULL;
+
+	if (s->faster) {
+		memcpy(s->label, s->faster, s->units);
+		t = ht_search_trial_of(s, s->label);
+		if (!t)
+			return;
+		ht_search_take_faster(s, t->passed);
+	}
+	s->stage = HT_SEARCH_ENDED;
+}
+
+static enum ht_status try_stage(struct ht_search *s, struct ht_diags *d)
+{
+	switch (s->stage) {
+	case HT_SEARCH_FLOAT32:
+		return try_float32(s, d);
+	case HT_SEARCH_UNIFORM:
+		return try_uniform(s, d);
+	case HT_SEARCH_ERRORS:
+		return try_errors(s, d);
+	case HT_SEARCH_NARROW:
+		return narrow(s, d);
+	default:
+		try_faster(s);
+		return HT_OK;
+	}
 }
 
 /* Runs the stages on trials that are known already.  Ends when a trial is needed that is not known: its labels are in s->label. */
-static void advance(struct ht_search *s)
+static enum ht_status advance(struct ht_search *s, struct ht_diags *d)
 {
 	enum ht_search_stage before;
 	size_t at;
@@ -318,15 +363,9 @@ static void advance(struct ht_search *s)
 	do {
 		before = s->stage;
 		at = s->at;
-		if (before == HT_SEARCH_FLOAT32)
-			try_float32(s);
-		else if (before == HT_SEARCH_UNIFORM)
-			try_uniform(s);
-		else if (before == HT_SEARCH_ERRORS)
-			try_errors(s);
-		else
-			narrow(s);
+		HT_TRY(try_stage(s, d));
 	} while (s->stage != HT_SEARCH_ENDED && (s->stage != before || s->at != at));
+	return HT_OK;
 }
 
 struct step {
@@ -366,7 +405,7 @@ static enum ht_status next(void *arg)
 	if (s->running)
 		HT_TRY(finish_trial(s, k->d));
 	while (!s->running) {
-		advance(s);
+		HT_TRY(advance(s, k->d));
 		if (s->stage == HT_SEARCH_ENDED)
 			return HT_OK;
 		HT_TRY(ht_search_begin(s, k->d, &s->running));
@@ -429,6 +468,7 @@ static const char *const what[] = {
 	[HT_SEARCH_UNIFORM] = "all nodes in one low type",
 	[HT_SEARCH_ERRORS] = "measuring the errors of nodes",
 	[HT_SEARCH_NARROW] = "some nodes in float32",
+	[HT_SEARCH_SPEED] = "slower nodes in float32",
 	[HT_SEARCH_ENDED] = "the search has ended",
 };
 
@@ -437,7 +477,7 @@ enum ht_status ht_search_look(
 {
 	struct ht_search_state state = { sizeof state, s->units, s->trials, s->resumed, 0,
 		what[s->stage] };
-	const uint8_t *label = s->stage == HT_SEARCH_ENDED ? s->found : s->label;
+	const uint8_t *label = s->stage == HT_SEARCH_ENDED ? s->written : s->label;
 
 	if (label)
 		state.kept = ht_search_count_kept(s, label);
@@ -520,7 +560,7 @@ static enum ht_status print(void *arg)
 	enum ht_status st;
 
 	if (p->form == HT_SEARCH_POLICY)
-		return ht_search_report(p->s, p->s->found, true, p->command, p->d, p->out);
+		return ht_search_report(p->s, p->s->written, true, p->command, p->d, p->out);
 	ht_buf_init(&b, &p->s->scratch);
 	ht_search_text(p->s, &b);
 	st = ht_bytes_of(ht_buf_str(&b), p->out);

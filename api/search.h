@@ -39,6 +39,7 @@ enum ht_search_stage {
 	HT_SEARCH_UNIFORM, /* for each type, a trial with all units in it */
 	HT_SEARCH_ERRORS, /* for each type, the own errors of nodes are measured with all units in it */
 	HT_SEARCH_NARROW, /* trials that the rule asks for */
+	HT_SEARCH_SPEED, /* a trial with those nodes in float32, too, that are slower in their low types */
 	HT_SEARCH_ENDED
 };
 
@@ -67,6 +68,7 @@ struct ht_search {
 	size_t emulations;
 	enum ht_dtype lowest; /* of these types */
 	enum ht_search_rule rule;
+	bool fewest; /* what the policy is to prefer */
 
 	struct ht_policy *origin_policy, *optimal_policy;
 	struct ht_report *origin; /* decisions of policy must_keep_origin_dtype */
@@ -78,6 +80,8 @@ struct ht_search {
 		*unsafe; /* nodes that have kernels in a low type, but that no type is safe for */
 	size_t unsafes;
 	uint32_t *rank, *region; /* region NULL: shapes are not known */
+	uint8_t **frontier;      /* by point: the units in float32; the cheapest point first */
+	size_t points;
 
 	enum ht_search_stage stage;
 	size_t at;      /* index of the type that the stage is at */
@@ -89,7 +93,15 @@ struct ht_search {
 	struct ht_map answers; /* labels → struct ht_search_trial */
 	struct ht_search_trial *first, **last;
 	size_t trials, resumed, samples;
-	uint8_t *found; /* the labels that the search ended with; NULL: not even float32 passed */
+	uint8_t *
+		found; /* the labels whose float32 units are needed; NULL: not even float32 passed */
+	uint8_t *
+		written; /* the labels of the policy: those of `found`, or with more units in float32 */
+	/* Modelled picoseconds of a run: the model as it is, `found`, and `written`; -1: not known. */
+	int64_t price_float32, price_found, price_written;
+	uint8_t *
+		faster; /* labels with a lower price than `written`, to be tried in stage SPEED; NULL: none */
+	int64_t price_faster;
 	const struct ht_search_trial *float32;
 
 	/* The journal. */
@@ -105,10 +117,22 @@ enum ht_status ht_search_units(struct ht_search *s, struct ht_diags *d);
 /* Whether type attribute `t` of `origin` is float32 in the model and can become `low`. */
 bool ht_search_may_take(
 	const struct ht_search *s, const struct ht_decided_type *t, enum ht_dtype low);
+/* The decisions of a policy on the model.  Only errors are passed on: the comparison has given the notes when it compiled the model. */
+enum ht_status ht_search_decisions(
+	struct ht_search *s, struct ht_policy *p, struct ht_diags *d, struct ht_report **out);
 /* Copies the own errors of nodes from the comparison to the units, as their errors in type `type`. */
 void ht_search_take_errors(struct ht_search *s, size_t type);
 /* Chooses the low type of each unit, and orders the units by their errors in these types. */
 void ht_search_rank(struct ht_search *s);
+
+/* ---- search_speed.c ---- */
+
+/* Finds the frontier of price against own errors; none if prices are not known. */
+enum ht_status ht_search_frontier(struct ht_search *s, struct ht_diags *d);
+/* Begins stage SPEED: fills s->written, and s->faster if the labels there are to be tried. */
+enum ht_status ht_search_price(struct ht_search *s, struct ht_diags *d);
+/* Ends stage SPEED after the trial of s->faster. */
+void ht_search_take_faster(struct ht_search *s, bool passed);
 
 /* ---- search_trial.c ---- */
 

@@ -82,9 +82,36 @@ static void put_history(const struct ht_search *s, struct ht_buf *b)
 	ht_putc(b, ']');
 }
 
+/* Whether the unit is no member of the set, but in float32 for the sake of speed. */
+static bool is_slower(const struct ht_search *s, const uint8_t *label, size_t u)
+{
+	return !label[u] && s->found[u];
+}
+
+static void put_speed(const struct ht_search *s, struct ht_buf *b)
+{
+	const char *comma = "";
+
+	ht_printf(b, ",\n  \"prefer\": \"%s\"", s->fewest ? "fewest" : "speed");
+	if (s->price_found >= 0)
+		ht_printf(b,
+			", \"prices_ps\": {\"model\": %lld, \"minimal\": %lld, \"policy\": %lld}",
+			(long long)s->price_float32, (long long)s->price_found,
+			(long long)s->price_written);
+	ht_puts(b, ",\n  \"slower\": [");
+	for (size_t u = 0; u < s->units; u++) {
+		if (!is_slower(s, s->written, u))
+			continue;
+		ht_puts(b, comma);
+		ht_put_json(b, s->unit[u].node->name);
+		comma = ", ";
+	}
+	ht_putc(b, ']');
+}
+
 static struct ht_str evidence_of(struct ht_search *s, const char *command, struct ht_arena *a)
 {
-	const struct ht_search_trial *t = ht_search_trial_of(s, s->found);
+	const struct ht_search_trial *t = ht_search_trial_of(s, s->written);
 	const char *comma = "";
 	struct ht_buf b;
 
@@ -103,6 +130,7 @@ static struct ht_str evidence_of(struct ht_search *s, const char *command, struc
 		comma = ",";
 	}
 	ht_putc(&b, ']');
+	put_speed(s, &b);
 	put_unsafe(s, &b);
 	put_history(s, &b);
 	ht_putc(&b, '}');
@@ -130,6 +158,8 @@ static void give_reasons(struct ht_search *s, struct ht_report *r, const uint8_t
 				continue;
 			if (d->type[at].to != d->type[at].from)
 				d->type[at].rule = HT_BY(SEARCHED_LOW);
+			else if (is_slower(s, label, unit))
+				d->type[at].rule = HT_BY(CHEAPEST_F32);
 			else if (!label[unit] &&
 				 ht_search_may_take(s, &is->type[at], s->type[s->unit[unit].low]))
 				d->type[at].rule = HT_BY(SEARCHED_F32);
@@ -201,9 +231,40 @@ static void put_member_text(struct ht_search *s, size_t u, struct ht_buf *b)
 	ht_putc(b, '\n');
 }
 
+/* How many units are in float32 for the sake of speed. */
+static size_t count_slower(const struct ht_search *s)
+{
+	size_t n = 0;
+
+	for (size_t u = 0; u < s->units; u++)
+		n += is_slower(s, s->written, u);
+	return n;
+}
+
+static void put_speed_text(const struct ht_search *s, struct ht_buf *b)
+{
+	size_t slower = count_slower(s);
+
+	if (slower)
+		ht_printf(b,
+			"%zu more nodes are float32 because low types are slower there, by the prices of %.*s\n",
+			slower, HT_STR_ARG(s->origin->data.target));
+	if (s->price_found < 0)
+		return;
+	ht_puts(b, "modelled time: ");
+	ht_put_ms(b, s->price_written);
+	ht_puts(b, "; of the model as it is: ");
+	ht_put_ms(b, s->price_float32);
+	if (slower) {
+		ht_puts(b, "; with only the needed nodes in float32: ");
+		ht_put_ms(b, s->price_found);
+	}
+	ht_putc(b, '\n');
+}
+
 void ht_search_text(struct ht_search *s, struct ht_buf *b)
 {
-	const struct ht_search_trial *t = ht_search_trial_of(s, s->found);
+	const struct ht_search_trial *t = ht_search_trial_of(s, s->written);
 
 	ht_printf(b, "%zu of %zu nodes stay in float32; %zu trials on %zu samples",
 		ht_search_count_kept(s, s->found), s->units, s->trials, s->samples);
@@ -222,4 +283,5 @@ void ht_search_text(struct ht_search *s, struct ht_buf *b)
 		ht_printf(b,
 			"%zu more nodes are float32 because values leave the range of the low types\n",
 			s->unsafes);
+	put_speed_text(s, b);
 }

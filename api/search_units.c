@@ -9,8 +9,7 @@
 
 /* ---- decisions of a policy ---- */
 
-/* Only errors are passed on: the comparison has given the notes on the model when it compiled the model. */
-static enum ht_status report_under(
+enum ht_status ht_search_decisions(
 	struct ht_search *s, struct ht_policy *p, struct ht_diags *d, struct ht_report **out)
 {
 	struct ht_compile_options opt = s->compile;
@@ -207,8 +206,8 @@ enum ht_status ht_search_units(struct ht_search *s, struct ht_diags *d)
 	HT_TRY(ht_policy_new("must_keep_origin_dtype", d, &s->origin_policy));
 	HT_TRY(ht_policy_new("optimal", d, &s->optimal_policy));
 	s->optimal_policy->judges_all = true;
-	HT_TRY(report_under(s, s->origin_policy, d, &s->origin));
-	HT_TRY(report_under(s, s->optimal_policy, d, &optimal));
+	HT_TRY(ht_search_decisions(s, s->origin_policy, d, &s->origin));
+	HT_TRY(ht_search_decisions(s, s->optimal_policy, d, &optimal));
 	f.is = &s->origin->data.decisions;
 	f.optimal = &optimal->data.decisions;
 	find_units(&f);

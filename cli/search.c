@@ -45,6 +45,7 @@ static enum ht_status start(struct searching *k)
 	opt.compare = &setting.options;
 	opt.types = option(c, OPTION_TYPES, NULL);
 	opt.rule = option(c, OPTION_RULE, NULL);
+	opt.prefer = option(c, OPTION_PREFER, NULL);
 	opt.resume = option_on(c, OPTION_SEARCH_RESUME);
 	if (strcmp(k->output, "-") != 0) {
 		text_printf(&k->journal, "%s.trials", k->output);

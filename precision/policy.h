@@ -21,6 +21,7 @@ struct ht_decisions;
 struct ht_graph;
 struct ht_pass_context;
 struct ht_precision;
+struct ht_question;
 struct ht_profile;
 struct ht_report_data;
 
@@ -321,8 +322,9 @@ struct ht_policy {
 	struct ht_budget budget;
 	/* Whether every constant is checked against the range of float16.  Otherwise large
 	 * constants are read only for nodes where float16 is the cheapest, which depends on the
-	 * machine.  No option sets this; a search does. */
+	 * machine.  Contractions then have no mode that a decision report does not state.  No option sets this; a search does. */
 	bool judges_all;
+	struct ht_question *question; /* of a search; NULL: none */
 	const char *priced; /* the node whose other types are priced; "*": all; NULL: none */
 	/* The setting of each option, for cache keys: text, or the hash of files; NULL: not set. */
 	const char *stated[HT_READ_END];

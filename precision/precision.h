@@ -440,6 +440,21 @@ struct ht_budget_report {
 	uint32_t groups; /* groups of nodes with measured sensitivity; 0: not needed */
 	uint32_t runs;   /* variants compiled and run besides float32 */
 };
+/* What a search for float32 nodes asks policy optimal (docs/search.md).  Nodes that are not listed stay in float32. */
+struct ht_question {
+	const struct ht_question_node {
+		struct ht_str name;
+		enum ht_dtype low; /* the low type that it may have */
+		double square; /* of its own error in that type; infinite: it stays in float32 */
+	} *node;
+	size_t nodes;
+	size_t most; /* points of the frontier, at most */
+	/* The answer, in `arena`: the points of the frontier of price against the sum of squares, the cheapest first.  By point and node: 1
+	 * if the node is low there. */
+	struct ht_arena *arena;
+	uint8_t **low;
+	size_t points;
+};
 /* Proof that no assignment is cheaper: the bound holds for every assignment, under the costs of
  * the last iterate, whose table the hash identifies. */
 struct ht_certificate {

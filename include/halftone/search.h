@@ -27,8 +27,12 @@ struct ht_search_options {
 	/* 0: the journal is emptied first.  Otherwise a trial that the journal holds is not run again; it is the same trial if model,
 	 * samples, target, tolerances, types and decisions are the same. */
 	int64_t resume;
+	/* What else the policy that is printed has in float32: "speed" (NULL), the nodes that the prices of the target say are slower in a low
+	 * type, so that by these prices it is not slower than the model as it is; "fewest", only the members of the set.  Prices are not known if a
+	 * type is a format or a shape is open; then it is as with "fewest".  Rules of other tools go by "fewest". */
+	const char *prefer;
 };
-#define HT_SEARCH_OPTIONS_INIT { sizeof(struct ht_search_options), NULL, NULL, NULL, NULL, 0 }
+#define HT_SEARCH_OPTIONS_INIT { sizeof(struct ht_search_options), NULL, NULL, NULL, NULL, 0, NULL }
 
 /* Compiles the model as it is.  The model must outlive the search and must not be changed. */
 HT_API enum ht_status ht_search_new(const struct ht_model *m, const struct ht_search_options *opt,
@@ -52,7 +56,7 @@ struct ht_search_state {
 	size_t units;   /* nodes that may be low */
 	size_t trials;  /* trials that were run, the current one among them */
 	size_t resumed; /* trials that were taken from the journal */
-	size_t kept;    /* nodes that the current trial, or the result, has in float32 */
+	size_t kept; /* nodes that the current trial, or the policy that was found, has in float32 */
 	/* What the current trial is for, such as "all nodes in float32"; lives as long as the search. */
 	const char *what;
 };
@@ -63,10 +67,10 @@ HT_API enum ht_status ht_search_look(
 /* The result of a search that has ended.  HT_OK: a policy was found.  HT_E_VERDICT: not even float32 keeps the tolerances, and `d` says
  * which tolerance float32 exceeds. */
 HT_API enum ht_status ht_search_verdict(struct ht_search *s, struct ht_diags *d);
-/* How many nodes that may be low the found policy has in float32.  These nodes are the members of the set. */
+/* How many nodes have to be in float32.  These nodes are the members of the set. */
 HT_API size_t ht_search_members(const struct ht_search *s);
-/* The name of member i, which lives as long as the search, and as JSON the policy that has this member low, too: that policy exceeds a
- * tolerance. */
+/* The name of member i, which lives as long as the search, and as JSON the policy that has the other members in float32 and all other nodes low: that
+ * policy exceeds a tolerance. */
 HT_API enum ht_status ht_search_member(struct ht_search *s, size_t i, struct ht_diags *d,
 	const char **node, struct ht_bytes *without);
 

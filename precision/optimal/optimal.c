@@ -421,6 +421,8 @@ void ht_optimal_decide(struct ht_precision *p)
 	p->denied_why = o.safety.why;
 	if (policy->judges_all)
 		judge_everything(&o);
+	if (policy->question)
+		ht_question_deny(p, &o.safety);
 	iterate(&o);
 	ht_trial_free(&o.trial);
 	for (const struct ht_policy_kind *k = ht_policy_kinds; k->name; k++)
@@ -429,6 +431,8 @@ void ht_optimal_decide(struct ht_precision *p)
 		else if (is_painting(&o, k))
 			decide(&o, k);
 	certify(&o);
+	if (policy->question)
+		ht_question_answer(p, &o.problem);
 	p->status = keep_budget(&o);
 	price_flips(&o);
 	certify_errors(&o);

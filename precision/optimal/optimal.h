@@ -96,6 +96,13 @@ void ht_problem_columns(struct ht_precision *p, const struct ht_problem *b, cons
 bool ht_problem_labels(struct ht_precision *p, const struct ht_problem *b,
 	const struct ht_column *const *taken, uint8_t *label, const struct ht_node **culprit);
 
+/* ---- question.c: what a search asks ---- */
+
+/* Denies the low types that the question rules out. */
+void ht_question_deny(struct ht_precision *p, struct ht_safety *s);
+/* Finds the frontier.  Changes nothing if the question asks for no points. */
+void ht_question_answer(struct ht_precision *p, const struct ht_problem *b);
+
 void ht_optimal_decide(struct ht_precision *p);
 
 #endif

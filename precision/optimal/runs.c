@@ -53,7 +53,8 @@ double ht_sum_variance(const struct ht_target *t, const struct ht_node *n, enum 
 
 static bool are_faster(const struct ht_precision *p, const struct ht_target *t)
 {
-	if (!t->sums_f16 || ht_target_products(t, HT_F16) <= ht_target_products(t, HT_F32))
+	if (p->policy->judges_all || !t->sums_f16 ||
+		ht_target_products(t, HT_F16) <= ht_target_products(t, HT_F32))
 		return false;
 	return !ht_budget_asked(&p->policy->budget) || ht_target_host()->sums_f16;
 }

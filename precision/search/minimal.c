@@ -1,13 +1,13 @@
-/* Finds a minimal set: the smallest of the candidates and of the sets that are the first units of some order, reduced by the algorithm
+/* Finds a minimal set: the smallest of the candidates, of the frontier and of the sets that are the first units of some order, reduced by the algorithm
  * QuickXplain (Junker, AAAI 2004), first over regions, then over units.  At last every member is left out once, to show that it is
  * needed. */
-#include "precision/search/minimal.h"
+#include "precision/search/known.h"
 
 #include <string.h>
 
 /* One run of QuickXplain.  Its elements are units or whole regions; it finds out which of them have to be held in float32. */
 struct narrowing {
-	const struct ht_minimal *m;
+	struct ht_known *known;
 	const uint32_t *
 		of; /* by unit: its element; UINT32_MAX: the unit is low in every set that is asked for */
 	uint8_t *held; /* by element: 1 if its units are in float32 */
@@ -16,9 +16,9 @@ struct narrowing {
 
 static enum ht_answer ask_held(struct narrowing *s)
 {
-	for (size_t u = 0; u < s->m->units; u++)
+	for (size_t u = 0; u < s->known->m->units; u++)
 		s->kept[u] = s->of[u] != UINT32_MAX && s->held[s->of[u]];
-	return s->m->ask(s->m->self, s->kept);
+	return ht_known_infer(s->known, s->kept);
 }
 
 static void hold(struct narrowing *s, const uint32_t *e, size_t n, uint8_t held)
@@ -58,28 +58,15 @@ static bool narrow(struct narrowing *s, const uint32_t *e, size_t n, bool added)
 	return narrow(s, e, half, any_held(s, e + half, n - half));
 }
 
-static size_t size_of(const struct ht_minimal *m, const uint8_t *set)
-{
-	size_t n = 0;
-
-	for (size_t u = 0; u < m->units; u++)
-		n += set[u];
-	return n;
-}
-
 /* What is known while a set is looked for. */
 struct looking {
 	const struct ht_minimal *m;
 	struct ht_arena *a;
+	struct ht_known *known;
 	uint8_t *pool;   /* the smallest set so far that passes */
 	uint8_t *needed; /* units without which no set passes, if passing is monotone */
 	uint8_t *kept;   /* the set that is asked for */
 };
-
-static enum ht_answer ask(struct looking *k)
-{
-	return k->m->ask(k->m->self, k->kept);
-}
 
 /* Holds the elements of needed units, and lists the others that have units in the pool, in the order of rank.  Fills s->of.  Returns the
  * number of those listed. */
@@ -113,23 +100,24 @@ static bool reduce(struct looking *k, bool regions, uint8_t *pool)
 	const struct ht_minimal *m = k->m;
 	uint32_t *of = HT_NEW_ARRAY(k->a, uint32_t, m->units);
 	uint32_t *list = HT_NEW_ARRAY(k->a, uint32_t, m->units);
-	struct narrowing s = { m, of, HT_NEW_ARRAY(k->a, uint8_t, m->units), k->kept };
+	struct narrowing s = { k->known, of, HT_NEW_ARRAY(k->a, uint8_t, m->units), k->kept };
 	size_t n = list_elements(k, regions, &s, of, list);
 
-	if (n && !narrow(&s, list, n, n < size_of(m, pool)))
+	if (n && !narrow(&s, list, n, n < ht_set_size(m, pool)))
 		return false;
 	for (size_t u = 0; u < m->units; u++)
 		pool[u] = of[u] != UINT32_MAX && s.held[of[u]];
 	return true;
 }
 
-/* Asks for the set k->kept, which replaces the pool if it passes and is smaller. */
+/* Finds out whether the set k->kept passes.  The pool becomes the smallest set that was asked for and passed. */
 static enum ht_answer try_set(struct looking *k)
 {
-	enum ht_answer answer = ask(k);
+	enum ht_answer answer = ht_known_infer(k->known, k->kept);
 
-	if (answer == HT_ANSWER_PASS && size_of(k->m, k->kept) < size_of(k->m, k->pool))
-		memcpy(k->pool, k->kept, k->m->units);
+	for (size_t i = 0; i < k->known->passed.n; i++)
+		if (k->known->passed.of[i].size < ht_set_size(k->m, k->pool))
+			memcpy(k->pool, k->known->passed.of[i].set, k->m->units);
 	return answer;
 }
 
@@ -139,11 +127,33 @@ static bool try_candidates(struct looking *k)
 	const struct ht_minimal *m = k->m;
 
 	for (size_t i = 0; i < m->candidates; i++) {
-		if (size_of(m, m->candidate[i]) >= size_of(m, k->pool))
+		if (ht_set_size(m, m->candidate[i]) >= ht_set_size(m, k->pool))
 			continue;
 		memcpy(k->kept, m->candidate[i], m->units);
 		if (try_set(k) == HT_ANSWER_UNKNOWN)
 			return false;
+	}
+	return true;
+}
+
+/* False: an answer is missing. */
+static bool try_frontier(struct looking *k)
+{
+	const struct ht_minimal *m = k->m;
+	size_t next = 0, passes = m->points;
+
+	while (next < passes) {
+		size_t at = (next + passes) / 2;
+		enum ht_answer answer;
+
+		memcpy(k->kept, m->frontier[at], m->units);
+		answer = try_set(k);
+		if (answer == HT_ANSWER_UNKNOWN)
+			return false;
+		if (answer == HT_ANSWER_PASS)
+			passes = at;
+		else
+			next = at + 1;
 	}
 	return true;
 }
@@ -204,8 +214,10 @@ static bool try_orders(struct looking *k)
 }
 
 /* Leaves out members one by one, those of the last rank first, until none can be left out any more. */
-static enum ht_found leave_out(const struct ht_minimal *m, uint8_t *kept)
+static enum ht_found leave_out(struct ht_known *known, uint8_t *kept)
 {
+	const struct ht_minimal *m = known->m;
+
 	for (size_t i = m->units; i-- > 0;) {
 		uint32_t u = m->rank[i];
 		enum ht_answer answer;
@@ -213,7 +225,7 @@ static enum ht_found leave_out(const struct ht_minimal *m, uint8_t *kept)
 		if (!kept[u])
 			continue;
 		kept[u] = 0;
-		answer = m->ask(m->self, kept);
+		answer = ht_known_ask(known, kept);
 		if (answer == HT_ANSWER_UNKNOWN)
 			return HT_ASKED;
 		if (answer == HT_ANSWER_PASS)
@@ -240,8 +252,8 @@ static bool reduce_checked(struct looking *k, bool regions)
 /* Finds a set that passes, but may have members that can be left out.  False: an answer is missing. */
 static bool look(struct looking *k)
 {
-	if (!try_candidates(k) || !try_orders(k) || (k->m->region && !reduce_checked(k, true)) ||
-		!reduce_checked(k, false))
+	if (!try_candidates(k) || !try_frontier(k) || !try_orders(k) ||
+		(k->m->region && !reduce_checked(k, true)) || !reduce_checked(k, false))
 		return false;
 	memcpy(k->kept, k->pool, k->m->units);
 	return true;
@@ -249,8 +261,10 @@ static bool look(struct looking *k)
 
 enum ht_found ht_minimal_find(const struct ht_minimal *m, struct ht_arena *a, uint8_t *kept)
 {
+	struct ht_known known = { .m = m, .a = a };
 	struct looking k = { .m = m,
 		.a = a,
+		.known = &known,
 		.pool = HT_NEW_ARRAY(a, uint8_t, m->units),
 		.needed = HT_NEW_ARRAY(a, uint8_t, m->units),
 		.kept = kept };
@@ -258,18 +272,16 @@ enum ht_found ht_minimal_find(const struct ht_minimal *m, struct ht_arena *a, ui
 	enum ht_found found;
 
 	memset(kept, 1, m->units);
-	all = ask(&k);
+	all = ht_known_ask(&known, kept);
 	if (all != HT_ANSWER_PASS)
 		return all == HT_ANSWER_FAIL ? HT_NO_SET : HT_ASKED;
 	memset(kept, 0, m->units);
-	none = m->units ? ask(&k) : HT_ANSWER_PASS;
+	none = m->units ? ht_known_ask(&known, kept) : HT_ANSWER_PASS;
 	if (none != HT_ANSWER_FAIL)
 		return none == HT_ANSWER_PASS ? HT_FOUND : HT_ASKED;
 	memset(k.pool, 1, m->units);
 	if (!look(&k))
 		return HT_ASKED;
-	found = leave_out(m, kept);
-	if (found == HT_FOUND)
-		found = ht_smallest_find(m, a, kept);
-	return found == HT_FOUND ? leave_out(m, kept) : found;
+	found = ht_smallest_find(&known, kept);
+	return found == HT_FOUND ? leave_out(&known, kept) : found;
 }

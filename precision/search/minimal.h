@@ -10,6 +10,11 @@
 
 enum ht_answer { HT_ANSWER_UNKNOWN, HT_ANSWER_PASS, HT_ANSWER_FAIL };
 
+/* Up to so many units the set is shown to have the fewest members. */
+enum { HT_SMALLEST_UNITS = 16 };
+/* So many points of a frontier take four answers. */
+enum { HT_FRONTIER_POINTS = 15 };
+
 /* A set of units is an array of a byte for each unit: 1 if the unit is in the set. */
 struct ht_minimal {
 	size_t units;
@@ -21,6 +26,9 @@ struct ht_minimal {
 	/* Sets that may pass and are tried first. */
 	const uint8_t *const *candidate;
 	size_t candidates;
+	/* Sets of which each is cheaper than the next one, and has larger errors: the first of them that passes is found by bisection. */
+	const uint8_t *const *frontier;
+	size_t points;
 	/* Whether the model keeps the tolerances if the units of `kept` are in float32 and all others are low. */
 	enum ht_answer (*ask)(void *self, const uint8_t *kept);
 	void *self;
@@ -33,20 +41,12 @@ enum ht_found {
 };
 
 /* Finds a set that passes, and that fails without any one of its members.  If passing is monotone (each superset of a set that passes
- * passes, too), then it needs fewer than 3 k log2(n) + 20 answers where exactly the supersets of a set of k among n units pass, with up
- * to four candidates.  No set with fewer members passes
+ * passes, too), then it needs fewer than 3 k log2(n) + 20 answers where exactly the supersets of a set of k among n units pass, with one
+ * candidate and up to HT_FRONTIER_POINTS points.  No set with fewer members passes
  *   - if the error of the model is the sum of the errors of the low units, and `rank` has units with large errors first, or
- *   - if passing is monotone, there are at most HT_SMALLEST_UNITS units, and ht_smallest_find() did not give up.
+ *   - if passing is monotone, there are at most HT_SMALLEST_UNITS units, and the search for a smaller one did not give up after 256 answers.
  * If passing is monotone, the set has at most as many members as that of ht_bisection_find().  `a` is working memory. */
 enum ht_found ht_minimal_find(const struct ht_minimal *m, struct ht_arena *a, uint8_t *kept);
-
-/* ---- smallest.c ---- */
-
-enum { HT_SMALLEST_UNITS = 16 };
-/* Replaces `kept`, which passes and fails without any one of its members, by a set with the fewest members that pass, if passing is
- * monotone.  Leaves it if there are more than HT_SMALLEST_UNITS units, or if 256 answers do not decide.  HT_ASKED: `kept` is the
- * set whose answer is not known. */
-enum ht_found ht_smallest_find(const struct ht_minimal *m, struct ht_arena *a, uint8_t *kept);
 
 /* ---- peers.c: the rules of other tools, for comparisons ---- */
 

@@ -48,8 +48,13 @@ class Search(Owner):
         """The nodes that have to stay in float32."""
         return [n['node'] for n in self.to_dict()['search']['float32']]
 
+    @property
+    def slower(self) -> list[str]:
+        """The other nodes that the policy has in float32, because the prices of the target say that low types are slower there."""
+        return list(self.to_dict()['search']['slower'])
+
     def without(self, node: str) -> Policy:
-        """The policy in which `node`, one of `float32`, is low too.  It exceeds a tolerance."""
+        """The policy in which only the other nodes of `float32` are in float32.  It exceeds a tolerance."""
         if node not in self.float32:
             raise UsageError(f'{node!r} is none of the nodes that stay in float32')
         name, text = ctypes.c_char_p(), Bytes()
@@ -73,13 +78,14 @@ class Search(Owner):
 
 def search(model: Model | Any, samples: Any, *, tolerances: Iterable[str] = (), types: Iterable[str] = ('f16', 'bf16'),
            labels: Iterable[Any] | None = None, metric: str | None = None, reference: Any = None, rule: str | None = None,
-           journal: Any = None, resume: bool = False, target: str | None = None, threads: int = 1,
+           prefer: str | None = None, journal: Any = None, resume: bool = False, target: str | None = None, threads: int = 1,
            inputs: Shapes | None = None, batch: int | None = None) -> Search:
     """Finds the fewest nodes that have to stay in float32 so that the model keeps the tolerances (docs/search.md).
 
     Samples, labels, reference, metric and tolerances are given as to compare().  The search iterates samples, labels and
     reference once for each trial, and keeps those that can be iterated only once in a list.  `journal` is the path of a file to
-    which each trial is appended; with `resume`, trials that the file has are not run again.  Raises Verdict if not even
+    which each trial is appended; with `resume`, trials that the file has are not run again.  The policy has
+    also those nodes in float32 that are slower in a low type, unless `prefer` is "fewest".  Raises Verdict if not even
     float32 keeps the tolerances.
 
     >>> import halftone as ht
@@ -89,7 +95,7 @@ def search(model: Model | Any, samples: Any, *, tolerances: Iterable[str] = (), 
     opened = model if isinstance(model, Model) else load(model)
     handle = opened._sized(inputs, batch)._handle
     comparing, referred = comparison_options(metric, reference, tolerances, target, threads)
-    made = filled(_api.ht_search_options_init(), dict(types=','.join(types), rule=rule, resume=int(resume)))
+    made = filled(_api.ht_search_options_init(), dict(types=','.join(types), rule=rule, prefer=prefer, resume=int(resume)))
     path = raw_or_none(journal)
     made.compare, made.journal = ctypes.pointer(comparing), path
     found = Search(created(

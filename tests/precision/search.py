@@ -147,7 +147,7 @@ class Sets(Case):
         self.search(model, types='f16,bf16')
         p = self.policy()
         self.assertEqual(self.kept(p), set())
-        self.search(model, types='f16,bf16', tolerance='rel<=0.002')
+        self.search(model, '--prefer', 'fewest', types='f16,bf16', tolerance='rel<=0.002')
         p = self.policy()
         types = {u['to'] for n in p['nodes'] for u in n['units'] if u['from'] == 'float32'}
         self.assertTrue(self.passes(model, 'p.json', 'rel<=0.002'))
@@ -164,6 +164,59 @@ class Sets(Case):
             self.assertTrue(self.passes(model, 'p.json'), rule)
             sizes[rule] = len(p['search']['float32'])
         self.assertEqual(sizes, {'minimal': 2, 'polygraphy-forward': 11, 'polygraphy-reverse': 7, 'onnx-segments': 2})
+
+    def low(self, policy):
+        return {n['node'] for n in policy['nodes'] if 'float16' in n['tensors']}
+
+    def price(self, model, policy, target):
+        return json.loads(self.tool('explain', model, '--policy', policy, '--target', target, '--format', 'json').stdout)['price_ps']
+
+    def test_prefer(self):
+        """Where float16 is slower by the prices, nodes that need not be float32 are reported as slower, and the policy is as fast as the model.
+        Small products are slower on x86-64-v3."""
+        model = self.write('m.hir', chain(8, {3}))
+        for prefer in 'fewest', 'speed':
+            said = self.search(model, '--target', 'x86-64-v3', '--prefer', prefer, output=f'{prefer}.json').stdout
+            p = self.policy(f'{prefer}.json')
+            self.assertEqual((self.kept(p), p['search']['prefer']), ({'m3', 'm4'}, prefer))
+            self.assertEqual(len(self.low(p)), 6 - len(p['search']['slower']))
+            prices = p['search']['prices_ps']
+            self.assertEqual((prices['policy'], prices['model']), (p['price_ps'], self.price(model, 'must_keep_origin_dtype', 'x86-64-v3')))
+            self.assertTrue(self.passes(model, f'{prefer}.json'))
+            self.assertEqual('low types are slower there' in said, prefer == 'speed')
+        self.assertEqual(self.policy('fewest.json')['search']['slower'], [])
+        self.assertEqual(set(p['search']['slower']) | self.kept(p) | self.low(p), {f'm{i}' for i in range(8)})
+        self.assertLessEqual(prices['policy'], min(prices['model'], prices['minimal']))
+        self.assertLess(prices['policy'], prices['minimal'])
+        rules = {n['node']: n['units'][0]['rule'] for n in p['nodes'] if n['op'] == 'MatMul'}
+        self.assertTrue(all(rules[n] == 'float32 is cheapest' for n in p['search']['slower']))
+
+    def test_faster_stays_low(self):
+        """On Zen 4, bfloat16 is faster in large products and slower in small ones: only these are raised to float32."""
+        r = np.random.default_rng(1)
+        lines = ['hir 1', 'entry "" {', '  input "x" = %x', '  input "s" = %s', '  output "y" = %y1', '  output "z" = %z2', '}', '',
+                 '%x = Placeholder() {dtype=f32, shape=shape[512,64]}', '%s = Placeholder() {dtype=f32, shape=shape[2,8]}']
+        for name, before, n in ('y0', 'x', 64), ('y1', 'y0', 64), ('z0', 's', 8), ('z1', 'z0', 8), ('z2', 'z1', 8):
+            text = ', '.join(repr(float(v)) for v in (np.abs(r.normal(1, 0.2, (n, n))) / n).astype(np.float32).ravel())
+            lines += [f'%w{name} = Const() {{dtype=f32, value=tensor f32[{n},{n}] {{{text}}}}}',
+                      f'%{name} = MatMul(%{before}, %w{name}) {{T=f32, transpose_a=false, transpose_b=false}}']
+        np.savez(self.path('set.npz'), x=r.uniform(0.5, 1, (1, 512, 64)).astype(np.float32), s=r.uniform(0.5, 1, (1, 2, 8)).astype(np.float32))
+        model = self.write('m.hir', '\n'.join([*lines, '']))
+        self.search(model, '--target', 'znver4', types='bf16')
+        p = self.policy()
+        prices = p['search']['prices_ps']
+        slower = set(p['search']['slower'])
+        self.assertEqual((p['search']['float32'], bool(slower), slower - {'z0', 'z1', 'z2'}), ([], True, set()))
+        self.assertLessEqual({'y0', 'y1'}, {n['node'] for n in p['nodes'] if 'bfloat16' in n['tensors']})
+        self.assertLess(prices['policy'], min(prices['model'], prices['minimal']))
+
+    def test_no_prices(self):
+        """Formats are emulated, so prices say nothing of them."""
+        model = self.write('m.hir', chain(8, {3}))
+        self.search(model, types='e5m2', tolerance='rel<=0.9')
+        p = self.policy()['search']
+        self.assertNotIn('prices_ps', p)
+        self.assertEqual(p['slower'], [])
 
     def test_no_set(self):
         np.savez(self.path('ref.npz'), y=np.zeros((3, 2, WIDTH), np.float32) + 7)
@@ -191,7 +244,7 @@ class Files(Case):
             self.assertEqual(decided[n['node']], n['tensors'])
 
     def test_reasons(self):
-        self.search(self.model)
+        self.search(self.model, '--prefer', 'fewest')
         kept = self.kept(self.policy())
         for n in self.policy()['nodes']:
             if n['op'] == 'MatMul':
@@ -267,6 +320,7 @@ class BadInput(Case):
         self.refused("did you mean 'e4m3fn'", 2, '-o', 'p.json', '--types', 'e4m3fm')
         self.refused("'f16' stands twice", 2, '-o', 'p.json', '--types', 'f16,f16')
         self.refused("there is no 'best'", 2, '-o', 'p.json', '--rule', 'best')
+        self.refused("prefer: there is no 'accuracy'", 2, '-o', 'p.json', '--prefer', 'accuracy')
         self.refused('not of standard output', 2, '-o', '-', '--resume')
         self.refused('no output', 2, '-o', 'p.json', '--tol', 'z:rel<=1')
 

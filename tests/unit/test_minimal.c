@@ -174,16 +174,42 @@ static void random_set(uint8_t *set, size_t n, uint64_t *seed)
 		set[u] = below(seed, 2) == 0;
 }
 
-/* k of n units are needed; their places, the order of rank and the regions are random. */
+/* Each set holds the one before, and some more units by chance. */
+static void random_frontier(uint8_t (*set)[MOST_UNITS], size_t n, uint64_t *seed)
+{
+	for (size_t i = 0; i < HT_FRONTIER_POINTS; i++)
+		for (size_t u = 0; u < n; u++)
+			set[i][u] = (i && set[i - 1][u]) || below(seed, 8) == 0;
+}
+
+static double most_answers(size_t n, size_t k)
+{
+	return 3 * log2((double)n) * (double)k + 20;
+}
+
+/* k of n units are needed; their places, the order of rank, the regions, the candidate and the frontier are random. */
 static void search_planted(size_t n, size_t k, bool regions, uint64_t *seed)
 {
 	UNIT_ARENA(a);
 	struct planted *p = start(n, &a);
 	uint32_t rank[MOST_UNITS], place[MOST_UNITS], region[MOST_UNITS];
 	uint8_t kept[MOST_UNITS];
-	struct ht_minimal m = { .units = n, .rank = rank, .ask = ask, .self = p };
+	uint8_t candidate[MOST_UNITS], set[HT_FRONTIER_POINTS][MOST_UNITS];
+	const uint8_t *candidates[] = { candidate }, *frontier[HT_FRONTIER_POINTS];
+	struct ht_minimal m = { .units = n,
+		.rank = rank,
+		.candidate = candidates,
+		.candidates = 1,
+		.frontier = frontier,
+		.points = below(seed, HT_FRONTIER_POINTS + 1),
+		.ask = ask,
+		.self = p };
 
 	p->passes = holds_needed;
+	random_set(candidate, n, seed);
+	random_frontier(set, n, seed);
+	for (size_t i = 0; i < HT_FRONTIER_POINTS; i++)
+		frontier[i] = set[i];
 	shuffled(rank, n, seed);
 	shuffled(place, n, seed);
 	for (size_t i = 0; i < k; i++)
@@ -192,7 +218,7 @@ static void search_planted(size_t n, size_t k, bool regions, uint64_t *seed)
 	m.region = regions ? region : NULL;
 	assert_int_equal(search(&m, p, kept), HT_FOUND);
 	assert_memory_equal(kept, p->needed, n);
-	assert_true((double)p->given < 3 * log2((double)n) * (double)k + 20);
+	assert_true((double)p->given < most_answers(n, k));
 	ht_arena_release(&a);
 }
 
@@ -289,13 +315,15 @@ static uint32_t random_way(size_t n, uint64_t *seed)
 	return (way & ((1u << n) - 1)) | 1u << below(seed, (uint32_t)n);
 }
 
-/* Several sets pass, and errors say nothing of which one is the smallest. */
+/* Several sets pass, and errors say nothing of which one is the smallest.  To show that, one search in a hundred takes more answers than
+ * where one set passes. */
 static void test_one_of_several_is_smallest(void **state)
 {
 	uint64_t seed = 6;
+	int more = 0;
 
 	(void)state;
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < 300; i++) {
 		UNIT_ARENA(a);
 		size_t n = 2 + below(&seed, 15);
 		struct planted *p = start(n, &a);
@@ -307,8 +335,73 @@ static void test_one_of_several_is_smallest(void **state)
 			p->way[w] = random_way(n, &seed);
 		shuffled(rank, n, &seed);
 		search_smallest(p, rank, &seed);
+		more += (double)p->given >= most_answers(n, smallest(p));
+		assert_true((double)p->given < 2 * most_answers(n, smallest(p)));
 		ht_arena_release(&a);
 	}
+	assert_true(more <= 300 / 100);
+}
+
+/* More units than are searched for a smallest set: several sets pass, and a set without a member too many is found within as many answers
+ * as where one set passes. */
+static void test_one_of_several_among_many(void **state)
+{
+	uint64_t seed = 8;
+
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		UNIT_ARENA(a);
+		size_t n = 17 + below(&seed, 15);
+		struct planted *p = start(n, &a);
+		uint32_t rank[MOST_UNITS], region[MOST_UNITS];
+		uint8_t kept[MOST_UNITS];
+		struct ht_minimal m = {
+			.units = n, .rank = rank, .region = region, .ask = ask, .self = p
+		};
+
+		p->passes = holds_a_way;
+		p->ways = 1 + below(&seed, MOST_WAYS);
+		for (size_t w = 0; w < p->ways; w++)
+			p->way[w] = random_way(n, &seed);
+		shuffled(rank, n, &seed);
+		random_regions(region, n, &seed);
+		assert_int_equal(search(&m, p, kept), HT_FOUND);
+		assert_minimal(p, kept);
+		assert_true((double)p->given < most_answers(n, size_of(kept, n)));
+		ht_arena_release(&a);
+	}
+}
+
+/* The cheapest point of the frontier that passes is found by bisection, so few answers are needed if it is a small set. */
+static void test_frontier(void **state)
+{
+	UNIT_ARENA(a);
+	struct planted *p = start(200, &a);
+	uint32_t rank[MOST_UNITS];
+	uint8_t kept[MOST_UNITS], set[HT_FRONTIER_POINTS][MOST_UNITS] = { { 0 } };
+	const uint8_t *frontier[HT_FRONTIER_POINTS];
+	struct ht_minimal m = { .units = 200,
+		.rank = rank,
+		.frontier = frontier,
+		.points = HT_FRONTIER_POINTS,
+		.ask = ask,
+		.self = p };
+
+	(void)state;
+	p->passes = holds_needed;
+	for (size_t u = 0; u < 200; u++)
+		rank[u] = (uint32_t)u;
+	for (size_t i = 0; i < HT_FRONTIER_POINTS; i++) {
+		frontier[i] = set[i];
+		for (size_t u = 0; u <= i; u++)
+			set[i][7 + 12 * u] = 1;
+	}
+	for (size_t u = 0; u < 10; u++)
+		p->needed[7 + 12 * u] = 1;
+	assert_int_equal(search(&m, p, kept), HT_FOUND);
+	assert_memory_equal(kept, p->needed, 200);
+	assert_true(p->given <= 40);
+	ht_arena_release(&a);
 }
 
 /* Whatever the answers are, the set passes and no member of it can be left out. */
@@ -513,6 +606,8 @@ int main(void)
 		cmocka_unit_test(test_planted_is_smallest),
 		cmocka_unit_test(test_sums_are_smallest),
 		cmocka_unit_test(test_one_of_several_is_smallest),
+		cmocka_unit_test(test_one_of_several_among_many),
+		cmocka_unit_test(test_frontier),
 		cmocka_unit_test(test_not_monotone),
 		cmocka_unit_test(test_no_set),
 		cmocka_unit_test(test_candidates),
