@@ -299,7 +299,7 @@ static enum ht_status print(struct diff *x)
 
 	ht_buf_init(&b, &x->w->arena);
 	if (x->format == HT_FORMAT_JSON)
-		ht_puts(&b, "{\"schema\": \"halftone.diff/1\",\n \"differences\": [");
+		ht_puts(&b, "{\"schema\": \"halftone.artefact_diff/1\",\n \"differences\": [");
 	for (const struct difference *i = x->first; i; i = i->next)
 		if (x->format == HT_FORMAT_JSON)
 			put_json(&b, i);

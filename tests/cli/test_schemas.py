@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Results as JSON fit their schemas (docs/*.schema.json), which describe each of their members."""
-import json, os, subprocess, sys, unittest
+import json, os, re, shutil, subprocess, sys, unittest
 
 from tool import HERE, SMALL, TOP, ToolCase, floats, npy
 
@@ -89,12 +89,44 @@ class Schemas(ToolCase):
                 self.made('differ.json', 'diff', self.path('one.htx'), self.path('two.htx'), code=1)]
         explain = 'explain', SMALL, '--policy', 'force_fp16'
         before = self.made('before.json', 'explain', SMALL)
-        diff += [self.made('reports.json', 'explain', SMALL, '--diff', before, 'force_fp16'),
-                 self.made('against.json', *explain, '--against', before, '--fail-on', 'new-cast', code=1)]
-        self.fit_and_refuse('diff', diff, (diff[1], lambda d: d['differences'][0].pop('what')), (diff[2], lambda d: d['units'][0].update(after={})))
+        self.fit_and_refuse('artefact_diff', diff, (diff[1], lambda d: d['differences'][0].pop('what')))
+        diff = [self.made('reports.json', 'explain', SMALL, '--diff', before, 'force_fp16'),
+                self.made('against.json', *explain, '--against', before, '--fail-on', 'new-cast', code=1)]
+        self.fit_and_refuse('diff', diff, (diff[0], lambda d: d['units'][0].update(after={})))
+        manifests = [self.path(f'{name}.manifest', self.tool('inspect', self.path(f'{name}.htx')).stdout) for name in ('one', 'two')]
+        self.fit_and_refuse('artefact', manifests, (manifests[0], lambda d: d['variants'][0]['sources'].append('a')),
+                            (manifests[1], lambda d: d['variants'][1].pop('llvm')))
         files = [self.made('why.json', 'explain', SMALL, '--why-not', 'float16'), self.made('all.json', *explain, '--why-not', 'float32')]
         self.fit_and_refuse('why_not', files, (files[0], lambda d: d['units'][0].pop('why_not')))
         self.fit_and_refuse('decisions', [before, self.made('explain.json', *explain)])
+
+    def test_nets(self):
+        """The files of a net of an open size, of one with a stated size, and of one with its weights in a file."""
+        aot = 'aot', SMALL
+        files = [self.made('open.json', *aot, '-o', self.path('open')), self.made('two.json', *aot, '--batch', '2', '-o', self.path('two')),
+                 self.made('file.json', *aot, '--external-weight', '1', '-o', self.path('file'))]
+        self.fit_and_refuse('aot_files', files, (files[0], lambda d: d['net'].update(rows={'least': 0})), (files[1], lambda d: d['net'].update(rows=1)),
+                            (files[2], lambda d: d['net'].pop('weights')))
+
+    def test_timelines(self):
+        at = [self.path(f'{i}.json') for i in range(2)]
+        self.tool('run', SMALL, '--input', 'x=random(1)', '--trace', at[0], '--runs', '2', '--no-cache')
+        self.tool('run', SMALL, '--input', 'x=random(1)', '--threads', '2', '--trace', at[1], '--runs', '2', '--no-cache')
+        changes = ((at[0], lambda d: d['otherData'].pop('schema')), (at[0], lambda d: d['traceEvents'].append({'name': 'x', 'ph': 'B'})),
+                   (at[1], lambda d: d.update(undescribed=1)),
+                   (at[1], lambda d: [e for e in d['traceEvents'] if e.get('cat') == 'kernel'][0]['args'].pop('op')))
+        self.fit('trace', at, [self.changed(file, i, change) for i, (file, change) in enumerate(changes)])
+
+    def test_kernels(self):
+        """What op_debug_level leaves of each kernel."""
+        at = self.path('debug')
+        for level, schemas in ('1', {'kernel': '', 'locations': '_loc'}), ('4', {'kernel': '', 'compute': '_compute'}):
+            shutil.rmtree(at, ignore_errors=True)
+            self.tool('run', SMALL, '--input', 'x=random(1)', '--debug_dir', at, f'--op_debug_level={level}', '--no-cache')
+            folder = os.path.join(at, 'kernel_meta')
+            for schema, ending in schemas.items():
+                files = [os.path.join(folder, n) for n in sorted(os.listdir(folder)) if re.fullmatch(rf'\w+_[0-9a-f]{{16}}{ending}\.json', n)]
+                self.fit_and_refuse(schema, files, (files[0], lambda d: d.pop('kernel')))
 
     def test_settings(self):
         files = [self.made('config.json', 'config'), self.made('stated.json', 'config', '--policy', 'optimal', '--threads', '2')]
