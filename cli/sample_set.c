@@ -321,6 +321,9 @@ static enum ht_status count_runs(struct sample_set *s)
 	return st;
 }
 
+/* More would run for days. */
+enum { MOST_RANDOM = 1000000 };
+
 static enum ht_status set_random(struct sample_set *s, const char *value)
 {
 	char *end;
@@ -329,8 +332,9 @@ static enum ht_status set_random(struct sample_set *s, const char *value)
 	s->random = true;
 	s->runs = (size_t)strtoull(value, &end, 10);
 	s->seed = *end ? strtoull(end + 1, NULL, 10) : 1;
-	if (errno || !s->runs)
-		return fail(HT_E_USAGE, "%s: '%s' is no number of samples", s->w.option, value);
+	if (errno || !s->runs || s->runs > MOST_RANDOM)
+		return fail(HT_E_USAGE, "%s: '%s' is no number of samples from 1 to %d",
+			s->w.option, value, MOST_RANDOM);
 	return HT_OK;
 }
 

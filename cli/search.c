@@ -91,12 +91,21 @@ static enum ht_status run(struct searching *k)
 
 /* ---- reproducers ---- */
 
-static enum ht_status make_folder(const char *path)
+/* Before the search begins, so that it is not in vain. */
+static enum ht_status make_folder(struct cli *c)
 {
-	return mkdir(path, 0777) && errno != EEXIST
-		       ? fail(HT_E_ENVIRONMENT, "%s: cannot make the folder: %s", path,
-				 strerror(errno))
-		       : HT_OK;
+	const char *path = option(c, OPTION_REPRODUCERS, NULL);
+	struct stat info;
+
+	if (!path || !mkdir(path, 0777))
+		return HT_OK;
+	if (errno != EEXIST)
+		return fail(
+			HT_E_ENVIRONMENT, "%s: cannot make the folder: %s", path, strerror(errno));
+	return !stat(path, &info) && S_ISDIR(info.st_mode)
+		       ? HT_OK
+		       : fail(HT_E_ENVIRONMENT, "%s: cannot make the folder: a file has this name",
+				 path);
 }
 
 /* Whether the comparison gets the option: all that both verbs take, except where the result
@@ -158,7 +167,7 @@ static enum ht_status put_reproducer(struct searching *k, const char *folder, si
 static enum ht_status put_reproducers(struct searching *k)
 {
 	const char *folder = option(k->c, OPTION_REPRODUCERS, NULL);
-	enum ht_status st = folder ? make_folder(folder) : HT_OK;
+	enum ht_status st = HT_OK;
 
 	for (size_t i = 0; folder && st == HT_OK && i < ht_search_members(k->search); i++)
 		st = put_reproducer(k, folder, i);
@@ -206,6 +215,8 @@ static enum ht_status search(struct searching *k)
 	if (st == HT_OK)
 		st = labelled_set_open(k->c, k->model, ht_search_program(k->search),
 			ht_search_rows(k->search), &k->set);
+	if (st == HT_OK)
+		st = make_folder(k->c);
 	if (st == HT_OK)
 		st = run(k);
 	if (st == HT_OK)

@@ -320,9 +320,16 @@ class BadInput(Case):
         self.refused("did you mean 'e4m3fn'", 2, '-o', 'p.json', '--types', 'e4m3fm')
         self.refused("'f16' stands twice", 2, '-o', 'p.json', '--types', 'f16,f16')
         self.refused("there is no 'best'", 2, '-o', 'p.json', '--rule', 'best')
+        self.refused("'1000001' is no number of samples", 2, '-o', 'p.json', '--samples', '1000001')
         self.refused("prefer: there is no 'accuracy'", 2, '-o', 'p.json', '--prefer', 'accuracy')
         self.refused('not of standard output', 2, '-o', '-', '--resume')
         self.refused('no output', 2, '-o', 'p.json', '--tol', 'z:rel<=1')
+
+    def test_reproducers_file(self):
+        """Refused before the search, which has not written a policy then."""
+        self.write('why', '')
+        self.refused('a file has this name', 5, '--samples', 'set.npz', '-o', 'p.json', '--reproducers', 'why')
+        self.assertFalse(os.path.exists(self.path('p.json')))
 
     def test_no_journal(self):
         self.write('p.json.trials', 'something else\n')
