@@ -78,7 +78,8 @@
 #define HT_REDUCES HT_TRAIT(28) /* along the axes that operand 1 lists */
 #define HT_FINDS HT_TRAIT(29)   /* the place of an extreme along the axis of operand 1 */
 #define HT_SUMS HT_TRAIT(30)    /* a sum or mean of many elements */
-#define HT_ROWS HT_TRAIT(31)    /* each row of the last axis by itself */
+/* Each row of the last axis by itself; where there are two results, the first has a number for each row. */
+#define HT_ROWS HT_TRAIT(31)
 #define HT_SHARES                                                                                  \
 	HT_TRAIT(55) /* ROWS: the share of each element in a row; the lowest number gets zero */
 #define HT_POOLS HT_TRAIT(32) /* over windows */

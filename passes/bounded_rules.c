@@ -240,6 +240,8 @@ ht_open_rule *ht_open_rule_of(const struct ht_node *n)
 
 	if (ht_is(n, HT_ROWS) && n->ins == 1)
 		return ht_open_shared;
+	if (ht_is(n, HT_ROWS) && n->outs == 2)
+		return ht_open_judged;
 	for (size_t i = 0; i < HT_COUNT(by_trait); i++)
 		if (ht_is(n, by_trait[i].trait))
 			return by_trait[i].rule;

@@ -158,3 +158,20 @@ enum ht_status ht_open_shared(struct ht_bounded *b, struct ht_node *n, struct ht
 	ht_open_mask(b, n, 0, last, a, HT_NUMBER_LOWEST);
 	return HT_OK;
 }
+
+/* Losses of rows, by labels, and their gradients.  Rows that a run does not have get a label that is one. */
+enum ht_status ht_open_judged(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	struct ht_open rows = axis_of(b, n, 0, 0);
+
+	if (ht_in_shape(n, 0).rank != 2 || ht_open_some(axis_of(b, n, 0, 1)) ||
+		ht_open_some(axis_of(b, n, 1, 1)) || !is_same(rows, axis_of(b, n, 1, 0)))
+		return ht_open_refuse(
+			b, n, "of this, rows of logits and labels alone may both have it");
+	if (!ht_open_some(rows))
+		return HT_OK;
+	HT_TRY(put(b, n, out, 0, rows));
+	HT_TRY(put(b, n, out + HT_OPEN_RANK, 0, rows));
+	ht_open_mask_all(b, n, 1, 0, rows, HT_NUMBER_ZERO);
+	return HT_OK;
+}

@@ -584,6 +584,21 @@ static enum ht_status fold_bodies(struct ht_graph *g, struct ht_pass_context *c)
 	return HT_OK;
 }
 
+/* Folds what the shapes of lists that became tensors determine: how often a loop runs that reads such a list. */
+static enum ht_status fold_program(struct ht_graph *g, const struct ht_pass_context *c)
+{
+	struct ht_pass_context within = *c;
+	enum ht_status st;
+
+	if (g->function)
+		return HT_OK;
+	within.scratch = ht_arena_within(c->scratch);
+	within.after = NULL;
+	st = ht_run_passes(g, "infer,fold", NULL, &within);
+	ht_arena_release(within.scratch);
+	return st;
+}
+
 static enum ht_status find_again(struct ht_lists *l, struct ht_graph *g)
 {
 	HT_TRY(ht_infer_types_hopefully(g, l->c->diags));
@@ -609,6 +624,7 @@ enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c
 		grown = grown || grows;
 		if (grown) {
 			HT_TRY(ht_infer_types_hopefully(g, c->diags));
+			HT_TRY(fold_program(g, c));
 			HT_TRY(fold_bodies(g, c));
 			HT_TRY(find_again(&l, g));
 		}

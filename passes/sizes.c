@@ -248,7 +248,24 @@ static bool takes_open(
 	return false;
 }
 
-/* Branches and loops that open sizes do not reach stay as they are. */
+static bool is_unknown(struct ht_shape s)
+{
+	for (int32_t i = 0; i < s.rank; i++)
+		if (s.dim[i] == HT_DIM_UNKNOWN)
+			return true;
+	return s.rank < 0;
+}
+
+/* Whether the shape of a tensor that the node gives is unknown, as that of what an array of TensorFlow 1 gathers, until arrays are lists. */
+static bool gives_unknown(const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->outs; i++)
+		if (!is_handle(n->out[i].dtype) && is_unknown(n->out[i].shape))
+			return true;
+	return false;
+}
+
+/* Branches and loops stay as they are if open sizes do not reach them and they give no tensor of unknown shape. */
 static enum ht_status make_bodies(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct ht_map all;
@@ -257,11 +274,22 @@ static enum ht_status make_bodies(struct ht_graph *g, struct ht_pass_context *c)
 	HT_TRY(ht_infer_types(g, c->diags));
 	HT_TRY(ht_infer_all_known(g, c->scratch, c->diags, false, &all));
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		reached = reached || (is_control(n) && takes_open(g, ht_known_of(&all, g), n));
+		reached = reached ||
+			  (is_control(n) &&
+				  (gives_unknown(n) || takes_open(g, ht_known_of(&all, g), n)));
 	if (!reached)
 		return HT_OK;
 	HT_TRY(ht_run_passes(g, "tensor_arrays,prune,cases,functional", NULL, c));
 	return ht_open_bodies(g, c);
+}
+
+/* Likewise where no input is open.  How often loops run, and so how long arrays are, follows from constants.  Where arrays are tensors,
+ * data may decide on more sizes. */
+static enum ht_status make_bodies_of_fixed(struct ht_graph *g, struct ht_pass_context *c)
+{
+	HT_TRY(ht_run_passes(g, "fold,infer,identity", NULL, c));
+	HT_TRY(make_bodies(g, c));
+	return ht_add_computed_sizes(g, c);
 }
 
 /* Bodies are made where sizes are known to be open: what sizes data decide follows from types in them. */
@@ -274,7 +302,7 @@ static enum ht_status run_bounded(struct ht_graph *g, struct ht_pass_context *c)
 	if (!c->keep_computed_sizes)
 		HT_TRY(ht_add_computed_sizes(g, c));
 	if (g->sizes && !made)
-		HT_TRY(make_bodies(g, c));
+		HT_TRY(make_bodies_of_fixed(g, c));
 	return g->sizes ? ht_bound_sizes(g, c) : HT_OK;
 }
 

@@ -20,7 +20,7 @@ F32 = tf.float32
 ALIGNMENT = 64
 POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1}
 NOT_ROUNDED = {'suppressed'}  # where rounded scores and overlaps rightly select other boxes
-MAKE_INTEGERS = {'distinct', 'parted', 'ranged', 'scattered', 'pieces'}  # of multiples of their inputs, which must be the same ones in 16 bits
+MAKE_INTEGERS = {'distinct', 'parted', 'ranged', 'scattered', 'pieces', 'judged'}  # of multiples of their inputs, which must be the same ones in 16 bits
 
 
 # ---- data: of what is above 0.5, so many ----
@@ -311,8 +311,23 @@ def pieces(r):
     return f, {'x': (n,)}
 
 
+def judged(r):
+    """Losses of rows that a mask selects, by class numbers and by probabilities of classes, with their gradients."""
+    n, k, classes = int(r.integers(2, 40)), int(r.integers(1, 9)), int(r.integers(2, 20))
+    w = weights(r, k, classes)
+
+    def f(x, score):
+        mask = score > .5
+        logits = tf.boolean_mask(x, mask) @ w
+        labels = tf.minimum(tf.cast(tf.boolean_mask(score, mask) * 5, tf.int32), classes - 1)
+        losses = (tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits),
+                  tf.nn.softmax_cross_entropy_with_logits(tf.one_hot(labels, classes), logits))
+        return (*losses, *tf.gradients([tf.reduce_sum(loss * loss) for loss in losses], [x, logits]))
+    return f, {'x': (n, k), 'score': (n,)}
+
+
 MODELS = {f.__name__: f for f in (vector, any_rank, every_type, masked, elements, nested, counted, mean, open_too, branches, suppressed, distinct, parted, joined,
-                                 ranged, drawn, scattered, pieces)}
+                                 ranged, drawn, scattered, pieces, judged)}
 SHARES = 0, 1, .5, .1
 MOST = {'rows': 6, 'length': 24}
 
@@ -417,6 +432,7 @@ def check_refusals():
     refused('a fixed size', lambda x: kept(x) + x, 'Add', 'boolean_mask/Where')
     refused('no bound', lambda x: tf.range(tf.cast(x[0], tf.int32)), 'Range', 'bound')
     refused('a reshape', lambda x: tf.reshape(kept(x), [2, -1]), 'Reshape')
+    refused('open classes', lambda x: tf.nn.sparse_softmax_cross_entropy_with_logits([0], kept(x)[None]), 'CrossEntropy', 'rows')
     refused('a net', kept, 'where', 'ahead of time', command='aot')
     refused('in a loop', lambda x: tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y + tf.reduce_sum(kept(y))), [0, x])[1],
             'Where', 'depends on the data')

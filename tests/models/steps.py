@@ -69,6 +69,14 @@ def bert_batch(r):
             'IteratorGetNext': whole(r, 30522, 2, 128).astype('i4')}
 
 
+def word_batch(r, width):
+    """Three sentences of up to six words, and the states that two layers of this width begin with."""
+    labels = whole(r, 100, 3, 6) + 1
+    labels[1, 4:] = labels[2, 2:] = 0
+    return {'Input/Input': whole(r, 104, 3, 6).astype('i4'), 'Labels/Labels': labels.astype('i4'),
+            **{f'Model/Placeholder{end}': unit(r, 3, width) - np.float32(.5) for end in ('', '_1', '_2', '_3')}}
+
+
 STEPS = [
     Step('xor', 'train/xor.meta', 'train_op', 'loss',
          lambda r: {'Placeholder': np.array([[1, 0], [1, 1], [0, 0], [0, 1]], 'f4'), 'Placeholder_1': np.array([1, 0, 0, 1], 'i4')}),
@@ -99,6 +107,10 @@ STEPS = [
          lambda r: {'x': whole(r, 70, 2, 1014).astype('i4'), 'y': whole(r, 14, 2).astype('i4'), 'is_training': np.array(True)}, long=True),
     Step('word2vec_nce', 'lm/word2vec.meta', 'Model/Gradient/Apply/GradientDescent', 'Model/truediv_1',
          lambda r: {'Input/Input': whole(r, 71294, 2, 20).astype('i4')}),
+    # Words with the label 0 fill up the sentences and do not count.  The second one has layers of the widths of the model's file, 2004.
+    Step('word_lm', 'lm/word_lm.meta', 'Model/Gradient/Apply/GradientDescent', 'Model/truediv_1', lambda r: word_batch(r, 24),
+         sizes={2004: 24, 2 * 2004: 2 * 24, 4 * 2004: 4 * 24, 10004: 104}),
+    Step('word_lm_wide', 'lm/word_lm.meta', 'Model/Gradient/Apply/GradientDescent', 'Model/truediv_1', lambda r: word_batch(r, 2004), long=True),
     Step('rnn', 'train/rnn_dynamic_backprop.meta', 'Gradient/Apply/GradientDescent', None,
          lambda r: {'a': unit(r, 4, 6, 24), 'c_init_state': unit(r, 4, 24), 'h_init_state': unit(r, 4, 24),
                     'out_correct': whole(r, 24, 4, 6).astype('i4')}),
@@ -200,16 +212,18 @@ def pruned(graph, targets, fed):
 
 
 def resize(graph, sizes):
-    """Another batch: in the shapes of variables, and in constants that are shapes, count the images or are shares of them."""
+    """Another batch, or other widths: in the shapes of variables, of constants and of elements of arrays, and in constants that are shapes,
+    count the images or are shares of them."""
     for n in graph.node:
-        for d in n.attr['shape'].shape.dim if 'shape' in n.attr else ():
-            d.size = sizes.get(d.size, d.size)
+        for a in n.attr.values():
+            for d in a.shape.dim:
+                d.size = sizes.get(d.size, d.size)
         if n.op == 'Const' and n.attr['value'].tensor.dtype != types_pb2.DT_STRING:
             before = t = tf.make_ndarray(n.attr['value'].tensor)
             if t.size < 32:
                 for old, new in sizes.items():
                     t = np.where(before == np.float32(1 / old), 1 / new, np.where(before == old, new, t)).astype(before.dtype)
-            t = t[:sizes.get(t.shape[0])] if t.shape else t
+            t = t[tuple(slice(sizes.get(d)) for d in t.shape)]
             if t is not before:
                 n.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(t))
 
