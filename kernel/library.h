@@ -40,7 +40,17 @@ size_t ht_combined_boxes_scratch(const struct ht_kernel *k);
 ht_kernel_fn ht_library_unique;
 size_t ht_unique_scratch(const struct ht_kernel *k);
 
-/* library_candidates.c */
+/* library_candidates.c: how classes are drawn, parameter 0 of kernel "candidates". */
+enum ht_candidates {
+	HT_CANDIDATES_UNIFORM,
+	HT_CANDIDATES_LOG_UNIFORM,
+	HT_CANDIDATES_ALL,     /* each once */
+	HT_CANDIDATES_WEIGHED, /* by constant weights */
+	HT_CANDIDATES_COUNTED /* by how often they were true classes of earlier runs, and once more */
+};
+/* The numbers of a tree of counts: the tree of `classes` classes has as many leaves.  Leaf i, the count of class i, is number leaves + i;
+ * number i is the sum of numbers 2i and 2i + 1, and number 1 that of all. */
+int64_t ht_candidates_leaves(int64_t classes);
 ht_kernel_fn ht_library_candidates;
 size_t ht_candidates_scratch(const struct ht_kernel *k);
 

@@ -330,6 +330,8 @@ int32_t plan_stream(struct lower *l, struct ht_plan_stream stream);
 void plan_variable_uses(struct lower *l);
 /* The memory of the session's variable `name`, whose first value is `t`. */
 int32_t plan_variable(struct lower *l, struct ht_str name, const struct ht_tensor *t);
+/* Likewise, of a variable that is no node of the graph and that one kernel reads and changes. */
+int32_t plan_own_variable(struct lower *l, struct ht_str name, const struct ht_tensor *t);
 /* The object `name`. If the name was used before, the first description counts. */
 struct object_text {
 	struct ht_str name;

@@ -40,14 +40,17 @@ static const struct draw *draw_of(const struct ht_node *n)
 /* Blocks that TensorFlow reserves for each number, however many it uses. */
 enum { RESERVED = 256 };
 
-/* A name that is unique in the program, as bodies of one function have nodes of the same name. */
+struct ht_str lower_own_name(struct lower *l, const struct ht_node *n)
+{
+	return l->g->function ? ht_str_printf(l->scratch, "%.*s/%.*s",
+					HT_STR_ARG(l->g->function->name), HT_STR_ARG(n->name))
+			      : n->name;
+}
+
 static uint64_t name_of(struct lower *l, const struct ht_node *n)
 {
-	struct ht_str name = n->name;
+	struct ht_str name = lower_own_name(l, n);
 
-	if (l->g->function)
-		name = ht_str_printf(l->scratch, "%.*s/%.*s", HT_STR_ARG(l->g->function->name),
-			HT_STR_ARG(name));
 	return ht_hash_bytes(name.p, name.n).lo;
 }
 

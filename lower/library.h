@@ -26,7 +26,9 @@ int32_t number_operand(struct lower *l, const struct ht_node *n, float x);
  * function adds: the size that `n` computes. */
 void finish_computing(struct kernel_build *k, struct lower *l, struct ht_node *n);
 
-/* kernel_random.c: the stream of a random op, which its seeds select. */
+/* kernel_random.c: a name of the node that is unique in the program, as bodies of one function have nodes of the same name. */
+struct ht_str lower_own_name(struct lower *l, const struct ht_node *n);
+/* The stream of a random op, which its seeds select. */
 int32_t random_stream(struct lower *l, const struct ht_node *n);
 /* Advances the stream by so many blocks of Philox, so that later draws, in this run or the next,
  * get other numbers. */

@@ -1,5 +1,6 @@
 /* The plan: its buffers, steps and procedures. */
 #include "base/philox.h"
+#include "image/image.h"
 #include "lower/inside.h"
 
 #include <string.h>
@@ -142,6 +143,14 @@ int32_t plan_variable(struct lower *l, struct ht_str name, const struct ht_tenso
 	}
 	b = plan_buffer(l, HT_PLAN_VARIABLE, t->dtype, ht_shape_count(t->shape));
 	l->plan->buffer[b].offset = (size_t)(uintptr_t)known->value - 1;
+	return b;
+}
+
+int32_t plan_own_variable(struct lower *l, struct ht_str name, const struct ht_tensor *t)
+{
+	int32_t b = plan_variable(l, name, t);
+
+	l->plan->variable[l->plan->buffer[b].offset].use |= HT_IMAGE_NEEDS;
 	return b;
 }
 

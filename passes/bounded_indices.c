@@ -258,9 +258,15 @@ enum ht_status ht_open_distinct(struct ht_bounded *b, struct ht_node *n, struct 
 
 /* The sampled candidates do not depend on the true classes; each true class has an expected
  * count. */
+/* The kernel refuses true classes that are none; outside of the run's sizes they are class 0. */
 enum ht_status ht_open_drawn(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
-	return put_axes(b, n, 0, 0, ht_in_shape(n, 0).rank, out + HT_OPEN_RANK, 0);
+	struct axes a = axes_of(b, n, 0);
+
+	HT_TRY(put_axes(b, n, 0, 0, ht_in_shape(n, 0).rank, out + HT_OPEN_RANK, 0));
+	for (int32_t i = 0; i < ht_in_shape(n, 0).rank; i++)
+		ht_open_mask_all(b, n, 0, i, a.axis[i], HT_NUMBER_ZERO);
+	return HT_OK;
 }
 
 enum ht_status ht_open_hot(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)

@@ -155,11 +155,39 @@ def candidates(r, rows):
     for op in rows:
         for classes, samples, unique in ((1, 1, False), (10, 10, True), (7, 50, False), (64, 40, True), (2000, 64, True), (5, 5, True),
                                          (2**33 + 5, 20, True), (50000, 512, True)):
-            true = r.integers(0, classes, (int(r.integers(1, 9)), int(r.integers(1, 4))))
-            attrs = {'num_true': true.shape[1], 'num_sampled': samples, 'unique': unique, 'range_max': classes,
-                     'seed': seed(r), 'seed2': seed(r)}
+            if classes > 2**32 and op.name not in ANY_CLASSES:
+                continue
+            attrs = sampler(r, op.name, classes, samples, unique)
+            true = r.integers(0, classes if 'range_max' in attrs else samples, (int(r.integers(1, 9)), int(r.integers(1, 4))))
+            attrs['num_true'] = true.shape[1]
             yield Case(op.name, [true], attrs, oracle=exact(op.name), outputs=(0, 1, 2), ulps=4)
-        yield Case(op.name, [true], {**attrs, 'num_sampled': 9, 'range_max': 8, 'unique': True}, fails=True)
+        beyond = true.copy()
+        beyond[-1, -1] = r.choice([-1, attrs.get('range_max', attrs['num_sampled'])])
+        yield Case(op.name, [beyond], attrs, fails=True)
+        if 'range_max' in attrs:
+            yield Case(op.name, [true % 8], {**attrs, **weights_of(r, op.name, 8), 'num_sampled': 9, 'range_max': 8, 'unique': True}, fails=True)
+        if op.name == 'FixedUnigramCandidateSampler':
+            for wrong in {'unigrams': [1.]}, {'unigrams': [], 'vocab_file': 'weights.csv'}, {'num_shards': 4, 'shard': 1}:
+                yield Case(op.name, [true], {**attrs, **wrong}, fails=True)
+
+
+ANY_CLASSES = 'UniformCandidateSampler', 'LogUniformCandidateSampler'
+
+
+def sampler(r, name, classes, samples, unique):
+    attrs = {'num_sampled': samples, 'unique': unique, 'seed': seed(r), 'seed2': seed(r)}
+    return attrs if name == 'AllCandidateSampler' else {**attrs, 'range_max': classes, **weights_of(r, name, classes)}
+
+
+def weights_of(r, name, classes):
+    """A weight for each class, of which some are reserved ones with the weight 0, of one of several shards."""
+    if name != 'FixedUnigramCandidateSampler':
+        return {}
+    reserved = int(r.integers(0, 2)) if classes == 7 else 0
+    shards = 1 if reserved else int(r.integers(1, 4))
+    weights = (r.integers(1, 99, (classes - reserved) * shards)).astype('f4')
+    return {'unigrams': [float(w) for w in weights], 'distortion': float(r.choice([1, .75])), 'num_reserved_ids': reserved,
+            'num_shards': shards, 'shard': int(r.integers(shards))}
 
 
 def bins(r, rows):

@@ -150,6 +150,30 @@ def check_saved_model():
                     read(f'{folder}/ckpt-3'), 0)
 
 
+def check_counting_samplers(seed):
+    """Samplers that count the true classes of earlier runs: the same classes as TensorFlow's in every run of a session."""
+    r = np.random.default_rng(seed)
+    for op in tf.raw_ops.LearnedUnigramCandidateSampler, tf.raw_ops.ThreadUnsafeUnigramCandidateSampler:
+        classes, unique = int(r.integers(4, 40)), bool(r.integers(2))
+        true = r.integers(0, classes, (7, 2))
+        with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default() as g, v1.Session() as session:
+            x = v1.placeholder(tf.int64, true.shape, 'x')
+            y = [tf.identity(t, f'y{i}') for i, t in enumerate(op(true_classes=x, num_true=2, num_sampled=4, unique=unique, range_max=classes,
+                                                                seed=seed + 1, seed2=2))]
+            with open(f'{folder}/g.pb', 'wb') as f:
+                f.write(g.as_graph_def().SerializeToString())
+            np.save(f'{folder}/x.npy', true)
+            for runs in range(1, 6):
+                want = session.run(y, {x: true})
+                subprocess.run([environment.TOOL, 'run', f'{folder}/g.pb', '-q', '--input', f'x=@{folder}/x.npy', '--outputs', 'y0,y1,y2',
+                                '--runs', str(runs), '-o', f'{folder}/y.npz'], check=True, stdout=subprocess.DEVNULL)
+                with np.load(f'{folder}/y.npz') as z:
+                    if not np.array_equal(z['y0'], want[0]):
+                        sys.exit(f'{op.__name__}, run {runs}: classes {z["y0"]}, not {want[0]}')
+                    for i in 1, 2:
+                        compare_values(f'{op.__name__}, run {runs}: y{i}', z[f'y{i}'], want[i], 1e-6, 1e-6)
+
+
 def main():
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else int.from_bytes(os.urandom(3), 'little')
     print('seed', seed)
@@ -158,6 +182,7 @@ def main():
         for resource in (False, True) if environment.LONG else ((i + seed) % 2 == 0,):
             check(name, optimizer, resource, seed + 2 * i + resource)
     check_saved_model()
+    check_counting_samplers(seed)
 
 
 main()
