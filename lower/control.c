@@ -1,9 +1,10 @@
 /* Branches, loops, and calls of recursive functions.  Their bodies are procedures of the plan,
  * which one step runs.
  *
- * A loop-carried value has two buffers: one that an iteration reads, which is the loop's result
- * in the end, and one that it writes.  An argument that every iteration passes on unchanged is
- * the operand's memory.  An argument that each iteration updates in place has one buffer, the
+ * A loop-carried value has one buffer, the loop's result, if an iteration may write the new value
+ * where it reads the old one (carried.c); else it has another one, which an iteration writes and
+ * which is then copied.  An argument that every iteration passes on unchanged is the operand's
+ * memory.  An argument that each iteration updates in place has one buffer, the
  * result's; an operand that no other node reads is computed directly into it. */
 #include "lower/library.h"
 
@@ -305,7 +306,8 @@ static void carry(struct lower *l, const struct ht_node *n, struct ht_plan_contr
 
 	c->begin = HT_NEW_ARRAY(l->arena, struct ht_plan_move, (size_t)n->outs);
 	c->again = HT_NEW_ARRAY(l->arena, struct ht_plan_move, (size_t)n->outs);
-	for (int32_t i = 0; i < n->outs; i++) {
+	for (int32_t i = 0, params = 0, results = 0; i < n->outs; i++) {
+		const int32_t param = b->takes[1][i] ? params++ : -1;
 		bool used = l->view[n->id][i].buffer >= 0;
 		int32_t result = used || b->carries[i] ? dense_result(l, n, i) : -1;
 
@@ -314,7 +316,11 @@ static void carry(struct lower *l, const struct ht_node *n, struct ht_plan_contr
 		if (!b->carries[i])
 			continue;
 		now[i] = result;
-		next[i] = b->updates[i] ? result : temporary(l, n->out[i]);
+		next[i] = b->updates[i] || lower_may_overwrite(
+						   l->plan, b->procedure[1], param, results)
+				  ? result
+				  : temporary(l, n->out[i]);
+		results++;
 		add_move(c->again, &c->agains, result, next[i]);
 	}
 }

@@ -241,6 +241,9 @@ struct lower_updated {
 	struct ht_value arg, result;
 	struct lower_updated *next;
 };
+/* carried.c: whether the body of a loop may have parameter `param` (-1: it does not read the value) and result `result`,
+ * which are the old and the new value of what the loop carries, as one buffer. */
+bool lower_may_overwrite(const struct ht_plan *p, int32_t procedure, int32_t param, int32_t result);
 /* lower.c: lowers body `f` with these arguments and results to a procedure. *out becomes its
  * number. */
 enum ht_status lower_function(struct lower *l, const struct ht_function *f,

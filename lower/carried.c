@@ -1,0 +1,117 @@
+/* Loop-carried values: whether an iteration may write a new value to the memory from which it reads the old one.
+ *
+ * It may if every step of the body that reads the old value comes before the one that writes the new value, or is that
+ * step and reads only the element that it writes next. */
+#include "lower/inside.h"
+
+/* ---- what a step reads and writes ---- */
+
+struct use {
+	bool reads, writes; /* the old value; the new value */
+	int arg, out;       /* of a kernel: its arguments that are these */
+};
+
+static bool has(const int32_t *buffer, int32_t n, int32_t wanted)
+{
+	for (int32_t i = 0; i < n; i++)
+		if (buffer[i] == wanted)
+			return true;
+	return false;
+}
+
+static bool moves(const struct ht_plan_move *m, int32_t n, int32_t wanted)
+{
+	for (int32_t i = 0; i < n; i++)
+		if (m[i].from == wanted || m[i].to == wanted)
+			return true;
+	return false;
+}
+
+static bool controls(const struct ht_plan_control *c, int32_t buffer)
+{
+	for (int i = 0; i < 2; i++)
+		if (has(c->call[i].buffer, c->call[i].buffers, buffer))
+			return true;
+	return c->condition == buffer || moves(c->begin, c->begins, buffer) ||
+	       moves(c->again, c->agains, buffer);
+}
+
+static struct use use_of(
+	const struct ht_plan *p, const struct ht_plan_step *s, int32_t old, int32_t new)
+{
+	const struct ht_kernel *k = s->kernel >= 0 ? p->kernel[s->kernel] : NULL;
+	struct use u = { .arg = -1, .out = -1 };
+
+	for (int i = 0; k && i < k->args; i++) {
+		if (s->buffer[i] == old)
+			u.arg = i;
+		else if (s->buffer[i] == new)
+			u.out = i;
+	}
+	u.reads = u.arg >= 0 || (s->control && controls(s->control, old));
+	u.writes = u.out >= 0 || (s->control && controls(s->control, new));
+	return u;
+}
+
+/* ---- steps that do both ---- */
+
+/* Whether the stage reads argument `arg` only where it stores to argument `out` in the same iteration. */
+static bool is_pointwise(const struct ht_stage *s, int arg, int out)
+{
+	const struct ht_contract *c = s->kind == HT_STAGE_CONTRACT ? &s->contract : NULL;
+	int32_t at = -1;
+
+	if (s->sequential || (c && (c->a_buffer == arg || c->b_buffer == arg)))
+		return false;
+	for (int32_t i = 0; i < s->stores; i++) {
+		if (s->store[i].buffer != out)
+			continue;
+		if (at >= 0 && s->store[i].offset != at)
+			return false;
+		at = s->store[i].offset;
+	}
+	for (int32_t i = 0; i < s->xs; i++)
+		if (s->x[i].op == HT_X_LOAD && s->x[i].imm == arg && s->x[i].a != at)
+			return false;
+	return at >= 0;
+}
+
+static bool may_do_both(const struct ht_plan *p, const struct ht_plan_step *s, const struct use *u)
+{
+	const struct ht_kernel *k = s->kernel >= 0 ? p->kernel[s->kernel] : NULL;
+
+	return k && !k->library && k->stages == 1 &&
+	       k->buffer[u->arg].dtype == k->buffer[u->out].dtype &&
+	       is_pointwise(k->stage, u->arg, u->out);
+}
+
+/* ---- the body ---- */
+
+/* The n-th buffer of the procedure of that kind. */
+static int32_t nth(const struct ht_plan *p, const struct ht_plan_procedure *of,
+	enum ht_plan_kind kind, int32_t n)
+{
+	int32_t i = of->buffer;
+
+	while (p->buffer[i].kind != kind || n-- > 0)
+		i++;
+	return i;
+}
+
+bool lower_may_overwrite(const struct ht_plan *p, int32_t procedure, int32_t param, int32_t result)
+{
+	const struct ht_plan_procedure *of = &p->procedure[procedure];
+	const int32_t new = nth(p, of, HT_PLAN_RESULT, result);
+	const int32_t old = param < 0 ? -1 : nth(p, of, HT_PLAN_PARAM, param);
+	bool written = false;
+
+	for (int32_t i = of->step; i < of->step + of->steps; i++) {
+		const struct ht_plan_step *s = &p->step[i];
+		const struct use u = use_of(p, s, old, new);
+
+		if (u.reads && (written || (u.writes && !may_do_both(p, s, &u))))
+			return false;
+		written = written || u.writes;
+	}
+	return true;
+}
