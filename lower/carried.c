@@ -87,22 +87,11 @@ static bool may_do_both(const struct ht_plan *p, const struct ht_plan_step *s, c
 
 /* ---- the body ---- */
 
-/* The n-th buffer of the procedure of that kind. */
-static int32_t nth(const struct ht_plan *p, const struct ht_plan_procedure *of,
-	enum ht_plan_kind kind, int32_t n)
-{
-	int32_t i = of->buffer;
-
-	while (p->buffer[i].kind != kind || n-- > 0)
-		i++;
-	return i;
-}
-
 bool lower_may_overwrite(const struct ht_plan *p, int32_t procedure, int32_t param, int32_t result)
 {
 	const struct ht_plan_procedure *of = &p->procedure[procedure];
-	const int32_t new = nth(p, of, HT_PLAN_RESULT, result);
-	const int32_t old = param < 0 ? -1 : nth(p, of, HT_PLAN_PARAM, param);
+	const int32_t new = plan_parameter(p, procedure, HT_PLAN_RESULT, result);
+	const int32_t old = param < 0 ? -1 : plan_parameter(p, procedure, HT_PLAN_PARAM, param);
 	bool written = false;
 
 	for (int32_t i = of->step; i < of->step + of->steps; i++) {

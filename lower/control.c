@@ -28,6 +28,7 @@ struct body {
 	bool *carries;  /* of a loop, by argument: an iteration may change it, so the body has it
 		        * as a result */
 	bool *updates;  /* likewise: the iteration updates it in the result's memory */
+	bool tests;     /* of a loop: the body computes the condition of the next iteration */
 };
 
 static bool is_loop(const struct ht_node *n)
@@ -138,6 +139,12 @@ static struct lower_updated *find_updated(
 	return found;
 }
 
+/* Whether the body takes an argument for the condition alone. */
+static bool is_tested(const struct body *b, int i, int32_t arg)
+{
+	return i == 1 && b->tests && b->takes[0][arg] && !b->carries[arg];
+}
+
 static enum ht_status lower_one(
 	struct lower *l, const struct ht_node *n, int i, const struct ht_function *f)
 {
@@ -154,7 +161,8 @@ static enum ht_status lower_one(
 	b->takes[i] = HT_NEW_ARRAY(l->scratch, bool, (size_t)(n->ins - ht_control_first(n)));
 	for (const struct ht_port *p = f->args; p; p = p->next, at++)
 		b->takes[i][at] = !(updated && b->updates[at]) &&
-				  (is_taken(&uses, p->value) || is_among(entry.outputs, p->value));
+				  (is_taken(&uses, p->value) || is_among(entry.outputs, p->value) ||
+					  is_tested(b, i, at));
 	entry.inputs = some_ports(l, f->args, b->takes[i]);
 	return lower_function(l, f, &entry, updated, &b->procedure[i]);
 }
@@ -177,6 +185,39 @@ static enum ht_status lower_callee(struct lower *l, const struct ht_node *n)
 	return lower_function(l, f, &entry, NULL, &c->procedure);
 }
 
+/* The body computes the condition of the next iteration, of the values that it leaves. */
+static bool move_condition(struct lower *l, const struct body *b, int32_t args)
+{
+	int32_t *at = HT_NEW_ARRAY(l->scratch, int32_t, (size_t)args);
+	int32_t params = 0, results = 0, n = 0;
+
+	for (int32_t i = 0; i < args; i++) {
+		const int32_t param = params, result = results;
+
+		params += b->takes[1][i];
+		results += b->carries[i];
+		if (!b->takes[0][i])
+			continue;
+		at[n++] = b->carries[i]
+				  ? plan_parameter(l->plan, b->procedure[1], HT_PLAN_RESULT, result)
+				  : plan_parameter(l->plan, b->procedure[1], HT_PLAN_PARAM, param);
+	}
+	return lower_move_condition(l, b->procedure[0], b->procedure[1], at);
+}
+
+static enum ht_status lower_loop_bodies(struct lower *l, const struct ht_node *n)
+{
+	const struct ht_bodies of = ht_control_bodies(n);
+	struct body *b = l->body[n->id];
+
+	find_carried(l, of.of[1], n->ins, b);
+	HT_TRY(lower_one(l, n, 0, of.of[0]));
+	b->tests = lower_condition_moves(l, b->procedure[0]);
+	HT_TRY(lower_one(l, n, 1, of.of[1]));
+	b->tests = b->tests && move_condition(l, b, n->ins);
+	return HT_OK;
+}
+
 enum ht_status lower_bodies(struct lower *l)
 {
 	for (struct ht_node *n = l->g->first; n; n = n->next) {
@@ -188,8 +229,10 @@ enum ht_status lower_bodies(struct lower *l)
 			continue;
 		of = ht_control_bodies(n);
 		l->body[n->id] = HT_NEW(l->scratch, struct body);
-		if (is_loop(n))
-			find_carried(l, of.of[1], n->ins, l->body[n->id]);
+		if (is_loop(n)) {
+			HT_TRY(lower_loop_bodies(l, n));
+			continue;
+		}
 		for (int i = 0; i < 2; i++)
 			HT_TRY(lower_one(l, n, i, of.of[i]));
 	}
@@ -229,7 +272,7 @@ static struct ht_plan_call call_of(struct lower *l, const struct ht_node *n, int
 	const struct body *b = l->body[n->id];
 	int32_t args = n->ins - ht_control_first(n);
 	struct ht_plan_call c = { .procedure = b->procedure[i],
-		.buffer = HT_NEW_ARRAY(l->arena, int32_t, (size_t)(args + outs)) };
+		.buffer = HT_NEW_ARRAY(l->arena, int32_t, (size_t)(args + outs + 1)) };
 
 	for (int32_t k = 0; k < args; k++)
 		if (b->takes[i][k])
@@ -337,6 +380,9 @@ static enum ht_status emit_while(struct lower *l, struct ht_node *n)
 	carry(l, n, c, now, next);
 	c->call[0] = call_of(l, n, 0, now, &c->condition, 1, NULL);
 	c->call[1] = call_of(l, n, 1, now, next, n->outs, l->body[n->id]->carries);
+	c->tests = l->body[n->id]->tests;
+	if (c->tests)
+		c->call[1].buffer[c->call[1].buffers++] = c->condition;
 	plan_control(l, c, n);
 	return HT_OK;
 }

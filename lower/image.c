@@ -359,9 +359,12 @@ static void put_loop(
 	uint32_t end;
 
 	put_moves(w, c->begin, c->begins, note);
+	if (c->tests)
+		put_call(w, &c->call[0], note);
 	ht_image_put_step(
 		&w->b, (struct ht_image_step){ .op = HT_IMAGE_LOOP }, NULL, 0, NULL, 0, note);
-	put_call(w, &c->call[0], note);
+	if (!c->tests)
+		put_call(w, &c->call[0], note);
 	end = put_unless(w, c->condition, note);
 	put_call(w, &c->call[1], note);
 	put_moves(w, c->again, c->agains, note);

@@ -244,6 +244,12 @@ struct lower_updated {
 /* carried.c: whether the body of a loop may have parameter `param` (-1: it does not read the value) and result `result`,
  * which are the old and the new value of what the loop carries, as one buffer. */
 bool lower_may_overwrite(const struct ht_plan *p, int32_t procedure, int32_t param, int32_t result);
+/* condition.c: whether the body of a loop may compute the condition of the next iteration, in place of the procedure of the
+ * condition. */
+bool lower_condition_moves(const struct lower *l, int32_t condition);
+/* Has the body do so behind its own steps, as its last result. `at`: by parameter of the condition, the buffer of the body that holds
+ * the value of the next iteration. False: the body's procedure cannot have more steps. */
+bool lower_move_condition(struct lower *l, int32_t condition, int32_t body, const int32_t *at);
 /* lower.c: lowers body `f` with these arguments and results to a procedure. *out becomes its
  * number. */
 enum ht_status lower_function(struct lower *l, const struct ht_function *f,
@@ -321,6 +327,8 @@ const char *variable_refuse_type(const struct ht_node *n, int i, const struct ht
 
 int32_t plan_buffer(struct lower *l, enum ht_plan_kind kind, enum ht_dtype t, int64_t count);
 int32_t plan_const(struct lower *l, const struct ht_tensor *t);
+/* A buffer of this procedure that is the constant of an earlier one, in buffer `same` - 1. */
+int32_t plan_same_constant(struct lower *l, int32_t same);
 /* A constant that is packed from `t` when the program is made. Equal requests get the same
  * buffer. */
 int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first,
@@ -395,6 +403,9 @@ size_t plan_alive_in_callees(const struct ht_plan *p, const struct ht_plan_step 
 void plan_derive(struct lower *l);
 /* Fills plan->prelude of a program whose batch is divided into parts. */
 void plan_prelude(struct lower *l);
+/* The n-th buffer of that kind of a procedure. */
+int32_t plan_parameter(
+	const struct ht_plan *p, int32_t procedure, enum ht_plan_kind kind, int32_t n);
 /* Appends a copy of step `s` that has other buffers. */
 void plan_repeat(struct lower *l, const struct ht_plan_step *s, int32_t *buffer);
 /* memory.c */

@@ -51,8 +51,7 @@ static struct ht_str pack_key(struct lower *l, const struct ht_tensor *t, int64_
 	return (struct ht_str){ (const char *)key, sizeof part };
 }
 
-/* A buffer of this procedure that is the constant of an earlier one. */
-static int32_t same_constant(struct lower *l, int32_t same)
+int32_t plan_same_constant(struct lower *l, int32_t same)
 {
 	struct ht_plan *p = l->plan;
 	const size_t bytes = l->planning->bytes;
@@ -77,7 +76,7 @@ int32_t plan_packed(struct lower *l, const struct ht_tensor *t, int64_t first,
 	if (same > l->procedure.buffer)
 		return same - 1;
 	if (same) {
-		known->value = (void *)(uintptr_t)(same_constant(l, same) + 1);
+		known->value = (void *)(uintptr_t)(plan_same_constant(l, same) + 1);
 		return l->plan->buffers - 1;
 	}
 	copy = HT_NEW(l->arena, struct ht_pack);
@@ -211,6 +210,16 @@ static int32_t distinct(struct lower *l, struct kernel_build *k)
 	ht_map_at(&planning->kernel_texts, ht_str_copy(l->scratch, ht_buf_str(&text)))->value =
 		(void *)(uintptr_t)p->kernels;
 	return p->kernels - 1;
+}
+
+int32_t plan_parameter(
+	const struct ht_plan *p, int32_t procedure, enum ht_plan_kind kind, int32_t n)
+{
+	int32_t i = p->procedure[procedure].buffer;
+
+	while (p->buffer[i].kind != kind || n-- > 0)
+		i++;
+	return i;
 }
 
 static struct ht_plan_step *add_step(struct lower *l, const struct ht_node *node)

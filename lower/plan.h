@@ -114,7 +114,8 @@ struct ht_plan_call {
 
 /* A call runs call[0]. A branch runs call[0] if the condition is not zero, else call[1]. A
  * loop does the moves `begin`; then, as long as call[0] leaves a condition that is not zero, it
- * runs call[1] and does the moves `again`. */
+ * runs call[1] and does the moves `again`. If it `tests`, call[1] leaves the condition of the next iteration itself, and
+ * call[0] runs once, in front of the first iteration. */
 struct ht_plan_control {
 	enum ht_plan_controls { HT_PLAN_CALLS, HT_PLAN_BRANCHES, HT_PLAN_LOOPS } kind;
 	int32_t condition; /* buffer with one element of 1, 4 or 8 bytes; -1: a call, which has
@@ -122,6 +123,7 @@ struct ht_plan_control {
 	struct ht_plan_call call[2];
 	struct ht_plan_move *begin, *again;
 	int32_t begins, agains;
+	bool tests;
 };
 
 struct ht_plan_step {
