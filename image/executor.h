@@ -666,9 +666,20 @@ EXECUTOR struct ht_exec_frame *ht_exec_call(struct ht_exec *x, struct ht_exec_fr
 	return n;
 }
 
+/* Whether another thread stopped in a call beside this one.  Instances of a fork go on, so that the first that stops is reported. */
+EXECUTOR bool ht_exec_stopped_beside(const struct ht_exec *x, int worker)
+{
+	int64_t phase = ht_exec_control_of(x, worker)->phase;
+
+	return __atomic_load_n(&x->failed, __ATOMIC_RELAXED) == phase &&
+	       x->job[phase & 1].step->op == HT_IMAGE_BESIDE;
+}
+
 EXECUTOR bool ht_exec_again(
 	struct ht_exec *x, struct ht_exec_frame *f, const struct ht_image_step *s, int worker)
 {
+	if (ht_exec_stopped_beside(x, worker))
+		return false;
 	if (ht_exec_cancelled(x))
 		return ht_exec_fail(x, f, s, worker, HT_EXEC_CANCELLED, 0);
 	if (ht_exec_late(x, worker))

@@ -448,6 +448,68 @@ static void fault_beside(void **state)
 	done(m);
 }
 
+/* Reads its input, whose negative numbers are faults. */
+static uint32_t put_faulty(struct image *m)
+{
+	uint32_t in, out;
+
+	ht_image_begin_procedure(&m->b, HT_STR("faulty"));
+	in = buffer(m, HT_IMAGE_PARAM, 0, 4 * N);
+	out = buffer(m, HT_IMAGE_PARAM, 1, 4 * N);
+	put(m, HT_IMAGE_KERNEL, POSITIVE, TILES, ARGS(in), NONE);
+	put(m, HT_IMAGE_COPY, 0, 0, ARGS(out, in), PARAMS(4 * N));
+	return ht_image_end_procedure(&m->b, 0);
+}
+
+static uint32_t put_endless(struct image *m)
+{
+	uint32_t in, out;
+
+	ht_image_begin_procedure(&m->b, HT_STR("endless"));
+	in = buffer(m, HT_IMAGE_PARAM, 0, 4 * N);
+	out = buffer(m, HT_IMAGE_PARAM, 1, 4 * N);
+	put(m, HT_IMAGE_LOOP, 0, 0, NONE, NONE);
+	put(m, HT_IMAGE_COPY, 0, 0, ARGS(out, in), PARAMS(4));
+	ht_image_put_again(&m->b, NULL);
+	return ht_image_end_procedure(&m->b, 0);
+}
+
+/* A loop that does not end stops at its next iteration, and not at its limit, if the call beside it stops. */
+static void fault_beside_endless(void **state)
+{
+	enum { MANY = 2000000000 };
+	static int32_t x[N], y[N];
+
+	(void)state;
+	x[N - 1] = -4;
+	for (int first = 0; first < 2; first++) {
+		struct image *m = begin();
+		uint32_t call[2] = { put_faulty(m), put_endless(m) }, in, out, t[2];
+
+		ht_image_begin_procedure(&m->b, HT_STR("main"));
+		in = buffer(m, HT_IMAGE_PARAM, 0, 4 * N);
+		out = buffer(m, HT_IMAGE_PARAM, 1, 4 * N);
+		for (uint32_t k = 0; k < 2; k++)
+			t[k] = buffer(m, HT_IMAGE_TEMP, k * 4 * N, 4 * N);
+		put(m, HT_IMAGE_BESIDE, 1, 2, NONE, NONE);
+		for (int k = 0; k < 2; k++)
+			put(m, HT_IMAGE_CALL, call[k ^ first], 0, ARGS(in, t[k]), NONE);
+		put(m, HT_IMAGE_COPY, 0, 0, ARGS(out, t[first]), PARAMS(4 * N));
+		entry(m, ht_image_end_procedure(&m->b, 2 * 4 * N), N, N);
+		m->limits.iterations = MANY;
+		for (int threads = 2; threads <= MAX_THREADS; threads++) {
+			struct session *s = session_of(m, threads);
+
+			assert_false(run(s, x, y));
+			assert_int_equal(s->x.stop.code, 4);
+			assert_string_equal("faulty",
+				ht_image_text(s->x.image, s->x.stop.frame->procedure->name));
+			end_session(s);
+		}
+		done(m);
+	}
+}
+
 static void refused_besides(void **state)
 {
 	struct image *m = besides(2, 0);
@@ -853,6 +915,7 @@ int main(void)
 		cmocka_unit_test(first_fault),
 		cmocka_unit_test(side_by_side),
 		cmocka_unit_test(fault_beside),
+		cmocka_unit_test(fault_beside_endless),
 		cmocka_unit_test(refused_besides),
 		cmocka_unit_test(loop),
 		cmocka_unit_test(limits_of_loops),
