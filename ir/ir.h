@@ -479,6 +479,14 @@ static inline enum ht_axes ht_axes(const struct ht_node *n)
 {
 	return (enum ht_axes)(ht_op_traits[n->op] >> HT_AXES_BIT & 31);
 }
+/* Whether some numbers of operand 1 stop a kernel of `n`: a divisor of integers, or an exponent. */
+static inline bool ht_checks_second(const struct ht_node *n)
+{
+	enum ht_kind kind = ht_dtype_info(n->out[0].dtype)->kind;
+
+	return ht_is(n, HT_ELEMENTWISE) && n->ins == 2 &&
+	       (kind == HT_KIND_INT || kind == HT_KIND_UINT) && !ht_is(n, HT_COMMUTES | HT_LINEAR);
+}
 static inline enum ht_number ht_number(const struct ht_node *n)
 {
 	return (enum ht_number)(ht_op_traits[n->op] >> HT_NUMBER_BIT);

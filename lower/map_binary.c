@@ -159,6 +159,16 @@ static bool is_incompatible(const struct ht_node *n)
 	return false;
 }
 
+/* The second operand where its element is asked for; one, which stops nothing, elsewhere. */
+static int32_t second(struct kernel_build *k, const struct ht_node *n, const struct space *s)
+{
+	int32_t y = kb_operand(k, n, 1, s);
+
+	if (s->guard < 0 || !ht_checks_second(n) || ht_is(n->in[1].node, HT_CONSTANT))
+		return y;
+	return ht_xselect(&k->xb, s->guard, y, ht_xint(&k->xb, operand_type(n, 1), 1));
+}
+
 static int32_t pull_binary(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
@@ -168,7 +178,7 @@ static int32_t pull_binary(
 	if (is_incompatible(n))
 		return ht_xk(&k->xb, HT_BOOL, n->op == HT_OP_NotEqual);
 	x = kb_operand(k, n, 0, s);
-	y = kb_operand(k, n, 1, s);
+	y = second(k, n, s);
 	return combine(&k->xb, n, operand_type(n, 0), x, y);
 }
 

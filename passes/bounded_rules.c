@@ -33,7 +33,7 @@ static enum ht_status aligned(struct ht_bounded *b, struct ht_node *n, struct ht
 	for (int32_t i = 0; i < n->ins; i++)
 		HT_TRY(ht_open_align(b, n, i, rank, out));
 	HT_TRY(check_aligned(b, n, out));
-	if (n->ins != 2 || ht_is_float(n->out[0].dtype) || ht_is(n, HT_BASIC))
+	if (!ht_checks_second(n))
 		return HT_OK;
 	divisor = axes_of(b, n, 1);
 	for (int32_t i = 0; i < ht_in_shape(n, 1).rank; i++) /* avoids a division by zero outside */

@@ -103,7 +103,21 @@ def pictures(r):
     return f, {'x': (('n', 'h', 'w', 3), F32)}
 
 
-MODELS = {f.__name__: f for f in (transformer, pooled, crossed, pictures)}
+def divided(r):
+    """Integer divisions and powers, by sizes and by tensors: elements outside are no divisors, nor exponents."""
+    raw, most = tf.raw_ops, int(r.integers(2, 9))
+
+    def f(x):
+        n, k = tf.shape(x)[0], tf.shape(x)[1]
+        y = x * 5 + tf.range(k)
+        d, by = y % most + 1, tf.stack([n, k])[1]
+        return (tf.gather(y, y % k, axis=1), y // by, tf.reduce_sum(tf.gather(y[0], y[-1] % k)), raw.Div(x=y, y=d), raw.TruncateDiv(x=y, y=d),
+                raw.TruncateMod(x=y, y=d), raw.Mod(x=y, y=d), y // d, y % d, tf.pow(x + 1, d), tf.reduce_sum(raw.Div(x=y, y=d), 1),
+                tf.reduce_max(raw.TruncateMod(x=y, y=n), 0))
+    return f, {'ids': (('n', 'k'), I32)}
+
+
+MODELS = {f.__name__: f for f in (transformer, pooled, crossed, pictures, divided)}
 # Bounds of each size, by its name.  Sums of products over k end at the run's size if the upper bound is a multiple of 8, else at the bound:
 # MOST_K has one of each.
 BOUNDS = {'n': (1, 3), 'q': (1, 20), 'k': (1, 70), 'h': (16, 41), 'w': (15, 38)}
