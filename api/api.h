@@ -124,10 +124,11 @@ struct ht_tensor *ht_widen_tensor(const struct ht_tensor *t, enum ht_dtype to, s
 
 /* What happens to dimensions of inputs that the caller did not state. */
 enum ht_open {
-	HT_OPEN_KEEP,  /* they stay unknown, as in the graph */
-	HT_OPEN_STAY,  /* they become open sizes, like those of ht_model_set_open_dimension() */
-	HT_OPEN_ONE,   /* the first dimension of a shape becomes 1; others stay unknown */
-	HT_OPEN_REFUSE /* the first becomes 1; any other is HT_E_UNSUPPORTED */
+	HT_OPEN_KEEP,    /* they stay unknown, as in the graph */
+	HT_OPEN_STAY,    /* they become open sizes, like those of ht_model_set_open_dimension() */
+	HT_OPEN_BOUNDED, /* likewise, and the first has bounds even if it alone is open */
+	HT_OPEN_ONE,     /* the first dimension of a shape becomes 1; others stay unknown */
+	HT_OPEN_REFUSE   /* the first becomes 1; any other is HT_E_UNSUPPORTED */
 };
 /* A copy of the model's graph with only the chosen entry, and with the shapes that were set.
  * The copy shares the functions that it can call with the model, until a pass needs its own. */
@@ -147,8 +148,11 @@ struct ht_open_sizes ht_model_open(const struct ht_model *m, int32_t i);
 /* The inputs with open dimensions, as "x:1,?,?,3;y:?": the caller may state them with a number
  * for each ?. Unless `rows` is set, only inputs with another open dimension than the first. */
 struct ht_str ht_model_shapes_to_state(const struct ht_model *m, bool rows, struct ht_arena *a);
+/* Whether the first dimension alone is open where sizes become open by `open`, and needs no bounds. */
+bool ht_model_has_rows(const struct ht_model *m, enum ht_open open);
 /* Adds a note on the bounds of open sizes for which none were stated. */
-void ht_model_note_bounds(const struct ht_model *m, struct ht_arena *a, struct ht_diags *d);
+void ht_model_note_bounds(
+	const struct ht_model *m, enum ht_open open, struct ht_arena *a, struct ht_diags *d);
 /* Whether HT_OPEN_KEEP and HT_OPEN_ONE make different copies. */
 bool ht_model_is_open(const struct ht_model *m);
 

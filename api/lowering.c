@@ -191,7 +191,7 @@ static enum ht_status find_targets(const struct ht_model *m, const struct ht_com
 		l->policy.cost_target, &l->policy, m->cache, &w->arena, d, &l->policy.cost_target);
 }
 
-enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile_options *opt,
+static enum ht_status run_as(const struct ht_model *m, const struct ht_compile_options *opt,
 	enum ht_open open, enum ht_upto upto, const char *stop_after, struct ht_work *w,
 	struct ht_diags *d, struct ht_lowering *l)
 {
@@ -252,6 +252,27 @@ enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"pass '%s' is not in the standard pipeline", stop_after);
 	return HT_OK;
+}
+
+/* Rows that depend on each other are computed together, so that the number of rows needs bounds as other open sizes do. */
+enum ht_status ht_lowering_run(const struct ht_model *m, const struct ht_compile_options *opt,
+	enum ht_open open, enum ht_upto upto, const char *stop_after, struct ht_work *w,
+	struct ht_diags *d, struct ht_lowering *l)
+{
+	const struct ht_diags before = d ? *d : (struct ht_diags){ 0 };
+	enum ht_status st = run_as(m, opt, open, upto, stop_after, w, d, l);
+	bool mix = st == HT_E_UNSUPPORTED;
+
+	if (!ht_model_has_rows(m, open))
+		return st;
+	if (st == HT_OK && upto == HT_UPTO_LAYOUT && !stop_after)
+		mix = !ht_rows_are_apart(l->graph, l->passes.entry, &w->scratch);
+	if (!mix)
+		return st;
+	if (d)
+		ht_diags_restore(d, &before);
+	ht_model_note_bounds(m, HT_OPEN_BOUNDED, &w->arena, d);
+	return run_as(m, opt, HT_OPEN_BOUNDED, upto, stop_after, w, d, l);
 }
 
 enum ht_status ht_lowering_decide(const struct ht_model *m, const struct ht_compile_options *opt,

@@ -196,11 +196,19 @@ static bool has_bounds(const struct ht_model *m)
 	return computes_sizes(m->graph);
 }
 
-void ht_model_note_bounds(const struct ht_model *m, struct ht_arena *a, struct ht_diags *d)
+bool ht_model_has_rows(const struct ht_model *m, enum ht_open open)
+{
+	bool stays = open == HT_OPEN_STAY || (open == HT_OPEN_ONE && m->open[0].stay);
+
+	return stays && is_open(m, 0) && !has_bounds(m);
+}
+
+void ht_model_note_bounds(
+	const struct ht_model *m, enum ht_open open, struct ht_arena *a, struct ht_diags *d)
 {
 	struct ht_buf b;
 
-	if (!has_bounds(m))
+	if (open != HT_OPEN_BOUNDED && !has_bounds(m))
 		return;
 	ht_buf_init(&b, a);
 	for (int32_t i = 0; i < HT_MOST_SIZES; i++)
@@ -245,15 +253,16 @@ struct ht_str ht_model_shapes_to_state(const struct ht_model *m, bool rows, stru
 }
 
 /* Sets to[i], what an open dimension i becomes, and the open sizes of `g`, if dimensions other
- * than the first stay open. */
+ * than the first stay open, or the first needs bounds. */
 static void open_sizes(const struct ht_model *m, enum ht_open open, struct ht_graph *g,
 	struct ht_arena *a, int64_t to[HT_MOST_SIZES])
 {
-	bool stays[HT_MOST_SIZES], others = computes_sizes(g);
+	bool stays[HT_MOST_SIZES], all = open == HT_OPEN_STAY || open == HT_OPEN_BOUNDED,
+				   others = open == HT_OPEN_BOUNDED || computes_sizes(g);
 
 	for (int32_t i = 0; i < HT_MOST_SIZES; i++) {
 		to[i] = i ? HT_DIM_UNKNOWN : 1;
-		stays[i] = (open == HT_OPEN_STAY || m->open[i].stay) && is_open(m, i);
+		stays[i] = (all || m->open[i].stay) && is_open(m, i);
 		others = others || (i && stays[i]);
 	}
 	for (int32_t i = 0; i < HT_MOST_SIZES; i++) {

@@ -235,6 +235,8 @@ struct ht_diags {
 
 void ht_diags_init(struct ht_diags *d);
 void ht_diags_release(struct ht_diags *d);
+/* Takes back what was recorded since `*before` was a copy of `*d`. */
+void ht_diags_restore(struct ht_diags *d, const struct ht_diags *before);
 /* Records an error and returns `st`; `d` may be NULL. */
 enum ht_status ht_error(struct ht_diags *d, enum ht_status st, struct ht_where at, const char *fmt,
 	...) HT_PRINTF(4, 5);

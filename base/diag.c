@@ -13,6 +13,18 @@ void ht_diags_release(struct ht_diags *d)
 	ht_diags_init(d);
 }
 
+void ht_diags_restore(struct ht_diags *d, const struct ht_diags *before)
+{
+	d->first = before->first;
+	d->last = before->last;
+	d->count = before->count;
+	d->errors = before->errors;
+	d->warnings = before->warnings;
+	d->dropped = before->dropped;
+	if (d->last)
+		d->last->next = NULL;
+}
+
 static struct ht_where copy_where(struct ht_arena *a, struct ht_where at)
 {
 	if (at.path)

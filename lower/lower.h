@@ -44,6 +44,9 @@ struct ht_lower_request {
 /* Lowers entry `how->entry`.  One error reports all unsupported ops, grouped by type. */
 enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, struct ht_arena *a,
 	struct ht_plan **out);
+/* Whether each row of the outputs depends on the same row of the inputs alone, of an entry with open inputs: the program can then
+ * compute any number of rows in parts. */
+bool ht_rows_are_apart(struct ht_graph *g, const struct ht_entry *e, struct ht_arena *scratch);
 struct ht_image_port_text; /* image/build.h */
 /* Writes the plan's image into `a`. The caller describes inputs and outputs in the order of the
  * plan's buffers; constants are in the order of their buffers. */

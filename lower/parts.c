@@ -366,6 +366,22 @@ static void choose_parts(const struct parts *p, struct ht_plan_rows *r)
 	}
 }
 
+static void begin_open(struct parts *p)
+{
+	for (const struct ht_port *i = p->l->asked->entry->inputs; i; i = i->next)
+		p->by_rows[i->value.node->id] = i->open;
+}
+
+bool ht_rows_are_apart(struct ht_graph *g, const struct ht_entry *e, struct ht_arena *scratch)
+{
+	const struct ht_lower_request asked = { .entry = e };
+	struct lower l = { .g = g, .asked = &asked, .uses = ht_graph_uses(g, scratch) };
+	struct parts p = { &l, HT_PART_ROWS, HT_NEW_ARRAY(scratch, bool, g->ids) };
+
+	begin_open(&p);
+	return !first_that_mixes(&p);
+}
+
 enum ht_status lower_open_parts(struct lower *l, struct lower_part ***out)
 {
 	struct parts p = { l, HT_PART_ROWS, HT_NEW_ARRAY(l->scratch, bool, l->g->ids) };
@@ -378,8 +394,7 @@ enum ht_status lower_open_parts(struct lower *l, struct lower_part ***out)
 			"values are counted for sizes that are stated");
 	if (!has_open_input(l->asked->entry))
 		return HT_OK;
-	for (const struct ht_port *i = l->asked->entry->inputs; i; i = i->next)
-		p.by_rows[i->value.node->id] = i->open;
+	begin_open(&p);
 	mixes = first_that_mixes(&p);
 	if (mixes)
 		return refuse_open(l, mixes, why_it_mixes(&p, mixes));

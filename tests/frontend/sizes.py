@@ -12,7 +12,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 import environment  # noqa: E402
-from live import freeze, np, run, tf, tool  # noqa: E402
+from live import check_stops, freeze, np, run, tf, tool  # noqa: E402
 from opened import agree, expected, make_net, net_refuses, run_net, weights  # noqa: E402
 
 F32 = tf.float32
@@ -144,6 +144,40 @@ def check(name, r, folder):
               [expected(f, feeds)[i] for i in floats], tolerance)
 
 
+# ---- rows that depend on each other ----
+
+def mixed(r):
+    """No part of the batch can be computed by itself: means, orders and the number of rows, and a branch by all of them."""
+    c = int(r.integers(1, 20))
+
+    def f(x):
+        y = tf.cond(tf.reduce_max(x) > 2., lambda: x - tf.reduce_mean(x, 0), lambda: tf.nn.softmax(x, 0))
+        return y, tf.shape(x)[0], x * tf.cast(tf.shape(x)[0], F32), tf.reverse(x, [0]) + x, tf.cumsum(x, 0), tf.reduce_max(y, 0)
+    return f, [(c,)]
+
+
+def check_mixed(r):
+    """Bounds take the place of parts, and a note says which."""
+    with tempfile.TemporaryDirectory() as folder:
+        f, shapes, outputs = model_of(mixed, r, folder)
+        asked = ['--outputs', ','.join(outputs), *stated(shapes)]
+        said = tool('compile', f'{folder}/m.pb', '-o', f'{folder}/m.htx', *asked)
+        if said.count('dimension 0 is at most 64') != 1:
+            sys.exit(f'mixed: {said!r}')
+        net = make_net(folder, asked)
+        for rows in 1, 64, int(r.integers(2, 64)):
+            feeds = feeds_of(r, shapes, rows)
+            want = expected(f, feeds)
+            agree('mixed', f'{rows} rows', outputs, run(folder, f'{folder}/m.htx', feeds, outputs, '--threads', '2'), want)
+            agree('mixed', f'net of {rows} rows', outputs, run_net(net, [rows], feeds, want), want)
+        if not net_refuses(net, 65):
+            sys.exit('mixed: a net took 65 rows')
+        said = tool('compile', f'{folder}/m.pb', '-o', f'{folder}/m.htx', '--outputs', ','.join(outputs), *stated(shapes, '1..7'))
+        if 'at most' in said:
+            sys.exit(f'mixed: {said!r}')
+        check_stops('mixed', folder, f'{folder}/m.htx', feeds_of(r, shapes, 8), '1..7')
+
+
 # ---- a batch of fixed size in parts ----
 
 def check_parts(r, rows=5):
@@ -181,14 +215,10 @@ def refused(name, f, shape, *why, size='?', feed=None, code=4):
 
 
 def check_refusals():
-    refused('a mean over the batch', lambda x: x - tf.reduce_mean(x, 0), (4,), 'Mean', 'first dimension')
-    refused('computing with the size', lambda x: x * tf.cast(tf.shape(x)[0], F32), (4,), 'Mul', 'size')
-    refused('the size as a result', lambda x: (x + 1, tf.shape(x)[0]), (4,), 'size')
     refused('rows that meet', lambda x: tf.concat([x, x], 0), (4,), 'Concat')
     refused('a reshape of the batch', lambda x: tf.reshape(x, [64, -1]), (4,), 'Reshape')
     refused('a fixed number of rows', lambda x: x + tf.ones([64, 4]) * tf.reduce_mean(x, 1, True), (4,), '64')
-    refused('rows backwards', lambda x: tf.reverse(x, [0]), (4,), 'Reverse')
-    refused('random numbers', lambda x: x + tf.random.uniform([4]), (4,), 'random')
+    refused('random numbers', lambda x: x + tf.random.uniform(tf.shape(x)), (4,), 'random')
     refused('a size above the range', lambda x: x + 1, (4,), '2 to 8', '9 was given', size='2..8',
             feed=np.zeros((9, 4), 'f4'), code=3)
     refused('a size below the range', lambda x: x + 1, (4,), '2 to 8', '1 was given', size='2..8',
@@ -223,6 +253,7 @@ def main():
             check(name, np.random.default_rng([a.seed, list(MODELS).index(name)]), folder)
     if not a.name:
         check_parts(np.random.default_rng([a.seed, len(MODELS)]))
+        check_mixed(np.random.default_rng([a.seed, len(MODELS) + 1]))
         check_refusals()
         check_fields()
     print('ok')
