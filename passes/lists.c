@@ -81,7 +81,7 @@ static bool is_told(struct ht_shape s)
 
 bool ht_list_is_known(const struct ht_list *x)
 {
-	return !x->bad && !x->grows && !x->waits && has_fixed_size(x->dtype) &&
+	return !x->bad && !x->grows && !x->computed && !x->waits && has_fixed_size(x->dtype) &&
 	       x->length != HT_DIM_UNKNOWN && x->length <= INT32_MAX && is_told(x->shape) &&
 	       x->shape.rank < HT_MAX_RANK && (!x->joined || can_join(x));
 }
@@ -237,6 +237,7 @@ static void are_same(struct ht_lists *l, struct ht_value a, struct ht_value b)
 	has_limit(x, y->limit);
 	has_shape(l, x, y->shape);
 	x->grows = x->grows || y->grows;
+	x->computed = x->computed || y->computed;
 	x->open = x->open || y->open;
 	x->resized = x->resized || y->resized;
 	x->popped = x->popped || y->popped;
@@ -309,7 +310,7 @@ static void tell_of_length(struct ht_lists *l, struct ht_node *n, struct ht_list
 	case HT_OP_TensorListReserve:
 		length = stated_length(l, n->in[1]);
 		has_length(x, length);
-		x->grows = x->grows || length == HT_DIM_UNKNOWN;
+		x->computed = x->computed || length == HT_DIM_UNKNOWN;
 		break;
 	case HT_OP_TensorListFromTensor:
 		of_tensor(l, x, n);
@@ -550,6 +551,16 @@ static void let_wait(struct ht_lists *l)
 	}
 }
 
+/* A list of a computed length is one that grows, unless sizes are open and the length may prove to be one of them. */
+static void settle_lengths(struct ht_lists *l)
+{
+	for (size_t i = 0; i < l->of.count; i++) {
+		struct ht_list *x = standing(l->of.entries[i].value);
+
+		x->grows = x->grows || (x->computed && (l->settled || !has_open_sizes(l)));
+	}
+}
+
 /* The values get the tensors' types before nodes are changed, since that change reads them. */
 static bool set_types(struct ht_lists *l)
 {
@@ -608,6 +619,7 @@ static enum ht_status find_again(struct ht_lists *l, struct ht_graph *g)
 	ht_lists_find(l, g);
 	find_open(l, g);
 	find_outputs(l);
+	settle_lengths(l);
 	return HT_OK;
 }
 
@@ -628,9 +640,12 @@ enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c
 			HT_TRY(fold_bodies(g, c));
 			HT_TRY(find_again(&l, g));
 		}
-		if (!set_types(&l) && !grows)
+		if (set_types(&l) || grows)
+			ht_lists_make_dense(&l, g);
+		else if (l.settled || !has_open_sizes(&l))
 			break;
-		ht_lists_make_dense(&l, g);
+		else
+			l.settled = true;
 	} while (has_lists(g, c->scratch));
 	return ht_infer_types(g, c->diags);
 }

@@ -19,11 +19,12 @@ struct ht_list {
 	/* The value of each of its elements, if it was empty at first; NULL: no constant, or no
 	 * element was set. */
 	const struct ht_tensor *constant;
-	bool various;         /* its elements are not known to be one constant */
-	bool empty;           /* it was empty at first, and grew */
-	bool waits;           /* it becomes a tensor when no other list can */
-	bool joined;          /* its elements are concatenated, so they are not scalars */
-	bool grows;           /* its length changes, or is computed */
+	bool various; /* its elements are not known to be one constant */
+	bool empty;   /* it was empty at first, and grew */
+	bool waits;   /* it becomes a tensor when no other list can */
+	bool joined;  /* its elements are concatenated, so they are not scalars */
+	bool grows;   /* its length changes, or is computed */
+	bool computed; /* its length is computed, and may prove to be an open size once other lists are tensors */
 	bool open;            /* it is made from a tensor of unknown length */
 	bool resized, popped; /* resized: its length is set; popped: it loses elements */
 	bool bad;             /* its elements have no common shape, or an unknown op handles it */
@@ -42,6 +43,7 @@ struct ht_lists {
 	struct ht_pass_context *c;
 	const struct ht_graph *g; /* whose lists these are, and of its bodies */
 	struct ht_map known;      /* ht_infer_all_known(), where sizes are open */
+	bool settled;             /* nothing more becomes known of computed lengths */
 	struct ht_map of;         /* by value */
 };
 

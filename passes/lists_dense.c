@@ -171,8 +171,7 @@ static void make_concat(struct dense *d, struct ht_node *n, const struct ht_list
 
 	for (int32_t i = 0; i < x->shape.rank; i++)
 		dim[i] = i ? x->shape.dim[i] : x->shape.dim[0] * x->length;
-	tensor = ht_rw_reshape(&d->r, n, name_within(d, n, "tensor"), n->in[0],
-		(struct ht_shape){ x->shape.rank, dim });
+	tensor = reshape(d, n, "tensor", n->in[0], (struct ht_shape){ x->shape.rank, dim });
 	if (ht_rw_uses(&d->r, ht_out(n, 1)))
 		ht_rw_replace_behind(&d->r, ht_out(n, 1), lengths_of(d, n, x));
 	ht_rw_replace_node(&d->r, n, tensor);

@@ -141,12 +141,35 @@ static bool find_mask(struct masked *m)
 
 /* ---- the end ---- */
 
+/* The mask, false for rows of an open size that the run does not have: what is there is not defined, and would lengthen the loop.  Where
+ * the run computes a size, kernels that take it would have to wait. */
+static struct ht_value within_sizes(struct masked *m, struct ht_value all)
+{
+	struct ht_rw *r = &m->x->outside;
+	const struct ht_graph *g = r->g->library;
+	size_t count;
+	int64_t *ends = ht_attr_ints(m->list.node, "_ends", &count, r->arena);
+
+	for (size_t i = 0; ends && 2 * i < count; i++) {
+		int64_t size = ends[2 * i];
+
+		if (!size || g->size[size - 1].by.n)
+			continue;
+		all = ht_rw_unary(r, m->x->node, HT_OP__Within, m->x->node->name, all);
+		ht_attr_set_int(all.node, "size", size);
+		ht_attr_set_int(all.node, "axis", (int64_t)i);
+		ht_attr_set_int(all.node, "inner", ends[2 * i + 1]);
+		ht_attr_set_str(all.node, "fill", HT_STR("zero"));
+	}
+	return all;
+}
+
 /* The number of steps up to the last that counts for some row, and 1 at least: the first step sets what later ones keep. */
 static struct ht_value end_of(struct masked *m)
 {
 	struct ht_rw *r = &m->x->outside;
 	struct ht_node *n = m->x->node;
-	struct ht_value all = ht_counted_kept(m->x, m->list), steps, number;
+	struct ht_value all = within_sizes(m, ht_counted_kept(m->x, m->list)), steps, number;
 	const enum ht_dtype t = ht_type_of(m->counter)->dtype;
 	int64_t axis[HT_MAX_RANK], *step = HT_NEW_ARRAY(r->arena, int64_t, (size_t)m->x->steps);
 
