@@ -143,7 +143,16 @@ static uint32_t call_of(
 	return f->procedure->step + f->next - 1;
 }
 
-/* A recursion can have very many callers; only those next to the fault are written. */
+/* The loops of the entry around the outermost call, behind which the caller of `callee` is. */
+static void put_outermost(
+	const struct telling *t, const struct ht_exec_frame *callee, struct ht_buf *b)
+{
+	while (callee->caller->caller)
+		callee = callee->caller;
+	put_loops(t, callee->caller, call_of(t, callee->caller, callee), b);
+}
+
+/* A recursion can have very many callers; only those next to the fault are written, and the loops around all of them. */
 static void put_callers(const struct telling *t, const struct ht_exec_frame *f, struct ht_buf *b)
 {
 	enum { MOST = 8 };
@@ -155,6 +164,7 @@ static void put_callers(const struct telling *t, const struct ht_exec_frame *f, 
 		if (is_own_call(t, f, step)) {
 			if (calls++ == MOST) {
 				ht_puts(b, ", in more calls");
+				put_outermost(t, callee, b);
 				return;
 			}
 			ht_printf(b, ", in '%s'", node_of(t, step));

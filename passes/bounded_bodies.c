@@ -126,6 +126,22 @@ static enum ht_status bound_body(
 
 /* ---- branches and loops ---- */
 
+static enum ht_status check_arguments(const struct control *x)
+{
+	for (int k = 0; k < 2; k++) {
+		int32_t i = 0;
+
+		for (const struct ht_port *p = x->body.of[k]->args; p; p = p->next, i++) {
+			int32_t rank = ht_type_of(p->value)->shape.rank;
+
+			if (any_open(x->axes[i]) && (rank < 0 || rank > HT_OPEN_RANK))
+				return ht_open_refuse(x->b, x->n,
+					"the rank of an argument of its function is not known, or above 8");
+		}
+	}
+	return HT_OK;
+}
+
 static enum ht_status begin_operands(struct control *x)
 {
 	struct ht_bounded *b = x->b;
@@ -141,7 +157,7 @@ static enum ht_status begin_operands(struct control *x)
 	for (int32_t i = 0; i < x->n->ins; i++)
 		if (ht_open_count(b, x->n->in[i]))
 			ht_rw_set_in(&b->r, x->n, i, ht_open_value(b, x->n->in[i]));
-	return HT_OK;
+	return check_arguments(x);
 }
 
 /* The condition of a loop, and results that are the arguments of the next iteration. */
