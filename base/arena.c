@@ -1,6 +1,6 @@
-/* Arenas: zeroed memory that is given back all at once.
+/* Arenas: zeroed memory that is released all at once.
  *
- * A block is never handed out twice, so calloc() does the zeroing, for large blocks for free.
+ * A block is never handed out twice, so calloc() zeroes it, which costs nothing for large blocks.
  * Under AddressSanitizer the part of a block that is not handed out is poisoned, with a gap behind
  * each allocation. */
 #include "base/base.h"
@@ -104,8 +104,9 @@ void ht_arena_fail(struct ht_arena *a)
 	longjmp(a->unwind->env, 1);
 }
 
-/* Adds a block with room for `n` bytes.  Blocks double up to a limit.  A larger block serves one allocation
- * and goes behind the current block, whose free part stays in use. */
+/* Adds a block with room for `n` bytes.  Blocks double in size up to a limit.  A block above the
+ * limit serves one allocation and is inserted behind the current block, whose free part stays in
+ * use. */
 static struct ht_arena_block *add_block(struct ht_arena *a, size_t n)
 {
 	size_t size = a->block ? a->block->size * 2 : FIRST_BLOCK - sizeof(struct ht_arena_block);
@@ -185,7 +186,7 @@ void ht_arena_defer(struct ht_arena *a, void (*fn)(void *), void *arg)
 	a->defers = d;
 }
 
-/* Lengthens the newest allocation of the arena where it stands, if `p` is it. */
+/* Extends the allocation at `p` in place, if it is the newest one of the arena. */
 static bool extend(struct ht_arena *a, char *p, size_t old, size_t n)
 {
 	struct ht_arena_block *b = a->block;

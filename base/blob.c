@@ -1,5 +1,5 @@
-/* Reference-counted bytes of constants.  Counts are atomic: programs that share constants may be
- * freed by several threads. */
+/* Reference-counted bytes of constants.  Counts are atomic, because several threads may free
+ * programs that share constants. */
 #include "base/base.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* From this size on memory comes from mmap(), so that freeing it gives it back. */
+/* Memory of this size and above comes from mmap(), so that freeing it returns it to the system. */
 enum { MAPPED_FROM = 1 << 17, BLOB_ALIGN = 64 };
 
 /* Up to this size ht_blob_copy() allocates a blob and its bytes at once, since graphs have many small constants. */
@@ -18,7 +18,8 @@ static size_t round_up(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
-/* A run reads each weight once, and lookups of small pages would take longer than the reads. */
+/* Each run reads every weight once; with small pages, address translation would take longer than
+ * the reads themselves. */
 static void *map_memory(size_t n)
 {
 	return ht_alloc_may_fail() ? NULL : ht_map_usual(n);
@@ -110,8 +111,8 @@ struct ht_blob *ht_blob_ref(struct ht_blob *b)
 	return b;
 }
 
-/* The pages of a file's map that lie wholly inside the span; others may still be in use.  A later
- * read of them brings them back from the file. */
+/* Drops the pages of a file's map that lie wholly inside the span; other spans may still use them.
+ * A later read loads them from the file again. */
 static void drop_pages(const struct ht_blob *b)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -158,8 +159,8 @@ void ht_blob_unref(struct ht_blob *b)
 {
 	if (!b)
 		return;
-	/* This is done even if others hold the span: the one that releases it has read it, and a model that
-	 * keeps its constants should not keep their pages in memory. */
+	/* The pages are dropped even if others hold references to the span: this owner has read it,
+	 * and a model that keeps its constants should not keep their pages in memory. */
 	if (b->file)
 		drop_pages(b);
 	if (__atomic_sub_fetch(&b->refs, 1, __ATOMIC_ACQ_REL) > 0)

@@ -1,4 +1,4 @@
-/* A growing byte buffer in an arena; there is always room for a NUL behind its bytes. */
+/* A growing byte buffer in an arena.  It always has room for a NUL behind its bytes. */
 #include "base/base.h"
 
 #include <locale.h>
@@ -11,7 +11,7 @@ void ht_buf_init(struct ht_buf *b, struct ht_arena *a)
 	*b = (struct ht_buf){ .arena = a };
 }
 
-/* Room for `n` more bytes and a NUL. */
+/* Makes room for `n` more bytes and a NUL. */
 static void reserve(struct ht_buf *b, size_t n)
 {
 	size_t wanted;
@@ -76,7 +76,7 @@ void ht_put_int(struct ht_buf *b, int64_t v)
 
 enum { SHORT = 64 };
 
-/* Into the room that is there; once more where that was too little. */
+/* Prints into the present room, and once more if that was too small. */
 void ht_printf(struct ht_buf *b, const char *fmt, ...)
 {
 	va_list args;

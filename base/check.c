@@ -1,4 +1,4 @@
-/* Our own mistakes end here. */
+/* HT_CHECK: ends the process when an invariant of this library is broken. */
 #include "base/base.h"
 
 #include <stdlib.h>

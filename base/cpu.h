@@ -1,6 +1,7 @@
-/* cpu: which level of code this machine runs, its CPU and its operating system; modes of a thread.
+/* cpu: the level of code that this CPU and operating system can run, and the floating-point modes
+ * of a thread.
  *
- * All in a header and freestanding: nets that were compiled ahead of time carry this check. */
+ * Everything is in this header and freestanding, because ahead-of-time nets contain this check. */
 #ifndef HT_CPU_H
 #define HT_CPU_H
 
@@ -9,7 +10,7 @@
 #include <stdint.h>
 #include <xmmintrin.h>
 
-/* A machine of one level runs the code of all levels before it. */
+/* A machine of one level runs the code of all lower levels. */
 enum ht_cpu_level { HT_CPU_V1, HT_CPU_V3, HT_CPU_V4, HT_CPU_V4_BF16, HT_CPU_V4_BF16_FP16 };
 
 /* XCR0: the register states that the operating system saves. */
@@ -49,8 +50,8 @@ static inline enum ht_cpu_level ht_cpu_level(void)
 	return d7 & 1u << 23 /* AVX512_FP16 */ ? HT_CPU_V4_BF16_FP16 : HT_CPU_V4_BF16;
 }
 
-/* AMX_TILE and AMX_BF16.  The kernel saves tiles only of processes that ask for them: this one does
- * behind that call. */
+/* AMX_TILE and AMX_BF16.  Linux saves tiles only for processes that request it; this call makes the
+ * request. */
 static inline bool ht_cpu_has_amx(void)
 {
 	const long request = 0x1023, tile_data = 18; /* ARCH_REQ_XCOMP_PERM */
@@ -67,17 +68,17 @@ static inline bool ht_cpu_has_amx(void)
 	return failed == 0;
 }
 
-/* Extensions that not every machine of a level has. */
+/* Extensions that only some machines of a level have. */
 enum ht_cpu_extension { HT_CPU_AMX = 1 };
 
-/* Whether this machine has all of them. */
+/* Whether this machine has all these extensions. */
 static inline bool ht_cpu_has(unsigned extensions)
 {
 	return !(extensions & HT_CPU_AMX) || ht_cpu_has_amx();
 }
 
-/* Sets the floating-point modes of this thread to those that kernels are compiled for: to nearest, no
- * traps, subnormals as they are or, with `flush`, as zeros.  Returns the modes before. */
+/* Sets the floating-point modes of this thread to the modes that kernels expect: round to nearest,
+ * no traps, subnormals kept or, with `flush`, treated as zeros.  Returns the previous modes. */
 static inline unsigned ht_cpu_modes_begin(bool flush)
 {
 	/* flush to zero, rounding, exception masks, denormals are zero */

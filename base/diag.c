@@ -1,4 +1,4 @@
-/* Diagnostics: kept in the order they came, copied into an arena of their own. */
+/* Diagnostics in the order in which they were recorded, copied into an arena of their own. */
 #include "base/base.h"
 
 void ht_diags_init(struct ht_diags *d)
@@ -36,7 +36,7 @@ static struct ht_where copy_where(struct ht_arena *a, struct ht_where at)
 	return at;
 }
 
-/* Makes the record.  When there is no memory for it, NULL: the caller's status still stands. */
+/* Makes the record; NULL: out of memory.  The caller's status stands in either case. */
 static struct ht_diag *make(struct ht_diags *d, struct ht_where at, const char *fmt, va_list args)
 {
 	struct ht_unwind here;
@@ -138,7 +138,8 @@ void ht_note(struct ht_diags *d, struct ht_where at, const char *fmt, ...)
 	va_end(args);
 }
 
-/* Names come from files, so control characters and invalid text are replaced before a terminal gets them. */
+/* Names come from files, so control characters and invalid text are replaced before they reach a
+ * terminal. */
 static void put_clean(struct ht_buf *out, struct ht_str s)
 {
 	for (size_t i = 0; i < s.n;) {

@@ -1,4 +1,4 @@
-/* Element types: one row each. */
+/* The table of element types, a row each. */
 #include "base/base.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ static const struct ht_dtype_info table[HT_DTYPE_END] = {
 	ROW(HT_F8E4M3FNUZ,    "float8_e4m3fnuz", "f8e4m3fnuz", "DT_FLOAT8_E4M3FNUZ", 1, FLOAT,   4,  3)
 	ROW(HT_F8E4M3B11FNUZ, "float8_e4m3b11fnuz", "f8e4m3b11fnuz", "DT_FLOAT8_E4M3B11FNUZ", 1, FLOAT, 4, 3)
 	ROW(HT_F8E5M2FNUZ,    "float8_e5m2fnuz", "f8e5m2fnuz", "DT_FLOAT8_E5M2FNUZ", 1, FLOAT,   5,  2)
-	/* TensorFlow keeps one of the narrow ones in each byte. */
+	/* TensorFlow stores each element of these narrow types in a byte of its own. */
 	ROW(HT_I4,            "int4",            "i4",        "DT_INT4",             1, INT,     0,  0)
 	ROW(HT_U4,            "uint4",           "u4",        "DT_UINT4",            1, UINT,    0,  0)
 	ROW(HT_I2,            "int2",            "i2",        "DT_INT2",             1, INT,     0,  0)

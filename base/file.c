@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A process may have about a thousand descriptors. Of a model with very many files, the last ones are
- * not kept open, and are found by their names. */
+/* A process may have about a thousand descriptors.  If a model has very many files, the last ones
+ * are not kept open; they are found again by their names. */
 #define WATCHED_FDS 512
 
 /* Half of what the process may have stays for others. */

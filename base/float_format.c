@@ -1,4 +1,4 @@
-/* Formats: their table, the meaning of rounding to them. */
+/* Number formats: their table, and the definition of rounding to them. */
 #include "base/float_format.h"
 
 #include <math.h>
@@ -80,14 +80,15 @@ enum ht_dtype ht_format_like(const struct ht_float_format *f)
 	return HT_F4E2M1FN;
 }
 
-/* ---- its numbers ---- */
+/* ---- the numbers of a format ---- */
 
 int ht_format_least_exponent(const struct ht_float_format *f)
 {
 	return (f->scale ? 0 : 1) - f->bias;
 }
 
-/* With one code for NaN and no fraction, that code is all that the largest exponent has. */
+/* Whether the largest exponent has no finite numbers: all its codes are infinity or NaN, or its
+ * only code, without fraction bits, is NaN. */
 static bool top_is_taken(const struct ht_float_format *f)
 {
 	return f->nan == HT_FORMAT_NAN_IEEE || (f->nan == HT_FORMAT_NAN_LAST && !f->mantissa);
@@ -119,7 +120,8 @@ float ht_format_beyond(const struct ht_float_format *f)
 	return f->nan == HT_FORMAT_NAN_IEEE ? INFINITY : NAN;
 }
 
-/* The number behind the largest one would be even, so a tie goes there if the largest is odd. */
+/* The number after the largest one would be even if the largest one is odd; a tie then rounds up to
+ * it. */
 float ht_format_overflow(const struct ht_float_format *f)
 {
 	double largest = ht_format_largest(f);
@@ -150,7 +152,7 @@ static float float_of(uint32_t u)
 	return f;
 }
 
-/* The finalizer of MurmurHash3 over a mixture of the three. */
+/* The finalizer of MurmurHash3 over a mixture of seed, index and bits. */
 uint32_t ht_format_draw(const struct ht_float_format *f, uint32_t index, uint32_t bits)
 {
 	uint32_t h = index * 0x9e3779b1U + f->seed;
@@ -161,13 +163,14 @@ uint32_t ht_format_draw(const struct ht_float_format *f, uint32_t index, uint32_
 	return h ^ h >> 16;
 }
 
-/* 23 bits are drawn; numbers between 0 and 1 that are odd multiples of 2^-24. */
+/* Draws 23 bits: an odd multiple of 2^-24 between 0 and 1. */
 static double draw_between(const struct ht_float_format *f, uint32_t index, float x)
 {
 	return (2. * (ht_format_draw(f, index, bits_of(x)) >> 9) + 1) * 0x1p-24;
 }
 
-/* A magnitude as a multiple of the distance of numbers there, as if the exponent had no upper end. */
+/* The magnitude as a multiple of the spacing of the format's numbers there, as if exponents had no
+ * upper bound. */
 static double rounded(const struct ht_float_format *f, float x, uint32_t index)
 {
 	double a = fabs((double)x), step, n;
@@ -184,7 +187,7 @@ static double rounded(const struct ht_float_format *f, float x, uint32_t index)
 	return n * step;
 }
 
-/* NaN keeps its sign where the format has one for it. */
+/* NaN keeps its sign if the format has a NaN of that sign. */
 static float nan_of(const struct ht_float_format *f, float x)
 {
 	uint32_t sign = bits_of(x) & 0x80000000;
@@ -198,8 +201,9 @@ static float nan_of(const struct ht_float_format *f, float x)
 	return float_of(sign | 0x7fc00000);
 }
 
-/* The nearer one of two powers of 2; of equally near ones the larger one, as in ml_dtypes.  Below 2^-126, where float32 has subnormals
- * only, it is 2^-127 up to that number, and 2^-126 above. */
+/* The nearer of two powers of 2; if both are equally near, the larger one, as in ml_dtypes.  Below
+ * 2^-126, where float32 has only subnormals, the result is 2^-127 for magnitudes up to that number,
+ * and 2^-126 above. */
 static double nearest_power(double x)
 {
 	if (x < 0x1p-126)
@@ -248,13 +252,14 @@ struct block {
 	int64_t first, stride, count; /* the index of that element in the tensor */
 };
 
-/* Blocks are divided and multiplied by their factor, which counts subnormals of float32 as zero. */
+/* Elements of blocks are divided and multiplied by the block's factor with subnormals of float32
+ * treated as zero. */
 static float without_subnormal(float x)
 {
 	return fabsf(x) < 0x1p-126F ? copysignf(0, x) : x;
 }
 
-/* In a block that has NaN or infinity all elements become NaN. */
+/* If a block contains NaN or infinity, all its elements become NaN. */
 static void round_block(const struct ht_float_format *f, const struct block *b)
 {
 	float most = 0, factor;

@@ -1,12 +1,12 @@
-/* Formats as text. */
+/* Number formats as text. */
 #include "base/float_format.h"
 
 #include <string.h>
 
 struct parsing {
 	const char *what;
-	struct ht_str text; /* the whole format */
-	struct ht_str at;   /* the property that is read */
+	struct ht_str text; /* the text of the format */
+	struct ht_str at;   /* the property that is being read */
 	struct ht_diags *d;
 	struct ht_float_format *f;
 	bool has_bias, has_nan, has_inf, inf;
@@ -132,9 +132,10 @@ static const struct property {
 	{ "axis", read_axis },
 };
 
-/* ---- the whole ---- */
+/* ---- formats ---- */
 
-/* The text up to `end`, which is taken off with it; all where there is none. */
+/* Removes the text up to `end` from *s, with `end` itself, and returns it; if there is no `end`,
+ * all of *s. */
 static struct ht_str cut(struct ht_str *s, char end)
 {
 	const char *at = s->n ? memchr(s->p, end, s->n) : NULL;
@@ -157,7 +158,7 @@ static enum ht_status read_property(struct parsing *p)
 		"axis, with =VALUE");
 }
 
-/* What is not stated follows from what is. */
+/* Derives the properties that the text does not state from those that it does. */
 static void complete(struct parsing *p, bool own)
 {
 	struct ht_float_format *f = p->f;
@@ -172,7 +173,8 @@ static void complete(struct parsing *p, bool own)
 		f->saturates = true;
 }
 
-/* Rounding computes with normal numbers of float32, unless the format has float32's exponents. */
+/* Rounding computes with normal numbers of float32, unless the format has the exponents of
+ * float32. */
 static const char *contradiction(const struct parsing *p)
 {
 	const struct ht_float_format *f = p->f;

@@ -1,7 +1,7 @@
-/* float16 and bfloat16, one number at a time, round to nearest even.
+/* Conversions of single float16 and bfloat16 numbers, which round to nearest even.
  *
- * bfloat16 conversions treat subnormals as zero, in both directions, as processors do that multiply
- * pairs of it; float16 keeps them. */
+ * bfloat16 conversions treat subnormals as zero, in both directions, like processors' instructions
+ * that multiply pairs of bfloat16; float16 conversions keep them. */
 #include "base/base.h"
 
 #include <string.h>
@@ -52,16 +52,16 @@ float ht_f16_to_f32(uint16_t h)
 	return float_of(sign | bits_of((float)rest * 0x1p-24f));
 }
 
-/* From a double's bits; a float is a double, so float32 goes the same way.  The significand with
- * its implicit bit is shifted to float16's place in one rounding, subnormal results included; the
- * carry out of the significand goes into the exponent as it should. */
+/* Converts the bits of a double; float32 is widened to double first.  One rounding shifts the
+ * significand with its implicit bit to float16's position, also for subnormal results; a carry out
+ * of the significand correctly increments the exponent. */
 static uint16_t f16_of_double_bits(uint64_t u)
 {
 	uint16_t sign = (uint16_t)(u >> 48 & 0x8000);
 	uint64_t fraction = u & 0xfffffffffffff;
 	int exponent = (int)(u >> 52 & 0x7ff) - 1023;
 
-	if (exponent == 1024) /* a NaN stays one: quiet, with the top of its payload */
+	if (exponent == 1024) /* NaN stays NaN: quiet, with the top bits of its payload */
 		return (uint16_t)(sign | 0x7c00 | (fraction ? 0x200 | fraction >> 42 : 0));
 	if (exponent > 15)
 		return sign | 0x7c00;
@@ -79,7 +79,8 @@ uint16_t ht_f32_to_f16(float f)
 {
 	uint32_t u = bits_of(f);
 
-	if ((u & 0x7fffffff) > 0x7f800000) /* without a trip through the FPU, which may trap */
+	if ((u & 0x7fffffff) >
+		0x7f800000) /* with integers alone, since floating-point instructions may trap */
 		return (uint16_t)((u >> 16 & 0x8000) | 0x7e00 | (u >> 13 & 0x3ff));
 	return f16_of_double_bits(bits_of_double((double)f));
 }
@@ -116,7 +117,8 @@ uint16_t ht_f32_to_bf16(float f)
 	return (uint16_t)round_shift(u, 16);
 }
 
-/* Below the smallest normal number counts as zero before rounding, as it does for float32. */
+/* Magnitudes below the smallest normal number count as zero before rounding, as in conversions from
+ * float32. */
 uint16_t ht_f64_to_bf16(double d)
 {
 	uint64_t u = bits_of_double(d);

@@ -1,4 +1,4 @@
-/* The hash that finds entries and deduplicates in memory. */
+/* The hash that finds entries of the cache and equal data in memory. */
 #include "base/base.h"
 
 #define XXH_INLINE_ALL

@@ -1,6 +1,7 @@
-/* Open addressing over an array of entries in the order of insertion; never more than two thirds
- * full.  A slot keeps its key's hash: keys are looked at where it is the same, and not to rehash.
- * A map of few entries has no slots: graphs of functions have many of these. */
+/* A hash table with open addressing over an array of entries in the order of insertion; at most two
+ * thirds of its slots are used.  A slot keeps the hash of its key, so keys are compared only if
+ * their hashes are equal, and rehashing reads no keys.  A map of few entries has no slots, since
+ * graphs of functions have many such maps. */
 #include "base/base.h"
 
 #define XXH_INLINE_ALL
@@ -10,7 +11,7 @@ enum { FEW = 8 };
 
 struct ht_map_slot {
 	uint32_t hash;
-	uint32_t entry; /* its number + 1, or 0 */
+	uint32_t entry; /* number of the entry + 1; 0: the slot is empty */
 };
 
 void ht_map_init(struct ht_map *m, struct ht_arena *a)

@@ -1,5 +1,6 @@
-/* Maps of files that somebody may shorten.  Reading behind the new end of a mapped file raises SIGBUS.  Where the
- * process asked for it, the pages that are gone become zeros instead, and whoever used them hears of it afterwards. */
+/* Maps of files that another process may shorten.  A read behind the new end of a mapped file
+ * raises SIGBUS.  If the process enabled it, the lost pages become zeros instead, and the code that
+ * used them learns of the loss afterwards. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -12,21 +13,22 @@
 
 enum { CHUNK = 64 };
 
-/* Taken and released under the lock.  The signal handler reads at any time, without it: `begin` is set last and cleared
- * first. */
+/* Taken and released under the lock.  The signal handler reads without the lock at any time, so
+ * `begin` is set last and cleared first. */
 struct ht_mapped {
-	uintptr_t begin, end; /* of whole pages, atomic; begin 0: free */
-	unsigned lost; /* its number among the maps that lost pages, atomic; 0: it lost none */
+	uintptr_t begin, end; /* whole pages, atomic; begin 0: the slot is free */
+	unsigned
+		lost; /* its ordinal number among the maps that lost pages, atomic; 0: it lost none */
 	const char *path;
 };
 
-/* Grows at its end, and is never freed. */
+/* A list that grows at its end and is never freed. */
 static struct chunk {
 	struct ht_mapped map[CHUNK];
 	struct chunk *next; /* atomic */
 } first;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned lost; /* maps that lost pages so far, atomic */
+static unsigned lost; /* the number of maps that lost pages, atomic */
 static uintptr_t page;
 static struct sigaction before;
 
@@ -61,7 +63,7 @@ static bool was_lost_after(const struct ht_mapped *m, uintptr_t number)
 
 /* ---- the signal ---- */
 
-/* Maps zeros from the page of `at` to the end of its map; false: `at` is in no map. */
+/* Maps zeros from the page of `at` to the end of the map that contains it; false: no map does. */
 static bool fill(uintptr_t at)
 {
 	struct ht_mapped *m = find(contains, at);
@@ -80,8 +82,8 @@ static bool fill(uintptr_t at)
 	return good;
 }
 
-/* Signals that are not about a map go to the handler that was there; without one the instruction is repeated, and the
- * system ends the process. */
+/* A signal that does not concern a map goes to the previous handler.  Without one the instruction
+ * is repeated, and the system ends the process. */
 static void handle(int signal, siginfo_t *info, void *machine)
 {
 	if (info->si_code == BUS_ADRERR && fill((uintptr_t)info->si_addr))
@@ -152,7 +154,7 @@ void ht_mapped_free(struct ht_mapped *m)
 	pthread_mutex_unlock(&lock);
 }
 
-/* ---- what was lost ---- */
+/* ---- lost pages ---- */
 
 unsigned ht_mapped_lost(void)
 {

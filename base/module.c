@@ -1,6 +1,6 @@
-/* Modules are loaded when they are needed: LLVM costs milliseconds and 40 MB, and most
- * programs need neither libcurl nor libcrypto.  They stay until the process ends, also those that do not
- * fit, since LLVM does not survive being unloaded. */
+/* Modules are loaded on first use: LLVM takes milliseconds and 40 MB, and most programs need
+ * neither libcurl nor libcrypto.  A loaded module stays until the process ends, even if it does not
+ * match, since LLVM cannot be unloaded. */
 #include "base/base.h"
 
 #include <dlfcn.h>
@@ -10,8 +10,8 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Beside the library that this code is in: LIB/halftone/…; in the build tree and where the library
- * is part of the program, BUILD/lib/halftone/…. */
+/* Opens the module beside the library that contains this code, in LIB/halftone/….  In the build
+ * tree, and if the library is linked into the program, it is in BUILD/lib/halftone/…. */
 static void *open_beside(const char *file, char *path, size_t size)
 {
 	static const char *const place[] = { "", "lib/", "../lib/" };

@@ -1,5 +1,5 @@
-/* Numbers as text, the same in every locale: the library's caller may have set one in which a
- * decimal comma is printed and expected. */
+/* Numbers as text, the same in every locale: the library's caller may have set a locale with a
+ * decimal comma. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -10,7 +10,8 @@
 
 enum { LONGEST_NUMBER = 400 };
 
-/* Prints with a point, whatever the locale's decimal separator is (it may have several bytes). */
+/* Prints with a decimal point, whatever the locale's decimal separator is (it may have several
+ * bytes). */
 static size_t print(char *out, size_t size, const char *fmt, int digits, double v)
 {
 	const char *point = localeconv()->decimal_point;
@@ -74,7 +75,8 @@ void ht_put_fixed(struct ht_buf *b, double v, int decimals)
 	ht_put(b, text, print(text, sizeof text, "%.*f", decimals, v));
 }
 
-/* Only what a decimal or hexadecimal number may have; strtod() alone would take leading blanks. */
+/* Only characters of decimal and hexadecimal numbers; strtod() alone would accept leading
+ * blanks. */
 static bool looks_like_number(struct ht_str s)
 {
 	if (!s.n || s.n >= LONGEST_NUMBER)

@@ -24,8 +24,8 @@ struct ht_object_parts {
 
 struct ht_object_kind {
 	const char *name;
-	/* Returns 0, and *out is the caller's, to be released.  Otherwise it returns a kernel's fault, and nothing is left.  The
-	 * object keeps nothing of `from`. */
+	/* Makes an object.  0: the caller owns *out and releases it.  Otherwise: a kernel's fault,
+	 * and nothing is allocated.  The object keeps no pointer into `from`. */
 	int32_t (*make)(const struct ht_object_parts *from, void **out);
 	void (*release)(void *object);
 	/* Gives an object that was made of `from` what it began with; NULL: runs do not change objects of this kind. */

@@ -1,9 +1,9 @@
 /* Output files that appear whole or not at all.
  *
- * What is written goes to PATH.PID-NUMBER.tmp beside PATH; commit renames it.  A path that exists
- * and is no regular file (/dev/null, a FIFO) is written in place.  The names of the temporary files
- * stand in a fixed table that a signal handler may read at any time: a slot's name does not change
- * while the slot is in use. */
+ * Bytes go to PATH.PID-NUMBER.tmp beside PATH, which commit renames.  An existing path that is no
+ * regular file (/dev/null, a FIFO) is written in place.  The names of the temporary files are in a
+ * fixed table that a signal handler may read at any time: a slot's name does not change while the
+ * slot is in use. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -27,11 +27,11 @@ struct ht_output {
 	const char *path; /* as the user gave it */
 	struct ht_diags *diags;
 	int fd;
-	int failed;        /* errno of the first failure; nothing is written behind it */
-	bool said;         /* which the diagnostics have */
-	bool in_place;     /* no rename */
-	struct slot *slot; /* of the temporary file; NULL when in place */
-	char *target;      /* what the temporary file becomes */
+	int failed;        /* errno of the first failure; nothing is written after it */
+	bool said;         /* a diagnostic reports the failure */
+	bool in_place;     /* without a temporary file */
+	struct slot *slot; /* of the temporary file; NULL: written in place */
+	char *target;      /* the path to which the temporary file is renamed */
 	size_t n;
 	char buffer[BUFFER];
 };
@@ -77,7 +77,8 @@ static int open_temporary(struct ht_output *o, mode_t mode)
 			errno = ENAMETOOLONG;
 			break;
 		}
-		/* Named before it is there: a signal right behind open() removes it all the same. */
+		/* The slot gets the name before the file exists, so a signal right after open()
+		 * removes the file, too. */
 		set_slot(s, SLOT_NAMED);
 		o->fd = open(s->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 		if (o->fd >= 0) {
@@ -100,7 +101,7 @@ static int open_in_place(struct ht_output *o)
 	return o->fd < 0 ? errno : 0;
 }
 
-/* Decides how to write; 0 or an errno. */
+/* Chooses how to write; 0 or an errno. */
 static int open_target(struct ht_output *o)
 {
 	struct stat s;
@@ -121,7 +122,7 @@ static int open_target(struct ht_output *o)
 		return EISDIR;
 	if (!S_ISREG(s.st_mode))
 		return open_in_place(o);
-	/* Through a symbolic link the file behind it is replaced, not the link. */
+	/* If the path is a symbolic link, the file that it names is replaced, not the link. */
 	if (access(o->path, W_OK))
 		return errno;
 	o->target = realpath(o->path, NULL);
@@ -180,7 +181,7 @@ static void write_all(struct ht_output *o, const char *p, size_t n)
 	}
 }
 
-/* A failure is said once. */
+/* Reports a failure once. */
 static enum ht_status status(struct ht_output *o)
 {
 	if (o->failed && !o->said)
@@ -258,7 +259,8 @@ static void remove_and_die(int signal)
 	for (int i = 0; i < SLOTS; i++)
 		if (__atomic_load_n(&slots[i].state, __ATOMIC_ACQUIRE) == SLOT_NAMED)
 			unlink(slots[i].name);
-	/* SA_RESETHAND put the default action back: this ends the process as the signal does. */
+	/* SA_RESETHAND restored the default action, so this ends the process as the signal does by
+	 * default. */
 	raise(signal);
 }
 
@@ -269,7 +271,8 @@ void ht_output_install_signals(void)
 	for (size_t i = 0; i < HT_COUNT(ending); i++) {
 		struct sigaction now, ours = { .sa_handler = remove_and_die };
 
-		/* Signals that the parent made us ignore (nohup, a background job) stay ignored. */
+		/* Signals that the parent process set to be ignored (nohup, a background job) stay
+		 * ignored. */
 		if (sigaction(ending[i], NULL, &now) || now.sa_handler == SIG_IGN)
 			continue;
 		sigfillset(&ours.sa_mask);

@@ -1,5 +1,5 @@
-/* Memory in large pages.  Whoever reads here and there in gigabytes, as lookups in tables do, waits for the processor's table of
- * pages; a large page takes one entry of it. */
+/* Memory in large pages.  A program that reads scattered elements of gigabytes, as lookups in
+ * tables do, waits for address translation; a large page takes one entry of the TLB. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #define HUGE_PAGE ((size_t)2 << 20)
 enum { ALIGN = 64, LOG_1G = 30, LOG_2M = 21 };
 
-/* The system's flags have the size of a page as a logarithm, from this bit on. */
+/* The system's flags contain the binary logarithm of the page size, from this bit on. */
 enum { PAGE_SHIFT = 26 };
 
 struct ht_page_area {
@@ -38,7 +38,8 @@ static void *map_reserved(size_t n, int log_page)
 
 void *(*ht_map_reserved)(size_t n, int log_page) = map_reserved;
 
-/* The map is large enough that a huge page begins in it; the parts in front of it and behind are unmapped. */
+/* The map is large enough to contain the begin of a huge page; the parts in front of it and behind
+ * it are unmapped. */
 void *ht_map_usual(size_t n)
 {
 	size_t spare = n >= HUGE_PAGE ? HUGE_PAGE : 0, front;
@@ -51,7 +52,7 @@ void *ht_map_usual(size_t n)
 		munmap(p, front);
 	if (spare - front)
 		munmap(p + front + n, spare - front);
-	madvise(p + front, n, MADV_HUGEPAGE); /* a hint: nothing is lost without */
+	madvise(p + front, n, MADV_HUGEPAGE); /* only a hint, so its failure does not matter */
 	return p + front;
 }
 

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* TensorFlow's numbers of algorithms: Philox, and automatic selection. */
+/* TensorFlow's numbers of the algorithms Philox and "automatic selection". */
 enum { HT_PHILOX_ALGORITHM = 1, HT_ANY_ALGORITHM = 3 };
 enum { HT_PHILOX_WORDS = 6 };
 struct ht_philox {
@@ -55,8 +55,8 @@ static inline void ht_philox_next(struct ht_philox *p, uint32_t out[4])
 	ht_philox_skip(p, 1);
 }
 
-/* The stream that begins where (a, b), encrypted with `key`, says.  Different (a, b) have different
- * streams, as Philox with one key maps no two counters to the same result. */
+/* The stream that begins at the counter (a, b) encrypted with `key`.  Different (a, b) give
+ * different streams, since Philox with one key maps no two counters to the same result. */
 static inline struct ht_philox ht_philox_mixed(uint64_t a, uint64_t b, uint64_t key)
 {
 	struct ht_philox p = { { (uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b,
@@ -75,7 +75,7 @@ static inline struct ht_philox ht_philox_stateless(uint64_t seed, uint64_t seed2
 }
 
 /* The stream of a random op without seeds, in a context with `seed`; `name` is a hash of the op's
- * name.  The key is arbitrary, and another than that of stateless ops. */
+ * name.  The key is arbitrary, but differs from that of stateless ops. */
 static inline struct ht_philox ht_philox_named(uint64_t seed, uint64_t name)
 {
 	return ht_philox_mixed(seed, name, UINT64_C(0x9d5c4be1f2067a83));

@@ -1,4 +1,4 @@
-/* poison: memory that nobody is to touch, under AddressSanitizer. */
+/* poison: memory that no code may touch, under AddressSanitizer. */
 #ifndef HT_BASE_POISON_H
 #define HT_BASE_POISON_H
 

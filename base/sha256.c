@@ -1,4 +1,4 @@
-/* SHA-256, with the instructions for it where the machine has them: six times as fast. */
+/* SHA-256, with the CPU's instructions for it where it has them, which are six times as fast. */
 #include "base/base.h"
 
 #include <cpuid.h>
@@ -19,7 +19,7 @@ static const uint32_t round_constant[64] = { 0x428a2f98, 0x71374491, 0xb5c0fbcf,
 	0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208,
 	0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2 };
 
-/* The instructions hold the state as ABEF and CDGH, the words of a message four at a time. */
+/* The instructions hold the state as ABEF and CDGH, and four words of a message at a time. */
 __attribute__((target("sha,sse4.1,ssse3"))) static void blocks_sha(
 	uint32_t state[8], const uint8_t *p, size_t blocks)
 {
@@ -73,7 +73,8 @@ static bool has_instructions(void)
 
 static void add_blocks(struct ht_sha256 *s, const uint8_t *p, size_t blocks)
 {
-	static int known; /* 1: no; 2: yes.  Threads that find out at once find out the same */
+	static int
+		known; /* 1: no; 2: yes.  Threads that test at the same time get the same answer */
 	int has = __atomic_load_n(&known, __ATOMIC_RELAXED);
 
 	if (!has) {

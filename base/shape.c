@@ -1,4 +1,3 @@
-/* Shapes. */
 #include "base/base.h"
 
 #include <string.h>
@@ -44,7 +43,7 @@ int64_t ht_shape_count(struct ht_shape s)
 		return -1;
 	for (int32_t i = 0; i < s.rank; i++)
 		if (!s.dim[i])
-			return 0; /* whatever the others multiply to */
+			return 0; /* whatever the product of the others, which may overflow */
 	for (int32_t i = 0; i < s.rank; i++)
 		if (__builtin_mul_overflow(count, s.dim[i], &count))
 			return -1;

@@ -1,4 +1,4 @@
-/* Numbers that depend on sizes: one form, in which equal ones are alike. */
+/* Numbers that depend on sizes.  They have a canonical form, so equal numbers have equal fields. */
 #include "base/size_math.h"
 
 #include <inttypes.h>
@@ -48,7 +48,7 @@ static int64_t greatest_divisor(int64_t a, int64_t b)
 	return a;
 }
 
-/* Without sizes, or zero times them. */
+/* A number: there are no sizes, or their factor is zero. */
 static struct ht_size_expr constant(const struct ht_size_expr *e)
 {
 	int64_t n;
@@ -59,7 +59,7 @@ static struct ht_size_expr constant(const struct ht_size_expr *e)
 	return ht_size_number(n);
 }
 
-/* times * (factor * sizes + add), which is not divided. */
+/* times * (factor * sizes + add), whose divisor is 1. */
 static struct ht_size_expr undivided(struct ht_size_expr e)
 {
 	if (__builtin_mul_overflow(e.times, e.factor, &e.factor) ||
@@ -127,7 +127,7 @@ struct ht_size_expr ht_size_product(struct ht_size_expr a, struct ht_size_expr b
 	return ht_size_canonical(a);
 }
 
-/* Takes a size out; false: it is not in. */
+/* Removes a size; false: the product does not contain it. */
 static bool take_out(struct ht_size_expr *e, int32_t size)
 {
 	int n = ht_size_count(e), i = 0;
@@ -224,7 +224,7 @@ void ht_size_print(
 	ht_puts(out, e->times != 1 ? ")" : "");
 }
 
-enum { NESTING = 8 /* the most parentheses of a text that the form can have are fewer */ };
+enum { NESTING = 8 /* more nested parentheses than any printed expression has */ };
 
 struct reading {
 	const char *p, *end;

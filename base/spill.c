@@ -1,7 +1,8 @@
-/* Bytes that memory has no room for, in a file without a name.
+/* Bytes for which memory has no room, in a file without a name.
  *
- * Nobody else can open it, and it is gone with the process, however that ends.  What was written is
- * mapped, so that it is read as memory is; the system keeps as much of it there as it likes. */
+ * No other process can open the file, and it disappears with the process, however that ends.  The
+ * written bytes are mapped, so they are read like memory; the system decides how many of them stay
+ * in memory. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 
 enum { PIECE_ALIGN = 64 };
 
-/* The memory that one call wrote to the file. */
+/* The pieces that one call writes to the file. */
 struct batch {
 	struct batch *next;
 	void *p;
@@ -28,9 +29,9 @@ struct batch {
 
 struct ht_spill {
 	int fd;
-	uint64_t end; /* of the file: where a page begins */
+	uint64_t end; /* the end of the file, where a page begins */
 	struct batch *batches;
-	char path[]; /* of the output, for messages */
+	char path[]; /* the path of the output, for messages */
 };
 
 static enum ht_status failed(const char *path, struct ht_diags *d, int why)
@@ -43,8 +44,8 @@ static enum ht_status failed(const char *path, struct ht_diags *d, int why)
 
 /* ---- the file ---- */
 
-/* A name for the file. It is in the output's folder, which has to have the room anyway, except for an
- * output that is no regular file. */
+/* A name for the file.  It is in the output's folder, which must have room for the output anyway;
+ * if the output is no regular file, it is in $TMPDIR. */
 static char *name_of(const char *path)
 {
 	bool is_regular = strcmp(path, "-") != 0;
@@ -87,7 +88,7 @@ static int open_unnamed(const char *path)
 		return -1;
 	}
 	fd = open_in(name);
-	if (fd < 0) { /* not every file system makes them without a name */
+	if (fd < 0) { /* some file systems cannot create a file without a name */
 		fd = mkostemps(name, 4, O_CLOEXEC);
 		if (fd >= 0)
 			unlink(name);
@@ -135,7 +136,7 @@ void ht_spill_free(struct ht_spill *s)
 	free(s);
 }
 
-/* ---- putting away ---- */
+/* ---- writing ---- */
 
 /* 0 or an errno. */
 static int write_at(int fd, const char *p, size_t n, uint64_t at)
@@ -200,7 +201,7 @@ enum ht_status ht_spill_pieces(
 	return HT_OK;
 }
 
-/* Some file systems tell of a disk that is full only when it is too late. */
+/* Some file systems report a full disk only after write() returned. */
 enum ht_status ht_spill_check(const struct ht_spill *s, struct ht_diags *d)
 {
 	for (const struct batch *b = s->batches; b; b = b->next)

@@ -1,4 +1,4 @@
-/* Stamps of files: numbers of the file system that change when a file does. */
+/* Stamps of files: numbers from the file system that change when a file changes. */
 #include "base/base.h"
 
 #include <fcntl.h>
@@ -11,8 +11,8 @@
 #define STATX_MNT_ID_UNIQUE 0x4000U /* Linux 6.8 */
 #endif
 
-/* File systems whose time of change is set by the kernel alone, also by writing through maps once a page was
- * written back. */
+/* Whether only the kernel sets the time of change, which it does also for writes through maps once
+ * the page was written back. */
 static bool keeps_times(int fd, const char *path)
 {
 	static const unsigned long known[] = { EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,

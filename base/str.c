@@ -1,4 +1,4 @@
-/* Strings with a length, and the byte buffer that makes them. */
+/* Strings with a length. */
 #include "base/base.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ const struct ht_str *ht_str_kept(struct ht_arena *a, struct ht_str s)
 
 struct ht_str ht_str_printf(struct ht_arena *a, const char *fmt, ...)
 {
-	char most[256]; /* printed once where it is enough */
+	char most[256]; /* most texts fit, and are printed once */
 	va_list args;
 	int n;
 	char *p;
@@ -138,7 +138,7 @@ size_t ht_utf8_length(const char *p, size_t n)
 
 enum { NEAR = 2, LONGEST_NAME = 64 };
 
-/* Edit distance with swaps of neighbours, or NEAR + 1 when it is more than NEAR. */
+/* The edit distance with swaps of neighbours; NEAR + 1: it is more than NEAR. */
 static int distance(struct ht_str a, struct ht_str b)
 {
 	int row[3][LONGEST_NAME + 1];
@@ -175,7 +175,7 @@ int ht_near_names(struct ht_str s, const struct ht_str *words, size_t n, struct 
 		for (size_t i = 0; i < n && found < 3; i++) {
 			size_t length = words[i].n > s.n ? words[i].n : s.n;
 
-			/* Any very short word is within two edits of any other. */
+			/* Every very short word is within two edits of every other. */
 			if ((size_t)wanted * 2 <= length && distance(s, words[i]) == wanted)
 				near[found++] = words[i];
 		}

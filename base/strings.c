@@ -1,5 +1,6 @@
-/* The strings of a context: see strings.h.  They are found by open addressing: places are tried one after the other.  Strings
- * are forgotten in the reverse order of adding, so an empty place never lies between a string and where its search begins. */
+/* The strings of a context (strings.h).  A hash table with open addressing and linear probing finds
+ * them.  Strings are removed in the reverse order of adding, so no empty slot lies between a string
+ * and the slot at which its search begins. */
 #include "base/strings.h"
 
 #include <stdlib.h>
@@ -8,12 +9,13 @@
 enum { MOST = INT32_MAX };
 
 struct ht_strings {
-	uint64_t n, program; /* strings; those of the program */
-	uint64_t *end;       /* by string: where its bytes end, those of the next one begin */
+	uint64_t n, program; /* strings in all; strings of the program */
+	uint64_t
+		*end; /* by string: the offset behind its last byte, where the next string begins */
 	uint64_t room;
 	char *bytes;
 	uint64_t bytes_room;
-	uint32_t *place; /* one more than a number; 0: none */
+	uint32_t *place; /* number of a string + 1; 0: the slot is empty */
 	uint64_t places; /* a power of 2 */
 };
 
@@ -27,7 +29,7 @@ static struct ht_str text_of(const struct ht_strings *s, uint64_t i)
 	return (struct ht_str){ s->bytes + begin_of(s, i), (size_t)(s->end[i] - begin_of(s, i)) };
 }
 
-/* The place of a string, or the empty one where it belongs. */
+/* The slot of a string, or the empty slot where it belongs. */
 static uint32_t *place_of(const struct ht_strings *s, struct ht_str text)
 {
 	uint64_t at = ht_hash_bytes(text.p, text.n).lo & (s->places - 1);
@@ -37,7 +39,7 @@ static uint32_t *place_of(const struct ht_strings *s, struct ht_str text)
 	return &s->place[at];
 }
 
-/* ---- room ---- */
+/* ---- memory ---- */
 
 static uint64_t grown(uint64_t room, uint64_t needed)
 {
@@ -74,7 +76,7 @@ static bool place_anew(struct ht_strings *s, uint64_t places)
 	return true;
 }
 
-/* For one string more, of so many bytes. */
+/* Makes room for one more string of so many bytes. */
 static bool make_room(struct ht_strings *s, uint64_t bytes)
 {
 	uint64_t used = begin_of(s, s->n);

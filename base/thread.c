@@ -1,4 +1,4 @@
-/* Work that is shared out once, while compiling. */
+/* Work that is divided among threads once, during compilation. */
 #include "base/base.h"
 
 #include <pthread.h>
@@ -48,7 +48,7 @@ struct ranges {
 	ht_range_fn *fn;
 	void *arg;
 	size_t n, piece;
-	atomic_size_t next; /* where the next piece begins */
+	atomic_size_t next; /* the begin of the next piece */
 };
 
 static void take_pieces(void *arg, int worker)

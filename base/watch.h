@@ -1,11 +1,11 @@
-/* A caller who watches a long call: is told how far it is, and can end it. */
+/* watch: lets a caller observe the progress of a long call, and end it. */
 #ifndef BASE_WATCH_H
 #define BASE_WATCH_H
 
 #include "base/base.h"
 
 struct ht_watch {
-	/* NULL: nobody wants to know.  Called in the caller's thread. */
+	/* NULL: not wanted.  Called in the caller's thread. */
 	void (*progress)(void *arg, const char *phase, size_t done, size_t total);
 	void *arg;
 	const int32_t *cancel; /* any thread or a signal handler may set it; NULL: never */
@@ -24,7 +24,7 @@ static inline bool ht_watch_cancelled(const struct ht_watch *w)
 	return w && w->cancel && __atomic_load_n(w->cancel, __ATOMIC_RELAXED);
 }
 
-/* HT_E_LIMIT where the caller has ended the call, else HT_OK, after telling that a phase begins. */
+/* Reports that a phase begins.  HT_E_LIMIT: the caller has ended the call. */
 static inline enum ht_status ht_watch_phase(
 	const struct ht_watch *w, const char *phase, struct ht_diags *d)
 {

@@ -1,4 +1,4 @@
-/* Tensors are written as TensorFlow summarizes them: "1 2 3...", "[1 2][3 4]". */
+/* Tensors are printed as TensorFlow summarizes them: "1 2 3...", "[1 2][3 4]". */
 #include "base/words.h"
 
 #include <inttypes.h>
@@ -34,7 +34,7 @@ bool ht_words_fit(const struct ht_words *w, size_t args,
 	return bytes <= bytes_of(arg, (size_t)w->arg - 1);
 }
 
-/* Prints x with `digits` significant digits, or with `all_digits` where the shorter text would be read
+/* Prints x with `digits` significant digits, or with `all_digits` if the shorter text would be read
  * back as another number. */
 static void put_float(struct ht_buf *b, double x, int digits, int all_digits)
 {
@@ -88,8 +88,8 @@ static void put_element(struct ht_buf *b, enum ht_dtype t, const char *p)
 		put_float(b, float_at(t, p), 6, 9);
 }
 
-/* In how many of the dimensions behind the first a row begins at element i: so many brackets open
- * there, and as many close in front of it. */
+/* The number of dimensions after the first in which a row begins at element i: as many brackets
+ * open there, and as many close before it. */
 static int rows_at(const struct ht_words *w, uint64_t i)
 {
 	uint64_t row = 1;

@@ -7,20 +7,20 @@
 /* One piece of a message: a text, followed by elements of one tensor. */
 struct ht_words {
 	const char *text;
-	/* 0: no elements follow the text; i + 1: elements of the step's argument i, a dense row-major
-	 * tensor of at least the shape `dim`. */
+	/* 0: no elements follow the text; i + 1: elements follow of the step's argument i, a dense
+	 * row-major tensor of at least the shape `dim`. */
 	uint64_t arg;
 	uint64_t dtype; /* enum ht_dtype: plain numbers or BOOL */
-	uint64_t most;  /* so many elements are printed at most; "..." stands for the rest */
+	uint64_t most;  /* at most so many elements are printed; "..." stands for the rest */
 	size_t rank;
 	int64_t *dim;
 };
 
-/* Whether ht_words_put() stays inside the arguments: there are `args` of them, and argument i has
+/* Whether ht_words_put() stays inside the arguments: there are `args` arguments, and argument i has
  * bytes_of(arg, i) bytes. */
 bool ht_words_fit(const struct ht_words *w, size_t args,
 	uint64_t (*bytes_of)(const void *arg, size_t i), const void *arg);
-/* Appends the text and elements of n pieces; `args`: the memory of the step's arguments. */
+/* Appends the text and elements of n pieces; `args` are the addresses of the step's arguments. */
 void ht_words_put(struct ht_buf *b, const struct ht_words *w, size_t n, void *const *args);
 
 #endif
