@@ -129,7 +129,7 @@ int64_t *ht_attr_ints(const struct ht_node *n, const char *name, size_t *count, 
 	return p;
 }
 
-/* Names of type attributes are in the op table; most nodes have no others that a pass would set. */
+/* The names of type attributes are in the op table; passes set few others. */
 static struct ht_str lasting_name(const struct ht_node *n, const char *name)
 {
 	const struct ht_op_info *info = ht_op_info(n->op);

@@ -1,4 +1,4 @@
-/* Which functions of the library a graph can come to call. */
+/* The functions of the library that a graph may call, directly or indirectly. */
 #include "ir/ir.h"
 
 static void call_named(const struct ht_graph *g, struct ht_map *called, struct ht_str name)
@@ -23,7 +23,7 @@ static void calls_of_graph(
 	const struct ht_graph *g, struct ht_map *called, const struct ht_graph *body)
 {
 	for (const struct ht_node *n = body->first; n; n = n->next) {
-		/* A call may be written as a node of the function's type. */
+		/* An opaque node may be a call: its type is then the name of the function. */
 		if (n->op == HT_OP_OPAQUE)
 			call_named(g, called, n->type);
 		for (const struct ht_attr *a = n->attrs; a; a = a->next)
@@ -60,9 +60,10 @@ void ht_drop_uncalled(struct ht_graph *g, struct ht_arena *scratch)
 	}
 }
 
-/* ---- which functions recur ---- */
+/* ---- recursive functions ---- */
 
-/* A function of the library, and what it calls and is called by among those that may recur. */
+/* A function of the library, and its callers and callees among the functions that may be
+ * recursive. */
 struct caller {
 	struct ht_function *f;
 	struct ht_map calls; /* functions, by name */
@@ -71,7 +72,7 @@ struct caller {
 		struct called_by *next;
 	} *called_by;
 	size_t callees, callers;
-	bool gone; /* it does not recur */
+	bool gone; /* not recursive */
 };
 
 struct callers {
@@ -129,7 +130,8 @@ static void drop(struct callers *c, struct caller *x, size_t left)
 	c->gone[c->n++] = x;
 }
 
-/* A function does not recur if all that it calls do not, nor if nothing that may recur calls it. */
+/* Drops functions whose callees are all not recursive, and functions that no possibly recursive
+ * function calls. */
 static void drop_ends(struct callers *c)
 {
 	for (size_t i = 0; i < c->of.count; i++) {

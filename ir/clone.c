@@ -8,7 +8,7 @@ struct copy {
 	struct ht_graph *to;
 	struct ht_node **node; /* by id in the original */
 	const struct ht_attr
-		*with; /* of a function that is copied for one caller: values of "$T" */
+		*with; /* for a function that is copied for one caller: the values of "$T" */
 	bool for_caller;
 	bool no_entries;
 };
@@ -38,7 +38,7 @@ static struct ht_attr *copy_attrs(const struct ht_attr *from, struct ht_arena *a
 	return first;
 }
 
-/* ---- with "$T" ---- */
+/* ---- values of "$T" ---- */
 
 static const struct ht_attr *named(const struct ht_attr *attrs, struct ht_str name)
 {
@@ -115,8 +115,8 @@ static void copy_edges(const struct copy *c, const struct ht_node *from)
 		n->control[i] = c->node[from->control[i]->id];
 }
 
-/* Whether an attribute has bytes of a mapped file.  Such attributes are not shared: a node that is done with its own reference to
- * the bytes gives their pages back to the system. */
+/* Whether an attribute has bytes of a mapped file.  Such attributes are not shared: a node that
+ * drops its own reference to the bytes gives their pages back to the system. */
 static bool has_bytes_of_file(const struct ht_attr *a)
 {
 	for (; a; a = a->next)
@@ -177,7 +177,7 @@ static void copy_entries(const struct copy *c, const struct ht_graph *from)
 	}
 }
 
-/* Everything but the function library. */
+/* Copies everything except the function library. */
 static void copy_graph(const struct ht_graph *from, struct copy c)
 {
 	struct ht_graph *to = c.to;

@@ -1,4 +1,4 @@
-/* Branches, loops and calls, and the functions that they run. */
+/* The functions that branches, loops and calls run. */
 #include "ir/ir.h"
 
 const struct ht_attr *ht_control_attr(const struct ht_node *n, int i)

@@ -1,4 +1,4 @@
-/* Reading equations of Einsum, as TensorFlow reads them. */
+/* Reads equations of Einsum by TensorFlow's rules. */
 #include "ir/einsum.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static const char *read_term(struct ht_str s, struct ht_einsum_term *t)
 	return NULL;
 }
 
-/* Cuts what is in front of `separator` off `*s`; false when there is none. */
+/* Removes the text up to `separator` from `*s`; false: there is no separator. */
 static bool cut(struct ht_str *s, const char *separator, struct ht_str *front)
 {
 	size_t n = strlen(separator);

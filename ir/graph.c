@@ -176,7 +176,8 @@ void ht_node_set_outs(struct ht_node *n, int32_t outs)
 	struct ht_type *out;
 
 	if (outs > n->outs && outs > n->out_cap) {
-		/* What grows a result at a time has room for twice as many; the first ones are all. */
+		/* A node that grows one result at a time gets room for twice as many; the first
+		 * call allocates exactly its number. */
 		n->out_cap = n->outs && outs < n->outs * 2 ? n->outs * 2 : outs;
 		out = HT_NEW_ARRAY(n->graph->arena, struct ht_type, (size_t)n->out_cap);
 		if (n->outs)
@@ -188,7 +189,7 @@ void ht_node_set_outs(struct ht_node *n, int32_t outs)
 	n->outs = outs;
 }
 
-/* What takes a name: nodes of a graph or functions of a library. */
+/* The named things of one name space: the nodes of a graph or the functions of a library. */
 struct names {
 	const struct ht_map *of;
 	struct ht_arena *arena;
@@ -202,8 +203,8 @@ static struct ht_str numbered(const struct names *x, struct ht_str base, unsigne
 	return name;
 }
 
-/* Of very many names with one base the numbers are dense: the first that is free is found by
- * halving, and any that is free will do where they are not. */
+/* If very many names have one base, their numbers are dense, so a binary search finds the first
+ * free number.  If they are not dense, it finds some free number, which is also good. */
 static struct ht_str free_name(const struct names *x, struct ht_str base)
 {
 	struct ht_str name = base, middle;
@@ -273,8 +274,9 @@ void ht_replace_uses(struct ht_graph *g, struct ht_value from, struct ht_value t
 
 enum { FEW_ORIGINS = 16 };
 
-/* A list that grows where it is, and the same names to look them up.  It is its node's only while
- * that still has this list; nodes that share the list see the part that they know. */
+/* A growing list of origins, and a set of the same names for lookups.  It belongs to a node only
+ * while the node has this very list; nodes that share the list see the part up to their own
+ * length. */
 struct ht_origin_set {
 	struct ht_str *list;
 	size_t cap;
@@ -325,7 +327,7 @@ static void add_to_set(
 	}
 }
 
-/* Adds the shorter list to the longer one, whichever node that is of. */
+/* Adds the shorter list to the longer one, whichever node has it. */
 static void add_many_origins(
 	struct ht_node *n, const struct ht_node *from, const struct ht_str *add, int32_t more)
 {

@@ -1,7 +1,7 @@
 /* Inference of dtypes and shapes: the walk over a graph, and helpers of the rules.
  *
- * Each node's dtypes come from its signature; its shapes from the rule that its row names.  Small
- * integer tensors are followed by value (infer_value.c), because graphs compute shapes. */
+ * The dtypes of a node come from its signature, its shapes from the rule that its row names. Graphs
+ * compute shapes, so the values of small integer tensors are inferred, too (infer_value.c). */
 #include "ir/infer.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ enum ht_status ht_infer_fail(
 	return ht_error(in->d, HT_E_INPUT, at, "%.*s", HT_STR_ARG(text));
 }
 
-/* NULL: a result of an opaque node, or one that is not typed yet. */
+/* NULL: a result of an opaque node, or one that has no type yet. */
 static const struct ht_type *type_of(struct ht_value v)
 {
 	if (v.port.n || v.index < 0 || v.index >= v.node->outs)
@@ -156,7 +156,7 @@ static bool broadcast_dim(int64_t a, int64_t b, int64_t *r)
 		return true;
 	if (a >= 0 && b >= 0)
 		return false;
-	/* One is a size above 1 (or 0): the other must be the same, or 1. */
+	/* One dimension is a size above 1, or 0: the other is the same size, or 1. */
 	*r = a >= 0 ? a : b >= 0 ? b : HT_DIM_UNKNOWN;
 	return true;
 }
@@ -197,7 +197,7 @@ bool ht_fix_axis(int64_t *axis, int32_t rank)
 
 static const struct ht_elem unknown_elems[HT_MAX_KNOWN];
 
-/* Tensors of `count` elements without a known element share one record. */
+/* Tensors of `count` elements of which none is known share one record. */
 static const struct ht_known *unknown_of(struct ht_infer *in, int64_t count)
 {
 	struct ht_known *k = &in->unknown[count];
@@ -328,7 +328,8 @@ struct ht_shape ht_in_as_shape(struct ht_infer *in, const struct ht_node *n, int
 
 /* ---- the walk ---- */
 
-/* TF.js leaves type attributes out now and then; an operand of the same type knows it. */
+/* TF.js sometimes leaves type attributes out; the dtype of an operand of the same type replaces
+ * them. */
 static enum ht_dtype dtype_by_operands(
 	const struct ht_node *n, const struct ht_op_info *info, int type_attr)
 {
@@ -383,7 +384,8 @@ static enum ht_status check_operands(struct ht_infer *in, const struct ht_node *
 	return HT_OK;
 }
 
-/* A placeholder's shape may come from the user, and a function argument's from its callers. */
+/* Whether a node keeps the shape that it has: the user may state a placeholder's, and callers state
+ * a function argument's. */
 static bool keeps_shape(const struct ht_node *n)
 {
 	return ht_is(n, HT_FED);
@@ -430,7 +432,7 @@ struct ht_known **ht_known_of(const struct ht_map *all, const struct ht_graph *g
 	return ht_map_get(all, key_of(&g));
 }
 
-/* Arguments of a body have the elements that are passed. */
+/* Gives the arguments of a body the known elements of the operands. */
 static void take_passed(struct ht_infer *in)
 {
 	const struct ht_port *p = in->passed ? in->g->function->args : NULL;
@@ -455,7 +457,7 @@ static enum ht_status infer_nodes(struct ht_infer *in)
 	if (in->all)
 		keep_known(in);
 	take_passed(in);
-	/* Loop back edges are read before they are set. */
+	/* Nodes read the values of loop back edges before these are set. */
 	for (struct ht_node *n = g->first; n; n = n->next)
 		if (ht_is(n, HT_ITERATES)) {
 			ht_node_set_outs(n, 1);

@@ -16,7 +16,7 @@ enum ht_status ht_infer_decode_wav(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* Samples by channels → channels, windows, frequencies. */
+/* From [samples, channels] to [channels, windows, frequencies]. */
 enum ht_status ht_infer_spectrogram(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);

@@ -1,4 +1,4 @@
-/* Rules of ops whose results look like their operands, and of those that nothing is known of. */
+/* Rules of ops whose results have the shapes of operands, and of ops whose shapes are unknown. */
 #include "ir/infer.h"
 
 enum ht_status ht_infer_unknown(struct ht_infer *in, struct ht_node *n)
@@ -58,7 +58,7 @@ enum ht_status ht_infer_identity_n(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* The last operands, as many as there are results, tell the shapes (ConcatOffset). */
+/* The last operands, one for each result, have the shapes of the results (ConcatOffset). */
 enum ht_status ht_infer_identity_shapes(struct ht_infer *in, struct ht_node *n)
 {
 	(void)in;
@@ -96,7 +96,7 @@ static struct ht_shape shape_attr(const struct ht_node *n, const char *name)
 	return a && a->value.kind == HT_ATTR_SHAPE ? a->value.shape.shape : HT_SHAPE_UNKNOWN;
 }
 
-/* Field 1 of the VersionDef; large when nothing is said. */
+/* The producer, field 1 of the VersionDef; a large number if it is missing. */
 static uint64_t producer(const struct ht_graph *g)
 {
 	uint64_t v = 0;
@@ -119,7 +119,7 @@ struct ht_shape ht_placeholder_shape(const struct ht_graph *library, const struc
 	return either ? HT_SHAPE_UNKNOWN : s;
 }
 
-/* A shape that is set already stays: the user's word. */
+/* Keeps a shape that is set: the user stated it. */
 enum ht_status ht_infer_placeholder(struct ht_infer *in, struct ht_node *n)
 {
 	if (n->out[0].shape.rank < 0)
@@ -137,7 +137,8 @@ enum ht_status ht_infer_ensure_shape(struct ht_infer *in, struct ht_node *n)
 		HT_STR_ARG(ht_shape_text(in, has)), HT_STR_ARG(ht_shape_text(in, want)));
 }
 
-/* Types of one size: same shape.  To a smaller one: an axis more; to a larger one: an axis less. */
+/* To a type of the same size: the shape stays.  To a smaller type: one more axis; to a larger one:
+ * one less. */
 enum ht_status ht_infer_bitcast(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
@@ -169,7 +170,7 @@ enum ht_status ht_infer_bitcast(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* Whether shapes broadcast whatever the sizes are that nobody knows yet. */
+/* Whether two shapes broadcast for all values of their unknown sizes. */
 static bool broadcast_surely(struct ht_shape a, struct ht_shape b)
 {
 	for (int32_t i = 1; i <= a.rank && i <= b.rank; i++) {
@@ -181,7 +182,8 @@ static bool broadcast_surely(struct ht_shape a, struct ht_shape b)
 	return a.rank >= 0 && b.rank >= 0;
 }
 
-/* Equal and NotEqual of operands that do not broadcast give one scalar, where they are told to. */
+/* Equal and NotEqual give one scalar if their operands do not broadcast and an attribute allows
+ * it. */
 static enum ht_status infer_lenient(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape a = ht_in_shape(n, 0), b = ht_in_shape(n, 1), r;
@@ -242,7 +244,8 @@ enum ht_status ht_infer_bias_add_grad(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* Select's condition may be a scalar, a vector over the first axis, or shaped like the others. */
+/* The condition of Select is a scalar, a vector over the first axis, or has the shape of the
+ * others. */
 enum ht_status ht_infer_select(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape c = ht_in_shape(n, 0), t = ht_in_shape(n, 1), e = ht_in_shape(n, 2), r;
@@ -266,7 +269,7 @@ enum ht_status ht_infer_select(struct ht_infer *in, struct ht_node *n)
 		HT_STR_ARG(ht_shape_text(in, c)), HT_STR_ARG(ht_shape_text(in, r)));
 }
 
-/* All operands have one shape, and so has the result. */
+/* All operands have one shape, which is also the shape of the result. */
 enum ht_status ht_infer_alike(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape r = HT_SHAPE_UNKNOWN;
@@ -286,7 +289,8 @@ enum ht_status ht_infer_alike(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* A loop may change sizes from round to round, so one unknown operand makes all unknown. */
+/* A loop may change sizes from iteration to iteration, so one unknown operand makes the result
+ * unknown. */
 enum ht_status ht_infer_merge(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape r = n->ins ? ht_in_shape(n, 0) : HT_SHAPE_UNKNOWN;
@@ -349,7 +353,7 @@ enum ht_status ht_infer_broadcast_gradient_args(struct ht_infer *in, struct ht_n
 	return HT_OK;
 }
 
-/* The shape is the value of an operand. */
+/* The shape is the value of operand `arg`. */
 static enum ht_status shape_from(struct ht_infer *in, struct ht_node *n, int32_t operand)
 {
 	bool ok;
@@ -371,7 +375,7 @@ enum ht_status ht_infer_shape_operand_1(struct ht_infer *in, struct ht_node *n)
 	return shape_from(in, n, 1);
 }
 
-/* ScatterNd: indices, updates, shape. */
+/* ScatterNd: operands are indices, updates and the shape. */
 enum ht_status ht_infer_shape_operand(struct ht_infer *in, struct ht_node *n)
 {
 	return shape_from(in, n, 2);

@@ -1,7 +1,7 @@
 /* Rules of recurrent cells. */
 #include "ir/infer.h"
 
-/* The state before, [rows, units], is what each result is like. */
+/* Every result has the shape of the previous state, [rows, units]. */
 static enum ht_status like_state(struct ht_infer *in, struct ht_node *n, int32_t state)
 {
 	struct ht_shape s = ht_in_shape(n, state);
@@ -12,7 +12,7 @@ static enum ht_status like_state(struct ht_infer *in, struct ht_node *n, int32_t
 	return HT_OK;
 }
 
-/* Operands: x, the state before, … */
+/* Operands: x, the previous state, … */
 enum ht_status ht_infer_lstm_cell(struct ht_infer *in, struct ht_node *n)
 {
 	HT_TRY(ht_want_rank(in, n, 0, 2));
@@ -25,7 +25,8 @@ enum ht_status ht_infer_gru_cell(struct ht_infer *in, struct ht_node *n)
 	return like_state(in, n, 1);
 }
 
-/* Operands: how many steps count, x [steps, rows, inputs], the state before [rows, units], … */
+/* Operands: the number of steps that count, x [steps, rows, inputs], the previous state [rows,
+ * units], … */
 enum ht_status ht_infer_lstm_layer(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape x = ht_in_shape(n, 1), s = ht_in_shape(n, 2);

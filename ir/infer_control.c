@@ -1,8 +1,9 @@
 /* Rules of calls, branches and loops.
  *
- * Of a function that several nodes may run only what holds for each of them is known: the shapes of its results
- * as its body has them.  A function that one branch or loop alone runs (ht_function.special) is inferred
- * with it: its arguments get the types of the operands.  infer_recursion.c has those that calls run again. */
+ * If several nodes may run a function, only what holds for each of them is inferred: its results
+ * have the shapes that its body gives by itself.  A function that one branch or loop alone runs
+ * (ht_function.special) is inferred with this node: its arguments get the types of the operands.
+ * infer_recursion.c has the rules of recursive functions. */
 #include "ir/infer.h"
 
 void ht_listed_shapes(struct ht_node *n, const char *name)
@@ -60,7 +61,7 @@ enum ht_status ht_check_ports(
 		(int)count_ports(f->rets));
 }
 
-/* Whether bodies have the symbolic dimensions of their program (symbol.c). */
+/* Whether bodies use the table of symbolic dimensions of their program (symbol.c). */
 static bool shares_symbols(const struct ht_infer *in)
 {
 	const struct ht_graph *library = in->g->library;
@@ -68,7 +69,7 @@ static bool shares_symbols(const struct ht_infer *in)
 	return library->sizes && !library->closed;
 }
 
-/* A shape in another graph, which has no names for dimensions unless sizes are open. */
+/* The shape in another graph, which lacks the symbols of this one unless sizes are open. */
 static struct ht_shape without_symbols(const struct ht_infer *in, struct ht_shape s)
 {
 	int64_t *d;
@@ -140,7 +141,8 @@ static bool is_operand(const struct ht_node *n, const struct ht_bodies *b, int32
 	return !ht_is(n, HT_LOOPS) || (arg && ret && ht_value_eq(arg->value, ret->value));
 }
 
-/* Sizes that bodies capture, by argument: what shapes in them are computed of.  NULL: no size is open. */
+/* The known elements of captured sizes, from which bodies compute shapes, by argument.  NULL: no
+ * size is open. */
 static const struct ht_known *passed_elements(
 	struct ht_infer *in, const struct ht_node *n, const struct ht_bodies *b)
 {
@@ -197,7 +199,7 @@ static enum ht_status infer_both(struct ht_infer *in, struct ht_node *n, const s
 	return HT_OK;
 }
 
-/* Each dimension as the side has it that knows it. */
+/* Takes each dimension from the side that knows it. */
 struct ht_shape ht_either_shape(struct ht_infer *in, struct ht_shape a, struct ht_shape b)
 {
 	int64_t *d;
@@ -241,7 +243,7 @@ enum ht_status ht_infer_call_if(struct ht_infer *in, struct ht_node *n)
 
 /* ---- loops ---- */
 
-/* What holds of tensors of either shape; false: that is `a`. */
+/* The shape of which `a` and `b` are both instances; false: it is `a`. */
 bool ht_widen_shape(struct ht_infer *in, struct ht_shape *a, struct ht_shape b)
 {
 	int64_t *d;
@@ -264,8 +266,8 @@ bool ht_widen_shape(struct ht_infer *in, struct ht_shape *a, struct ht_shape b)
 	return changed;
 }
 
-/* Arguments have the shapes that hold in every iteration: a dimension is unknown where an iteration's result
- * differs from what the iteration began with.  Shapes only become less known, so this ends. */
+/* Arguments get the shapes that hold in every iteration: a dimension is unknown if the result of an
+ * iteration differs from the argument.  Shapes only become less known, so this ends. */
 static enum ht_status infer_iterations(
 	struct ht_infer *in, struct ht_node *n, const struct ht_bodies *b)
 {

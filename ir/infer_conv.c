@@ -1,7 +1,7 @@
 /* Rules of convolutions, pooling and batch normalisation. */
 #include "ir/infer.h"
 
-/* What the attributes of a sliding window say, for two spatial axes. */
+/* The attributes of a sliding window for two spatial axes. */
 struct window {
 	int h, w, c; /* axes of a tensor of rank 4 */
 	int64_t stride[2], dilation[2], before[2], after[2];
@@ -69,7 +69,7 @@ static enum ht_status read_window(struct ht_infer *in, const struct ht_node *n, 
 	return w->padding == EXPLICIT ? read_explicit(in, n, w) : HT_OK;
 }
 
-/* The size of the result along a spatial axis. */
+/* Computes the size of the result along a spatial axis. */
 static enum ht_status slide(struct ht_infer *in, const struct ht_node *n, const struct window *w,
 	int axis, int64_t size, int64_t filter, int64_t *r)
 {
@@ -94,7 +94,8 @@ static enum ht_status slide(struct ht_infer *in, const struct ht_node *n, const 
 		*r = ht_dim_derived(in->g, size, room - reach + w->stride[axis], w->stride[axis]);
 		return HT_OK;
 	}
-	/* TensorFlow lets a window that does not fit give an empty result, within one stride. */
+	/* TensorFlow allows a window that is larger than its input by less than one stride; the
+	 * result is then empty. */
 	if (room < reach && reach - room > w->stride[axis])
 		return ht_infer_fail(in, n, "a window of %lld does not fit into %lld",
 			(long long)reach, (long long)room);
@@ -109,7 +110,7 @@ static enum ht_status spatial(struct ht_infer *in, const struct ht_node *n, cons
 	return slide(in, n, w, 1, x.dim[w->w], filter_w, &d[w->w]);
 }
 
-/* Filter: height, width, channels in (of a group), channels out. */
+/* Filter: [height, width, input channels of a group, output channels]. */
 enum ht_status ht_infer_conv2d(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape x = ht_in_shape(n, 0), f = ht_in_shape(n, 1);
@@ -138,7 +139,7 @@ enum ht_status ht_infer_conv2d(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* Filter: height, width, channels, results of each channel. */
+/* Filter: [height, width, channels, results of each channel]. */
 enum ht_status ht_infer_depthwise(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape x = ht_in_shape(n, 0), f = ht_in_shape(n, 1);
@@ -246,7 +247,7 @@ enum ht_status ht_infer_pool3d(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* ---- batch normalisation: x, then vectors of one element a channel ---- */
+/* ---- batch normalisation: operands are x, then vectors of one element a channel ---- */
 
 static enum ht_status channels_of(struct ht_infer *in, const struct ht_node *n, int64_t *channels)
 {
@@ -260,7 +261,7 @@ static enum ht_status channels_of(struct ht_infer *in, const struct ht_node *n, 
 	for (int32_t i = 1; i < 5; i++) {
 		HT_TRY(ht_want_rank(in, n, i, 1));
 		v = ht_in_shape(n, i);
-		/* Mean and variance are empty while training. */
+		/* Mean and variance are empty in training. */
 		if (v.rank < 0 || (i > 2 && v.dim[0] == 0))
 			continue;
 		if (!ht_merge_dim(*channels, v.dim[0], channels))

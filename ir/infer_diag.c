@@ -1,7 +1,7 @@
 /* Rules of bands and diagonals of matrices.
  *
- * Diagonal d of a matrix has the elements [i, i + d].  A band is diagonals low..high of it, held as rows
- * of the length of the longest, the highest diagonal first. */
+ * Diagonal d of a matrix has the elements [i, i + d].  A band consists of diagonals low..high.  It
+ * is stored as rows of the length of the longest diagonal, the highest diagonal first. */
 #include "ir/infer.h"
 
 struct band {
@@ -19,7 +19,7 @@ static int64_t most(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* The operand k: one diagonal, or the lowest and the highest.  arg -1: the main one. */
+/* Reads operand `arg`: one diagonal, or the lowest and the highest.  arg -1: the main diagonal. */
 static enum ht_status read_band(
 	struct ht_infer *in, const struct ht_node *n, int32_t arg, struct band *b)
 {
@@ -68,7 +68,7 @@ static int64_t longest(const struct band *b, int64_t rows, int64_t columns)
 	return least(rows + least(b->high, 0), columns - most(b->low, 0));
 }
 
-/* `size` of operand `arg` where it is given: not -1. */
+/* The value of operand `arg`, unless it is -1. */
 static enum ht_status given_size(
 	struct ht_infer *in, const struct ht_node *n, int32_t arg, bool *known, int64_t *size)
 {
@@ -78,7 +78,7 @@ static enum ht_status given_size(
 				    : HT_OK;
 }
 
-/* Rows and columns of matrices that hold the band of diagonals of length `length`. */
+/* The rows and columns of matrices that hold a band of diagonals of length `length`. */
 static enum ht_status diag_size(struct ht_infer *in, const struct ht_node *n, const struct band *b,
 	int64_t length, int64_t *rows, int64_t *columns)
 {
@@ -127,7 +127,7 @@ enum ht_status ht_infer_matrix_diag(struct ht_infer *in, struct ht_node *n)
 		HT_TRY(ht_want_rank_of(in, n, 0, 2, HT_MAX_RANK));
 		HT_TRY(check_count(in, n, &b, s.dim[s.rank - 2]));
 	}
-	/* TensorFlow leaves out diagonals that are outside of the matrices. */
+	/* TensorFlow ignores diagonals that are outside of the matrices. */
 	HT_TRY(diag_size(in, n, &b, s.dim[s.rank - 1], &rows, &columns));
 	batch = s.rank - (b.low < b.high ? 2 : 1);
 	d = ht_new_dims(in, batch + 2);
@@ -135,7 +135,8 @@ enum ht_status ht_infer_matrix_diag(struct ht_infer *in, struct ht_node *n)
 		d[i] = s.dim[i];
 	d[batch] = rows;
 	d[batch + 1] = columns;
-	/* A square matrix of a main diagonal has its size, whatever that is. */
+	/* A matrix of a main diagonal is square, so its size is that of the diagonal even if this
+	 * is unknown. */
 	if (n->ins == 1)
 		d[batch] = d[batch + 1] = s.dim[s.rank - 1];
 	ht_set_shape(n, 0, batch + 2, d);

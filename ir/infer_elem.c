@@ -1,4 +1,4 @@
-/* Arithmetic of elements that are known: integers, sizes and numbers. */
+/* Arithmetic of known elements: integers, sizes and numbers. */
 #include "ir/infer.h"
 
 #include <math.h>
@@ -166,7 +166,8 @@ static bool is_add(enum ht_op op)
 	return op == HT_OP_Add || op == HT_OP_AddV2;
 }
 
-/* A symbolic size times or by a number; the result is unknown where it is no multiple of a symbol. */
+/* Multiplies or divides a symbolic size by a number; the result is unknown unless it is a multiple
+ * of a symbol. */
 static struct ht_elem symbolic_binary(
 	struct ht_infer *in, enum ht_op op, const struct ht_elem *a, const struct ht_elem *b)
 {
@@ -192,7 +193,7 @@ struct ht_elem ht_elem_binary(struct ht_infer *in, enum ht_op op, enum ht_dtype 
 			return ht_elem_unknown;
 		return ht_elem_int(r);
 	}
-	/* A symbolic size stays itself where nothing is done to it. */
+	/* The op leaves a symbolic size unchanged. */
 	if ((op == HT_OP_Mul && is_int(b, 1)) ||
 		((is_add(op) || op == HT_OP_Sub) && is_int(b, 0)) ||
 		((op == HT_OP_FloorDiv || op == HT_OP_Div) && is_int(b, 1)))

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Also of random numbers: the shape is operand 0. */
+/* Operand 0 is the shape.  Also used for random numbers. */
 enum ht_status ht_infer_fill(struct ht_infer *in, struct ht_node *n)
 {
 	const struct ht_known *k = ht_in_known(in, n, 0);
@@ -58,7 +58,7 @@ static bool as_number(const struct ht_known *k, double *v)
 	return k->e[0].kind == HT_ELEM_INT || k->e[0].kind == HT_ELEM_FLOAT;
 }
 
-/* A size that is known by name alone. */
+/* The size of a known element, which may be a symbol. */
 static int64_t dim_of(const struct ht_known *k)
 {
 	return k && k->n == 1 ? ht_elem_dim(k->e) : HT_DIM_UNKNOWN;

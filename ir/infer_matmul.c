@@ -9,7 +9,7 @@ static enum ht_status inner_fail(
 		HT_STR_ARG(ht_shape_text(in, a)), HT_STR_ARG(ht_shape_text(in, b)));
 }
 
-/* Rows and columns of the product from the last two axes of each operand. */
+/* The rows and columns of the product, from the last two axes of each operand. */
 static enum ht_status product(struct ht_infer *in, const struct ht_node *n, bool flip_a,
 	bool flip_b, int64_t *rows, int64_t *columns)
 {
@@ -71,11 +71,11 @@ enum ht_status ht_infer_batch_matmul(struct ht_infer *in, struct ht_node *n)
 
 struct einsum {
 	struct ht_einsum e;
-	int64_t size[HT_EINSUM_ELLIPSIS]; /* of labels */
-	struct ht_shape wide;             /* of all ellipses, broadcast */
+	int64_t size[HT_EINSUM_ELLIPSIS]; /* by label */
+	struct ht_shape wide;             /* the broadcast of the axes of all ellipses */
 };
 
-/* Sizes that operand `i` tells. */
+/* Takes sizes of labels from operand `i`. */
 static enum ht_status einsum_operand(
 	struct ht_infer *in, const struct ht_node *n, int32_t i, struct einsum *x)
 {

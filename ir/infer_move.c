@@ -1,7 +1,7 @@
-/* Rules of ops that move data: other shapes, other orders, together, apart. */
+/* Rules of ops that move data: they reshape, permute, join or divide tensors. */
 #include "ir/infer.h"
 
-/* The product of the dimensions that are known, the number of the others, and one of these. */
+/* The product of the known dimensions, the number of the others, and one of these. */
 struct product {
 	struct ht_size_expr known;
 	int32_t unknown, last;
@@ -29,7 +29,7 @@ static enum ht_status reshape_fail(
 		HT_STR_ARG(ht_shape_text(in, from)), HT_STR_ARG(ht_shape_text(in, to)));
 }
 
-/* Fills the one open dimension of `to` where the number of elements tells it. */
+/* Computes the one unknown dimension of `to` from the number of elements, if that is known. */
 static enum ht_status complete(struct ht_infer *in, const struct ht_node *n, struct ht_shape from,
 	struct ht_shape to, int64_t *d)
 {
@@ -106,7 +106,7 @@ enum ht_status ht_infer_squeeze(struct ht_infer *in, struct ht_node *n)
 	d = ht_new_dims(in, s.rank);
 	for (int32_t i = 0; i < s.rank; i++) {
 		if (!count && s.dim[i] < 0)
-			return HT_OK; /* it may be 1: not even the rank is known */
+			return HT_OK; /* the dimension may be 1: even the rank is unknown */
 		if (count ? !out[i] : s.dim[i] != 1)
 			d[rank++] = s.dim[i];
 	}
@@ -164,7 +164,7 @@ enum ht_status ht_infer_transpose(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* ---- together ---- */
+/* ---- joining ---- */
 
 static enum ht_status concat_shapes(struct ht_infer *in, struct ht_node *n, int32_t first,
 	int32_t count, bool has_axis, int64_t axis)
@@ -255,7 +255,7 @@ enum ht_status ht_infer_pack(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* ---- apart ---- */
+/* ---- dividing ---- */
 
 enum ht_status ht_infer_unpack(struct ht_infer *in, struct ht_node *n)
 {
@@ -280,7 +280,7 @@ enum ht_status ht_infer_unpack(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* Gives every result a shape of its own like operand `x`'s, for the caller to change. */
+/* Gives every result its own copy of the shape of operand `x`, which the caller changes. */
 static int64_t **parts(struct ht_infer *in, struct ht_node *n, int32_t x)
 {
 	struct ht_shape s = ht_in_shape(n, x);
@@ -328,7 +328,7 @@ enum ht_status ht_infer_split(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* Operands: value, sizes (one may be -1: what is left), axis. */
+/* Operands: value, sizes (one may be -1, which stands for the rest), axis. */
 enum ht_status ht_infer_split_v(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
@@ -367,7 +367,7 @@ enum ht_status ht_infer_split_v(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* DynamicStitch: the greatest index decides how many rows there are. */
+/* DynamicStitch: the number of rows is one more than the largest index. */
 static int64_t stitched_rows(struct ht_infer *in, const struct ht_node *n)
 {
 	int64_t rows = 0;
@@ -386,7 +386,8 @@ static int64_t stitched_rows(struct ht_infer *in, const struct ht_node *n)
 	return rows;
 }
 
-/* Operands: indices, then data, whose shapes are those of the indices and one that all share. */
+/* Operands: indices, then data.  The shape of data is the shape of its indices, followed by one
+ * shape that all share. */
 enum ht_status ht_infer_stitch(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape row = HT_SHAPE_UNKNOWN;

@@ -1,7 +1,7 @@
 /* Rules of ops that draw random numbers. */
 #include "ir/infer.h"
 
-/* "seed has shape [3], not [2]" */
+/* Reports, for example, "seed has shape [3], not [2]". */
 static enum ht_status want_vector(struct ht_infer *in, const struct ht_node *n, int32_t i,
 	const char *what, int64_t least, int64_t most)
 {
@@ -14,7 +14,7 @@ static enum ht_status want_vector(struct ht_infer *in, const struct ht_node *n, 
 		HT_STR_ARG(ht_shape_text(in, s)), (long long)least, most > least ? " or more" : "");
 }
 
-/* minval and maxval, where the op has them. */
+/* Checks minval and maxval, if the op has them. */
 static enum ht_status want_bounds(struct ht_infer *in, const struct ht_node *n, int32_t first)
 {
 	for (int32_t i = first; i < n->ins; i++)
@@ -43,7 +43,7 @@ enum ht_status ht_infer_stateless_random_v2(struct ht_infer *in, struct ht_node 
 	return ht_infer_fill(in, n);
 }
 
-/* Key and counter, the algorithm, or all three. */
+/* Results: key and counter, or the algorithm, or all three. */
 enum ht_status ht_infer_random_key(struct ht_infer *in, struct ht_node *n)
 {
 	int64_t *sizes = ht_new_dims(in, 2);
@@ -59,7 +59,8 @@ enum ht_status ht_infer_random_key(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* num_sampled classes, how often each of the true classes is expected, and each of the sampled ones. */
+/* Results: num_sampled classes, the expected count of each true class, and of each sampled
+ * class. */
 enum ht_status ht_infer_candidates(struct ht_infer *in, struct ht_node *n)
 {
 	int64_t count = ht_attr_int(n, "num_sampled", -1);

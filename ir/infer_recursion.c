@@ -1,19 +1,21 @@
-/* Types of functions that call themselves, or each other: copies that one call from outside enters (passes/recursion.c).
+/* Types of recursive functions: of the copies that one call from outside enters
+ * (passes/recursion.c).
  *
- * An argument has the shape that holds in every call.  A result has the shape that the body gives it where every call
- * within has that shape: inference assumes one, walks over the bodies, and assumes again until nothing changes.  First
- * it hopes, so that a branch which ends the recursion tells the shape of one that goes on; then what it found has to
- * hold everywhere.  From there on shapes only become less known, so this ends. */
+ * An argument has the shape that holds in every call.  A result has the shape that the body gives
+ * it when every recursive call has that shape: inference assumes a shape, walks over the bodies,
+ * and repeats this until nothing changes.  First it makes guesses, so that a branch which ends the
+ * recursion gives its shape to the branch that recurs; then the guessed shapes must hold
+ * everywhere.  From there on shapes only become less known, so this ends. */
 #include "ir/infer.h"
 
-/* What is hoped for may change back and forth. */
+/* The number of rounds of guesses, which may change back and forth. */
 enum { MOST_HOPES = 16 };
 
 struct ht_recursion {
 	struct ht_str name;   /* ht_function.recursion */
-	struct ht_map met;    /* functions that were called, by name */
-	struct ht_map walked; /* likewise, in this round */
-	bool changed;         /* a type, in this round */
+	struct ht_map met;    /* the functions that were called, by name */
+	struct ht_map walked; /* the functions that this round has walked over, by name */
+	bool changed;         /* a type changed in this round */
 };
 
 static char yes;
@@ -71,7 +73,7 @@ static void take_results(struct ht_infer *in, struct ht_function *f)
 
 /* ---- calls ---- */
 
-/* A call within the recursion, or the one from outside.  A body is walked over once in each round. */
+/* A recursive call, or the call from outside.  A body is walked over once in each round. */
 static enum ht_status call(struct ht_infer *in, const struct ht_node *n, struct ht_function *f)
 {
 	struct ht_map_entry *walked;
@@ -111,7 +113,7 @@ static void forget_results(const struct ht_graph *library, struct ht_str recursi
 	}
 }
 
-/* The call from outside. */
+/* Infers the call from outside. */
 static enum ht_status enter(
 	const struct ht_infer *of, const struct ht_node *n, struct ht_function *f)
 {
@@ -127,7 +129,8 @@ static enum ht_status enter(
 	return in.hopeful ? HT_OK : walk(&in, n, f);
 }
 
-/* Where a graph of the recursion is inferred by itself, results are as they were found last. */
+/* If a graph of the recursion is inferred by itself, results have the types that were found
+ * last. */
 enum ht_status ht_infer_recursion(struct ht_infer *in, struct ht_node *n, struct ht_function *f)
 {
 	const struct ht_function *caller = in->g->function;

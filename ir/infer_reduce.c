@@ -1,7 +1,7 @@
 /* Rules of reductions. */
 #include "ir/infer.h"
 
-/* Marks the axes that operand `arg` lists; *known is false when their values are not. */
+/* Marks the axes that operand `arg` lists; *known is false if their values are unknown. */
 static enum ht_status read_axes(struct ht_infer *in, struct ht_node *n, int32_t arg, int32_t rank,
 	bool *listed, bool *known)
 {
@@ -54,7 +54,7 @@ enum ht_status ht_infer_reduce(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* The shape of operand 0, along axes that operand `arg` lists. */
+/* Results have the shape of operand 0.  Checks the axes that operand `arg` lists. */
 static enum ht_status same_along(struct ht_infer *in, struct ht_node *n, int32_t arg)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
@@ -141,7 +141,8 @@ enum ht_status ht_infer_in_top_k(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* Bins for all elements, or for each row of a matrix: elements, how many bins, weights. */
+/* The bins of all elements, or of each row of a matrix.  Operands: elements, number of bins,
+ * weights. */
 enum ht_status ht_infer_bincount(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
@@ -160,7 +161,7 @@ enum ht_status ht_infer_bincount(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* Rows with one id: data, ids, number of ids. */
+/* Reduces rows with equal ids.  Operands: data, ids, number of ids. */
 enum ht_status ht_infer_segment(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0), ids = ht_in_shape(n, 1);
@@ -186,8 +187,9 @@ enum ht_status ht_infer_segment(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* Rows of operand 0, or as many as operand 1 gathers; the last operand but for the number of segments has an id for each.  How many
- * segments there are is known where that operand is. */
+/* Reduces rows of operand 0, or the rows that operand 1 gathers.  The last operand, or the last but
+ * one if the number of segments follows, has an id for each row.  The number of segments is known
+ * if that operand is. */
 enum ht_status ht_infer_sorted_segment(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);

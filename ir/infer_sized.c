@@ -1,7 +1,7 @@
 /* Rules of ops whose results have a size that the run computes: ht_computed_dim(). */
 #include "ir/infer.h"
 
-/* A row of indices for each element that is true. */
+/* Result: the indices of each element that is true, a row each. */
 enum ht_status ht_infer_where(struct ht_infer *in, struct ht_node *n)
 {
 	int64_t *d = ht_new_dims(in, 2);
@@ -14,8 +14,8 @@ enum ht_status ht_infer_where(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* Which boxes are selected, their scores, and how many: the last of several results.  With padding to max_output_size there are
- * so many. */
+/* Results: the selected boxes, their scores, and their number, which is the last of several
+ * results. With padding to max_output_size, that is the number of boxes. */
 enum ht_status ht_infer_boxes(struct ht_infer *in, struct ht_node *n)
 {
 	int64_t *d = ht_new_dims(in, 1);
@@ -35,8 +35,8 @@ enum ht_status ht_infer_boxes(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* Operands: boxes [images,n,q,4], scores [images,n,classes], the most boxes of a class and of an image, two thresholds.  q is 1 or
- * the number of classes. */
+/* Checks the operands: boxes [images,n,q,4], scores [images,n,classes], the most boxes of a class
+ * and of an image, two thresholds.  q is 1 or the number of classes. */
 static enum ht_status check_combined(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape boxes = ht_in_shape(n, 0), scores = ht_in_shape(n, 1);
@@ -62,7 +62,7 @@ static enum ht_status check_combined(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* How many boxes of an image there is room for. */
+/* The largest number of boxes of an image. */
 static enum ht_status combined_room(struct ht_infer *in, struct ht_node *n, int64_t *room)
 {
 	struct ht_shape scores = ht_in_shape(n, 1);
@@ -85,7 +85,7 @@ static enum ht_status combined_room(struct ht_infer *in, struct ht_node *n, int6
 	return HT_OK;
 }
 
-/* Corners, scores and classes of the selected boxes of each image, and how many these are. */
+/* Results: corners, scores and classes of the selected boxes of each image, and their number. */
 enum ht_status ht_infer_combined_boxes(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape boxes = ht_in_shape(n, 0);
@@ -103,7 +103,8 @@ enum ht_status ht_infer_combined_boxes(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* The axis whose slices are compared, -1: not known.  Without operand `axis`, and where that is empty, the operand is a vector. */
+/* The axis whose slices are compared; -1: not known.  If there is no operand `axis`, or it is
+ * empty, the operand is a vector. */
 static enum ht_status axis_of(struct ht_infer *in, const struct ht_node *n, int64_t *axis)
 {
 	struct ht_shape x = ht_in_shape(n, 0);
@@ -122,7 +123,8 @@ static enum ht_status axis_of(struct ht_infer *in, const struct ht_node *n, int6
 				 HT_STR_ARG(ht_shape_text(in, x)));
 }
 
-/* The distinct slices, which of them each slice is, and how many slices each is. */
+/* Results: the distinct slices, for each slice its index among these, and the count of each
+ * distinct slice. */
 enum ht_status ht_infer_unique(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape x = ht_in_shape(n, 0);
@@ -143,7 +145,8 @@ enum ht_status ht_infer_unique(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* Each part has the rows of operand 0, of which operand 1 numbers the first axes. */
+/* Each part has the shape of operand 0, except that the first axes, which operand 1 numbers, become
+ * one of a computed size. */
 enum ht_status ht_infer_partition(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape data = ht_in_shape(n, 0), parts = ht_in_shape(n, 1);
@@ -172,7 +175,7 @@ enum ht_status ht_infer_difference(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* Along its axis as long as it can be. */
+/* The result has the largest possible extent along its axis. */
 enum ht_status ht_infer_padded(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);

@@ -59,7 +59,8 @@ static const struct ht_elem *elem(const struct ht_known *k, int32_t i)
 	return k ? &k->e[i] : &unknown;
 }
 
-/* A bound as TensorFlow reads it: negative ones from the end, then brought into range. */
+/* A bound by TensorFlow's rules: a negative one counts from the end; then it is clamped to the
+ * range. */
 static int64_t bound(int64_t v, int64_t size, int64_t stride)
 {
 	int64_t low = stride > 0 ? 0 : -1, high = stride > 0 ? size : size - 1;
@@ -88,12 +89,13 @@ static enum ht_status entry_size(struct ht_infer *in, const struct ht_node *n,
 	}
 	if (b->kind == HT_ELEM_INT && b->i == 0 && s->i == 1 && e->kind == HT_ELEM_DIM &&
 		size >= 0 && ht_dim_most(in->g, e->i) >= 0 && ht_dim_most(in->g, e->i) <= size) {
-		*r = e->i; /* whatever it is, there are as many */
+		*r = e->i; /* x[0:c]: the result has c elements for every value of c */
 		return HT_OK;
 	}
 	if (size < 0 || s->i == INT64_MIN || (!all_begin && b->kind != HT_ELEM_INT) ||
 		(!all_end && e->kind != HT_ELEM_INT)) {
-		/* x[0:c] of unknown size has at most c elements: still unknown. */
+		/* x[0:c] of a dimension of unknown size has at most c elements, so the result is
+		 * unknown. */
 		return HT_OK;
 	}
 	from = all_begin ? (s->i > 0 ? 0 : size - 1) : bound(b->i, size, s->i);
@@ -118,12 +120,12 @@ static enum ht_status check_index(struct ht_infer *in, const struct ht_node *n,
 		(long long)size);
 }
 
-/* How many axes of the operand the entries name, and where the ellipsis is. */
+/* The number of axes of the operand that the entries name, and the position of the ellipsis. */
 static int32_t named_axes(const struct strided *p, int32_t *ellipsis)
 {
 	int32_t axes = 0;
 
-	*ellipsis = p->count; /* behind all: the axes left over stay whole */
+	*ellipsis = p->count; /* behind all entries: the remaining axes stay whole */
 	for (int32_t i = p->count - 1; i >= 0; i--)
 		if (bit(p->ellipsis_mask, i))
 			*ellipsis = i;
@@ -187,7 +189,7 @@ enum ht_status ht_infer_strided_slice(struct ht_infer *in, struct ht_node *n)
 
 /* ---- gathers ---- */
 
-/* p[:axis] + indices[batch:] + p[axis+1:], where p is the shape of what is gathered from. */
+/* p[:axis] + indices[batch:] + p[axis+1:], where p is the shape of the data. */
 static enum ht_status gather_shapes(
 	struct ht_infer *in, struct ht_node *n, struct ht_shape p, int64_t axis, int64_t batch)
 {
@@ -292,7 +294,8 @@ enum ht_status ht_infer_gather_nd_variable(struct ht_infer *in, struct ht_node *
 
 /* ---- padding, tiling ---- */
 
-/* The rank that operand `i`, a matrix of two columns or a vector, has one row for. */
+/* The rank that follows from operand `i`, a matrix of two columns or a vector with one row for each
+ * axis. */
 static enum ht_status rows_for_rank(struct ht_infer *in, const struct ht_node *n, int32_t columns,
 	const struct ht_known **k, int32_t *rank)
 {

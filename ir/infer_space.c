@@ -1,7 +1,7 @@
-/* Rules of images: space, depth and batch exchanged; resizing; boxes. */
+/* Rules of images: space, depth and batch are exchanged; resizing; boxes. */
 #include "ir/infer.h"
 
-/* Axes by data_format of a tensor of rank 4. */
+/* The axes of a tensor of rank 4, by data_format. */
 static enum ht_status image_axes(
 	struct ht_infer *in, const struct ht_node *n, int *h, int *w, int *c)
 {
@@ -36,7 +36,7 @@ static enum ht_status divide(
 	return HT_OK;
 }
 
-/* What both directions begin with; *d is NULL where the operand's rank is not known. */
+/* The common begin of both directions; *d is NULL if the operand's rank is not known. */
 static enum ht_status start_depth(
 	struct ht_infer *in, struct ht_node *n, int64_t *block, int *h, int *w, int *c, int64_t **d)
 {
@@ -84,8 +84,8 @@ enum ht_status ht_infer_space_to_depth(struct ht_infer *in, struct ht_node *n)
 /* Operands of the ND forms: tensor, block shape [m], paddings or crops [m,2]. */
 struct blocks {
 	int32_t m;
-	int64_t *block; /* HT_DIM_UNKNOWN where not known */
-	int64_t *edge;  /* padding or crop, both sides together; likewise */
+	int64_t *block; /* HT_DIM_UNKNOWN: not known */
+	int64_t *edge;  /* padding or crop, the sum of both sides; likewise */
 };
 
 static enum ht_status read_edges(
@@ -132,7 +132,7 @@ static enum ht_status read_blocks(struct ht_infer *in, const struct ht_node *n, 
 	return read_edges(in, n, 2, b);
 }
 
-/* For the older forms: attribute block_size over axes 1 and 2, the edges in operand 1. */
+/* The older forms have attribute block_size for axes 1 and 2, and the edges in operand 1. */
 static enum ht_status read_two_blocks(
 	struct ht_infer *in, const struct ht_node *n, struct blocks *b)
 {
@@ -144,7 +144,8 @@ static enum ht_status read_two_blocks(
 	return read_edges(in, n, 1, b);
 }
 
-/* The result's dimensions: the operand's, but for those that blocks change which are not known. */
+/* The dimensions of the result: those of the operand, with unknown dimensions where blocks change
+ * them. */
 static int64_t *dims_to_change(
 	struct ht_infer *in, struct ht_node *n, struct ht_shape s, const struct blocks *b)
 {
@@ -236,7 +237,7 @@ enum ht_status ht_infer_batch_to_space(struct ht_infer *in, struct ht_node *n)
 	return exchange(in, n, read_two_blocks, from_batch);
 }
 
-/* Images, NHWC; the new height and width in operand 1. */
+/* Operands: NHWC images; the new height and width. */
 enum ht_status ht_infer_resize(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
@@ -261,7 +262,7 @@ enum ht_status ht_infer_resize(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* Operands: images, boxes, which image each box is of, size. */
+/* Operands: images, boxes, the image of each box, size. */
 enum ht_status ht_infer_crop_and_resize(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0), boxes = ht_in_shape(n, 1);

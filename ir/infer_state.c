@@ -12,7 +12,7 @@ enum ht_status ht_infer_variable(struct ht_infer *in, struct ht_node *n)
 {
 	(void)in;
 	n->out[0].shape = shape_attr(n);
-	/* TensorFlow 1 wrote [] for variables of unknown shape. */
+	/* TensorFlow 1 writes the shape [] for variables of unknown shape. */
 	if (n->op == HT_OP_Variable && n->out[0].shape.rank == 0)
 		n->out[0].shape = HT_SHAPE_UNKNOWN;
 	return HT_OK;
@@ -34,7 +34,7 @@ enum ht_status ht_infer_assign(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* The node that makes the handle of operand 0. */
+/* The node that makes the handle in operand 0. */
 static const struct ht_node *handle_of(const struct ht_node *n)
 {
 	struct ht_value h = n->in[0];
@@ -120,7 +120,7 @@ enum ht_status ht_infer_iterator(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* The handle of an array, and the value that orders its uses. */
+/* Results: the handle of an array, and the value that orders its uses. */
 enum ht_status ht_infer_tensor_array(struct ht_infer *in, struct ht_node *n)
 {
 	int64_t *d = ht_new_dims(in, 1);

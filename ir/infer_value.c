@@ -1,12 +1,12 @@
-/* Values of small tensors, as far as they follow from constants and shapes.
+/* Values of small tensors that follow from constants and shapes.
  *
- * Graphs compute shapes: Shape → StridedSlice → Pack → Reshape.  This file follows such values
- * element by element, so that one unknown size (the batch) does not hide the others.  It is no
- * constant folding: what has known operands is folded by the interpreter, in a pass. */
+ * Graphs compute shapes: Shape → StridedSlice → Pack → Reshape.  This file infers such values
+ * element by element, so that one unknown size (the batch) does not hide the others.  It does not
+ * fold constants: a pass folds nodes with known operands through the interpreter. */
 #include "ir/infer.h"
 
-/* Tensors of up to FEW elements are always followed, since shapes are no longer than that.  Of longer tensors a graph may follow
- * LONGER elements a node, plus AT_LEAST. */
+/* Values of tensors of up to FEW elements are always inferred, since shapes are no longer than
+ * that. For longer tensors, a graph may use LONGER elements for each node, plus AT_LEAST. */
 enum { FEW = 8, LONGER = 32, AT_LEAST = 1 << 20 };
 
 static bool is_too_much(struct ht_infer *in, int64_t count)
@@ -19,7 +19,7 @@ static bool is_too_much(struct ht_infer *in, int64_t count)
 	return false;
 }
 
-/* Storage for `count` elements of result `r` of `n`, all unknown; NULL: they are too many to be followed. */
+/* Memory for the `count` elements of result `r` of `n`, all unknown; NULL: they are too many. */
 static struct ht_elem *result(
 	struct ht_infer *in, const struct ht_node *n, int32_t r, int64_t count)
 {
@@ -48,7 +48,7 @@ static struct ht_elem *typed_result(struct ht_infer *in, const struct ht_node *n
 
 typedef void rule(struct ht_infer *in, struct ht_node *n);
 
-/* Numbers times open sizes, of a program that has them: passes/bounded_values.c. */
+/* Numbers times open sizes, in a program that has them (passes/bounded_values.c). */
 static void value_sizes(struct ht_infer *in, struct ht_node *n)
 {
 	const struct ht_graph *home = in->g->library;
@@ -65,7 +65,7 @@ static void value_sizes(struct ht_infer *in, struct ht_node *n)
 	}
 }
 
-/* The same elements, whatever the shape. */
+/* The result has the elements of the operand. */
 static void value_same(struct ht_infer *in, struct ht_node *n)
 {
 	for (int32_t r = 0; r < n->outs && r < n->ins; r++) {
@@ -78,7 +78,7 @@ static void value_same(struct ht_infer *in, struct ht_node *n)
 	}
 }
 
-/* Reshape and the like: operand 0 only. */
+/* The result of Reshape and the like has the elements of operand 0. */
 static void value_first(struct ht_infer *in, struct ht_node *n)
 {
 	const struct ht_known *k = ht_in_known(in, n, 0);
@@ -179,7 +179,7 @@ static void value_split(struct ht_infer *in, struct ht_node *n)
 	}
 }
 
-/* Of a vector, one entry: begin, end, stride. */
+/* A slice of a vector, with one entry: begin, end, stride. */
 static void value_strided_slice(struct ht_infer *in, struct ht_node *n)
 {
 	const struct ht_known *k = ht_in_known(in, n, 0), *s = ht_in_known(in, n, 3);
@@ -290,8 +290,8 @@ static void value_unary(struct ht_infer *in, struct ht_node *n)
 		e[i] = ht_elem_unary(n->op, n->out[0].dtype, &k->e[i]);
 }
 
-/* Whether no element of the result can be known.  A floating-point result needs both operands; an integer may follow from one of
- * them (0 * x). */
+/* Whether no element of the result can be inferred.  A floating-point result needs both operands;
+ * an integer may follow from one of them (0 * x). */
 static bool tells_nothing(const struct ht_infer *in, const struct ht_node *n)
 {
 	bool a = ht_in_nothing_known(in, n, 0), b = ht_in_nothing_known(in, n, 1);
@@ -318,7 +318,7 @@ static void value_binary(struct ht_infer *in, struct ht_node *n)
 			&b->e[b->n == 1 ? 0 : i]);
 }
 
-/* All elements of a vector into one. */
+/* Reduces all elements of a vector. */
 static void value_reduce(struct ht_infer *in, struct ht_node *n)
 {
 	const struct ht_known *k = ht_in_known(in, n, 0), *axes = ht_in_known(in, n, 1);
@@ -358,7 +358,7 @@ static void value_invert_permutation(struct ht_infer *in, struct ht_node *n)
 			e[k->e[i].i] = ht_elem_int(i);
 }
 
-/* Where each operand starts along the axis. */
+/* The index along the axis at which each operand begins. */
 static void value_concat_offset(struct ht_infer *in, struct ht_node *n)
 {
 	int64_t axis, sum = 0;
@@ -402,8 +402,9 @@ static int64_t dim_from_end(struct ht_shape s, int32_t i)
 	return i < s.rank ? s.dim[s.rank - 1 - i] : 1;
 }
 
-/* Whether it is known if the gradient of the operand of size `own` is summed.  Sums over one element change nothing, so a size that is 1
- * in some runs need not be told from others. */
+/* Whether it is decided that the gradient of the operand of size `own` is summed, or that it is
+ * not. A sum over one element changes nothing, so a size that is 1 only in some runs counts as
+ * decided. */
 static bool is_decided(int64_t own, int64_t other)
 {
 	if (own >= 0)
@@ -445,7 +446,7 @@ static void value_gradient_axes(struct ht_infer *in, struct ht_node *n)
 	}
 }
 
-/* Only a condition that is the same on both sides' elements is of use; take sides that agree. */
+/* Only elements in which both sides agree are known, whatever the condition. */
 static void value_select(struct ht_infer *in, struct ht_node *n)
 {
 	const struct ht_known *a = ht_in_known(in, n, 1), *b = ht_in_known(in, n, 2);

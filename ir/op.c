@@ -36,7 +36,7 @@ const uint64_t ht_op_traits[HT_OP_END] = {
 #undef OP
 };
 
-/* Traits that go with others: a row that says half of it does not build. */
+/* Traits that require others: a row with incomplete traits does not compile. */
 #define IMPLIES(TRAITS, TRAIT, OTHERS) (!((TRAITS) & (TRAIT)) || ((TRAITS) & (OTHERS)))
 #define ONE_BIT(BITS) ((BITS) && !((BITS) & ((BITS) - 1)))
 #define COMPUTES(TRAITS) ((TRAITS) & (HT_BASIC | HT_FUNCTION | HT_COMPOSED))
@@ -64,13 +64,14 @@ const char *ht_op_prec_name(enum ht_op_prec prec)
 	return names[prec];
 }
 
-/* Open addressing; an op number or 0.  A power of two, at most half full. */
+/* A hash table with open addressing; a slot has an op number or 0.  A power of two, at most half
+ * full. */
 #define SLOTS 2048
 _Static_assert(HT_OP_END * 2 <= SLOTS, "the table of names is too small");
 static uint16_t slots[SLOTS];
 static once_flag once = ONCE_FLAG_INIT;
 
-/* ---- signatures: our own text, so anything wrong is a defect of ours ---- */
+/* ---- signatures: they are part of this library, so any error in one is a defect of it ---- */
 
 static const char *skip_spaces(const char *p)
 {
@@ -145,7 +146,7 @@ static int find_type_attr(const struct ht_op_info *o, struct ht_str name)
 	return -1;
 }
 
-/* NAME:TYPE, TYPE as the head of ops.def says. */
+/* Reads NAME:TYPE, where TYPE is as the head of ops.def says. */
 static const char *read_arg(const char *p, const struct ht_op_info *o, struct ht_op_arg *a)
 {
 	struct ht_str word;
@@ -202,7 +203,7 @@ static void parse_signature(struct ht_op_info *o)
 	read_args(p + 2, end, o, o->result, &o->results);
 }
 
-/* FNV-1a; the names are ours and few. */
+/* FNV-1a, since the names are few and known. */
 static uint32_t name_hash(struct ht_str s)
 {
 	uint32_t h = 2166136261u;
@@ -271,7 +272,7 @@ int32_t ht_gradient_argument(enum ht_op op)
 		for (size_t k = 0; k < HT_COUNT(names); k++)
 			if (ht_str_is(info->arg[i].name, names[k]))
 				return i;
-		/* Range has a "delta", too, which is no gradient. */
+		/* Range also has a "delta", which is no gradient. */
 		if ((info->effects & HT_WRITES) && ht_str_is(info->arg[i].name, "delta"))
 			return i;
 	}

@@ -1,10 +1,10 @@
 /* The formal arguments and results of a row, resolved by a node's attributes. */
 #include "ir/ir.h"
 
-/* No list of tensors is longer; larger attributes N are wrong, and must not make us count. */
+/* No list of tensors is longer; a larger attribute N is wrong, and must not cause long loops. */
 #define MAX_TENSORS (1 << 20)
 
-/* An attribute's name is short; the getters want a C string. */
+/* Attribute names are short, and the getters take a C string. */
 static const struct ht_attr *find(const struct ht_node *n, struct ht_str name)
 {
 	for (const struct ht_attr *a = n->attrs; a; a = a->next)
@@ -43,7 +43,7 @@ static int32_t count_by_attr(const struct ht_node *n, const struct ht_op_arg *ar
 		       : -1;
 }
 
-/* What the other arguments leave, if they are all known. */
+/* The number of operands that the other arguments leave, if theirs are all known. */
 static int32_t rest_of_operands(const struct ht_node *n, const struct ht_op_arg *arg)
 {
 	const struct ht_op_info *info = ht_op_info(n->op);

@@ -1,15 +1,15 @@
-/* Puts nodes in an order where operands and control inputs come first.
+/* Orders nodes so that operands and control inputs come first.
  *
- * A depth-first walk over the nodes in their present order that emits a node behind all it needs;
- * a graph that is in order stays as it is.  The walk keeps its own stack: the depth of a graph
- * comes from a file.  Edges from a NextIteration into a Merge close a loop and do not count. */
+ * A depth-first walk over the nodes in their present order emits each node after all its inputs; a
+ * graph that is in order stays as it is.  The walk keeps its own stack, since a file decides how
+ * deep the graph is.  Edges from a NextIteration to a Merge close a loop and are ignored. */
 #include "ir/ir.h"
 
 enum state { UNSEEN, OPEN, DONE };
 
 struct frame {
 	struct ht_node *node;
-	int32_t next; /* operands first, then control inputs */
+	int32_t next; /* the next input to visit: operands first, then control inputs */
 };
 
 struct sort {
@@ -17,7 +17,7 @@ struct sort {
 	struct ht_arena *scratch;
 	struct ht_diags *d;
 	unsigned char *state; /* by node id */
-	struct frame *stack;  /* one frame a node at most */
+	struct frame *stack;  /* at most one frame for each node */
 	size_t depth;
 	struct ht_node **order;
 	size_t count;
@@ -36,7 +36,8 @@ static void push(struct sort *s, struct ht_node *n)
 
 #define NAMES_SHOWN 8
 
-/* The walk goes from user to operand: from `entry` on, each node on the stack needs the next. */
+/* The walk goes from users to operands: from `entry` on, each node on the stack needs the next
+ * one. */
 static enum ht_status report_cycle(struct sort *s, const struct ht_node *entry)
 {
 	struct ht_where at = {

@@ -1,4 +1,4 @@
-/* Numbers of strings: what stands for strings in graphs behind the pass "strings". */
+/* Numbers that represent strings in graphs after the pass "strings". */
 #include "ir/ir.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ void ht_strings_init(struct ht_map *strings, struct ht_arena *a)
 	ht_map_at(strings, HT_STR(""));
 }
 
-/* The last string of the file is repeated; where the file has none all are empty. */
+/* The last string of the file is repeated; if the file has none, all strings are empty. */
 static struct ht_str string_at(const struct ht_tensor *t, size_t i)
 {
 	if (!t->values)

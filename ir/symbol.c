@@ -1,12 +1,13 @@
-/* Dimensions that are not numbers: symbols of the graph's table, and the open sizes that some of them are.
+/* Symbolic dimensions: the symbols of the graph's table, and the open sizes that some of them stand
+ * for.
  *
- * While a program has open sizes, the bodies of its functions have the program's table, so that a dimension means the same on both
- * sides of a branch or loop. */
+ * While a program has open sizes, the bodies of its functions use the program's table, so a
+ * dimension has the same meaning on both sides of a branch or loop. */
 #include "ir/ir.h"
 
 #include <string.h>
 
-/* The graph with the table of `g`. */
+/* The graph that has the table of `g`. */
 static struct ht_graph *home(const struct ht_graph *g)
 {
 	struct ht_graph *library = g->library;
@@ -82,7 +83,7 @@ void ht_graph_add_size(struct ht_graph *g, struct ht_open_size size)
 	g->size[g->sizes++] = size;
 }
 
-/* 1 + the number of the size that a symbol is; 0: it is none. */
+/* 1 + the number of the size that a symbol stands for; 0: none. */
 static int32_t size_of(const struct ht_graph *of, int32_t symbol)
 {
 	const struct ht_graph *g = home(of);
@@ -124,7 +125,7 @@ bool ht_computes_size(const struct ht_node *n)
 
 int32_t ht_computed_size(const struct ht_graph *g, const struct ht_node *n)
 {
-	if (g->function) /* a size belongs to the whole run, so none is computed in a body */
+	if (g->function) /* a size belongs to the whole run, so no body computes one */
 		return 0;
 	for (int32_t i = 0; i < g->sizes && ht_computes_size(n); i++)
 		if (ht_str_eq(g->size[i].by, n->name))
@@ -132,7 +133,8 @@ int32_t ht_computed_size(const struct ht_graph *g, const struct ht_node *n)
 	return 0;
 }
 
-/* The value of an expression of open sizes where all are the largest, or the least; -1: it does not fit. */
+/* The value of an expression of open sizes if all are the largest, or the least; -1: it does not
+ * fit. */
 static int64_t bound(const struct ht_graph *of, const struct ht_size_expr *e, bool most)
 {
 	const struct ht_graph *g = home(of);
@@ -150,7 +152,7 @@ int64_t ht_dim_most(const struct ht_graph *g, int64_t dim)
 	return bound(g, &e, true);
 }
 
-/* ---- sizes that follow from others ---- */
+/* ---- derived sizes ---- */
 
 static void print_size(const void *unused, int32_t size, struct ht_buf *out)
 {
@@ -167,7 +169,7 @@ static struct ht_str name_of(struct ht_graph *g, const struct ht_size_expr *from
 	return ht_buf_str(&b);
 }
 
-/* The symbol of a derived size, which is added unless the graph has it. */
+/* The symbol of a derived size, which is added if the graph lacks it. */
 static int64_t symbol_of(struct ht_graph *g, struct ht_size_expr from)
 {
 	struct ht_open_size s = { .axis = -1,
@@ -185,7 +187,8 @@ static int64_t symbol_of(struct ht_graph *g, struct ht_size_expr from)
 	return s.dim;
 }
 
-/* Of a size that follows from another, that one's expression, so that equal sizes are described equally. */
+/* If the size is derived itself, the expression of that size, so that equal sizes have equal
+ * descriptions. */
 static struct ht_size_expr followed(const struct ht_graph *g, struct ht_size_expr e)
 {
 	const struct ht_open_size *of = &g->size[e.size[0] - 1];

@@ -1,11 +1,12 @@
-/* What the printer and the parser of the .hir form share.  docs/hir.md has the grammar. */
+/* Declarations that the printer and the parser of the .hir form share.  docs/hir.md has the
+ * grammar. */
 #ifndef HT_TEXT_H
 #define HT_TEXT_H
 
 #include "ir/ir.h"
 
 #define HT_HIR_VERSION 1
-/* Constants of more elements than this (repeated last ones not counted) go to the weights file. */
+/* Constants of more elements (without repetitions of the last one) go to the weights file. */
 #define HT_INLINE_ELEMENTS 64
 
 /* Characters of a name that needs no quotes. */
@@ -20,9 +21,9 @@ static inline bool ht_is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* How the elements of a type are written. */
+/* The notation of the elements of a type. */
 enum ht_elem_text {
-	HT_TEXT_HEX, /* as 0x… of its bits; any element may be */
+	HT_TEXT_HEX, /* 0x… of the bits; any type of element may have this form */
 	HT_TEXT_SIGNED,
 	HT_TEXT_UNSIGNED,
 	HT_TEXT_FLOAT,   /* f32, f64, f16, bf16 */
@@ -42,7 +43,7 @@ static inline bool ht_is_nan_of(enum ht_dtype t, uint64_t bits)
 }
 
 /* text_weights.c: the file beside the text.  "halftone weights 1\n", then records, each aligned to
- * 64: hash (16 bytes), number of bytes (8, little endian), zeros up to 64, the bytes. */
+ * 64 bytes: hash (16 bytes), number of bytes (8, little endian), zeros up to 64, the bytes. */
 #define HT_WEIGHTS_MAGIC "halftone weights 1\n"
 #define HT_WEIGHTS_ALIGN 64
 

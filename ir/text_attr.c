@@ -41,7 +41,7 @@ static enum ht_status read_number(struct ht_parse *p, struct ht_attr_value *v)
 		v->kind = HT_ATTR_INT;
 		return HT_OK;
 	}
-	/* An integer that is too large is no float. */
+	/* An integer that is too large must not be read as a float. */
 	if (!ht_is_decimal(s) || !has_point(s) || !ht_parse_double(s, &d))
 		return ht_lex_fail(l, s.p, "'%.*s' is no number", HT_STR_ARG(s));
 	v->kind = HT_ATTR_FLOAT;

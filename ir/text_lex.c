@@ -1,4 +1,4 @@
-/* Words of the .hir form. */
+/* Tokens of the .hir form. */
 #include "ir/text_lex.h"
 
 #include <string.h>

@@ -16,7 +16,7 @@ static struct ht_pending *new_pending(struct ht_parse *p, const char *at, struct
 	return n;
 }
 
-/* An opaque node has as many results as someone uses. */
+/* An opaque node has as many results as are used. */
 #define MAX_OPAQUE_RESULTS 65536
 
 static enum ht_status resolve_value(
@@ -52,7 +52,7 @@ static enum ht_status resolve(struct ht_parse *p)
 	return HT_OK;
 }
 
-/* %name, %name:1, %name:port:0; the node is left for resolve(). */
+/* Reads %name, %name:1 or %name:port:0; resolve() finds the node. */
 static enum ht_status read_value(struct ht_parse *p, struct ht_str *name, struct ht_value *v)
 {
 	struct ht_lex *l = &p->lex;
@@ -82,7 +82,7 @@ struct operands {
 	struct ht_value *in;
 	struct ht_node **control;
 	size_t ins, in_cap, controls, control_cap;
-	struct ht_pending *use; /* operands and control inputs, as they come */
+	struct ht_pending *use; /* operands and control inputs, in the order of the text */
 	bool *is_control;
 	size_t uses, use_cap, is_cap;
 };
@@ -148,10 +148,10 @@ static enum ht_status read_type(struct ht_parse *p, struct ht_type *t)
 	return ht_lex_peek(l) == '[' ? ht_lex_shape(l, p->g->sym_count, &t->shape) : HT_OK;
 }
 
-/* A few characters can ask for many results. */
+/* A few characters can require many results. */
 #define MAX_IMPLIED_RESULTS 4000000
 
-/* Without types, results are as the op table says, untyped. */
+/* A node without types gets the results of the op table, without types. */
 static enum ht_status imply_types(struct ht_parse *p, struct ht_node *n)
 {
 	int32_t results = ht_node_result_count(n);
@@ -178,7 +178,7 @@ static enum ht_status read_types(struct ht_parse *p, struct ht_node *n)
 		HT_TRY(read_type(p, &t));
 		if (n->outs == INT32_MAX - 1)
 			return ht_lex_limit(&p->lex, p->lex.p, "too many results");
-		/* Grown by doubling, so that long lists stay linear. */
+		/* The array grows by doubling, so that long lists take linear time. */
 		if ((n->outs & (n->outs - 1)) == 0) {
 			struct ht_type *more = HT_NEW_ARRAY(
 				p->lex.a, struct ht_type, (size_t)(n->outs ? n->outs * 2 : 1));
@@ -252,7 +252,7 @@ static int32_t number_of(const void *graph, struct ht_str name)
 	return (int32_t)n;
 }
 
-/* A number that depends on dimensions before it. */
+/* Reads a number that depends on dimensions before it. */
 static enum ht_status read_expr(struct ht_parse *p, struct ht_size_expr *e)
 {
 	struct ht_lex *l = &p->lex;
@@ -286,7 +286,7 @@ static enum ht_status read_sym(struct ht_parse *p)
 	return HT_OK;
 }
 
-/* KIND "name" as "alias" = %value; none; or ^node, for a control result. */
+/* Reads KIND "name" as "alias" = %value, or none, or ^node for a control result. */
 static enum ht_status read_port(struct ht_parse *p, struct ht_port **end)
 {
 	struct ht_lex *l = &p->lex;
@@ -364,7 +364,8 @@ static enum ht_status read_function_line(struct ht_parse *p, struct ht_function 
 		"expected a node, signature, attrs, extra, arg, ret, control_ret, dim or '}'");
 }
 
-/* The body's pending uses are resolved among its own nodes, those of the graph wait. */
+/* Uses in the body are resolved among its own nodes; pending uses of the graph are kept for
+ * later. */
 static enum ht_status read_function(struct ht_parse *p)
 {
 	struct ht_lex *l = &p->lex;
@@ -416,7 +417,7 @@ static enum ht_status read_checkpoint(struct ht_parse *p)
 	return HT_OK;
 }
 
-/* The empty string first, and no string twice. */
+/* Reads strings, of which the first must be empty and no two equal. */
 static enum ht_status read_strings(struct ht_parse *p)
 {
 	struct ht_lex *l = &p->lex;
@@ -436,7 +437,7 @@ static enum ht_status read_strings(struct ht_parse *p)
 	return HT_OK;
 }
 
-/* Before the first node, entry or function. */
+/* Reads declarations before the first node, entry or function. */
 static enum ht_status read_head(struct ht_parse *p)
 {
 	struct ht_lex *l = &p->lex;

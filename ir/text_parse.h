@@ -4,20 +4,20 @@
 
 #include "ir/text_lex.h"
 
-/* A use of a node that may stand further down.  Resolved at the end of its graph. */
+/* A use of a node that may be defined further down.  Resolved at the end of its graph. */
 struct ht_pending {
 	const char *at;
 	struct ht_str name;
-	struct ht_value *value; /* one of these two */
+	struct ht_value *value; /* where the result goes: one of these two */
 	struct ht_node **control;
 };
 
 struct ht_parse {
 	struct ht_lex lex;
-	struct ht_graph *g; /* that nodes go into */
+	struct ht_graph *g; /* the graph to which nodes are added */
 	struct ht_weights weights;
 	size_t constant_bytes, implied_results;
-	int depth; /* of attributes within attributes */
+	int depth; /* nesting of attributes */
 	struct ht_pending *pending;
 	size_t pendings, pending_cap;
 };

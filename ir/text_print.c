@@ -7,7 +7,7 @@ struct print {
 	struct ht_buf *b;
 	struct ht_buf *weights;
 	bool all_inline;
-	struct ht_map written; /* hash text of what is in `weights` */
+	struct ht_map written; /* the hashes, as text, of the constants in `weights` */
 };
 
 /* ---- words ---- */
@@ -42,7 +42,7 @@ static bool is_name(struct ht_str s)
 	return s.n > 0;
 }
 
-/* After '%', '^', '@' and '$' anything may stand. */
+/* After '%', '^', '@' and '$' any name is allowed. */
 static void put_name(struct print *p, struct ht_str s)
 {
 	if (is_name(s))
@@ -51,7 +51,7 @@ static void put_name(struct print *p, struct ht_str s)
 		put_string(p, s);
 }
 
-/* Where a number could stand, a name must not look like one. */
+/* In places where a number is allowed, a name that looks like one is quoted. */
 static void put_word(struct print *p, struct ht_str s)
 {
 	if (is_name(s) && !ht_is_digit(s.p[0]) && s.p[0] != '-' && s.p[0] != '.' && s.p[0] != '/')
@@ -262,7 +262,8 @@ static void put_element(struct print *p, enum ht_dtype t, const char *at)
 
 /* ---- tensors ---- */
 
-/* Elements to write: the last of them stands for `count` - n equal ones, when that saves some. */
+/* The number of elements to print: the last of them stands for the remaining equal ones, if that
+ * makes the text shorter. */
 static size_t distinct(const char *bytes, size_t count, size_t size)
 {
 	size_t n = count;
@@ -569,7 +570,7 @@ static void put_function(struct print *p, const struct ht_function *f)
 	ht_puts(p->b, "}\n");
 }
 
-/* At most what put_external() will append, so that large models are copied once. */
+/* An upper bound of the bytes that put_external() appends, so that large models are copied once. */
 static size_t external_bytes(const struct ht_graph *g)
 {
 	size_t sum = 0;

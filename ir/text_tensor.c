@@ -44,7 +44,7 @@ static uint64_t float_bits(enum ht_dtype t, double d)
 	memcpy(&bits, &f, sizeof bits);
 	if (t == HT_F16)
 		return ht_f64_to_f16(d);
-	/* Numbers that bf16 cannot hold are rounded; subnormals are kept. */
+	/* Numbers that bf16 cannot represent are rounded; subnormals are kept. */
 	if (t == HT_BF16)
 		return (bits >> 16) + ((bits & 0x8000) && ((bits & 0x7fff) || (bits & 0x10000)));
 	return bits;
@@ -145,7 +145,7 @@ static enum ht_status read_element(struct ht_lex *l, enum ht_dtype t, struct ht_
 	return HT_OK;
 }
 
-/* Counts against the limit what one text may ask for. */
+/* Counts the bytes that one text may allocate against a limit. */
 static enum ht_status new_blob(struct ht_parse *p, const char *at, size_t n, struct ht_tensor *t)
 {
 	if (n > MAX_CONSTANT_BYTES - p->constant_bytes)
@@ -157,7 +157,7 @@ static enum ht_status new_blob(struct ht_parse *p, const char *at, size_t n, str
 	return HT_OK;
 }
 
-/* `...` behind the last element: it stands for the rest. */
+/* Reads `...` after the last element: it repeats that element. */
 static enum ht_status repeat_last(
 	struct ht_parse *p, const char *at, struct ht_tensor *t, const struct ht_buf *b)
 {

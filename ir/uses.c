@@ -1,4 +1,4 @@
-/* Who uses which result. */
+/* The uses of each result. */
 #include "ir/ir.h"
 
 static void add_use(
@@ -18,7 +18,7 @@ static void count_use(struct ht_uses *u, struct ht_value v)
 		u->count[u->first_count[v.node->id] + (size_t)v.index]++;
 }
 
-/* Walks backwards, so that each list is in the order of the graph. */
+/* Walks backwards, so that each list has the order of the graph. */
 static void add_uses_of_operands(struct ht_uses *u, struct ht_arena *a, struct ht_node *n)
 {
 	for (int32_t i = n->controls - 1; i >= 0; i--)

@@ -1,6 +1,6 @@
-/* What must hold of every graph, after import and after each pass.
+/* Checks the rules that hold for every graph, after import and after each pass.
  *
- * All breaches are reported, not just the first. */
+ * All violations are reported, not just the first. */
 #include "ir/verify.h"
 
 struct verify {
@@ -116,7 +116,7 @@ static enum ht_dtype without_ref(enum ht_dtype t)
 
 static bool allows(const struct ht_op_type_attr *a, const struct ht_node *n, enum ht_dtype t)
 {
-	if (a->allowed == ~UINT64_C(1)) /* any: also types that are newer than us */
+	if (a->allowed == ~UINT64_C(1)) /* any type, also those that this table lacks */
 		return t != HT_INVALID;
 	t = without_ref(t);
 	if (t == HT_F64 && n->graph->library->wide && a->allowed >> HT_F32 & 1)
@@ -153,7 +153,7 @@ static void check_attrs(struct verify *v, const struct ht_node *n)
 		check_type_attr(v, n, &info->type_attr[i]);
 }
 
-/* Attributes that a call of the function will fill in tell nothing yet. */
+/* Attributes that a call of the function will set say nothing yet. */
 static bool has_placeholder(const struct ht_node *n)
 {
 	for (const struct ht_attr *a = n->attrs; a; a = a->next)
@@ -186,7 +186,7 @@ static void check_operand_types(struct verify *v, const struct ht_node *n)
 	}
 }
 
-/* What a result is said to be is what the attributes make it. */
+/* The stated type of a result is the one that the attributes give. */
 static void check_result_types(struct verify *v, const struct ht_node *n)
 {
 	const struct ht_op_info *info = ht_op_info(n->op);
@@ -228,7 +228,7 @@ static void check_signature(struct verify *v, const struct ht_node *n)
 	check_result_types(v, n);
 }
 
-/* Constants hold what their shape says. */
+/* Constants have the elements that their shape states. */
 static void check_constant(struct verify *v, const struct ht_node *n)
 {
 	const struct ht_attr *a = ht_attr_find(n, "value");
@@ -291,7 +291,7 @@ static bool verify_graph(
 	return !v.bad;
 }
 
-/* A graph that was good and has not changed since is good. */
+/* A graph that passed and has not changed since passes again. */
 static bool is_good(
 	struct ht_graph *g, const char *path, struct ht_arena *scratch, struct ht_diags *d)
 {

@@ -1,19 +1,19 @@
-/* Tells graphs that a pass left as they were, so that they are not verified again. */
+/* Recognises graphs that a pass left unchanged, so that they are not verified again. */
 #include "ir/verify.h"
 
-/* Has to be fast, since the whole graph is hashed after each pass: one multiplication a word. */
+/* The whole graph is hashed after each pass, so this must be fast: one multiplication a word. */
 static inline void mix(uint64_t *h, uint64_t x)
 {
 	*h = (*h + x) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* Folds high bits into low bits, so that they influence all bits of what follows. */
+/* Folds high bits into low bits, so that they influence all later words. */
 static inline void stir(uint64_t *h)
 {
 	*h ^= *h >> 32;
 }
 
-/* One word of an address and a number: addresses do not use the upper 16 bits. */
+/* An address and a number in one word: addresses do not use the upper 16 bits. */
 static inline uint64_t with(const void *p, uint64_t small)
 {
 	return (uintptr_t)p ^ small << 48;
@@ -37,7 +37,7 @@ static void mix_tensor(uint64_t *h, const struct ht_tensor *t)
 	mix(h, t->blob ? t->blob->n + 1 : 0);
 }
 
-/* Kinds that are not here count by their kind alone. */
+/* Kinds without a case are hashed by their kind alone. */
 static inline void mix_attr_value(uint64_t *h, const struct ht_attr_value *v)
 {
 	mix(h, both((uint64_t)v->kind, v->kind == HT_ATTR_TYPE ? (uint64_t)v->type : 0));
