@@ -73,7 +73,8 @@ void ht_cache_count(struct ht_cache *c, enum ht_cache_counter what, uint64_t n)
 		ht_store_count(c->store, what, n);
 }
 
-/* The payload has to be where its alignment is, which memory of a server's answer may not be. */
+/* Allocates memory with the alignment of the payload, which the memory of a server's answer may
+ * lack. */
 static bool take_remote(struct ht_cache *c, const struct ht_cache_key *k, struct ht_str bytes,
 	struct ht_diags *d, struct ht_cached *out)
 {
@@ -138,7 +139,8 @@ bool ht_cache_get(
 	if (is_off(c, k))
 		return false;
 	hit = (c->store && ht_store_get(c->store, k, d, out)) || get_remote(c, k, d, out);
-	/* A graph may be looked for by several keys; whoever does counts that. */
+	/* A compilation may look for its graph under several keys, so the caller counts those hits
+	 * and misses. */
 	if (k->kind == HT_CACHE_KERNEL)
 		ht_cache_count(c, hit ? HT_COUNTER_kernel_hits : HT_COUNTER_kernel_misses, 1);
 	if (hit)

@@ -1,14 +1,14 @@
 /* cache: the compile cache, which keeps results under keys made of everything they depend on.
  *
- * A key is a text of tagged fields.  Its XXH3-128 hash names the entry's file.  An entry holds the text of
- * its key and ends with a SHA-256 of all bytes before it (weights count by their XXH3-128).  A lookup is a
- * hit only if key and digest are right, so that damage and hash collisions are misses.  An entry is one
- * file that a rename makes visible as a whole and that never changes afterwards; reading or writing one
- * takes no lock.
+ * A key is a text of tagged fields.  Its XXH3-128 hash names the entry's file.  An entry holds the
+ * text of its key and ends with a SHA-256 of all bytes before it (weights count by their XXH3-128).
+ * A lookup is a hit only if key and digest are right, so damage and hash collisions are misses.  An
+ * entry is one file that a rename makes visible as a whole and that never changes afterwards;
+ * reading or writing one takes no lock.
  *
- * A cache is a store (a directory) and optionally a remote store behind it with the same keys and bytes.
- * A failure of either never fails a compilation: the compilation goes on without it and reports that
- * once. */
+ * A cache is a store (a directory) and optionally a remote store behind it with the same keys and
+ * bytes.  A failure of either never fails a compilation: the compilation goes on without it and
+ * reports that once. */
 #ifndef HT_CACHE_H
 #define HT_CACHE_H
 
@@ -50,20 +50,20 @@ extern const struct ht_files ht_files_system;
 enum ht_cache_kind {
 	HT_CACHE_KERNEL, /* object code of one kernel */
 	HT_CACHE_GRAPH,  /* an artefact */
-	HT_CACHE_READS,  /* which options were read while a graph was compiled */
+	HT_CACHE_READS,  /* the names of the options that were read while a graph was compiled */
 	HT_CACHE_INPUT,  /* SHA-256 of a file on this machine */
-	HT_CACHE_RATES,  /* how fast this machine was found to be */
+	HT_CACHE_RATES,  /* the measured rates of this machine */
 	HT_CACHE_KINDS
 };
 const char *ht_cache_kind_name(enum ht_cache_kind kind);
-/* Whether entries are about this machine alone: they are never sent to a server or archived. */
+/* Whether entries describe only this machine: they are never sent to a server or archived. */
 bool ht_cache_kind_is_local(enum ht_cache_kind kind);
 
 struct ht_cache_key {
 	enum ht_cache_kind kind;
 	struct ht_str text;
 	struct ht_hash find; /* XXH3-128 of the text */
-	uint8_t sha256[32];  /* of the text: the entry's name on a server */
+	uint8_t sha256[32];  /* of the text; names the entry on a server */
 };
 
 /* A key under construction; its text lives in the arena.  Equal fields in equal order give equal texts and
@@ -76,7 +76,8 @@ struct ht_key_text {
 void ht_key_begin(struct ht_key_text *k, enum ht_cache_kind kind, struct ht_arena *a);
 void ht_key_field(struct ht_key_text *k, const char *name, struct ht_str value);
 struct ht_cache_key ht_key_end(struct ht_key_text *k);
-/* Reads the next field of a key's text; *at is 0 before the first call.  False at the end. */
+/* Reads the next field of a key's text; *at is 0 before the first call.  False: there is no further
+ * field. */
 bool ht_key_next(struct ht_str text, size_t *at, struct ht_str *name, struct ht_str *value);
 /* The 32 hexadecimal digits of an entry's name, and a NUL. */
 #define HT_KEY_NAME 33
@@ -98,7 +99,7 @@ struct ht_payload {
 struct ht_cache_entry {
 	struct ht_str *piece;
 	size_t pieces;
-	size_t bytes; /* of all pieces */
+	size_t bytes; /* the sum over all pieces */
 };
 struct ht_cache_entry ht_entry_make(
 	struct ht_arena *a, const struct ht_cache_key *k, const struct ht_payload *payload);
@@ -109,19 +110,22 @@ struct ht_opened {
 	struct ht_str key, payload; /* the payload of a graph begins at a multiple of 4096 bytes */
 	struct ht_hash find;        /* of the key's text */
 };
-/* Checks an entry's bytes against key `k` (NULL: against the key they state).  Returns NULL when they are
- * right, else the reason.  An entry of another key with the same `find` (a collision) passes: the caller
- * compares the texts. */
+/* Checks an entry's bytes against key `k` (NULL: against the key that the entry states).  Returns
+ * NULL if they are right, otherwise the reason.  An entry of another key with the same `find` (a
+ * collision) passes: the caller compares the texts. */
 const char *ht_entry_check(
 	struct ht_str bytes, const struct ht_cache_key *k, struct ht_opened *out);
-/* Whether the bytes begin like an entry of another version, which uses other names and another layout. */
+/* Whether the bytes begin like an entry of another version, which has other file names and another
+ * layout. */
 bool ht_entry_is_foreign(struct ht_str bytes);
 /* Whether the bytes contain a key of this version that belongs in the file called `name`, whatever the
  * header says. */
 bool ht_entry_is_own(struct ht_str bytes, struct ht_hash name);
-/* Finds the key's text in the first bytes of an entry without verifying it.  False when it is not there. */
+/* Finds the key's text in the first bytes of an entry without verifying it.  False: it is not
+ * there. */
 bool ht_entry_key(struct ht_str begin, struct ht_str *out);
-/* The length in bytes that the header of the entry at the start of `bytes` states; 0 when there is none. */
+/* The length in bytes that the header of the entry at the start of `bytes` states; 0: there is no
+ * header. */
 size_t ht_entry_bytes(struct ht_str bytes);
 
 /* ---- stats.c: counters, summed over all processes ---- */
@@ -152,7 +156,7 @@ const char *ht_counter_name(enum ht_cache_counter c);
 /* ---- store.c: entries in a directory ---- */
 
 struct ht_store_options {
-	const char *dir; /* created when it is missing */
+	const char *dir; /* created if it is missing */
 	enum ht_cache_mode mode;
 	bool sync;                    /* an entry is on the disk before it becomes visible */
 	bool shared;                  /* other users may own the directory and write to it */
@@ -160,19 +164,20 @@ struct ht_store_options {
 	const struct ht_files *files; /* NULL: the system's */
 };
 struct ht_store;
-/* HT_E_ENVIRONMENT: `dir` is not a directory, belongs to another user, or others may write to it.  A
- * directory that cannot be written to gives a read-only store and a warning. */
+/* Opens a store.  HT_E_ENVIRONMENT: `dir` is not a directory, belongs to another user, or others
+ * may write to it.  A directory that cannot be written to gives a read-only store and a warning. */
 enum ht_status ht_store_open(
 	const struct ht_store_options *opt, struct ht_diags *d, struct ht_store **out);
-const char *ht_store_dir(const struct ht_store *s); /* as in the options */
+const char *ht_store_dir(const struct ht_store *s); /* the directory, as in the options */
 uint64_t ht_store_limit(const struct ht_store *s);
-/* Writes the counters and evicts entries above the limit. */
+/* Writes the counters and evicts entries above the size limit.  Frees `s`. */
 void ht_store_close(struct ht_store *s, struct ht_diags *d);
 
 /* A verified entry, mapped or in memory. */
 struct ht_cached {
 	struct ht_str payload, bytes;
-	const struct ht_files *files; /* that mapped the bytes; NULL: the bytes are from malloc() */
+	/* the functions that mapped the bytes; NULL: the bytes are from malloc() */
+	const struct ht_files *files;
 };
 void ht_cached_release(struct ht_cached *c);
 
@@ -198,19 +203,19 @@ struct ht_entry_list {
 	struct ht_listed_entry *entry;
 	size_t n;
 	uint64_t bytes;
-	size_t temporary; /* unfinished files, of writers that run or that were killed */
+	size_t temporary; /* number of unfinished files, whose writers are running or were killed */
 };
 enum ht_status ht_store_list(
 	struct ht_store *s, struct ht_arena *a, struct ht_diags *d, struct ht_entry_list *out);
 enum ht_entry_state {
 	HT_ENTRY_GOOD,
-	HT_ENTRY_GONE, /* another process removed or replaced it meanwhile */
+	HT_ENTRY_GONE, /* another process removed or replaced it in the meantime */
 	HT_ENTRY_UNREADABLE,
-	HT_ENTRY_FOREIGN, /* of another version, which may still use it */
+	HT_ENTRY_FOREIGN, /* of another version, whose processes may still use it */
 	HT_ENTRY_DAMAGED
 };
-/* Reads an entry of the list.  HT_ENTRY_GOOD fills *out; every other state fills *why.  A damaged entry
- * is removed and *removed says whether that succeeded; with `removed` NULL it stays. */
+/* Reads an entry of the list.  HT_ENTRY_GOOD fills *out; every other state fills *why.  A damaged
+ * entry is removed, and *removed says whether that succeeded; with `removed` NULL it stays. */
 enum ht_entry_state ht_store_read(struct ht_store *s, const struct ht_listed_entry *e,
 	struct ht_cached *out, const char **why, bool *removed);
 /* The text of an entry's key, not verified: for display only. */
@@ -226,42 +231,43 @@ struct ht_str ht_store_path(
 	const struct ht_store *s, enum ht_cache_kind kind, struct ht_hash find, struct ht_arena *a);
 
 struct ht_gc {
-	size_t entries;            /* that are left */
+	size_t entries;            /* entries that are left */
 	size_t evicted, temporary; /* removed entries, removed unfinished files */
 	uint64_t bytes, evicted_bytes;
 };
-/* Removes unfinished files older than an hour, then entries in the order of their last use until
- * max_bytes are left.  One process does this at a time; others wait for it. */
+/* Removes unfinished files older than an hour, then entries in the order of their last use until at
+ * most max_bytes are left.  One process does this at a time; others wait for it. */
 enum ht_status ht_store_gc(
 	struct ht_store *s, uint64_t max_bytes, struct ht_diags *d, struct ht_gc *out);
 
-/* As ht_store_gc() down to `to_bytes`, but only if the store has more than `above_bytes`, and entries used
- * within the last `recent_seconds` stay.  Does nothing in a read-only store, or when another process is
- * collecting already. */
+/* As ht_store_gc() down to `to_bytes`, but only if the store has more than `above_bytes`; entries
+ * that were used within the last `recent_seconds` stay.  Does nothing in a read-only store, or if
+ * another process is collecting already. */
 enum ht_status ht_store_age(struct ht_store *s, uint64_t above_bytes, uint64_t to_bytes,
 	int64_t recent_seconds, struct ht_diags *d, struct ht_gc *out);
 
-/* The sums over all processes that have closed the store. */
+/* The sums of the counters over all processes that have closed the store. */
 enum ht_status ht_store_stats(
 	struct ht_store *s, struct ht_diags *d, uint64_t counter[HT_COUNTERS]);
 enum ht_status ht_store_stats_reset(struct ht_store *s, struct ht_diags *d);
 
 /* ---- index.c: the entries that belong to a named graph ---- */
 
-#define HT_GRAPH_NAME 128                      /* characters at most */
-bool ht_graph_name_is_legal(const char *name); /* letters, digits, _ and -; not empty */
+#define HT_GRAPH_NAME 128 /* characters at most */
+/* whether it has only letters, digits, _ and -, and is not empty */
+bool ht_graph_name_is_legal(const char *name);
 struct ht_str ht_store_index_path(const struct ht_store *s, const char *name, struct ht_arena *a);
-#define HT_INDEX_BYTES ((size_t)1 << 20) /* of an index that is loaded, at most */
-/* False on failure, with errno. */
+#define HT_INDEX_BYTES ((size_t)1 << 20) /* largest size of an index that is loaded */
+/* Loads an index.  False on failure, with errno. */
 bool ht_store_index_load(
 	struct ht_store *s, const char *name, struct ht_arena *a, struct ht_str *out);
 bool ht_store_index_save(
 	struct ht_store *s, const char *name, struct ht_str text, struct ht_arena *a);
-/* Holds the index from before it is loaded until it is saved.  Returns a descriptor for unlocking, or -1
- * with errno. */
+/* Locks an index before it is loaded; the caller closes the descriptor after saving it.  -1 with
+ * errno: failure. */
 int ht_store_index_lock(struct ht_store *s, const char *name, struct ht_arena *a);
 void ht_store_index_unlock(struct ht_store *s, int fd);
-bool ht_store_writes(const struct ht_store *s); /* false: it is read-only */
+bool ht_store_writes(const struct ht_store *s); /* false: the store is read-only */
 
 /* ---- cache.c: the store, and the remote store behind it ---- */
 

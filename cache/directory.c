@@ -1,4 +1,4 @@
-/* The directory of a store: who may use it, what it is like. */
+/* The directory of a store: its owner, permissions and kind of file system. */
 #include "cache/store.h"
 
 #include <errno.h>
@@ -43,7 +43,8 @@ static uint64_t default_limit(const char *path)
 	return tenth && tenth < most ? tenth : most;
 }
 
-/* What is in the cache runs with the rights of whoever reads it. */
+/* Code in the cache runs with the rights of the user who reads it, so nobody else may write to
+ * it. */
 static enum ht_status check_owner(
 	const char *dir, const struct stat *st, bool shared, struct ht_diags *d)
 {
@@ -66,7 +67,7 @@ static enum ht_status check_owner(
 	return HT_OK;
 }
 
-/* Backups leave directories alone that have such a file. */
+/* Backup programs skip directories with such a file. */
 static void put_tag(struct ht_store *s, const char *dir)
 {
 	static const char text[] = "Signature: 8a477f597d28d172789f06886806bc55\n"
@@ -80,7 +81,8 @@ static void put_tag(struct ht_store *s, const char *dir)
 		ht_store_publish(s, path.s, &piece, 1);
 }
 
-/* Whoever may write to the directory may also write to what others make in it. */
+/* Gives files the group and permissions of the directory, so that all its users may write to each
+ * other's files. */
 static void share(struct ht_store *s, mode_t mode)
 {
 	s->shares = true;
@@ -100,7 +102,7 @@ enum ht_status ht_store_open_directory(struct ht_store *s, struct ht_diags *d)
 	made = s->opt.mode == HT_CACHE_RO || ht_make_directories(s, dir);
 	why = errno;
 	if (stat(dir, &st)) {
-		/* Then it is empty, and stays so. */
+		/* A directory that cannot be created gives an empty store that stays empty. */
 		if (s->opt.mode == HT_CACHE_RW)
 			ht_store_cannot_write(s, made ? errno : why, d);
 		return HT_OK;

@@ -1,19 +1,19 @@
-/* The bytes of an entry: head, key text, payload, and a SHA-256.
+/* The bytes of an entry: header, key text, payload, and a SHA-256.
  *
  *	0  8 bytes  "htentry\n"       40  8 bytes  bytes of the payload
- *	8  4 bytes  HT_ENTRY_VERSION  48  8 bytes  where the bulk begins, and
+ *	8  4 bytes  HT_ENTRY_VERSION  48  8 bytes  offset of the bulk, and
  *	12 4 bytes  kind              56  8 bytes  its bytes
  *	16 8 bytes  bytes of all      64  16 bytes XXH3-128 of the bulk
  *	24 8 bytes  bytes of the key's text
- *	32 8 bytes  where the payload begins
- *	80 the key's text, zeros up to the payload; behind the payload the digest, 32 bytes
+ *	32 8 bytes  offset of the payload
+ *	80 the key's text, zeros up to the payload; the digest, 32 bytes, follows the payload
  *
- * The digest is of everything but the bulk, the weights in the payload, which are most of it: of them
- * it has the hash, which is found five times as fast.  Both notice damage.  Only a digest also keeps a
- * collision from being made on purpose, which matters for keys and code; who can write weights here
- * needs none.
+ * The bulk is the weights in the payload, which are most of it.  The digest covers everything else
+ * and the hash of the bulk, which is computed five times as fast.  Both detect damage.  Only the
+ * digest also detects a collision that somebody constructed.  This matters for keys and code; a
+ * person who can write weights here has no need of a collision.
  *
- * Numbers have their low byte first.  There is no time, host or path in it: equal entries are equal
+ * Numbers are little-endian.  An entry contains no time, host or path, so equal entries have equal
  * bytes wherever they were made. */
 #include "cache/cache.h"
 
@@ -143,7 +143,7 @@ const char *ht_entry_check(struct ht_str bytes, const struct ht_cache_key *k, st
 	return NULL;
 }
 
-/* Whether a key's text is of this version: its second field says so. */
+/* Whether a key's text is of this version, which its second field states. */
 static bool is_own_key(struct ht_str text)
 {
 	struct ht_str name, value;

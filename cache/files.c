@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Of open() the third argument is optional, which a pointer to a function cannot say. */
+/* The third argument of open() is optional, so a pointer to open() does not fit. */
 static int open_file(const char *path, int flags, mode_t mode)
 {
 	return open(path, flags, mode);

@@ -1,8 +1,8 @@
-/* Holding the store to its size: the entries that were used least recently go.
+/* Evicts the least recently used entries of a store that exceeds its size.
  *
- * `size` has a line for each process that put something, with its bytes, and first of all what the
- * last gc left: an estimate that costs nothing to keep.  A look at all entries happens only when
- * it is above the limit. */
+ * The file `size` has a line with the bytes of each process's puts; its first line is the size that
+ * the last gc left.  Their sum is a cheap estimate; only if it exceeds the limit are all entries
+ * listed. */
 #include "cache/store.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SIZE_LIMIT ((size_t)64 << 10) /* of the file */
+#define SIZE_LIMIT ((size_t)64 << 10) /* of the file `size` */
 #define LEFT_BEHIND_SECONDS 3600
 
 struct sweep {
@@ -42,7 +42,7 @@ static void sweep_part(void *self, const char *name)
 	ht_store_each(w->s, ht_store_file(w->s, "%s", w->part).s, remove_temporary, w);
 }
 
-/* Files that writers which were killed left behind. */
+/* Removes unfinished files of writers that were killed. */
 static size_t sweep(struct ht_store *s)
 {
 	static const char *const other[] = { "../", "", "stats/", "pins/" };
@@ -69,10 +69,10 @@ static int by_use(const void *a, const void *b)
 	return memcmp(&x->find, &y->find, sizeof x->find);
 }
 
-/* What to evict. */
+/* Which entries to evict. */
 struct limits {
-	uint64_t above, to;     /* bytes: nothing below `above`; else until `to` are left */
-	int64_t recent_seconds; /* what was used in them stays */
+	uint64_t above, to;     /* bytes: evict only above `above`, until `to` are left */
+	int64_t recent_seconds; /* entries that were used within this time stay */
 };
 
 static void evict(
@@ -168,7 +168,7 @@ enum ht_status ht_store_age(struct ht_store *s, uint64_t above_bytes, uint64_t t
 	return st;
 }
 
-/* ---- behind each process that put something ---- */
+/* ---- after each put ---- */
 
 static uint64_t sum_lines(struct ht_str text)
 {
@@ -187,7 +187,7 @@ static uint64_t sum_lines(struct ht_str text)
 	return sum;
 }
 
-/* False: not known, or too many lines. */
+/* Sums the lines of `size`.  False: they are unknown, or too many. */
 static bool estimate(struct ht_store *s, uint64_t *bytes)
 {
 	struct ht_unwind unwind;
@@ -213,7 +213,7 @@ static void append_size(struct ht_store *s, uint64_t bytes)
 
 	if (fd < 0)
 		return;
-	/* A line that gets lost makes the estimate too low until the next gc. */
+	/* A lost line makes the estimate too low until the next gc. */
 	if (f->write(fd, line, (size_t)n) != n)
 		ht_store_count(s, HT_COUNTER_unwritable, 1);
 	f->close(fd);
@@ -230,7 +230,7 @@ void ht_store_grow(struct ht_store *s, struct ht_diags *d)
 	append_size(s, put);
 	if (!max || (estimate(s, &bytes) && bytes <= max))
 		return;
-	/* Whoever is at it already does it for us. */
+	/* If another process is collecting, this one need not. */
 	lock = ht_store_lock(s, false);
 	if (lock < 0)
 		return;

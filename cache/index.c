@@ -1,5 +1,6 @@
-/* Indices of graphs, beside the entries: DIR/KEY.idx, which appears whole as entries do, and
- * DIR/KEY.lock, held from reading one that is to be changed until it is written. */
+/* Indices of graphs, beside the entries: DIR/KEY.idx, which appears whole like an entry, and
+ * DIR/KEY.lock, which a process holds from before it reads an index that it changes until it has
+ * written it. */
 #include "cache/store.h"
 
 #include <string.h>

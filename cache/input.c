@@ -1,11 +1,12 @@
-/* Digests of large input files, remembered by what the system says of a file while nobody changes it,
- * as git's index does: reading a model costs more than finding what was compiled from it.
+/* Digests of large input files, kept under the file's stamp, as git's index does: reading a large
+ * model takes longer than finding the program that was compiled from it.
  *
- * A key is the boot, the mount, the inode, size, and times of modification and change.  The last one
- * cannot be set, and each change of a file sets it, but for two in one tick of the file system's clock
- * and for those of a page of a shared map that is already dirty.  So a file is remembered only once
- * its last change is longer ago than a page stays dirty.  File systems that promise less have no mount
- * here (ht_file_stamp).  Such entries are of this machine alone: no server gets them. */
+ * The key consists of the boot, the mount, the inode, the size, and the times of modification and
+ * change.  The time of change cannot be set, and each change of a file sets it, except the second
+ * of two changes in one tick of the file system's clock, and changes of a page of a shared map that
+ * is already dirty.  So a digest is kept only if the last change of the file is longer ago than a
+ * page stays dirty.  File systems that guarantee less have no mount number here (ht_file_stamp).
+ * Such entries describe only this machine: no server gets them. */
 #include "cache/cache.h"
 
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 
 enum { SMALL = 1 << 20, SETTLED_SECONDS = 60, DIGEST = 32 };
 
-/* What the kernel says in a file of one line; false: nothing. */
+/* Reads a file of the kernel with one line; false: it cannot be read. */
 static bool read_line(const char *path, char *text, size_t n)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -27,7 +28,7 @@ static bool read_line(const char *path, char *text, size_t n)
 	return got > 0;
 }
 
-/* Hundredths of a second; -1: unknown. */
+/* A setting in hundredths of a second; -1: unknown. */
 static long centiseconds(const char *path)
 {
 	char text[24];
@@ -35,7 +36,8 @@ static long centiseconds(const char *path)
 	return read_line(path, text, sizeof text) ? strtol(text, NULL, 10) : -1;
 }
 
-/* Dirty pages are written back well within SETTLED_SECONDS: 30 s and 5 s is what Linux starts with. */
+/* Whether dirty pages are written back well within SETTLED_SECONDS: Linux's defaults are 30 s and 5
+ * s. */
 static bool writes_back_in_time(void)
 {
 	long age = centiseconds("/proc/sys/vm/dirty_expire_centisecs"),
@@ -54,7 +56,7 @@ static bool key_of(const struct ht_file_stamp *s, struct ht_arena *a, struct ht_
 	struct ht_key_text k;
 	char boot[64];
 
-	/* Mounts are counted from 1 on when the system starts. */
+	/* Numbers of mounts are unique only since the system started. */
 	if (!s->mount || !read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot))
 		return false;
 	ht_key_begin(&k, HT_CACHE_INPUT, a);

@@ -1,4 +1,5 @@
-/* Keys: texts of fields, "NAME BYTES\nVALUE\n" each, so that different fields are different texts. */
+/* Keys: texts of fields, "NAME BYTES\nVALUE\n" each, so that different fields give different
+ * texts. */
 #include "cache/cache.h"
 
 #include <string.h>

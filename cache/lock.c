@@ -1,12 +1,12 @@
-/* Locks of those who clean up, and of those who change an index. */
+/* The locks of garbage collection and of indices. */
 #include "cache/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
 
-/* Of a millisecond each.  A lock is held for a moment; whoever stops in between does not stop others
- * for ever. */
+/* Attempts, a millisecond apart.  A lock is held briefly; the limit keeps a process that hangs from
+ * blocking others for ever. */
 #define TRIES 10000
 
 int ht_store_lock_file(struct ht_store *s, const char *path, bool wait)

@@ -1,5 +1,5 @@
-/* Files that appear whole or not at all, also to other hosts: written under a name that nobody else
- * takes, in the directory where they belong, and renamed. */
+/* Writes files that appear whole or not at all, also to other hosts: each is written under a unique
+ * name in its directory, and then renamed. */
 #include "cache/store.h"
 
 #include <errno.h>
@@ -55,7 +55,7 @@ bool ht_make_directories(struct ht_store *s, const char *path)
 		if (path[i] && path[i] != '/')
 			continue;
 		part[i] = 0;
-		/* What is there is not asked for leave to be made. */
+		/* A directory that exists is no error, even if this process may not create it. */
 		if (!make_directory(s, part) && errno != EEXIST &&
 			(path[i] == 0 || stat(part, &st) || !S_ISDIR(st.st_mode)))
 			return false;
@@ -68,7 +68,7 @@ int ht_store_create(struct ht_store *s, const char *path, int flags)
 {
 	int fd = s->files->open(path, flags | O_CREAT | O_CLOEXEC, s->file_mode);
 
-	/* Another's file has the rights that he gave it. */
+	/* A file of another user has the permissions that this user set. */
 	if (fd >= 0 && s->shares)
 		fchmod(fd, s->file_mode);
 	return fd;
@@ -103,7 +103,7 @@ static bool write_all(const struct ht_files *f, int fd, struct ht_str s)
 	return true;
 }
 
-/* The name is on the disk once its directory is. */
+/* Writes the directory, and so the name of the file, to the disk. */
 static bool sync_directory(struct ht_store *s, const char *path)
 {
 	struct ht_path directory;
@@ -145,7 +145,7 @@ bool ht_store_publish(struct ht_store *s, const char *path, const struct ht_str 
 	if (fd < 0)
 		return false;
 	why = fill(s, fd, piece, n) ? 0 : errno;
-	/* A network's file system may say only now that it could not write. */
+	/* A network file system may report a failed write only now. */
 	if (f->close(fd) && !why)
 		why = errno;
 	if (!why && f->rename(temporary.s, path))

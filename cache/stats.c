@@ -1,12 +1,13 @@
-/* Statistics: each process leaves a file of counters when it ends, so that nothing is lost however
- * many end at once.  Now and then one sums them up in a new file, which names those that it replaces:
- * were it killed before it removed them, they would not count twice. */
+/* Statistics: each process leaves a file of counters when it ends, so that none is lost however
+ * many processes end at once.  Now and then a process sums them up in a new file, which names the
+ * files that it replaces: if the process is killed before it removes these, they do not count
+ * twice. */
 #include "cache/store.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define LIMIT ((size_t)1 << 20) /* of a file */
+#define LIMIT ((size_t)1 << 20) /* largest size of a file */
 #define MERGE_EVERY 64
 #define TRIES 10
 
@@ -41,7 +42,7 @@ static void note(void *self, const char *name)
 
 struct sum {
 	uint64_t counter[HT_COUNTERS];
-	struct ht_map replaced; /* names of files */
+	struct ht_map replaced; /* names of the replaced files */
 };
 
 static void add_line(struct sum *s, struct ht_str word, struct ht_str value)
@@ -104,8 +105,8 @@ static void look_for_sum(void *self, const char *name)
 	f->all_read = false;
 }
 
-/* No lock: who may only read counts too.  A merge in between has removed what was listed, or has
- * removed it before it was listed; then its sum is there now. */
+/* Takes no lock, since a user who may only read can ask for statistics, too.  If a merge removed a
+ * listed file in the meantime, its sum is there by now, and the files are listed again. */
 static bool read_settled(struct ht_store *s, struct ht_arena *a, struct files *f, struct sum *sum)
 {
 	for (int i = 0; i < TRIES; i++) {

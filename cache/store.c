@@ -1,4 +1,4 @@
-/* The store: reading and writing an entry. */
+/* The store: reads and writes entries. */
 #include "cache/store.h"
 
 #include <errno.h>
@@ -9,12 +9,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Entries of less are read: a map costs more. */
+/* Smaller entries are read, since mapping them costs more. */
 #define SMALL ((size_t)64 << 10)
 #define LARGEST ((uint64_t)64 << 30)
-/* Of an entry's begin, where its key is. */
+/* Size of the part at the begin of an entry that contains its key. */
 #define KEY_LIMIT ((size_t)64 << 10)
-/* So long after its last use an entry counts as used again. */
+/* An entry is marked as used again only after so many seconds. */
 #define TOUCH_SECONDS 60
 
 static struct ht_where at_path(const char *path)
@@ -125,8 +125,8 @@ void ht_cached_release(struct ht_cached *c)
 	*c = (struct ht_cached){ 0 };
 }
 
-/* Large entries of a file system of this machine are mapped, so that processes share them; nobody
- * changes a file that has its name.  Elsewhere a file may go away under its map. */
+/* Maps large entries on a local file system, so that processes share them; nobody changes a file
+ * with the name of an entry.  On other file systems a mapped file may disappear. */
 static bool take_bytes(struct ht_store *s, int fd, size_t n, struct ht_cached *out)
 {
 	const struct ht_files *f = s->files;
@@ -168,13 +168,14 @@ static void touch(struct ht_store *s, int fd, const struct stat *st)
 		s->files->utimens(fd, NULL);
 }
 
-/* An entry's file.  As long as it is open no other one gets its inode's number. */
+/* An open file of an entry.  No other file can get its inode number while it is open. */
 struct open_file {
 	int fd;
 	struct stat st;
 };
 
-/* NULL, and then the file is open; or why it cannot be read; *gone: it is not there. */
+/* Opens an entry.  NULL: the file is open; otherwise the reason, and *gone says that it does not
+ * exist. */
 static const char *open_entry(struct ht_store *s, const char *path, struct ht_cached *out,
 	struct open_file *file, bool *gone)
 {
@@ -201,7 +202,8 @@ static const char *open_entry(struct ht_store *s, const char *path, struct ht_ca
 	return strerror(why);
 }
 
-/* Whose the name of an open file is: another process may have put a good one there, or none. */
+/* What the name of an open file now refers to: another process may have put a good file there, or
+ * removed it. */
 enum owner { OWNER_UNKNOWN, OWNER_FILE, OWNER_OTHER };
 
 static enum owner owner_of(struct ht_store *s, const struct open_file *file, const char *path)

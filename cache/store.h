@@ -1,4 +1,4 @@
-/* The parts of the store that its source files share. */
+/* Declarations that the source files of the store share. */
 #ifndef HT_CACHE_STORE_H
 #define HT_CACHE_STORE_H
 
@@ -6,21 +6,21 @@
 
 #include <limits.h>
 
-/* DIR/v1 holds everything: KIND/2 digits/30 digits (entries), pins/32 digits (empty files),
- * stats/…, `size` (the bytes of each put since the last gc, a line each) and `lock` (held by gc). */
+/* All files are in DIR/v1: KIND/2 digits/30 digits (entries), pins/32 digits (empty files),
+ * stats/…, `size` (a line with the bytes of each put since the last gc) and `lock` (held by gc). */
 #define HT_STORE_LAYOUT "v1"
 #define HT_STORE_TEMPORARY ".tmp-" /* prefix of the names of unfinished files */
 
 struct ht_store {
-	char dir[PATH_MAX - 256];   /* with HT_STORE_LAYOUT */
-	char given[PATH_MAX - 256]; /* as in the options */
+	char dir[PATH_MAX - 256];   /* the directory with HT_STORE_LAYOUT */
+	char given[PATH_MAX - 256]; /* the directory as in the options */
 	struct ht_store_options opt;
 	const struct ht_files *files;
 	char maker[128]; /* host, process and thread, for names of temporary files */
 	mode_t directory_mode, file_mode; /* permissions of new directories and files */
-	bool shares;                      /* permissions are set whatever the umask is */
-	bool local; /* on a file system of this machine, so that entries may be mapped */
-	bool said_read, said_write; /* a failure to read, to write, was reported */
+	bool shares;                      /* permissions are set regardless of the umask */
+	bool local;                 /* on a local file system, so that entries may be mapped */
+	bool said_read, said_write; /* a read or write failure was reported */
 	uint64_t counter[HT_COUNTERS];
 };
 
@@ -36,7 +36,8 @@ struct ht_path ht_store_entry_file(
 bool ht_store_publish(struct ht_store *s, const char *path, const struct ht_str *piece, size_t n);
 /* Creates a directory and its parents. */
 bool ht_make_directories(struct ht_store *s, const char *path);
-/* open() with O_CREAT; in a shared store the file gets the store's permissions whatever the umask is. */
+/* open() with O_CREAT; in a shared store the file gets the store's permissions regardless of the
+ * umask. */
 int ht_store_create(struct ht_store *s, const char *path, int flags);
 /* Reads a whole file of at most `limit` bytes.  False on failure, with errno. */
 bool ht_store_load(
@@ -46,13 +47,14 @@ bool ht_read_all(const struct ht_files *f, int fd, void *p, size_t n);
 /* directory.c */
 enum ht_status ht_store_open_directory(struct ht_store *s, struct ht_diags *d);
 
-/* lock.c: takes a lock file, which one process holds at a time, and returns its descriptor.  -1 with
- * errno: EWOULDBLOCK when another process holds it, at once or, with `wait`, after some seconds. */
+/* lock.c: takes a lock file, which one process holds at a time, and returns its descriptor.  -1
+ * with errno: EWOULDBLOCK if another process holds it, at once or, with `wait`, after some
+ * seconds. */
 int ht_store_lock_file(struct ht_store *s, const char *path, bool wait);
 int ht_store_lock(struct ht_store *s, bool wait); /* the lock of gc */
 void ht_store_unlock(struct ht_store *s, int fd);
 
-/* Calls `each` for every name in a directory of the store, except hidden names that are not those of
+/* Calls `each` for every name in a directory of the store; hidden names only if they are those of
  * unfinished files. */
 bool ht_store_each(struct ht_store *s, const char *path, void (*each)(void *self, const char *name),
 	void *self);
@@ -61,7 +63,7 @@ bool ht_store_each(struct ht_store *s, const char *path, void (*each)(void *self
 void ht_store_stats_write(struct ht_store *s);
 void ht_store_stats_merge(struct ht_store *s); /* the caller holds the lock of gc */
 
-/* gc.c: adds the bytes of a put to `size`, and evicts when the limit is passed. */
+/* gc.c: adds the bytes of a put to `size`, and evicts if the limit is exceeded. */
 void ht_store_grow(struct ht_store *s, struct ht_diags *d);
 
 void ht_store_cannot_read(

@@ -1,4 +1,4 @@
-/* All entries of a store, and what holds them. */
+/* Lists all entries of a store. */
 #include "cache/store.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@ struct walk {
 	struct ht_arena *arena;
 	size_t cap;
 	enum ht_cache_kind kind;
-	char part[3]; /* the first digits */
+	char part[3]; /* the first two digits */
 	struct ht_hash *pin;
 	size_t pins, pin_cap;
 	bool failed;
@@ -34,11 +34,11 @@ static void note_entry(void *self, const char *name)
 	l->entry = ht_grow(w->arena, l->entry, l->n, &w->cap, sizeof *l->entry);
 	e = &l->entry[l->n];
 	if (!ht_key_named(ht_str(digits), &e->find))
-		return; /* not ours */
+		return; /* not an entry */
 	e->kind = w->kind;
 	path = ht_store_entry_file(w->s, e->kind, e->find);
 	if (w->s->files->lstat(path.s, &st))
-		return; /* gone meanwhile */
+		return; /* removed in the meantime */
 	e->bytes = (uint64_t)st.st_size;
 	e->used_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 	l->bytes += e->bytes;
