@@ -11,7 +11,7 @@ static struct ht_where in(const char *path)
 	return (struct ht_where){ .path = path, .offset = -1 };
 }
 
-/* Nobody is there to be asked for a password. */
+/* A key with a password is refused, since no user is there to enter it. */
 static int no_password(char *to, int size, int writing, void *arg)
 {
 	(void)to;

@@ -4,8 +4,8 @@
  *   OutputFile   { 1: path, 2: Digest, ... }
  *   Digest       { 1: SHA-256 as 64 digits, 2: bytes }
  *
- * Servers may add fields of theirs (bazel-remote adds who wrote it); what is not named here is
- * skipped. */
+ * Servers may add fields of their own (bazel-remote adds the writer); fields that are not listed
+ * here are skipped. */
 #include "remote/remote.h"
 
 #include <string.h>
@@ -65,7 +65,7 @@ static bool next(struct ht_str s, size_t *at, struct field *f)
 	case WIRE_64:
 	case WIRE_32:
 		return take(s, at, f->type == WIRE_64 ? 8 : 4, &f->bytes);
-	default: /* groups are no part of this protocol */
+	default: /* this protocol has no groups */
 		return false;
 	}
 }

@@ -1,4 +1,4 @@
-/* One request after the other, with limits on everything: time, headers, bytes. */
+/* HTTP requests, with limits on everything: time, headers, bytes. */
 #include "remote/remote.h"
 
 #include <curl/curl.h>
@@ -9,11 +9,11 @@
 
 enum {
 	HANDLES = 16,              /* connections kept for the next request */
-	RETRIES = 2,               /* of connections that broke and of 5xx */
+	RETRIES = 2,               /* after broken connections and 5xx replies */
 	MAX_HEADERS = 1 << 16,     /* bytes */
-	MAX_EXPLANATION = 1 << 14, /* bytes of the body of a reply that is no success */
-	SLOW_BYTES = 8192,         /* less than that in a second ... */
-	SLOW_SECONDS = 5           /* ... for so long is as good as dead */
+	MAX_EXPLANATION = 1 << 14, /* bytes of the body of a reply without success */
+	SLOW_BYTES = 8192,         /* a transfer of less in each second ... */
+	SLOW_SECONDS = 5           /* ... for so many seconds is aborted */
 };
 
 struct ht_http {
@@ -23,12 +23,14 @@ struct ht_http {
 	int n;
 };
 
-/* A request under way. */
+/* A request in progress. */
 struct transfer {
 	const struct ht_http_call *call;
 	CURL *curl;
-	size_t piece, offset;    /* sent so far: all of the pieces before, and of this one */
-	size_t n, headers, rest; /* received: body, headers, body of a reply that is no success */
+	/* sent so far: all pieces before `piece`, and `offset` bytes of it */
+	size_t piece, offset;
+	/* bytes received: body, headers, body of a reply without success */
+	size_t n, headers, rest;
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -73,7 +75,7 @@ static CURL *take_handle(struct ht_http *h)
 		curl = h->idle[--h->n];
 	pthread_mutex_unlock(&h->lock);
 	if (curl)
-		curl_easy_reset(curl); /* keeps its connection */
+		curl_easy_reset(curl); /* keeps the connection */
 	return curl ? curl : curl_easy_init();
 }
 
@@ -88,7 +90,7 @@ static void give_back(struct ht_http *h, CURL *curl)
 	curl_easy_cleanup(curl);
 }
 
-/* ---- what libcurl calls ---- */
+/* ---- callbacks of libcurl ---- */
 
 static size_t send_piece(char *p, size_t size, size_t count, void *arg)
 {
@@ -110,7 +112,7 @@ static size_t send_piece(char *p, size_t size, size_t count, void *arg)
 	return n;
 }
 
-/* Only ever back to the start, to send all of it again. */
+/* libcurl only ever goes back to the start, to send everything again. */
 static int seek_piece(void *arg, curl_off_t offset, int origin)
 {
 	struct transfer *t = arg;
@@ -148,7 +150,7 @@ static size_t receive_header(char *p, size_t size, size_t count, void *arg)
 	return t->headers > MAX_HEADERS ? 0 : size * count;
 }
 
-/* ---- a request ---- */
+/* ---- requests ---- */
 
 static bool set_credentials(
 	const struct ht_http *h, CURL *curl, const char *token, struct curl_slist **headers)
@@ -191,7 +193,7 @@ static void set_transfer(struct transfer *t)
 		curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, seek_piece);
 		curl_easy_setopt(curl, CURLOPT_SEEKDATA, t);
 	} else {
-		/* A reply that says it is longer is not read at all. */
+		/* A reply that announces more bytes is not read at all. */
 		curl_easy_setopt(curl, CURLOPT_MAXFILESIZE_LARGE,
 			(curl_off_t)(t->call->cap > MAX_EXPLANATION ? t->call->cap
 								    : MAX_EXPLANATION));
@@ -219,7 +221,7 @@ static void set_limits(const struct ht_http *h, CURL *curl, long ms)
 		curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, o->url->socket);
 }
 
-/* The connection broke; another may not. */
+/* Whether the connection broke, so that another one may work. */
 static bool broke(CURLcode code)
 {
 	switch (code) {
@@ -235,7 +237,7 @@ static bool broke(CURLcode code)
 	}
 }
 
-/* False: it is worth another try. */
+/* False: the request may be tried again. */
 static bool try_once(struct ht_http *h, const struct ht_http_call *c, const char *token, long ms,
 	struct ht_http_reply *out)
 {
@@ -255,7 +257,7 @@ static bool try_once(struct ht_http *h, const struct ht_http_call *c, const char
 		code = curl_easy_perform(t.curl);
 		out->why = curl_easy_strerror(code);
 		curl_easy_getinfo(t.curl, CURLINFO_RESPONSE_CODE, &out->status);
-		/* A status that is no success says all, whatever befell the body behind it. */
+		/* A status without success is an answer, even if its body is incomplete. */
 		if (code != CURLE_OK && out->status < 300)
 			out->status = 0;
 		if (code == CURLE_WRITE_ERROR || code == CURLE_FILESIZE_EXCEEDED)

@@ -1,4 +1,5 @@
-/* The remote store: an entry is a blob by its SHA-256; the key's ActionResult names the blob. */
+/* The remote store: an entry is a blob under its SHA-256; the ActionResult under the key names the
+ * blob. */
 #include "remote/remote.h"
 
 #include <errno.h>
@@ -14,24 +15,25 @@ enum {
 	PATH_BYTES = 80       /* "/cas/", 64 digits, and a NUL */
 };
 
-/* What has no option: command lines are there for everybody to read. */
+/* The token has no option, since everybody can read command lines. */
 #define TOKEN_VARIABLE "HALFTONE_REMOTE_TOKEN"
 
 struct ht_remote {
-	struct ht_arena arena; /* of the strings below */
+	struct ht_arena arena; /* for the strings below */
 	struct ht_remote_url url;
 	struct ht_http *http;
 	const char *token_file, *token;
 	size_t max_bytes;
 	bool write;
-	/* A server that takes nothing may still give. */
+	/* Counted apart: a server that refuses writes may still answer reads. */
 	atomic_int failures, write_failures;
-	atomic_long waited_ms; /* for answers that it has nothing */
+	atomic_long waited_ms; /* the time that it took to answer that it has nothing */
 	long patience_ms;
 	atomic_flag said;
 };
 
-/* A failure, which counts towards `failures`.  `status`: of the reply that says it; 0: none. */
+/* Reports a failure, and counts it in `failures`.  `status`: of the reply that states it; 0:
+ * none. */
 static bool failed(
 	struct ht_remote *r, atomic_int *failures, struct ht_diags *d, long status, const char *why)
 {
@@ -50,7 +52,8 @@ static bool failed(
 	return false;
 }
 
-/* It failed too often, or costs more time than it can save. */
+/* Whether the server is no longer asked: it failed too often, or costs more time than it can
+ * save. */
 static bool is_off(struct ht_remote *r, struct ht_diags *d)
 {
 	if (atomic_load(&r->failures) >= MAX_FAILURES)
@@ -62,7 +65,7 @@ static bool is_off(struct ht_remote *r, struct ht_diags *d)
 	return true;
 }
 
-/* Of a reply that is neither a success nor a miss. */
+/* A text for a status that is neither a success nor a miss. */
 static const char *refusal(long status)
 {
 	if (status >= 300 && status < 400)
@@ -83,7 +86,8 @@ static const char *refusal(long status)
 
 /* ---- credentials ---- */
 
-/* The file's token in `out`, read anew since tokens expire.  False: there is none. */
+/* Reads the token from its file into `out`, each time again since tokens expire.  False: there is
+ * none. */
 static bool read_token(const char *path, char out[HT_TOKEN_BYTES])
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -98,7 +102,7 @@ static bool read_token(const char *path, char out[HT_TOKEN_BYTES])
 	return true;
 }
 
-/* Printable characters alone: nothing that ends a header. */
+/* Whether the token has only printable characters, so that it cannot end a header. */
 static bool token_valid(const char *s)
 {
 	if (!*s || strlen(s) >= HT_TOKEN_BYTES)
@@ -153,7 +157,7 @@ static void put_path(char out[PATH_BYTES], const char *folder, const uint8_t sha
 		p += snprintf(p, 3, "%02x", sha256[i]);
 }
 
-/* Keys of each kind apart, and all of them apart from those of other programs. */
+/* Separates keys of different kinds, and all keys from those of other programs. */
 static void action_path(char out[PATH_BYTES], const struct ht_cache_key *k)
 {
 	static const char tag[16] = "halftone/1";
@@ -168,7 +172,7 @@ static void action_path(char out[PATH_BYTES], const struct ht_cache_key *k)
 
 /* ---- get ---- */
 
-/* 1: the bytes are at c->into; 0: the server has none; -1: failed. */
+/* 1: the bytes are at c->into; 0: the server has no such blob; -1: failure. */
 static int get(struct ht_remote *r, const char *path, char *into, size_t cap, size_t *n,
 	struct ht_diags *d)
 {
@@ -224,7 +228,7 @@ static bool remote_get(
 	*out = (struct ht_str){ NULL, 0 };
 	if (is_off(r, d) || !get_action(r, k, &action, d))
 		return false;
-	/* Pages that nothing is written to cost nothing, whatever the server claims. */
+	/* Pages that nobody writes to cost nothing, whatever size the server claims. */
 	bytes = malloc(action.bytes);
 	if (!bytes)
 		return false;
@@ -326,7 +330,8 @@ static enum ht_status set_up(
 	if (!r->token_file)
 		r->token = copy(&r->arena, o->token ? o->token : secure_getenv(TOKEN_VARIABLE));
 	HT_TRY(check_credentials(r, o, d));
-	/* The user's own file names many hosts; the one that anybody can read along is left out. */
+	/* The user's own netrc names many hosts; it is left out for connections that others can
+	 * read. */
 	http.netrc = r->url.secret ? copy(&r->arena, o->netrc) : NULL;
 	r->write = o->write;
 	r->patience_ms = 2 * http.total_ms;
@@ -353,7 +358,7 @@ static enum ht_status remote_open(
 		st = ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "no memory for a remote cache");
 	else
 		st = set_up(r, opt, d);
-	r->arena.unwind = NULL; /* nothing more comes from it */
+	r->arena.unwind = NULL; /* the arena is not used any more */
 	if (st == HT_OK)
 		*out = r;
 	else

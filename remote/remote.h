@@ -1,34 +1,34 @@
-/* remote: the remote store.  Bazel's HTTP cache protocol through libcurl: entries are blobs,
- * PREFIX/cas/SHA-256, and PREFIX/ac/KEY is an ActionResult that names the blob.  The only folder that
- * links libcurl; built as a module of its own that is loaded when a URL is configured.
+/* remote: the remote store.  It speaks Bazel's HTTP cache protocol through libcurl: entries are
+ * blobs, PREFIX/cas/SHA-256, and PREFIX/ac/KEY is an ActionResult that names the blob.  This is the
+ * only folder that links libcurl; it is a module of its own that is loaded if a URL is configured.
  *
- * Nothing that a server sends is trusted to be as long, as true or as quick as it ought to be. */
+ * A server is not trusted: its answers may be too long, wrong, or slow. */
 #ifndef HT_REMOTE_H
 #define HT_REMOTE_H
 
 #include "cache/remote.h"
 
-/* ---- action.c: the one kind of ActionResult that we write and accept ---- */
+/* ---- action.c: the one form of ActionResult that is written and accepted ---- */
 
-/* The result of an action with one output file, our entry. */
+/* The result of an action with one output file, which is the entry. */
 struct ht_action {
 	uint8_t sha256[32];
 	uint64_t bytes;
 };
-enum { HT_ACTION_BYTES = 128 }; /* at most */
+enum { HT_ACTION_BYTES = 128 }; /* upper bound of the bytes of an ActionResult */
 struct ht_str ht_action_write(const struct ht_action *a, char out[HT_ACTION_BYTES]);
-/* NULL, or what is wrong with the bytes. */
+/* Parses an ActionResult.  NULL, or the error in the bytes. */
 const char *ht_action_read(struct ht_str bytes, struct ht_action *out);
 
 /* ---- url.c ---- */
 
 struct ht_remote_url {
-	const char *base;            /* without user and without '/' at its end */
-	const char *shown;           /* as messages have it: the user masked */
+	const char *base;            /* without the user, and without '/' at the end */
+	const char *shown;           /* for messages: with the user masked */
 	const char *user, *password; /* NULL: none */
 	const char *socket;          /* unix:/SOCKET; NULL: none */
-	bool direct;                 /* it stays on this machine; no proxy */
-	bool secret;                 /* nobody on the way can read along: TLS, or direct */
+	bool direct;                 /* it does not leave this machine, so no proxy is used */
+	bool secret;                 /* nobody can read the connection: it uses TLS, or is direct */
 };
 enum ht_status ht_remote_url_read(
 	const char *text, struct ht_arena *a, struct ht_diags *d, struct ht_remote_url *out);
@@ -41,29 +41,29 @@ struct ht_http_options {
 	long connect_ms, total_ms;
 };
 
-enum { HT_TOKEN_BYTES = 1 << 14 }; /* of a token, with a NUL, at most */
+enum { HT_TOKEN_BYTES = 1 << 14 }; /* upper bound of the bytes of a token with its NUL */
 
-/* PUT of pieces, or GET into memory of the caller's. */
+/* A PUT of pieces, or a GET into memory of the caller. */
 struct ht_http_call {
-	const char *path; /* below the URL */
+	const char *path; /* of the resource, below the URL */
 	const struct ht_str *piece;
-	size_t pieces, bytes; /* pieces 0: GET */
+	size_t pieces, bytes; /* pieces 0: a GET */
 	char *into;
 	size_t cap;
 };
 
 struct ht_http_reply {
-	long status; /* 0: none came, and `why` says why not */
-	size_t n;    /* bytes at `into` */
-	long ms;     /* it took */
+	long status; /* 0: no reply came, and `why` says why */
+	size_t n;    /* bytes written to `into` */
+	long ms;     /* duration */
 	const char *why;
 };
 
 /* Threads may share it. */
 struct ht_http;
-struct ht_http *ht_http_new(const struct ht_http_options *o); /* NULL: no memory */
+struct ht_http *ht_http_new(const struct ht_http_options *o); /* NULL: out of memory */
 void ht_http_free(struct ht_http *h);
-/* `token`: NULL: none. */
+/* Sends one request and fills in *c's result.  `token` NULL: none. */
 void ht_http_call(struct ht_http *h, const struct ht_http_call *c, const char *token,
 	struct ht_http_reply *out);
 

@@ -1,4 +1,4 @@
-/* The remote store's URL: what libcurl gets of it, and what people may see of it. */
+/* The remote store's URL: the part that libcurl gets, and the part that messages may show. */
 #include "remote/remote.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ static int digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* With %40 for '@' and the like; NULL when that does not make sense. */
+/* Decodes %40 for '@' and the like; NULL: the escapes are wrong. */
 static const char *unescape(struct ht_str s, struct ht_arena *a)
 {
 	char *out = ht_alloc(a, s.n + 1);
@@ -51,7 +51,7 @@ static struct ht_str host_of(struct ht_str authority)
 	return authority;
 }
 
-/* USER[:PASSWORD], escaped. */
+/* Reads USER[:PASSWORD], escaped. */
 static bool read_user(struct ht_str s, struct ht_arena *a, struct ht_remote_url *out)
 {
 	const char *colon = memchr(s.p, ':', s.n);
@@ -59,11 +59,11 @@ static bool read_user(struct ht_str s, struct ht_arena *a, struct ht_remote_url 
 
 	out->user = unescape((struct ht_str){ s.p, n }, a);
 	out->password = colon ? unescape((struct ht_str){ colon + 1, s.n - n - 1 }, a) : "";
-	/* libcurl takes both as one text with a colon between them. */
+	/* libcurl takes both as one text with a colon between them, so the user has no colon. */
 	return out->user && out->password && !strchr(out->user, ':');
 }
 
-/* Messages name no part of a URL that could not be taken apart: who knows where its secrets are. */
+/* A message shows no part of a URL that cannot be parsed, since any part may contain the secret. */
 static enum ht_status refuse(struct ht_diags *d, const char *why)
 {
 	return ht_error(d, HT_E_USAGE, HT_NOWHERE, "the URL of the remote cache %s", why);
