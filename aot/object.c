@@ -1,10 +1,11 @@
-/* The object file, and the archive around it. */
+/* Writes the object file, and the archive around it. */
 #include "aot/object.h"
 
 #include <elf.h>
 #include <string.h>
 
-/* Weights from this size on are put where a linker keeps large data out of the way of others. */
+/* Weights of this size and above go to sections for large data, which a linker places behind all
+ * other data. */
 #define LARGE ((uint64_t)512 << 20)
 #ifndef SHF_X86_64_LARGE
 #define SHF_X86_64_LARGE 0x10000000
@@ -53,7 +54,7 @@ static void add_pieces(struct ht_obj_bytes *p, const struct ht_obj_bytes *more)
 		ht_obj_bytes_add(p, more->piece[i].p, more->piece[i].n);
 }
 
-/* ---- what is in a net ---- */
+/* ---- contents of a net ---- */
 
 void ht_obj_init(struct ht_obj *o, struct ht_arena *a)
 {
@@ -79,7 +80,7 @@ void ht_obj_refer(struct ht_obj *o, struct ht_obj_reference r)
 
 /* ---- the object file ---- */
 
-/* The first four in the order of enum ht_obj_place, from 1 on. */
+/* The first four are in the order of enum ht_obj_place, from 1 on. */
 enum {
 	TEXT = 1,
 	PLAN,
@@ -158,7 +159,7 @@ static void make_relocations(struct writer *w)
 	}
 }
 
-/* Places a section behind what is there. */
+/* Places a section at the end of the file so far. */
 static void section(struct writer *w, int number, Elf64_Shdr h, struct ht_str bytes)
 {
 	ht_obj_bytes_pad(&w->file, h.sh_addralign);
@@ -211,7 +212,7 @@ static void put_tables(struct writer *w)
 				.sh_link = SYMTAB,
 				.sh_info = (uint32_t)(TEXT + i) },
 			ht_buf_str(&w->relocation[i]));
-	/* Says that nothing needs an executable stack. */
+	/* States that nothing needs an executable stack. */
 	section(w, STACK, (Elf64_Shdr){ .sh_type = SHT_PROGBITS, .sh_addralign = 1 }, HT_STR(""));
 	section(w, SYMTAB,
 		(Elf64_Shdr){ .sh_type = SHT_SYMTAB,

@@ -1,7 +1,7 @@
-/* object: what a net consists of, as an object file, an archive of it, and a shared library.
+/* object: writes the parts of a net as an object file, an archive of it, and a shared library.
  *
- * Code and data refer to each other only relative to where they are, so that a linker has little to
- * do and a loader nothing: the shared library has no relocations.  x86-64 ELF alone. */
+ * Code and data refer to each other only by distances, so a linker has little to do and a loader
+ * nothing: the shared library has no relocations.  x86-64 ELF only. */
 #ifndef HT_AOT_OBJECT_H
 #define HT_AOT_OBJECT_H
 
@@ -10,8 +10,8 @@
 enum ht_obj_place {
 	HT_OBJ_TEXT,
 	HT_OBJ_PLAN,    /* read-only */
-	HT_OBJ_WEIGHTS, /* likewise; may be large */
-	HT_OBJ_STATE,   /* zeros, to be written to */
+	HT_OBJ_WEIGHTS, /* read-only; may be large */
+	HT_OBJ_STATE,   /* initially zero, writable */
 	HT_OBJ_PLACES
 };
 
@@ -22,7 +22,7 @@ struct ht_obj_symbol {
 	bool function, global;
 };
 
-/* At `offset` of `in`: the distance from there to `addend` of `to`, in 8 bytes or in 4. */
+/* The 8 or 4 bytes at `offset` of `in` become the distance from there to `addend` of `to`. */
 struct ht_obj_reference {
 	enum ht_obj_place in;
 	uint64_t offset;
@@ -31,7 +31,7 @@ struct ht_obj_reference {
 	int64_t addend;
 };
 
-/* Bytes that lie apart, one after the other. */
+/* The concatenation of pieces of memory. */
 struct ht_obj_bytes {
 	struct ht_arena *arena;
 	struct ht_str *piece;
@@ -39,8 +39,8 @@ struct ht_obj_bytes {
 	uint64_t bytes;
 };
 void ht_obj_bytes_init(struct ht_obj_bytes *p, struct ht_arena *a);
-void ht_obj_bytes_add(struct ht_obj_bytes *p, const void *bytes, size_t n); /* not copied */
-void ht_obj_bytes_pad(struct ht_obj_bytes *p, uint64_t align);              /* with zeros */
+void ht_obj_bytes_add(struct ht_obj_bytes *p, const void *bytes, size_t n); /* does not copy them */
+void ht_obj_bytes_pad(struct ht_obj_bytes *p, uint64_t align);              /* adds zeros */
 enum ht_status ht_obj_bytes_write(
 	const struct ht_obj_bytes *p, const char *path, struct ht_diags *d);
 
@@ -54,20 +54,21 @@ struct ht_obj {
 	size_t references, reference_cap;
 };
 
-enum { HT_OBJ_ALIGN = 64 /* of each place */ };
+enum { HT_OBJ_ALIGN = 64 /* alignment of each place */ };
 
 void ht_obj_init(struct ht_obj *o, struct ht_arena *a);
 void ht_obj_symbol(struct ht_obj *o, struct ht_obj_symbol s);
 void ht_obj_refer(struct ht_obj *o, struct ht_obj_reference r);
 
-/* Adds a name to a table of them; returns where. */
+/* Adds a name to a table of names; returns its offset. */
 uint32_t ht_obj_name(struct ht_buf *b, const char *name);
 
-/* Symbols that are not global may appear twice.  The pieces live in `a` and refer to the net's. */
+/* object.c: an object file with all places.  Local symbols may have equal names.  The pieces live
+ * in `a` and refer to the net's memory. */
 struct ht_obj_bytes ht_obj_file(const struct ht_obj *o, struct ht_arena *a);
-/* An archive of that one file, with the index that linkers want. */
+/* An archive with that one file and the symbol index for linkers. */
 struct ht_obj_bytes ht_obj_archive(const struct ht_obj *o, struct ht_arena *a);
-/* shared.c: exports the global symbols. */
+/* shared.c: a shared library that exports the global symbols. */
 struct ht_obj_bytes ht_obj_shared(const struct ht_obj *o, const char *soname, struct ht_arena *a);
 
 #endif

@@ -1,4 +1,4 @@
-/* What runs a net: a part of each net, copied from here.  So everything is in one section of code that
+/* The runner of nets, of which each net contains a copy.  Everything is in one code section that
  * refers to nothing outside of it: no function, constant or variable (the test aot.runner looks for
  * relocations). */
 #define IN_RUNNER __attribute__((section("ht_aot_runner"), used, noinline))
@@ -51,7 +51,7 @@ INLINE bool same_weights(const struct ht_aot_plan *plan, const uint8_t *header)
 	return true;
 }
 
-/* Field by field: a compiler may clear or copy a whole structure by a call. */
+/* Sets the members one by one: a compiler may clear or copy a whole structure by a call. */
 INLINE void link(struct ht_exec *x, const struct ht_aot_plan *plan,
 	const struct ht_aot_level *level, const void *weights)
 {
@@ -79,7 +79,7 @@ INLINE bool is_aligned(const void *memory)
 	return memory && (uintptr_t)memory % 64 == 0;
 }
 
-/* The net's weights, or those that the caller gave; NULL: they are none. */
+/* The net's weights, or the caller's; NULL: the caller's are not those of this net. */
 INLINE const void *weights_of(const struct ht_aot_plan *plan, const void *given)
 {
 	if (!plan->external)
@@ -87,7 +87,8 @@ INLINE const void *weights_of(const struct ht_aot_plan *plan, const void *given)
 	return is_aligned(given) && same_weights(plan, given) ? given : NULL;
 }
 
-/* Behind the outputs, if the net keeps something.  The version of an input is odd where the caller told that it is unchanged. */
+/* Links the kept memory, whose address follows the outputs, if the net keeps anything.  The version
+ * of an input is odd if the caller said that it is unchanged. */
 INLINE bool link_kept(struct ht_exec *x, const struct ht_aot_level *level, void *const *out)
 {
 	char *kept;
@@ -106,7 +107,8 @@ INLINE bool link_kept(struct ht_exec *x, const struct ht_aot_level *level, void 
 	return true;
 }
 
-/* Behind the inputs, if the net has open sizes; `all` has room for those that follow from them. */
+/* Takes the open sizes, which follow the inputs, if the net has any; `all` has room for derived
+ * ones as well. */
 INLINE bool link_sizes(struct ht_exec *x, const void *const *in, int64_t *all)
 {
 	const struct ht_image_size *s = ht_image_sizes(x->image);
@@ -127,7 +129,7 @@ INLINE void copy(char *to, const char *from, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++) {
 		to[i] = from[i];
-		__asm__ volatile("" ::: "memory"); /* no call of memcpy() */
+		__asm__ volatile("" ::: "memory"); /* keeps the compiler from calling memcpy() */
 	}
 }
 
@@ -149,7 +151,7 @@ IN_RUNNER COLD int ht_aot_begin(
 	constant = at(plan, level->constant);
 	for (uint64_t i = level->version; i < level->derived; i++) {
 		((char *)variables)[i] = 0;
-		__asm__ volatile("" ::: "memory"); /* no call of memset() */
+		__asm__ volatile("" ::: "memory"); /* keeps the compiler from calling memset() */
 	}
 	for (uint32_t i = 0; i < ht_image_count(image, HT_IMAGE_VARIABLES); i++) {
 		const struct ht_image_variable *v = &ht_image_variables(image)[i];

@@ -1,12 +1,12 @@
-/* The shared library.  It has nothing to relocate: references are distances, and are known once
- * each place has its address, which is its offset in the file. */
+/* Writes the shared library.  It has nothing to relocate: references are distances, which are known
+ * once each place has its address, which is also its offset in the file. */
 #include "aot/object.h"
 
 #include <elf.h>
 #include <string.h>
 
 enum { PAGE = 4096 };
-/* Sections; the places of the net between those of the dynamic linker. */
+/* The sections; the places of the net are between those of the dynamic linker. */
 enum { HASH = 1, DYNSYM, DYNSTR, TEXT, PLAN, WEIGHTS, DYNAMIC, STATE, NAMES, SECTIONS };
 enum { READ, EXECUTE, DATA, WRITE, TABLE, STACK, SEGMENTS };
 
@@ -22,7 +22,7 @@ struct shared {
 
 static const int section_of[HT_OBJ_PLACES] = { TEXT, PLAN, WEIGHTS, STATE };
 
-/* As the System V ABI has it. */
+/* The hash function of the System V ABI. */
 static uint32_t hash_of(const char *name)
 {
 	uint32_t h = 0, g;
@@ -36,7 +36,7 @@ static uint32_t hash_of(const char *name)
 	return h;
 }
 
-/* One bucket a symbol. */
+/* Makes a hash table with one bucket for each symbol. */
 static void make_hash(struct shared *s, uint32_t *hash, uint32_t n)
 {
 	uint32_t *word = HT_NEW_ARRAY(s->hash.arena, uint32_t, 2 + n + n), *bucket = word + 2,
@@ -50,7 +50,7 @@ static void make_hash(struct shared *s, uint32_t *hash, uint32_t n)
 	ht_put(&s->hash, word, (2 + n + n) * sizeof *word);
 }
 
-/* Addresses are added once they are known. */
+/* Makes the symbols without their addresses, which are added later. */
 static void make_symbols(struct shared *s)
 {
 	uint32_t *hash = HT_NEW_ARRAY(s->hash.arena, uint32_t, s->o->symbols + 1), n = 1;
@@ -87,7 +87,7 @@ static void section(struct shared *s, int number, uint32_t type, uint64_t flags,
 	ht_obj_bytes_add(&s->file, bytes.p, bytes.n);
 }
 
-/* From section `first` on, to the end of `last`. */
+/* Makes a segment from section `first` to section `last`. */
 static void segment(struct shared *s, int number, uint32_t flags, int first, int last)
 {
 	const Elf64_Shdr *a = &s->header[first], *b = &s->header[last];
@@ -148,7 +148,7 @@ static void describe(struct shared *s, uint32_t soname)
 		(Elf64_Phdr){ .p_type = PT_GNU_STACK, .p_flags = PF_R | PF_W, .p_align = 16 };
 }
 
-/* References and symbols, now that places have addresses. */
+/* Fills in references and symbols, now that places have addresses. */
 static void place(struct shared *s, char *text, char *plan)
 {
 	Elf64_Sym *e = (Elf64_Sym *)(void *)s->symbols.p;
