@@ -30,7 +30,7 @@ void ht_errors_init(
 	ht_spread_init(&e->low_ulp, a);
 }
 
-/* Sums of one sample. */
+/* The sums over one sample. */
 struct sample {
 	double most, largest, squares, own, got, dot;
 };

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The exponent and the first 6 bits of the fraction, from those of 2^-80 on. */
+/* The biased exponent of 2^-80 with the first 6 bits of the fraction, all 0. */
 #define FIRST ((uint64_t)(1023 - HT_SPREAD_POWER) << 6)
 
 void ht_spread_init(struct ht_spread *s, struct ht_arena *a)

@@ -9,16 +9,18 @@ enum { HT_SPREAD_POWER = 80, HT_SPREAD_BINS = (2 * HT_SPREAD_POWER << 6) + 2 };
 
 struct ht_spread {
 	uint64_t *
-		count; /* HT_SPREAD_BINS: zeros first, what is smaller second, what is larger last */
+		/* HT_SPREAD_BINS bins: the first counts zeros, the second smaller values, the last
+		 * larger ones */
+		count;
 	uint64_t n;
 	double most;
 };
 
 void ht_spread_init(struct ht_spread *s, struct ht_arena *a);
-/* A value that is at least 0, or infinite. */
+/* Adds a value, which is at least 0 or infinite. */
 void ht_spread_add(struct ht_spread *s, double x);
-/* The ceil(q n)-th smallest value, or up to 1/64 more: the end of its bin, at most the largest value.
- * Without values 0. */
+/* The ceil(q n)-th smallest value, or up to 1/64 more: the end of its bin, but at most the largest
+ * value.  0: there are no values. */
 double ht_spread_quantile(const struct ht_spread *s, double q);
 
 #endif

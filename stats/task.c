@@ -37,7 +37,7 @@ static size_t class_of_row(const struct ht_values *v, size_t row)
 	return v->row > 1 ? ht_largest(v, row * v->row, v->row) : ht_value(v, row) >= 0.5;
 }
 
-/* Of labels: a class itself, or what is the largest. */
+/* The class of a label: the label itself, or the index of its largest element. */
 static size_t true_class(const struct ht_values *got, const struct ht_values *truth, size_t row)
 {
 	return truth->count == got->count ? class_of_row(truth, row) : (size_t)ht_value(truth, row);
@@ -73,7 +73,7 @@ static double overlap_value(enum ht_task t, const struct overlap *o)
 				: 2 * (double)o->both / (double)sum;
 }
 
-/* The mean over the classes that are in one of the two; 1 where there are none. */
+/* The mean over the classes that occur in output or label; 1: there are none. */
 static double overlaps(enum ht_task t, const struct ht_values *got, const struct ht_values *truth,
 	struct ht_arena *scratch)
 {

@@ -29,7 +29,7 @@ double ht_three_digits(double x, enum ht_digits how)
 											      : r;
 	}
 	places = 2 - (int)floor(log10(fabs(x)));
-	/* Products and quotients by powers of ten up to 10^22 are rounded once. */
+	/* Powers of ten up to 10^22 are exact, so a product or quotient by one is rounded once. */
 	shift = pow(10, abs(places));
 	r = places >= 0 ? whole(x * shift, how) / shift : whole(x / shift, how) * shift;
 	if ((how == HT_DIGITS_BELOW && r > x) || (how == HT_DIGITS_ABOVE && r < x) || !isfinite(r))
@@ -76,7 +76,7 @@ static bool is_integer(enum ht_dtype t)
 	return k == HT_KIND_INT || k == HT_KIND_UINT || k == HT_KIND_BOOL;
 }
 
-/* Little-endian, of any width; signed ones keep their sign. */
+/* A little-endian integer of any width; signed ones are sign-extended. */
 static uint64_t integer_bits(const struct ht_values *v, size_t i)
 {
 	size_t size = ht_dtype_info(v->dtype)->bytes;
@@ -119,7 +119,7 @@ double ht_spacing(enum ht_dtype t, double x)
 	return ldexp(1, (exponent > least ? exponent : least) - info->mantissa);
 }
 
-/* NaN is larger than any number, and the first of equals comes first. */
+/* Whether x is larger; NaN is larger than any number.  So the first of equal numbers is kept. */
 static bool exceeds(double x, double than)
 {
 	return x > than || (isnan(x) && !isnan(than));

@@ -6,17 +6,17 @@
 
 #include <math.h>
 
-/* Dense and row-major; not owned.  Complex tensors are twice as many floats. */
+/* A dense row-major tensor; not owned.  Complex tensors count as twice as many floats. */
 struct ht_values {
 	const void *data;
 	enum ht_dtype dtype;
 	size_t count;
-	size_t row; /* elements of the last dimension; 1: a scalar */
+	size_t row; /* number of elements of the last dimension; 1: a scalar */
 };
 
-/* The number of three decimal digits next to x: the nearest, the next below or above (x itself where it has
- * no more digits), x where it is not finite.  Of numbers between 0.99 and 1 it is their distance from 1 that
- * has three digits: 0.9999876. */
+/* The number of three decimal digits next to x: the nearest, or the next below or above (x itself
+ * if it has no more digits).  x itself if it is not finite.  For numbers between 0.99 and 1 the
+ * distance from 1 has three digits: 0.9999876. */
 enum ht_digits { HT_DIGITS_NEAREST, HT_DIGITS_BELOW, HT_DIGITS_ABOVE };
 double ht_three_digits(double x, enum ht_digits how);
 
@@ -36,9 +36,10 @@ static inline double ht_difference(double x, double y)
 double ht_distance(const struct ht_values *a, const struct ht_values *b, size_t i);
 /* The distance between neighbouring numbers of type `t` at |x|, which is finite; 1 for integers. */
 double ht_spacing(enum ht_dtype t, double x);
-/* The place of the largest of `n` elements from `start` on: the first one; NaN counts as the largest. */
+/* The index of the largest of `n` elements from `start` on: the first of equal ones; NaN counts as
+ * the largest. */
 size_t ht_largest(const struct ht_values *v, size_t start, size_t n);
-/* The places of the `k` largest, the largest first; k <= HT_MAX_TOP and k <= n. */
+/* The indices of the `k` largest elements, the largest first; k <= HT_MAX_TOP and k <= n. */
 enum { HT_MAX_TOP = 5 };
 void ht_largest_k(const struct ht_values *v, size_t start, size_t n, size_t k, size_t *at);
 
