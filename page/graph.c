@@ -1,5 +1,5 @@
-/* A graph as SVG: boxes in rows, each below the boxes that it takes results of.  Its frame scrolls, and three buttons set how large
- * it is: no script is needed. */
+/* A graph as SVG: boxes in rows, each below the boxes whose results it takes.  Its frame scrolls,
+ * and three buttons set the size, without a script. */
 #include "page/page.h"
 
 enum {
@@ -11,12 +11,12 @@ enum {
 	MOST_COLUMNS = 5,
 	NAME_BYTES = 26,
 	SAYS_BYTES = 34,
-	MOST_AT_ONCE = 8 /* rows that are legible without zoom */
+	MOST_AT_ONCE = 8 /* the number of rows that are legible without zoom */
 };
 
 struct place {
-	size_t rank;        /* 1 more than the largest of the boxes that it takes results of */
-	size_t row, column; /* column: in halves of a box, from the left */
+	size_t rank;        /* 1 + the largest rank of the boxes whose results it takes */
+	size_t row, column; /* column: in half boxes from the left */
 	enum { NEW, OPEN, DONE } state;
 };
 
@@ -25,7 +25,7 @@ struct layout {
 	size_t ranks, rows, width, height;
 };
 
-/* Edges that close a cycle, as loops have, do not count. */
+/* Ranks a box.  Edges that close a cycle, as in loops, are ignored. */
 static void rank_box(const struct ht_page_graph *g, struct layout *l, size_t box)
 {
 	struct place *p = &l->of[box];
@@ -45,7 +45,7 @@ static void rank_box(const struct ht_page_graph *g, struct layout *l, size_t box
 	l->ranks = p->rank + 1 > l->ranks ? p->rank + 1 : l->ranks;
 }
 
-/* Places the boxes of one rank in as many rows as they need; the last row is centred. */
+/* Places the boxes of one rank in as many rows as necessary; the last row is centred. */
 static void place_rank(const struct ht_page_graph *g, struct layout *l, size_t rank)
 {
 	size_t left = 0, in_row = 0;
@@ -128,7 +128,7 @@ static void put_box(
 	ht_puts(b, box->id ? "</title></a>\n" : "</title>\n");
 }
 
-/* Buttons that are radio buttons; the style sheet does the rest. */
+/* The zoom buttons are radio buttons that the style sheet evaluates. */
 static void put_zoom(struct ht_buf *b, size_t number)
 {
 	static const char *const words[] = { "whole", "larger", "largest" };

@@ -1,9 +1,9 @@
-/* The page around its tables and plots. */
+/* The frame of the page: head, contents, sections, trees, and escaping of text. */
 #include "page/page.h"
 
 #include <string.h>
 
-/* Bytes of the character that `s` begins with, as it is shown; 0: it is replaced. */
+/* The number of bytes of the first character of `s` if it is shown; 0: it is replaced. */
 static size_t shown_length(struct ht_str s)
 {
 	size_t n = ht_utf8_length(s.p, s.n);

@@ -1,5 +1,5 @@
-/* Plots of points as SVG: the x axis from 0, the y axis linear or by powers of ten, intervals as bars, names at the
- * right side. */
+/* Plots of points as SVG: the x axis begins at 0, the y axis is linear or logarithmic; intervals
+ * are bars, and names are at the right side. */
 #include "page/page.h"
 
 #include <math.h>
@@ -8,26 +8,26 @@
 enum {
 	WIDTH = 880,
 	LEFT = 76,
-	RIGHT = 600, /* of the area of the points */
+	RIGHT = 600, /* the area of the points */
 	NAMES = 626,
 	TOP = 16,
 	LEAST_HEIGHT = 260,
-	LANE = 26, /* above and below the powers of ten */
-	LINE = 18, /* of names */
+	LANE = 26, /* above and below the logarithmic axis, for 0 and values that are not finite */
+	LINE = 18, /* height of a line of names */
 	TICKS = 6,
 	NAME_BYTES = 34
 };
 
 struct axis {
-	double low, high, step; /* of a logarithmic one: exponents of ten */
-	double from, to;        /* pixels of low and high */
+	double low, high, step; /* of a logarithmic axis: exponents of ten */
+	double from, to;        /* pixels at `low` and `high` */
 	bool log;
 };
 
 struct drawing {
 	struct ht_buf *b;
 	const struct ht_plot *plot;
-	const struct ht_point **point; /* those that are drawn */
+	const struct ht_point **point; /* the points that are drawn */
 	size_t n;
 	struct axis x, y;
 	double bottom;
@@ -35,7 +35,7 @@ struct drawing {
 
 /* ---- axes ---- */
 
-/* 1, 2 or 5 times a power of ten, so that about TICKS of them are `range`. */
+/* 1, 2 or 5 times a power of ten, about TICKS of which make up `range`. */
 static double nice_step(double range)
 {
 	double power = pow(10, floor(log10(range / TICKS))), times = range / TICKS / power;
@@ -43,7 +43,8 @@ static double nice_step(double range)
 	return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
 }
 
-/* Numbers so large that their differences overflow lie at the end of the axis. */
+/* Extends the axis by a value.  Values so large that their differences overflow are moved to the
+ * end of the axis. */
 static void take(struct axis *a, double v)
 {
 	if (!isfinite(v) || fabs(v) > 1e300)
@@ -61,7 +62,7 @@ static void round_linear(struct axis *a)
 	a->high = ceil(a->high / a->step) * a->step;
 }
 
-/* Powers of ten around what was taken; some where nothing was. */
+/* Rounds the axis to powers of ten around its values; without values it gets default ones. */
 static void round_log(struct axis *a)
 {
 	bool any = a->high >= a->low;
@@ -202,7 +203,7 @@ static void put_lane(struct drawing *d, double at, const char *name)
 	ht_puts(d->b, "</text>\n");
 }
 
-/* The lines of what powers of ten do not have, where a point lies on them. */
+/* Draws lanes for 0 and values that are not finite, if a point lies in them. */
 static void put_lanes(struct drawing *d)
 {
 	bool zero = false, other = false;
@@ -329,10 +330,10 @@ static void put_front(struct drawing *d)
 
 struct label {
 	const struct ht_point *point;
-	double at, y; /* of the point, of the name */
+	double at, y; /* height of the point; height of the name */
 };
 
-/* Of points at one height the rightmost first, so that no line to a name crosses another. */
+/* Of points at one height the rightmost comes first, so that no line to a name crosses another. */
 static int by_height(const void *a, const void *b)
 {
 	const struct label *p = a, *q = b;
@@ -344,7 +345,7 @@ static int by_height(const void *a, const void *b)
 	return (p->point > q->point) - (p->point < q->point);
 }
 
-/* Each beside its point, or as near to it as the others leave room. */
+/* Places each name beside its point, or as near to it as the other names allow. */
 static void place(struct label *l, size_t n, double bottom)
 {
 	for (size_t i = 0; i < n; i++)
@@ -369,7 +370,7 @@ static void put_names(struct drawing *d, const struct ht_point *const *named, si
 	}
 }
 
-/* Names stand at three heights in turn, so that those of neighbouring marks do not overlap. */
+/* Names of marks alternate between three heights, so that neighbours do not overlap. */
 static void put_marks(struct drawing *d)
 {
 	for (size_t i = 0; i < d->plot->marks; i++) {
@@ -403,7 +404,8 @@ static void put_dot(struct drawing *d, const struct ht_point *p)
 
 /* ---- lines ---- */
 
-/* Returns the last point of the series; NULL: it has none.  Points that are not finite interrupt the line. */
+/* Draws a series and returns its last point; NULL: it has none.  Points that are not finite
+ * interrupt the line. */
 static const struct ht_point *put_series(struct drawing *d, int series)
 {
 	const struct ht_point *last = NULL;

@@ -1,4 +1,4 @@
-/* The style sheet: colours by what the reader prefers, and for paper. */
+/* The style sheet: light and dark colours by the reader's preference, and colours for paper. */
 #include "page/page.h"
 
 const char ht_page_style[] =

@@ -31,7 +31,7 @@ static size_t rows(const struct ht_table *t)
 	return t->cells / t->columns;
 }
 
-/* False: the row is behind the last one that is shown. */
+/* Begins a cell.  False: its row is beyond the limit. */
 static bool open_cell(struct ht_table *t, const char *class)
 {
 	size_t column = t->cells % t->columns;
