@@ -1,8 +1,8 @@
 /* The fusions of one compilation: which are on, and what each found and changed.
  *
- * A pass asks ht_fusion_on() before it changes anything.  It calls ht_fusion_hit() for each
- * change, and ht_fusion_miss() where a pattern did not match.  Of the misses, the one that
- * satisfied the most conditions is kept. */
+ * A pass asks ht_fusion_on() before it changes anything.  It calls ht_fusion_hit() for each change,
+ * and ht_fusion_miss() if a pattern did not match.  The miss that satisfied the most conditions is
+ * kept. */
 #ifndef HT_CHOICE_FUSION_H
 #define HT_CHOICE_FUSION_H
 
@@ -31,13 +31,13 @@ const char *ht_fusion_kind_name(enum ht_fusion_kind k);
 enum ht_fusion_id ht_fusion_named(struct ht_str name);
 
 struct ht_fusion_record {
-	const char *off;    /* why it is off; NULL: it is on */
+	const char *off;    /* the reason why it is off; NULL: it is on */
 	bool ran;           /* its pass ran */
 	int64_t matches;    /* patterns found */
 	int64_t effects;    /* changes made */
-	struct ht_str node; /* of the nearest miss, */
-	const char *missed; /* the condition that it failed; NULL: no pattern came near */
-	int progress;       /* conditions that it satisfied before that */
+	struct ht_str node; /* node of the nearest miss */
+	const char *missed; /* the condition that it did not satisfy; NULL: there was no miss */
+	int progress;       /* number of conditions that it satisfied before */
 };
 
 struct ht_fusions {
@@ -48,12 +48,12 @@ struct ht_fusions {
 /* Switches all fusions on; a policy may switch some off (ht_policy_fusions()). */
 void ht_fusions_init(struct ht_fusions *f, struct ht_arena *a);
 
-/* `f` may be NULL: everything is on, and nothing is recorded. */
+/* `f` NULL: all fusions are on, and nothing is recorded. */
 bool ht_fusion_on(const struct ht_fusions *f, enum ht_fusion_id id);
 void ht_fusion_hit(struct ht_fusions *f, enum ht_fusion_id id);
 void ht_fusion_miss(struct ht_fusions *f, enum ht_fusion_id id, int progress,
 	const struct ht_node *n, const char *condition);
-/* Whether the pass has fusions and all are off.  Notes that those that are on ran. */
+/* Whether the pass has fusions and all are off.  Records that the others ran. */
 bool ht_fusion_pass_is_off(struct ht_fusions *f, const char *pass);
 
 #endif

@@ -1,32 +1,32 @@
-/* Methods: the algorithms that a kernel can use, which of them the user asks for, and why
- * lowering chose one. */
+/* Methods: the algorithms that a kernel can use, the method that the user requests, and the reason
+ * why lowering chose one. */
 #ifndef HT_CHOICE_METHOD_H
 #define HT_CHOICE_METHOD_H
 
 #include "base/base.h"
 
-/* ---- what a user asks for ---- */
+/* ---- the user's request ---- */
 
-/* How 3 x 3 convolutions at stride 1 compute (kernel/winograd.h). */
+/* The method of 3 x 3 convolutions with stride 1 (kernel/winograd.h). */
 enum ht_conv_method {
-	HT_CONV_AUTO,        /* whichever is estimated to be faster */
+	HT_CONV_AUTO,        /* the one with the shorter estimated time */
 	HT_CONV_DIRECT,      /* the sum over taps */
-	HT_CONV_WINOGRAD,    /* F(4 x 4), wherever it is possible */
-	HT_CONV_WINOGRAD_2X2 /* F(2 x 2), likewise */
+	HT_CONV_WINOGRAD,    /* F(4 x 4), wherever possible */
+	HT_CONV_WINOGRAD_2X2 /* F(2 x 2), wherever possible */
 };
 
-/* How inverted residual blocks, squeeze and excitation, and attention compute. */
+/* The method of inverted residual blocks, squeeze and excitation, and attention. */
 enum ht_block_method {
-	HT_BLOCK_AUTO,    /* whichever is estimated to be faster */
+	HT_BLOCK_AUTO,    /* the one with the shorter estimated time */
 	HT_BLOCK_KERNELS, /* each by a kernel of its own */
-	HT_BLOCK_ROWS     /* row by row in one kernel, wherever it is possible */
+	HT_BLOCK_ROWS     /* row by row in one kernel, wherever possible */
 };
 
-/* How a batch computes if no result of one part needs another part. */
+/* The method of a batch in which no result of one part needs another part. */
 enum ht_batch_method {
-	HT_BATCH_AUTO,  /* whichever is estimated to be faster */
+	HT_BATCH_AUTO,  /* the one with the shorter estimated time */
 	HT_BATCH_WHOLE, /* each kernel computes the whole batch */
-	HT_BATCH_PARTS  /* all kernels compute one part, then the next, wherever it is possible */
+	HT_BATCH_PARTS  /* all kernels compute one part, then the next, wherever possible */
 };
 
 struct ht_methods_asked {
@@ -37,7 +37,7 @@ struct ht_methods_asked {
 
 /* ---- the chosen method ---- */
 
-/* The method of a kernel whose node had a choice, and the reason for it (methods.def). */
+/* The method of a kernel for which several were possible, and the reason for it (methods.def). */
 enum ht_method {
 #define METHOD(id, name, ask) HT_METHOD_##id,
 #define REASON(id, name, is, limit)
@@ -62,11 +62,13 @@ extern const struct ht_reason_info ht_reason_info[HT_REASON_END];
 struct ht_method_choice {
 	struct ht_str node; /* the root of the kernel */
 	enum ht_method method,
-		other; /* other: what the user may ask for instead; HT_METHOD_END: none */
+		/* other: the method that the user may request instead; HT_METHOD_END: none */
+		other;
 	enum ht_reason reason;
-	double is, limit; /* numbers in the reason's text */
-	double error;     /* measured root mean square of the error, relative to the results; 0: the
-		       * bits are the same */
+	double is, limit; /* the numbers in the reason's text */
+	/* measured root mean square of the error, relative to the results; 0: the results have the
+	 * same bits */
+	double error;
 };
 
 #endif

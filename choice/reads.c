@@ -1,4 +1,4 @@
-/* The names of what a compilation can read. */
+/* The names of the inputs that a compilation can read. */
 #include "choice/reads.h"
 
 #include <string.h>

@@ -1,10 +1,11 @@
-/* Which options a compilation read.  A cache key contains exactly these. */
+/* The options that a compilation reads.  A cache key contains exactly these. */
 #ifndef HT_CHOICE_READS_H
 #define HT_CHOICE_READS_H
 
 #include "base/base.h"
 
-/* What a compilation can read: the options of policies, and the others in choice/options.def. */
+/* The inputs that a compilation can read: the options of policies, and the others in
+ * choice/options.def. */
 enum ht_read {
 #define READ(name) HT_READ_##name,
 #define ROW_VALUE(name) HT_READ_##name,
@@ -18,7 +19,7 @@ enum ht_read {
 	HT_READ_END
 };
 
-/* A set of them; all zero: the empty set. */
+/* A set of reads; all zero: the empty set. */
 struct ht_reads {
 	uint8_t bits[(HT_READ_END + 7) / 8];
 };
