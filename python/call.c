@@ -1,9 +1,9 @@
-/* halftone._call: a run of a context whose arrays need no conversion, in place of the package's own way through ctypes,
- * which takes ten times as long.  It uses CPython's stable ABI, so that one file serves CPython 3.10 and later; other
- * interpreters do without it.
+/* halftone._call: runs a context on arrays that need no conversion, without ctypes, which takes ten
+ * times as long.  It uses CPython's stable ABI, so one file serves CPython 3.10 and later; other
+ * interpreters run without it.
  *
- * A Call never decides that something is wrong.  Where arguments are not as it expects them, it does nothing and
- * returns None, and the package's way converts them or says what is wrong. */
+ * A Call never reports that arguments are wrong.  If they are not as it expects them, it does
+ * nothing and returns None; the package's Python code then converts them or reports the error. */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030A0000
 #include <Python.h>
@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What the capsule of NumPy's attribute __array_struct__ holds. */
+/* The struct in the capsule of NumPy's attribute __array_struct__. */
 struct array_struct {
 	int two, rank;
 	char kind;
@@ -28,7 +28,7 @@ struct array_struct {
 };
 enum { CONTIGUOUS = 0x1, ALIGNED = 0x100, NATIVE = 0x200, WRITABLE = 0x400 };
 
-/* A run that takes longer is one that Ctrl-C has to end: the package's way can do that. */
+/* Ctrl-C must be able to end a run that takes longer; the package's Python code can do that. */
 enum { LONG_RUN_NS = 50000000 };
 
 typedef enum ht_status run_fn(struct ht_context *c, const struct ht_array *in, size_t ins,
@@ -36,7 +36,7 @@ typedef enum ht_status run_fn(struct ht_context *c, const struct ht_array *in, s
 
 /* The inputs or the outputs. */
 struct side {
-	struct ht_array *array; /* our own; the dimensions are the package's */
+	struct ht_array *array; /* owned; its dimensions are the package's */
 	size_t n;
 	PyObject *numbers;                 /* dict: name -> number */
 	PyObject *names, *dtypes, *shapes; /* tuples */
@@ -46,11 +46,12 @@ struct call {
 	PyObject_HEAD run_fn *run;
 	struct ht_context *context;
 	struct side in, out;
-	PyObject *empty, *keeps; /* numpy.empty; what owns the memory that we refer to */
+	/* numpy.empty; the object that owns the memory to which this one refers */
+	PyObject *empty, *keeps;
 	int32_t *cancel;
-	bool loops; /* how long a run takes depends on data */
+	bool loops; /* the duration of a run depends on data */
 	bool busy;
-	bool slow; /* the last run was a long one, or there was none yet */
+	bool slow; /* the last run was long, or there was none yet */
 };
 
 static PyObject *dtype_name, *struct_name; /* interned */
@@ -71,14 +72,15 @@ static bool has_shape(const struct array_struct *s, const struct ht_array *a)
 	return bytes == a->bytes;
 }
 
-/* The memory of an array of exactly this dtype and shape, dense, in the machine's byte order; NULL: it is none. */
+/* The memory of an array of exactly this dtype and shape, dense, in native byte order; NULL: the
+ * array differs. */
 static void *memory_of(PyObject *x, const struct ht_array *a, PyObject *dtype, int flags)
 {
 	PyObject *capsule, *has = PyObject_GetAttr(x, dtype_name);
 	const struct array_struct *s;
 	void *p = NULL;
 
-	Py_XDECREF(has); /* compared only; `dtype` lives */
+	Py_XDECREF(has); /* only compared by address; `dtype` keeps it alive */
 	if (has != dtype)
 		return NULL;
 	capsule = PyObject_GetAttr(x, struct_name);
@@ -133,7 +135,7 @@ static bool feed(struct call *c, PyObject *given, PyObject *named)
 
 /* ---- outputs ---- */
 
-/* Puts the caller's arrays into the dict of results, by the outputs' own names. */
+/* Puts the caller's arrays into the dict of results, under the outputs' own names. */
 static bool take(struct call *c, PyObject *out, PyObject *results)
 {
 	PyObject *name, *x;
@@ -180,7 +182,7 @@ static bool apart(const struct call *c)
 	return true;
 }
 
-/* Room for the results: the names in their order first, so that a dict has them in that order. */
+/* A dict for the results, which has the names in their order from the start. */
 static PyObject *room(struct call *c, PyObject *out)
 {
 	PyObject *results = PyDict_New();
@@ -275,7 +277,8 @@ static PyObject *status_of(enum ht_status status)
 	return PyErr_CheckSignals() ? NULL : PyLong_FromLong(status);
 }
 
-/* Addresses are put into the arrays; NULL: not in this way.  What is asked of arrays may run other Python code. */
+/* Puts the addresses into the arrays; NULL: this run needs the package's Python code.  Reading
+ * attributes of arrays may run other Python code. */
 static PyObject *prepare(struct call *c, PyObject *given, PyObject *named, PyObject *out)
 {
 	PyObject *results = NULL;
@@ -291,7 +294,8 @@ static PyObject *prepare(struct call *c, PyObject *given, PyObject *named, PyObj
 	return NULL;
 }
 
-/* run(given, named, out, diags): a dict of arrays; None: not in this way; an integer: the status of a failure. */
+/* run(given, named, out, diags): a dict of arrays; None: this run needs the package's Python code;
+ * an integer: the status of a failure. */
 static PyObject *call_run(PyObject *self, PyObject *const *argument, Py_ssize_t n)
 {
 	struct call *c = (struct call *)self;
@@ -312,7 +316,8 @@ static PyObject *call_run(PyObject *self, PyObject *const *argument, Py_ssize_t 
 	return PyErr_Occurred() ? NULL : status_of(status);
 }
 
-/* again(arrays of inputs, of outputs: addresses, diags): the status; None: not in this way. */
+/* again(addresses of the arrays of inputs and of outputs, diags): the status; None: this run needs
+ * the package's Python code. */
 static PyObject *call_again(PyObject *self, PyObject *const *argument, Py_ssize_t n)
 {
 	struct call *c = (struct call *)self;
@@ -341,21 +346,21 @@ static PyObject *call_release(PyObject *self, PyObject *Py_UNUSED(none))
 	Py_RETURN_NONE;
 }
 
-/* slow(whether the run that the package made in its own way took long) */
+/* slow(whether a run by the package's Python code took long) */
 static PyObject *call_slow(PyObject *self, PyObject *slow)
 {
 	((struct call *)self)->slow = PyObject_IsTrue(slow) != 0;
 	Py_RETURN_NONE;
 }
 
-/* close(): no more runs.  One that goes on keeps what it uses. */
+/* close(): allows no more runs.  A run in progress keeps the objects that it uses. */
 static PyObject *call_close(PyObject *self, PyObject *Py_UNUSED(none))
 {
 	((struct call *)self)->context = NULL;
 	Py_RETURN_NONE;
 }
 
-/* ---- making one ---- */
+/* ---- creating a Call ---- */
 
 static bool make_side(struct side *s, PyObject *o, const void *arrays)
 {
@@ -401,8 +406,9 @@ static void call_free(PyObject *self)
 	Py_DECREF(type);
 }
 
-/* Call(ht_context_run, context, arrays of inputs, of outputs, cancel: addresses; (numbers, names, dtypes, shapes) of
- * inputs, of outputs; numpy.empty; whether the program has loops; what owns all that) */
+/* Call(ht_context_run, context, arrays of inputs, of outputs, cancel: addresses; (numbers, names,
+ * dtypes, shapes) of inputs, of outputs; numpy.empty; whether the program has loops; the owner of
+ * all that) */
 static PyObject *call_new(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(named))
 {
 	struct call *c = (struct call *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);

@@ -3,9 +3,9 @@
 
     python/declare.py OUT VERSION ABI HEADER...    (headers in the order in which they include each other)
 
-Every enum becomes integers, every struct a ctypes.Structure with a function that initialises it as the
-header's initialiser does, and every function an entry of FUNCTIONS.  A declaration that this program does
-not understand is an error with its text, so that a header cannot grow unseen.
+Every enum becomes integers, every struct a ctypes.Structure with a function that initialises it as the header's
+initialiser does, and every function an entry of FUNCTIONS.  A declaration that this program does not understand is an
+error with its text, so no new declaration is left out unnoticed.
 """
 import contextlib, os, re, sys
 
@@ -36,7 +36,7 @@ def without_comments(text):
 
 
 class Headers:
-    """What the headers declare: enum constants, structs with their fields, initialisers, functions."""
+    """The declarations of the headers: enum constants, structs with their fields, initialisers, functions."""
 
     def __init__(self, texts):
         self.constants, self.structs, self.initialised, self.functions = {}, {}, {}, {}
@@ -72,7 +72,7 @@ class Headers:
             self.constants[name.strip()] = value
 
     def fields(self, line):
-        """One line of a struct, which may declare several members: `const char *a, *b`."""
+        """Reads a line of a struct, which may declare several members: `const char *a, *b`."""
         function = re.fullmatch(r'\s*void\s*\(\s*\*\s*(\w+)\s*\)\s*\(.*\)', line, re.S)
         if function:
             yield function[1], self.parameter(line)

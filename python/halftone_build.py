@@ -1,13 +1,13 @@
-"""Builds the wheel and the source distribution, as pip asks for them (PEP 517).
+"""Builds the wheel and the source distribution for pip (PEP 517).
 
-The wheel has the package, the tool, the headers, the libraries and the modules of a build with CMake.  What they
-link beyond the C library has to be on the machine; scripts/wheel puts it inside.
+The wheel has the package, the tool, the headers, the libraries and the modules of a build with CMake.  The libraries to
+which they link beyond the C library must be on the machine; scripts/wheel puts them inside.
 """
 import base64, hashlib, os, re, shutil, subprocess, sys, tarfile, tempfile, zipfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 EPOCH = (1980, 1, 1, 0, 0, 0)
-REMOTE = 'halftone-remote.so'  # links libcurl, which needs thirty libraries
+REMOTE = 'halftone-remote.so'  # links to libcurl, which needs thirty libraries
 TAG = 'py3-none-linux_x86_64'
 METADATA = '''Metadata-Version: 2.1
 Name: halftone
@@ -107,7 +107,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def sources():
-    """The files that git knows; of a tree without git, such as a source distribution's, all but what is built."""
+    """The files that git tracks; in a tree without git, such as a source distribution, all files except built ones."""
     git = subprocess.run(['git', 'ls-files', '-z', '--cached'], cwd=ROOT, capture_output=True, text=True)
     if os.path.exists(os.path.join(ROOT, '.git')) and git.returncode == 0:
         yield from (f for f in git.stdout.split('\0') if f and os.path.lexists(os.path.join(ROOT, f)))

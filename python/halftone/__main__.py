@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Becomes the tool that lies in the package, or that of the system."""
+    """Replaces this process by the tool in the package, or by the system's."""
     inside = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'bin', 'halftone')
     tool = inside if os.path.exists(inside) else 'halftone'
     try:

@@ -15,13 +15,13 @@ UNKNOWN = -1
 _BY_NAME: dict[str, int] = {
     lib.ht_dtype_name(t).decode(): t for t in range(1, _api.HT_DTYPE_END) if lib.ht_dtype_bytes(t)
 }
-_BY_NAME['string'] = _api.HT_STRING  # its elements have no size of their own
+_BY_NAME['string'] = _api.HT_STRING  # its elements have no fixed size
 _no_ml_dtypes_said = False
 
 
 class Tensor:
-    """An input or output: `name`, `dtype` (a name such as "float32"), `shape` (None: open; the shape itself is
-    None where the rank is open)."""
+    """An input or output: `name`, `dtype` (a name such as "float32"), `shape` (a tuple, in which None is an open
+    dimension; None if the rank is open)."""
     __slots__ = ('name', 'dtype', 'shape')
 
     def __init__(self, name: str, dtype: str, shape: tuple[int | None, ...] | None):
@@ -38,20 +38,20 @@ class Tensor:
 
 
 def spelled(dtype: str, shape: tuple[int | None, ...] | None) -> str:
-    """float32[?,4], as the tool prints it."""
+    """The tensor as the tool prints it: float32[?,4]."""
     if shape is None:
         return dtype + '[...]'
     return f'{dtype}[{",".join("?" if n is None else str(n) for n in shape)}]'
 
 
 def tensor_of(v: Any) -> Tensor:
-    """Of a struct ht_value_info."""
+    """The tensor that a struct ht_value_info describes."""
     shape = None if v.rank < 0 else tuple(None if v.dim[i] < 0 else v.dim[i] for i in range(v.rank))
     return Tensor(text(v.name) or '', lib.ht_dtype_name(v.dtype).decode(), shape)
 
 
 def code_of(dtype: str) -> int:
-    """The number of a dtype's name; short names such as f16 are known too."""
+    """The number of a dtype's name; short names such as f16 are accepted, too."""
     short = {'f16': 'float16', 'f32': 'float32', 'f64': 'float64', 'bf16': 'bfloat16'}
     try:
         return _BY_NAME[short.get(dtype, dtype)]
@@ -60,7 +60,7 @@ def code_of(dtype: str) -> int:
 
 
 def numpy_dtype(name: str) -> Any:
-    """The dtype with which NumPy holds it: bfloat16 is that of ml_dtypes, or uint16 where it is not installed; strings are objects."""
+    """NumPy's dtype for a type: bfloat16 is that of ml_dtypes, or uint16 if this is not installed; strings are objects."""
     global _no_ml_dtypes_said
     import numpy
     if name == 'string':
@@ -80,7 +80,7 @@ def numpy_dtype(name: str) -> Any:
         return numpy.dtype(f'uint{bits}')
 
 
-# What stands in a DLPack capsule.
+# The struct in a DLPack capsule.
 class _DLTensor(ctypes.Structure):
     if TYPE_CHECKING:
         data: Any
@@ -105,8 +105,8 @@ _DL_KINDS = {0: 'int', 1: 'uint', 2: 'float', 4: 'bfloat', 5: 'complex', 6: 'boo
 
 
 class Dense:
-    """Memory of an array: `address`, `bytes`, `dtype`, `shape`, whether it can be `writable`, and `keeps`, what
-    holds it."""
+    """The memory of an array: `address`, `bytes`, `dtype`, `shape`, whether it is `writable`, and `keeps`, the object
+    that owns it."""
     __slots__ = ('address', 'bytes', 'dtype', 'shape', 'writable', 'keeps', 'copied')
 
     def __init__(self, address: int, dtype: str, shape: tuple[int, ...], writable: bool, keeps: object, copied: bool):
@@ -118,7 +118,7 @@ class Dense:
 
 
 def _of_dlpack(what: str, x: Any) -> Dense | None:
-    """A view of what `x` exports by DLPack; None where it is not dense or has no type of ours."""
+    """A view of the memory that `x` exports by DLPack; None if it is not dense or has an unknown type."""
     capsule = x.__dlpack__()
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -153,9 +153,9 @@ def _encoded(what: str, x: Any) -> bytes:
 
 
 def _of_strings(what: str, x: Any) -> Dense:
-    """A copy of an array of bytes or str, the latter as UTF-8, as struct ht_array has it."""
+    """Copies an array of bytes or str, the latter as UTF-8, to the form of struct ht_array."""
     import numpy
-    # Of what is no array yet NumPy would drop zeros at the ends.
+    # For other objects than arrays NumPy would choose a dtype that drops trailing zeros.
     a = x if isinstance(x, numpy.ndarray) else numpy.asarray(x, dtype=object)
     try:
         texts = [_encoded(what, text) for text in a.ravel().tolist()]
@@ -170,7 +170,7 @@ def _of_strings(what: str, x: Any) -> Dense:
 
 
 def fill_strings(to: Any, address: int, size: int) -> None:
-    """Sets the elements of an array of objects to the strings, as bytes, of a block that struct ht_array describes."""
+    """Sets the elements of an array of objects to the strings, as bytes, of a block in the form of struct ht_array."""
     block = ctypes.string_at(address, size)
     offsets = memoryview(block)[:8 * (to.size + 1)].cast('Q')
     begin = 8 * (to.size + 1)
@@ -178,7 +178,8 @@ def fill_strings(to: Any, address: int, size: int) -> None:
 
 
 def dense(what: str, x: Any, wanted: Tensor) -> Dense:
-    """The memory of an array-like: NumPy's as it is, others by DLPack, else what NumPy makes of it.  Strings are copied."""
+    """The memory of an array-like: NumPy arrays in place, other arrays by DLPack, everything else as NumPy converts it.
+    Strings are copied."""
     import numpy
     if wanted.dtype == 'string':
         return _of_strings(what, x)
@@ -205,7 +206,7 @@ def same_type(got: str, wanted: str) -> bool:
 
 
 def checked(what: str, d: Dense, wanted: Tensor) -> Dense:
-    """Refuses memory that is not of the dtype and the shape, in which None is any size."""
+    """Refuses memory that does not have the dtype and the shape, in which None means any size."""
     fits = d.shape == wanted.shape or (
         wanted.shape is not None and len(d.shape) == len(wanted.shape) and
         all(n is None or n == m for n, m in zip(wanted.shape, d.shape)))
@@ -215,7 +216,7 @@ def checked(what: str, d: Dense, wanted: Tensor) -> Dense:
 
 
 def widen(x: Any) -> Any:
-    """A float32 array of one of float16, bfloat16, or uint16, which stands for bfloat16: as programs read them.
+    """A float32 array with the numbers of a float16, bfloat16 or uint16 array; uint16 stands for the bits of bfloat16.
 
     >>> import halftone as ht, numpy as np
     >>> ht.widen(np.array([0x3f80, 0xc000], np.uint16))
@@ -230,7 +231,8 @@ def widen(x: Any) -> Any:
 
 
 def narrow(x: Any, dtype: str) -> Any:
-    """Numbers as "float16" or "bfloat16", rounded as programs round; bfloat16 has the dtype that outputs have.
+    """Numbers as "float16" or "bfloat16", rounded as programs round.  A bfloat16 array has the dtype of outputs in
+    bfloat16.
 
     >>> import halftone as ht
     >>> ht.narrow([1 / 3], "float16")

@@ -25,7 +25,7 @@ FORMS = {'text': _api.HT_COMPARISON_TEXT, 'json': _api.HT_COMPARISON_JSON, 'csv'
 
 
 class Comparison(Owner):
-    """What compare() found.  docs/compare.md describes its members, statistics and intervals."""
+    """The result of compare().  docs/compare.md describes its members, statistics and intervals."""
     __slots__ = ('_dict',)
 
     def __init__(self, handle: Any):
@@ -33,8 +33,8 @@ class Comparison(Owner):
         self._dict: dict[str, Any] | None = None
 
     def text(self, form: str = 'text') -> str:
-        """The report as "text", "json", "csv", "md", "junit" or "github"; the errors of nodes alone as "nodes-csv", or as
-        "node-data" for Model Explorer."""
+        """The report as "text", "json", "csv", "md", "junit" or "github"; the errors of nodes alone as "nodes-csv", or
+        as "node-data" for Model Explorer."""
         if form not in FORMS:
             raise UsageError(f'there is no form {form!r}; there are {", ".join(FORMS)}')
         one = (ctypes.c_void_p * 1)(self._handle._as_parameter_.value)
@@ -45,7 +45,7 @@ class Comparison(Owner):
         return page_of([('<Comparison>', self.text('json').encode())])
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, for the one model: target, samples, policies and more."""
+        """The whole report, for its only model: target, samples, policies and more."""
         if self._dict is None:
             import json
             self._dict = json.loads(self.text('json'))['models'][0]
@@ -66,16 +66,16 @@ class Comparison(Owner):
 
     @property
     def passed(self) -> bool:
-        """Whether every policy was compiled, ran, and is within its tolerances."""
+        """Whether every policy was compiled and run, and is within its tolerances."""
         return all(p['verdict'] == 'pass' for p in self.policies)
 
     def check(self) -> None:
-        """Raises Verdict where a policy is not within its tolerances, else the error of one that failed."""
+        """Raises Verdict if a policy is not within its tolerances, or else the error of a policy that failed."""
         call(lib.ht_comparison_verdict, self._handle)
 
     def table(self) -> Any:
-        """A row for each policy and output with all statistics: a pandas.DataFrame where pandas is installed, else
-        a list of dicts."""
+        """A row for each policy and output with all statistics: a pandas.DataFrame if pandas is installed, else a list
+        of dicts."""
         return _frame([{'policy': p['policy'], 'verdict': p['verdict'], **o} for p in self.policies for o in p['outputs']])
 
     def nodes(self, policy: str | None = None) -> Any:
@@ -92,7 +92,7 @@ class Comparison(Owner):
         call(lib.ht_file_write, raw(path), data, len(data))
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own, so that its style does not meet that of the notebook."""
+        """The page in a frame of its own, so that its style and that of the notebook do not affect each other."""
         import html
         return (f'<iframe title="Comparison" srcdoc="{html.escape(self.to_html())}" '
                 'style="width: 100%; height: 40em; border: 0; resize: vertical"></iframe>')
@@ -118,17 +118,18 @@ def compare(model: Model | Any, policies: Iterable[Policy | str], samples: Any, 
             metric: str | None = None, reference: Any = None, tolerances: Iterable[str] = (), target: str | None = None,
             threads: int = 1, rounds: int = 10, inputs: Shapes | None = None, batch: int | None = None,
             options: Mapping[str, object] | None = None, nodes: bool = False, nodes_memory: int = 0) -> Comparison:
-    """Runs a model, or that of a path, under policies on the same samples.
+    """Runs a model, or the model at a path, under policies on the same samples.
 
-    `samples` are arrays in the shape of the only input, or dicts of them by input: anything that can be iterated,
-    one at a time; or one dict of arrays that are stacked along a new first dimension.  `reference` has the outputs
-    to compare with in the same way (None: those of the model as it is; "f64": those of its float64 variant; "tensorflow": those that
-    TensorFlow computes in another process, of this interpreter or of the one that HALFTONE_PYTHON names), `labels` the right answers for `metric`.
-    `tolerances` are written as on the command line ("prob:cos>=0.999").  `rounds` are those that measure
-    latencies; `options` are for policies that are names.  With `nodes` the errors of every tensor
-    are measured too (docs/compare.md).  `samples` are then iterated once more for each policy; samples that can be
-    iterated only once are kept in a list.  `nodes_memory` limits the bytes of the reference's tensors that are kept at a
-    time (0: as many as the programs of the model and of the policy take, at least 64 MiB).
+    `samples` are arrays in the shape of the only input, or dicts of arrays by input: any iterable, which is read one
+    sample at a time; or one dict of arrays that are stacked along a new first dimension.  `reference` has the expected
+    outputs in the same form (None: the outputs of the model as it is; "f64": those of its float64 variant;
+    "tensorflow": those that TensorFlow computes in another process, of this interpreter or of the one that
+    HALFTONE_PYTHON names), `labels` the right answers for `metric`. `tolerances` are written as on the command line
+    ("prob:cos>=0.999").  `rounds` is the number of rounds that measure latencies; `options` apply to policies that are
+    given by name.  With `nodes`, the errors of every tensor are measured, too (docs/compare.md); `samples` are then
+    iterated once more for each policy, and samples that can be iterated only once are kept in a list.  `nodes_memory`
+    limits the bytes of the reference's tensors that are kept at a time (0: as many as the programs of the model and of
+    the policy take, at least 64 MiB).
 
     >>> import halftone as ht
     >>> ht.compare(GRAPH, ["must_keep_origin_dtype", "force_fp16"], [[[1, 2, 3, 4]]], rounds=0)
@@ -154,7 +155,7 @@ def compare(model: Model | Any, policies: Iterable[Policy | str], samples: Any, 
 
 def comparison_options(metric: str | None, reference: Any, tolerances: Iterable[str], target: str | None,
                        threads: int) -> tuple[Any, tuple[Any, ...]]:
-    """A struct ht_comparison_options, and what it refers to, which the caller keeps alive."""
+    """A struct ht_comparison_options, and the objects to which it refers, which the caller keeps alive."""
     compiling = filled(_api.ht_compile_options_init(), dict(target=target, threads=threads))
     stated = names(list(tolerances))
     made = filled(_api.ht_comparison_options_init(), dict(
@@ -164,13 +165,13 @@ def comparison_options(metric: str | None, reference: Any, tolerances: Iterable[
 
 
 def _reference_named(reference: Any) -> str | None:
-    """What struct ht_comparison_options calls it."""
+    """The reference as struct ht_comparison_options names it."""
     return reference if reference is None or isinstance(reference, str) and reference != 'tensorflow' else 'given'
 
 
 def _add(comparison: Comparison, policy: Policy | str, options: Mapping[str, object] | None) -> tuple[bytes, Any] | None:
-    """Adds a policy and returns its name and handle; None: the model cannot be compiled under it, and the report has the
-    error."""
+    """Adds a policy and returns its name and handle; None: the model cannot be compiled under it, and the report
+    contains the error."""
     made = handle_of(policy, None if isinstance(policy, Policy) else options)
     name = raw(policy.name if isinstance(policy, Policy) else policy)
     try:
@@ -218,7 +219,7 @@ def _each(sets: Any, tensors: list[Tensor]) -> Iterator[dict[str, Any]]:
 
 
 class _Arrays:
-    """Structs for the library, and the memory that they refer to."""
+    """Structs for the library, and the memory to which they refer."""
     __slots__ = ('structs', 'n', 'memory')
 
     def __init__(self, what: str, arrays: Iterable[tuple[Any, Tensor]]):

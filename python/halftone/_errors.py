@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 class Message:
     """One message of the compiler.
 
-    Attributes: `severity` ("error", "warning", "note"), `text`, and where it is about something: `path`,
-    `line`, `column` (from 1), `offset` (bytes into the file), `node`, `op`; None where that is not known.
-    `str(message)` is the line that the command line tool prints.
+    Attributes: `severity` ("error", "warning", "note"), `text`, and the place that it concerns: `path`, `line`,
+    `column` (from 1), `offset` (bytes into the file), `node`, `op`; each is None if it is not known. `str(message)` is
+    the line that the command line tool prints.
     """
     __slots__ = ('severity', 'text', 'path', 'line', 'column', 'offset', 'node', 'op', '_printed')
 
@@ -29,15 +29,16 @@ class Message:
 
 
 class HalftoneWarning(UserWarning):
-    """What the compiler warns of.  `warnings.simplefilter("ignore", halftone.HalftoneWarning)` silences it."""
+    """A warning of the compiler.  `warnings.simplefilter("ignore", halftone.HalftoneWarning)` suppresses these
+    warnings."""
 
 
 class HalftoneError(Exception):
     """Base of all exceptions of Halftone.
 
-    `code` is the exit code that the command line tool has for it, `messages` are all that the compiler said.
-    `node`, `op`, `path`, `line`, `column` and `offset` are those of the first error, None where it has none;
-    `near` are the names that it suggests.
+    `code` is the exit code of the command line tool for it, `messages` are all messages of the call.  `node`, `op`,
+    `path`, `line`, `column` and `offset` are those of the first error, None if it has none; `near` are the names that
+    it suggests.
     """
     code = 70
     node: str | None = None
@@ -55,7 +56,7 @@ class HalftoneError(Exception):
 
     @property
     def near(self) -> tuple[str, ...]:
-        """The names that are nearest to an unknown one."""
+        """The names nearest to an unknown one."""
         import re
         _, found, names = str(self).partition('did you mean ')
         return tuple(re.findall(r"'([^']+)'", names.partition('?')[0])) if found else ()
@@ -65,32 +66,33 @@ class HalftoneError(Exception):
 
 
 class Verdict(HalftoneError):
-    """Done, with a negative verdict: a condition was not met, or an entry of the cache is missing or damaged."""
+    """The call finished with a negative verdict: a condition was not met, or an entry of the cache is missing or
+    damaged."""
     code = 1
 
 
 class UsageError(HalftoneError, ValueError):
-    """An argument, an option or a name makes no sense."""
+    """An argument, an option or a name is wrong."""
     code = 2
 
 
 class InputError(HalftoneError, ValueError):
-    """The model, the data or a file is invalid, or an array is not what the program takes."""
+    """The model, the data or a file is invalid, or an array does not fit the program."""
     code = 3
 
 
 class UnsupportedError(HalftoneError, NotImplementedError):
-    """Valid, but not supported here."""
+    """The input is valid, but not supported."""
     code = 4
 
 
 class SystemFailure(HalftoneError, OSError):
-    """A file cannot be read or written, or memory cannot be had."""
+    """A file cannot be read or written, or memory is exhausted."""
     code = 5
 
 
 class LimitError(HalftoneError):
-    """One of the limits was reached, such as `max_nodes`."""
+    """A limit was exceeded, such as `max_nodes`."""
     code = 6
 
 

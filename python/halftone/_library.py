@@ -1,4 +1,4 @@
-"""The shared library: finding it, calling it, and what it says."""
+"""The shared library: finds it, calls it, and passes its messages on."""
 from __future__ import annotations
 
 import ctypes
@@ -29,7 +29,7 @@ def _refuse_subinterpreters() -> None:
 
 
 def _load() -> ctypes.CDLL:
-    """$HALFTONE_LIBRARY, or the library in the package, or that of the system."""
+    """The path of the library: $HALFTONE_LIBRARY, or the library in the package, or the system's."""
     inside = os.path.join(HERE, 'lib', SONAME)
     path = os.environ.get('HALFTONE_LIBRARY') or (inside if os.path.exists(inside) else SONAME)
     try:
@@ -58,12 +58,12 @@ lib.ht_guard_files()
 
 
 def text(s: bytes | None) -> str | None:
-    """A C string of the library; None is NULL.  Bytes that are no UTF-8 survive a way back."""
+    """A C string of the library as str; NULL is None.  Bytes that are not UTF-8 survive a round trip through raw()."""
     return None if s is None else s.decode('utf-8', 'surrogateescape')
 
 
 def raw(s: object) -> bytes:
-    """Text or a path for the library."""
+    """Text or a path as bytes for the library."""
     if isinstance(s, (str, bytes, os.PathLike)):
         out = os.fsencode(s) if not isinstance(s, str) else s.encode('utf-8', 'surrogateescape')
         if b'\0' in out:
@@ -77,16 +77,16 @@ def raw_or_none(s: object) -> bytes | None:
 
 
 def names(of: str | Iterable[str]) -> tuple[Any, int]:
-    """An array of C strings and its length, of one name or several."""
+    """An array of C strings and its length, from one name or several."""
     items = [raw(n) for n in ([of] if isinstance(of, str) else of)]
     return (ctypes.c_char_p * len(items))(*items), len(items)
 
 
 class Handle:
-    """Owns an object of the library and frees it when nobody refers to it any more.
+    """Owns an object of the library and frees it when nothing refers to it any more.
 
-    `keeps` are what the library says has to outlive it.  A call that runs in another thread refers to the
-    handle, so that close() never takes an object away from it.
+    `keeps` are the objects that must outlive it.  A call that runs in another thread refers to the handle, so close()
+    never frees an object that a call uses.
     """
     __slots__ = ('_as_parameter_', '_free', 'keeps')
 
@@ -98,7 +98,7 @@ class Handle:
 
 
 class Out:
-    """Where a call puts the object of a handle."""
+    """The argument with which a call returns the object of a handle."""
     __slots__ = ('_as_parameter_', 'handle')
 
     def __init__(self, handle: Handle):
@@ -106,7 +106,7 @@ class Out:
 
 
 class Bytes(_api.ht_bytes):
-    """What a call hands out, freed with the object."""
+    """Bytes that a call returns, freed with the object."""
     __slots__ = ()
 
     def __bytes__(self) -> bytes:
@@ -133,12 +133,12 @@ class Owner:
         return self._held is None
 
     def close(self) -> None:
-        """Lets go of the memory.  Calls that are under way in other threads end well."""
+        """Releases the object.  Calls in progress in other threads finish normally."""
         self._held = None
 
     def _alone(self, use: Callable[[], Any]) -> Any:
-        """use(), with an object that belongs to one thread at a time: it is closed where Ctrl-C ended the call, since
-        the library goes on with it."""
+        """As use(), for an object that only one thread at a time may use: if Ctrl-C ends the call, the object is
+        closed, since the library still works with it."""
         try:
             return use()
         except KeyboardInterrupt:
@@ -163,7 +163,7 @@ def _message(diags: int, i: int) -> Message:
 
 
 def _depth() -> int:
-    """How many frames above the caller the first one outside of this package is, as warnings.warn() counts."""
+    """The number of frames from the caller to the first one outside of this package, as warnings.warn() counts."""
     level, frame = 1, sys._getframe(1)
     while frame and os.path.dirname(frame.f_code.co_filename) == HERE and frame.f_back:
         level, frame = level + 1, frame.f_back
@@ -192,7 +192,7 @@ def failure(status: int, messages: list[Message]) -> HalftoneError:
 
 
 def heed(status: int, diags: int) -> None:
-    """Passes on what the library said: raises, warns, logs."""
+    """Passes the library's messages on: raises, warns, logs."""
     messages = [_message(diags, i) for i in range(lib.ht_diags_count(diags))]
     dropped = lib.ht_diags_dropped(diags)
     if dropped:
@@ -200,7 +200,7 @@ def heed(status: int, diags: int) -> None:
     try:
         _say([m for m in messages if m.severity != 'error'])
     finally:
-        if status != _api.HT_OK:  # no variable: an exception that its own frames refer to would keep all they hold
+        if status != _api.HT_OK:  # no variable: an exception to which its own frames refer would keep all their objects alive
             raise failure(status, messages)
 
 
@@ -218,16 +218,18 @@ class Diags:
 
 
 def call(function: Callable[..., int], *arguments: object, late: tuple[object, ...] = ()) -> None:
-    """function(*arguments, diags, *late), with its failure raised and its warnings passed on."""
+    """Calls function(*arguments, diags, *late), raises its failure and passes its warnings on."""
     diags = Diags()
     heed(function(*arguments, diags.pointer, *late), diags.pointer)
 
 
 def long_call(function: Callable[..., int], *arguments: object, late: tuple[object, ...] = (),
               waiting: Callable[[], None] | None = None) -> None:
-    """call(), but that Ctrl-C in the main thread raises KeyboardInterrupt at once; that one calls waiting() meanwhile.
+    """As call(), but Ctrl-C in the main thread raises KeyboardInterrupt at once; the main thread calls waiting() from
+    time to time.
 
-    The call goes on in a thread, which keeps all that it uses, and its result is dropped.  The interpreter waits for it before it ends.
+    The call continues in a thread, which keeps all objects that it uses, and its result is dropped.  The interpreter
+    waits for it before it ends.
     """
     import threading
     if threading.current_thread() is not threading.main_thread():
@@ -245,7 +247,7 @@ def long_call(function: Callable[..., int], *arguments: object, late: tuple[obje
 
     thread = threading.Thread(target=work, name='halftone')
     thread.start()
-    while not done.acquire(timeout=0.1):  # a signal that comes just before a wait does not end the wait
+    while not done.acquire(timeout=0.1):  # a signal just before a wait does not end that wait
         if waiting:
             waiting()
     thread.join()
@@ -253,7 +255,7 @@ def long_call(function: Callable[..., int], *arguments: object, late: tuple[obje
 
 
 def text_of(function: Callable[..., int], *arguments: object, long: bool = False) -> bytes:
-    """The bytes that function(*arguments, diags, &bytes) hands out."""
+    """The bytes that function(*arguments, diags, &bytes) returns."""
     out = Bytes()
     (long_call if long else call)(function, *arguments, late=(out,))
     return bytes(out)
@@ -273,8 +275,8 @@ def json_of(function: Callable[..., int], *arguments: object, long: bool = False
 
 
 def filled(options: Any, members: Mapping[str, object]) -> Any:
-    """A struct of options with the members that are not None, which are checked: ctypes would take an integer
-    for an address and cut one that is too large."""
+    """A struct of options with the members that are not None.  Values are checked, since ctypes would take an integer
+    for an address and truncate one that is too large."""
     kinds = dict(options._fields_)
     for name, value in members.items():
         if value is None:
@@ -289,7 +291,7 @@ def filled(options: Any, members: Mapping[str, object]) -> Any:
 
 
 def int64(what: str, value: object) -> int:
-    """An integer that the library takes."""
+    """Checks that `value` is an integer that fits the library's type, and returns it."""
     if isinstance(value, bool) or not hasattr(value, '__index__'):
         raise TypeError(f'{what}: expected an integer, not {type(value).__name__}')
     n: int = value.__index__()

@@ -1,4 +1,4 @@
-"""Models: graphs as imported, and what can be made of them."""
+"""Models: graphs as imported, and the operations on them."""
 from __future__ import annotations
 
 import ctypes
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 class Model(Owner):
-    """A graph as imported, with the choice of what to feed and what to ask for.  It never changes: with_() makes
-    another one.  `inputs` and `outputs` are lists of tensors with name, dtype and shape.
+    """A graph as imported, with the choice of its inputs and outputs.  It never changes: with_() makes another one.
+    `inputs` and `outputs` are lists of tensors with name, dtype and shape.
 
     >>> import halftone as ht
     >>> m = ht.load(GRAPH)
@@ -49,7 +49,7 @@ class Model(Owner):
         self._held = self._loaded()
 
     def _loaded(self) -> Handle:
-        """A model of the library with our settings, that nobody else has."""
+        """A model of the library with the settings of this one, which nothing else uses."""
         s = self._settings
         options = filled(_api.ht_load_options_init(), dict(signature=s['signature'], max_nodes=s['max_nodes']))
         cancel = ctypes.c_int32(0)
@@ -80,14 +80,14 @@ class Model(Owner):
     def with_(self, *, inputs: Iterable[str] | None = None, outputs: Iterable[str] | None = None,
               shapes: Shapes | None = None, batch: int | None = None, widen: str | None = None,
               steady: Iterable[str] | None = None) -> Model:
-        """Another model of the same file.  What is not stated is as it is here.
+        """Another model of the same file.  Settings that are not given are those of this model.
 
-        `inputs` are tensors to feed in place of computing them, `outputs` tensors to ask for, `shapes` those of
-        inputs (None: as the graph says; "?" or "1..64": open, where the graph leaves it open), `batch` the first dimension of inputs where it is open.
-        `widen` "f64" is the float64 variant: all floating-point tensors but the inputs are float64.
-        `steady` are inputs of which programs keep what they make, such as packed weights, where Context.unchanged() tells
-        that they are as they were.
-        Raises UsageError for names that the graph lacks, InputError where the file is no longer the same.
+        `inputs` are tensors that the caller supplies instead of letting the program compute them, `outputs` the tensors
+        to return, `shapes` those of inputs (None: as in the graph; "?" or "1..64": open, if the graph leaves the
+        dimension open), `batch` the first dimension of inputs in which it is open.  `widen` "f64" makes the float64
+        variant: all floating-point tensors except the inputs are float64.  `steady` are inputs from which programs keep
+        derived data, such as packed weights, between runs for which Context.unchanged() says that they did not change.
+        Raises UsageError for names that the graph lacks, InputError if the file has changed.
         """
         self._handle
         if _state(self.path) != self._state:
@@ -102,7 +102,7 @@ class Model(Owner):
         return self if not shapes and batch is None else self.with_(shapes=shapes, batch=batch)
 
     def _sized(self, shapes: Shapes | None, batch: int | None) -> Model:
-        """As _set(), where first dimensions that stay open are one row: for what measures runs."""
+        """As _set(), but open first dimensions become one row: for functions that measure runs."""
         sized = self._set(shapes, batch)
         return sized.with_(batch=1) if any(v.shape and v.shape[0] is None for v in sized.inputs) else sized
 
@@ -126,17 +126,17 @@ class Model(Owner):
 
     @property
     def finite(self) -> bool:
-        """Whether all float constants that the outputs need are finite (values of checkpoints are not looked at)."""
+        """Whether all float constants that the outputs need are finite (values of checkpoints are not checked)."""
         return bool(lib.ht_model_is_finite(self._handle))
 
     def inspect(self) -> dict[str, Any]:
-        """Signatures, inputs, outputs, op histogram, what is unsupported, multiply-adds, bytes."""
+        """Signatures, inputs, outputs, op histogram, unsupported ops, multiply-adds, bytes."""
         found: dict[str, Any] = json_of(lib.ht_model_inspect, self._handle, _api.HT_FORMAT_JSON, long=True)
         return found
 
     def missing(self) -> list[dict[str, Any]]:
-        """What has no kernel: a dictionary each of an op and a reason, with `op`, `why`, `nodes` (their names) and `blocks`, how
-        many other nodes wait for these.  Variables without values count as zeros."""
+        """The ops without a kernel: for each op and reason a dictionary with `op`, `why`, `nodes` (their names) and
+        `blocks`, the number of other nodes that depend on these.  Variables without values count as zeros."""
         found: list[dict[str, Any]] = json_of(lib.ht_model_missing, self._handle, _api.HT_FORMAT_JSON, long=True)['missing']
         return found
 
@@ -148,18 +148,18 @@ class Model(Owner):
                 progress: Callable[[str, int, int], None] | bool | None = None) -> Program:
         """Compiles for a target ("host", "x86-64-v3", …) under a policy, by default the one that keeps every dtype.
 
-        `inputs` states shapes, `batch` the first dimension of those inputs where it is open.  A dimension of
-        "?" or "1..64" stays open: the program then runs for any of these sizes, and so does one that is open
-        and not stated.  `options` are the policy's.  `threads` are the compiler's.  `cache` is
-        a halftone.cache.Cache, or "off", "ro" or "rw" for the one of the user; None is $HALFTONE_CACHE_MODE, or "rw".
-        With `numerics` Context.numerics() has counts; methods are those of docs/modes.md; with `sources` an
-        artefact names the model's files by their SHA-256; with `lines` Program.announce() tells lines; with `nodes`
-        Context.divide() knows every node that a kernel computes.
+        `inputs` states shapes, `batch` the first dimension of inputs in which it is open.  A dimension of "?" or
+        "1..64" stays open: the program then runs for any of these sizes, and likewise for a dimension that is open and
+        not stated.  `options` are the policy's, `threads` the number of the compiler's threads. `cache` is a
+        halftone.cache.Cache, or "off", "ro" or "rw" for the user's cache; None means $HALFTONE_CACHE_MODE, or "rw".
+        With `numerics`, Context.numerics() has counts.  docs/modes.md describes the methods.  With `sources`, an
+        artefact names the model's files by their SHA-256; with `lines`, Program.announce() gives line numbers; with
+        `nodes`, Context.divide() knows every node that a kernel computes.
 
-        A compilation that takes longer than a second shows how far it is in a terminal and in a notebook; elsewhere
-        the logger "halftone" gets a line every ten seconds.  With `progress` False it does not; with True it does
-        anywhere; a function is called with a phase and how many of how many parts are done, in the thread that
-        compiles, and ends the compilation if it raises.
+        A compilation that takes longer than a second shows its progress in a terminal and in a notebook; elsewhere the
+        logger "halftone" gets a line every ten seconds. `progress` False turns this off, True turns it on everywhere.
+        A function is called in the thread that compiles, with a phase, the number of finished parts and the number of
+        all parts; if it raises an exception, the compilation ends.
 
         >>> import halftone as ht
         >>> ht.load(GRAPH).compile("allow_mix_precision_bf16", inputs={"x": (8, 4)}).inputs
@@ -174,7 +174,7 @@ class Model(Owner):
         with opened(cache) as store:
             if store is None:
                 handle = self._set(inputs, batch)._handle
-            else:  # a model of its own, since a cache is set on it
+            else:  # the cache is set on the model, so it must be a separate one
                 handle = self.with_(shapes=inputs, batch=batch)._handle
                 handle.keeps = (store._handle,)
                 lib.ht_model_set_cache(handle, store._handle)
@@ -186,7 +186,7 @@ class Model(Owner):
     def explain(self, policy: Policy | str | None = None, target: str | None = None, *,
                 inputs: Shapes | None = None, batch: int | None = None,
                 options: Mapping[str, object] | None = None) -> Report:
-        """What a policy decides for every tensor, and why.  Arguments as of compile().
+        """The decisions of a policy for every tensor, with reasons.  The arguments are those of compile().
 
         >>> import halftone as ht
         >>> ht.load(GRAPH).explain("force_fp16").casts[0]["source"]
@@ -203,8 +203,8 @@ class Model(Owner):
                 options: Mapping[str, object] | None = None) -> None:
         """Writes the graph with the policy's casts, in TensorFlow's ops, for other programs.
 
-        By the suffix of `path`: .pbtxt, .hir, .json (TF.js), else a GraphDef.  Without a policy the graph as
-        imported.  Raises UsageError where `path` is a file of the model.
+        The suffix of `path` selects the format: .pbtxt, .hir, .json (TF.js), otherwise GraphDef.  Without a policy, it
+        writes the graph as imported.  Raises UsageError if `path` is a file of the model.
         """
         if path is None:
             raise UsageError('convert() needs the path of the file to write')
@@ -212,14 +212,15 @@ class Model(Owner):
 
     def rewrite(self, pipeline: str, *, stop_after: str | None = None, policy: Policy | str | None = None,
                 options: Mapping[str, object] | None = None, target: str | None = None, path: Any = None) -> str:
-        """The text form of the graph behind passes, named with commas; or "" where it goes to the file `path`."""
+        """The text form of the graph after passes, whose names are separated by commas; "" if it is written to the file
+        `path`."""
         made, keep = compile_options(policy, options, target)
         return text_of(lib.ht_rewrite, self._handle, raw(pipeline), raw_or_none(stop_after), Struct(made, keep),
                        raw_or_none(path), long=True).decode()
 
     def emit(self, form: str, *, stop_after: str | None = None, policy: Policy | str | None = None,
              options: Mapping[str, object] | None = None, target: str | None = None, path: Any = None) -> bytes:
-        """A stage of compiling: "hir", "kernels", "llvm", "asm", or "obj", an archive of object files."""
+        """The result of a stage of compilation: "hir", "kernels", "llvm", "asm", or "obj", an archive of object files."""
         made, keep = compile_options(policy, options, target)
         return text_of(lib.ht_emit_code, self._handle, Struct(made, keep), raw(form), raw_or_none(stop_after),
                        raw_or_none(path), long=True)
@@ -231,16 +232,16 @@ class Model(Owner):
                 steps: int | None = None, target_loss: float | None = None, iterations_per_loop: int = 1,
                 timeout: float | None = None, kernel_timeout: float | None = None, wait_timeout: float | None = None,
                 device: int | None = None, pages: str | None = None) -> Session:
-        """A session, whose variables steps of a training change (docs/train.md).
+        """A session, whose variables training steps change (docs/train.md).
 
-        Session.step() runs `train_op` (default: the one that a MetaGraphDef lists) and returns `loss` and `fetches`.  Random
-        ops without seeds draw by `seed` (None: by a seed of the system's).  `init_op` initialises variables before the ops that the model names.
-        `loss_scale` is a value of the option --loss-scale, such as 'dynamic' or 'fixed:1024'; Session.loss_scale has its state.
-        `accelerate_train_mode`, such as 'fast1|step|0.9' or 'phases=fast1:100,original', computes phases of the steps in low
-        precision, with `steps` as the number of all steps or `target_loss`; Session.phase and Session.counters have its state.
-        `iterations_per_loop` is the number of steps that Session.loop() runs.
-        Limits of time, in seconds, are of each run, as of Program.context(); so is `device`.  `pages` says what variables are in, as
-        Program.use_pages() does of constants.
+        Session.step() runs `train_op` (default: the one that a MetaGraphDef lists) and returns `loss` and `fetches`.
+        Random ops without seeds draw numbers by `seed` (None: by a seed from the system).  `init_op` initialises
+        variables before the ops that the model names. `loss_scale` is a value of the option --loss-scale, such as
+        'dynamic' or 'fixed:1024'; Session.loss_scale has its state. `accelerate_train_mode`, such as 'fast1|step|0.9'
+        or 'phases=fast1:100,original', computes phases of the steps in low precision, with `steps` as the number of all
+        steps, or `target_loss`; Session.phase and Session.counters have its state. `iterations_per_loop` is the number
+        of steps that Session.loop() runs. Limits of time, in seconds, apply to each run, as in Program.context(); so
+        does `device`.  `pages` is the kind of memory pages of variables, as in Program.use_pages().
 
         >>> import halftone as ht
         >>> with ht.load(GRAPH).session() as s:
@@ -254,7 +255,7 @@ class Model(Owner):
                        steps, target_loss, iterations_per_loop, limited, pages_of(pages))
 
     def gradients(self, train_op: str) -> list[str]:
-        """Names of the tensors that the optimiser steps which `train_op` runs take as gradients; a session can fetch them."""
+        """Names of the tensors that `train_op` uses as gradients; a session can fetch them."""
         found, n = ctypes.POINTER(ctypes.c_char_p)(), ctypes.c_size_t()
         call(lib.ht_model_gradients, self._handle, raw(train_op), late=(ctypes.byref(found), ctypes.byref(n)))
         return [os.fsdecode(found[i]) for i in range(n.value)]
@@ -266,7 +267,7 @@ class Model(Owner):
 
 
 class Struct:
-    """A struct to pass by its address, with what its members refer to."""
+    """A struct that is passed by its address, with the objects to which its members refer."""
     __slots__ = ('_as_parameter_', 'keeps')
 
     def __init__(self, struct: Any, *keeps: object):
@@ -275,7 +276,7 @@ class Struct:
 
 def compile_options(policy: Policy | str | None, options: Mapping[str, object] | None, target: str | None,
                     **others: object) -> tuple[Any, Handle | None]:
-    """A struct ht_compile_options, and the policy that it refers to."""
+    """A struct ht_compile_options, and the policy to which it refers."""
     handle = handle_of(policy, options)
     made = filled(_api.ht_compile_options_init(), dict(target=target, **others))
     if handle:
@@ -291,7 +292,7 @@ def _is_open(model: Handle, name: str, dimension: int) -> bool:
 
 
 def _open_sizes(shapes: Shapes, model: Handle) -> Iterable[tuple[int, tuple[int, int]]]:
-    """The bounds that all dimensions of one number have in common that are "?" or "1..64"."""
+    """The common bounds of all dimensions of one number that are "?" or "1..64"."""
     for i in range(max((len(shape) for shape in shapes.values()), default=0)):
         stated = [b for name, shape in shapes.items()
                   if i < len(shape) and (b := bounds_of(shape[i])) and _is_open(model, name, i)]
@@ -303,7 +304,8 @@ def _open_sizes(shapes: Shapes, model: Handle) -> Iterable[tuple[int, tuple[int,
 
 
 def _state(path: str) -> tuple[int, ...]:
-    """What changes when the file does; nothing where it cannot be asked, which loading says better."""
+    """A value that changes when the file does; empty if the system does not provide it, since loading reports the error
+    better."""
     try:
         s = os.stat(path)
     except (OSError, ValueError):
@@ -316,9 +318,9 @@ def load(path: Any, *, signature: str | None = None, max_nodes: int = 0, inputs:
          widen: str | None = None, steady: Iterable[str] | None = None) -> Model:
     """Reads a GraphDef (.pb, .pbtxt), MetaGraphDef (.meta), TF.js model (model.json), SavedModel folder or .hir file.
 
-    `signature` is one of a SavedModel; graphs with more than `max_nodes` nodes raise LimitError; the others are
-    those of Model.with_().  Raises InputError with path and place where the file is not valid.  The file is
-    mapped: replace it by renaming, never by writing into it.
+    `signature` is one of a SavedModel; a graph with more than `max_nodes` nodes raises LimitError; the other arguments
+    are those of Model.with_().  Raises InputError with path and place if the file is not valid.  The file is mapped:
+    replace it by renaming, and never write into it.
 
     >>> import halftone as ht
     >>> ht.load(GRAPH, outputs=["y"]).outputs
@@ -330,9 +332,9 @@ def load(path: Any, *, signature: str | None = None, max_nodes: int = 0, inputs:
 
 def run(what: Any, *inputs: Any, policy: Policy | str | None = None, out: Mapping[str, Any] | None = None,
         threads: int = 1, **named: Any) -> dict[str, Any]:
-    """Runs an artefact, a model or the path of either once, and returns its outputs by their names.
+    """Runs an artefact, a model, or the file at a path once, and returns its outputs by name.
 
-    A model is compiled first; open dimensions get the sizes of what is fed.
+    A model is compiled first; its open dimensions get the sizes of the arrays.
 
     >>> import halftone as ht
     >>> ht.run(GRAPH, x=[[1, 2, 3, 4], [0, 0, 0, 0]])["top"]
@@ -364,10 +366,10 @@ def aot(model: Model | Program | Iterable[Program] | str | os.PathLike[str], dir
         external_weights: bool = False, keep_subnormals: bool = False, max_iterations: int = 0) -> dict[str, Any]:
     """Writes files with which C and C++ programs run a model without Halftone (docs/aot.md) to a folder.
 
-    A model is compiled for every target, by default for this machine's.  The path is that of an artefact, whose
-    variants are taken, by default for all targets; of a model load() is needed first.  `name` is that of the net and its files, `prefix` that of its C names.
-    A loop that runs more often than `max_iterations` ends the run (0: no limit).
-    Returns the files and their sizes.  Raises UnsupportedError where nodes are computed by the library.
+    A Model is compiled for every target, by default for this machine's.  A path is that of an artefact, whose variants
+    are used, by default for all targets.  (To compile a model file, load() it first.)  `name` is that of the net and
+    its files, `prefix` that of its C names.  A loop that runs more often than `max_iterations` ends the run (0: no
+    limit). Returns the files and their sizes.  Raises UnsupportedError if a kernel of the library computes a node.
     """
     if isinstance(model, Model):
         programs = [model.compile(policy, t, inputs=inputs, batch=batch) for t in targets or ('host',)]

@@ -1,4 +1,4 @@
-"""What stands for halftone._call, which speeds runs up, where the interpreter is not CPython."""
+"""The substitute for halftone._call on interpreters other than CPython."""
 from __future__ import annotations
 
 from _thread import allocate_lock
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class NoCall:
-    """Runs nothing in its own way, and is taken by one thread at a time."""
+    """A Call that never runs anything itself; it is only a lock for one thread at a time."""
     __slots__ = ('acquire', 'release')
 
     def __init__(self, *_: Any):

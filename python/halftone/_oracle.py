@@ -51,7 +51,7 @@ class Oracle:
                 sink.write(_npy(one))
             sink.flush()
         except BrokenPipeError:
-            pass  # the answer tells why
+            pass  # the answer states the reason
         self._expect_ok()
         return {t.name: self._read() for t in self._outputs}
 
@@ -80,7 +80,7 @@ class Oracle:
         return numpy.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
 
     def close(self) -> None:
-        """Ends the process, which stops when there are no further samples."""
+        """Ends the process, which stops if there are no further samples."""
         for pipe in self._process.stdin, self._process.stdout:
             with contextlib.suppress(BrokenPipeError):
                 if pipe:
@@ -89,7 +89,7 @@ class Oracle:
 
 
 def _npy(one: Dense) -> memoryview:
-    """An input as a .npy file; of a type that NumPy lacks it has the bytes of the elements."""
+    """An input as a .npy file; a type that NumPy lacks is written as the bytes of its elements."""
     import io
 
     import numpy
@@ -103,7 +103,7 @@ def _npy(one: Dense) -> memoryview:
 
 @contextlib.contextmanager
 def live(reference: Any, model: Model, inputs: list[Tensor], outputs: list[Tensor]) -> Iterator[Any]:
-    """The reference of comparisons: an Oracle in place of "tensorflow", and all else as it is."""
+    """The reference of comparisons: an Oracle instead of "tensorflow"; every other reference is returned as it is."""
     if not isinstance(reference, str) or reference != 'tensorflow':
         yield reference
         return

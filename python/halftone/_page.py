@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def page_of(sources: Sequence[tuple[Any, bytes | None]]) -> str:
-    """Of names and JSON; None: the name is that of a file."""
+    """Makes a page of pairs of name and JSON; JSON None: the name is a file."""
     made = (_api.ht_page_source * len(sources))()
     for to, (path, text) in zip(made, sources):
         to.path, to.text, to.bytes = raw(path), text, len(text or b'')
@@ -19,10 +19,10 @@ def page_of(sources: Sequence[tuple[Any, bytes | None]]) -> str:
 
 
 def report_page(results: Iterable[Any]) -> str:
-    """One HTML page of what was found, which needs no other file, no network and no script (docs/report.md).
+    """One HTML page with results, which needs no other file, no network and no script (docs/report.md).
 
-    `results` are what compare() and Model.explain() return, or paths of the JSON files that these save and the tool
-    writes (`--format json`); each has sections of its own.
+    `results` are those of compare() and Model.explain(), or paths of the JSON files that these save and the tool
+    writes (`--format json`); each result has its own sections.
 
     >>> import halftone as ht
     >>> page = ht.report_page([ht.load(GRAPH).explain("force_fp16")])

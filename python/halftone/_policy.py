@@ -1,4 +1,4 @@
-"""Policies, and the samples by which they are calibrated."""
+"""Policies, and the samples with which they are calibrated."""
 from __future__ import annotations
 
 import ctypes
@@ -13,11 +13,12 @@ if TYPE_CHECKING:
 
 
 class Policy(Owner):
-    """What decides the dtype of each tensor.
+    """An algorithm that decides the dtype of each tensor.
 
-    `name` is one of `halftone.policies()` or the path of a report (".json"), which the policy then decides as;
-    None leaves it to the options.  Options are those of docs/options.md, as `halftone.options()` has them:
-    text, numbers and truth values.  Raises UsageError, InputError or UnsupportedError where they cannot be had.
+    `name` is one of `halftone.policies()`, or the path of a report (".json"), whose decisions the policy repeats;
+    None leaves the choice to the options.  Options are those of docs/options.md, as `halftone.options()` lists
+    them: text, numbers and truth values.  Raises UsageError, InputError or UnsupportedError if a value is wrong,
+    invalid or not supported.
 
     >>> import halftone as ht
     >>> ht.Policy("allow_mix_precision_bf16", profile="cpu")
@@ -32,17 +33,17 @@ class Policy(Owner):
 
     @classmethod
     def of_report(cls, name: str, report: bytes) -> Policy:
-        """The policy that a decision report is, of its JSON; messages call it `name`."""
+        """The policy that repeats a decision report, given as JSON; messages call it `name`."""
         made = cls.__new__(cls)
         made._held = created(lib.ht_policy_free, lib.ht_policy_parse, raw(name), report, len(report))
         return made
 
     def set(self, key: str, value: object) -> None:
-        """Sets an option.  Files that it names are read now."""
+        """Sets an option.  A file that it names is read immediately."""
         call(lib.ht_policy_set, self._handle, raw(key), raw(option_text(value)))
 
     def add_sample(self, sample: Mapping[str, Any], name: str | None = None) -> None:
-        """Adds arrays, each for an input, by which the option `budget` measures errors.  They are copied."""
+        """Adds arrays, one for each input, on which the option `budget` measures errors.  They are copied."""
         from ._arrays import Tensor, code_of, dense
         memory = [dense(f'input {key!r}', value, Tensor(key, 'float32', None)) for key, value in sample.items()]
         arrays = (_api.ht_array * len(memory))()
@@ -52,12 +53,12 @@ class Policy(Owner):
         call(lib.ht_policy_add_sample, self._handle, raw_or_none(name), names(sample)[0], arrays, len(memory))
 
     def validate(self) -> None:
-        """Raises where what was set does not go together.  Whatever uses the policy asks this too."""
+        """Raises an error if options exclude each other.  Every function that uses the policy checks this, too."""
         call(lib.ht_policy_validate, self._handle)
 
     @property
     def name(self) -> str:
-        """The policy in force."""
+        """The name of the selected policy."""
         return text(lib.ht_policy_name(self._handle)) or ''
 
     def __repr__(self) -> str:
@@ -65,7 +66,7 @@ class Policy(Owner):
 
 
 def option_text(value: object) -> str:
-    """An option's value as the library reads it: truth values are "true" and "false", lists have commas."""
+    """An option's value as text for the library: truth values are "true" and "false", lists have commas."""
     if isinstance(value, bool):
         return 'true' if value else 'false'
     if isinstance(value, (list, tuple)):
@@ -74,7 +75,7 @@ def option_text(value: object) -> str:
 
 
 def handle_of(policy: Policy | str | None, options: Mapping[str, object] | None) -> Handle | None:
-    """The policy that compile() and others mean; None keeps every dtype."""
+    """The policy that compile() and others use for these arguments; None keeps every dtype."""
     if isinstance(policy, Policy):
         if options:
             raise ValueError('options belong to the Policy where one is given: Policy(name, **options)')

@@ -1,4 +1,4 @@
-"""Compiled programs and running them."""
+"""Compiled programs and their runs."""
 from __future__ import annotations
 
 import ctypes
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 try:
     from ._call import Call
-except ImportError:  # another interpreter than CPython
+except ImportError:  # an interpreter other than CPython
     Call = NoCall  # type: ignore[assignment, misc]
 
-_RUN = ctypes.cast(lib.ht_context_run, ctypes.c_void_p).value  # its address
-_MOST_TARGETS = 64  # of one net
-# A run that takes longer than this, in seconds, is one that Ctrl-C has to end.
+_RUN = ctypes.cast(lib.ht_context_run, ctypes.c_void_p).value  # the function's address
+_MOST_TARGETS = 64  # in one net
+# Ctrl-C must be able to end a run that takes longer than this, in seconds.
 LONG_RUN = 0.05
-_WORDS = ctypes.sizeof(_api.ht_array) // 8  # the first of an ht_array is its data
+_WORDS = ctypes.sizeof(_api.ht_array) // 8  # the first word of an ht_array is the address of its data
 
 
 class Info:
-    """What is known about a program: sizes in bytes, numbers of nodes, the time of each phase in ns."""
+    """Figures of a program: sizes in bytes, numbers of nodes, the time of each phase in ns."""
 
     def __init__(self, about: Any):
         for name, *kind in _api.ht_program_info._fields_:
@@ -51,7 +51,7 @@ class Info:
 
 
 class _Slots:
-    """The inputs or the outputs of a program: their tensors and an array of ht_array to fill."""
+    """The inputs or the outputs of a program: their tensors and an array of ht_array for the runs."""
 
     def __init__(self, program: Handle, count: Any, get: Any, named: Any):
         self.program, self._named = program, named
@@ -64,11 +64,11 @@ class _Slots:
             self.has_value.append(bool(v.value))
         self.numbers = {t.name: i for i, t in enumerate(self.tensors)}
         self._dtypes: list[Any] | None = None
-        self.open = any(None in (t.shape or ()) for t in self.tensors)  # of other sizes in each run
+        self.open = any(None in (t.shape or ()) for t in self.tensors)  # sizes may differ from run to run
         self.strings = [i for i, t in enumerate(self.tensors) if t.dtype == 'string']
 
     def number(self, name: str, what: str) -> int:
-        """Which one the name means."""
+        """The index of the tensor with this name."""
         if name in self.numbers:
             return self.numbers[name]
         i = ctypes.c_size_t()
@@ -82,13 +82,13 @@ class _Slots:
 
     @property
     def dtypes(self) -> list[Any]:
-        """Of NumPy."""
+        """NumPy's dtypes of the tensors."""
         if self._dtypes is None:
             self._dtypes = [numpy_dtype(t.dtype) for t in self.tensors]
         return self._dtypes
 
     def described(self) -> tuple[Any, ...]:
-        """As halftone._call.Call takes it."""
+        """The arguments for halftone._call.Call."""
         shapes = tuple(tuple(n or 0 for n in t.shape or ()) for t in self.tensors)
         return self.numbers, tuple(t.name for t in self.tensors), tuple(self.dtypes), shapes
 
@@ -134,7 +134,7 @@ def fitted(context: Any, i: int, x: Any) -> Any:
 
 
 def pages_of(name: str | None) -> int:
-    """Of enum ht_pages."""
+    """The value of enum ht_pages for a name."""
     known = {None: _api.HT_PAGES_USUAL, '1G': _api.HT_PAGES_1G, '1G-or-less': _api.HT_PAGES_1G_OR_LESS}
     if name not in known:
         raise UsageError(f"there are no pages {name!r}; there are '1G' and '1G-or-less'")
@@ -142,11 +142,11 @@ def pages_of(name: str | None) -> int:
 
 
 class Context(Owner):
-    """An arena and its threads, to run one program; for one thread at a time.
+    """An arena and its threads, which run one program; one thread at a time may use it.
 
-    A program makes its own where `program(...)` is called; make one with `program.context()` to set a seed, to
-    ask for times, to keep streams of random numbers apart, or for a session of a model that changes its variables:
-    they go on from run to run of one context.
+    A program makes its own contexts when `program(...)` is called.  Make one with `program.context()` to set a seed, to
+    measure times, to have separate streams of random numbers, or for a session of a model that changes its variables:
+    streams and variables continue from run to run of one context.
     """
     __slots__ = ('_program', '_ins', '_outs', '_in', '_out', '_in_words', '_out_words', '_diags', '_long', '_call',
                  '_loops', '_arguments', '_cancel', '_changed')
@@ -178,8 +178,8 @@ class Context(Owner):
         self._in_words = memoryview(self._in).cast('B').cast('Q') if len(self._in) else memoryview(b'')
         self._out_words = memoryview(self._out).cast('B').cast('Q') if len(self._out) else memoryview(b'')
         self._diags = Diags()
-        self._long = True  # nobody knows yet how long a run takes
-        self._loops = program._loops or program._turns  # a run that Ctrl-C can end before its end
+        self._long = True  # the duration of a run is not known yet
+        self._loops = program._loops or program._turns  # Ctrl-C can end a run early
         self._arguments: tuple[Any, ...] = (self._held, self._in, len(self._in), self._out, len(self._out))
         import numpy
         self._call = Call(
@@ -191,7 +191,7 @@ class Context(Owner):
 
     @property
     def seed(self) -> int:
-        """That of random ops without seeds of their own; setting it begins every stream of numbers again."""
+        """The seed of random ops without seeds of their own; setting it restarts all streams of random numbers."""
         return int(lib.ht_context_seed(self._handle))
 
     @seed.setter
@@ -210,7 +210,7 @@ class Context(Owner):
         return got
 
     def assign(self, **values: Any) -> None:
-        """Sets variables for the runs that follow; none, if one of the values does not fit.
+        """Sets variables for the following runs; if one of the values does not fit, none is set.
 
         Names that are no identifiers are given as `assign(**{"layer/n": value})`.
         """
@@ -225,8 +225,8 @@ class Context(Owner):
             ctypes.memmove(lib.ht_context_variable(self._handle, numbers[name]), array.address, array.bytes)
 
     def unchanged(self, *names: str) -> None:
-        """Tells the next run that these inputs have the elements that they had in the last one, so that what the program made of
-        them is not made again.  Of inputs that were not `steady` when the model was compiled nothing is kept."""
+        """Tells the next run that these inputs have the same elements as in the last run, so that it reuses the data
+        derived from them.  Only inputs that were `steady` when the model was compiled have such data."""
         for name in names:
             i = ctypes.c_size_t()
             if not lib.ht_program_input_named(self._program, raw(name), i):
@@ -234,29 +234,30 @@ class Context(Owner):
             call(lib.ht_context_input_unchanged, self._handle, i.value)
 
     def reset(self) -> None:
-        """Gives all variables the values that they begin with."""
+        """Sets all variables to their initial values."""
         lib.ht_context_reset(self._handle)
 
     def profile(self, on: bool = True) -> None:
-        """From the next run on, steps() has times."""
+        """Turns the times of steps() on, from the next run on."""
         lib.ht_context_profile(self._handle, int(on))
 
     def steps(self) -> list[tuple[str, int, str | None]]:
-        """Of the last run, where profile() was called: (node, ns, method), in the order of computation."""
+        """Times of the last run after profile(): (node, ns, method), in the order of computation."""
         got = (_api.ht_step_time * lib.ht_context_steps(self._handle, None, 0))()
         lib.ht_context_steps(self._handle, got, len(got))
         return [(text(s.node) or '', s.ns, text(s.method)) for s in got]
 
     def record(self, events: int = _api.HT_EVENTS) -> None:
-        """From now on runs are recorded: the last `events` kernels, and totals of all; 0 ends it."""
+        """Records the following runs: the last `events` kernels, and totals of all; 0 ends the recording."""
         if events < 0:
             raise UsageError(f'{events} events')
         call(lib.ht_context_record, self._handle, events)
 
     def profile_table(self) -> list[dict[str, Any]]:
-        """Of all runs since record(), each step: what it computes, how often and how long, and the machine's limit.
+        """For each step of all runs since record(): what it computes, how often and how long, and the machine's limit.
 
-        `ns` is of all executions, added up over threads; `multiply_adds`, `bytes` and `limit_ps` are of one.
+        `ns` is the sum of all executions over all threads; `multiply_adds`, `bytes` and `limit_ps` are for one
+        execution.
         """
         got = (_api.ht_step_profile * lib.ht_context_step_profiles(self._handle, None, 0))()
         lib.ht_context_step_profiles(self._handle, got, len(got))
@@ -264,14 +265,15 @@ class Context(Owner):
         return [{**{w: text(getattr(s, w)) for w in words}, **{n: getattr(s, n) for n in numbers}} for s in got]
 
     def divide(self, forward: str | None = None, backward: str | None = None) -> None:
-        """Of the runs since record(), iterations() tells parts: the forward pass begins with the kernel of node `forward`, by
-        default the first one; the backward pass ends with that of `backward`, by default the last one that changes no variable."""
+        """Divides the runs since record() into parts for iterations(): the forward pass begins with the kernel of node
+        `forward`, by default the first one; the backward pass ends with that of `backward`, by default the last one
+        that changes no variable."""
         call(lib.ht_context_divide, self._handle, *(n.encode() if n is not None else None for n in (forward, backward)))
 
     def iterations(self) -> list[dict[str, int | None]]:
-        """The last 4096 runs since divide() that passed both points, times in nanoseconds: `run` counts from 0; `ns` from the
-        end of the run before, or from `forward`, `forward_ns` of both passes, `refresh_ns` behind them, `gap_ns` in front of them,
-        None in the first run."""
+        """The last 4096 runs since divide() that passed both points, with times in nanoseconds: `run` counts from 0;
+        `ns` is the time since the end of the previous run, or since `forward`; `forward_ns` the time of both passes,
+        `refresh_ns` the time after them, `gap_ns` the time before them, None in the first run."""
         found: list[dict[str, int | None]] = []
         x = _api.ht_iteration()
         while lib.ht_context_iteration(self._handle, len(found), x):
@@ -280,11 +282,12 @@ class Context(Owner):
         return found
 
     def count(self, on: bool = True) -> None:
-        """From the next run on, counters() has what the processor and the system counted."""
+        """Turns on counting of processor and system events from the next run on, for counters()."""
         call(lib.ht_context_count, self._handle, int(on))
 
     def counters(self) -> dict[str, list[float] | str]:
-        """Of all runs since count(), by name: a number for each step, as of profile_table(), or why the system does not count."""
+        """The counters of all runs since count(), by name: a number for each step, in the order of profile_table(), or
+        the reason why the system does not count."""
         found: dict[str, list[float] | str] = {}
         info = _api.ht_counter_info()
         while lib.ht_context_counter(self._handle, len(found), info):
@@ -294,11 +297,11 @@ class Context(Owner):
         return found
 
     def trace(self) -> dict[str, Any]:
-        """The timeline since record(), which Perfetto and chrome://tracing read once it is written with json.dump()."""
+        """The timeline since record(), which Perfetto and chrome://tracing read after json.dump() has written it."""
         return dict(self._alone(lambda: json_of(lib.ht_context_trace, self._handle, long=True)))
 
     def numerics(self) -> list[dict[str, Any]]:
-        """What rounding to 16 bits did to each tensor in the last run, of programs compiled with `numerics`."""
+        """The effects of rounding to 16 bits on each tensor in the last run, for programs compiled with `numerics`."""
         got = (_api.ht_numerics * lib.ht_context_numerics(self._handle, None, 0))()
         lib.ht_context_numerics(self._handle, got, len(got))
         counts = ('elements', 'overflow', 'underflow', 'subnormal', 'sentinel', 'infinite', 'nan')
@@ -306,7 +309,7 @@ class Context(Owner):
                      **{c: getattr(n, c) for c in counts}) for n in got]
 
     def _place(self, slots: _Slots, i: int, x: Any, words: Any, out: bool) -> object:
-        """Puts the address of an array into its place, and returns what keeps the memory."""
+        """Puts the address of an array into its slot, and returns the object that keeps the memory alive."""
         t = slots.tensors[i]
         what = f'{"output" if out else "input"} {t.name!r}'
         if out and t.dtype == 'string':
@@ -324,7 +327,7 @@ class Context(Owner):
         return d
 
     def _place_strings(self, what: str, i: int, x: Any) -> Any:
-        """The run leaves the strings of an output in the context, and `x` gets them from there."""
+        """A run leaves the strings of an output in the context; _fitted() copies them to `x`."""
         if getattr(x, 'dtype', None) != object or x.shape != self._shape(i):
             raise InputError(f'{what}: the array for it has to be one of objects, of shape {list(self._shape(i))}')
         self._out_words[_WORDS * i] = 0
@@ -332,7 +335,7 @@ class Context(Owner):
         return x
 
     def _shape(self, i: int) -> tuple[int, ...]:
-        """Of an output, for the inputs as they are fed."""
+        """The shape of an output for the inputs of this run."""
         shape = self._outs.tensors[i].shape or ()
         if not self._outs.open:
             return shape  # type: ignore[return-value]
@@ -341,7 +344,7 @@ class Context(Owner):
         return tuple(dim)
 
     def _fitted(self, results: dict[str, Any]) -> dict[str, Any]:
-        """The outputs as the run left them: sizes that depend on data may be smaller than their arrays."""
+        """The outputs after the run: sizes that depend on data may be smaller than the arrays."""
         if self._outs.open:
             results = {name: fitted(self._handle, i, x) for i, (name, x) in enumerate(results.items())}
         for i in self._outs.strings:
@@ -374,7 +377,7 @@ class Context(Owner):
         return keeps
 
     def _results(self, out: Mapping[str, Any] | None) -> list[Any]:
-        """The arrays for the outputs: the caller's, and new ones."""
+        """The arrays for the outputs: the caller's, or new ones."""
         outs = self._outs
         arrays: list[Any] = [None] * len(outs.tensors)
         if out is not None:
@@ -388,7 +391,7 @@ class Context(Owner):
 
     def _apart(self) -> None:
         """Refuses outputs that share memory with inputs or with each other."""
-        ins, outs = self._in_words, self._out_words  # of each array the address, then the bytes
+        ins, outs = self._in_words, self._out_words  # for each array the address, then the bytes
         for i in range(0, len(outs), _WORDS):
             begin, size = outs[i], outs[i + 1]
             for words, last in (ins, len(ins)), (outs, i):
@@ -398,7 +401,7 @@ class Context(Owner):
                             f'output {self._outs.tensors[i // _WORDS].name!r} shares memory with an input or another output')
 
     def _prepare(self, inputs: tuple[Any, ...], named: Mapping[str, Any], out: Mapping[str, Any] | None) -> Any:
-        """Puts all addresses in place; returns the outputs and what keeps the memory."""
+        """Puts all addresses into their slots; returns the outputs and the objects that keep the memory alive."""
         keeps = self._feed(inputs, named)
         results = self._results(out)
         for i, x in enumerate(results):
@@ -408,7 +411,7 @@ class Context(Owner):
         return dict(zip(self._outs.numbers, results)), keeps
 
     def run(self, *inputs: Any, out: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
-        """Runs once; as calling the program, but always in this context."""
+        """Runs once, as a call of the program does, but always in this context."""
         return self._run(inputs, named, out)
 
     def _run(self, inputs: tuple[Any, ...], named: Mapping[str, Any], out: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -429,9 +432,9 @@ class Context(Owner):
             call.release()
 
     def bind(self, *inputs: Any, out: Mapping[str, Any] | None = None, **named: Any) -> Callable[[], dict[str, Any]]:
-        """A function that runs with these arrays, whatever is in them when it is called, and returns the outputs.
+        """A function that runs with these arrays, whatever they contain when it is called, and returns the outputs.
 
-        For loops where every microsecond counts: all checks are done once.  Every call writes the same outputs.
+        For loops in which every microsecond counts: all checks are done once.  Every call writes to the same outputs.
 
         >>> import halftone as ht, numpy as np
         >>> x = np.ones((1, 4), np.float32)
@@ -450,7 +453,8 @@ class Context(Owner):
         try:
             results, keeps = self._prepare(inputs, named, out)
             handle, ins, number, outs, results_number = self._arguments
-            # Arrays of its own, since other runs of this context change those.
+            # The function needs its own arrays, since other runs of this context change the
+            # context's.
             arguments = (handle, type(ins).from_buffer_copy(ins), number, type(outs).from_buffer_copy(outs), results_number)
             keeps.append([a.dim for a in (*ins, *outs)])
         finally:
@@ -474,7 +478,7 @@ class Context(Owner):
         return again
 
     def _start(self, arguments: tuple[Any, ...], keeps: list[Any]) -> None:
-        """Runs; where that may take long, in a thread, so that there is time for Ctrl-C."""
+        """Runs; a run that may take long is run in a thread, so that Ctrl-C can end it."""
         self._handle
         begin = perf_counter()
         diags = self._diags
@@ -485,7 +489,7 @@ class Context(Owner):
                 self._failed(status)
         except KeyboardInterrupt:
             self._cancel.value = 1
-            self.close()  # the run goes on to its end, or to that of an iteration: the context is its own
+            self.close()  # the run continues to its end, or to the end of an iteration, and still uses the context
             raise
         slow = perf_counter() - begin > LONG_RUN
         self._long = slow or self._loops
@@ -506,21 +510,21 @@ class Context(Owner):
 
 
 def _kept(keeps: list[Any]) -> Any:
-    """ht_context_run() that keeps arrays alive as long as it runs."""
+    """A call of ht_context_run() that keeps arrays alive while it runs."""
     return lambda *arguments, keeps=keeps: lib.ht_context_run(*arguments)
 
 
 class Program(Owner):
     """Machine code, constants and a memory plan; any number of threads may call it.
 
-    Call it with arrays in the order of `inputs`, by name, or with a dict of names: NumPy's arrays and what exports DLPack are used
-    where they lie, if they are dense.  Their dtypes and shapes have to be those of `inputs`; lists and numbers
-    are converted.  A call of a program with `variables` begins with their first values; a context keeps them
-    from run to run.  `out` names arrays of the caller's for outputs.  `threads` counts the caller's; the result
-    has the same bits for every count.  Returns a dict of arrays by the names of the outputs.
+    Call it with arrays in the order of `inputs`, by name, or with a dict by name.  NumPy arrays and objects that export
+    DLPack are used in place if they are dense.  Their dtypes and shapes must be those of `inputs`; lists and numbers
+    are converted.  A call of a program with `variables` begins with their initial values; a context keeps them from run
+    to run.  `out` names arrays of the caller for outputs.  `threads` includes the caller's thread; the result has the
+    same bits for every number.  Returns a dict of arrays by the names of the outputs.
 
-    Raises UsageError for names, InputError for arrays and for faults of the graph, such as a division of
-    integers by zero.
+    Raises UsageError for names, InputError for arrays and for faults of the graph, such as a division of integers by
+    zero.
 
     >>> import halftone as ht, numpy as np
     >>> p = ht.load(GRAPH).compile()
@@ -531,7 +535,7 @@ class Program(Owner):
     True
     """
     __slots__ = ('_ins', '_outs', '_free', '_loops', '_turns', 'variables')
-    variables: list[Tensor]  # those that runs change; others are constants
+    variables: list[Tensor]  # variables that runs change; others are constants
     _ins: _Slots
     _outs: _Slots
     _free: defaultdict[tuple[int, bool], list[Context]]
@@ -555,10 +559,10 @@ class Program(Owner):
              require_signature: Any = None, entry: str | None = None) -> Program:
         """Loads an artefact (`program.save()`, `halftone compile -o m.htx`).
 
-        `entry` names one of several programs over the same variables, which Entries can run together (docs/artefact.md).
-        `policy`, `target`, `batch` and the shapes in `inputs` choose one of several variants.  With `verify`
-        every byte is held against its SHA-256; `require_signature` is the PEM file of the public key that has
-        to have signed it.  The file must not be written to while the program lives.
+        `entry` names one of several programs over the same variables, which Entries can run together
+        (docs/artefact.md). `policy`, `target`, `batch` and the shapes in `inputs` select one of several variants.  With
+        `verify`, every byte is checked against its SHA-256; `require_signature` is the PEM file of the public key whose
+        owner must have signed it.  Do not write to the file while the program exists.
         """
         options, keep = artefact_options(policy, target, batch, inputs, verify, require_signature, entry)
         return cls(created(lib.ht_program_free, lib.ht_program_load, raw(path), ctypes.byref(options), long=True,
@@ -566,7 +570,7 @@ class Program(Owner):
 
     @property
     def inputs(self) -> list[Tensor]:
-        """In the order in which arrays are given."""
+        """The inputs, in the order in which arrays are given."""
         return list(self._ins.tensors)
 
     @property
@@ -591,12 +595,12 @@ class Program(Owner):
 
     @property
     def open_sizes(self) -> tuple[int, int] | None:
-        """The bounds of the first dimension, where it is open (None in the shapes of `inputs`); else None."""
+        """The bounds of the first dimension if it is open (None in the shapes of `inputs`), else None."""
         return self.open_dimensions.get(0)
 
     @property
     def open_dimensions(self) -> dict[int, tuple[int, int]]:
-        """The bounds of each dimension of inputs that is open, by its number."""
+        """The bounds of each open dimension of inputs, by its number."""
         found = {}
         for i in range(max((len(t.shape or ()) for t in self.inputs), default=0)):
             least, most = ctypes.c_int64(), ctypes.c_int64()
@@ -612,19 +616,20 @@ class Program(Owner):
         return Info(about)
 
     def save(self, path: Any, *, external_weight: int = 0, sign_key: Any = None) -> None:
-        """Writes the program as an artefact, whole or not at all.
+        """Writes the program as an artefact, which appears whole or not at all.
 
-        `external_weight` 1 puts large weights into files of their own beside it, 2 all into one; `sign_key` is
-        the PEM file of the Ed25519 key to sign it with.
+        `external_weight` 1 puts large weights into files of their own beside it, 2 all into one file; `sign_key` is the
+        PEM file of the Ed25519 key that signs it.
         """
         save([self], path, external_weight=external_weight, sign_key=sign_key)
 
     def announce(self, folder: Any = None, *, jitdump: bool = False, perf_map: bool = False, gdb: bool = False) -> None:
-        """Tells profilers and debuggers which machine code is which kernel; call it before the runs (docs/profile.md).
+        """Tells profilers and debuggers the names of kernels in machine code; call it before the runs
+        (docs/profile.md).
 
         `jitdump`: folder/jit-PID.dump for `perf record -k 1` and `perf inject --jit`; `perf_map`: /tmp/perf-PID.map for
-        `perf report`; `gdb`: its JIT interface.  Tile programs, whose lines a program has that was compiled with `lines`,
-        go to the folder.
+        `perf report`; `gdb`: its JIT interface.  The tile programs, to which the line numbers of a program compiled
+        with `lines` refer, are written to the folder.
         """
         to = (jitdump * _api.HT_ANNOUNCE_JITDUMP | perf_map * _api.HT_ANNOUNCE_PERF_MAP | gdb * _api.HT_ANNOUNCE_GDB)
         call(lib.ht_program_announce, self._handle, to, None if folder is None else raw(folder))
@@ -648,16 +653,17 @@ class Program(Owner):
             wait_timeout=wait_timeout, device=device, table_bytes=table_bytes), max_depth)
 
     def run_at_most(self, contexts: int) -> None:
-        """At most so many contexts of the program run at once, others wait for their turns; 0: any number.
+        """Lets at most so many contexts of the program run at once; the others wait for their turns; 0: any number.
 
-        It is called while none runs, and before contexts are made.
+        Call it while none runs, and before contexts are made.
         """
         call(lib.ht_program_run_at_most, self._handle, int64('contexts', contexts))
         self._turns = contexts > 0
         self._free.clear()
 
     def use_pages(self, pages: str) -> None:
-        """Has the program's constants, and variables of contexts that are made later, in pages of '1G', or '1G-or-less' (docs/limits.md)."""
+        """Puts the program's constants, and the variables of contexts that are made later, into pages of '1G', or
+        '1G-or-less' (docs/limits.md)."""
         call(lib.ht_program_use_pages, self._handle, pages_of(pages))
         self._free.clear()
 
@@ -667,7 +673,7 @@ class Program(Owner):
         idle = self._free[key]
         try:
             context = idle.pop()
-        except IndexError:  # also where the program is closed, which a new context refuses
+        except IndexError:  # also if the program is closed, which a new context reports
             context = Context(self, threads, keep_subnormals)
         try:
             if self.variables:
@@ -691,7 +697,7 @@ class Program(Owner):
 
 def artefact_options(policy: str | None, target: str | None, batch: int, inputs: Any, verify: bool,
                      signature: Any, entry: str | None = None) -> tuple[Any, Any]:
-    """A struct ht_artefact_options, and what it refers to."""
+    """A struct ht_artefact_options, and the objects to which it refers."""
     options = filled(_api.ht_artefact_options_init(), dict(
         policy=policy, target=target, batch=batch or 0, verify_full=int(verify), require_signature=signature, entry=entry))
     values = (_api.ht_value_info * len(inputs or {}))()
@@ -703,7 +709,7 @@ def artefact_options(policy: str | None, target: str | None, batch: int, inputs:
 
 
 def bounds_of(n: Any) -> tuple[int, int] | None:
-    """Of a size that is to stay open, "?" or "1..64": the least and the most, 0 where nothing is said."""
+    """The least and the largest value of an open size, "?" or "1..64"; 0: not stated."""
     if n == '?':
         return 0, 0
     found = re.fullmatch(r'(\d+)\.\.(\d+)', n) if isinstance(n, str) else None
@@ -716,7 +722,7 @@ def bounds_of(n: Any) -> tuple[int, int] | None:
 
 
 def dimensions(shape: Any) -> list[int]:
-    """Sizes; None, "?" and -1 are open."""
+    """A shape as numbers; None, "?" and -1 are open."""
     sizes = []
     for n in shape:
         if n is None or n == '?' or bounds_of(n):
@@ -730,7 +736,8 @@ def dimensions(shape: Any) -> list[int]:
 def save(programs: list[Program], path: Any, *, external_weight: int = 0, sign_key: Any = None) -> None:
     """Writes several programs of one model as one artefact: variants for other targets, policies and shapes.
 
-    As Program.save().  Raises UsageError where two have the same policy, target and shapes.
+    The arguments are those of Program.save().  Raises UsageError if two programs have the same policy, target and
+    shapes.
     """
     options = filled(_api.ht_save_options_init(), dict(external_weight=external_weight, sign_key=sign_key))
     handles = tuple(p._handle for p in programs)
@@ -741,7 +748,7 @@ def save(programs: list[Program], path: Any, *, external_weight: int = 0, sign_k
 
 
 def is_artefact(path: Any) -> bool:
-    """Whether the file begins as an artefact does."""
+    """Whether the file begins like an artefact."""
     return bool(lib.ht_is_artefact(raw(path)))
 
 
@@ -755,14 +762,14 @@ def manifest(path: Any, *, policy: str | None = None, target: str | None = None,
 
 
 def diff(before: Any, after: Any) -> dict[str, Any]:
-    """In what two artefacts differ: members of the manifests, variants, code of kernels, weights, signatures.
+    """The differences of two artefacts: members of the manifests, variants, code of kernels, weights, signatures.
 
-    The list `differences` of the result is empty where they do not.
+    The list `differences` of the result is empty if there are none.
     """
     out = Bytes()
     try:
         long_call(lib.ht_artefact_diff, raw(before), raw(after), None, _api.HT_FORMAT_JSON, late=(out,))
-    except Verdict:  # which is that they differ
+    except Verdict:  # raised if they differ
         pass
     import json
     found: dict[str, Any] = json.loads(bytes(out))
@@ -772,13 +779,14 @@ def diff(before: Any, after: Any) -> dict[str, Any]:
 def sign(path: Any, key: Any, to: Any = None) -> None:
     """Signs an artefact with an Ed25519 key (a PEM file), in place or as the file `to`.
 
-    Raises InputError where the artefact is damaged or the key is none.
+    Raises InputError if the artefact is damaged or the file contains no such key.
     """
     long_call(lib.ht_artefact_sign, raw(path), raw(key), raw(path if to is None else to))
 
 
 def for_nets(path: Any, targets: Iterable[str], policy: str | None, batch: int, inputs: Any) -> list[Program]:
-    """The programs of an artefact that make one net, each for another target; without targets for all that it has."""
+    """The programs of an artefact that make one net, each for another target; without targets for all targets of the
+    artefact."""
     options, _ = artefact_options(policy, None, batch, inputs, False, None)
     wanted, wants = names(targets)
     found, n = (ctypes.c_void_p * _MOST_TARGETS)(), ctypes.c_size_t()

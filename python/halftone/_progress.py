@@ -1,4 +1,4 @@
-"""How far a compilation is, and ending it."""
+"""Shows the progress of a compilation, and ends it on request."""
 from __future__ import annotations
 
 import ctypes
@@ -19,7 +19,7 @@ _FUNCTION = dict(_FIELDS)['progress']
 
 
 class _Terminal:
-    """One line of a terminal, which is gone in the end."""
+    """Shows progress in one line of a terminal, which is cleared in the end."""
     every = 0.1
 
     def put(self, line: str) -> None:
@@ -31,7 +31,7 @@ class _Terminal:
 
 
 class _Notebook:
-    """An output of the cell."""
+    """Shows progress in the output of a notebook's cell."""
     every = 0.5
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class _Notebook:
 
 
 class _Log:
-    """A line for the logger from time to time."""
+    """Logs a line from time to time."""
     every = 10.0
 
     def put(self, line: str) -> None:
@@ -75,7 +75,7 @@ def _place() -> _Terminal | _Notebook | _Log:
 
 
 class Watch:
-    """Of one compilation; `show` is called in the main thread while it goes on."""
+    """Watches one compilation; `show` is called in the main thread meanwhile."""
 
     def __init__(self, progress: Callable[[str, int, int], None] | bool | None):
         self._told: Callable[[str, int, int], None] | None = progress if callable(progress) else None
@@ -98,7 +98,7 @@ class Watch:
                 self._cancel.value = 1
 
     def show(self) -> None:
-        """From the second second on, what was told last."""
+        """Shows the last report, from the second second on."""
         now = monotonic()
         if self._quiet or not self._state or now - self._begin < 1:
             return
@@ -112,7 +112,7 @@ class Watch:
 
     @contextmanager
     def of(self, options: Any) -> Iterator[None]:
-        """Watches the compilation with these options; what interrupts the caller ends it."""
+        """Watches the compilation with these options; an exception in the caller's thread ends it."""
         options.progress, options.cancel = self._function, ctypes.pointer(self._cancel)
         try:
             yield

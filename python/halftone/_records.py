@@ -1,4 +1,4 @@
-"""Files of records: examples that are read, and scalars that TensorBoard reads."""
+"""Files of records: reads examples, and writes scalars for TensorBoard."""
 from __future__ import annotations
 
 import ctypes
@@ -22,7 +22,7 @@ class Feature(NamedTuple):
 
 
 class Records(Owner):
-    """A TFRecord file of tf.train.Example, mapped; for one thread at a time."""
+    """A mapped TFRecord file of tf.train.Example; one thread at a time may use it."""
     __slots__ = ()
 
     def __init__(self, path: Any):
@@ -32,13 +32,14 @@ class Records(Owner):
         return int(lib.ht_records_count(self._handle))
 
     def feature(self, record: int, name: str) -> Feature:
-        """What a record has by this name."""
+        """The description of the feature with this name in a record."""
         made = _api.ht_feature_init()
         call(lib.ht_records_feature, self._handle, record, raw(name), late=(ctypes.byref(made),))
         return Feature(('bytes', 'float', 'int64')[made.kind], made.elements, made.bytes)
 
     def read(self, record: int, name: str, dtype: str, shape: Iterable[int]) -> Any:
-        """A feature as an array: floats as float32, integers as any integer type or bool, a single string as the elements' bytes."""
+        """A feature as an array: floats as float32, integers as any integer type or bool, a single string as the bytes
+        of the elements."""
         import numpy
         array = numpy.empty(tuple(shape), numpy_dtype(dtype))
         call(lib.ht_records_read, self._handle, record, raw(name), code_of(dtype), array.size, array.ctypes.data)
@@ -46,14 +47,14 @@ class Records(Owner):
 
 
 def _close(handle: Any) -> None:
-    """Of a file that was not closed: what could not be written is not told."""
+    """Closes a file that the caller did not close; a failed write is not reported."""
     lib.ht_event_file_close(handle, None)
 
 
 class EventFile(Owner):
-    """A new file in a folder, from which TensorBoard shows scalars by step; for one thread at a time.
+    """A new file in a folder, from which TensorBoard shows scalars by step; one thread at a time may use it.
 
-    `first` above 0 begins a run that goes on behind that many steps.
+    `first` above 0 begins a run that continues after that many steps.
     """
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Reports: what a policy decides, and why."""
+"""Reports: the decisions of a policy, with reasons."""
 from __future__ import annotations
 
 from . import _api
@@ -14,7 +14,7 @@ COLUMNS = ('node', 'op', 'attribute', 'from', 'to', 'rule')
 
 
 class Table(list['dict[str, Any]']):
-    """Rows as dicts, printed in columns where there is no pandas."""
+    """Rows as dicts, printed in columns if pandas is not installed."""
 
     def __repr__(self) -> str:
         cells = [list(COLUMNS)] + [[str(row.get(c, '')) for c in COLUMNS] for row in self]
@@ -23,7 +23,7 @@ class Table(list['dict[str, Any]']):
 
 
 class Report(Owner):
-    """What a policy decides of a model; for one thread at a time.  Its members are described in docs/decisions.md.
+    """The decisions of a policy for a model; one thread at a time may use it.  docs/decisions.md describes its members.
 
     >>> import halftone as ht
     >>> r = ht.load(GRAPH).explain("force_fp16")
@@ -38,7 +38,7 @@ class Report(Owner):
 
     @classmethod
     def read(cls, path: Any) -> Report:
-        """A report that save() or `halftone explain --format json` wrote, to compare with by diff() and check()."""
+        """A report that save() or `halftone explain --format json` wrote, for diff() and check()."""
         return cls(created(lib.ht_report_free, lib.ht_report_read, raw(path), long=True))
 
     def _printed(self, form: int, node: str | None = None) -> bytes:
@@ -46,7 +46,7 @@ class Report(Owner):
         return printed
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as docs/decisions.md describes."""
+        """The whole report, as docs/decisions.md describes it."""
         if self._dict is None:
             import json
             self._dict = json.loads(self._printed(_api.HT_FORMAT_JSON))
@@ -55,7 +55,7 @@ class Report(Owner):
 
     @property
     def nodes(self) -> list[dict[str, Any]]:
-        """Every node with floats, in the order of the graph."""
+        """Every node with floating-point tensors, in the order of the graph."""
         nodes: list[dict[str, Any]] = self.to_dict()['nodes']
         return nodes
 
@@ -66,8 +66,8 @@ class Report(Owner):
         return casts
 
     def table(self) -> Any:
-        """A row for each type attribute that was judged: node, op, attribute, from, to, rule, and what else the
-        report says of it.  A pandas.DataFrame where pandas is installed, else a list of dicts."""
+        """A row for each type attribute on which the policy decided: node, op, attribute, from, to, rule, and the
+        report's other members.  A pandas.DataFrame if pandas is installed, else a list of dicts."""
         rows = Table({'node': n['node'], 'op': n['op'], **unit} for n in self.nodes for unit in n['units'])
         try:
             import pandas
@@ -76,7 +76,7 @@ class Report(Owner):
         return pandas.DataFrame(list(rows), columns=None if rows else list(COLUMNS))
 
     def text(self, node: str | None = None) -> str:
-        """The report as the tool prints it; with `node` only about that one."""
+        """The report as the tool prints it; with `node` only for that one."""
         return self._printed(_api.HT_FORMAT_TEXT, node).decode()
 
     def to_html(self) -> str:
@@ -97,23 +97,23 @@ class Report(Owner):
         call(lib.ht_file_write, raw(path), data, len(data))
 
     def why_not(self, node: str | None = None, dtype: str = 'float16') -> Any:
-        """What stood first against a dtype (float32, float16, bfloat16).
+        """The first reason against a dtype (float32, float16, bfloat16).
 
-        Of one node the reason, "" where it has that dtype; of all nodes a list of dicts with node, attribute,
-        dtype and why_not.
+        For one node the reason, "" if it has that dtype; for all nodes a list of dicts with node, attribute, dtype and
+        why_not.
         """
         units: list[dict[str, Any]] = self._alone(lambda: json_of(
             lib.ht_report_why_not, self._handle, code_of(dtype), raw_or_none(node), _api.HT_FORMAT_JSON, long=True))['units']
         return units if node is None else '; '.join(dict.fromkeys(u['why_not'] for u in units))
 
     def diff(self, after: Report) -> dict[str, Any]:
-        """Units and casts in which a later report differs, with both reasons."""
+        """The units and casts in which a later report differs, with both reasons."""
         found: dict[str, Any] = self._alone(lambda: after._alone(lambda: json_of(
             lib.ht_report_diff, self._handle, after._handle, _api.HT_FORMAT_JSON, long=True)))
         return found
 
     def check(self, after: Report, *conditions: str) -> None:
-        """Raises Verdict where a later report is worse by a condition: "new-cast", "lower-precision", "cost+5%"."""
+        """Raises Verdict if a later report is worse by a condition: "new-cast", "lower-precision", "cost+5%"."""
         self._alone(lambda: after._alone(lambda: long_call(
             lib.ht_report_check, self._handle, after._handle, raw(','.join(conditions)))))
 

@@ -1,4 +1,4 @@
-"""Searches for the fewest nodes that have to stay in float32."""
+"""Searches for the fewest nodes that must stay in float32."""
 from __future__ import annotations
 
 import ctypes
@@ -32,11 +32,11 @@ class Search(Owner):
 
     @property
     def policy(self) -> Policy:
-        """The policy, for compile() and all else that takes one."""
+        """The policy, for compile() and all other functions that take one."""
         return Policy.of_report('search', self._printed())
 
     def to_dict(self) -> dict[str, Any]:
-        """The decision report, with the evidence as its member "search"."""
+        """The decision report, with the evidence in its member "search"."""
         if self._dict is None:
             import json
             self._dict = json.loads(self._printed())
@@ -45,7 +45,7 @@ class Search(Owner):
 
     @property
     def float32(self) -> list[str]:
-        """The nodes that have to stay in float32."""
+        """The nodes that must stay in float32."""
         return [n['node'] for n in self.to_dict()['search']['float32']]
 
     @property
@@ -67,7 +67,7 @@ class Search(Owner):
         call(lib.ht_file_write, raw(path), data, len(data))
 
     def text(self) -> str:
-        """As `halftone search` prints it."""
+        """The result as `halftone search` prints it."""
         return text_of(lib.ht_search_print, self._handle, _api.HT_SEARCH_TEXT, None).decode()
 
     def __repr__(self) -> str:
@@ -80,7 +80,7 @@ def search(model: Model | Any, samples: Any, *, tolerances: Iterable[str] = (), 
            labels: Iterable[Any] | None = None, metric: str | None = None, reference: Any = None, rule: str | None = None,
            prefer: str | None = None, journal: Any = None, resume: bool = False, target: str | None = None, threads: int = 1,
            inputs: Shapes | None = None, batch: int | None = None) -> Search:
-    """Finds the fewest nodes that have to stay in float32 so that the model keeps the tolerances (docs/search.md).
+    """Finds the fewest nodes that must stay in float32 so that the model keeps the tolerances (docs/search.md).
 
     Samples, labels, reference, metric and tolerances are given as to compare().  The search iterates samples, labels and
     reference once for each trial, and keeps those that can be iterated only once in a list.  `journal` is the path of a file to

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ._policy import Policy
 
 
-_LONG = 0.05  # seconds of a run for which Ctrl-C is not to wait
+_LONG = 0.05  # seconds after which Ctrl-C must not have to wait for a run
 
 
 class LossScale(NamedTuple):
@@ -38,22 +38,22 @@ class LossScale(NamedTuple):
 
 class Counters(NamedTuple):
     """The counters of the vendor's TellMeStepOrLossHook, on which phases by step or by loss depend."""
-    step_now: int      # steps that are done, those of earlier trainings included
-    total_step: int    # steps of the training
+    step_now: int      # finished steps, including those of earlier trainings
+    total_step: int    # number of steps of the training
     loss_now: float    # the last loss; 0: it is not known
     target_loss: float
 
 
 class Loop(NamedTuple):
-    """What a loop of steps did."""
+    """The results of a loop of steps."""
     steps: int
-    loss: float       # of the last step; NaN: the session has no loss, or the loop no step
+    loss: float       # of the last step; NaN: the session has no loss, or the loop ran no step
     mean_loss: float
     results: dict[str, Any]  # of the last step
 
 
 class _Phases(Owner):
-    """Which phase each step belongs to, and the policies of the phases."""
+    """The phase of each step, and the policies of the phases."""
     __slots__ = ('compile', 'kinds', 'kind')
 
     def __init__(self, mode: str | None, steps: int | None, target_loss: float | None, loop: int, policy: Policy | str | None,
@@ -74,7 +74,7 @@ class _Phases(Owner):
 
     @staticmethod
     def _low(kind: int, options: Mapping[str, object], target: str | None, threads: int) -> tuple[Any, Any]:
-        """The policy of a phase in low precision; a mode among the options is that of the others."""
+        """The policy of a phase in low precision; a mode among the options applies to the other phases."""
         name = text(lib.ht_phase_policy(kind, int(any('precision_mode_v2' in key for key in options))))
         others = {k: v for k, v in options.items() if 'precision_mode' not in k or 'op_precision' in k}
         return compile_options(name, others, target, threads=threads)
@@ -95,7 +95,7 @@ class _Entry:
     def __init__(self, name: str, program: Any, keeps: object):
         self.name, self.program, self.keeps = raw(name), program, keeps
         self.defaults: set[int] = set()
-        self.long = True  # nobody knows yet how long a run takes
+        self.long = True  # the duration of a run is not known yet
         self.inputs: list[Tensor] = []
         self.outputs: list[Tensor] = []
         for of, count, at in ((self.inputs, lib.ht_program_inputs, lib.ht_program_input),
@@ -119,7 +119,7 @@ class _Entry:
 
 
 class _Variables(Owner):
-    """Variables, and runs of the entries that have them."""
+    """Variables, and runs of the entries that use them."""
     __slots__ = ()
 
     def _run_entry(self, entry: _Entry, feeds: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,7 +187,8 @@ class _Variables(Owner):
 
 
 class Entries(_Variables):
-    """Programs of artefacts over one set of variables (docs/artefact.md), without their model: for one thread at a time.
+    """Programs of artefacts over one set of variables (docs/artefact.md), without their model; one thread at a time may
+    use it.
 
         entries = ht.Entries()
         entries.load('m.htx', entry='step', policy='allow_mix_precision_bf16')
@@ -203,9 +204,10 @@ class Entries(_Variables):
 
     def load(self, path: Any, *, entry: str | None = None, name: str | None = None, policy: str | None = None, target: str | None = None,
              batch: int = 0, inputs: Mapping[str, tuple[int | str | None, ...]] | None = None, require_signature: Any = None) -> None:
-        """Adds an entry of an artefact as `name`, which is the entry's own if it is not given; the rest is as for Program.load().
+        """Adds an entry of an artefact as `name`, by default under its own name; the other arguments are those of
+        Program.load().
 
-        Variables that nobody had before begin with the artefact's values.
+        Variables that no earlier entry had begin with the artefact's values.
         """
         options, keep = artefact_options(policy, target, batch, inputs, False, require_signature, entry)
         program = ctypes.c_void_p()
@@ -227,7 +229,8 @@ class Entries(_Variables):
         self._alone(lambda: long_call(lib.ht_session_save, self._handle, raw(prefix)))
 
     def restore(self, prefix: Any) -> None:
-        """Gives the variables the values of a checkpoint.  Of one that save() wrote, runs go on with the same bits."""
+        """Sets the variables to the values of a checkpoint.  After a checkpoint of save(), runs continue with the same
+        bits."""
         long_call(lib.ht_session_restore, self._handle, None, raw(prefix), None)
 
     def __repr__(self) -> str:
@@ -235,9 +238,9 @@ class Entries(_Variables):
 
 
 class Session(_Variables):
-    """The variables of a model, and what runs over them: steps of a training, evaluations, checkpoints.
+    """The variables of a model, and programs over them: training steps, evaluations, checkpoints.
 
-    Made by Model.session(); for one thread at a time.
+    Made by Model.session(); one thread at a time may use it.
     """
     __slots__ = ('_model', '_loss', '_train_op', '_fetches', '_entries', '_phases', '_policy', '_begun', 'steps', '_init', '_loop', '_last')
 
@@ -271,7 +274,7 @@ class Session(_Variables):
         self.steps = 0
 
     def _entry(self, kind: str, wanted: list[str], feeds: Mapping[str, Any], policy: tuple[Any, Any], phase: int | None = None) -> _Entry:
-        """Compiled once for each set of tensors and shapes, and of steps for each kind of phase."""
+        """The entry for a set of tensors and shapes, compiled once; steps are compiled once for each kind of phase."""
         import numpy
         shapes = {name: tuple(numpy.shape(x)) for name, x in feeds.items()}
         key = (phase, tuple(wanted), tuple(sorted(shapes.items())))
@@ -291,15 +294,15 @@ class Session(_Variables):
     def step(self, feeds: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
         """Runs the training op once, and returns the loss and the session's other fetches by name.
 
-        Raises Verdict if the loss is not finite; the variables are then those after the step.  If a loss scale skips the step,
-        the loss may be infinite or NaN; Verdict is then raised only if loss_scale.diverges is true.
+        Raises Verdict if the loss is not finite; the variables are then those after the step.  If a loss scale skips
+        the step, the loss may be infinite or NaN; Verdict is then raised only if loss_scale.diverges is true.
         """
         import numpy
         if self._train_op is None:
             raise UsageError('the session has no train_op')
         wanted = ([self._loss] if self._loss else []) + self._fetches + [self._train_op]
         feeds = {**(feeds or {}), **named}
-        entries = {k: self._entry('step', wanted, feeds, policy, k) for k, policy in self._phases.compile.items()}  # all before a step
+        entries = {k: self._entry('step', wanted, feeds, policy, k) for k, policy in self._phases.compile.items()}  # compiles the steps of all phases before the first one runs
         self._phases.next()
         got = self._run(entries[self._phases.kind], feeds)
         self.steps += 1
@@ -316,9 +319,10 @@ class Session(_Variables):
         return got
 
     def loop(self, batches: Iterable[Mapping[str, Any]]) -> Loop:
-        """Runs the steps of one loop (iterations_per_loop): up to the next multiple of that number, or to the end of the batches.
+        """Runs the steps of one loop (iterations_per_loop): up to the next multiple of that number, or to the end of
+        the batches.
 
-        Each batch is what step() takes.  Other batches are left in an iterator that is passed.
+        Each batch is an argument of step().  Further batches stay in an iterator that is passed.
         """
         done, total, results = 0, 0., {}
         end = self._loop - self.steps % self._loop
@@ -330,12 +334,13 @@ class Session(_Variables):
 
     @property
     def phase(self) -> str:
-        """The phase of the last step, before the first one the first phase: 'original', 'fast' or 'fast1'."""
+        """The phase of the last step, or before the first step the first phase: 'original', 'fast' or 'fast1'."""
         return text(lib.ht_phase_name(self._phases.kind)) or ''
 
     @property
     def counters(self) -> Counters:
-        """The counters on which phases depend.  Setting them replaces all four; steps and losses go on from there."""
+        """The counters on which phases depend.  Setting them replaces all four; steps and losses continue from these
+        values."""
         c = self._phases.counters()
         return Counters(c.step_now, c.total_step, c.loss_now, c.target_loss)
 
@@ -344,14 +349,14 @@ class Session(_Variables):
         call(lib.ht_train_phases_set_counters, self._phases._handle, ctypes.byref(filled(_api.ht_phase_counters_init(), value._asdict())))
 
     def run(self, fetches: str | Iterable[str], feeds: Mapping[str, Any] | None = None, **named: Any) -> dict[str, Any]:
-        """Computes tensors, or runs ops, with the variables as they are."""
+        """Computes tensors, or runs ops, with the present values of the variables."""
         feeds = {**(feeds or {}), **named}
         return self._run(self._entry('run', [fetches] if isinstance(fetches, str) else list(fetches), feeds, self._policy), feeds)
 
     def initialise(self) -> None:
-        """Gives variables without a value that of the model's checkpoint, or runs the ops that initialise them.
+        """Sets variables without a value to that of the model's checkpoint, or runs the ops that initialise them.
 
-        The first run does it by itself.
+        The first run calls it.
         """
         long_call(lib.ht_session_initialise, self._handle, self._model.with_()._handle, raw_or_none(self._init),
                   Struct(self._policy[0], self._policy[1]))
@@ -359,7 +364,7 @@ class Session(_Variables):
 
     @property
     def loss_scale(self) -> LossScale | None:
-        """The loss scale after the last step; None if the session scales no loss."""
+        """The loss scale after the last step; None if the session does not scale the loss."""
         made = _api.ht_loss_scale_init()
         if not lib.ht_session_loss_scale(self._handle, made):
             return None
@@ -368,7 +373,7 @@ class Session(_Variables):
     def save(self, directory: Any) -> str:
         """Writes a checkpoint that TensorFlow restores, as ckpt-STEPS in a folder, and returns its prefix.
 
-        The file "checkpoint" of the folder names it, as tf.train.latest_checkpoint() reads it.
+        The file "checkpoint" of the folder names it, as tf.train.latest_checkpoint() expects.
         """
         os.makedirs(directory, exist_ok=True)
         name = f'ckpt-{self.steps}'
@@ -383,9 +388,9 @@ class Session(_Variables):
         return prefix
 
     def restore(self, path: Any) -> None:
-        """Gives the variables of the entries so far the values of a checkpoint: a prefix, or a folder for its latest.
+        """Sets the variables of all entries so far to the values of a checkpoint: a prefix, or a folder for its latest.
 
-        Of one that save() wrote, steps go on with the same bits.
+        After a checkpoint of save(), steps continue with the same bits.
         """
         path = os.fspath(path)
         if os.path.isdir(path):

@@ -1,4 +1,4 @@
-"""What there is: options, policies, targets; run configurations."""
+"""Tables of the library: options, policies, targets; run configurations."""
 from __future__ import annotations
 
 from . import _api
@@ -36,7 +36,7 @@ def use_device(device: int) -> None:
 
 
 def options() -> dict[str, Option]:
-    """Every option by its name.
+    """All options by name.
 
     >>> import halftone as ht
     >>> ht.options()["allow_hf32"].kind
@@ -51,7 +51,7 @@ def options() -> dict[str, Option]:
 
 
 def option(name: str) -> Option:
-    """One option by its name, the last part of it or an alias; KeyError where there is none."""
+    """An option by its name, the last part of its name, or an alias; KeyError: there is none."""
     o = _api.ht_option_info()
     if not lib.ht_option_named(raw(name), o):
         raise KeyError(name)
@@ -59,13 +59,13 @@ def option(name: str) -> Option:
 
 
 def check_option(name: str, value: object) -> None:
-    """Raises UsageError where there is no such option or value, UnsupportedError where it is refused."""
+    """Raises UsageError if there is no such option or value, UnsupportedError if it is refused."""
     from ._policy import option_text
     call(lib.ht_option_check, raw(name), raw(option_text(value)))
 
 
 def check_settings(settings: Mapping[str, object]) -> None:
-    """Raises where settings are not legal or do not go together by the vendor's rules."""
+    """Raises an error if settings are illegal or exclude each other by the vendor's rules."""
     from ._policy import option_text
     stated = (_api.ht_stated * len(settings))()
     for s, (name, value) in zip(stated, settings.items()):
@@ -76,8 +76,8 @@ def check_settings(settings: Mapping[str, object]) -> None:
 def config(path: Any, *, lenient: bool = False, check: bool = True) -> dict[str, str]:
     """The settings of a run configuration (docs/options.md), in the order of the file: options for compile().
 
-    `lenient` warns of unknown names; without `check` values are only checked by themselves.  Raises InputError
-    with the line, UnsupportedError.
+    With `lenient`, unknown names cause warnings instead of errors; without `check`, each value is only checked by
+    itself.  Raises InputError with the line, and UnsupportedError.
     """
     function = lib.ht_config_read if check else lib.ht_config_parse
     handle = created(lib.ht_config_free, function, raw(path), int(lenient))
@@ -95,7 +95,7 @@ def _listed(what: str) -> list[dict[str, Any]]:
 
 
 def policies() -> list[dict[str, Any]]:
-    """The policies: name, summary, and the one that a name is the same as.
+    """The policies: name, summary, and the policy of which it is another name.
 
     >>> import halftone as ht
     >>> ht.policies()[0]["name"]
@@ -110,17 +110,17 @@ def formats() -> list[dict[str, Any]]:
 
 
 def profiles() -> list[dict[str, Any]]:
-    """The profiles: whose kernels a policy decides by."""
+    """The profiles: the devices by whose kernels a policy decides."""
     return _listed('profiles')
 
 
 def targets() -> list[dict[str, Any]]:
-    """The machines that programs can be compiled for."""
+    """The machines for which programs can be compiled."""
     return _listed('targets')
 
 
 def ops() -> list[dict[str, Any]]:
-    """The ops that are known."""
+    """The ops in the op table."""
     return _listed('ops')
 
 
@@ -135,11 +135,11 @@ def passes() -> str:
 
 
 def build_info() -> dict[str, Any]:
-    """Versions and ids of the library, its code generator, LLVM, artefacts and cache entries; targets."""
+    """Versions and identifiers of the library, its code generator, LLVM, artefacts and cache entries; targets."""
     found: dict[str, Any] = json_of(lib.ht_build_info)
     return found
 
 
 def measure_rates() -> str:
-    """Rates of this machine that decide between kernels, for the option "rates"; takes up to half a second."""
+    """Measured rates of this machine that decide between kernels, for the option "rates"; takes up to half a second."""
     return text_of(lib.ht_measure_rates, long=True).decode()

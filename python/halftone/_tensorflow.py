@@ -1,10 +1,11 @@
-"""The outputs of a model as TensorFlow computes them, which comparisons take as reference.
+"""The outputs of a model as TensorFlow computes them, which comparisons take as the reference.
 
-As a program, which the tool and compare() start: python3 _tensorflow.py MODEL INPUTS OUTPUTS NAME...
+The tool and compare() start it as a program: python3 _tensorflow.py MODEL INPUTS OUTPUTS NAME...
 
-MODEL is a GraphDef or the folder of a SavedModel; INPUTS and OUTPUTS are numbers of names, which follow.  It writes "ok" once the
-model is loaded.  For each sample it then reads the inputs from standard input, each as a .npy file, and writes "ok", and for each output the
-number of its bytes on a line and a .npy file of them.  Instead of "ok" it writes "error: TEXT" and ends.  bfloat16 is written as float32.
+MODEL is a GraphDef or the folder of a SavedModel; INPUTS and OUTPUTS are the numbers of the names that follow.  It
+writes "ok" once the model is loaded.  For each sample it then reads the inputs from standard input, each as a .npy
+file, and writes "ok", and for each output the number of its bytes on a line and a .npy file.  If it fails, it writes
+"error: TEXT" instead of "ok" and ends.  bfloat16 is written as float32.
 """
 from __future__ import annotations
 
@@ -35,14 +36,14 @@ def serve(model: str, inputs: Sequence[str], outputs: Sequence[str], source: Bin
 
 
 class Stream:
-    """A pipe, of which NumPy would ask the position if it were a file."""
+    """A pipe as a stream for NumPy, which would ask a file for its position."""
 
     def __init__(self, source: BinaryIO):
         self.read = source.read
 
 
 def opened(model: str, inputs: Sequence[str], outputs: Sequence[str]) -> Any:
-    """A function that computes the outputs of a list of inputs.  The graph is not rewritten before it is run."""
+    """A function that computes the outputs for a list of inputs.  TensorFlow does not rewrite the graph before it runs."""
     import os
     os.environ.update(TF_CPP_MIN_LOG_LEVEL='3', TF_ENABLE_ONEDNN_OPTS='0', CUDA_VISIBLE_DEVICES='')
     import tensorflow as tf  # type: ignore[import-untyped]
@@ -77,7 +78,7 @@ def say(sink: BinaryIO, line: str) -> None:
 def main(arguments: list[str]) -> int:
     import os
     import sys
-    # What TensorFlow prints is no answer.
+    # TensorFlow's own output must not mix with the answers.
     sink = os.fdopen(os.dup(1), 'wb')
     os.dup2(2, 1)
     model, ins, outs, *names = arguments
@@ -88,7 +89,7 @@ def main(arguments: list[str]) -> int:
         return 1
     except BrokenPipeError:
         return 1
-    except Exception as e:  # each is told to who started this
+    except Exception as e:  # the parent process gets every error
         say(sink, f'error: {type(e).__name__}: {e}'[:2000])
         return 1
     return 0

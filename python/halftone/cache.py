@@ -1,7 +1,7 @@
-"""The compile cache: what was compiled, kept by content.
+"""The compile cache, which keeps compiled code by its content.
 
-The functions of this module are about the cache of the user, where the command line tool has it too
-(docs/cache.md).  A Cache is one in any directory, or on a server.
+The functions of this module use the user's cache, in the place where the command line tool has it (docs/cache.md).  A
+Cache is one in any directory, or on a server.
 
 >>> import halftone as ht
 >>> sorted(ht.cache.stats())[:3]
@@ -29,8 +29,8 @@ __all__ = ['Cache', 'Cleaned', 'stats', 'reset', 'verify', 'gc']
 
 
 class Cleaned:
-    """What was left and what was removed: `entries`, `removed`, `temporary`, `foreign` are counts, `bytes` and
-    `removed_bytes` sizes."""
+    """The result of a clean-up: `entries`, `removed`, `temporary`, `foreign` are counts of entries and files that are
+    left or removed, `bytes` and `removed_bytes` sizes."""
 
     def __init__(self, c: Any):
         self.entries, self.removed, self.temporary, self.foreign = c.entries, c.removed, c.temporary, c.foreign
@@ -41,12 +41,13 @@ class Cleaned:
 
 
 class Cache(Owner):
-    """A compile cache; for one thread at a time.
+    """A compile cache; one thread at a time may use it.
 
-    `dir` is by default $HALFTONE_CACHE_DIR, $XDG_CACHE_HOME/halftone or ~/.cache/halftone; `mode` "ro" reads only,
-    "off" uses the remote cache alone; `max_bytes` 0 is 5 GiB, but no more than a tenth of the file system.  The
-    others are options of the tool, docs/cache.md explains them.  Raises SystemFailure where the directory is
-    another's, UsageError where there is no place for it.  Whoever can write to it can put code into programs.
+    `dir` is by default $HALFTONE_CACHE_DIR, $XDG_CACHE_HOME/halftone or ~/.cache/halftone; `mode` "ro" only reads,
+    "off" uses only the remote cache; `max_bytes` 0 means 5 GiB, but at most a tenth of the file system.  The other
+    arguments are options of the tool, which docs/cache.md explains.  Raises SystemFailure if the directory belongs to
+    another user, UsageError if no directory is known.  A person who can write to the directory can put code into
+    programs.
     """
     __slots__ = ('_busy',)
 
@@ -70,12 +71,12 @@ class Cache(Owner):
         return text(lib.ht_cache_dir(self._handle)) or ''
 
     def stats(self) -> dict[str, Any]:
-        """What happened so far in all processes that have ended, and what is there."""
+        """Counters of all processes that have ended, and the present contents."""
         found: dict[str, Any] = self._alone(lambda: json_of(lib.ht_cache_stats, self._handle, _api.HT_FORMAT_JSON, long=True))
         return found
 
     def reset(self) -> None:
-        """Begins the counts of stats() again."""
+        """Sets the counters of stats() to 0."""
         call(lib.ht_cache_stats_reset, self._handle)
 
     def _cleaned(self, function: Any, *arguments: object) -> Cleaned:
@@ -84,7 +85,7 @@ class Cache(Owner):
         return Cleaned(out)
 
     def verify(self) -> Cleaned:
-        """Reads everything and removes what is damaged; raises Verdict where something is."""
+        """Reads all entries and removes damaged ones; raises Verdict if there is one."""
         return self._cleaned(lib.ht_cache_verify)
 
     def gc(self, max_bytes: int) -> Cleaned:
@@ -92,20 +93,22 @@ class Cache(Owner):
         return self._cleaned(lib.ht_cache_gc, _natural(max_bytes))
 
     def age(self, above_bytes: int, to_bytes: int, recent_seconds: int) -> Cleaned:
-        """gc() to `to_bytes` where there are `above_bytes`; what was used in the last seconds stays."""
+        """As gc() to `to_bytes`, if the cache has more than `above_bytes`; entries used in the last `recent_seconds`
+        stay."""
         return self._cleaned(_aged, _natural(above_bytes), _natural(to_bytes), int64('seconds', recent_seconds))
 
     def export(self, path: Any) -> Cleaned:
-        """All entries in one file."""
+        """Writes all entries to one file."""
         return self._cleaned(lib.ht_cache_export, raw(path))
 
     def import_(self, path: Any) -> Cleaned:
-        """The entries of a file that export() wrote; each is checked."""
+        """Adds the entries of a file that export() wrote, after checking each."""
         return self._cleaned(lib.ht_cache_import, raw(path))
 
     def key(self, model: Model, policy: Policy | str | None = None, target: str | None = None, *,
             options: Mapping[str, object] | None = None, kernels: bool = False) -> list[str]:
-        """The names of the entries that a compilation looks for: the graph's, or with `kernels` its kernels'."""
+        """The names of the entries that a compilation looks for: that of the graph, or with `kernels` those of its
+        kernels."""
         from ._model import Struct, compile_options
         made, keep = compile_options(policy, options, target)
         keys: bytes = self._alone(lambda: text_of(
@@ -114,7 +117,7 @@ class Cache(Owner):
 
     def why_miss(self, model: Model, policy: Policy | str | None = None, target: str | None = None, *,
                  options: Mapping[str, object] | None = None) -> str:
-        """Why a compilation would miss; raises Verdict, with the reason, where it would."""
+        """Raises Verdict with the reason if a compilation would miss."""
         from ._errors import Verdict
         from ._library import Bytes
         from ._model import Struct, compile_options
@@ -128,11 +131,11 @@ class Cache(Owner):
         return bytes(out).decode()
 
     def pin(self, digits: str, pinned: bool = True) -> None:
-        """An entry, by as many digits as tell it from others, stays whatever gc() does."""
+        """Keeps an entry, given by enough digits to identify it, from removal by gc(); or ends that."""
         call(lib.ht_cache_pin, self._handle, raw(digits), int(pinned))
 
     def path(self, digits: str) -> str:
-        """The file of an entry."""
+        """The path of an entry's file."""
         return text_of(lib.ht_cache_entry_path, self._handle, raw(digits)).decode().rstrip('\n')
 
     def __repr__(self) -> str:
@@ -155,8 +158,8 @@ def _natural(n: int) -> int:
 
 
 class opened:
-    """`with opened(cache) as c:` has the cache that compile() means: the caller's, or the user's for one
-    compilation; None: there is none."""
+    """`with opened(cache) as c:` gives the cache that compile() uses for this argument: the caller's, or the user's for
+    one compilation; None: no cache."""
     __slots__ = ('_cache',)
 
     def __init__(self, cache: Cache | str | None):
@@ -177,7 +180,7 @@ class opened:
     def __exit__(self, kind: object, *_: object) -> None:
         if self._cache is not None:
             self._cache._busy = False
-            if kind is KeyboardInterrupt:  # the library goes on with it
+            if kind is KeyboardInterrupt:  # the library still works with it
                 self._cache.close()
 
 
