@@ -1,10 +1,10 @@
-/* Speed of one contraction on one thread, by register tile: what kernel/schedule.c's cost model is
- * held against.
+/* The speed of one contraction on one thread, by register tile; kernel/schedule.c's cost model is
+ * compared with it.
  *
  *   build/bench/contract [--target NAME] [--bf16] M N K [TAPS]
  *
  * TAPS 9: a 3 by 3 convolution over a square map of M pixels with K channels.  Prints multiply-adds
- * a nanosecond for the schedule's own choice and for every other width of panel and height. */
+ * per nanosecond for the schedule's own choice and for every other width of panel and height. */
 #include "backend/backend.h"
 #include "kernel/expr.h"
 
@@ -32,7 +32,7 @@ static double seconds(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* a_row and a_guard of row m at tap q. */
+/* The address and guard of row m at tap q. */
 static void address(const struct problem *p, struct ht_xb *b, struct ht_contract *c)
 {
 	int64_t side = (int64_t)sqrt((double)p->m);
@@ -56,7 +56,7 @@ static void address(const struct problem *p, struct ht_xb *b, struct ht_contract
 	c->a_row = ht_xmul(b, ht_xadd(b, ht_xmul(b, y, limit), x), ht_xi(b, p->k));
 }
 
-/* Multiply-adds a nanosecond; mr 0: the schedule's. */
+/* Multiply-adds per nanosecond; mr 0: with the schedule's tile. */
 static double measure(const struct problem *p, int32_t nr, int32_t kp, int32_t mr, int64_t m_step,
 	int64_t n_step, struct ht_arena *arena)
 {
@@ -174,7 +174,7 @@ int main(int argc, char **argv)
 		else if (strcmp(argv[at], "--target") == 0 && at + 1 < argc)
 			p.t = ht_target_named(argv[++at]);
 	}
-	if (p.t && !ht_target_runs(p.t->name)) { /* which asks for the state of tiles */
+	if (p.t && !ht_target_runs(p.t->name)) { /* also requests the state of tiles */
 		fprintf(stderr, "contract: this machine does not run code for %s\n", p.t->name);
 		return 2;
 	}

@@ -1,5 +1,6 @@
-/* entries FILE.htx N: what a change between two precisions of the entry "step" costs.  Prints the least time of N steps of each precision alone and in
- * turns, and by how many bytes the heap grew.  Inputs are ones and, of integers, zeros. */
+/* entries FILE.htx N: the cost of changing between two precisions of the entry "step".  Prints the
+ * least time of N steps of each precision alone and alternately, and the number of bytes by which
+ * the heap grew.  Inputs are ones; integer inputs are zeros. */
 #include <halftone/runtime.h>
 
 #include <malloc.h>
@@ -36,7 +37,7 @@ static struct arrays arrays_of(const struct ht_program *p)
 	return a;
 }
 
-/* Of this thread alone, which does all of the work. */
+/* Processor time of this thread, which does all the work. */
 static double now(void)
 {
 	struct timespec t;
@@ -45,7 +46,7 @@ static double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The least time of `n` pairs of steps of the two names. */
+/* The least time of `n` pairs of steps, one of each name. */
 static double pairs(
 	struct ht_session *s, const char *a, const char *b, const struct arrays *x, int n)
 {

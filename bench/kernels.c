@@ -1,17 +1,18 @@
-/* Each distinct kernel of a compiled program, timed alone on one thread; bench/micro runs it.
+/* Times each distinct kernel of a compiled program alone on one thread; bench/micro runs it.
  *
  *   build/bench/kernels [--policy NAME] [--conv-method NAME] [--target NAME] [--batch N]
  *                       [--seconds S] [--only CLASS] [--set OPTION=VALUE] [--depth all|one]
  *                       [--weights warm|cold] MODEL
  *   build/bench/kernels [--seconds S] --copy READ,WRITTEN
  *
- * Prints a line of JSON for each: the node it was made for, the contraction's sizes as the kernel has
- * them, multiply-adds that read no padding, bytes of all its operands, and the fastest and the median
- * run.  CLASS: "contraction", or "other".  Operands lie where the program has them, filled with numbers
- * of their type, and stay in the cache as far as they fit.  --depth one leaves of every sum of products
- * its first term alone, so what is behind the products remains to be timed.  With --weights cold constants are
- * in no cache when a run begins, as in a model whose weights are larger than the last cache.  --copy measures what memory
- * allows: GB/s of so many bytes read beside so many written, as stores go by themselves and past the caches. */
+ * Prints a line of JSON for each kernel: its node, the sizes of its contraction, multiply-adds
+ * without those that read padding, bytes of all its operands, and the fastest and the median run.
+ * CLASS: "contraction", or "other".  Operands lie where the program places them, filled with
+ * numbers of their type, and stay in the cache as far as they fit.  --depth one keeps only the
+ * first term of every sum of products, so it times the work behind the products.  With --weights
+ * cold, constants are in no cache when a run begins, as in a model whose weights are larger than
+ * the last cache.  --copy measures the limit of memory: GB/s for so many bytes read and so many
+ * written, with usual stores and with stores that bypass the caches. */
 #include "api/api.h"
 #include "lower/inside.h"
 
@@ -56,7 +57,7 @@ static void *memory(size_t n)
 		fputs("kernels: out of memory\n", stderr);
 		exit(5);
 	}
-	madvise(p, n, MADV_HUGEPAGE); /* as the arena of a run */
+	madvise(p, n, MADV_HUGEPAGE); /* like the arena of a run */
 	memset(p, 0, n + 4096);
 	return p;
 }
@@ -82,7 +83,7 @@ static void fill(void *p, enum ht_dtype t, size_t bytes)
 	}
 }
 
-/* By buffer of the plan. */
+/* Sets the addresses of the plan's buffers. */
 static void place(struct measure *m)
 {
 	const struct ht_plan *p = m->plan;
@@ -113,7 +114,7 @@ static void fill_operands(struct measure *m, const struct ht_plan_step *s)
 	}
 }
 
-/* ---- what a kernel computes ---- */
+/* ---- description of a kernel ---- */
 
 static const struct ht_node *node_named(const struct ht_graph *g, struct ht_str name)
 {
@@ -123,7 +124,7 @@ static const struct ht_node *node_named(const struct ht_graph *g, struct ht_str 
 	return NULL;
 }
 
-/* Positions of the window inside of the image, summed over all results of one dimension. */
+/* The number of window positions inside the image, summed over all results along one dimension. */
 static int64_t inside(const struct window *w)
 {
 	int64_t n = 0;
@@ -137,7 +138,8 @@ static int64_t inside(const struct window *w)
 	return n;
 }
 
-/* Multiply-adds of a convolution without those that read padding, and its geometry. */
+/* Writes the geometry of a convolution; returns its multiply-adds without those that read
+ * padding. */
 static double put_convolution(const struct ht_node *n, bool depthwise)
 {
 	struct ht_shape in = ht_type_of(n->in[0])->shape, f = ht_type_of(n->in[1])->shape,
@@ -155,7 +157,7 @@ static double put_convolution(const struct ht_node *n, bool depthwise)
 	       (double)out.dim[3] * (depthwise ? 1. : (double)f.dim[2]);
 }
 
-/* Sizes of the contraction as the kernel has them; its multiply-adds. */
+/* Writes the sizes of the contraction in the kernel; returns its multiply-adds. */
 static double put_contraction(const struct ht_kernel *k, const struct ht_stage *s)
 {
 	const struct ht_contract *c = &s->contract;
@@ -190,7 +192,8 @@ static const struct ht_stage *contraction_of(const struct ht_kernel *k, int *cou
 }
 
 /* Step i of the plan is step i of the image, in its first procedure. */
-/* Takes the constants of a step from all caches. */
+/* Evicts the constants of a step from all caches.  Step i of the plan is step i of the image, in
+ * its first procedure. */
 static void forget_constants(struct measure *m, int32_t step)
 {
 	const struct ht_plan_step *s = &m->plan->step[step];
@@ -293,7 +296,7 @@ static int measure_all(struct measure *m)
 
 enum { LINE = 64 };
 
-/* Reads `reads` lines for each `writes` lines that it writes, of which one of the two is 1. */
+/* Reads `reads` lines for each `writes` lines that it writes; one of the two is 1. */
 struct mix {
 	size_t reads, writes, times;
 };
@@ -350,7 +353,8 @@ static int measure_copy(const char *sizes, double seconds)
 	m.times = read / LINE / m.reads;
 	from = memory(m.times * m.reads * LINE);
 	to = memory(m.times * m.writes * LINE);
-	fill(from, HT_F32, m.times * m.reads * LINE); /* zeros are copied faster than numbers */
+	/* copying zeros is faster than copying numbers */
+	fill(from, HT_F32, m.times * m.reads * LINE);
 	printf("{\"bytes\": %zu", m.times * (m.reads + m.writes) * LINE);
 	for (size_t i = 0; i < HT_COUNT(way); i++) {
 		double best = 1e9, end = now() + seconds;
@@ -406,7 +410,7 @@ static enum ht_status make_policy(
 	return ht_policy_set(*out, key, equals + 1, d);
 }
 
-/* Leaves of every sum of products its first term, or pair of terms. */
+/* Keeps only the first term, or pair of terms, of every sum of products. */
 static void cut_depth(struct ht_plan *plan)
 {
 	for (int32_t i = 0; i < plan->kernels; i++)
@@ -432,7 +436,7 @@ static enum ht_status compile(const struct request *q, const struct ht_model *mo
 	HT_TRY(ht_lower(l.graph, &l.lower, &w->arena, &plan));
 	if (q->one_deep)
 		cut_depth(plan);
-	if (!ht_target_runs(l.passes.target->name)) /* which asks for the state of tiles */
+	if (!ht_target_runs(l.passes.target->name)) /* also requests the state of tiles */
 		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE,
 			"this machine does not run code for %s", l.passes.target->name);
 	how = (struct ht_make){ .target = l.passes.target, .threads = 1 };
@@ -444,7 +448,7 @@ static enum ht_status compile(const struct request *q, const struct ht_model *mo
 	return HT_OK;
 }
 
-/* The process ends behind it: nothing is given back. */
+/* Frees nothing, since the process ends afterwards. */
 static int measure_model(struct request *q)
 {
 	static struct measure m;

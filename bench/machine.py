@@ -1,4 +1,4 @@
-"""What measurements have in common: the machine, where children run, and what becomes of results."""
+"""Common parts of measurements: the description of the machine, child processes, and files of results."""
 import json
 import os
 import platform
@@ -16,7 +16,7 @@ def processor():
 
 
 def describe():
-    """What a file of results says of when and on what."""
+    """The time and the machine, for a file of results."""
     return {'cpu': processor(), 'processors': len(os.sched_getaffinity(0)),
             'load': os.getloadavg(), 'date': time.strftime('%Y-%m-%d', time.gmtime())}
 
@@ -27,13 +27,14 @@ def pinned(threads):
 
 
 def run(command, threads, wrap='', **more):
-    """A measurement as a process: on the first processors, or as the words `wrap` in front of it say."""
+    """Runs a measurement as a process on the first processors, or by the command `wrap`."""
     return subprocess.run(shlex.split(wrap) + command, capture_output=True, text=True,
                           preexec_fn=None if wrap else pinned(threads), **more)
 
 
 def peak(wrap=''):
-    """Multiply-adds of one core, times two, in GFLOP/s: {'f32': …, 'bf16': …, 'f16': …}, of what it has; now."""
+    """The present multiply-add rate of one core, times two, in GFLOP/s: {'f32': …, 'bf16': …, 'f16': …}, for the
+    types that it has."""
     program = f'{ROOT}/build/peak'
     source = f'{ROOT}/bench/peak.c'
     if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(source):
@@ -45,7 +46,7 @@ def peak(wrap=''):
 
 
 def write_json(path, schema, content):
-    """With the machine, and without where on it things are."""
+    """Writes results with the machine's description, without paths of this machine."""
     text = json.dumps({'schema': schema, **describe(), **content}, indent=1)
     for place in ROOT, os.environ.get('HALFTONE_MODELS', ''), os.path.expanduser('~'):
         text = text.replace(place + '/', '') if place else text

@@ -1,4 +1,4 @@
-"""Work that memory bounds in float16 beside float32: each weight, or row of a table, is read once."""
+"""Memory-bound work in float16 beside float32, in which each weight, or row of a table, is read once."""
 import random
 
 HEAD = '''hir 1
@@ -35,7 +35,7 @@ def dense(t, size):
 
 
 def lstm_step(t, units):
-    """One step of a cell: [x, h] times all gates' weights, and what follows."""
+    """One step of a cell: [x, h] times the weights of all gates, and the elementwise ops after it."""
     inputs = [(n, t, f'1,{units}') for n in ('x', 'h', 'c')]
     return graph(inputs,
                  constant('w', t, f'{2 * units},{4 * units}') + constant('b', t, 4 * units)
@@ -60,7 +60,7 @@ def embedding(t, rows, width, taken):
                    f'{{Tparams={t}, Tindices=i32, Taxis=i32, batch_dims=0}}\n')
 
 
-# name, graph of a type, bytes read from beyond the cache, by bytes of an element
+# name, graph by type, bytes read from beyond the cache, by bytes of an element
 CASES = [
     ('dense 8192 -> 8192, batch 1', lambda t: dense(t, 8192), 8192 * 8192),
     ('LSTM step, 2048 units, batch 1', lambda t: lstm_step(t, 2048), 4096 * 8192),

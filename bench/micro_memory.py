@@ -1,7 +1,7 @@
-"""Memory-bound kernels as graphs of one node, beside what bounds them.
+"""Memory-bound kernels as graphs of one node, beside their bounds.
 
-Out of cache a kernel can be as fast as copying that reads and writes as much as it does, unless its
-arithmetic takes longer: that is its rate where all it touches is in the second level."""
+Out of cache a kernel can be as fast as copying that reads and writes the same amounts, unless its arithmetic takes
+longer; its own bound is then its rate with all operands in the second level of cache."""
 import json
 
 from machine import run
@@ -57,8 +57,8 @@ def depthwise(size):
     return nodes
 
 
-# name, type, graph, channels, whether the other dimensions are those of an image, bytes read for one
-# written, what bounds it in cache
+# name, type, graph, channels, whether the other dimensions are those of an image, bytes read for
+# each byte written, the bound in cache
 KERNELS = [
     ('elementwise chain', 'f32', chain, 256, False, 1, 'the second level: 30 bytes a cycle'),
     ('elementwise chain', 'bf16', chain, 256, False, 1, 'widening, and three roundings, on two pipes'),
@@ -74,8 +74,9 @@ KERNELS = [
     ('depthwise 3x3', 'bf16', depthwise(3), 64, True, 1, 'nine multiply-adds, and widening'),
 ]
 
-# Bytes: results out of the last cache, operands in the second level; and how often each is measured in
-# turn, since what memory gives changes from one second to the next.
+# Bytes: results larger than the last cache, operands in the second level; and the number of rounds,
+# in which the measurements alternate, since the speed of memory changes from one second to the
+# next.
 OUT, IN, ROUNDS = 64 << 20, 96 << 10, 3
 
 
@@ -94,7 +95,7 @@ def copy_rate(a, program, read, written):
 
 
 def kernel_rate(a, path, timed_kernels):
-    """(us, GB/s) of the longest kernel, of operands and results, each counted once."""
+    """(us, GB/s) of the longest kernel; operands and results count once each."""
     k = max(timed_kernels(a, path), key=lambda k: k['min_us'])
     return k['min_us'], 1e-3 * k['bytes'] / k['min_us']
 

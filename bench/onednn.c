@@ -1,14 +1,14 @@
 /* Single contractions by oneDNN on one thread; bench/micro builds it against PyPI's onednn-devel.
  *
- * Reads a problem a line, prints for each a line: microseconds of the fastest and the median run, and
- * the implementation that oneDNN chose; "-" where it has none.
+ * Reads a problem on each line, and prints a line for each: microseconds of the fastest and the
+ * median run, and the implementation that oneDNN chose; "-" if it has none.
  *
  *   matmul TYPE BATCH M N K
  *   conv TYPE IMAGES H W IN OUT KH KW OH OW SH SW DH DW PH PW
  *
- * Weights of a single matrix and of convolutions are in the layout that oneDNN likes best, images in
- * NHWC or in the one it likes best, whichever is faster; there is a bias, as nearly every contraction of a
- * model has one. */
+ * Weights of a single matrix and of convolutions are in the layout that oneDNN chooses, images in
+ * NHWC or in the layout that it chooses, whichever is faster.  There is a bias, as for nearly every
+ * contraction of a model. */
 #include <dnnl.h>
 
 #include <stdio.h>
@@ -59,7 +59,8 @@ static dnnl_memory_desc_t describe(
 	return d;
 }
 
-/* Operand `arg` as the primitive wants it, filled with small numbers that are valid in either type. */
+/* Operand `arg` in the layout of the primitive, filled with small numbers that are valid in either
+ * type. */
 static dnnl_memory_t operand(const_dnnl_primitive_desc_t pd, int arg)
 {
 	const_dnnl_memory_desc_t d = dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, arg);

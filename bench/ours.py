@@ -1,4 +1,4 @@
-"""Halftone as measurements run it."""
+"""Runs Halftone for measurements."""
 import json
 import os
 
@@ -9,12 +9,13 @@ from machine import run
 
 POLICIES = {'f32': 'must_keep_origin_dtype', 'bf16': 'allow_mix_precision_bf16',
             'f16': 'allow_mix_precision_fp16', 'optimal': 'optimal'}
-# f16short is f16 whose products are summed in float16 over short runs (docs/modes.md), where the machine has instructions for that.
+# f16short is f16 with products that are summed in float16 over short runs (docs/modes.md), on
+# machines with instructions for that.
 SHORT_RUNS = ['--policy', POLICIES['f16'], '--op-select-implmode', 'high_performance', '--optypelist-for-implmode', 'MatMul,Conv2D']
 
 
 def policy_options(dtype):
-    """Of an engine."""
+    """The options of an engine."""
     return SHORT_RUNS if dtype == 'f16short' else ['--policy', POLICIES[dtype]]
 
 
@@ -36,7 +37,7 @@ def find(model, batch):
 
 
 def tool(arguments, threads, wrap=''):
-    """What it prints; why it does not, as RuntimeError."""
+    """The tool's output; RuntimeError with the reason if it fails."""
     done = run([environment.TOOL, *arguments], threads, wrap)
     if done.returncode:
         raise RuntimeError(done.stderr.strip()[:200])
@@ -44,7 +45,7 @@ def tool(arguments, threads, wrap=''):
 
 
 def warm_memory(source, options, threads, wrap, folder):
-    """Of a process that runs an artefact, MB: its peak, and how much that is over weights and arena."""
+    """MB of a process that runs an artefact: its peak, and the difference from weights and arena."""
     path = f'{folder}/m.htx'
     tool(['compile', '-q', source, '-o', path, *options], threads, wrap)
     r = json.loads(tool(['bench', '-q', path, '--runs', '2', '--duration', '0', '--threads', str(threads),

@@ -1,5 +1,6 @@
-/* Peak float32, bfloat16 and float16 multiply-add rate of one core: what the ratios in bench/ refer to.
- * Build with clang -O3 -march=native; gcc spills the accumulators.  Needs AVX-512. */
+/* The peak float32, bfloat16 and float16 multiply-add rate of one core, to which the ratios in
+ * bench/ refer.  Build with clang -O3 -march=native; gcc spills the accumulators.  Needs
+ * AVX-512. */
 #define _POSIX_C_SOURCE 200809L
 #include <immintrin.h>
 #include <stdio.h>
@@ -7,7 +8,7 @@
 
 #define ACCUMULATORS 24 /* more than latency times issue width, fewer than the registers */
 #define ROUNDS 1000000L
-#define REPEATS 16 /* of which the fastest counts */
+#define REPEATS 16 /* the fastest one counts */
 
 static double now(void)
 {
@@ -17,7 +18,7 @@ static double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The sum keeps the compiler from dropping the work. */
+/* Using the sum keeps the compiler from removing the work. */
 static void report(const char *what, int flops, double seconds, const __m512 *acc)
 {
 	float sum = 0;

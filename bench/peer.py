@@ -15,7 +15,7 @@ import peer_compilers
 
 
 def names_in(model, inputs):
-    """OpenVINO's names of the inputs, some with the number of the result and some without, as its reader of each format has them."""
+    """OpenVINO's names of the inputs: depending on the format, its reader adds the number of the result or not."""
     known = {name.split(':')[0]: name for i in model.inputs for name in i.get_names()}
     return [known.get(n, n) for n in inputs]
 
@@ -27,7 +27,7 @@ def openvino(q, inputs):
         'INFERENCE_NUM_THREADS': str(q['threads']), 'NUM_STREAMS': '1',
         'PERFORMANCE_HINT': 'LATENCY', 'INFERENCE_PRECISION_HINT': q['precision']})
     start = time.perf_counter()
-    # The form that its TensorFlow reader does not know it reads from ONNX.
+    # If its TensorFlow reader does not support a model, OpenVINO reads the ONNX form.
     try:
         model = core.read_model(q['graph'])
         names = names_in(model, inputs)
@@ -136,7 +136,7 @@ def main():
     times, start = [], time.perf_counter()
     for _ in range(3 if q['seconds'] else 0):
         run()
-    least = 10 if time.perf_counter() - start < 3 else 3  # of what takes a second or more
+    least = 10 if time.perf_counter() - start < 3 else 3  # if a run takes a second or more
     end = time.perf_counter() + q['seconds']
     while q['seconds'] and (time.perf_counter() < end or len(times) < least):
         start = time.perf_counter()

@@ -1,6 +1,7 @@
-"""IREE and TVM, which compile a model for its shapes and run what they wrote.
+"""IREE and TVM, which compile a model for its shapes and then run the compiled file.
 
-ENGINE REQUEST OUT compiles, which takes minutes and is done once, unmeasured (peers_frozen.compile_for)."""
+ENGINE REQUEST OUT compiles the model, which takes minutes and is done once, unmeasured
+(peers_frozen.compile_for)."""
 import json
 import os
 import subprocess
@@ -9,7 +10,7 @@ import time
 
 
 def fixed(q):
-    """The ONNX form with the batch that is asked for."""
+    """The ONNX form with the requested batch."""
     import onnx
     model = onnx.load(q['onnx'])
     for value in [*model.graph.input, *model.graph.output]:
@@ -28,7 +29,7 @@ def compile_iree(q, path):
     for command in ([f'{here}/iree-import-onnx', model, '-o', mlir],
                     [f'{here}/iree-compile', mlir, '--iree-input-type=onnx', '--iree-opt-level=O3',
                      '--iree-hal-target-backends=llvm-cpu', '--iree-llvmcpu-target-cpu=host',
-                     '--iree-llvmcpu-stack-allocation-limit=1048576', '-o', path]):  # BERT: 73 kB
+                     '--iree-llvmcpu-stack-allocation-limit=1048576', '-o', path]):  # BERT needs 73 kB
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             said = [l for l in done.stderr.splitlines() if 'error' in l.lower()]

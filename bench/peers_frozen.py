@@ -1,4 +1,4 @@
-"""The frozen models as peers read them, and what IREE and TVM make of them, once each."""
+"""The frozen models in the forms that peers read, and their compilation by IREE and TVM, once each."""
 import glob
 import json
 import os
@@ -11,8 +11,8 @@ import environment
 
 NAMES = ['mobilenetv2', 'efficientnetb0', 'resnet50', 'inceptionv3', 'densenet121', 'convnext', 'bert']
 FOLDER = f'{environment.ROOT}/build/peers'
-# Its depthwise convolutions are functions that XLA has to compile, and its GELU has Erfc: TensorFlow runs
-# those four times slower than it has to, and no other peer reads them.
+# This model's depthwise convolutions are functions that XLA has to compile, and its GELU has Erfc.
+# TensorFlow runs these four times slower than necessary, and no other peer reads them.
 PLAIN = ['convnext']
 
 
@@ -26,7 +26,7 @@ def source(name):
 
 
 def shapes(name, batch):
-    """Options for ours; the models are of batch 1."""
+    """Options for Halftone; the models have batch 1."""
     if batch == 1:
         return []
     d = description(name)
@@ -46,7 +46,7 @@ def obtain(name):
 
 
 def write_plain(name):
-    """Functions inlined, Erfc(x) as 1 - Erf(x)."""
+    """The graph with functions inlined, and Erfc(x) as 1 - Erf(x)."""
     from tensorflow.core.framework import graph_pb2
     os.makedirs(FOLDER, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -73,7 +73,7 @@ def write_plain(name):
 
 
 def compile_for(engine, q):
-    """The path of what peer_compilers writes for IREE or TVM; why it does not, as RuntimeError."""
+    """The path of the file that peer_compilers writes for IREE or TVM; RuntimeError with the reason if it fails."""
     if not os.path.exists(q['onnx']):
         raise RuntimeError(f'there is no {q["onnx"]} to compile: see {q["onnx"]}.failed')
     path = os.path.splitext(q['onnx'])[0] + f'-{q["batch"]}.{"vmfb" if engine == "iree" else "so"}'
@@ -85,7 +85,7 @@ def compile_for(engine, q):
                                json.dumps(q), path], capture_output=True, text=True)
         if done.returncode:
             said = done.stderr.strip().splitlines() or [f'it ended with {done.returncode}']
-            why = ([l for l in said if re.search(r'error\b', l, re.I)] or said)[-1][:200]  # TVM warns behind it
+            why = ([l for l in said if re.search(r'error\b', l, re.I)] or said)[-1][:200]  # TVM prints warnings after the error
             with open(path + '.failed', 'w') as f:
                 f.write(why)
             raise RuntimeError(why)
@@ -93,7 +93,7 @@ def compile_for(engine, q):
 
 
 def python_of(engine):
-    """The interpreter that has an engine."""
+    """The interpreter whose environment has the engine."""
     if engine not in ('iree', 'tvm'):
         return sys.executable
     return subprocess.run([f'{environment.ROOT}/scripts/venv', 'compilers', 'bench/compilers.txt'], check=True,

@@ -1,5 +1,5 @@
-"""The small models of tests/models/table.py for bench/peers: as the GraphDef that `halftone convert`
-writes, for peers that do not read TF.js graph models, with the inputs of the tests."""
+"""The small models of tests/models/table.py for bench/peers, with the inputs of the tests.  Peers that
+do not read TF.js graph models get the GraphDef that `halftone convert` writes."""
 import json
 import os
 import subprocess
@@ -12,8 +12,8 @@ from table import MODELS
 
 ROWS = {m.name: m for m in MODELS if m.oracle == 'tfjs'}
 FOLDER = f'{environment.ROOT}/build/peers/small'
-# Writes the inputs of a model and the outputs that the tests expect: run in the environment of the
-# tests, which have the photographs and the oracle.
+# Writes the inputs of a model and the outputs that the tests expect.  It runs in the environment of
+# the tests, which has the photographs and the oracle.
 EXAMPLE = '''
 import sys
 sys.path[:0] = sys.argv[4:]
@@ -44,13 +44,13 @@ def want(name):
 
 
 def shapes(name):
-    """--input-shape for ours."""
+    """The --input-shape options for Halftone."""
     return [o for n, s in zip(description(name)['inputs'], description(name)['shapes'])
             for o in ('--input-shape', f'{n.removesuffix(":0")}:' + ','.join(map(str, s)))]
 
 
 def obtain(name):
-    """GraphDef, description, inputs and expected outputs, once."""
+    """GraphDef, description, inputs and expected outputs, made once."""
     row = ROWS[name]
     environment.obtain(row.package)
     if os.path.exists(f'{FOLDER}/{name}.json'):
@@ -65,7 +65,7 @@ def obtain(name):
         inputs = {n: (list(z[n].shape), str(z[n].dtype)) for n in z.files}
     options = [o for n, (s, _) in inputs.items()
                for o in ('--input-shape', f'{n}:' + ','.join(map(str, s)))]
-    # TensorFlow.js' fused nodes lack attributes that TensorFlow's have, and Prelu is its own.
+    # TensorFlow.js' fused nodes lack attributes of TensorFlow's, and TensorFlow has no op Prelu.
     plain = f'{FOLDER}/{name}.hir'
     subprocess.run([environment.TOOL, 'opt', '-q', source(name), '--passes',
                     'split_fused,infer,expand_fused', '-o', plain], check=True)

@@ -10,7 +10,7 @@ def is_ours(name):
 
 
 def key(name):
-    """Engines of one key are compared: dtype, and level of code where it is limited."""
+    """The key of engines that are compared: dtype, and the level of code if it is limited."""
     dtype, _, level = name.partition('-')[2].partition('-')
     return ('bf16' if dtype == 'optimal' else dtype), level
 
@@ -20,7 +20,7 @@ def engines(result):
 
 
 def limit_ms(result, model, dtype):
-    """2 x multiply-adds over the peak, of all threads."""
+    """The share of the peak: 2 x multiply-adds over the peak of all threads."""
     kind = {'bf16': 'bf16', 'optimal': 'bf16', 'f16short': 'f16'}.get(dtype, 'f32')
     rate = result['peak_gflops'].get(kind)
     work = 2 * result['sizes'][model]['multiply_adds'] * result['batch']
@@ -34,7 +34,7 @@ def best_peer(results, name):
 
 
 def rows(result):
-    """(model, ours, ours' result, fastest peer or None, its result, ratio or None)."""
+    """(model, Halftone's engine, its result, fastest peer or None, its result, ratio or None)."""
     for model, results in result['models'].items():
         for name, r in results.items():
             if is_ours(name) and 'median' in r:
@@ -101,7 +101,7 @@ def markdown(result):
 
 
 def plot(result):
-    """Speed of each engine over the fastest peer in float32, as bars: higher is faster."""
+    """A bar chart: speed of each engine relative to the fastest peer in float32; higher is faster."""
     names, models = engines(result), list(result['models'])
     bar, gap, height, left = 12, 18, 260, 40
     group = bar * len(names) + gap

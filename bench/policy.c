@@ -1,11 +1,11 @@
-/* How long a policy takes to decide, and what memory it needs; bench/policy runs it.
+/* The time that a policy takes to decide, and the memory that it needs; bench/policy runs it.
  *
  *   policy POLICY MODEL [--as-is]            prints one line of JSON; --as-is: without clean-up
- *   policy --write FILE.pb NODES [--random]  makes a graph
+ *   policy --write FILE.pb NODES [--random]  generates a graph
  *
- * A made graph is blocks of BERT and of MobileNetV2 in turn, each ended by a black op, so that
- * regions of free nodes are bounded.  With --random every node takes operands from anywhere among the
- * last thousand, and regions have no bound. */
+ * A generated graph consists of blocks of BERT and of MobileNetV2 in turn, each ended by a black
+ * op, so that regions of undecided nodes are bounded.  With --random every node takes operands from
+ * anywhere among the last thousand, and regions have no bound. */
 #include "frontend/frontend.h"
 #include "ir/ir.h"
 #include "passes/passes.h"
@@ -25,7 +25,7 @@ struct made {
 	uint64_t state;
 };
 
-/* Of the process, at its peak. */
+/* Peak memory of the process. */
 static double peak_bytes(void)
 {
 	struct rusage u;
@@ -239,7 +239,7 @@ static int usage(void)
 	return 2;
 }
 
-/* ---- writing a made graph ---- */
+/* ---- writing a generated graph ---- */
 
 static enum ht_status put(void *file, const void *p, size_t n)
 {

@@ -1,5 +1,5 @@
-"""The recurrent models that bench/recurrent measures: layers of Keras, frozen, and what is the same in ONNX, with its ops
-LSTM and GRU."""
+"""The recurrent models that bench/recurrent measures: frozen layers of Keras, and equal ONNX models with its ops LSTM
+and GRU."""
 import os
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
@@ -11,11 +11,11 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 
 layers = tf.keras.layers
 STEPS, FEATURES = 128, 64
-VALID = 90  # steps of the masked model that are not padding, of 100
+VALID = 90  # number of steps of the masked model, of 100, that are not padding
 
 
 class Onnx:
-    """A graph in the making."""
+    """An ONNX graph under construction."""
 
     def __init__(self):
         self.nodes, self.constants = [], []
@@ -40,7 +40,7 @@ class Onnx:
 
 
 def in_order(w, order):
-    """A kernel of Keras as ONNX has it: rows are the gates' units, gates in `order` of Keras'."""
+    """A kernel of Keras in ONNX's form: rows are the gates' units; `order` lists Keras' gates in ONNX's order."""
     parts = np.split(w, len(order), -1)
     return np.concatenate([parts[i].T for i in order])
 
@@ -94,7 +94,7 @@ def sequence(*shape):
     return lambda r, batch: r.standard_normal((batch, *shape)).astype('f4')
 
 
-# By name: the layers, the input, the same in ONNX (None: it has no such op), the result's rank.
+# By name: the layers, the input, the ONNX model (None: ONNX has no such op), the result's rank.
 MODELS = {
     'lstm': (lambda x: layers.LSTM(256)(layers.LSTM(256, return_sequences=True)(x)),
              sequence(STEPS, FEATURES), stacked, 2),
@@ -105,7 +105,7 @@ MODELS = {
 
 
 def make(name, batch, folder):
-    """Writes NAME.pb, NAME.onnx where there is one, and x.npz; what peer.py is asked with."""
+    """Writes NAME.pb, NAME.onnx if there is one, and x.npz; returns the request for peer.py."""
     build, feed, onnx_of, rank = MODELS[name]
     tf.keras.utils.set_random_seed(1)
     x = feed(np.random.default_rng(batch), batch)

@@ -1,5 +1,6 @@
-/* store DIR ENTRIES: fills a cache with so many small entries, and prints what a look-up of one costs,
- * one that misses, and gc of all.  JSON on standard output; times in microseconds and seconds. */
+/* store DIR ENTRIES: fills a cache with so many small entries, and prints the cost of a look-up
+ * that hits, of one that misses, and of gc.  JSON on standard output; times in microseconds and
+ * seconds. */
 #include "cache/cache.h"
 
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The median of many, in microseconds; entries `first` on, each `step`. */
+/* The median of many look-ups, in microseconds: entries from `first` on, in steps of `step`. */
 static double look_up(struct ht_store *s, long first, long step, bool there)
 {
 	static double us[LOOKUPS];

@@ -1,11 +1,11 @@
-"""How long TensorFlow's own auto_mixed_precision takes; bench/policy starts it in the Grappler tests'
+"""Measures TensorFlow's own auto_mixed_precision; bench/policy starts it in the Grappler tests'
 environment.
 
     tf_pass.py GRAPH.pb MODE FETCH REPEATS
 
-Prints the milliseconds of each repeat as JSON.  They are what Grappler's meta optimizer measures
-around that one optimizer: reading the graph, filling in attributes and copying it out to Python is
-not in them, nor is any other optimizer."""
+Prints the milliseconds of each repeat as JSON, as Grappler's meta optimizer measures them around that
+one optimizer.  They do not include reading the graph, filling in attributes, copying the graph to
+Python, or any other optimizer."""
 import json
 import os
 import re
@@ -20,7 +20,7 @@ import grappler_oracle  # noqa: E402
 
 
 class Messages:
-    """What is written to standard error meanwhile, also by C++."""
+    """Captures standard error, also of C++ code."""
 
     def __enter__(self):
         self.file = tempfile.TemporaryFile()

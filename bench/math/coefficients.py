@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """Prints the polynomial coefficients of kernel/math_*.c: minimax by Remez's exchange (needs mpmath).
 
-Each line: what is approximated, its interval, the largest error relative to the function, and the
-coefficients from the lowest.  Coefficients for float32 are rounded one after the other, the others
-being fitted again each time.
+Each line has the approximated function, its interval, the largest error relative to the function, and the coefficients
+from the lowest.  Coefficients for float32 are rounded one after the other; the others are fitted again each time.
 """
 import struct
 from mpmath import mp, mpf, matrix, lu_solve, exp, log, sin, cos, atan, erf, erfc, sqrt, pi, chop, expm1, log1p
@@ -25,7 +24,7 @@ def remez(g, w, powers, lo, hi, rounds=12):
             v[i] = g(x)
         c = lu_solve(m, v)
         err = lambda x: w(x) * (sum(c[j] * x**p for j, p in enumerate(powers)) - g(x))
-        # The largest error between sign changes, on a grid.
+        # The point of the largest error between each two sign changes, on a grid.
         points = [lo + (hi - lo) * mpf(i) / 1500 for i in range(1501)]
         best, runs = None, []
         for x in points:
@@ -53,7 +52,7 @@ def f32(x):
 
 
 def rounded(g, w, powers, lo, hi, fmt=f32):
-    """Like remez, with coefficients rounded to a format from the first on."""
+    """As remez, but rounds the coefficients to a format, one after the other."""
     done, rest, h = [], list(powers), g
     while rest:
         c, _ = remez(h, w, rest, lo, hi)
@@ -78,7 +77,7 @@ tiny = mpf(10)**-8
 
 
 def at(f, x0):
-    """f, but at 0 its limit nearby."""
+    """f, with its limit in place of the value at 0."""
     return lambda x: f(x if abs(x) > mpf(10)**-12 else mpf(10)**-12)
 
 
@@ -135,7 +134,7 @@ def least_squares(g, w, powers, points):
 
 
 def bf16s(lo, hi):
-    """The numbers of bfloat16 between."""
+    """The numbers of bfloat16 in the interval."""
     return [mpf(2)**e * (1 + mpf(m) / 128) for e in range(-9, 4) for m in range(128) if lo < mpf(2)**e * (1 + mpf(m) / 128) < hi]
 
 
@@ -146,7 +145,8 @@ show('bfloat16 2^r', -0.5, 0.5, remez(lambda r: mpf(2)**r, lambda r: mpf(2)**-r,
 lo, hi = mpf(10)**-9, mpf('5.5')
 show('float32 -log2(Phi(-a)) - 1', lo, hi,
      remez(lambda a: exponent(a) - 1, lambda a: phi(a) / (1 - phi(a)) * log(2), range(1, 10), lo, hi), True)
-# 1/2 comes out exactly where P begins with this.  Each number weighs by the mantissa of its result.
+# The result 1/2 is exact only if P begins with this number.  The weight of each number is the
+# mantissa of its result.
 begin = mpf(float.fromhex('0x1.ffffdep-1'))
 mantissa = lambda x: x / mpf(2)**mp.floor(log(x, 2))
 show('bfloat16 -log2(Phi(-a)) less its first coefficient', mpf(2)**-9, mpf('13.22'),

@@ -2,10 +2,10 @@
  *
  *   nice build/bench/math_exhaustive [--target NAME] [--results FILE] [FUNCTION …]
  *
- * The work of a function is cut into 256 parts; after each the results file is written anew, and a
- * later call goes on where the file ends.  The reference is glibc's vector library in F64; libm
- * where that differs much or the value is special, MPFR where the margin to the bound is thin.
- * How far the references are from each other is measured first. */
+ * The work for a function is divided into 256 parts.  After each part the results file is written
+ * again, and a later call continues where the file ends.  The reference is glibc's vector library
+ * in F64; libm if that differs much or the value is special, MPFR if the margin to the bound is
+ * small. The differences between the references are measured first. */
 #include "backend/backend.h"
 #include "bench/math/reference.h"
 #include "kernel/expr.h"
@@ -21,7 +21,8 @@ enum { PARTS = 256, BLOCK = 4096 };
 static const int64_t part_inputs = (int64_t)1 << 24;
 static const double bound = 2;
 
-/* glibc's libmvec, four at once; its header declares them for compilers to use only. */
+/* glibc's libmvec, four numbers at once; glibc's header declares these functions only for
+ * compilers. */
 __m256d _ZGVdN4v_exp(__m256d x), _ZGVdN4v_expm1(__m256d x), _ZGVdN4v_log(__m256d x),
 	_ZGVdN4v_log1p(__m256d x), _ZGVdN4v_tanh(__m256d x), _ZGVdN4v_erf(__m256d x),
 	_ZGVdN4v_sin(__m256d x), _ZGVdN4v_cos(__m256d x), _ZGVdN4v_tan(__m256d x),
@@ -155,7 +156,7 @@ static double slow_error(const struct function *f, float x, float got)
 	return e > bound - 1e-4 ? ulps_exact(f, got, x, 0) : e;
 }
 
-/* Errors of one block; what is special takes the slow way. */
+/* Errors of one block; special values are computed one by one. */
 AVX2 static void judge(const struct function *f, vector_fn *reference, const float *x,
 	const float *got, struct result *r)
 {
@@ -174,7 +175,7 @@ AVX2 static void judge(const struct function *f, vector_fn *reference, const flo
 		e = _mm256_blendv_epi8(e, least, low);
 		scale = _mm256_castsi256_pd(_mm256_sub_epi64(inverse, e));
 		error = _mm256_mul_pd(_mm256_andnot_pd(nothing, difference), scale);
-		/* Not at most min(worst, 1): includes NaN. */
+		/* True unless the error is at most min(worst, 1), so also for NaN. */
 		int rare = _mm256_movemask_pd(_mm256_cmp_pd(
 			error, _mm256_set1_pd(r->error < 1 ? r->error : 1), _CMP_NLE_UQ));
 		for (int k = 0; rare; k++, rare >>= 1) {
@@ -205,8 +206,8 @@ static void run_part(const struct function *f, ht_kernel_fn *fn, int part, struc
 	}
 }
 
-/* Largest distance of the vector reference from MPFR, in units of the last place of F64, on inputs
- * spread over all. */
+/* The largest distance of the vector reference from MPFR, in units of the last place of F64, on
+ * inputs from the whole range. */
 AVX2 static double reference_error(const struct function *f)
 {
 	vector_fn *reference = vector_of(f->op);
@@ -297,7 +298,7 @@ static int run(const struct ht_target *t, const char *path, char **names, int co
 		if (f->operands != 1 || !wanted(f->name, names, count))
 			continue;
 		off = reference_error(f);
-		if (off > 16) { /* of F64, which is 2^-25 of an ulp of F32 */
+		if (off > 16) { /* in units of F64, that is 2^-25 of an ulp of F32 */
 			fprintf(stderr, "%s: the reference is off by %g ulp\n", f->name, off);
 			return 1;
 		}

@@ -1,5 +1,5 @@
-/* What functions of F32 are measured against: the double functions of libm, themselves checked
- * against MPFR; and the error in units of the last place. */
+/* The references for functions of F32: the double functions of libm, which are checked against
+ * MPFR; and errors in units of the last place. */
 #ifndef HT_BENCH_MATH_REFERENCE_H
 #define HT_BENCH_MATH_REFERENCE_H
 
@@ -111,7 +111,7 @@ static inline double ulps(float got, double want)
 	return fabs(g - want) / unit;
 }
 
-/* The same against MPFR. */
+/* ulps() against MPFR. */
 static inline double ulps_exact(const struct function *f, float got, float x, float y)
 {
 	mpfr_t mx, my, r;
