@@ -1,6 +1,6 @@
-/* Runs the net "parts" on two threads, of a batch whose parts stop in all ways that there are: with each
- * thread always ahead of the other one up to the next barrier, and as it comes.  The status has to be that
- * of one thread, and nobody may be left alone at a barrier. */
+/* Runs the net "parts" on two threads, with a batch whose parts stop in all possible ways: with
+ * each thread always ahead of the other one up to the next barrier, and without control.  The
+ * status must be that of one thread, and no thread may stay alone at a barrier. */
 #include "parts.h"
 
 #include <pthread.h>
@@ -12,7 +12,8 @@ enum { PARTS = 5, ELEMENTS = PARTS_INPUT_0_BYTES / PARTS / 4, AS_IT_COMES = 2, A
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t change = PTHREAD_COND_INITIALIZER;
 static int ahead;
-static int arrived[2], ended[2]; /* at how many barriers; whether */
+/* number of barriers that a thread has reached; whether it has ended */
+static int arrived[2], ended[2];
 static _Thread_local int me;
 
 struct job {
@@ -81,7 +82,7 @@ static _Alignas(64) char arena[PARTS_ARENA_BYTES_FOR(2)];
 static int divisor[PARTS * ELEMENTS], exponent[PARTS * ELEMENTS];
 static _Alignas(64) char out[2][PARTS_OUTPUT_0_BYTES];
 
-/* Digits in base 3 say how each part ends.  Returns what is to come. */
+/* The digits of `ends` in base 3 say how each part ends.  Returns the expected status. */
 static int fill(int ends)
 {
 	int status = PARTS_OK;

@@ -1,4 +1,4 @@
-"""Nets: made by halftone aot, linked with programs, run; what they have to compute."""
+"""Base of tests of nets, which halftone aot makes and programs link and run; and their expected results."""
 import json, os, random, re, shutil, struct, subprocess, sys, tempfile, zipfile
 from unittest import mock
 
@@ -11,11 +11,11 @@ from environment import BUILD
 DIGITS = os.path.join(TOP, 'examples', 'digits', 'model.pb')
 STRICT = ['-Wall', '-Wextra', '-Wpedantic', '-Werror']
 C, CXX = ['gcc', '-std=c11', '-D_GNU_SOURCE', *STRICT], ['g++', '-x', 'c++', '-std=c++17', *STRICT]
-PLAN_BYTES, LEVEL_BYTES, LEVEL_NEEDS = 88, 104, 64  # of aot/runner.h
+PLAN_BYTES, LEVEL_BYTES, LEVEL_NEEDS = 88, 104, 64  # as in aot/runner.h
 
 
 def sections(path):
-    """Name: (offset, address, size) of an ELF file."""
+    """Name: (offset, address, size) of the sections of an ELF file."""
     text = subprocess.run(['readelf', '-SW', path], stdout=subprocess.PIPE, check=True).stdout.decode()
     return {m[1]: (int(m[3], 16), int(m[2], 16), int(m[4], 16)) for m in re.finditer(
         r'\] (\S+) +\w+ +([0-9a-f]{16}) ([0-9a-f]+) ([0-9a-f]+) ', text)}
@@ -31,7 +31,7 @@ def targets_of_host():
 class Nets(ToolCase):
     @classmethod
     def setUpClass(cls):
-        """A cache for all: what run and aot compile alike is compiled once."""
+        """One cache for run and aot, so that equal code is compiled once."""
         cache = cls.enterClassContext(tempfile.TemporaryDirectory())
         cls.enterClassContext(mock.patch.dict(os.environ, HALFTONE_CACHE_MODE='rw', HALFTONE_CACHE_DIR=cache))
 
@@ -49,7 +49,7 @@ class Nets(ToolCase):
         return r.stdout
 
     def build(self, folder, name, link, compiler=C, main=None):
-        """The example, or another program, linked with what `link` says."""
+        """Links the example, or another program, with the options `link`."""
         program = os.path.join(self.dir, 'program')
         self.run_ok(*compiler, '-I' + folder, main or os.path.join(folder, name + '_main.c'),
                     *(['-x', 'none'] if compiler is CXX else []), *link, '-o', program)
@@ -79,7 +79,7 @@ class Nets(ToolCase):
         return b''.join(d[10 + struct.unpack('<H', d[8:10])[0]:] for d in raw)
 
     def patch_cpus(self, folder, name, hidden):
-        """A copy of the shared library in which the first `hidden` levels want a CPU that there is not."""
+        """A copy of the shared library in which the first `hidden` levels require a CPU that does not exist."""
         copy = os.path.join(self.dir, 'patched')
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(folder, copy)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""halftone aot: nets compute what run computes, bit for bit, in C and C++ programs, linked in each way; they
-take the best code that the CPU runs, and need nothing."""
+"""halftone aot: nets compute the same bits as run, in C and C++ programs, linked in each way; they select the best code
+that the CPU runs, and need no other library."""
 import json, os, re, resource, shutil, struct, subprocess, unittest, zipfile
 
 from nets import C, CXX, DIGITS, HERE, STRICT, TOP, Nets, sections, targets_of_host
@@ -34,7 +34,7 @@ class AheadOfTime(Nets):
             self.assertEqual(self.run_ok(program, raw), want)
 
     def test_dispatch(self):
-        """Of several levels the best one; with that out of reach the next; with none an error."""
+        """Of several levels the best one runs; without it the next one; without any there is an error."""
         levels = targets_of_host()
         self.assertGreaterEqual(len(levels), 2, 'this machine runs one level only')
         folder = self.aot(DIGITS, 'digits', '--target', ','.join(levels[-2:]))
@@ -98,7 +98,7 @@ class AheadOfTime(Nets):
             self.assertEqual(self.run_ok(self.build(folder, 'digits', link, free, main)), want)
 
     def test_runner_stands_alone(self):
-        """The code that is copied into nets refers to nothing outside of itself, and is small."""
+        """The code that is copied into nets refers to nothing outside of itself, and stays within its size."""
         for root, _, files in os.walk(os.path.join(BUILD, 'aot')):
             for f in files:
                 if f == 'runner.c.o':
@@ -136,7 +136,7 @@ class AheadOfTime(Nets):
         runtime = os.path.join(BUILD, 'lib', 'libhalftone-rt.so')
         if b'__asan_init' in self.run_ok('nm', '-D', runtime):
             self.skipTest('libhalftone-rt is instrumented, and the program is not')
-        # Winograd's kernel works in memory of its thread, on an image each.
+        # Winograd's kernel uses memory of its thread, with an image each.
         scratch = self.path('scratch.hir', b"""hir 1
 entry "" {
   input "image" = %image
@@ -148,7 +148,7 @@ entry "" {
 %w = Const() {dtype=f32, value=tensor f32[3,3,64,64] {0.5 ...}}
 %y = Conv2D(%x, %w) {T=f32, strides=[1,1,1,1], padding="SAME"}
 """)
-        parts = ['--batch', '7', '--batch-method', 'parts']  # two for each of three threads, and one for all
+        parts = ['--batch', '7', '--batch-method', 'parts']  # two for each of three threads, and one for all threads
         shown = self.tool('bench', '-q', DIGITS, *parts, '--format', 'json', '--runs', '1', '--duration', '0')
         self.assertEqual(json.loads(shown.stdout)['parts'], 7)
         for model, shape, compiler, main, more in ((DIGITS, (1, 28, 28, 1), C, 'threads.c', []),
@@ -185,7 +185,7 @@ entry "" {
             r = subprocess.run([program, path, raw], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             self.assertEqual((r.returncode, r.stdout), (4, b''), path)
             self.assertIn(b'not the weights of this net', r.stderr)
-        # The right ones at another place; none.
+        # The right weights at another address; no weights.
         places = self.path('places.c', b'#include "digits.h"\n#include <stdio.h>\n#include <stdlib.h>\n\n'
                            b'int main(int argc, char **argv)\n{\n'
                            b'\tchar *arena = (char *)aligned_alloc(64, (DIGITS_ARENA_BYTES + 63) / 64 * 64);\n'
@@ -201,7 +201,7 @@ entry "" {
             self.run_ok(program, offset, weights)
 
     def test_from_an_artefact(self):
-        """The same net as from the model; damaged weights are seen before they are in it."""
+        """An artefact gives the same net as its model; damaged weights are refused before they get into the net."""
         htx, folders = os.path.join(self.dir, 'm.htx'), []
         self.tool('compile', '-q', DIGITS, '--batch', '1', '--target', 'x86-64,x86-64-v3', '-o', htx)
         for model, target in (DIGITS, 'x86-64-v3'), (htx, 'x86-64-v3'):
@@ -218,7 +218,8 @@ entry "" {
         self.assertFalse(os.path.exists(self.path('no')))
 
     def test_variants_of_an_artefact(self):
-        """All targets of one policy and one set of shapes; what is left out although nobody chose is named."""
+        """Nets of all targets of one policy and one set of shapes; variants that are left out without a choice of the
+        user are named."""
         htx, out = os.path.join(self.dir, 'v.htx'), os.path.join(self.dir, 'net')
         # Again from the cache, where code may be for a machine that this one is not.
         for more in [], ['--error-on-cache-miss']:
@@ -253,7 +254,7 @@ entry "" {
             self.fails(code, text, 'aot', '-q', htx, '-o', out, *args)
 
     def test_targets_of_the_same_machines(self):
-        """The first one counts, and whoever named another is told, from the model as from an artefact."""
+        """The first entry counts, and the user is told if another one was named, for models and artefacts alike."""
         htx, nets = self.path('m.htx'), []
         self.tool('compile', '-q', SMALL, '--target', 'haswell,x86-64,x86-64-v3', '-o', htx)
         for model in SMALL, htx:
@@ -341,7 +342,7 @@ entry "" {
         program = self.build(folder, 'my-net.v2', self.links(folder, 'my-net.v2')[2], CXX)
         self.assertEqual(self.run_ok(program), bytes(8))
         self.assertIn(b'my_net_v2_run', self.run_ok('nm', os.path.join(folder, 'my-net.v2.o')))
-        # Two nets in one program.
+        # Two nets linked into one program.
         one = self.aot(SMALL, 'one', '--prefix', 'first')
         two = self.aot(SMALL, 'two', '--prefix', 'second')
         main = self.path('two.c', b'#include "one.h"\n#include "two.h"\nint main(void)\n{\n'
@@ -409,7 +410,7 @@ entry "" {
         self.assertIn(b'integer division by zero', r.stderr)
 
     def test_limit_of_iterations(self):
-        """The loop divides by zero in its fourth iteration; a limit is looked at when an iteration has ended."""
+        """The loop divides by zero in its fourth iteration; the limit is checked at the end of an iteration."""
         loop = os.path.join(TOP, 'tests', 'golden', 'plan', 'loop.hir')
         raw = self.path('x.raw', struct.pack('<i', 7))
         for limit, text in ('2', b'a loop exceeds the limit of iterations'), ('3', b'integer division by zero'):
@@ -420,7 +421,7 @@ entry "" {
             self.assertIn(text, r.stderr)
 
     def test_faults_on_threads(self):
-        """Of parts of a batch, in one step and in several: those of one thread, and an end."""
+        """Faults in parts of a batch, in one step and in several: they are those of one thread, and the run ends."""
         head = b"""hir 1
 entry "" {
   input "d" = %d
@@ -473,7 +474,7 @@ entry "" {
         self.fails(5, 'a file is there', 'aot', '-q', SMALL, '-o', self.path('file', b''))
 
     def test_no_folder_is_left_behind(self):
-        """Whichever file cannot be written: the folder goes that was made for them, and stays where it was there."""
+        """If any file cannot be written, a folder that was made for them is removed, and an existing one stays."""
         def limit():
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
         for there in False, True:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A net with a steady input keeps what it made of that, in memory of its caller, for the runs that are told so."""
+"""A net with a steady input keeps the data derived from it, in memory of its caller, for runs that say that it is
+unchanged."""
 import unittest
 
 from nets import C, CXX, Nets
@@ -15,8 +16,8 @@ entry "" {
 %z = MatMul(%x, %w) {T=f32, transpose_a=false, transpose_b=false}
 '''
 
-# Each run says what its weights are, and whether it tells that they are as before: where that is not true, results are those of the
-# weights before, which shows that nothing was made again.
+# Each run states its weights, and whether it says that they are unchanged.  If that is false, the
+# results are those of the old weights, which shows that nothing was computed again.
 PROGRAM = '''#include "net.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,7 +83,7 @@ class Derived(Nets):
         self.run_ok(self.build(folder, 'net', self.links(folder, 'net')[0]))  # the example
 
     def test_without(self):
-        """No memory, and nothing to call."""
+        """The net has no kept memory, and no function for it."""
         model = self.path('m.hir', MODEL)
         with open(self.aot(model, 'net') + '/net.h') as f:
             header = f.read()

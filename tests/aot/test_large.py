@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A net whose weights lie in a section for large data, in programs of each code model: HALFTONE_LONG=1, and room for
-6 GB, run this."""
+"""A net whose weights lie in a section for large data, in programs of each code model.  It runs with HALFTONE_LONG=1
+and needs 6 GB."""
 import os, random, shutil, struct, unittest
 
 from nets import C, CXX, STRICT, Nets, sections
@@ -47,7 +47,8 @@ def write_model(path):
     with open(path, 'wb') as f:
         f.write(field(1, node(b'x', b'Placeholder', dtype=FLOAT, shape=field(7, shape(1, N)))))
         for l in range(LAYERS):
-            # The constant's bytes come last of everything that has a length, so that they can be written by rows.
+            # The constant's bytes come last in every message that has a length, so that they can be
+            # written row by row.
             head = field(1, b'w%d' % l) + field(2, b'Const') + attr(b'dtype', FLOAT)
             content = varint(4 << 3 | 2) + varint(4 * N * N)
             tail = [value + content]

@@ -1,5 +1,5 @@
-/* Runs the net "digits" on threads in three ways, and in many threads at once; threads.cc is the same in
- * C++.  threads INPUT OUTPUT: raw bytes; each way has to give the same. */
+/* Runs the net "digits" on threads in three ways, and in many threads at once; threads.cc is the
+ * same in C++.  threads INPUT OUTPUT: raw bytes; each way must give the same result. */
 #include "digits.h"
 
 #include <halftone/runtime.h>
@@ -24,7 +24,7 @@ static void *memory(size_t n)
 
 	if (!p)
 		exit(5);
-	/* What is in an arena does not matter. */
+	/* The initial contents of an arena do not matter. */
 	return memset(p, 0xa5, n);
 }
 
@@ -38,8 +38,8 @@ static int is_untouched(const char *p, size_t n)
 	return 1;
 }
 
-/* Where kernels need memory of their thread, each thread has its own; nothing behind it is written.  Fewer
- * images than threads are in the first one's. */
+/* Kernels that need memory of their thread use only that of their own thread, and write nothing
+ * behind it.  If there are fewer images than threads, the first thread's memory is used. */
 static int keeps_to_memory(const char *arena, int threads)
 {
 	size_t each = DIGITS_ARENA_BYTES_FOR(1) - DIGITS_ARENA_BYTES_FOR(0);
@@ -120,7 +120,7 @@ static int parallel(void)
 	return bad;
 }
 
-/* Whatever the caller rounds to and flushes, which stays as it is. */
+/* The caller's rounding and flushing modes do not affect results, and are unchanged afterwards. */
 static int modes(void)
 {
 	const unsigned odd = 0xff80; /* flush to zero, round to zero, denormals are zero, masks */
@@ -133,7 +133,7 @@ static int modes(void)
 	return bad;
 }
 
-/* By name, and what is refused. */
+/* Calls by name, and calls that are refused. */
 static int call(void)
 {
 	struct digits_inputs in;

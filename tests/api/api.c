@@ -116,7 +116,7 @@ static void failures_are_told(const char *path)
 	ht_diags_free(d);
 }
 
-/* A batch also counts for a shape that was stated with an open first dimension. */
+/* A stated batch also applies to a shape that was stated with an open first dimension. */
 static void batch_of_stated_shape(const char *path, struct ht_diags *d)
 {
 	static const int64_t dim[] = { -1, 4 };
@@ -131,7 +131,7 @@ static void batch_of_stated_shape(const char *path, struct ht_diags *d)
 	ht_model_free(m);
 }
 
-/* The only product fed instead of computed: the model's input is none any more. */
+/* If the only product is fed instead of computed, the model's input is no longer needed. */
 static void fed_inside(struct ht_model *m, struct ht_diags *d)
 {
 	static const int64_t dim[] = { 3, 3 };
@@ -280,8 +280,8 @@ static void contexts_run_at_once(const struct ht_program *p)
 	}
 }
 
-/* Every value that the table gives for an option of alternatives is taken, or refused as known; any
- * other is wrong.  '-' may stand for '_'. */
+/* Every value that the table gives for an option with alternatives is accepted, or refused as
+ * known; any other value is an error.  '-' may stand for '_'. */
 static void options(void)
 {
 	struct ht_diags *d = ht_diags_new();
@@ -373,7 +373,7 @@ static void configurations(void)
 	ht_diags_free(d);
 }
 
-/* What a compilation told of itself; it is cancelled at call `end`, unless that is 0. */
+/* The progress that a compilation reported; call `end` cancels it, unless that is 0. */
 struct seen {
 	int calls, end, phases;
 	size_t done, kernels;
@@ -421,7 +421,7 @@ static void runs(const char *path)
 	opt.cancel = &seen.cancel;
 	CHECK(ht_compile(m, &opt, d, &low) == HT_OK);
 	CHECK(seen.phases == 4 && seen.kernels > 0 && seen.done == seen.kernels);
-	/* Cancelled in any phase, and behind any kernel but the last. */
+	/* Cancelled in any phase, and after any kernel except the last. */
 	for (seen.end = 1; seen.end < 6; seen.end++) {
 		struct ht_program *none = low;
 
@@ -515,7 +515,8 @@ static void reports(const char *path)
 	ht_diags_free(d);
 }
 
-/* Budgets by the interface: samples are copied; what does not fit an input shows when it is run. */
+/* Budgets through the API: samples are copied; samples that do not fit an input are reported when
+ * they run. */
 static void budgets(const char *path)
 {
 	static const int64_t dim[] = { 1, 4 }, other[] = { 4, 2 };
@@ -573,7 +574,7 @@ static int32_t run_counter(struct ht_context *c, int32_t x0)
 	return y[0];
 }
 
-/* ---- memory of the caller's ---- */
+/* ---- memory of the caller ---- */
 
 struct given {
 	void *memory; /* NULL: there is none */
@@ -591,7 +592,7 @@ static void give(void *arg, size_t output, const int64_t *dim, size_t bytes, voi
 	*memory = g->memory;
 }
 
-/* Variables and the memory of runs are the caller's; two contexts share the variables. */
+/* Variables and the memory of runs belong to the caller; two contexts share the variables. */
 static void memory_of_the_caller(const struct ht_program *p)
 {
 	static const int64_t dim[] = { 2 };
@@ -614,9 +615,10 @@ static void memory_of_the_caller(const struct ht_program *p)
 	ht_context_reset(c);
 	CHECK(v[0] == 3 && v[1] == 5);
 	CHECK(ht_context_run(c, &in, 1, &out, 1, NULL) == HT_E_USAGE &&
-		v[0] == 3); /* they overlap */
+		v[0] == 3); /* the arrays overlap */
 	out.data = NULL;
-	CHECK(ht_context_run(c, &in, 1, &out, 1, NULL) == HT_E_INPUT); /* nobody allocates */
+	/* there is no callback that allocates */
+	CHECK(ht_context_run(c, &in, 1, &out, 1, NULL) == HT_E_INPUT);
 	ht_context_free(c);
 	ht_context_free(other);
 	opt.memory = at + 1;
@@ -767,7 +769,7 @@ static void memory_on_demand(void)
 	remove(path);
 }
 
-/* Variables go on from run to run of one context, and each context has its own. */
+/* Variables keep their values from run to run of one context, and each context has its own. */
 static void sessions(void)
 {
 	char path[64];
@@ -815,7 +817,8 @@ static float run_session(struct ht_session *s, const char *entry, float *x, size
 	return y[0];
 }
 
-/* v begins as what its initialiser says, "step" adds x to it, "read" multiplies it by x. */
+/* Variable v begins with the value of its initialiser; "step" adds x to it, "read" multiplies it by
+ * x. */
 static const char accumulator[] =
 	"hir 1\nentry \"\" {\n  input \"x\" = %x\n  output \"y\" = %y\n}\n"
 	"%x = Placeholder() {dtype=f32, shape=shape[2]}\n"
@@ -826,7 +829,8 @@ static const char accumulator[] =
 	"%y = Mul(%read, %x) {T=f32}\n"
 	"%add = AssignAddVariableOp(%v, %x) {dtype=f32}\n";
 
-/* What the entries "read" and "step" of a session are as an artefact: the same variables begin with the session's values. */
+/* The entries "read" and "step" of a session as an artefact: the same variables begin with the
+ * session's values. */
 static void entries_of_artefact(const struct ht_session *from)
 {
 	static const char *const names[] = { "read", "step" };
@@ -870,7 +874,8 @@ static void entries_of_artefact(const struct ht_session *from)
 	CHECK(run_session(s, "read", x, 1) == 10 && ht_session_variables(s) == 1);
 	ht_session_free(s);
 
-	/* One by itself has the values, too; the first variant's where none is named; saved again it keeps them. */
+	/* A single program has the values, too: those of the first variant if no entry is named;
+	 * when it is saved again, it keeps them. */
 	CHECK(ht_program_load(path, NULL, NULL, &p) == HT_OK);
 	CHECK(ht_program_save(p, path, NULL) == HT_OK);
 	ht_program_free(p);
@@ -918,7 +923,8 @@ static void several_entries(void)
 	CHECK(ht_session_program(s, "step") && !ht_session_program(s, "none"));
 	CHECK(ht_session_variables(s) == 1 && ht_session_variable(s, 0, &v) && !v.value);
 	a.dim = v.dim;
-	CHECK(ht_session_run(s, "step", &a, 1, NULL, 0, NULL) == HT_E_INPUT); /* no value yet */
+	/* the variable has no value yet */
+	CHECK(ht_session_run(s, "step", &a, 1, NULL, 0, NULL) == HT_E_INPUT);
 	CHECK(ht_session_run(s, "none", &a, 1, NULL, 0, NULL) == HT_E_USAGE);
 	CHECK(ht_session_initialise(s, m, NULL, NULL, NULL) == HT_OK);
 	CHECK(ht_session_variable(s, 0, &v) && ((const float *)v.value)[1] == 4);
@@ -940,7 +946,7 @@ static void several_entries(void)
 	CHECK(!ht_session_noted(s, "none", &n) && n == 0);
 	ht_session_free(s);
 
-	/* Restored before there are entries: they find their values. */
+	/* The session is restored before it has entries: they find their values. */
 	CHECK(ht_session_new(NULL, NULL, &s) == HT_OK);
 	CHECK(ht_session_restore(s, m, prefix, NULL, NULL) == HT_OK);
 	CHECK(ht_session_restore(s, m, "/nonexistent", NULL, NULL) == HT_E_ENVIRONMENT);
@@ -956,7 +962,8 @@ static void several_entries(void)
 	remove(file);
 }
 
-/* The loss is half of v and x, and becomes v; a loop's callbacks fill x and read the loss. */
+/* The loss is half of v and x, and becomes the new v; a loop's callbacks fill x and read the
+ * loss. */
 static const char running[] =
 	"hir 1\nentry \"\" {\n  input \"x\" = %x\n  output \"loss\" = %loss\n}\n"
 	"%x = Placeholder() {dtype=f32, shape=shape[]}\n"
@@ -1017,7 +1024,7 @@ static void phases(void)
 
 	opt.mode = "fast1|loss|1.1";
 	opt.steps = 10;
-	CHECK(ht_train_phases_new(&opt, NULL, &p) == HT_E_USAGE && !p); /* no target */
+	CHECK(ht_train_phases_new(&opt, NULL, &p) == HT_E_USAGE && !p); /* no target loss */
 	opt.has_target_loss = 1;
 	opt.target_loss = 1;
 	CHECK(ht_train_phases_new(&opt, NULL, &p) == HT_OK);
@@ -1068,7 +1075,7 @@ static void loop_of_steps(struct ht_session *s, const char *const *entry)
 	CHECK(seen.phase[2] == 0 && seen.phase[3] == 1 && seen.phase[4] == 1 && seen.phase[5] == 2);
 	l.before = NULL;
 	CHECK(ht_session_steps(s, &l, &in, 1, &out, 1, NULL) == HT_OK);
-	CHECK(l.done == 10 && seen.stop); /* the callback ended it */
+	CHECK(l.done == 10 && seen.stop); /* the callback ended the loop */
 	CHECK(ht_session_steps(s, &l, &in, 1, &out, 1, NULL) == HT_OK && l.done == 10);
 	seen.stop = 0;
 	CHECK(ht_session_steps(s, &l, &in, 1, NULL, 0, NULL) == HT_E_USAGE);
@@ -1106,7 +1113,7 @@ static void steps_of_phases(void)
 	remove(path);
 }
 
-/* An event file is a file of records too, which are no examples. */
+/* An event file is a file of records, too, but its records are no examples. */
 static void records(void)
 {
 	struct ht_event_scalar scalar = { "loss", 1.5, "described" };
@@ -1163,7 +1170,8 @@ static enum ht_status compare_x(struct ht_comparison *c, struct ht_diags *d)
 	return ht_comparison_sample(c, "sample 1", in, 1, NULL, 0, NULL, d);
 }
 
-/* float32 beside float16: the first equals the reference, the second exceeds a bound that no rounding keeps. */
+/* float32 beside float16: the first equals the reference, the second exceeds a bound that float16
+ * cannot keep. */
 static void compared_policies(const struct ht_model *m, struct ht_diags *d)
 {
 	static const char *const bounds[] = { "y:rel<=1e-9", "top:abs<=9" };
@@ -1185,7 +1193,7 @@ static void compared_policies(const struct ht_model *m, struct ht_diags *d)
 	CHECK(ht_comparison_add(c, "as it is", NULL, d) == HT_OK);
 	CHECK(compare_x(c, d) == HT_OK);
 	CHECK(ht_comparison_verdict(c, d) == HT_OK);
-	CHECK(ht_comparison_add(c, "low", low, d) == HT_E_USAGE); /* behind a sample */
+	CHECK(ht_comparison_add(c, "low", low, d) == HT_E_USAGE); /* after a sample was added */
 	ht_comparison_free(c);
 
 	CHECK(ht_comparison_new(m, &opt, d, &c) == HT_OK);
@@ -1238,7 +1246,8 @@ static void comparisons(const char *path)
 	CHECK(ht_worse_status(HT_E_LIMIT, HT_E_ENVIRONMENT) == HT_E_ENVIRONMENT);
 	CHECK(ht_worse_status(HT_OK, HT_OK) == HT_OK);
 	CHECK(ht_model_load(path, NULL, d, &m) == HT_OK);
-	CHECK(ht_comparison_new(m, NULL, d, &c) == HT_E_USAGE && !c); /* its batch is open */
+	/* the model's batch is open */
+	CHECK(ht_comparison_new(m, NULL, d, &c) == HT_E_USAGE && !c);
 	CHECK(ht_model_set_batch(m, 1, d) == HT_OK);
 	opt.reference = "f31";
 	CHECK(ht_comparison_new(m, &opt, d, &c) == HT_E_USAGE && !c);

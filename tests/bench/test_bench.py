@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The programs of bench/: what they count, and that their tables say what was measured."""
+"""The programs of bench/: their counts are right, and their tables show what they measured."""
 import importlib.machinery
 import importlib.util
 import json
@@ -47,7 +47,7 @@ class Kernels(unittest.TestCase):
     def test_contractions_without_padding(self):
         found = kernels(GRAPH, '--only', 'contraction', '--conv-method', 'direct')
         conv, product = found
-        # Of three taps in each direction the outer ones are outside once.
+        # Of three taps in each direction, the outer ones are once outside the image.
         self.assertEqual(conv['multiply_adds'], (3 * 6 - 2) * (3 * 5 - 2) * 16 * 32)
         self.assertEqual((conv['m'], conv['n'], conv['k'], conv['taps']), (30, 32, 16, 9))
         self.assertEqual((product['m'], product['n'], product['k']), (30, 7, 32))
@@ -56,7 +56,7 @@ class Kernels(unittest.TestCase):
             self.assertTrue(0 < k['min_us'] <= k['median_us'], k)
 
     def test_types(self):
-        """What is multiplied: bfloat16 where the machine has products of it."""
+        """Products are in bfloat16 if the machine has instructions for them."""
         low = kernels(GRAPH, '--only', 'contraction', '--policy', 'allow_mix_precision_bf16')
         listed = subprocess.run([environment.TOOL, 'targets', '--format', 'json'], check=True, stdout=subprocess.PIPE)
         host, = [t for t in json.loads(listed.stdout)['targets'] if t['host']]
@@ -79,7 +79,7 @@ class Kernels(unittest.TestCase):
 
 class Searches(unittest.TestCase):
     def test_rules(self):
-        """No rule that passes keeps fewer nodes in float32 than ours, and the table has what the JSON has."""
+        """No rule that passes keeps fewer nodes in float32 than Halftone's, and the table agrees with the JSON."""
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([f'{HERE}/../../bench/search', 'digits', '--runs', '6', '--json', f'{folder}/r.json'], check=True,
                                   env={**os.environ, 'HALFTONE_CACHE_MODE': 'rw', 'HALFTONE_CACHE_DIR': folder},
@@ -164,7 +164,7 @@ class Compile(unittest.TestCase):
                     self.assertEqual(min(t['samples']), t['ms'])
                     self.assertAlmostEqual(sum(t['phases'].values()), t['ms'])
                     self.assertGreater(t['phases']['code'], 0, 'it came from the cache')
-            # Equal products of other weights are one kernel.
+            # Equal products with other weights are one kernel.
             self.assertEqual((model['dtypes']['f32']['steps'], model['dtypes']['f32']['kernels']), (3, 1))
 
     def test_tables_of_a_file(self):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""bench/machines: a machine's rows are replaced, those of others stay; rounds are joined, and a disturbed start does not count."""
+"""bench/machines replaces the rows of its machine and keeps those of others; it merges rounds, and a disturbed start
+does not count."""
 import importlib.machinery
 import importlib.util
 import os
@@ -56,7 +57,7 @@ class Machines(unittest.TestCase):
                 f.write('| machine | dtype | BERT | least |\n| --- | --- | --- | --- |\n')
             with open(f'{top}/bench/README.md', 'w') as f:
                 f.write('<!-- machine zen4 -->\n<!-- end of machine -->\n')
-            for _ in range(2):  # the second time as the first
+            for _ in range(2):  # a second call changes nothing
                 machines.write_tables(result(10, 12), 'zen4', .05, top)
                 with open(f'{top}/README.md') as f:
                     self.assertEqual(f.read().split('\n')[2:], ['| Zen 4 | float32 | 1.20 | 1.20 |', '| Zen 4 | bfloat16 | 2.40 | 2.40 |', ''])
@@ -79,7 +80,7 @@ class Machines(unittest.TestCase):
             self.assertEqual((kept['halftone-f32']['median'], kept['halftone-bf16']['median']), (9, 5))
 
     def test_the_tables_that_are_there(self):
-        """What README.md says is what was measured."""
+        """The figures in README.md are the measured ones."""
         with open(f'{BENCH}/../README.md') as f:
             readme = f.read()
         for machine in 'zen4', 'emeraldrapids':

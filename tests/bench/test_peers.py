@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The peers of bench/: that what they get is the model, and how IREE and TVM are asked to compile it."""
+"""The peers of bench/: they get the right model, and IREE and TVM are called with the right options."""
 import argparse
 import json
 import os
@@ -23,7 +23,7 @@ import tensorflow as tf
 
 
 def program(path, text):
-    """A script that stands for a compiler."""
+    """A script in place of a compiler."""
     with open(path, 'w') as f:
         f.write(f'#!{sys.executable}\nimport json, sys\n{text}\n')
     os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
@@ -75,7 +75,7 @@ class Plain(unittest.TestCase):
 
 
 class CompiledOnce(unittest.TestCase):
-    """compile_for, with a program in the compiler's place that writes what it was asked."""
+    """Calls compile_for with a program in place of the compiler that writes its arguments."""
 
     def compile(self, folder, batch=1):
         open(f'{folder}/m.onnx', 'w').close()
@@ -121,7 +121,7 @@ class CommandLines(unittest.TestCase):
                                           save=lambda model, path: open(path, 'w').close())
 
     def iree(self, folder, said='', code=0):
-        """The commands that compile_iree gives."""
+        """The commands that compile_iree runs."""
         log = f'{folder}/log'
         for name in 'iree-import-onnx', 'iree-compile':
             program(f'{folder}/{name}', f'open({log!r}, "a").write(json.dumps(sys.argv) + "\\n")\n'
@@ -144,7 +144,7 @@ class CommandLines(unittest.TestCase):
             self.assertEqual(first[1:], [f'{folder}/m.onnx', '-o', f'{folder}/m.mlir'])
             self.assertEqual(second[1], f'{folder}/m.mlir')
             self.assertEqual(second[-2:], ['-o', f'{folder}/m.vmfb'])
-            # A generic processor, or no optimisation, would not be IREE at its best.
+            # With a generic processor, or without optimisation, IREE would not run at its best.
             for option in ('--iree-llvmcpu-target-cpu=host', '--iree-opt-level=O3', '--iree-hal-target-backends=llvm-cpu'):
                 self.assertIn(option, second)
 

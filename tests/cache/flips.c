@@ -1,5 +1,6 @@
-/* flips N CACHE [ENTRY...] -- [ARTEFACT...]: N times a bit of a file is flipped or its end is cut off, at random.
- * Each time an entry is a miss, and an artefact is refused before its code reads what is damaged, or runs.  Ends with what
+/* flips N CACHE [ENTRY...] -- [ARTEFACT...]: flips a bit of a file, or truncates it, N times at
+ * random.  Each time an entry must be a miss, and an artefact must be refused before its code reads
+ * the damaged part or runs.  Finally it prints the damage that
  * was not noticed. */
 #include <halftone/halftone.h>
 
@@ -41,7 +42,7 @@ static struct ht_str read_file(const char *path)
 	return s;
 }
 
-/* What is looked up in the cache: the entry's own key. */
+/* Whether the cache has an entry for the entry's own key. */
 static bool hits(const char *cache, const struct ht_cache_key *k)
 {
 	struct ht_store_options opt = { .dir = cache, .mode = HT_CACHE_RW };
@@ -80,7 +81,7 @@ static void free_arrays(struct ht_array *a, size_t n)
 	free(a);
 }
 
-/* Weights are looked at when a step is about to read them. */
+/* Whether an artefact runs; its weights are checked when a step is about to read them. */
 static bool runs(const char *path)
 {
 	struct ht_program *p;
@@ -143,7 +144,7 @@ static long damage_entry(long n, const char *cache, const char *path)
 	long unnoticed;
 
 	HT_CHECK(!ht_entry_check(whole, NULL, &opened));
-	/* Of its own, since the bytes are going to change. */
+	/* A copy, since the bytes are about to change. */
 	key = (struct ht_str){ strndup(opened.key.p, opened.key.n), opened.key.n };
 	k = (struct ht_cache_key){ .kind = opened.kind, .text = key, .find = opened.find };
 	ht_sha256(key.p, key.n, k.sha256);

@@ -1,9 +1,9 @@
-/* Before the tool (LD_PRELOAD): its k-th file operation fails, or is where it is killed.
+/* A library for LD_PRELOAD: the process's k-th file operation fails, or kills the process.
  *
- * SHIM_AT=k        which one, from 1; 0: none
+ * SHIM_AT=k        the number of the operation, from 1; 0: none
  * SHIM_ERROR=n     the errno; 0: the process is killed instead
- * SHIM_FOR_EVER=1  all behind it fail too
- * SHIM_COUNT=FILE  where to write how many there were */
+ * SHIM_FOR_EVER=1  all later operations fail, too
+ * SHIM_COUNT=FILE  the file that gets the number of operations */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -66,7 +66,7 @@ static int fails(void)
 	if (!real)                                                                                 \
 	*(void **)&real = dlsym(RTLD_NEXT, #name)
 
-/* A function of this name that fails when it is to. */
+/* Defines a function of this name that fails when its turn has come. */
 #define SHIM(type, name, failure, parameters, arguments)                                           \
 	type name parameters;                                                                      \
 	type name parameters                                                                       \
@@ -111,7 +111,7 @@ int open(const char *path, int flags, ...)
 	return fails() ? -1 : real(path, flags, mode);
 }
 
-/* Closed all the same, as Linux does. */
+/* A failed close() closes the descriptor all the same, as on Linux. */
 int close(int fd)
 {
 	int bad, n;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""64 processes that compile the same and different models into one cache, some of them killed at any moment: no wrong
-result, nothing lost that was kept, no temporary files left behind, and all of them come to an end.
+"""64 processes compile the same and different models into one cache; some are killed at random moments.  There is no
+wrong result, no kept entry is lost, no temporary files are left behind, and all processes end.
 
-HALFTONE_CROWD: for so many seconds (15)."""
+HALFTONE_CROWD: duration in seconds (15)."""
 import json, os, random, signal, threading, time, unittest
 
 from tool import LONG, SMALL, Case
@@ -18,7 +18,7 @@ class Crowd(Case):
         return 'compile', '-q', SMALL, '--target', 'x86-64-v3', '--input-shape', f'x:{batch},4', '--policy', policy, '-o', out
 
     def work(self, number, end):
-        """One after the other, until the time is over."""
+        """Compiles one model after the other until the time is over."""
         r = random.Random(number)
         out = self.path(f'{number}.htx')
         while time.monotonic() < end:
@@ -41,7 +41,7 @@ class Crowd(Case):
                 self.kept.add(what)
 
     def watch(self, end):
-        """Whoever sums up the numbers meanwhile: they never go down."""
+        """Reads the statistics meanwhile: they never decrease."""
         last = {}
         while time.monotonic() < end:
             out, err = self.tool('cache', 'stats', '--format', 'json', '--cache-mode', 'ro', code=None)

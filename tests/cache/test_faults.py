@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The tool with a cache when the system fails it: each file operation of the process in turn fails, once and for
-ever, or is where it is killed.  Each time there is the right output or none and exit code 5, and the cache is whole."""
+"""The tool with a cache when the system fails: each file operation of the process in turn fails, once or from then on,
+or kills the process.  Each time there is the right output, or none and exit code 5, and the cache is intact."""
 import errno, os, shutil, unittest
 
 from tool import LONG, SMALL, Case
@@ -49,7 +49,7 @@ class Faulty(Case):
             os.unlink(self.htx)
 
     def each(self, start, step, error, for_ever=False):
-        """`start` puts the cache into the state that the compilation begins with."""
+        """`start` brings the cache into the state in which the compilation begins."""
         start()
         self.tool(*self.compile)
         os.unlink(self.htx)

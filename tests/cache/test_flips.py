@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Damage at random, single bits and cut ends: every damaged entry is a miss, every damaged artefact is refused."""
+"""Random damage, single bits and truncation: every damaged entry is a miss, every damaged artefact is refused."""
 import glob, os, subprocess, unittest
 
 from tool import LONG, SMALL, Case

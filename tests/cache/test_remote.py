@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The tool with a remote cache: what was compiled elsewhere is not compiled again, a server that lies changes nothing,
-and nobody's credentials are left anywhere."""
+"""The tool with a remote cache: what another machine compiled is not compiled again, a server that lies does no harm,
+and credentials are left nowhere."""
 import glob, os, shutil, unittest
 
 from tool import SMALL, Case
@@ -17,7 +17,7 @@ class Remote(WithNginx, Case):
         self.right = self.read('m.htx')
 
     def compiled(self, *args, **more):
-        """The diagnostics of a compilation, whose result is the right one."""
+        """The diagnostics of a compilation, whose result must be right."""
         if os.path.exists(self.path('m.htx')):
             os.unlink(self.path('m.htx'))
         _, err = self.tool(*self.compile, *args, **more)
@@ -25,7 +25,7 @@ class Remote(WithNginx, Case):
         return err
 
     def elsewhere(self):
-        """Another machine: with a cache of its own, empty."""
+        """Simulates another machine, whose own cache is empty."""
         shutil.rmtree(self.cache, ignore_errors=True)
 
     def test_compiled_once(self):
@@ -36,7 +36,7 @@ class Remote(WithNginx, Case):
         self.compiled('--remote-cache', url, '--remote-mode', 'rw')
         self.elsewhere()
         self.assertNotIn('warning', self.compiled('--remote-cache', url, '--error-on-cache-miss', env=NO_GENERATOR))
-        self.compiled('--error-on-cache-miss', env=NO_GENERATOR)  # and now it is here too
+        self.compiled('--error-on-cache-miss', env=NO_GENERATOR)  # now the entry is here, too
         self.elsewhere()
         self.compiled('--cache-mode', 'off', env={**NO_GENERATOR, 'HALFTONE_REMOTE_CACHE': url})
 
@@ -55,7 +55,7 @@ class Remote(WithNginx, Case):
             server.stop()
 
     def test_entries_under_other_keys(self):
-        """Each action names another's blob: all digests are right, and the entries are those of other keys."""
+        """Each action names another entry's blob: all digests are right, but the entries belong to other keys."""
         url = self.nginx.url('/mixed')
         self.compiled('--remote-cache', url, '--remote-mode', 'rw')
         actions = sorted(glob.glob(os.path.join(self.nginx.store, 'mixed', 'ac', '*')))

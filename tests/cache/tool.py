@@ -1,4 +1,4 @@
-"""What tests of the compile cache share: the tool with a cache of its own."""
+"""Base of tests of the compile cache: the tool with a cache of its own."""
 import glob, os, subprocess, sys
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -16,7 +16,7 @@ def environment(**more):
 
 
 class Case(FolderCase):
-    # Thousands of small files: in memory, where there is such a place.
+    # Thousands of small files are kept in memory if the system has a place for that.
     place = '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
 
     def setUp(self):
@@ -29,7 +29,7 @@ class Case(FolderCase):
                                 stderr=subprocess.PIPE, env=environment(**(env or {})))
 
     def tool(self, *args, code=0, env=None):
-        """What it printed: standard output, and standard error."""
+        """Standard output and standard error of a call."""
         p = self.start(*args, env=env)
         out, err = (s.decode(errors='replace') for s in p.communicate(timeout=600))
         if code is not None:
@@ -41,7 +41,7 @@ class Case(FolderCase):
         return glob.glob(os.path.join(glob.escape(self.cache), '**', '.tmp-*'), recursive=True)
 
     def clean_up(self):
-        """gc a long time later: it leaves no temporary files."""
+        """Runs gc as if a long time had passed; no temporary file is left."""
         for name in self.temporary():
             os.utime(name, (1000, 1000))
         self.tool('cache', 'gc', '--max-size', '1G')

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Assert and CheckNumerics against TensorFlow: what passes gives its results, what fails stops the run with
-the node's name and the words of TensorFlow; in functions, behind control edges, from artefacts and caches."""
+"""Assert and CheckNumerics against TensorFlow: nodes that pass give their results, nodes that fail stop the run with
+their name and TensorFlow's message; in functions, behind control edges, from artefacts and caches."""
 import os
 import re
 import subprocess
@@ -43,7 +43,7 @@ class Checks(ToolCase):
                 return e.message
 
     def ours(self, path, x, *options):
-        """Likewise."""
+        """The result of Halftone, or the message of its error."""
         np.save(self.path('x.npy'), x)
         out = self.path('out.npz')
         args = ['run', '-q', '--input', 'x=@' + self.path('x.npy'), '-o', out, *options, path]
@@ -61,7 +61,7 @@ class Checks(ToolCase):
             return z['out']
 
     def ways(self, path):
-        """The program from memory, an artefact, and a cache, the second time what that has kept."""
+        """Runs the program from memory, from an artefact, and twice with a cache, the second time from its entries."""
         artefact, cache = self.path('a.htx'), self.path('cache')
         self.tool('compile', path, '--outputs', 'out', '-o', artefact)
         for threads in '1', '2':
@@ -88,7 +88,7 @@ BAD = GOOD - 3
 
 class Assertions(Checks):
     def test_message_and_values(self):
-        """x is left as it is where nothing fails."""
+        """x passes unchanged if nothing fails."""
         def build(x):
             a = RAW.Assert(condition=tf.reduce_all(x >= 0), name='scope/check', data=[
                 'x >= 0', x, tf.shape(x), tf.reduce_sum(x) / 3, x < 0, tf.cast(x, tf.int8), 'end "1"\n'])
@@ -126,7 +126,7 @@ class Assertions(Checks):
             self.assertIn(f'assertion failed: {words}\n', self.ours(self.save(graph), bad), tag)
 
     def test_behind_nothing_but_control_edges(self):
-        """A chain of NoOps; and what no output waits for does not run."""
+        """A chain of NoOps; a check on which no output depends does not run."""
         def build(x):
             a = RAW.Assert(condition=tf.reduce_all(x >= 0), data=['asked'], name='asked')
             RAW.Assert(condition=tf.reduce_all(x >= 100), data=['idle'], name='idle')
@@ -149,7 +149,7 @@ class Assertions(Checks):
             self.assertIn("node 'check': assertion failed: [never] [1 2]\n", self.ours(way, GOOD, *options))
 
     def test_functions(self):
-        """Inlined, with the names of the calls."""
+        """Inlined functions: messages have the names of the calls."""
         @tf.function(input_signature=[tf.TensorSpec((2, 3))])
         def inner(x):
             tf.debugging.Assert(tf.reduce_all(x >= 0), ['in a function', tf.shape(x)])
@@ -218,7 +218,7 @@ class Numerics(Checks):
             self.check(build, bad, 'cn', '+Inf: m')
 
     def test_all_elements_are_looked_at(self):
-        """Also those that nobody reads, and those of a padded operand are no more than they are."""
+        """Elements that nothing else reads are checked, too; the padding of an operand is not."""
         bad = np.ones((4, 4), np.float32)
         bad[3, 3] = 0
 
@@ -236,7 +236,7 @@ class Numerics(Checks):
         self.check(unused, bad, 'cn', '+Inf: 1/x', (4, 4))
 
     def test_behind_products(self):
-        """Part of the loop of a product, a reduction, a Softmax, a convolution, and of a block."""
+        """Checks in the kernel of a product, a reduction, a Softmax, a convolution, and a block."""
         r = np.random.default_rng(3)
         w = r.standard_normal((16, 24)).astype(np.float32)
         bad = r.random((5, 16)).astype(np.float32)
@@ -258,7 +258,7 @@ class Numerics(Checks):
         self.check(block, image, 'cn', '+Inf: b', (1, 9, 9, 4))
 
     def test_policies(self):
-        """A product that float16 does not hold is infinite under a policy that makes it one."""
+        """A product that exceeds float16 is infinite under a policy that computes it in float16."""
         def build(x):
             y = RAW.CheckNumerics(tensor=tf.matmul(x, np.full((16, 8), 100, np.float32)), message='p', name='cn')
             return tf.matmul(y, np.full((8, 4), 1e-3, np.float32))

@@ -1,4 +1,4 @@
-"""What tests of the compile cache share: a model, and the tool with a cache of its own."""
+"""Base of tests of the compile cache: a model, and the tool with a cache of its own."""
 import json, os, subprocess
 
 from tool import TOOL, ToolCase
@@ -28,14 +28,14 @@ class Cached(ToolCase):
         self.model = self.path('m.hir', MODEL.encode())
 
     def tool(self, *args, env=None, code=0, **more):
-        """`code` None: whatever comes."""
+        """`code` None: any exit code is accepted."""
         env = {**os.environ, 'HALFTONE_CACHE_MODE': '', 'HALFTONE_CACHE_DIR': self.cache, 'HALFTONE_TARGET': 'x86-64-v3', **(env or {})}
         if code is not None:
             return super().tool(*args, env=env, code=code, **more)
         return subprocess.run([TOOL, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
 
     def compile(self, *args, model=None, **more):
-        """The artefact's bytes."""
+        """Compiles the model and returns the artefact's bytes."""
         out = os.path.join(self.dir, 'out.htx')
         if os.path.exists(out):
             os.unlink(out)

@@ -12,7 +12,7 @@ class Function:
 
 
 def read(path):
-    """The process and the functions of a file, which has to be whole."""
+    """The process and the functions of a file, which must be complete."""
     with open(path, 'rb') as f:
         data = f.read()
     magic, version, size, machine, pad, pid, _, flags = struct.unpack_from('<IIIIIIQQ', data)

@@ -6,7 +6,7 @@ import jitdump
 from test_train import MODEL as TRAINED, ROWS, rows
 from tool import TOOL, ToolCase, floats, npy
 
-# A product with what is behind it, a Softmax, and two products with the same code.
+# A product with an epilogue, a Softmax, and two products with the same code.
 MODEL = """hir 1
 entry "" {
   input "x" = %%x
@@ -42,7 +42,7 @@ class Announce(ToolCase):
         return self.tool('compile', self.model, '--emit', 'kernels', '-o', '-', '--target=host', *args).stdout.decode()
 
     def check(self, pid, functions, text):
-        """Names; lines of the text that --emit shows, each function's of its own kernel."""
+        """Names; the lines of each function are those of its own kernel in the text that --emit prints."""
         self.assertEqual(sorted(f.name for f in functions), NAMES)
         source = f'{self.at}/kernels-{pid}-0.tile'
         with open(source) as f:
@@ -69,7 +69,7 @@ class Announce(ToolCase):
         self.check(*self.dumped('--no-cache'), text)
         first = self.dumped('--cache-dir', self.path('cache'), env={'HALFTONE_CACHE_MODE': ''})
         self.check(*first, text)
-        # Kernels of the cache: no code is generated.
+        # Kernels from the cache: no code is generated.
         again = self.dumped('--cache-dir', self.path('cache'), env={'HALFTONE_CACHE_MODE': '', 'HALFTONE_BACKEND': '/nonexistent'})
         self.check(*again, text)
         self.assertEqual(*([(f.name, f.code, [x[:2] for x in f.lines]) for f in sorted(functions, key=lambda f: f.name)]
@@ -81,7 +81,7 @@ class Announce(ToolCase):
             self.assertTrue(all(f.lines for f in functions))
 
     def test_of_an_artefact(self):
-        """It has names, and the code that a program with lines has."""
+        """An artefact has names, and the code of a program with lines."""
         self.tool('compile', self.model, '-o', self.path('m.htx'), '--target=host', '--no-cache')
         _, with_lines = self.dumped('--no-cache')
         _, without = self.dumped(model=self.path('m.htx'))
@@ -90,7 +90,7 @@ class Announce(ToolCase):
         self.assertEqual(glob.glob(self.at + '/*.tile'), [])
 
     def test_several_programs(self):
-        """The entries of a training, in one file."""
+        """The entries of a training are in one file."""
         x, y = rows(1)
         xs = self.path('x.npy', npy('<f4', (ROWS, 4), floats(*(v for row in x for v in row))))
         ys = self.path('y.npy', npy('<f4', (ROWS, 1), floats(*y)))
@@ -98,7 +98,7 @@ class Announce(ToolCase):
                   '--batch', '8', '--no-cache', '--steps', '2', '--eval', f'x=@{xs}', '--eval', f'y=@{ys}', '--jitdump', self.at)
         path, = glob.glob(self.at + '/jit-*.dump')
         pid, functions = jitdump.read(path)
-        self.assertEqual(len(glob.glob(f'{self.at}/kernels-{pid}-*.tile')), 3)  # steps, evaluations, and of the last rows
+        self.assertEqual(len(glob.glob(f'{self.at}/kernels-{pid}-*.tile')), 3)  # steps, evaluations, and evaluations of the last rows
         self.assertEqual(len({s for f in functions for _, _, s in f.lines}), 3)
 
     def test_perf_map(self):
@@ -121,7 +121,7 @@ class Announce(ToolCase):
         self.fails(2, 'jitdump', 'compile', self.model, '--jitdump', self.at)
 
     def test_full_disk(self):
-        """The file ends with the last whole function."""
+        """A file that is cut off ends with its last whole function."""
         def small():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
@@ -139,8 +139,9 @@ class Announce(ToolCase):
 
     @unittest.skipUnless(shutil.which('perf'), 'there is no perf')
     def test_perf(self):
-        """perf itself: names, and lines where it has the sources."""
-        # From the cache: perf report looks up the line of each sample, which takes a minute for those of a code generator.
+        """perf itself shows names, and lines if it has the sources."""
+        # With a cache: perf report looks up the line of each sample, which takes a minute for
+        # samples of a code generator.
         cached = ['--cache-dir', self.path('cache')]
         self.dumped(*cached, env={'HALFTONE_CACHE_MODE': ''})
         data, injected = self.path('perf.data'), self.path('injected')
@@ -175,7 +176,7 @@ class Announce(ToolCase):
         self.assertRegex(said, r'#[0-9]+ +(0x[0-9a-f]+ in )?main \(')
         self.assertIn(f'{line}\t{text[line - 1]}\n', said)
         self.assertIn(f'{line - 1}\t{text[line - 2]}\n', said)
-        # A breakpoint by name.
+        # A breakpoint can be set by name.
         said = gdb('break ht_context_run', 'run', 'break -function Softmax:net/last/y', 'continue', 'bt 1', args=('--gdb', self.at))
         self.assertRegex(said, r'#0  Softmax:net/last/y \(\) at ')
         self.assertIn('No stack', gdb('run', 'bt'))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Artefacts: they compute what the model computes, without the code generator; equal programs are equal
-bytes; what is damaged is refused."""
+"""Artefacts compute the same as their models, without the code generator; equal programs have equal bytes; damaged
+files are refused."""
 import hashlib, json, os, random, shutil, struct, subprocess, unittest
 
 from tool import SMALL, TOOL, ToolCase, floats, npy
@@ -63,7 +63,7 @@ entry "" {
         self.assertNotIn(self.dir.encode(), first)
 
     def test_threads_pack_and_generate_the_same_bytes(self):
-        # Products of 1, 5 and 100 rows with one matrix, which each packs in another way.
+        # Products of 1, 5 and 100 rows with one matrix, which each program packs in another way.
         rows, layers = (1, 5, 100), 9
         text = ['hir 1', 'entry "" {', '  input "x" = %x']
         text += [f'  output "y{i}" = %y{i}' for i in range(layers * len(rows))] + ['}', '']
@@ -89,8 +89,8 @@ entry "" {
             self.assertEqual([m == made[0] for m in made], [True] * len(made), policy)
 
     def test_reproducible(self):
-        """Several variants, weights in a file: the same bytes from another folder, another build's path, another
-        user, with another environment and number of threads."""
+        """Several variants with weights in a file: the bytes do not depend on the folder, the build's path, the user,
+        the environment or the number of threads."""
         tree = os.path.dirname(TOOL)
         moved = os.path.join(self.dir, 'moved')
         shutil.copytree(os.path.join(tree, 'lib'), os.path.join(moved, 'lib'), symlinks=True,
@@ -164,7 +164,7 @@ entry "" {
         return json.loads(self.tool('inspect', self.htx).stdout)['variants']
 
     def test_options_in_the_manifest(self):
-        """Those that were read and stated; of files their hashes, not their places."""
+        """The manifest lists the options that were read and stated; for files their hashes, not their paths."""
         mix = self.path('mix.json', b'{"black-list": {"to-add": ["MatMul"]}}')
         other = os.path.join(self.dir, 'o.htx')
         for path, mix in (self.htx, mix), (other, shutil.copy(mix, os.path.join(self.dir, 'elsewhere.json'))):
@@ -195,7 +195,7 @@ entry "" {
         self.assertEqual(chosen('--target', 'x86-64', '--input-shape', 'x:3,-1'),
                          ('must_keep_origin_dtype', 'x86-64', 3))
         self.assertEqual(chosen('--input', 'x=@' + three), ('must_keep_origin_dtype', best, 3))
-        # Each computes what the model computes.
+        # Each variant computes the same as the model.
         for policy in 'must_keep_origin_dtype', 'force_fp16':
             for target in 'x86-64', 'x86-64-v3':
                 for n, feed in (1, self.x), (3, three):
@@ -209,7 +209,7 @@ entry "" {
                     self.assertEqual(*outputs, (policy, target, n))
 
     def test_levels_come_before_machines(self):
-        """Code for a machine of an older level is not preferred to that of the level that runs here."""
+        """Code for an older level is not preferred to code for the level of this machine."""
         report = json.loads(self.tool('run', '-q', SMALL, '--format', 'json').stdout)
         if not report['target'].startswith('x86-64-v4'):
             self.skipTest('no AVX-512 here')
@@ -273,15 +273,15 @@ entry "" {
         self.fails(2, 'needs --sign-key', 'sign', signed)
         self.fails(5, 'what verifies signatures', 'run', signed, *require,
                    env={'HALFTONE_CRYPTO': '/nonexistent'})
-        # Nothing else is read before the signature is good: of a file whose sections lie outside of it, with
-        # its header's digest made to fit, what is wrong is the signature.
+        # Nothing else is read before the signature is verified: for a file whose sections lie
+        # outside of it, with a matching digest of the header, the reported error is the signature.
         for at in 12, 16, 192 + 8, 192 + 64 + 16:
             damaged = bytearray(whole)
             damaged[at] ^= 1
             damaged[24:160] = bytes(136)
             damaged[24:160] = hashlib.sha256(damaged[:512]).digest() + whole[56:160]
             self.fails(3, 'its signature is not that', 'run', self.path('d.htx', damaged), *require)
-        # A signed artefact is looked at whole.
+        # All of a signed artefact is checked.
         damaged = bytearray(whole)
         damaged[-1] ^= 1
         self.fails(3, 'its weights are damaged', 'inspect', self.path('e.htx', damaged))
@@ -324,7 +324,7 @@ entry "" {
             self.assertEqual(files[0], 'weight_' + hashlib.sha256(data).hexdigest())
             self.assertLess(os.path.getsize(a), 8192)
             self.assertEqual(result(a), result(inside))
-            # Another artefact names the same file, which is left as it is.
+            # Another artefact names the same file of weights, which stays as it is.
             before = os.stat(weights).st_ino
             b, again = build('b.htx', '--external-weight', how)
             self.assertEqual((again, os.stat(weights).st_ino), (files, before))

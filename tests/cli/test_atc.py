@@ -42,7 +42,7 @@ class Atc(ToolCase):
         self.assertEqual([f.split('_')[0] for f in set(os.listdir(self.dir)) - before], ['weight'])
 
     def test_dynamic_shapes_of_several_inputs(self):
-        """A batch is that of all; of dimensions each fills the next one; numbers in names stay."""
+        """One batch size applies to all inputs; dimensions are filled in order; digits in names are kept."""
         model = self.path('two.hir', b'hir 1\nentry "" {\n  input "a-1" = %a\n  input "b" = %b\n  output "y" = %y\n}\n'
                           b'%a = Placeholder() {dtype=f32, shape=shape[?,?]}\n%b = Placeholder() {dtype=f32, shape=shape[?,?]}\n'
                           b'%y = AddV2(%a, %b) {T=f32}\n')
@@ -68,7 +68,7 @@ class Atc(ToolCase):
         self.assertIn(b'halftone compile --profile=cpu', r.stderr)
 
     def test_machines(self):
-        """Every machine that is listed decides as the profile that stands for it, and has its key."""
+        """Every listed machine decides like the profile that stands for it, and has the same key."""
         listed = json.loads(self.tool('profiles', '--format', 'json').stdout)['profiles']
         machines = {p['name']: p for p in listed if p['same_as']}
         self.assertLessEqual({'Ascend910_9391', 'Ascend310B1', 'Ascend310B4', 'Ascend910B3', 'Ascend310'}, set(machines))

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Axes that do not exist are refused where the graph is read, at the node; those that exist are not."""
+"""Axes that do not exist are refused when the graph is read, with the node's name; existing axes are accepted."""
 import unittest
 
 from tool import ToolCase
 
 RANK = 2
 X = '%x = Placeholder() {dtype=f32, shape=shape[4,6]}'
-# Name, the node (%x is float32[4,6], %a the axis, {a} the axis in an attribute), and by how many axes the rank
-# that the axis counts in differs from that of %x.
+# Name, node (%x is float32[4,6], %a the axis, {a} the axis in an attribute), and the difference
+# between the rank for which the axis counts and that of %x.
 OPERAND = [
     ('Cumsum', '%y = Cumsum(%x, %a) {T=f32, Tidx=i32, exclusive=false, reverse=false}', 0),
     ('Cumprod', '%y = Cumprod(%x, %a) {T=f32, Tidx=i32, exclusive=false, reverse=false}', 0),
@@ -73,7 +73,7 @@ entry "" {{
                 self.check(name, lambda axis, node=node: node.format(a=axis, n=(4, 6)[axis % 2]), more)
 
     def test_twice(self):
-        """An axis that is named twice, by either of its numbers."""
+        """An axis that is listed twice, by either of its numbers."""
         for name in 'Sum', 'ReverseV2':
             more = ', keep_dims=false' if name == 'Sum' else ''
             for pair in '1, 1', '1, -1':

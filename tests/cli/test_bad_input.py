@@ -53,7 +53,7 @@ class BadInput(ToolCase):
             self.fails(2, r"output\.pbtxt: error: the graph has no output 'NotANodeInTheGraph'",
                        verb, *more, '--outputs', 'NotANodeInTheGraph', relu)
         self.assertEqual(os.listdir(self.dir), [])
-        # The files by themselves are valid, as are all others of the folder.
+        # Each of these files is valid by itself, as are all others of the folder.
         for f in os.listdir(folder):
             self.tool('inspect', os.path.join(folder, f))
             self.tool('convert', os.path.join(folder, f), '-o', self.path('o.pb'))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Values that the vendor's manual forbids, also of options that have no effect here or are refused: errors with their
-place.  Legal neighbours pass, or are refused only behind that."""
+"""Values that the vendor's manual forbids are errors with their place, also for options that have no effect or are
+refused. Legal values next to them pass, or are refused for another reason."""
 import json, os, re, subprocess, unittest
 
 from tool import SMALL, TOOL, ToolCase
@@ -8,7 +8,7 @@ from tool import SMALL, TOOL, ToolCase
 RANGES, STEPS, PHASES = 'dynamic_inputs_shape_range', 'dump_config.dump_step', 'experimental_config.accelerate_train_mode'
 PROFILING, TRACES = 'profiling_config.profiling_options', 'profiling_config.enable_options'
 
-# (option, value, what is said)
+# (option, value, part of the message)
 BAD = (
     ('aicore_num', '24', 'it has 1 numbers, not 2'),
     ('aicore_num', '24|48|2', 'it has 3 numbers, not 2'),
@@ -125,7 +125,7 @@ BAD = (
     ('session_config.graph_options.rewrite_options.remapping', 'NO', 'none of DEFAULT|ON|OFF|AGGRESSIVE'),
     ('variable_placement', 'host', 'none of Device|Host'),
 )
-# Values next to them that are legal.
+# Legal values next to them.
 GOOD = (
     ('aicore_num', '1|1'),
     ('auto_multistream_parallel_mode', 'cv'), ('auto_multistream_parallel_mode', 'LoadBalance'),
@@ -151,7 +151,7 @@ class BadSettings(ToolCase):
         self.table = json.loads(self.tool('options', '--format=json').stdout)
 
     def stated(self, option, value):
-        """By the command line, and by the third line of a file."""
+        """The option on the command line, and in the third line of a file."""
         yield 2, 'halftone: error: ', ['--%s=%s' % (option, value)]
         run = self.path('run.json', ('{"job": "a",\n\n%s: %s}' % (json.dumps(option), json.dumps(value))).encode())
         yield 3, run + ':3: error: ', ['--config', run]
@@ -191,7 +191,7 @@ class BadSettings(ToolCase):
             self.assertTrue(g['form'] and g['example'])
 
     def test_sample(self):
-        """As the manual prints it, blanks and all."""
+        """The text as the manual prints it, blanks included."""
         sample = os.path.join(os.environ.get('HALFTONE_SHARED', ''), 'samples/dynamic_inputs_shape_range.txt')
         if not os.path.isfile(sample):
             self.skipTest('no $HALFTONE_SHARED')
@@ -203,7 +203,7 @@ class BadSettings(ToolCase):
             self.assertIn('counts only with dynamic_input=true', r.err)
 
     def test_one_line_examples(self):
-        """Each argument of NPURunConfig, as the manual's one-line examples have it, is taken, or refused as known."""
+        """Each argument of NPURunConfig in the manual's one-line examples is accepted, or refused as known."""
         sample = os.path.join(os.environ.get('HALFTONE_SHARED', ''), 'samples/python/run_config_examples.py')
         if not os.path.isfile(sample):
             self.skipTest('no $HALFTONE_SHARED')
@@ -212,7 +212,7 @@ class BadSettings(ToolCase):
         self.assertGreater(len(calls), 30)
         for call in calls:
             if '_config=' in call or 'strategy' in call or '/home' in call:
-                continue  # objects of the script's, and files of the author's
+                continue  # objects of the script, and files of the author
             settings = eval('dict(%s)' % call)
             with self.subTest(call):
                 run = self.path('run.json', json.dumps(settings).encode())
@@ -227,7 +227,7 @@ class BadSettings(ToolCase):
                     self.assertRegex(r.stdout.decode(), r'(?m)^%s +%s +%s' % (listed[name]['name'], re.escape(text), run))
 
     def test_long_values(self):
-        """Reading takes time in proportion to the length."""
+        """The time to read a value grows linearly with its length."""
         def seconds(n):
             before = os.times().children_user
             for option, text in (RANGES, ';'.join('x%d:[%s]' % (i, '1,' * n + '1') for i in range(20))), (STEPS, '1' * n), ('dump_layer', 'a ' * n):
@@ -237,7 +237,7 @@ class BadSettings(ToolCase):
 
 
 class Booleans(ToolCase):
-    """--name value of options that are true or false."""
+    """`--name value` for options that are true or false."""
     def value(self, *args):
         return next(o['value'] for o in json.loads(self.tool('config', '--format=json', *args).stdout)['config'] if o['name'] == 'oo_constant_folding')
 
@@ -261,7 +261,7 @@ class Booleans(ToolCase):
 
 
 class Standings(ToolCase):
-    """Deprecated and experimental options say so once, in `halftone options` and in docs/options.md."""
+    """Deprecated and experimental options are marked once, in `halftone options` and in docs/options.md."""
     def test_once(self):
         table = json.loads(self.tool('options', '--format=json').stdout)['options']
         standing = {o['name']: o['standing'] for o in table}
@@ -291,7 +291,7 @@ class Standings(ToolCase):
 
 class Sessions(ToolCase):
     def test_session_config(self):
-        """A ConfigProto as a script writes it, and as protobuf does: the same settings."""
+        """A ConfigProto as a script writes it, and as protobuf prints it: the settings are the same."""
         def config(snake):
             case = (lambda s: s) if snake else lambda s: s.split('_')[0] + ''.join(w.title() for w in s.split('_')[1:])
             text = (lambda s: s) if snake else lambda s: __import__('base64').b64encode(s.encode()).decode()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Pages of halftone report in Chromium: no message on the console, no request, all of it by keyboard, light and dark, and of 10,000 nodes.
+"""Pages of halftone report in Chromium: no console message, no request, all of it usable by keyboard, light and dark,
+and with 10,000 nodes.
 
-Exit code 77 where there is no Chromium."""
+Exit code 77: there is no Chromium."""
 import copy, json, sys, unittest
 
 from tool import SMALL, ToolCase
@@ -20,7 +21,8 @@ class Pages(ToolCase):
         cls.browser.__exit__()
 
     def results(self, n):
-        """A comparison with nodes, decisions of `n` nodes in scopes, each of which takes a result of the one before, and a log."""
+        """A comparison with nodes, decisions for `n` nodes in scopes, each of which takes a result of the previous one,
+        and a log."""
         compared, explained = self.path('c.json'), self.path('e.json')
         self.tool('compare', SMALL, '--policy=must_keep_origin_dtype', '--policy=force_fp16', '--nodes', '--runs=6', '--format=json', '-o',
                   compared)
@@ -41,7 +43,7 @@ class Pages(ToolCase):
         return self.browser
 
     def reached(self, b):
-        """The elements that Tab reaches in one round, each opened with Enter where it folds."""
+        """The elements that Tab reaches in one cycle; Enter opens each element that folds."""
         found = []
         b.value('document.activeElement.blur(), window.seen = new Set(), 0')
         for _ in range(1000):
@@ -70,13 +72,13 @@ class Pages(ToolCase):
         b = self.opened(1000)
         self.assertEqual(b.value('document.querySelectorAll("details.branch[open]").length'), 0)
         b.value('for (let e = document.querySelector(".map"); e; e = e.parentElement) if (e.tagName === "DETAILS") e.open = true')
-        # A box leads to the branch of its scope, which opens.
+        # A box links to the branch of its scope, which then opens.
         id = b.value('(a => (a.focus(), a.getAttribute("href").slice(1)))(document.querySelector(".map a"))')
         self.assertEqual(b.value('document.activeElement.tagName'), 'a')
         b.press('Enter', 13, '\r')
         b.until(f'location.hash === "#{id}"')
         self.assertGreater(b.value(f'document.getElementById("{id}").getBoundingClientRect().height'), 0)
-        # Zoom by the arrow keys; the frame scrolls by keyboard then.
+        # Arrow keys zoom; the frame then scrolls by keyboard.
         size = 'document.querySelector(".large .pan svg").getBoundingClientRect().height'
         b.value('document.querySelectorAll("details").forEach(d => { d.open = true })')
         b.value('document.querySelector(".large input").focus()')

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""The compile cache through the command line: what was compiled is not compiled again; the verbs; what others leave in the
-directory."""
+"""The compile cache through the command line: nothing is compiled twice; the verbs; foreign files in the directory."""
 import json, os, shutil, subprocess, time, unittest
 
 from cached import MODEL, Cached
@@ -18,7 +17,7 @@ class Hits(Cached):
         self.tool('bench', '-q', self.model, '--runs', '1', '--duration', '0', env={'HALFTONE_BACKEND': '/nonexistent'})
 
     def test_the_code_generator_is_not_mapped(self):
-        """Nor is anything of the process writable and executable."""
+        """No memory of the process is both writable and executable."""
         self.compile()
         fifo = os.path.join(self.dir, 'fifo')
         os.mkfifo(fifo)
@@ -26,7 +25,7 @@ class Hits(Cached):
             p = subprocess.Popen([TOOL, 'compile', '-q', self.model, '--target', 'x86-64-v3', '-o', fifo, *extra],
                                  stdout=subprocess.DEVNULL, env={**os.environ, 'HALFTONE_CACHE_DIR': self.cache, 'HALFTONE_CACHE_MODE': ''})
             self.addCleanup(p.kill)
-            # It waits for a reader before it writes what it has compiled.
+            # The process waits for a reader before it writes what it has compiled.
             for _ in range(600):
                 with open(f'/proc/{p.pid}/wchan') as f:
                     waits = 'fifo' in f.read()
@@ -108,7 +107,7 @@ class Verbs(Cached):
         self.tool('cache', 'verify')
 
     def test_verify_leaves_other_versions_alone(self):
-        """Each has names of its own: the version is part of the key."""
+        """Versions have separate entries, since the version is part of the key."""
         first = self.compile()
         victim = self.entries('kernel')[0]
         with open(victim, 'r+b') as f:
@@ -212,7 +211,7 @@ class Others(Cached):
         self.assertTrue(self.compile('--no-cache'))
 
     def test_those_who_share_may_all_write(self):
-        """Whatever their umasks: entries, indices and locks."""
+        """Entries, indices and locks have the right permissions whatever the umask is."""
         os.mkdir(self.cache)
         os.chmod(self.cache, 0o2777)
         args = ['--graph_compiler_cache_dir', self.cache, '--graph_key', 'net', '--cache-shared']

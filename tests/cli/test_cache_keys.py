@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The keys of the compile cache: each option and each class of bytes of a model changed in turn; what differs is compiled
-again, what does not is not."""
+"""The keys of the compile cache: each option and each class of bytes of a model is changed in turn; if the result
+differs, it is compiled again, otherwise not."""
 import json, os, re, shutil, subprocess, unittest
 
 from cached import MODEL, Cached
@@ -9,7 +9,8 @@ from tool import TOOL
 
 W, B = (re.search(f'%{name} = .*\n', MODEL).group() for name in 'wb')
 
-# A value that is not the default, where the table's first other one does not do.
+# Other values than the default, for options for which the first other value in the table does not
+# serve.
 VALUES = {
     'allowlist_add': 'Softmax', 'allowlist_remove': 'MatMul', 'denylist_add': 'Mul', 'denylist_remove': 'Exp',
     'inferlist_add': 'Softmax', 'inferlist_remove': 'Mul', 'clearlist_add': 'Softmax', 'clearlist_remove': 'Relu',
@@ -22,13 +23,13 @@ FILES = {
     'op_precision_mode': '[ByOpType]\nSoftmax=high_precision\n', 'customize_dtypes': 'OpType::MatMul:InputDtype:float16,float16,OutputDtype:float16\n',
     'fusion_switch_file': 'bias_matmul:off\n', 'rates': 'halftone.rates/1\nlevel x86-64-v3\nl3 8\nend\n',
 }
-CACHES = ('op_compiler_cache_mode', 'op_compiler_cache_dir', 'graph_compiler_cache_dir', 'graph_key')  # choose a cache: class Vendor
+CACHES = ('op_compiler_cache_mode', 'op_compiler_cache_dir', 'graph_compiler_cache_dir', 'graph_key')  # they select a cache: class Vendor
 LEAVES_FILES = ('dump_graphs', 'fusion_result', 'export_compile_stat', 'op_debug_level', 'op_debug_config')
 
 
 class Mutations(Cached):
     def mutate(self, base, options):
-        """Changes one option at a time beside `base`."""
+        """Changes one option at a time, in addition to `base`."""
         self.cache = os.path.join(self.dir, 'cache' + ''.join(base).replace('=', '-'))
         baseline = self.compile(*base)
         copy = self.cache + '-copy'
@@ -36,7 +37,7 @@ class Mutations(Cached):
         rows = {o['name']: o for o in json.loads(self.tool('options', '--format', 'json').stdout)['options']}
         kinds = {'refused': 0, 'differs': 0, 'not read': 0, 'read': 0}
         for name in options or rows:
-            if name.startswith('atc.') or name in (*LEAVES_FILES, *CACHES, 'external_weight'):  # the last is compile's own
+            if name.startswith('atc.') or name in (*LEAVES_FILES, *CACHES, 'external_weight'):  # the last one is an option of compile itself
                 continue
             value = self.value_of(rows[name])
             args = [*base, f'--{name}={value}']
@@ -58,7 +59,8 @@ class Mutations(Cached):
             elif hit:
                 kinds['not read'] += 1
             else:
-                # It was asked for, and might have mattered; no code is generated again, but for trials.
+                # The option was read and might have mattered; no code is generated again, except
+                # for trials.
                 self.assertEqual(json.loads(why.stdout)['part'], 'option-' + ('policy' if name.startswith('precision_mode') else name), args)
                 self.cache, kept = copy, self.cache
                 generated = self.counted('kernel_misses', lambda: self.compile(*args))
@@ -101,7 +103,7 @@ class Mutations(Cached):
         self.mutate(['--policy=optimal'], ['cost_target', 'budget', 'frontier', 'priced_node', 'modify_mixlist'])
 
     def test_options_of_the_tool(self):
-        """Those that are no policy's."""
+        """The options that are not a policy's."""
         window = self.path('window.hir', convolution(32, 16, 16).encode())
         narrow = self.path('narrow.hir', block(32).encode())
         for model, args, matters in ((self.model, ['--threads=2'], False), (self.model, ['--outputs=act'], True), (self.model, ['--target=x86-64'], True),
@@ -128,7 +130,7 @@ class Mutations(Cached):
             self.assertEqual(self.counted('graph_hits', lambda: self.compile(*same)), 1, same)
 
     def test_a_batch_of_one(self):
-        """One batch has one program and one key, however it is stated; so have sizes that stay open."""
+        """One batch has one program and one key, in whatever way it is stated; so have sizes that stay open."""
         model = self.path('open.hir', MODEL.replace('shape[2,8]', 'shape[?,8]').encode())
         for policy in [], ['--policy=grappler-fp16-cpu']:
             want = self.compile(*policy, '--batch=1', '--no-cache', model=model)
@@ -142,7 +144,8 @@ class Mutations(Cached):
             self.assertEqual(self.counted('graph_hits', lambda: self.compile(*policy, '--batch=2', model=model)), 0)
 
     def test_every_kind_of_byte_of_the_model(self):
-        """An edit compiles what it changed: names of nodes and their order do not enter kernels."""
+        """After an edit, only the changed kernels are compiled: names of nodes and their order are not in the keys of
+        kernels."""
         self.compile()
         for what, a, b, generates in (
                 ('a comment', 'hir 1\n', 'hir 1\n# a comment\n', False),

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Every row of the table of options does what its class says: an honoured one changes a decision, a graph or a file in a
-case of this test; one without effect changes no decision, graph, file or key of the cache; a refused one is refused, but
-for its default.  A row without a case fails."""
+"""Every row of the table of options behaves as its class says.  An honoured option changes a decision, a graph or a
+file in a case of this test; an option without effect changes no decision, graph, file or key of the cache; a refused
+one is refused, except for its default.  A row without a case fails."""
 import hashlib, json, os, re, subprocess, unittest
 
 from tool import TOOL, ToolCase
 import environment
 
-# Each list of the policies has an op between those that go low; Sin is on none.
+# Each list of the policies has an op between ops that become low; Sin is on none.
 MODEL = """hir 1
 entry "" {
   input "x" = %%x
@@ -36,7 +36,7 @@ entry "" {
 """ % (', '.join(str((i * 7 % 13 - 6) / 16) for i in range(64 * 64)), ', '.join(str((i % 5 - 2) / 4) for i in range(64)))
 TARGET = ['--target=x86-64-v3']
 GRAPPLER, MIXED, OPTIMAL = ['--policy=grappler-fp16-cpu'], ['--policy=allow_mix_precision'], ['--policy=optimal']
-TWO = ['--model=m.hir', '--output=n']  # of atc
+TWO = ['--model=m.hir', '--output=n']  # for atc
 
 RANDOM = '''hir 1
 entry "" {
@@ -68,7 +68,8 @@ entry "" {
 %y = MatMul(%b, %b) {T=f32, transpose_a=false, transpose_b=false}
 """
 
-# More than a second for code of x86-64: 1.4e11 operations, of which no core does 100 in a nanosecond without wide vectors.
+# A run takes more than a second with x86-64 code: 1.4e11 operations, of which no core does 100 in a
+# nanosecond without wide vectors.
 SLOWER_MODEL = SLOW_MODEL[:SLOW_MODEL.index('%a')].replace('1024', '4096') + '%y = MatMul(%x, %x) {T=f32, transpose_a=false, transpose_b=false}\n'
 CROWD = ['--runs=4', 'slow.hir']
 SLOW_CROWD = ['--graph_max_parallel_model_num=1', '--runs=1', 'slower.hir']
@@ -83,10 +84,13 @@ entry "" {
 """
 DIMS, NODES, SHAPES = '--dynamic_input_config.dynamic_dims=2;3', '--dynamic_node_type=1', '--dynamic_input_config.input_shape=x:-1,4'
 
-# For each honoured option: other settings that it needs, a value, and what that value changes.  'report': the report of
-# decisions.  'graph': the compiled graph.  'files': the files written.  'draws': the numbers that random ops draw.  'left': the files
-# that a run leaves.  'traced': likewise, with the columns of tables and the points of iterations.  'stops': whether a run stops.  'crowds': whether a bench of two contexts stops.  'fault': the files of a run that fails.  'opened': the plan of a model with an open
-# size, and the code that runs.  'exit': the exit code.  {FILE} in a value stands for a file of that name with the content of FILES.
+# For each honoured option: other settings that it needs, a value, and what that value changes.
+# 'report': the report of decisions.  'graph': the compiled graph.  'files': the files written.
+# 'draws': the numbers that random ops draw.  'left': the files that a run leaves.  'traced':
+# likewise, with the columns of tables and the points of iterations.  'stops': whether a run stops.
+# 'crowds': whether a bench of two contexts stops.  'fault': the files of a run that fails.
+# 'opened': the plan of a model with an open size, and the code that runs.  'exit': the exit code.
+# {FILE} in a value stands for a file of that name with the content of FILES.
 HONOURED = {
     'allow_hf32': ([], '11', 'report'),
     'allowlist_add': (GRAPPLER, 'Sin', 'report'),
@@ -168,14 +172,15 @@ HONOURED = {
     'tf_random_seed': ([], '7', 'draws'),
 }
 FILES = {
-    'costs': None,  # the target's, with another price
+    'costs': None,  # that of the target, with another price
     'customize': 'OpType::MatMulV2:InputDtype:float16,float16,OutputDtype:float16\n',
     'rates': 'halftone.rates/1\nlevel x86-64-v3\nl3 8\nend\n', 'switch': 'ALL:off\n', 'debug': 'op_debug_config=dump_cce\n', 'keep': 'first\n', 'odd': '[ByOpType]\nSoftmaxV2=sideways\n',
     'mix': '{"black-list": {"to-add": ["MatMulV2"]}, "white-list": {"to-remove": ["MatMulV2"]}}',
     'impl': '[ByOpType]\nSoftmaxV2=high_precision\n',
     'info/a.json': '{"MatMulV2": {"precision_reduce": {"flag": "false"}}}',
 }
-# Members of profiling_options: two values that leave different files, or files with other columns, or other points.
+# Members of profiling_options: two values that leave different files, files with other columns, or
+# other points.
 ON = '{"training_trace": "on"%s}'
 MEMBERS = {
     'output': ('{}', '{"output": "there"}'),
@@ -189,7 +194,8 @@ MEMBERS = {
     'task_trace of the list': ('training_trace', 'training_trace:task_trace'),
     'op_trace': ('task_trace', 'op_trace'),
 }
-# The same for halftone atc: its command line without the option, and with it.  A model is always needed.
+# The same for halftone atc: its command line without the option, and with it.  A model is always
+# needed.
 ATC = {
     'dynamic_batch_size': (TWO + ['--input_shape=x:-1,64'], '1,2'),
     'dynamic_dims': (TWO + ['--input_shape=x:-1,-1'], '1,64;2,64'),
@@ -204,7 +210,7 @@ ATC = {
     'output': (['--model=m.hir'], 'n'),
     'soc_version': (TWO, 'Ascend910A'),
 }
-# Settings that a row goes with, so that it is refused or without effect for itself.
+# Settings that a row needs beside it, so that it is refused or without effect for its own reason.
 BESIDE = {
     'compile_hybrid_mode': ['--dynamic_dims=1;2', '--dynamic_node_type=1', '--dynamic_input_config.input_shape=x:-1'],
     'dump_config.enable_dump': ['--dump_path=.'], 'dump_config.enable_dump_debug': ['--dump_path=.'],
@@ -223,7 +229,7 @@ def has_pages_of_1g():
 
 
 class Classes(ToolCase):
-    known = {}  # what is seen of settings that several rows begin with, of all tests
+    known = {}  # results for settings that several rows begin with, over all tests
 
     def setUp(self):
         super().setUp()
@@ -233,7 +239,7 @@ class Classes(ToolCase):
         self.count = 0
 
     def folder(self):
-        """A fresh one with the model and the files."""
+        """A fresh folder with the model and the files."""
         self.count += 1
         d = self.path('%d' % self.count)
         os.makedirs(os.path.join(d, 'info'))
@@ -248,29 +254,29 @@ class Classes(ToolCase):
             return '\n'.join(cheaper(line) if ' f16 ' in line else line for line in f.read().splitlines()) + '\n'
 
     def call(self, d, *args, host='x86-64'):
-        """Runs the tool as on a machine of that level; nobody measured the costs of x86-64."""
+        """Runs the tool as on a machine of that level; the costs of x86-64 have not been measured."""
         return subprocess.run([TOOL, *args], cwd=d, capture_output=True, timeout=120,
                               env={**os.environ, 'HALFTONE_POLICY': '', 'HALFTONE_CACHE_DIR': '', 'HALFTONE_CACHE_MODE': '', 'HOME': d,
                                    'HALFTONE_HOST': host})
 
     def left(self, d):
-        """What lies in the folder, but for times and the model."""
+        """The files in the folder, without times and the model."""
         found = {}
         for at, _, names in os.walk(d):
             for n in names:
                 p = os.path.join(at, n)
                 name = os.path.relpath(p, d)
                 if name in FILES or name.startswith('.cache') or ('/v1/' in name and '/graph/' not in name) or n == 'lock':
-                    continue  # what was there before, and what the cache keeps for itself
+                    continue  # files that existed before, and internal files of the cache
                 with open(p, 'rb') as f:
                     found[name] = '' if '/v1/' in name else hashlib.sha256(f.read()).hexdigest()
         return found
 
     def seen(self, settings, key=False):
-        """What a compilation decides, makes and leaves."""
+        """The decisions and files of a compilation."""
         d = self.folder()
         settings = [re.sub(r'=\{([a-z/]+)\}$', r'=\1', s) for s in settings]
-        target = [] if any('cost_target' in s for s in settings) else TARGET  # which explain decides for
+        target = [] if any('cost_target' in s for s in settings) else TARGET  # explain decides for this target
         explained = self.call(d, 'explain', '--format=json', *target, *settings, 'm.hir')
         report = json.loads(explained.stdout) if explained.stdout else {}
         report.pop('without_effect', None)
@@ -288,13 +294,13 @@ class Classes(ToolCase):
             return {'draws': f.read(), 'exit': (ran.returncode, 0)}
 
     def run_leaves(self, settings):
-        """Files of a run, but for times in their names."""
+        """The files of a run, without times in their names."""
         d = self.folder()
         ran = self.call(d, 'run', 'm.hir', *settings)
         return {'left': sorted(re.sub(r'[0-9]{14,16}(_[0-9]+)?', 'TIME', n) for n in self.left(d)), 'exit': (ran.returncode, 0)}
 
     def traced(self, settings):
-        """Files of a run, the first lines of tables, and which kernels begin and end its iterations."""
+        """The files of a run, the first lines of tables, and the kernels that begin and end its iterations."""
         d = self.folder()
         ran = self.call(d, 'run', 'm.hir', '--format=json', *settings)
         found = json.loads(ran.stdout)['profile'].get('iterations', {}) if ran.returncode == 0 else {}
@@ -323,7 +329,7 @@ class Classes(ToolCase):
         return {'crowds': (ran.returncode, error and error[1]), 'exit': (0, 0)}
 
     def opened(self, settings):
-        """The plan of a model with an open size and the bytes of code that run, and the exit code of its compilation."""
+        """The plan of a model with an open size, the bytes of code that run, and the exit code of its compilation."""
         d = self.folder()
         with open(os.path.join(d, 'open.hir'), 'w') as f:
             f.write(OPEN_MODEL)
@@ -332,7 +338,7 @@ class Classes(ToolCase):
         return {'opened': (done.returncode, done.stdout, re.findall(rb'"code_bytes": \d+', ran.stdout)), 'exit': (0, 0)}
 
     def fault(self, settings):
-        """Files of a run that fails."""
+        """The files of a run that fails."""
         d = self.folder()
         with open(os.path.join(d, 'divides.hir'), 'w') as f:
             f.write(DIVIDES)
@@ -358,7 +364,7 @@ class Classes(ToolCase):
         self.assertEqual(own, set(HONOURED))
         for name, (base, value, what) in environment.share(HONOURED.items(), 0):
             if name.endswith('1g_huge_page') and has_pages_of_1g():
-                continue  # no run stops here; unit.pages pretends that there are none
+                continue  # no run stops here; unit.pages simulates a machine without such pages
             with self.subTest(name):
                 self.differs(name, base, value, what)
 
@@ -374,7 +380,7 @@ class Classes(ToolCase):
         for name, o in environment.share(self.rows.items(), 1):
             if name.startswith('atc.') or not o['default'] or o['class'] != 'honoured':
                 continue
-            # Of a mode the spelling is in the report.
+            # The spelling of a mode is in the report.
             base = ['--%s=%s' % ('precision_mode', 'must_keep_origin_dtype')] if name == 'precision_mode_v2' else HONOURED[name][0]
             base = base if name != 'measure' else OPTIMAL  # two measurements may differ
             before = self.seen_before(self.seen, base)
@@ -398,7 +404,7 @@ class Classes(ToolCase):
         return '.' if values in ('FOLDER', 'FILE') else 'text'
 
     def test_without_effect(self):
-        """One by one the report and the key of the cache, which is that of what was compiled before; then all at once."""
+        """One by one, the report and the key of the cache equal those of the previous compilation; then all at once."""
         plain, d, everything = self.seen_before(self.seen, []), self.folder(), []
         self.call(d, 'compile', '-o', 'net.htx', *TARGET, 'm.hir')
         before = self.left(d)
@@ -406,7 +412,7 @@ class Classes(ToolCase):
             if o['class'] != 'accepted' or name.startswith('atc.') or '--mix_compile_mode' in BESIDE.get(name, ()):
                 continue
             setting = ['--%s=%s' % (name, self.other(o)), *BESIDE.get(name, [])]
-            everything += setting if name not in ('save_checkpoints_secs', 'stream_sync_timeout') else []  # which others forbid
+            everything += setting if name not in ('save_checkpoints_secs', 'stream_sync_timeout') else []  # others forbid it
             with self.subTest(name):
                 said = self.call(d, 'explain', '--format=json', *TARGET, *setting, 'm.hir')
                 self.assertEqual(said.returncode, 0, said.stderr)

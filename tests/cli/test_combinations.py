@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the vendor forbids together: each row of the table from both sides, by command line and by file."""
+"""Combinations that the vendor forbids: each row of the table, from both sides, by command line and by file."""
 import json, os, subprocess, unittest
 
 from tool import SMALL, TOOL, ToolCase
@@ -17,8 +17,8 @@ def but(settings, *names):
     return {k: v for k, v in settings.items() if k not in names}
 
 
-# (option, is, other, other_is) of a row: what is forbidden, and the nearest that is not.  {folder}, {locked} and
-# {missing} are paths; names in capitals are of the environment.
+# (option, is, other, other_is) of a row: a forbidden pair, and the nearest allowed one.  {folder},
+# {locked} and {missing} are paths; names in capitals are variables of the environment.
 CASES = {
     ('aoe_mode', '*', 'work_path', '@no_folder'): ({'aoe_mode': '1', 'work_path': '{missing}'}, {'aoe_mode': '1', 'work_path': '{folder}'}),
     ('aoe_mode', '*', 'work_path', '@locked_folder'): ({'aoe_mode': '1', 'work_path': '{locked}'}, {'aoe_mode': '1', 'work_path': '{folder}'}),
@@ -99,7 +99,7 @@ class Combinations(ToolCase):
         return {k: self.paths.get(v.strip('{}'), v) for k, v in settings.items()}
 
     def both_ways(self, settings):
-        """By the command line, and by a file with one member a line."""
+        """By the command line, and by a file with one member on each line."""
         settings = self.filled(settings)
         stated = {k: v for k, v in settings.items() if not k.isupper()}
         config = self.path('run.json', ('{\n' + ',\n'.join('%s: %s' % (json.dumps(k), json.dumps(v)) for k, v in stated.items()) + '}').encode())

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Where settings come from, and what they do."""
+"""The sources of settings, and their effects."""
 import json, os, subprocess, unittest
 
 from tool import SMALL, TOOL, TOP, ToolCase

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Limits of time for runs, turns of contexts, and devices: those that are kept to, and those that are not there."""
+"""Limits of time for runs, turns of contexts, and devices: limits that hold, and devices that do not exist."""
 import json, os, subprocess, unittest
 
 from tool import TOOL, ToolCase
@@ -40,7 +40,7 @@ class Deadline(ToolCase):
         self.fails(6, 'limit of time', 'bench', self.model, '--graph_exec_timeout=1', '--duration=0')
 
     def test_at_back_edges(self):
-        """A loop without end, of which every iteration is quick."""
+        """An endless loop with short iterations."""
         loop = self.path('loop.hir', LOOP.encode())
         for option in 'graph_exec_timeout=50', 'stream_sync_timeout=50', 'graph_exec_timeout=50 --threads=2':
             self.fails(6, "in iteration [0-9]+ of 'loop'", 'run', loop, '--input=x=f32[2]:1,1', *('--' + option).split())
@@ -59,7 +59,7 @@ class Deadline(ToolCase):
         self.assertEqual(len({self.read(at) for at in y}), 1)
 
     def test_files_stay(self):
-        """A result that is there stays as it is, and no other one appears."""
+        """An existing result stays as it is, and no other one appears."""
         y = self.path('y.npy', b'as it was')
         self.fails(6, 'limit of time', 'run', self.model, '-o', y, '--graph_exec_timeout=1')
         self.assertEqual(self.read(y), b'as it was')
@@ -75,7 +75,7 @@ class Deadline(ToolCase):
                    'bench', self.model, '--config', config, '--contexts=3', '--runs=10')
 
     def test_turns(self):
-        """All runs of all contexts are made, whether they take turns or not."""
+        """All runs of all contexts are executed, whether they take turns or not."""
         for most in [], ['--graph_max_parallel_model_num=1'], ['--graph_max_parallel_model_num=2']:
             r = self.tool('bench', self.model, '--contexts=3', '--runs=4', '--duration=0', '--format=json', *most)
             got = json.loads(r.stdout)
@@ -91,7 +91,7 @@ class Deadline(ToolCase):
         self.fails(2, "ASCEND_DEVICE_ID: 'x' is no number", 'run', self.model, env={'ASCEND_DEVICE_ID': 'x'})
 
     def test_cores(self):
-        """The process runs on those of the node, as far as it was allowed to."""
+        """The process runs on the node's processors, as far as it was allowed to."""
         with open('/sys/devices/system/node/node0/cpulist') as f:
             node = f.read().strip()
         cores = {c for part in node.split(',') for c in range(int(part.split('-')[0]), int(part.split('-')[-1]) + 1)}
@@ -99,7 +99,7 @@ class Deadline(ToolCase):
                              stderr=subprocess.PIPE)
         try:
             while os.sched_getaffinity(p.pid) != cores & os.sched_getaffinity(0):
-                self.assertIsNone(p.poll())  # it has a million runs to go
+                self.assertIsNone(p.poll())  # a million runs remain
         finally:
             p.kill()
             p.communicate()

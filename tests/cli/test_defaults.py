@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Stating the default of an option changes nothing: neither decisions, nor outputs, nor keys of the cache.  Every row of the
-table that has a default is tried, by itself and all of them at once, with several models and policies."""
+"""Stating the default of an option changes nothing: neither decisions, nor outputs, nor keys of the cache.  Every row
+of the table that has a default is tried, by itself and with all others, with several models and policies."""
 import hashlib, json, os, re, unittest
 
 from cached import MODEL, Cached
 from tool import SMALL, TOP
 
-# What modes of kernels, fusions, lists and presets tell apart: an activation of several ops, pooling, a convolution, a reduction.
+# A graph in which modes of kernels, fusions, lists and presets have different effects: an
+# activation of several ops, pooling, a convolution, a reduction.
 RICH = """hir 1
 entry "" {
   input "x" = %x
@@ -29,7 +30,7 @@ entry "" {
 """
 POLICIES = ((), ('--policy=allow_mix_precision_bf16',), ('--precision_mode=force_fp16',), ('--policy=keras-bf16',), ('--policy=grappler-bf16',),
             ('--policy=optimal',), ('--graph_run_mode=1',))
-# They name the policy: beside another one they are an error, as the vendor has it.
+# These options name the policy: beside another name they are an error, as in the vendor's system.
 MODES = ('precision_mode', 'precision_mode_v2')
 
 
@@ -76,11 +77,11 @@ class Defaults(Cached):
                     stated = self.tool('explain', '--format=json', *args)
                     self.assertEqual(stated.stdout.replace(b'"policy": "origin"', b'"policy": "must_keep_origin_dtype"'), report)
                     self.assertNotIn('has no effect', stated.err)
-                    if r['name'] != 'precision_mode_v2':  # a spelling of its own in keys, too
+                    if r['name'] != 'precision_mode_v2':  # keys contain the spelling, too
                         self.assertEqual(self.tool('cache', 'key', *args).stdout, before)
 
     def test_behind_another_value(self):
-        """The last value counts, so that a default takes back what was stated before it."""
+        """The last value counts, so a default revokes an earlier value."""
         for name, value in (('oo_level', 'O0'), ('oo_constant_folding', 'false'), ('profile', 'ascend910'), ('op_select_implmode', 'high_precision'),
                             ('grappler_level', 'unsafe_force_all'), ('frontier', 'true')):
             default = next(r['default'] for r in self.rows if r['name'] == name)
@@ -109,7 +110,7 @@ class Defaults(Cached):
         self.assertEqual(modes('--op_select_implmode=high_performance', '--optypelist_for_implmode=Gelu'),
                          {'gelu': ('high_performance', 'shorter polynomials, within 2^-15')})
         self.assertEqual(set(modes('--op_select_implmode=high_performance_for_all')), {'gelu', 'exp', 'mean', 'y', 'conv'})
-        # Where it is stated, a mode by op or by file goes on counting.
+        # A mode by op or by file still applies beside a stated default.
         self.assertEqual(self.tool('explain', '-q', '--op_select_implmode=high_performance', '--policy=grappler-bf16', rich).stdout,
                          self.tool('explain', '-q', '--policy=grappler-bf16', rich).stdout)
         self.fails(2, 'op_select_implmode must be set too', 'explain', '--optypelist_for_implmode=Gelu', rich)

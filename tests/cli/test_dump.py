@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Dumps: what is in them, their folders and names, the vendor's options, and folders that cannot be written."""
+"""Dumps: their contents, folders and names, the vendor's options, and folders that cannot be written."""
 import csv, glob, json, os, re, resource, signal, struct, subprocess, unittest
 
 from tool import TOOL, ToolCase, npy, read_npy
@@ -63,7 +63,7 @@ class Dump(ToolCase):
         return self.tool(verb, self.model, *self.feed, *args, **more)
 
     def files(self, folder, step=0):
-        """The step's tensors by node and what they are: "net/a" is net_a there."""
+        """The tensors of a step by node and kind: "net/a" is net_a in file names."""
         at = glob.glob('%s/*/*/*/1/%d/*' % (folder, step))
         got = {}
         for f in at:
@@ -75,7 +75,7 @@ class Dump(ToolCase):
         return got
 
     def test_through_fusion(self):
-        """Each node has its tensor although one kernel computes them all, and the result is the same with a dump."""
+        """Each node has its tensor although one kernel computes them all, and a dump does not change the result."""
         here, y, plain = self.path('dumps/deep'), self.path('y.npy'), self.path('plain.npy')
         self.run_tool('-o', plain)
         r = self.run_tool('-o', y, '--dump', here)
@@ -131,7 +131,8 @@ class Dump(ToolCase):
         self.assertEqual(sorted(self.files(here)), ['net_a.input.0', 'net_a.input.1', 'net_a.output.0', 'net_c.input.0', 'net_c.output.0', 'x.output.0'])
 
     def test_low(self):
-        """bfloat16 tensors are float32 in the files; what a kernel rounds at its end only is rounded there."""
+        """bfloat16 tensors are float32 in the files; a tensor that a kernel rounds only at its end is rounded only
+        there."""
         here = self.path('low')
         self.run_tool('--dump', here, '--policy=allow_mix_precision_bf16')
         got = self.files(here)
@@ -165,7 +166,7 @@ class Dump(ToolCase):
         self.assertEqual(read_npy(self.read(folder + '/' + digits))[1:], ((2, 4), SUM))
 
     def test_overflow(self):
-        """The node that makes infinities of finite numbers, with its operands; not those behind it."""
+        """The first node that makes infinities of finite numbers, with its operands; not the nodes after it."""
         model, here = self.path('o.hir', OVERFLOWS), self.path('o')
         os.mkdir(here)
         feed = ['--input', 'x=f32[4]:1,2,4,-8']
@@ -181,7 +182,7 @@ class Dump(ToolCase):
             self.assertEqual([f for f in glob.glob(self.path('none') + '/**', recursive=True) if os.path.isfile(f)], [])
 
     def test_fault(self):
-        """What a node failed with."""
+        """The operands with which a node failed."""
         model, here = self.path('d.hir', DIVIDES), self.path('f')
         feed = ['--input', 'x=i32[3]:5,6,7', '--input', 'z=i32[3]:1,0,2']
         r = self.fails(3, 'division by zero', 'run', model, *feed, '--enable_exception_dump=1', '--dump_path', here)
@@ -223,7 +224,7 @@ class Dump(ToolCase):
         self.fails(2, 'dump_data=stats writes none', 'run', self.model, *self.feed, '--dump', one, '--dump_data=stats', '--dump-format=dumpdata')
 
     def test_vendor_files_of_parts(self):
-        """Parts of a batch, and names that are too long, which mapping.csv tells."""
+        """Parts of a batch, and names that are too long, which mapping.csv maps."""
         long = MODEL.replace(b'net/', b'net/' + b'a' * 260 + b'/').replace(b'shape[2,4]', b'shape[6,4]')
         model = self.path('long.hir', long)
         dumps = []
@@ -241,7 +242,7 @@ class Dump(ToolCase):
         return json.loads(r.stdout)
 
     def test_compare(self):
-        """Two dumps, in the order of computation; the first tensor above a tolerance is named."""
+        """Compares two dumps, in the order of computation, and names the first tensor above a tolerance."""
         a, b, c = self.path('a'), self.path('b'), self.path('c')
         self.run_tool('--dump', a, '--runs=2')
         self.run_tool('--dump', b, '--runs=2')
@@ -262,7 +263,7 @@ class Dump(ToolCase):
         self.assertEqual(len(list(csv.reader(self.tool('compare', a, b, '--format=csv').stdout.decode().splitlines()))), 9)
 
     def test_compare_with_others(self):
-        """Arrays that another system left, by the names of nodes."""
+        """Arrays from another system, by the names of nodes."""
         a, other = self.path('a'), self.path('fetched')
         os.mkdir(other)
         self.run_tool('--dump', a)
@@ -289,7 +290,7 @@ class Dump(ToolCase):
         self.fails(2, 'run the model itself', 'run', artefact, '--dump', self.path('a'))
 
     def test_disk_full(self):
-        """The result of the run is right; that the dump is not whole is said once, with exit code 5."""
+        """The result of the run is right; that the dump is incomplete is reported once, with exit code 5."""
         here, y, plain = self.path('full'), self.path('y.npy'), self.path('plain.npy')
         model = self.path('large.hir', MODEL.replace(b'shape[2,4]', b'shape[4096,4]'))
         self.tool('run', model, '-o', plain)

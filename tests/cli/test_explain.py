@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""halftone explain: reports, what the optimal policy decided and why."""
+"""halftone explain: reports, and the decisions of the optimal policy with reasons."""
 import json, os, re, subprocess, unittest
 
 from tool import SMALL, TOOL, TOP, ToolCase
@@ -7,7 +7,7 @@ from tool import SMALL, TOOL, TOP, ToolCase
 
 class Explain(ToolCase):
     def test_estimates_are_warned_of(self):
-        """Where policy optimal decides for a machine without a table of costs."""
+        """Policy optimal decides for a machine without a table of costs."""
         listed = json.loads(self.tool('targets', '--format=json').stdout)['targets']
         host, = [t for t in listed if t['host']]
         data = f'{TOP}/precision/data'
@@ -33,7 +33,8 @@ class Explain(ToolCase):
         self.assertIn(node + ' in ', one)
 
     def test_attributes_without_effect_are_noted(self):
-        """Those of the vendor's scripts, one line each, in bodies too; _keep_dtype has an effect and no note."""
+        """Notes on attributes of the vendor's scripts, one line each, also in bodies; _keep_dtype has an effect and no
+        note."""
         model = self.path('a.hir', b"""hir 1
 entry "" {
   input "x" = %x
@@ -85,7 +86,7 @@ function "then" {
                     '%a = MatMul(%x, %x) {T=f32, transpose_a=false, transpose_b=false}\n'
                     '%y = MatMul(%a, %x) {T=f32, transpose_a=false, transpose_b=false}\n')
         self.assertEqual(low(), ['a', 'y/bfloat16'])
-        for target, count in ('x86-64', 0), ('x86-64-v4+bf16', 2):  # explain decides for it as well
+        for target, count in ('x86-64', 0), ('x86-64-v4+bf16', 2):  # explain decides for each of them
             report = json.loads(self.tool('explain', '--policy', 'optimal', '--target', target, '--format=json', WIDE).stdout)
             self.assertEqual(len(report['types']), count, target)
         self.fails(2, 'unknown target', 'explain', '--policy', 'optimal', '--target', 'x87', WIDE)

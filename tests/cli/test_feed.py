@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is fed: shapes that come from arrays, tensors in the middle of a graph, keys of signatures."""
+"""Feeds: shapes that come from arrays, tensors in the middle of a graph, keys of signatures."""
 import json, os, struct, unittest, zipfile
 
 from tool import SMALL, ToolCase, floats, npy
@@ -77,7 +77,7 @@ class Feed(ToolCase):
             self.fails(3, r'is .*, but the graph says float32\[\?,4\] for input', 'run', '--input', 'x=' + spec, SMALL)
 
     def test_default_of_another_shape(self):
-        """What is fed to a PlaceholderWithDefault has the node's shape, not the default's."""
+        """A feed of a PlaceholderWithDefault has the node's shape, not the default's."""
         model = self.path('d.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n'
                           b'%d = Const() {dtype=f32, value=tensor f32[1] {2.0}}\n'
                           b'%x = PlaceholderWithDefault(%d) {dtype=f32, shape=shape[?]}\n%y = AddV2(%x, %x) {T=f32}\n')
@@ -98,15 +98,15 @@ class Feed(ToolCase):
 
     def test_tensors_inside(self):
         self.assertEqual(self.values('--input', 'y=f32[2,4]:1,2,3,4,5,6,7,8')['z'], ((2, 2), [4, 6, 12, 14]))
-        # One of several results; the other is computed from x.
+        # One of several results is fed; the other is computed from x.
         self.assertEqual(self.values('--input', 'parts:1=f32[1,2]:10,20', '--input', 'x=f32[1,4]:1,2,3,4')['z'],
                          ((1, 2), [11, 22]))
         self.assertEqual(self.values('--input', 'parts=f32[1,2]:10,20', '--input', 'x:0=f32[1,4]:1,2,3,4')['z'],
                          ((1, 2), [13, 24]))
         self.assertEqual(self.values('--input', 'parts=f32[1,2]:1', '--input', 'parts:1=f32[1,2]:2')['z'], ((1, 2), [3, 3]))
-        # A constant is a tensor as well.
+        # A constant may be fed, too.
         self.assertEqual(self.values('--input', 'w=f32[4,4]:1', '--input', 'x=f32[1,4]:1,2,3,4')['z'], ((1, 2), [20, 20]))
-        # What is asked for itself.
+        # An output may be fed itself.
         self.assertEqual(self.values('--input', 'z=f32[1,2]:5,6')['z'], ((1, 2), [5, 6]))
 
     def test_what_lies_behind_is_left_out(self):
@@ -121,7 +121,7 @@ class Feed(ToolCase):
         self.assertEqual(self.values('--input', 'bad=f32[1,4]:1,2,3,4', model=refused)['z'], ((1, 2), [4, 6]))
 
     def test_shapes_inside(self):
-        """By inference, else by the array; and what contradicts the graph is refused."""
+        """The shape comes from inference, else from the array; an array that contradicts the graph is refused."""
         self.fails(3, r'is float32\[2,5\], but the graph says float32\[\?,4\] for input', 'run', '--input', 'y=f32[2,5]:1', self.model)
         self.fails(3, r'is int32\[2,4\], but the graph says float32\[\?,4\]', 'run', '--input', 'y=i32[2,4]:1', self.model)
         free = self.path('f.hir', BRANCHES.replace(b'shape[?,4]', b'shape[*]'))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What `convert` and `run` write by a file's name, what they do not write over, and files of other formats."""
+"""The formats that `convert` and `run` write by a file's name, files that they do not overwrite, and files of other
+formats."""
 import json, os, resource, signal, struct, subprocess, unittest, zipfile
 
 from tool import MODEL_VERBS, SMALL, TOOL, ToolCase
@@ -30,7 +31,7 @@ class Formats(ToolCase):
         os.makedirs(self.path(name), exist_ok=True)
         return self.path(name)
 
-    # ---- written ----
+    # ---- written files ----
 
     def test_a_model_for_tfjs(self):
         out = self.folder('js')
@@ -57,7 +58,7 @@ class Formats(ToolCase):
                          self.tool('run', *fed, '-o', '-', '--outputs', 'y', SMALL).stdout)
 
     def large(self):
-        """Of 9 MiB of weights."""
+        """A model with 9 MiB of weights."""
         return self.path('large.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n'
                          b'%x = Placeholder() {dtype=f32, shape=shape[2359296]}\n'
                          b'%w = Const() {dtype=f32, value=tensor f32[2359296] {1.5 ...}}\n%y = AddV2(%x, %w) {T=f32}\n')
@@ -97,7 +98,7 @@ class Formats(ToolCase):
         self.tool('run', SMALL, '-o', self.path('y'))
         self.assertTrue(zipfile.is_zipfile(self.path('y')))
 
-    # ---- not written over ----
+    # ---- files that are not overwritten ----
 
     def refuses(self, model, out):
         before = self.read(out)
@@ -115,7 +116,7 @@ class Formats(ToolCase):
             self.refuses(pb, out)
         self.refuses(self.path('soft.pb'), pb)
         self.tool('convert', pb, '-o', self.path('other.pb'))
-        self.tool('convert', pb, '-o', self.path('other.pb'))  # one's own earlier result may go
+        self.tool('convert', pb, '-o', self.path('other.pb'))  # an earlier result may be overwritten
 
     def test_files_beside_the_model_are_not_written_over(self):
         out = self.folder('js')
@@ -167,7 +168,7 @@ class Formats(ToolCase):
                 self.fails(3, pattern, verb, *out, self.path('no-suffix'))
 
     def test_what_is_near_is_read_or_refused(self):
-        """Cut off anywhere, none of them ends the tool in another way than with an error."""
+        """However such a file is cut off, the tool ends with an error."""
         with zipfile.ZipFile(self.path('z.zip'), 'w') as z:
             z.writestr('config.json', '{}')
             z.writestr('model.weights.h5', 'x' * 100)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What few machines run, read: the instructions of AMX and AVX512_FP16, and the kernels that have them; which kernels prefetch weights."""
+"""Checks machine code that few machines run: the instructions of AMX and AVX512_FP16, and the kernels that have them;
+the kernels that prefetch weights."""
 import re, unittest
 
 from tool import ToolCase
@@ -45,7 +46,7 @@ class Instructions(ToolCase):
         return got
 
     def multiplies(self, kernels):
-        """The kernel of the product or the convolution; others pad or widen its operand."""
+        """The kernel of the product or the convolution; other kernels pad or widen its operand."""
         some = [k for k in kernels.values() if {'tdpbf16ps', 'vfmadd231ps'} & set(k)]
         self.assertEqual(len(some), 1)
         return some[0]
@@ -57,7 +58,8 @@ class Instructions(ToolCase):
                 kernels = self.of('bf16', graph, AMX, *more)
                 product = self.multiplies(kernels)
                 self.assertEqual(TILES - set(product), set())
-                # Configured before any tile instruction, and around blocks of fewer rows; released behind all of them.
+                # Tiles are configured before any tile instruction, and around blocks of fewer rows;
+                # they are released after all of them.
                 tiles = [i for i in product if i in TILES and i != 'tilerelease']
                 self.assertEqual(tiles.index('ldtilecfg'), 0)
                 self.assertEqual(tiles.count('ldtilecfg') % 2, 1)
@@ -74,7 +76,8 @@ class Instructions(ToolCase):
                     self.assertEqual(TILES & set(k), set())
 
     def test_rows_at_one_distance_are_not_copied(self):
-        """Those of a product; of a window, which is copied before; but not of an odd depth, whose last pair has one number."""
+        """A product prefetches; so does a window, which is copied before; but not a product of odd depth, whose last
+        pair has one number."""
         def copies(kernel):
             between = kernel[kernel.index('tilezero'):kernel.index('tilestored')]
             return sum(i.startswith('vmov') for i in between)
@@ -91,7 +94,7 @@ class Instructions(ToolCase):
                 used = set().union(*kernels.values())
                 self.assertIn('vcvtph2psx', used)
                 self.assertIn('vcvtps2phx', used)
-                # Sums are float32 ones: none of its arithmetic.
+                # Sums are in float32, so there is no float16 arithmetic.
                 self.assertEqual({i for i in used if ARITHMETIC_F16.search(i)}, set())
                 self.assertTrue(used & {'vfmadd231ps', 'vaddps'})
 
@@ -138,7 +141,7 @@ class Instructions(ToolCase):
             # Two vectors of each: the first and the second numbers of pairs.
             second = [i for i in product if i.startswith('vpand') or i.startswith('vandps')]
             self.assertGreaterEqual(len(second), 8, target)
-            # The row alone is widened number by number.
+            # Only the row is widened number by number.
             self.assertLessEqual(product.count('vpmovzxwd'), 1, target)
         self.assertIn('vdpbf16ps', set().union(*self.of('bf16', row, PLAIN).values()))
 

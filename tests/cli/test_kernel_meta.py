@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What op_debug_level and op_debug_config leave of the kernels in kernel_meta."""
+"""The files of kernels that op_debug_level and op_debug_config leave in kernel_meta."""
 import json, os, re, shutil, subprocess, unittest
 
 from test_announce import MODEL
@@ -71,7 +71,8 @@ class KernelMeta(ToolCase):
     def test_config(self):
         found = self.left(self.config('# a comment\n\nop_debug_config = dump_cce\n'))
         self.assertEqual([set(f) for f in found.values()], [{'.o', '.json', '.tile'}] * 3)
-        # By the vendor's type and by node; only what is listed is compiled without optimisation.
+        # Lists by the vendor's type and by node; only listed kernels are compiled without
+        # optimisation.
         found = self.left(self.config('op_debug_config=dump_loc,ccec_O0\nop_debug_list=net/dense/a,OpType::SoftmaxV2\n'), '--profile=ascend910')
         self.assertEqual(sorted(k.split('_')[0] for k in found), ['MatMul', 'Softmax'])
         for files in found.values():

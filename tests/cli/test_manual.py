@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Manual pages, and completions of command lines as the shells themselves compute them."""
+"""Manual pages, and completions of command lines as the shells compute them."""
 import json, os, re, shutil, subprocess, unittest
 
 from tool import TOOL, ToolCase
@@ -21,7 +21,7 @@ class Manual(ToolCase):
         for verb in [()] + [(v,) for v in self.verbs]:
             page = self.page(*verb)
             lint = subprocess.run(['mandoc', '-T', 'lint', '-W', 'warning'], input=page, stdout=subprocess.PIPE)
-            # A page has no date, so that equal sources make equal pages.
+            # A page has no date, so equal sources give equal pages.
             found = [w for w in lint.stdout.decode().splitlines() if 'missing date' not in w]
             self.assertEqual(found, [], verb)
             text = subprocess.run(['mandoc', '-T', 'utf8', '-O', 'width=1000'], input=page,
@@ -46,14 +46,14 @@ class Manual(ToolCase):
 
 
 class Completion(ToolCase):
-    """Each shell is asked what could stand at the end of a line."""
+    """Asks each shell for the completions at the end of a line."""
 
     def script(self, shell):
         return self.path(shell, self.tool('completion', shell).stdout)
 
     def bash(self, line):
         words = line.split(' ')
-        # As bash splits it: '=' is a word of its own.
+        # Splits a line like bash, for which '=' is a word of its own.
         words = [w for word in words for w in re.split('(=)', word) if w or '=' not in word] if '=' in line else words
         if line.endswith('='):
             words[-1] = '='
@@ -65,7 +65,7 @@ class Completion(ToolCase):
                          self.script('fish'), line])
 
     def zsh(self, line):
-        """What the completion hands to zsh, which keeps what begins as the word does."""
+        """The words that the completion gives to zsh, which keeps those with the right beginning."""
         words = line.split(' ')
         commands = '''
             _describe() { print -l -- ${(P)@[-1]%%:*} }

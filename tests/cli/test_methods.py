@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""explain names the method of each kernel that had a choice, why it was taken and what asks for another;
-the program that is compiled has the methods that it names."""
+"""explain names the method of each kernel that had a choice, the reason, and the option that requests another; the
+compiled program has the methods that it names."""
 import json, re, unittest
 
 from tool import ToolCase
@@ -60,7 +60,7 @@ def attention(matrices):
 
 class Methods(ToolCase):
     def explain(self, text, *options, of='y'):
-        """What is told of the only choice, but for products of one row of other nodes; as JSON and in words."""
+        """The only choice in the report, except for products of one row of other nodes; as JSON and as text."""
         def is_other(node, method):
             return method == 'matrix-vector' and node != of
         model = self.path('m.hir', text.encode())
@@ -136,7 +136,7 @@ class Methods(ToolCase):
         self.expect(attention(7), 'kernels', 'few', 'matrices, whose keys and values every thread would pack: 7, less than 8; ', other='attention')
 
     def test_parts_with_several_results(self):
-        """One of a constant, beside one that has the batch's rows."""
+        """A product with one row of a constant, beside one with the batch's rows."""
         text = '''hir 1
 entry "" {
   input "x" = %x
@@ -156,7 +156,7 @@ entry "" {
         self.assertEqual(self.outputs(self.path('y.npz'))['s.npy'][2], [-1, -2, -3, -4])
 
     def test_pairs(self):
-        """The error of the bfloat16 form; nothing is run."""
+        """The error of the bfloat16 method is stated; nothing is run."""
         args = ('explain', '-q', '--target', 'x86-64-v4+bf16', '--policy=allow_mix_precision_bf16', '--format=json')
         told, = json.loads(self.tool(*args, self.path('m.hir', convolution(32, 64, 64).encode())).stdout)['methods']
         self.assertEqual((told['method'], told['error']), ('winograd-2x2', 3.8e-3))

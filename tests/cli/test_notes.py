@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What run says beside its result: notes that name all inputs in one line, and warnings where outputs are not finite."""
+"""The messages of run beside its result: notes that name all inputs in one line, and warnings if outputs are not
+finite."""
 import os, subprocess, unittest
 
 from tool import TOOL, TOP, ToolCase
@@ -45,7 +46,7 @@ class Notes(ToolCase):
                              [f'halftone: note: input{s} {shapes}{more} {"are" if n > 1 else "is"} random, seed 1'])
             for args in ['explain', '--policy=force_fp16'], ['convert', '-o', self.path('o.hir'), '--policy=force_fp16']:
                 self.assertEqual(len(self.lines(self.tool(*args, model), 'counts as one row')), 1, args)
-        # Only those that are left open, and those that nothing feeds.
+        # Only inputs that are left open, and inputs that nothing feeds.
         r = self.tool('run', '--input', 'in0=f32[1,2]:1', '--input-shape', 'in1:1,2', '--seed=7', self.path('two.hir', many(2)))
         self.assertEqual(self.lines(r, 'is 1 here'), [])
         self.assertEqual(self.lines(r, 'random'), ["halftone: note: input 'in1' float32[1,2] is random, seed 7"])
@@ -84,7 +85,7 @@ class Notes(ToolCase):
         for c in b'inf', b'-inf', b'nan':
             odd = self.path('odd.hir', LOG % (c + b', 0.0, 0.0, 0.0'))
             self.assertEqual(self.not_finite(odd, '--input', 'x=f32[1,4]:-1,-1,-1,-1'), [])
-        # A constant that no output needs says nothing.
+        # A constant that no output needs causes no message.
         unused = self.path('unused.hir', LOG % b'0.0, 0.0, 0.0, 0.0' + b'%u = Const() {dtype=f32, value=tensor f32[] {inf}}\n')
         self.assertEqual(self.not_finite(unused, '--outputs=y', '--input', 'x=f32[1,4]:-1,1,1,1'), ["output 'y' has 1 NaN of 4 elements"])
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Open sizes, and several sets of shapes, by the vendor's options and by --input-shape.  Open sizes give one program.  Several sets
-give a program each, of which a run takes the one that the shapes of its arrays fit."""
+"""Open sizes, and several sets of shapes, by the vendor's options and by --input-shape.  Open sizes give one program.
+Several sets give a program each; a run selects the one that the shapes of its arrays fit."""
 import json, os, unittest
 
 from tool import SMALL, ToolCase, floats, npy
@@ -34,7 +34,7 @@ class OpenShapes(ToolCase):
                      self.config(dynamic_input=True, dynamic_graph_execute_mode='dynamic_execute')):
             self.assertEqual(self.plan(*args), self.plan('--input-shape', 'x:?,4'))
             self.assertEqual(self.plan(*args, model=self.any), self.plan('--input-shape', 'x:?,?', model=self.any))
-        # Nobody needs to say so; a run takes a size, and says which, or needs to be told it.
+        # No option is needed; a run chooses a size and reports it, or requires a statement.
         self.assertEqual(self.plan(), self.plan('--input-shape', 'x:?,4'))
         self.assertEqual(self.plan(model=self.any), self.plan('--input-shape', 'x:?,?', model=self.any))
         self.assertIn('open dimension 0 is at most 64, 1 is at most 512', self.tool('compile', self.any).err)
@@ -48,7 +48,8 @@ class OpenShapes(ToolCase):
                 self.assertEqual(self.shape(*model, '--input', 'x=@' + self.array(n))[0], n)
 
     def test_refused(self):
-        """What cannot stay open is refused with its node, and what to state; decisions are those of one row, with a note."""
+        """A graph that depends on an open size is refused with its node and the shape to state; decisions are those for
+        one row, with a note."""
         model = self.path('turn.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n%x = Placeholder() {dtype=f32, shape=shape[?,4]}\n'
                           b'%s = Shape(%x) {T=f32, out_type=i32}\n%n = Cast(%s) {SrcT=i32, DstT=f32}\n%e = Exp(%x) {T=f32}\n'
                           b'%axis = Const() {dtype=i32, value=tensor i32[] {0}}\n%m = Max(%n, %axis) {T=f32, Tidx=i32, keep_dims=false}\n%y = Mul(%e, %m) {T=f32}\n')
@@ -120,7 +121,8 @@ class OpenShapes(ToolCase):
         self.assertIn('counts before', self.tool('compile', SMALL, *PROFILES, '--input-shape', 'x:2,4').err)
 
     def test_ranges_side_by_side(self):
-        """Of several ranges in an artefact a run takes the one that has its size; a size that none has is an error with all of them."""
+        """Of several ranges in an artefact, a run selects the one that contains its size; a size that none contains is
+        an error that lists all of them."""
         self.tool('compile', '-q', self.any, '--input-shape', 'x:1..8,4', '--input-shape', 'x:9..64,4', '-o', self.htx)
         code = set()
         for n in 1, 8, 9, 64:

@@ -48,7 +48,7 @@ class Profile(ToolCase):
             self.assertGreaterEqual(k['args']['bytes'], 4 * (512 * 512 + 2 * 64 * 512))
             self.assertGreater(k['args']['limit_us'], 0)
             self.assertAlmostEqual(k['args']['of_limit'], k['args']['limit_us'] / k['dur'], 1)
-        # On one thread kernels follow each other without gaps, within their run.
+        # On one thread, kernels follow each other without gaps, within their run.
         for k, n in zip(kernels, kernels[1:]):
             self.assertLessEqual(k['ts'] + k['dur'], n['ts'] + 0.002)
         for r in runs:
@@ -63,8 +63,8 @@ class Profile(ToolCase):
         self.assertLessEqual(max(p['ts'] + p['dur'] for p in phases), runs[0]['ts'] + 0.002)
 
     def check_format(self, trace):
-        """The rules of the trace event format: complete events with times in microseconds; those of a thread one behind the other or
-        one inside another; each thread and process has one name; thread 0 is left to the system."""
+        """The rules of the trace event format: complete events with times in microseconds; events of a thread do not
+        overlap unless one contains the other; each thread and process has one name; thread 0 belongs to the system."""
         self.assertEqual(trace['displayTimeUnit'], 'ns')
         names, threads = {}, {}
         for e in trace['traceEvents']:
@@ -113,7 +113,7 @@ class Profile(ToolCase):
         self.assertNotIn('of_limit', kernels[0]['args'])
 
     def test_from_the_cache_and_an_artefact(self):
-        """A program that was compiled earlier knows as much of its steps."""
+        """A program that was compiled earlier has the same data on its steps."""
         cache = ['--cache-dir', self.path('cache'), '--cache-mode=rw']
         first, again = self.trace(*cache), self.trace(*cache)
         htx, at = self.path('m.htx'), self.path('artefact.json')
@@ -147,7 +147,7 @@ class Profile(ToolCase):
         self.assertEqual({k['name'] for k in p['by_op']}, {'MatMul', 'Softmax'})
 
     def test_runs_of_single_kernels(self):
-        """Rows add up to the time of all runs also where a kernel takes less than the executor around it."""
+        """Rows add up to the time of all runs even if a kernel takes less time than the executor's overhead."""
         tiny = self.path('tiny.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n%x = Placeholder() {dtype=f32, shape=shape[4]}\n%y = Neg(%x) {T=f32}\n')
         text = self.tool('run', tiny, '--runs=5000', '--profile-table').stdout.decode()
         rows = re.findall(r'(?m)^ +[0-9.]+ ms +([0-9.]+)% .*(?:Neg f32|\(executor\)$)', text.split('  op\n')[0])
@@ -216,7 +216,7 @@ class Profile(ToolCase):
         self.assertEqual(glob.glob(self.vendor({'task_trace': 'off'}) + '/msprof_*'), [])
 
     def test_places_that_cannot_be_written(self):
-        """The result is there all the same."""
+        """The result is written all the same."""
         y = self.path('y.npy')
         for args in (['--trace', self.path('no/such/t.json')], ['--trace', '/dev/full'],
                      ['--profiling_mode', '--profiling_options', '{"output": "%s"}' % self.path('no/such/folder')]):

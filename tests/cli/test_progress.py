@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How far a compilation is: one line on a terminal where it takes longer than a second, and nothing elsewhere."""
+"""Progress of a compilation: one line on a terminal if it takes longer than a second, and nothing elsewhere."""
 import os, subprocess, sys, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -18,7 +18,7 @@ def many_kernels(n):
 
 
 def on_terminal(*arguments, term='xterm'):
-    """What the tool writes to a terminal that is its standard error."""
+    """The text that the tool writes to a terminal as its standard error."""
     ours, its = os.openpty()
     child = subprocess.Popen([environment.TOOL, *arguments], stdout=subprocess.DEVNULL, stderr=its, env={**os.environ, 'TERM': term})
     os.close(its)
@@ -26,7 +26,7 @@ def on_terminal(*arguments, term='xterm'):
     try:
         while more := os.read(ours, 65536):
             text += more
-    except OSError:  # the terminal has been left by the last process
+    except OSError:  # the last process has closed the terminal
         pass
     os.close(ours)
     return child.wait(), text.decode()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Rates of a machine whose costs nobody measured: measured once and kept, pinned by --rates, estimated by --no-measure.
-The machine counts as one of level x86-64, of which there is no table of costs and whose code every machine runs."""
+"""Rates of a machine without a table of costs: measured once and kept, fixed by --rates, estimated by --no-measure. The
+machine counts as one of level x86-64, which has no table of costs and whose code every machine runs."""
 import json, os, re, shutil, unittest
 
 from tool import SMALL, ToolCase
@@ -30,7 +30,7 @@ class Rates(ToolCase):
         self.made = 0
 
     def compile(self, *args, model=SMALL):
-        """The artefact's bytes, what was said, and the name of the tuning in the manifest."""
+        """The artefact's bytes, the messages, and the name of the tuning in the manifest."""
         self.made += 1
         out = os.path.join(self.dir, f'{self.made}.htx')
         said = self.tool('compile', model, '-o', out, *args, env=self.env).err
@@ -46,16 +46,16 @@ class Rates(ToolCase):
         first, said, tuning = self.compile('--policy=optimal')
         self.assertEqual(said.count(SAID), 1, said)
         self.assertNotIn(WARNED, said)
-        self.assertLess(int(re.search(r'measured, in (\d+) ms', said).group(1)), 60000)  # what it says is a time
+        self.assertLess(int(re.search(r'measured, in (\d+) ms', said).group(1)), 60000)  # the message states the time
         self.assertRegex(tuning, '^generic~[0-9a-f]{16}$')
         self.assertEqual(self.kept(), 1)
-        for policy in 'optimal', 'allow_mix_precision_bf16':  # the second is new to the cache
+        for policy in 'optimal', 'allow_mix_precision_bf16':  # the second one is not in the cache yet
             again, said, same = self.compile('--policy=' + policy)
             self.assertNotIn(SAID, said)
             self.assertEqual(same, tuning)
         self.assertEqual(self.compile('--policy=optimal')[0], first)
         self.assertEqual(self.kept(), 1)
-        # They are this machine's: an export leaves them out.
+        # Rates belong to this machine, so an export does not contain them.
         self.tool('cache', 'export', os.path.join(self.dir, 'all'), env=self.env)
         with open(os.path.join(self.dir, 'all'), 'rb') as f:
             self.assertNotIn(b'halftone.rates/1', f.read())
@@ -78,7 +78,7 @@ class Rates(ToolCase):
         self.assertIn(SAID, said)
 
     def test_pinned(self):
-        """Equal rates make equal bytes, whatever machine measured them and whoever asks."""
+        """Equal rates give equal bytes, whatever machine measured them and whoever compiles."""
         pinned = self.path('a.rates', rates(UNKNOWN, 'machine A', 'l3 16', 'weight_ps 40'))
         other = self.path('b.rates', rates(UNKNOWN, '# found elsewhere', 'machine B', 'microcode 7', 'l3 16', 'weight_ps 40'))
         faster = self.path('c.rates', rates(UNKNOWN, 'l3 32', 'weight_ps 40'))
@@ -109,7 +109,7 @@ class Rates(ToolCase):
             self.assertEqual((tuning, self.kept()), ('generic', 0))
 
     def test_other_machines(self):
-        """A target that is not this machine has its table, else the rates of its description, with a warning."""
+        """A target that is not this machine has its table, or else the rates of its description, with a warning."""
         for target, warned in ('x86-64-v3', False), ('skylake-avx512', True), ('x86-64-v4+bf16', False):
             _, said, tuning = self.compile('--policy=optimal', '--target', target)
             self.assertEqual((WARNED in said, SAID in said, '~' in tuning), (warned, False, False), target)
@@ -121,7 +121,7 @@ class Rates(ToolCase):
         self.assertEqual(SAID in self.compile('--policy=optimal')[1], not known)
 
     def test_slow_products_are_not_used(self):
-        """What the rates decide: instructions that multiply pairs, where they are faster than to widen."""
+        """A decision that depends on rates: products of pairs are used if they are faster than widening."""
         model = self.path('product.hir', PRODUCT)
         target = 'x86-64-v4+bf16'
         for dots, used in ('1', True), ('0.25', False):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What cannot be compiled: root causes once, by inspect as by run; policies that somebody may have meant."""
+"""Graphs that cannot be compiled: root causes, once each, equally by inspect and by run; suggestions for misspelled
+policies."""
 import json, re, unittest
 
 from tool import SMALL, ToolCase
@@ -19,7 +20,7 @@ CONV = ['%w = Const() {dtype=f32, value=tensor f32[1,1,2,2] {1.0, 2.0, 3.0, 4.0}
 
 class Refusals(ToolCase):
     def causes(self, data, code=4):
-        """As (op, nodes, part, blocked) of run's errors; inspect has to say the same."""
+        """Errors of run as (op, nodes, part, blocked); inspect must report the same."""
         path = self.path('m.hir', data)
         err = self.fails(code, 'error', 'run', path).err
         found = re.findall(r"error: node '[^']*' \((\w+)\): op \w+ .*\((\d+) nodes?(?: in '([^']*)')?(?:; (\d+) behind)?", err)
@@ -36,7 +37,7 @@ class Refusals(ToolCase):
                          [('NoSuch', '2', 'm/rnn', '2'), ('Digamma', '1', 'm', '1')])
 
     def test_one_cause_of_many(self):
-        """However long what follows is."""
+        """The number of later nodes does not matter."""
         for n in 1, 200:
             nodes = [F32, '%a/bad = NoSuch(%x) : ?', '%y0 = Relu(%a/bad) {T=f32}'] + [
                 f'%y{i} = AddV2(%y{i - 1}, %x) {{T=f32}}' for i in range(1, n)]
@@ -73,10 +74,10 @@ class Refusals(ToolCase):
         strings = self.path('s.hir', hir(text.replace('c64', 'str'), inputs=['s'], outputs=['s']))
         self.fails(2, 'give them with --input s=@FILE.npy', 'run', strings)
         path = self.path('t.hir', hir(F32, '%y = Relu(%x) {T=f32}', '%n = NoOp()', inputs=['x'], outputs=['y']))
-        self.assertEqual(re.findall(rb'^\w+', self.tool('run', '--outputs', 'y,n', path).stdout), [b'y'])  # n runs, and gives nothing
+        self.assertEqual(re.findall(rb'^\w+', self.tool('run', '--outputs', 'y,n', path).stdout), [b'y'])  # n is an op without results that runs
 
     def test_open_shapes(self):
-        """An op is not unsupported because a size is missing; what to state is told, and works."""
+        """An op with a missing size is not unsupported; the error says what to state, and that works."""
         path = self.path('c.hir', hir(OPEN, *CONV, inputs=['x'], outputs=['y']))
         out = self.tool('inspect', path).stdout.decode()
         self.assertIn("open shapes: a run needs --input-shape 'x:1,?,?,2'", out)

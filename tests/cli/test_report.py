@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""halftone report: pages of what compare and explain find, and what is refused."""
+"""halftone report: pages of the results of compare and explain, and refused input."""
 import copy, html, html.parser, json, os, re, unittest
 
 from tool import SMALL, TOP, ToolCase
@@ -11,7 +11,7 @@ HOSTILE = ['</script><img onerror=alert(1)>', '"><script>alert(1)</script>', "' 
 
 
 class Page(html.parser.HTMLParser):
-    """What a page has, where each element is closed in its order."""
+    """The parts of a page; each element must be closed in order."""
 
     def __init__(self, text):
         super().__init__()
@@ -138,7 +138,7 @@ class Reports(ToolCase):
 
     def test_what_was_not_measured_is_left_out(self):
         page = self.page(self.compare('--runs=0'))
-        self.assertEqual(page.tags['svg'], 1)  # memory
+        self.assertEqual(page.tags['svg'], 1)  # the plot of memory
         self.assertIsNone(page.row('metric'))
         self.assertNotIn('median latency of the model as it is, ms', [r[0] for r in page.rows])
         none = self.edited(self.compare('--runs=0'), lambda j: j['models'][0].update(policies=[], seconds={}))
@@ -209,7 +209,7 @@ class Reports(ToolCase):
         page, policies = self.page(name), model['policies']
         phases = [[p['policy'], p['phase']] for p in model['seconds']['phases']]
         self.assertEqual([r[:2] for r in page.rows if r[:2] in phases and len(r) == 3], phases)
-        self.assertEqual(page.tags['svg'], 1 + 2 * 2)  # one of memory; for each policy one of errors by depth and one of exponents
+        self.assertEqual(page.tags['svg'], 1 + 2 * 2)  # one plot of memory; for each policy one of errors by depth and one of exponents
         self.assertEqual(page.tags['circle'], sum(2 * len({t['depth'] for t in p['nodes']['tensors']}) for p in policies))
         for p in policies:
             self.assertIn(f"Nodes under {p['policy']}", page.titles())
@@ -229,7 +229,7 @@ class Reports(ToolCase):
         self.fails(3, 'own is missing', 'report', self.edited(name, lambda j: j['models'][0]['policies'][0]['nodes']['tensors'][0].pop('own')))
 
     def test_training(self):
-        """The end of a training, and the curves of its log."""
+        """The results of a training, and the curves of its log."""
         result = dict(schema='halftone.train/1', model='m.hir', policy='force_fp16', target='x86-64', first=0, steps=1000, loss=0.5,
                       loss_scale=dict(scale=1024, good=1, bad=0, steps=1000, skipped=2), seconds=2.5,
                       phases=[dict(policy='original', steps=10, seconds=1)], evaluation={'accuracy': 0.75, '<b>': 1})
@@ -248,7 +248,7 @@ class Reports(ToolCase):
         self.assertEqual((loss.count('M'), loss.count('M') + loss.count('L')), (2, 333))
         self.assertEqual((scale.count('M'), scale.count('M') + scale.count('L')), (1, 334))
         heights = [float(p.split(' ')[1]) for p in re.split('[ML]', loss)[1:]]
-        self.assertEqual(heights, sorted(heights))  # it falls
+        self.assertEqual(heights, sorted(heights))  # the curve falls
         sides = [dict(event='step', step=i, policy=f'p{k}', seed=1, loss=k + 1) for i in (1, 2) for k in range(9)]
         text = ''.join(self.page(self.path('sides.ndjson', '\n'.join(map(json.dumps, sides)).encode())).text)
         self.assertIn('p7, seed 1', text)
@@ -259,7 +259,7 @@ class Reports(ToolCase):
         self.fails(3, 'loss is missing', 'report', self.path('no.json', json.dumps({k: v for k, v in result.items() if k != 'loss'}).encode()))
 
     def test_cache(self):
-        """Whether each program was in the compile cache, and why it was not."""
+        """Whether each program was in the compile cache, and the reason if it was not."""
         args = ('compare', SMALL, '--policy', 'force_fp16', '--runs=0', '--format=json', '--cache-mode=rw', '--cache-dir', self.path('cache'), '-o')
         names = [self.path(f'cache{i}.json') for i in range(3)]
         self.tool(*args, names[0])
@@ -275,7 +275,7 @@ class Reports(ToolCase):
         self.assertNotIn('Compile cache', self.page(self.compare('--no-cache')).titles('h3'))
 
     def test_formats_are_low(self):
-        """A number format in the place of a type counts as low, though its tensors are float32."""
+        """A number format counts as low, though its tensors are float32."""
         self.assertIn('The whole graph: 2 of 2 nodes low', ''.join(self.page(self.explain('force_fp16:e4m3fn')).text))
 
     def test_scopes(self):
@@ -358,7 +358,7 @@ class Reports(ToolCase):
         self.assertEqual(page.row('mean_abs')[1], 'nan')
 
     def test_large_graphs(self):
-        """The limit of 2 MB, and a line for what is left out."""
+        """The page stays below its limit of 2 MB, and a line states the number of omitted rows."""
         explained, compared = self.explain('force_fp16'), self.compare(policies=['force_fp16'])
 
         def grow(n):
@@ -376,7 +376,7 @@ class Reports(ToolCase):
             self.assertLess(len(self.tool('report', name, compared).stdout), 2_000_000)
             text = ''.join(self.page(name).text)
             self.assertIn(f'300 of {n} rows are shown; {n - 300} are left out.', text)
-            self.assertIn(f'block_{n - 1}/relu_{n - 1}', text)  # the dearest
+            self.assertIn(f'block_{n - 1}/relu_{n - 1}', text)  # the one with the highest cost
             self.assertEqual(f'1000 of {n} rows are shown' in text, n > 1000)
 
         def widen(j):

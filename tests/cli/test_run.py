@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""halftone run: what it computes and compares, NumPy files."""
+"""halftone run: results, comparisons, NumPy files."""
 import json, struct, unittest, zipfile
 
 from tool import SMALL, TYPES, ToolCase, floats, npy, read_npy

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The samples of the vendor's manual, as printed, from $HALFTONE_SHARED/samples: each file loads, the report says what each of
-its entries did, and each argument of a run configuration reaches the option of that name."""
+"""The samples of the vendor's manual, as printed, from $HALFTONE_SHARED/samples: each file loads, the report states the
+effect of each of its entries, and each argument of a run configuration reaches the option of that name."""
 import ast, json, os, re, subprocess, sys, unittest
 
 from tool import TOOL, ToolCase
@@ -8,7 +8,7 @@ from tool import TOOL, ToolCase
 SHARED = os.environ.get('HALFTONE_SHARED', '')
 SAMPLES = os.path.join(SHARED, 'samples')
 
-# A graph with what the samples name: op types of all three lists, and a node of their ResNet.
+# A graph with the names in the samples: op types of all three lists, and a node of their ResNet.
 RELU = 'resnet_v1_50/block1/unit_3/bottleneck_v1/Relu'
 GRAPH = """hir 1
 entry "" {
@@ -45,13 +45,13 @@ def text(name):
 
 
 def code(name):
-    """Without comments."""
+    """The sample without comments."""
     return re.sub(r'//.*', '', text(name))
 
 
 class Samples(ToolCase):
     def config(self, members):
-        """What `halftone config` makes of a run configuration; .values: option -> (value, origin)."""
+        """The result of `halftone config` for a run configuration; .values: option -> (value, origin)."""
         path = self.path('run.json', json.dumps(members).encode())
         r = subprocess.run([TOOL, 'config', '--format=json', '--config', path], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertIn(r.returncode, (0, 4), (members, r.stderr))
@@ -70,11 +70,11 @@ class Files(Samples):
         return json.loads(r.stdout), r.err
 
     def classes(self, report):
-        """Of each op type, as TensorFlow calls it, the class and the file that gave it."""
+        """For each op type, by TensorFlow's name, the class and the file that gave it."""
         return {n['op']: (u['class'], u.get('list', '')) for n in report['nodes'] for u in n.get('units', ()) if 'class' in u}
 
     def rules(self, report):
-        """What each entry of a file did: {name: (line, note)}; nothing is said twice."""
+        """The effect of each entry of a file: {name: (line, note)}; each is reported once."""
         said = [(name, (int(where.rsplit(':', 1)[1]), note)) for where, name, note in report['acting_rules'] + report['idle_rules']]
         self.assertEqual(len(dict(said)), len(said))
         return dict(said)
@@ -101,7 +101,7 @@ class Files(Samples):
                 self.assertEqual(classes['Conv2D'], ('gray', f"{sample(name)}:{rules['Conv2D'][0]}"))
 
     def mixlist(self, name, to):
-        """As printed, and with op types of each list in place of A."""
+        """The sample as printed, and with op types of each list in place of A."""
         report, said = self.report(MIXED, '--modify_mixlist=' + sample(name))
         self.assertIn("note: modify_mixlist: there is no op type 'A': the entry has no effect", said)
         self.assertNotIn('error', said)
@@ -132,7 +132,7 @@ class Files(Samples):
                  for name in re.findall(r'\w+', f['names'].replace('(cannot be closed)', ''))}
         for name, _, note in report['fusions']:
             with self.subTest(name):
-                if name in known:  # acts: names ours
+                if name in known:  # the name has an effect here
                     self.assertIn(note, known)
                 else:
                     self.assertRegex(note, '(^|: )no counterpart here$')
@@ -148,7 +148,7 @@ class Files(Samples):
         named = re.search('no file closes the clean-ups (.*): ', ' '.join(note for _, _, note in report['fusions'])).group(1)
         self.assertEqual(set(named.split(', ')), on)
         self.assertEqual(set(notes), {'ALL'})
-        # What stays on can not be closed by any name in such a file.
+        # Fusions that stay on cannot be switched off by any name in such a file.
         for name in sorted(on):
             own = self.path('own.cfg', json.dumps({'Switch': {'GraphFusion': {'ALL': 'off', name: 'off'}}}).encode())
             report, _ = self.report('--fusion_switch_file=' + own)
@@ -169,13 +169,14 @@ class Files(Samples):
         self.assertEqual(self.rules(report)['Relu'], (4, "1 node: 'other'"))
 
     def test_shape_range(self):
-        """Accepted, or refused because it is not supported: no mistake is found in it."""
+        """The sample is accepted, or refused as unsupported: it has no error."""
         r = self.config({'dynamic_inputs_shape_range': text('dynamic_inputs_shape_range.txt').rstrip('\n')})
         if r.returncode:
             self.assertRegex(r.err, 'dynamic_inputs_shape_range=.* is refused: ')
 
 
-# Objects that the examples make elsewhere, as the members of one; None: an object of TensorFlow's.
+# Objects that the examples make elsewhere, as the members of a dict; None: an object of
+# TensorFlow's.
 OBJECTS = {'dump_config': {'dump_mode': 'all'}, 'profiling_config': {'enable_profiling': False}, 'strategy': None}
 FILES = {'/home/test/customize_dtypes.cfg': 'customize_dtypes.cfg', '/home/test/fusion_switch.cfg': 'fusion_switch.cfg',
          '/home/test/ops_info.json': 'ops_info.json'}
@@ -199,7 +200,7 @@ class RunConfigurations(Samples):
         for example in examples:
             with self.subTest(ast.unparse(example)):
                 members = {k.arg: self.value(k.value) for k in example.value.keywords}
-                if 'modify_mixlist' in members:  # which acts in mixed modes alone, as the vendor's does
+                if 'modify_mixlist' in members:  # it acts only in mixed modes, as in the vendor's system
                     members['precision_mode'] = 'allow_mix_precision'
                 r = self.config(members)
                 self.check(r, members, options)

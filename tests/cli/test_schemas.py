@@ -19,7 +19,7 @@ class Schemas(ToolCase):
         return self.path(f'changed-{name}.json', json.dumps(document).encode())
 
     def fit(self, schema, files, refused=()):
-        """The files fit the schema, and those that are refused do not."""
+        """These files fit the schema, and those in `refused` do not."""
         r = subprocess.run([sys.executable, VALIDATE, os.path.join(TOP, 'docs', schema + '.schema.json'), *files, *refused],
                            stdout=subprocess.PIPE, timeout=120)
         said = r.stdout.decode()
@@ -27,7 +27,8 @@ class Schemas(ToolCase):
         self.assertEqual({line.split(': ')[0] for line in said.splitlines()}, set(refused), said)
 
     def fit_and_refuse(self, schema, files, *changes):
-        """Besides, a document does not fit that lacks its schema, has a member that is not described, or has one of the changes."""
+        """Checks results, and that a document without its schema, with an undescribed member, or with one of the
+        changes does not fit."""
         always = (files[0], lambda d: d.update(undescribed=1)), (files[0], lambda d: d.pop('schema'))
         self.fit(schema, files, [self.changed(file, i, change) for i, (file, change) in enumerate((*always, *changes))])
 
@@ -49,7 +50,7 @@ class Schemas(ToolCase):
         self.fit_and_refuse('bench', files, (files[1], lambda d: d['steps_ms'].append(['a', 1, 'b', 'c'])))
 
     def test_compare_with_a_cache(self):
-        """Whether programs were in the cache, and why not."""
+        """Whether programs were in the cache, with the reason if not."""
         compare = ('compare', SMALL, '--policy', 'force_fp16', '--samples', '2', '--runs', '0', '--format', 'json', '--cache-mode', 'rw',
                    '--cache-dir', self.path('cache'))
         files = [self.path(f'{i}.json', self.tool(*compare).stdout) for i in range(2)]
@@ -70,7 +71,7 @@ class Schemas(ToolCase):
         self.fit_and_refuse('dumps', files, (files[1], lambda d: d['tensors'][0].update(rel='much')))
 
     def test_models(self):
-        """What inspect, ops --missing and compile say of models that all ops have a kernel for, and of others."""
+        """inspect, ops --missing and compile for models with a kernel for each op, and for others."""
         odd = self.path('odd.hir', b'hir 1\nentry "" {\n input "x" = %x\n output "z" = %z\n}\n\n%x = Placeholder() {dtype=f32, shape=shape[2,?]}\n'
                         b'%y = Nonesuch(%x) {T=f32}\n%z = Abs(%y) {T=f32}\n')
         files = [self.made('plain.json', 'inspect', SMALL), self.made('odd.json', 'inspect', odd)]

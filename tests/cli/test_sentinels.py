@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Constants that the types of a policy make infinite: one warning for each, some of many, and the option sentinels."""
+"""Constants that become infinite in the types of a policy: one warning for each, a few of many, and the option
+sentinels."""
 import json, math, unittest
 
 from tool import ToolCase
@@ -25,7 +26,7 @@ class Sentinels(ToolCase):
         return self.path('mask.hir', MASK.replace(b'VALUES', ', '.join(v).encode()))
 
     def sum(self, *args, x='0,0,0,0'):
-        """The sums, of one output in float16."""
+        """The sums, from one output in float16."""
         out = self.path('y.npz')
         self.tool('run', '-q', *args, '--input', 'x=f32[1,4]:' + x, '-o', out)
         return self.outputs(out)['y.npy'][2]
@@ -39,7 +40,7 @@ class Sentinels(ToolCase):
             self.assertEqual(self.warnings(*verb, *FP16, '-q', model), [], verb)
             for policy in [], ['--policy=allow_mix_precision_bf16']:
                 self.assertEqual(self.warnings(*verb, *policy, model), [], verb)
-        # What fits, and what is infinite or no number by itself, is no news.
+        # There is no warning for a value that fits, or is infinite or not a number by itself.
         for v in (('65519.0', '-65519.0', '0.0', '1.0'), ('-inf', 'inf', 'nan', '0.0')):
             self.assertEqual(self.warnings('explain', *FP16, self.mask(*v)), [], v)
 
@@ -61,7 +62,7 @@ class Sentinels(ToolCase):
         self.assertEqual(self.sum(*bf16, '--sentinels=clamp', lowest)[0], -float.fromhex('0x1.fep127'))
 
     def test_through_moved_blocks(self):
-        """Ops that move blocks of elements hand a large constant on as reshapes do."""
+        """Ops that move blocks of elements pass a large constant on, like reshapes."""
         model = self.path('blocks.hir', HEAD.replace(b'shape[1,4]', b'shape[1,2,2,1]') + b'''%c = Const() {dtype=f32, value=tensor f32[] {-1e9}}
 %mask = Mul(%x, %c) {T=f32}
 %blocks = SpaceToDepth(%mask) {T=f32, block_size=2, data_format="NHWC"}
@@ -72,7 +73,7 @@ class Sentinels(ToolCase):
             "node 'c' (Const): -1e+09 goes through 'blocks' into float16, where it is infinite; --sentinels clamp keeps it finite"])
 
     def test_through_what_is_computed(self):
-        """A product in float32 of what is fed goes into a sum that is low."""
+        """A float32 product of an input goes into a sum in a low type."""
         model = self.path('product.hir', HEAD + b'''%c = Const() {dtype=f32, value=tensor f32[] {-1e9}}
 %w = Const() {dtype=f32, value=tensor f32[4,4] {0.5 ...}}
 %first = MatMul(%x, %w) {T=f32, transpose_a=false, transpose_b=false}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What is large in one respect takes time and memory in proportion: operands, users, control edges,
-functions, attributes, depth.  Every kind of tests/tools/hostile.py is tried at N and 4 N elements."""
+"""Time and memory grow linearly with each kind of size: operands, users, control edges, functions, attributes, depth.
+Every kind of tests/tools/hostile.py is tried at N and 4 N elements."""
 import os, random, re, shutil, subprocess, sys, tempfile, unittest
 
 from tool import TOOL, TOP, ToolCase, floats, npy
@@ -10,8 +10,8 @@ N = 8000 if environment.LONG else 4000
 # User time of 4 N against N, 4 is linear (more, where caches overflow), 16 quadratic.  Times below
 # NOTHING seconds tell nothing.
 MOST, NOTHING = 12, 0.1
-# Bytes of peak memory that an element may add.  `explain` holds the graph as imported, as decided and as
-# lowered, with what it tells of each node.
+# Bytes of peak memory that an element may add.  `explain` holds the graph as imported, as decided
+# and as lowered, with a report on each node.
 BYTES = {'inspect': 2048, 'convert': 16384, 'explain': 6144, 'compile': 4096, 'run': 5120, 'aot': 4096}
 # Limits for the kinds whose elements take more memory.  Such an element is two nodes; or a Reshape, whose shapes are made anew by each
 # inference; or a function and the node that calls it; or a node around which policies place casts; or a result with a kernel of its own.
@@ -28,7 +28,7 @@ MORE_BYTES = {
     'run': {'one_function': 6144},
     'aot': {'one_function': 6144},
 }
-FEWER = {'switches': 2000}  # a program has 50,000 functions of branches and loops at most
+FEWER = {'switches': 2000}  # a program has at most 50,000 functions of branches and loops
 REFUSED = {'dims': 'more than 254 dimensions', 'functions_nested': 'nested more than 1000 deep'}
 EXPLAINED = ('unpack', 'addn', 'users', 'constants_alike', 'chain', 'chain_matmul', 'matmul_users', 'identities', 'control_through',
              'functions_called', 'attributes')
@@ -58,7 +58,8 @@ SEED = int(os.environ.get('HALFTONE_SEED', '0'))
 
 
 def share(kinds, i):
-    """What the i-th of three verbs or policies is tried on: a third of the kinds, which the seed chooses, or with HALFTONE_LONG all."""
+    """The kinds for the i-th of three verbs or policies: a third of them, chosen by the seed, or with HALFTONE_LONG
+    all."""
     return kinds if environment.LONG else kinds[(i + SEED) % 3::3]
 
 
@@ -93,7 +94,7 @@ class Size(ToolCase):
         n = FEWER.get(kind, N)
         small, large = self.model(kind, n, compiled), self.model(kind, 4 * n, compiled)
         times = [[], []]
-        for _ in range(3):  # in turn; the least is what others disturbed least
+        for _ in range(3):  # in turn; the least time has the least disturbance
             peaks = []
             for i, m in enumerate((small, large)):
                 seconds, peak, code, err = self.measure(verb, m, *more)
@@ -173,7 +174,7 @@ class Size(ToolCase):
                 self.grows_linearly(kind, 'aot', '-o', self.path('package'))
 
     def test_very_many_buffers(self):
-        """Memory of more buffers than are placed by size: what one step needs no other has overwritten."""
+        """A run with more buffers than are placed by size: no step overwrites data that another needs."""
         rng = random.Random(11)
         a, b = ([rng.choice((-1., 1.)) for _ in range(4)] for _ in range(2))
         for n in (30001, 30002):
@@ -188,7 +189,7 @@ class Size(ToolCase):
             self.assertEqual(got, two[1])
 
     def test_long_sum(self):
-        """More operands than a kernel takes, all different."""
+        """More different operands than a kernel takes."""
         for n in (32, 33, 63, 64, 65, 500):
             rng = random.Random(n)
             values = [[rng.randint(-9, 9) for _ in range(4)] for _ in range(n)]
@@ -199,7 +200,7 @@ class Size(ToolCase):
             self.assertEqual(got, [sum(column) for column in zip(*values)])
 
     def test_window_beyond_all_channels(self):
-        """An LRN's window ends where the channels do."""
+        """An LRN's window ends at the last channel."""
         text = '''hir 1
 entry "" {{
   input "x" = %x
@@ -219,7 +220,7 @@ entry "" {{
                 self.assertAlmostEqual(y, x[i] / (1 + squares / 2)**.5, places=5)
 
     def test_more_than_is_free(self):
-        """What does not fit into free memory is refused before it is allocated."""
+        """A program that exceeds free memory is refused before memory is allocated."""
         text = '''hir 1
 entry "" {
   output "y" = %y
@@ -237,7 +238,7 @@ entry "" {
         self.assertFalse(os.path.exists(self.path('y.npz')))
 
     def test_folding_has_a_budget(self):
-        """Constants that a small file describes do not take memory without end; what is not folded runs."""
+        """Constants that a small file describes do not take unlimited memory; those that are not folded are computed."""
         for make in (hostile.fills, hostile.turns):
             peaks = []
             for n in (400, 1200):
@@ -257,7 +258,7 @@ entry "" {
         self.assertEqual(list(got), [v + sum(range(400)) for v in x])
 
     def test_limit_counts_what_a_run_holds(self):
-        """A run that a limit lets through stays below it, its outputs and their file included."""
+        """A run that a limit allows stays below it, including its outputs and their file."""
         text = '''hir 1
 entry "" {
   input "x" = %x

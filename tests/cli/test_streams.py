@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Streams and signals: whole outputs or none."""
+"""Streams and signals: outputs are complete, or there are none."""
 import os, random, signal, subprocess, time, unittest
 
 from tool import SMALL, TOOL, ToolCase
@@ -40,7 +40,7 @@ class Streams(ToolCase):
             r = closed(*args)
             self.assertEqual(r.returncode, 5, args)
             self.assertIn(b'cannot write', r.stderr)
-        # What is opened meanwhile does not become the stream that was closed.
+        # A file that is opened meanwhile does not take the place of the closed stream.
         closed('run', '-o', self.path('y.npz'), SMALL)
         self.assertEqual(list(self.outputs(self.path('y.npz'))), ['y.npy', 'top.npy'])
         self.assertEqual(closed('convert', '-o', self.path('c.pb'), SMALL, fd=2).returncode, 0)
@@ -103,7 +103,7 @@ class Streams(ToolCase):
             self.assertEqual(os.listdir(self.dir), [])
 
     def test_interrupt_ends_soon(self):
-        """Ctrl-C during the import, the passes, lowering, code generation or a kernel ends the tool soon."""
+        """Ctrl-C during the import, the passes, lowering, code generation or a kernel soon ends the tool."""
         large, many, product = self.path('large.pb'), self.path('many.pb'), self.path('product.hir')
         hostile.write('chain_add', 60000, large)
         hostile.write('chain_add', 8000, many)

@@ -182,7 +182,8 @@ class Train(ToolCase):
                                r'.*data augmentation bound.*\n.*forward and backward\n.*iteration refresh')
 
     def test_iterations_that_are_found(self):
-        """Without points: from the first kernel to the last one that changes no variable; in trainings it is on as the vendor has it."""
+        """Without points: from the first kernel to the last one that changes no variable; in trainings this is the
+        default, as in the vendor's system."""
         folder = self.at('found')
         os.mkdir(folder)
         self.tool(*self.base, '--steps', '4', '--profiling_mode', cwd=folder)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The command line: help, options, usage that is wrong, files of arguments."""
+"""The command line: help, options, wrong usage, files of arguments."""
 import json, os, re, subprocess, tempfile, unittest
 
 from tool import MODEL_VERBS, SMALL, TOOL, TOP, ToolCase
@@ -88,7 +88,7 @@ class Usage(ToolCase):
         self.fails(2, 'is not NAME:D', 'run', '--input-shape', 'x', SMALL)
         self.fails(2, 'is not NAME:D', 'run', '--input-shape', 'x:1,a', SMALL)
         self.fails(2, "no input 'z'", 'run', '--input-shape', 'z:1,4', SMALL)
-        self.fails(3, 'inner sizes', 'run', '--input-shape', 'x:1,5', SMALL)  # it counts, not what the graph says
+        self.fails(3, 'inner sizes', 'run', '--input-shape', 'x:1,5', SMALL)  # the stated shape counts, not the graph's
         self.fails(2, 'has 2 dimensions', 'run', '--input-shape', 'x:4', SMALL)
         self.fails(2, 'cannot emit', 'compile', '--emit', 'jvm', SMALL)
         self.fails(2, 'leaves no code', 'compile', '--emit', 'llvm', '--stop-after', 'cse', SMALL)
@@ -107,7 +107,7 @@ class Usage(ToolCase):
         tiles = [n for n, t in rows.items() if '+amx-bf16' in t['features']]
         self.assertEqual(tiles, ['x86-64-v4+bf16+fp16+amx', 'sapphirerapids', 'emeraldrapids', 'graniterapids'])
         for name, t in rows.items():
-            # The same facts in every row; sizes of vectors as the older member says.
+            # Every row has the same facts; sizes of vectors agree with the older member.
             self.assertEqual([*t['capabilities']], [*rows['x86-64']['capabilities']], name)
             self.assertEqual([*t['rates']], [*rows['x86-64']['rates']], name)
             self.assertEqual(str(t['capabilities']['vector_bytes']), t['vector_bytes'], name)
@@ -165,7 +165,7 @@ class Usage(ToolCase):
             self.fails(3, 'no file here is named', 'run', '--ops-info', d, SMALL)
         self.fails(4, 'has no bfloat16', 'explain', '--policy=mixed_bfloat16', '--profile=ascend310', SMALL)
         self.fails(4, 'hifloat8', 'explain', '--precision_mode_v2=cube_hif8', SMALL)
-        # The environment's policy gives way to a mode; with other options it stays.
+        # A mode takes precedence over the policy of the environment; other options do not.
         r = self.tool('explain', '--precision_mode=force_fp32', '--format=json', SMALL, env={'HALFTONE_POLICY': 'force_fp16'})
         self.assertEqual(json.loads(r.stdout)['policy'], 'force_fp32')
         r = self.tool('explain', '--profile=ascend910', '--format=json', SMALL, env={'HALFTONE_POLICY': 'force_fp16'})
@@ -174,7 +174,8 @@ class Usage(ToolCase):
         self.assertIn(b"--graph_run_mode='1'\n", r.stdout)
 
     def test_hostile_files(self):
-        """Each option that names a file: too long, deep or wide, no file, no end.  None takes long."""
+        """Each option that names a file: the file is too long, deep or wide, is no file, or has no end.  None takes
+        long."""
         lists = {'modify-mixlist': ['--policy=allow_mix_precision'], 'customize-dtypes': [], 'keep-dtype': [], 'op-precision-mode': [],
                  'fusion-switch-file': [], 'cost-table': ['--policy=optimal'], 'config': []}
         for o, more in lists.items():
@@ -196,7 +197,8 @@ class Usage(ToolCase):
         self.assertRegex(r.err, r"many\.txt: note: keep_dtype: 119968 more names that the graph lacks")
 
         def unknown_names(n):
-            """Processor time of two files of n names that are not there; eight times as many may not take the square."""
+            """Processor time for two files of n names that do not exist; eight times as many must not take 64 times as
+            long."""
             types = ','.join('"Mat%dMul"' % i for i in range(n))
             mix = self.path('many.json', ('{"black-list": {"to-add": [%s]}}' % types).encode())
             switch = self.path('many.txt', b''.join(b'Fusion%dPass:on\n' % i for i in range(n)))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An artefact of many variants: the memory that it takes to compile one; nothing stays behind but it."""
+"""Compiling an artefact of many variants takes the memory of one, and leaves no other files."""
 import os, resource, signal, subprocess, time, unittest
 
 from tool import TOOL, ToolCase, floats, npy
@@ -54,7 +54,8 @@ class Variants(ToolCase):
 
     @unittest.skipIf(os.environ.get('HALFTONE_SANITIZE'), 'a sanitizer has memory of its own')
     def test_memory_of_hits(self):
-        """Entries of a directory of other hosts are read to memory, and leave it as what is compiled does."""
+        """Entries in a directory shared with other hosts are read to memory, and are spilled like compiled
+        variants."""
         cache = ['--cache-mode', 'rw', '--cache-shared', '--cache-dir', os.path.join(self.dir, 'cache')]
         self.assertEqual(self.compile(more=cache).returncode, 0)
         with open(self.htx, 'rb') as f:
@@ -64,7 +65,7 @@ class Variants(ToolCase):
             self.assertEqual(f.read(), want)
 
     def test_what_it_is(self):
-        """Each variant is what it is alone, wherever the artefact goes."""
+        """Each variant equals the one that is compiled alone, whether the artefact is a file or a stream."""
         self.assertEqual(self.compile().returncode, 0)
         x = self.path('x.npy', npy('<f4', (1, N), floats(*[.5, -1, 2, .25] * (N // 4))))
         for policy in POLICIES:
@@ -82,7 +83,7 @@ class Variants(ToolCase):
         self.assertEqual(os.listdir(self.out), ['m.htx'])
 
     def test_no_room(self):
-        """A file size limit stands for a full disk: it is met while the first variants are put away, or when
+        """A file size limit simulates a full disk: it is reached while the first variants are spilled, or when
         the artefact is written."""
         for limit in 4096, WEIGHTS // 2, WEIGHTS + (WEIGHTS >> 2):
             r = self.compile(limit=[(resource.RLIMIT_FSIZE, limit)], ignore=True)
@@ -97,7 +98,7 @@ class Variants(ToolCase):
         for delay in range(6):
             p = subprocess.Popen(self.command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             deleted = False
-            while p.poll() is None and not deleted:  # until something is put away
+            while p.poll() is None and not deleted:  # until something is spilled
                 deleted = any('(deleted)' in self.link(p.pid, fd) for fd in self.fds(p.pid))
                 time.sleep(.002)
             self.assertTrue(deleted)

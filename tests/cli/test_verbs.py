@@ -50,7 +50,7 @@ node { name: "y" op: "AssignAdd" input: "v" input: "x" attr { key: "T" value { t
         r = self.tool('inspect', model, '--format', 'json')
         j = json.loads(r.stdout)
         self.assertEqual([k['node'] for k in j['refusals'] if 'no checkpoint' in k['why']], ['v'])
-        self.assertEqual(j['unsupported'], {'AssignAdd': 1, 'VarHandleOp': 1})  # pass references was there
+        self.assertEqual(j['unsupported'], {'AssignAdd': 1, 'VarHandleOp': 1})  # the pass references has run
         self.assertEqual(j['outputs'], [{'name': 'y', 'dtype': 'float32', 'shape': [2]}])
 
     def test_bench(self):
@@ -140,7 +140,7 @@ entry "" {
                 os.unlink(self.path(n))
             if args[0] != 'convert':
                 self.assertIn(b'99.5', self.tool(*args, '-o', '-', model).stdout)
-            # Both files or none.
+            # Both files are written, or none.
             self.fails(5, 'cannot write', *args, '-o', self.path('nowhere/a.hir'), model)
             os.mkdir(self.path('a.weights'))
             self.fails(5, r'a\.weights: error: cannot write', *args, '-o', a, model)
@@ -212,7 +212,7 @@ entry "" {{
                 (8192, 'f32', True, ('x86-64', *levels)), (8191, 'f32', False, ('x86-64', *levels)),
                 # of 16 bits; in SSE's registers they are half vectors
                 (16384, 'bf16', True, levels), (16384, 'f16', True, levels),
-                # less than the last cache holds, but what is read displaces it
+                # smaller than the last cache, but reading the operand displaces it
                 (10923, 'bf16', True, levels), (10922, 'bf16', False, levels)):
             node = 'Relu(%x) {T=f32}' if to == 'f32' else f'Cast(%x) {{SrcT=f32, DstT={to}, Truncate=false}}'
             model = self.path('m.hir', f'''hir 1
@@ -267,7 +267,7 @@ entry "" { input "x" = %x output "y" = %y output "step" = %step }
 """)
         said = self.tool('ops', '--missing', model).stdout.decode()
         self.assertRegex(said, r"(?s)Lgamma has no kernel \(2 nodes in 'a'; 2 behind them.*\)\n  a/first\n  a/second\nMystery .*\n  odd\n")
-        self.assertNotIn('Apply', said)  # the variable has no value, which is no matter here
+        self.assertNotIn('Apply', said)  # the variable has no value, which does not matter here
         found = json.loads(self.tool('ops', '--missing', model, '--format=json').stdout)
         self.assertEqual(found['schema'], 'halftone.missing/1')
         self.assertEqual([(r['op'], r['nodes']) for r in found['missing']], [('Lgamma', ['a/first', 'a/second']), ('Mystery', ['odd'])])
@@ -276,7 +276,8 @@ entry "" { input "x" = %x output "y" = %y output "step" = %step }
         self.fails(5, 'none.pb', 'ops', '--missing', 'none.pb')
 
     def test_missing_behind_a_pass(self):
-        """A pass stops at the handle of a variable in a loop without a functional form: all nodes of the loop are named."""
+        """The error names all nodes of a loop without a functional form when a pass stops at the handle of a variable
+        in it."""
         model = self.path('loop.hir', b"""hir 1
 entry "" { output "y" = %exit }
 %v = VarHandleOp() {dtype=f32, shape=shape[]}

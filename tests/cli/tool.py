@@ -1,4 +1,4 @@
-"""What tests of the tool share: models, NumPy's files, the tool."""
+"""Base of tests of the tool: models, NumPy files, calls of the tool."""
 import os, struct, subprocess, sys, zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -42,7 +42,7 @@ class ToolCase(FolderCase):
         return r
 
     def fails(self, code, pattern, *args, **more):
-        """Refused with this class: nothing on standard output, one place for the reason."""
+        """Expects a refusal of this class: nothing on standard output, one message with the reason."""
         r = self.tool(*args, code=code, **more)
         self.assertEqual(r.stdout or b'', b'')
         self.assertRegex(r.err, pattern)

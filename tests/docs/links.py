@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Every relative link of a page leads to a file, and to a heading where it names one; README.md links every page of docs/."""
+"""Every relative link of a page leads to a file, and to an existing heading if it names one; README.md links every page
+of docs/."""
 import glob, os, re, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def text_of(page):
-    """Without blocks of code, in which a bracket is no link."""
+    """The text without blocks of code, in which a bracket is no link."""
     with open(os.path.join(ROOT, page)) as f:
         return re.sub(r'^```.*?^```', '', f.read(), flags=re.M | re.S)
 
@@ -20,7 +21,7 @@ def links(page):
 
 
 def anchors(page):
-    """Those of its headings: small letters, blanks as hyphens, punctuation left out."""
+    """The anchors of a page's headings: lower case, blanks as hyphens, without punctuation."""
     for heading in re.findall(r'^#+ +(.*)$', text_of(page), re.M):
         yield re.sub(r'[^\w -]', '', heading.lower()).strip().replace(' ', '-')
 

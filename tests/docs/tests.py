@@ -1,7 +1,7 @@
 """The table of tests in docs/building.md names every test of ctest, with its labels, and no other.
 
-A cell of names holds patterns such as `unit.*`; of several that fit a test, the longest tells its row.
-A build under sanitizers registers fewer tests, so there a row may be without one.
+A cell of names contains patterns such as `unit.*`; if several match a test, the longest gives its row. A build under
+sanitizers registers fewer tests, so rows without a test are allowed there.
 
 usage: tests.py CTEST BUILD sanitized|whole
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Recurrent cells that are one op, and layers of them, as live TensorFlow has them: LSTMBlockCell and GRUBlockCell, alone and in a
-loop, BlockLSTM and BlockLSTMV2, with and without peepholes, clipping and steps that do not count, in float32 and float16; in each way to
-run a model, and converted under policies.
+"""Recurrent cells that are one op, and layers of them, against live TensorFlow: LSTMBlockCell and GRUBlockCell, alone
+and in a loop, BlockLSTM and BlockLSTMV2, with and without peepholes, clipping and steps that do not count, in
+float32 and float16; in each way to run a model, and converted under policies.
 
 Exit code 77: nothing to test with.
 """
@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 from live import check, check_stops, close, freeze, np, run, tf, tool  # noqa: E402
 
 raw = tf.raw_ops
-HALF = 1e-2  # TensorFlow rounds sums of products to float16 one by one
+HALF = 1e-2  # TensorFlow rounds each term of sums of products to float16
 
 
 def weights(r, t, *shape):
@@ -55,7 +55,7 @@ def gru_cell(r, t):
 
 
 def in_loop(r, t):
-    """A cell in the body of a loop, where only the states are used."""
+    """A cell in the body of a loop of which only the states are used."""
     cell, steps = Cell(r, t), int(r.integers(1, 6))
 
     def f(x, c, h):
@@ -67,7 +67,7 @@ def in_loop(r, t):
 
 
 def layer(newer, some, fed):
-    """All results, or the last two alone; how many steps count is fed or constant."""
+    """All results are used, or only the last two; the number of steps that count is fed or constant."""
     op = raw.BlockLSTMV2 if newer else raw.BlockLSTM
 
     def make(r, t):
@@ -78,7 +78,8 @@ def layer(newer, some, fed):
             y = op(seq_len_max=tf.cast(n, tf.int64), x=x, cs_prev=c, h_prev=h, **cell.words)
             if some:
                 return y.h * 2, y.cs[-1]
-            # TensorFlow makes zeros of states that do not count, and leaves gates as the memory was.
+            # For steps that do not count, TensorFlow sets states to zero and leaves gates
+            # uninitialised.
             counts = tf.reshape(tf.range(steps) < n, (steps, 1, 1))
             return tuple(v if k in ('cs', 'h') else tf.where(counts, v, tf.zeros_like(v)) for k, v in y._asdict().items())
         feeds = {'x': r.standard_normal((steps, cell.rows, cell.inputs)).astype(t), **cell.states(r)}
@@ -98,7 +99,7 @@ def check_model(r, folder, name, t):
     want = [y.numpy() for y in tf.nest.flatten(frozen(*map(tf.constant, feeds.values())))]
     if t == 'f4':
         order = [i['name'] for i in json.loads(tool('inspect', f'{folder}/m.pb', '--format', 'json'))['inputs']]
-        feeds = {n: feeds[n] for n in order}  # a net's own program takes them in this order
+        feeds = {n: feeds[n] for n in order}  # the program of a net takes the inputs in this order
         check(name, folder, f'{folder}/m.pb', feeds, outputs, want)
         return
     for o, g, w in zip(outputs, run(folder, f'{folder}/m.pb', feeds, outputs, '--outputs', ','.join(outputs)), want):
@@ -107,7 +108,7 @@ def check_model(r, folder, name, t):
 
 
 def check_too_many_steps(r, folder):
-    """A step behind the sequence stops the run."""
+    """A number of steps beyond the sequence stops the run."""
     f, feeds = layer(0, 1, 1)(r, 'f4')
     freeze(f, [tf.TensorSpec(x.shape, x.dtype, name=n) for n, x in feeds.items()], f'{folder}/m.pb')
     feeds['n'] = np.int32(len(feeds['x']) + 1)

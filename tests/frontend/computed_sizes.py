@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Models with sizes that the run computes of data: the elements that Where finds, masks, and what is computed of these.  Random data
-of which none, some or all are selected, as live TensorFlow has it; by `run`, an artefact, two threads, the cache, Python and under policies.
-What cannot depend on data is refused with the reason.
+"""Models with sizes that the run computes from data: the elements that Where finds, masks, and values computed from
+these.  The data are random, with none, some or all elements selected.  Results are compared with live TensorFlow's:
+by `run`, an artefact, two threads, the cache, Python and under policies.  Nodes that cannot depend on data are
+refused with the reason.
 
 Exit code 77: nothing to test with.
 """
@@ -23,7 +24,7 @@ NOT_ROUNDED = {'suppressed'}  # where rounded scores and overlaps rightly select
 MAKE_INTEGERS = {'distinct', 'parted', 'ranged', 'scattered', 'pieces', 'judged'}  # of multiples of their inputs, which must be the same ones in 16 bits
 
 
-# ---- data: of what is above 0.5, so many ----
+# ---- data: a given number of elements is above 0.5 ----
 
 def mask_like(r, shape, share):
     """Numbers of which a share is above 0.5, far enough that no rounding to 16 bits matters."""
@@ -35,7 +36,8 @@ def shape_of(r, rank):
     return tuple(int(n) for n in r.integers(1, 9, rank))
 
 
-# ---- models: each gives a function of its inputs, and for each input its shape, whose extents may be texts: these are open ----
+# ---- models: each returns a function of its inputs, and for each input its shape, in which extents
+# that are texts are open ----
 
 def vector(r):
     n = int(r.integers(1, 300))
@@ -55,7 +57,7 @@ def any_rank(r):
 
 
 def every_type(r):
-    """What is not zero, in each type; -0 is zero and NaN is not."""
+    """Finds elements that are not zero, in each type; -0 is zero and NaN is not."""
     n = int(r.integers(4, 40))
 
     def f(x):
@@ -84,7 +86,7 @@ def masked(r):
 
 
 def elements(r):
-    """A mask of all axes, positions of it, and what is gathered by these."""
+    """A mask over all axes, its positions, and gathers by these."""
     shape = shape_of(r, 3)
     other = weights(r, *shape, 3)
 
@@ -96,7 +98,7 @@ def elements(r):
 
 
 def nested(r):
-    """Masks of what was masked, and indices into it."""
+    """Masks of masked elements, and indices into them."""
     n = int(r.integers(2, 80))
     columns = weights(r, 5, n)
 
@@ -110,7 +112,7 @@ def nested(r):
 
 
 def counted(r):
-    """Sizes as numbers, and what has such a size."""
+    """Sizes as numbers, and tensors of such a size."""
     n = int(r.integers(2, 80))
 
     def f(x):
@@ -124,7 +126,7 @@ def counted(r):
 
 
 def mean(r):
-    """Of nothing it is NaN, as TensorFlow's."""
+    """The mean of no elements is NaN, as in TensorFlow."""
     n, k = int(r.integers(2, 60)), int(r.integers(1, 20))
 
     def f(x, score):
@@ -134,7 +136,7 @@ def mean(r):
 
 
 def open_too(r):
-    """Beside open sizes of inputs."""
+    """Together with open sizes of inputs."""
     k = int(r.integers(1, 9))
     w = weights(r, k, 8)
 
@@ -157,14 +159,15 @@ def branches(r):
 
 
 def boxes_of(r, n):
-    """Boxes of which many overlap, at coarse positions so that some overlaps are equal, and their corners in any order."""
+    """Boxes that often overlap, at coarse positions so that some overlaps are equal, with their corners in any order."""
     corner, side = r.integers(0, 8, (n, 2)), r.integers(0, 6, (n, 2))
     boxes = np.concatenate([corner, corner + side], 1)[:, r.permutation([0, 1, 2, 3]) if r.random() < .2 else [0, 1, 2, 3]]
     return boxes.astype('f4') / 8
 
 
 def suppressed(r):
-    """Boxes that do not overlap better ones; in each version, fixed and as many as a mask selects."""
+    """Suppression of boxes that overlap better ones; in each version, with fixed boxes and with as many as a mask
+    selects."""
     n, most = int(r.integers(1, 60)), int(r.integers(0, 40))
     boxes = tf.constant(boxes_of(r, n))
     overlap, least, sigma = float(r.choice([0, .25, .5, .7, 1])), float(r.choice([-1, .55, 1])), float(r.uniform(.1, .8))
@@ -194,7 +197,7 @@ def suppressed(r):
 
 
 def distinct(r):
-    """Distinct elements and slices, which they were and how many, in each type; of a vector, a matrix, what a mask selects."""
+    """Distinct elements and slices, their indices and counts, in each type; of a vector, a matrix, and masked elements."""
     n, k, axis = int(r.integers(1, 40)), int(r.integers(1, 4)), int(r.integers(0, 3))
     raw = tf.raw_ops
 
@@ -215,7 +218,8 @@ def distinct(r):
 
 
 def parted(r):
-    """Rows parted by numbers, computed differently in each part, and put together again; the parts of a list."""
+    """Rows that are partitioned by numbers, computed differently in each part, and stitched together again; the parts
+    of a list."""
     n, k, parts = int(r.integers(2, 50)), int(r.integers(1, 6)), int(r.integers(1, 4))
     raw = tf.raw_ops
 
@@ -235,7 +239,7 @@ def parted(r):
 
 
 def joined(r):
-    """What masks select, one behind the other, and in front of and behind what is fixed."""
+    """Concatenations of masked elements, before and after fixed ones."""
     n, k = int(r.integers(1, 40)), int(r.integers(1, 6))
     fixed = weights(r, 3, k)
 
@@ -249,7 +253,7 @@ def joined(r):
 
 
 def ranged(r):
-    """Ranges and tensors of sizes that are computed of data, where the graph bounds them."""
+    """Ranges and tensors whose sizes are computed from data, if the graph bounds them."""
     n, first, step = int(r.integers(2, 40)), int(r.integers(-3, 4)), int(r.choice([-2, -1, 1, 2, 3]))
 
     def f(x):
@@ -265,7 +269,7 @@ def ranged(r):
 
 
 def drawn(r):
-    """How often the classes that a mask selects are expected among candidates, which does not depend on what is drawn where classes may repeat."""
+    """The expected counts of masked classes among candidates, which do not depend on the draws if classes may repeat."""
     n = int(r.integers(2, 40))
 
     def f(x):
@@ -277,7 +281,7 @@ def drawn(r):
 
 
 def scattered(r):
-    """Rows scattered and summed by indices that a mask selects, into fixed tensors and ones of a computed size."""
+    """Rows that are scattered and summed by masked indices, into tensors of fixed and of computed size."""
     n, k = int(r.integers(2, 40)), int(r.integers(1, 5))
     raw = tf.raw_ops
 
@@ -295,7 +299,7 @@ def scattered(r):
 
 
 def pieces(r):
-    """What a mask selects and fixed classes are looked up together and taken apart again, as a sampled loss does, with its gradients."""
+    """Masked rows and fixed classes are looked up together and separated again, as in a sampled loss, with gradients."""
     n, k, samples = (int(r.integers(2, most)) for most in (40, 9, 9))
     table, bias, fixed = weights(r, 9, k), weights(r, 9), r.integers(0, 9, samples).astype('i4')
 
@@ -369,7 +373,7 @@ def stated(inputs):
 
 
 def check_python(name, r, folder):
-    """One context, in which a run finds what those before it left; with new outputs and with given ones."""
+    """One context for several runs, which find the memory of earlier ones; with new outputs and with the caller's."""
     import halftone as ht
     f, inputs = MODELS[name](r)
     frozen, outputs = model_of(f, inputs, f'{folder}/m.pb')
@@ -384,7 +388,7 @@ def check_python(name, r, folder):
 
 
 def run_converted(folder, policy, feeds, outputs, *asked):
-    """What TensorFlow computes with the graph that is converted under a policy: its sizes depend on data as the model's do."""
+    """TensorFlow's results for the graph that is converted under a policy: its sizes depend on data like the model's."""
     tool('convert', '-q', f'{folder}/m.pb', '-o', f'{folder}/c.pb', *asked, '--policy', policy)
     graph = tf.compat.v1.GraphDef()
     with open(f'{folder}/c.pb', 'rb') as f:
@@ -413,7 +417,7 @@ def check(name, r, folder):
                 agree(name, f'{policy}, converted', outputs, run_converted(folder, policy, feeds, outputs, *asked), want, tolerance)
 
 
-# ---- what is refused ----
+# ---- refused models ----
 
 def refused(name, f, *why, shape=(8,), command='run', code=4):
     with tempfile.TemporaryDirectory() as folder:
@@ -439,7 +443,7 @@ def check_refusals():
 
 
 def check_empty():
-    """An index into what nothing was selected of stops the run, as it stops TensorFlow's; of something selected it does not."""
+    """If no element is selected, an index into the selection stops the run, as in TensorFlow; otherwise it does not."""
     with tempfile.TemporaryDirectory() as folder:
         def f(x):
             kept = tf.boolean_mask(x, x > .5)

@@ -52,7 +52,7 @@ def name(t):
 
 def random_feeds(folder):
     checked = 0
-    plain = v1.ConfigProto()  # Grappler rewrites what uses x + x, and then takes no notice of the feed
+    plain = v1.ConfigProto()  # Grappler rewrites users of x + x, and then ignores the feed
     plain.graph_options.rewrite_options.disable_meta_optimizer = True
     plain.graph_options.optimizer_options.opt_level = -1
     for seed in range(GRAPHS):

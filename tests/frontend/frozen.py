@@ -46,8 +46,8 @@ def main():
             return session.run(outputs, feeds)
 
     class SameNames(tf.Module):
-        """Variables of one name, so that names alone do not tell them from each other; and an
-        embedding, which is gathered from without being read."""
+        """Several variables have one name, so names alone do not identify them; an embedding is
+        gathered from without being read."""
 
         def __init__(self):
             self.a = tf.Variable(tf.random.stateless_normal([4, 3], [1, 2]), name='w')

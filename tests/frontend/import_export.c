@@ -2,10 +2,10 @@
  *
  *   import_export wire|text|graph|tfjs|frozen|check IN OUT [IN OUT …]
  *
- * wire, text: the message that the file came in.  graph: the GraphDef alone.  frozen: the GraphDef
- * of the first entry, calls inlined and variables frozen; names of its inputs and outputs on stdout.
- * tfjs: model.json at OUT, its shard at OUT.bin.  check: OUT is not written.  Prints a line a model:
- * its status, and the time that import took. */
+ * wire, text: the message in the format of the file.  graph: the GraphDef alone.  frozen: the
+ * GraphDef of the first entry, calls inlined and variables frozen; it prints the names of its
+ * inputs and outputs.  tfjs: model.json at OUT, its shard at OUT.bin.  check: OUT is not written.
+ * Prints a line for each model: its status, and the time of the import. */
 #include "frontend/frontend.h"
 #include "passes/passes.h"
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Models of which other dimensions than the first stay open: one artefact runs any lengths, heights, widths and batches, chosen at
-random, as live TensorFlow does; so do `run`, two threads and a net.  What cannot stay open, and sizes out of bounds,
-are refused with the reason.
+"""Models in which other dimensions than the first stay open: one artefact runs any lengths, heights, widths and
+batches, chosen at random, with the results of live TensorFlow; so do `run`, two threads and a net.  Models that
+depend on an open size, and sizes out of bounds, are refused with the reason.
 
---in-turn: one context runs several sizes, one after the other.  Before each it runs the largest sizes with NaN in all inputs of
-floating-point types.  Results must not depend on the NaNs that this leaves in the context's memory.
+--in-turn: one context runs several sizes, one after the other.  Before each it runs the largest sizes with NaN in all
+inputs of floating-point types.  Results must not depend on the NaNs that this leaves in the context's memory.
 
 Exit code 77: nothing to test with.
 """
@@ -28,10 +28,11 @@ def norm(x):
     return (x - mean) * tf.math.rsqrt(variance + 1e-6)
 
 
-# ---- models: each gives a function of the inputs, and by input its shape and type; a text is an open size ----
+# ---- models: each returns a function of the inputs, and for each input its shape and type; an
+# extent that is a text is open ----
 
 def transformer(r):
-    """A block as BERT has it, on a table of positions that is cut to the length."""
+    """A block of BERT, with a table of positions that is cut to the length."""
     heads, width, inner = int(r.integers(1, 5)), int(r.integers(1, 9)) * 4, int(r.integers(3, 90))
     depth = heads * width
     table, positions = weights(r, 50, depth), weights(r, 160, depth)
@@ -55,7 +56,7 @@ def transformer(r):
 
 
 def pooled(r):
-    """Reductions, an extreme, running sums, a softmax over the length, and what is made of sizes."""
+    """Reductions, an extreme, running sums, a softmax over the length, and values computed from sizes."""
     c = int(r.integers(1, 40))
     w = weights(r, c, c)
 
@@ -163,7 +164,7 @@ def sizes_of(r, inputs, number):
 
 
 def in_order(inputs, sizes):
-    """As a net takes them: by the number of their dimension."""
+    """The sizes in the order of a net's arguments: by the number of their dimension."""
     axes = {s: i for shape, _ in inputs.values() for i, s in enumerate(shape) if isinstance(s, str)}
     return [sizes[s] for s in sorted(axes, key=axes.get)]
 
@@ -234,7 +235,7 @@ def check_in_turn(name, r, folder):
                       [np.asarray(got[i], want[i].dtype) for i in kept], [want[i] for i in kept], tolerance)
 
 
-# ---- what is refused ----
+# ---- refused models ----
 
 def refused(name, f, *why, shape=(1, None, 4), asked='x:1,1..8,4', feeds=None, code=4):
     with tempfile.TemporaryDirectory() as folder:
@@ -277,7 +278,7 @@ def check_refusals():
 
 
 def check_fields():
-    """What is told of a program with open sizes."""
+    """The report on a program with open sizes."""
     with tempfile.TemporaryDirectory() as folder:
         freeze(lambda x: x + 1, [tf.TensorSpec([None, None], F32, name='x')], f'{folder}/m.pb')
         for args, *wants in (

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Branches and loops, in functional form: graphs of TensorFlow, frozen and with variables, run as TensorFlow
-runs them: by the tool on one thread and two, from an artefact, and as a net; converted under policies they
-compute in TensorFlow what the tool computes.  What cannot be run is refused by name.
+"""Branches and loops in functional form: graphs of TensorFlow, frozen and with variables, give TensorFlow's results: by
+the tool on one thread and two, from an artefact, and as a net.  Graphs that are converted under policies give in
+TensorFlow the results of the tool.  Unsupported graphs are refused with the node's name.
 
 Exit code 77: nothing to test with.
 """
@@ -28,7 +28,7 @@ def counted(r, rows, columns):
 
 
 def until(r, rows, columns):
-    """A condition on the data, results in another order, and one that is a constant."""
+    """A condition on the data, results in another order, and one result that is a constant."""
     limit = float(r.uniform(5, 50))
 
     def f(x, y):
@@ -59,7 +59,7 @@ def nested(r, rows, columns):
 
 
 def choices(r, rows, columns):
-    """One of several branches, also by a number that none of them has, and one of one."""
+    """One of several branches, also by a number that selects none, and a single branch."""
     w, n = weights(r, columns, columns), int(r.integers(2, 9))
 
     def arms(y):
@@ -74,7 +74,7 @@ def choices(r, rows, columns):
 
 
 def images(r, rows, columns):
-    """A convolution in a body: its weights are constants there, and its layout is chosen."""
+    """A convolution in a body, whose weights are constants there, and whose layout is chosen."""
     w = weights(r, 3, 3, 8, 8)
 
     def f(x):
@@ -141,7 +141,7 @@ def check_variables(r, folder, kind, variables):
     tool('explain', '-q', path, '--policy', 'allow_mix_precision_bf16')
 
 
-# ---- what is refused ----
+# ---- refused graphs ----
 
 def refuse(folder, f, words, code=4):
     f = tf.function(f, input_signature=[tf.TensorSpec((2, 3), tf.float32)]).get_concrete_function()
@@ -196,7 +196,7 @@ def refuse_damaged(folder, f, damage, words, code):
 
 
 def recursive(proto):
-    """The body runs the loop itself."""
+    """Makes the body run the loop itself."""
     loop = next(n for n in proto.node if 'While' in n.op)
     body = next(f for f in proto.library.function if f.signature.name == loop.attr['body'].func.name)
     copy = body.node_def.add()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Loops and branches over tensors of open sizes: recurrent layers of Keras with open batch and number of steps, map_fn, scan, folds,
-loops and branches that carry or capture such tensors.  One program for all sizes, run at random ones as live TensorFlow runs
-them, on one thread and two, and under policies.  What cannot be run is refused by name, and what stops says loop and iteration.
+"""Loops and branches over tensors of open sizes: recurrent layers of Keras with open batch and number of steps, map_fn,
+scan, folds, loops and branches that carry or capture such tensors.  One program for all sizes is run at random ones
+and compared with live TensorFlow, on one thread and two, and under policies.  Unsupported graphs are refused with
+the node's name, and a run that stops reports loop and iteration.
 
 Exit code 77: nothing to test with.
 """
@@ -26,7 +27,7 @@ def weights(r, *shape):
     return (r.standard_normal(shape) * .3).astype('f4')
 
 
-# ---- recurrent layers, of [batch, steps, features] ----
+# ---- recurrent layers, on [batch, steps, features] ----
 
 def units(r):
     return int(r.integers(1, 9))
@@ -97,7 +98,7 @@ def embedded(r, x):
 
 
 def one_row(r):
-    """The batch is one row, so that states are made in shapes of numbers that are told beside open ones."""
+    """The batch is one row, so states have shapes in which fixed numbers stand beside open ones."""
     f, shapes = lstm_sequences(r)
     return f, {'x': (1, *shapes['x'][1:])}
 
@@ -105,7 +106,7 @@ def one_row(r):
 # ---- loops over lists ----
 
 def mapped(r):
-    """map_fn over an open first dimension, whose elements have an open one too."""
+    """map_fn over an open first dimension, whose elements have an open one, too."""
     w = weights(r, 3, 4)
     return lambda x: (tf.map_fn(lambda e: tf.tanh(e @ w), x), tf.map_fn(tf.reduce_sum, x)), {'x': (None, None, 3)}
 
@@ -124,7 +125,7 @@ def in_each_other(r):
 
 
 def array(r):
-    """A TensorArray that a loop of as many iterations as there are rows fills and reads."""
+    """A loop over the rows fills and reads a TensorArray."""
     n = units(r)
 
     def f(x):
@@ -149,7 +150,7 @@ def joined(r):
 # ---- loops that carry tensors ----
 
 def carried(r):
-    """A tensor with open rows and columns, one that no iteration changes, and how many rows there are."""
+    """A tensor with open rows and columns, a tensor that no iteration changes, and the number of rows."""
     w, n = weights(r, 4, 4), int(r.integers(0, 9))
 
     def f(x):
@@ -160,14 +161,14 @@ def carried(r):
 
 
 def until(r):
-    """A condition of data: elements outside do not count."""
+    """A condition on the data, for which elements outside of the size do not count."""
     limit = float(r.uniform(20, 300))
     return lambda x: (tf.while_loop(lambda y: tf.reduce_sum(tf.abs(y)) < limit, lambda y: (y * 1.5 + .1,), (x,))[0],), \
         {'x': (None, None)}
 
 
 def shaped(r):
-    """What an iteration makes has the sizes of what it captures."""
+    """The result of an iteration has the sizes of a captured tensor."""
     def body(x):
         def f(i, y):
             s = tf.shape(x)
@@ -178,7 +179,7 @@ def shaped(r):
 
 
 def steps(r):
-    """As many iterations as there are columns, each takes one by its number."""
+    """A loop over the columns, of which each iteration takes one by its number."""
     def f(x):
         columns = tf.shape(x)[1]
         return (tf.while_loop(lambda i, s: i < columns, lambda i, s: (i + 1, s * .5 + x[:, i]), (0, tf.zeros_like(x[:, 0])))[1],)
@@ -186,7 +187,7 @@ def steps(r):
 
 
 def ends(r):
-    """Kernels that read elements at places of the run's sizes beside elements that are where they are in every run."""
+    """Kernels that read elements at positions that depend on the run's sizes beside elements at fixed positions."""
     return lambda x: (x[:, -1] * x[:, 0], x[0] - x[-1], tf.reverse(x, [1]) * x, x[-1, -1] + x[0, 0] * x), \
         {'x': (None, None)}
 
@@ -210,7 +211,7 @@ def branched(r):
 
 
 def by_size(r):
-    """The branch depends on a size, and behind it is more of that size."""
+    """The branch depends on a size, and later nodes use the same size."""
     def f(x):
         y = tf.cond(tf.shape(x)[0] > 2, lambda: tf.reduce_sum(x, 1, keepdims=True) + x, lambda: x * tf.cast(tf.size(x), F32))
         return y, tf.reduce_sum(y, 0)
@@ -238,7 +239,7 @@ def stated(shapes):
 
 
 def sizes_of(r, times):
-    """Random sizes, among them the least and the largest."""
+    """Random sizes, including the least and the largest."""
     some = [(int(r.integers(1, ROWS + 1)), int(r.integers(1, STEPS + 1))) for _ in range(times)]
     return [(1, 1), (ROWS, STEPS), *some]
 
@@ -265,7 +266,7 @@ def check(name, make, r, folder, times):
         agree(name, f'sizes {sizes}', outputs, got, want)
         if sizes == all_sizes[-1]:
             agree(name, f'sizes {sizes}, two threads', outputs, run(folder, f'{folder}/m.htx', feeds, outputs, '--threads', '2'), got, 0)
-        if name not in ('until', 'branched', 'nested', 'chosen', 'embedded', 'masked'):  # there rounding decides
+        if name not in ('until', 'branched', 'nested', 'chosen', 'embedded', 'masked'):  # there rounding changes decisions
             agree(name, f'sizes {sizes}, {policy}', outputs, run(folder, f'{folder}/p.htx', feeds, outputs), want, POLICIES[policy])
 
 
@@ -291,7 +292,7 @@ def model_of(f, folder, shape=(None, None)):
 
 
 def stops(what, f, x, *reasons):
-    """One program for all sizes stops in a run at these."""
+    """One program for all sizes stops at these ones."""
     with tempfile.TemporaryDirectory() as folder:
         tool('compile', '-q', f'{folder}/m.pb', '-o', f'{folder}/m.htx', *model_of(f, folder), *stated({'x': (None, None)}))
         check_stops(what, folder, f'{folder}/m.htx', {'x': x}, *reasons)
@@ -310,7 +311,7 @@ def ones(*shape):
 
 
 def filled(x):
-    """A list with as many elements as there are rows, of which one more is set than there are columns."""
+    """A list with as many elements as there are rows, of which the loop sets one more than there are columns."""
     a = tf.TensorArray(F32, tf.shape(x)[0], element_shape=())
     columns = tf.shape(x)[1]
     return tf.while_loop(lambda i, a: i <= columns, lambda i, a: (i + 1, a.write(i, x[0, 0])), (0, a))[1].stack()

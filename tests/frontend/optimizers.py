@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Steps of optimisers: small nets with variables by reference and by handle, trained from the same start and batches by
-TensorFlow and by the tool, which changes the session's variables in place.  AdamW and LAMB, which graphs spell out in elementary ops,
-also from gradients that are fed, so that both have the same: against TensorFlow, and against their definition in float64.
+"""Steps of optimisers: TensorFlow and the tool train small nets with variables by reference and by handle from the same
+start and batches; the tool changes the session's variables in place.  AdamW and LAMB, which graphs spell out in
+elementary ops, are also tested with fed gradients, so that both use the same ones: against TensorFlow, and against
+their definition in float64.
 
 Exit code 77: nothing to test with.
 """
@@ -24,7 +25,7 @@ TOLERANCE = {'float32': 2e-5, 'float64': 1e-11}
 
 
 def keras_momentum(nesterov):
-    """tf.raw_ops has the step; there is no optimiser of TensorFlow 1 that makes it."""
+    """tf.raw_ops has the step, but TensorFlow 1 has no optimiser for it."""
     def minimize(loss):
         variables = v1.trainable_variables()
         slots = [v1.get_variable(f'slot{i}', use_resource=True, initializer=tf.zeros(v.shape, v.dtype.base_dtype), trainable=False)
@@ -45,7 +46,7 @@ def adagrad_v2(loss):
         grad=g) for v, s, g in zip(variables, slots, v1.gradients(loss, variables))))
 
 
-# ---- AdamW and LAMB: the definition, by the functions of TensorFlow or of NumPy ----
+# ---- AdamW and LAMB: their definition, with the functions of TensorFlow or of NumPy ----
 
 RATE, B1, B2, EPSILON, DECAY = .01, .9, .999, 1e-6, .05
 
@@ -55,7 +56,7 @@ def moments(g, m, v):
 
 
 def direction(lib, w, m, v, t):
-    """Adam's, from moments whose bias is corrected, and the decay of the weights."""
+    """Adam's step, from moments with corrected bias, and the decay of the weights."""
     return m / (1 - B1 ** t) / (lib.sqrt(v / (1 - B2 ** t)) + EPSILON) + DECAY * w
 
 
@@ -65,7 +66,7 @@ def adam_w(lib, w, g, m, v, t):
 
 
 def lamb(lib, w, g, m, v, t):
-    """The step is as long as the weights are, unless one of them has no length."""
+    """The step has the norm of the weights, unless one of the two norms is zero."""
     m, v = moments(g, m, v)
     u = direction(lib, w, m, v, t)
     length, step = (lib.sqrt(lib.sum(x * x)) for x in (w, u))
@@ -124,7 +125,7 @@ def net(r, dtype, resource):
         start = (r.standard_normal(shape) * .3).astype(dtype)
         return v1.get_variable(name, initializer=tf.constant(start), use_resource=resource)
     h = tf.nn.conv2d(x, variable('filter', 3, 3, 3, 5), 1, 'SAME')
-    if dtype == 'float64':  # TensorFlow's batch norm is of float32
+    if dtype == 'float64':  # TensorFlow's batch norm is in float32
         h = tf.nn.elu(tf.nn.bias_add(h, variable('bias', 5)))
     else:
         h = tf.nn.relu(v1.nn.fused_batch_norm(h, variable('scale', 5), variable('offset', 5))[0])
@@ -135,7 +136,7 @@ def net(r, dtype, resource):
 
 
 def build(r, folder, minimize, dtype, resource):
-    """TensorFlow's results of each run, of a SavedModel in `folder` that begins as it did; its outputs and feeds."""
+    """TensorFlow's results for each run of a SavedModel in `folder` with the initial values; its outputs and feeds."""
     with tf.Graph().as_default() as g, v1.Session() as session:
         loss = tf.identity(net(r, dtype, resource), 'loss')
         train = minimize(loss)
@@ -175,16 +176,16 @@ def check(name, minimize, dtype, resource, seed):
                     sys.exit(f'{name} {dtype} {"handles" if resource else "references"}: {n} after {runs} runs: error {error}')
 
 
-# ---- the rule, from the same gradients ----
+# ---- the update rule, with the same gradients ----
 
 def fed_gradients(r, shapes, dtype):
-    """Of all magnitudes, in each tensor some 0; all of the last one."""
+    """Gradients of all magnitudes; in each tensor some elements are 0, in the last one all."""
     made = [r.standard_normal(s) * 10. ** r.uniform(-6, 2, s) * (r.random(s) < .9) for s in shapes]
     return [g.astype(dtype) * (i + 1 < len(shapes)) for i, g in enumerate(made)]
 
 
 def after_steps(rule, start, gradients):
-    """Weights and moments behind RUNS steps, in float64."""
+    """Weights and moments after RUNS steps, in float64."""
     out = []
     for w, g in zip(start, gradients):
         w, g, m, v = w.astype('f8'), g.astype('f8'), 0., 0.
@@ -197,7 +198,7 @@ def after_steps(rule, start, gradients):
 def check_rule(name, dtype, resource, seed):
     r = np.random.default_rng(seed)
     shapes = (7, 5), (33,), (), (3, 2, 4)
-    start = [(r.standard_normal(s) * (i > 0)).astype(dtype) for i, s in enumerate(shapes)]  # the first begins without a length
+    start = [(r.standard_normal(s) * (i > 0)).astype(dtype) for i, s in enumerate(shapes)]  # the first one begins with norm zero
     gradients = fed_gradients(r, shapes, dtype)
     with tf.Graph().as_default() as g, v1.Session() as session, tempfile.TemporaryDirectory() as folder:
         fed = [v1.placeholder(dtype, s, f'g{i}') for i, s in enumerate(shapes)]
@@ -219,7 +220,7 @@ def check_rule(name, dtype, resource, seed):
             sys.exit(f'{name} {dtype} {"handles" if resource else "references"}: {n}: error {error}, TensorFlow\'s is {other}')
 
 
-# Models with a checkpoint, which holds slots too: image and label, scalars that are fed, loss, train op.
+# Models with a checkpoint that includes slots: image and label, fed scalars, loss, train op.
 MODELS = {
     'mnist/mnist_conv_model': (('Features', 28, 1), 'Label', {'DropoutProb': 1, 'learning_rate': .01}, 'Loss', 'MomentumOp'),
     'cifar/cifar_saved_model': (('Input', 32, 3), 'Placeholder', {}, 'Mean', 'Adam'),
@@ -227,7 +228,8 @@ MODELS = {
 
 
 def check_model(path, image, label, scalars, loss, train):
-    """The loss in each of several steps of a model that is trained on from its checkpoint; the train op is a node without results."""
+    """The loss in several steps of a model whose training continues from its checkpoint; the train op is a node without
+    results."""
     r = np.random.default_rng(7)
     feeds = {image[0]: r.random((16, image[1], image[1], image[2])).astype('f4'), label: r.integers(0, 10, 16),
              **{n: np.float32(x) for n, x in scalars.items()}}

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Recurrent networks and loops over lists: layers of Keras, map_fn, scan, folds and TensorArrays, of random
-sizes, run as live TensorFlow runs them, frozen and as SavedModel; some of them, chosen at random, in each way that
-the tool has, and under policies.  A list that a loop fills is not copied by an iteration.  What cannot be run
-is refused by name.
+"""Recurrent networks and loops over lists: layers of Keras, map_fn, scan, folds and TensorArrays, of random sizes, give
+the results of live TensorFlow, frozen and as SavedModel; some of them, chosen at random, in each way to run a model,
+and under policies.  An iteration does not copy a list that its loop fills.  Unsupported graphs are refused with the
+node's name.
 
 Exit code 77: nothing to test with.
 """
@@ -23,7 +23,7 @@ layers = keras.layers
 # ---- layers: each takes [batch, steps, features] ----
 
 def of(*kinds, **options):
-    """Layers of random numbers of units behind each other; all but the last one return sequences."""
+    """A stack of layers with random numbers of units; all but the last one return sequences."""
     def make(r, x):
         for i, kind in enumerate(kinds):
             more = {'return_sequences': True} if i + 1 < len(kinds) else {}
@@ -91,7 +91,7 @@ def layer(r, make, shape):
 # ---- functions of [steps, columns] ----
 
 def written(x):
-    """Elements that depend on the data, and one that is never set."""
+    """Elements that depend on the data, and an element that is never set."""
     rows = tf.TensorArray(tf.float32, size=x.shape[0] + 1)
     for i in tf.range(x.shape[0]):
         if x[i, 0] > 0:
@@ -128,7 +128,8 @@ def iterated(x):
 
 
 def grown(x):
-    """An array that grows by its index in a branch, one that grows by its length, and one that is longer to begin with."""
+    """An array that grows by its index in a branch, one that grows by its length, and one that is longer from the
+    start."""
     rows = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
     ends = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
     more = tf.TensorArray(tf.float32, size=2, dynamic_size=True, clear_after_read=False).write(0, x[0]).write(1, x[-1])
@@ -146,7 +147,7 @@ ELEMENT = {'element_dtype': tf.float32}
 
 
 def pushed(x):
-    """Elements are pushed in a loop in a loop, more in a branch, and all but three popped, as data says."""
+    """Nested loops push elements, a branch pushes more, and the data decide how many are popped, all but three."""
     shape, limit = x.shape[1:], float(tf.reduce_sum(tf.ones_like(x)))
     ops = tf.raw_ops
 
@@ -169,7 +170,7 @@ def pushed(x):
 
 
 def resized(x):
-    """A list of rows gets longer, and is joined, gathered from, and set in part."""
+    """A list of rows grows, and is joined, gathered from, and partly set."""
     shape, rows = x.shape[1:], x.shape[0]
     ops = tf.raw_ops
     list = ops.TensorListFromTensor(tensor=x, element_shape=shape)
@@ -182,7 +183,7 @@ def resized(x):
 
 
 def gradient(f):
-    """What TensorFlow makes to differentiate loops: each value that the way back needs is pushed on a list."""
+    """The form of TensorFlow's gradients of loops: each value that the backward loop needs is pushed on a list."""
     def g(x):
         with tf.GradientTape() as tape:
             tape.watch(x)
@@ -226,7 +227,7 @@ FUNCTIONS = {
 }
 
 
-# ---- what they compute ----
+# ---- results ----
 
 def flat(results):
     return [t.numpy() for t in tf.nest.flatten(results)]
@@ -275,10 +276,10 @@ def check_all(r, folder):
         check_graph(r, folder, name, f, tuple(int(n) for n in r.integers(1, 9, 2)), name in wholly)
 
 
-# ---- what an iteration copies ----
+# ---- copies by an iteration ----
 
 def check_copies(r, folder):
-    """A list of more bytes than all else that is carried: no copy of a loop is as large."""
+    """The list has more bytes than all other carried tensors: no copy of a loop is as large."""
     steps = int(r.integers(20, 60))
     model = layer(r, of(LSTM, LSTM, return_sequences=True), (1, steps, 4))
     freeze(lambda x: model(x), [tf.TensorSpec((1, steps, 4), tf.float32)], f'{folder}/m.pb')
@@ -292,7 +293,8 @@ def check_copies(r, folder):
 # ---- loops that end early ----
 
 def check_end(r, folder):
-    """A loop whose last steps a mask excludes ends before them, with the bits of all steps; also where it excludes every step."""
+    """A loop whose last steps a mask excludes ends before them, with the same bits as with all steps; also if the mask
+    excludes every step."""
     rows, steps = int(r.integers(1, 5)), int(r.integers(3, 12))
     with open(f'{folder}/off.cfg', 'w') as f:
         f.write('recurrent_end:off\n')
@@ -313,7 +315,7 @@ def check_end(r, folder):
                 sys.exit(f'{kind.__name__}, {longest} of {steps} steps count: {got}, by all steps {whole}')
 
 
-# ---- what is refused, and what fails ----
+# ---- refused graphs, and runs that fail ----
 
 def refuse(folder, f, words, code, x=None):
     f = freeze(f, [tf.TensorSpec((4, 3), tf.float32)], f'{folder}/bad.pb')
@@ -342,7 +344,7 @@ def check_refusals(folder):
         return tf.while_loop(lambda i, *_: i < 9, pop, (0, list, x[0]))[2]
 
     def popped(x):
-        """An element that was there, and is in memory still."""
+        """An element that was popped, and whose bytes are still in memory."""
         list = tf.raw_ops.TensorListFromTensor(tensor=x, element_shape=[3])
         list, top = tf.raw_ops.TensorListPopBack(input_handle=list, element_shape=[3], **ELEMENT)
         return element(list, tf.cast(x[0, 0], tf.int32) + 2) + top

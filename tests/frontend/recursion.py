@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Functions that call themselves, or each other: TensorFlow and the tool run the same graphs, with the calls as PartitionedCall and as
-nodes of the function's type; the tool on one thread and two, from an artefact, and as a net, and converted under policies.  Variables
-keep what calls assign to them.  Recursion that is too deep, or that has other shapes in each call, ends with an error.
+"""Functions that call themselves, or each other: TensorFlow and the tool run the same graphs, with the calls as
+PartitionedCall and as nodes of the function's type; the tool on one thread and two, from an artefact, as a net, and
+converted under policies.  Variables keep the values that calls assign.  Recursion that is too deep, or that has
+other shapes in each call, ends with an error.
 
-TensorFlow cannot trace such functions, so each is traced with calls of a stub, in whose place its own name is put then.  It runs them
-where the calls are nodes of the function's type, without its optimisers and without lowering branches.
+TensorFlow cannot trace such functions, so each is traced with calls of a stub, which is then replaced by the function's
+own name.  TensorFlow runs them if the calls are nodes of the function's type, without its optimisers and without
+lowering branches.
 
 Exit code 77: nothing to test with.
 """
@@ -23,11 +25,11 @@ F32, I32, I64 = tf.float32, tf.int32, tf.int64
 
 
 def stub(*signature, results=1):
-    """What stands for a function of these arguments while it is traced; its results have the types of the first."""
+    """A stub for a function of these arguments while it is traced; its results have the types of the first arguments."""
     return tf.function(lambda *x: x[0] if results == 1 else x[:results], input_signature=signature)
 
 
-# ---- graphs: the function, the stubs with the functions that they stand for, by operands ----
+# ---- graphs: the function, and the stubs with the functions that replace them, by operands ----
 
 def factorial(r):
     s = tf.TensorSpec([2, 3], F32, 'x'), tf.TensorSpec([], I32, 'n')
@@ -37,7 +39,7 @@ def factorial(r):
 
 
 def fibonacci(r):
-    """Two calls in one body, a matrix that every call hands on, and a branch that begins with the calls."""
+    """Two calls in one body, a matrix that every call passes on, and a branch that begins with the calls."""
     s = tf.TensorSpec([4], F32, 'x'), tf.TensorSpec([], I64, 'n'), tf.TensorSpec([4, 4], F32)
     again, w = stub(*s), tf.constant(r.standard_normal((4, 4)).astype('f4') * 0.4)
     f = tf.function(lambda x, n, w: tf.cond(n > 1, lambda: tf.tanh(again(x, n - 1, w) + tf.linalg.matvec(w, again(x * 0.5, n - 2, w))),
@@ -69,7 +71,7 @@ def parity(r):
 
 
 def choices(r):
-    """One of several branches, a loop whose body calls, and another recursion in one."""
+    """One of several branches, a loop whose body calls, and another recursion in one of them."""
     s = tf.TensorSpec([3], F32, 'x'), tf.TensorSpec([], I32, 'n')
     again, other = stub(*s), stub(*s)
     inner = tf.function(lambda x, n: tf.cond(n > 0, lambda: other(x * 1.5, n - 2), lambda: x), input_signature=s)
@@ -81,7 +83,7 @@ def choices(r):
 
 GRAPHS = factorial, fibonacci, ackermann, parity, choices
 
-# ---- tying functions to themselves ----
+# ---- replacing stubs by functions ----
 
 def nodes_of(graph):
     yield from graph.node
@@ -97,7 +99,7 @@ def functions_of(node):
 
 
 def tie(graph, stubs):
-    """Calls of stubs become calls of the functions that they stand for."""
+    """Replaces calls of stubs by calls of their functions."""
     name = {s.get_concrete_function().function_def.signature.name: f.get_concrete_function().function_def.signature.name for s, f in stubs}
     for n in nodes_of(graph):
         n.attr.pop('_lower_using_switch_merge', None)
@@ -109,7 +111,7 @@ def tie(graph, stubs):
 
 
 def name_calls(graph):
-    """Calls within functions become nodes of the function's type."""
+    """Replaces calls within functions by nodes of the function's type."""
     library = {f.signature.name: f for f in graph.library.function}
     for body in graph.library.function:
         for n in body.node_def:
@@ -189,7 +191,7 @@ def check(make, r, folder):
 # ---- variables ----
 
 class Counting(tf.Module):
-    """A variable that each call changes, and one that none does."""
+    """A variable that each call changes, and one that no call changes."""
     def __init__(self, r):
         super().__init__()
         self.calls = tf.Variable(np.zeros(3, 'f4'))
@@ -279,7 +281,7 @@ def check_errors(r, folder):
 
 
 def check_shapes(folder):
-    """A call with half of the rows: TensorFlow runs it, and no shape holds in all calls."""
+    """A call with half of the rows: TensorFlow runs it, but no shape holds in all calls."""
     s = [tf.TensorSpec([None, 3], F32, 'x')]
     again = stub(*s)
     f = tf.function(lambda x: tf.cond(tf.shape(x)[0] < 2, lambda: x, lambda: again(x[::2]) + 1), input_signature=s)

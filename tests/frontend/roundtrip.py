@@ -17,7 +17,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 import environment  # noqa: E402
 
-# Wrong on purpose: a node of its function takes its own result.
+# Invalid on purpose: a node of its function takes its own result.
 REFUSED = {'micro/grappler/function_error.pbtxt'}
 
 
@@ -88,7 +88,7 @@ def main():
     files = list(find(models, ('.pb', '.pbtxt', '.meta')))
     with tempfile.TemporaryDirectory() as work:
         for how, text_out in (('wire', False), ('text', True)):
-            # The name keeps what tells the form: saved_model.pb, .meta.
+            # The file keeps the part of its name that identifies the form: saved_model.pb, .meta.
             pairs = []
             for i, f in enumerate(files):
                 kind = 'saved_model' if 'saved_model.pb' in f else 'x'
@@ -172,7 +172,7 @@ def compare_tfjs(name, document, path):
         return out
 
     def flat(v):
-        """Without members that have their default value, which writers may leave out."""
+        """The value without members that equal their default, which writers may leave out."""
         if isinstance(v, dict):
             v = {k: flat(x) for k, x in v.items()}
             return {k: x for k, x in v.items() if x not in ('0', 0, {}, [], None)}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Sums, means, products and extremes of segments whose ids are sorted, and of gathered rows: random sizes, each dtype, ids that are
-constant, that are fed, and of rows that a mask selects; segments without rows and no rows at all.  As live TensorFlow has them; ids that
-TensorFlow refuses are refused.
+"""Sums, means, products and extremes of segments whose ids are sorted, and of gathered rows, against live TensorFlow:
+random sizes, each dtype, ids that are constant, fed, or those of masked rows; segments without rows and no rows at
+all. Ids that TensorFlow refuses are refused.
 
 Exit code 77: nothing to test with.
 """
@@ -21,7 +21,7 @@ TYPES = *TOLERANCES, 'int8', 'uint8', 'int16', 'uint16', 'int32', 'int64', 'uint
 
 
 def as_fed(t, x):
-    """What is computed in bfloat16 is fed and fetched as float32."""
+    """Computes in type t; bfloat16 tensors are fed and fetched as float32."""
     return tf.cast(x, t)
 
 
@@ -78,7 +78,7 @@ def check_type(r, folder, t, n):
 
 
 def check_masked(r, folder):
-    """Of so many rows as a mask selects: how many segments these have depends on the data, as the number of segments of any order may."""
+    """Rows that a mask selects: the number of their segments depends on the data, as that of unsorted segments may."""
     n = int(r.integers(2, 20))
 
     def f(x, score, ids):
@@ -94,7 +94,7 @@ def check_masked(r, folder):
 
 
 def check_wrong(r, folder):
-    """Ids that are not sorted, below zero, behind the room; an index of no row; more segments than stated."""
+    """Ids that are unsorted, negative, or too large; an index beyond the rows; more segments than stated."""
     x = data_of(r, 'float32', (4, 3))
 
     def gathered(x, indices, ids):

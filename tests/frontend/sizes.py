@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Models whose batch stays open: one artefact runs any number of rows, chosen at random, as live TensorFlow does; so
-do `run`, two threads, Python and a net.  Each row has the bits that it has alone.  What cannot stay open, and sizes
-out of bounds, are refused with the reason.  A batch of fixed size in parts is run in the same ways.
+"""Models whose batch stays open: one artefact runs any number of rows, chosen at random, with the results of live
+TensorFlow; so do `run`, two threads, Python and a net.  Each row has the bits that it has alone.  Models that depend
+on the batch, and sizes out of bounds, are refused with the reason.  A batch of fixed size in parts is run in the
+same ways.
 
 Exit code 77: nothing to test with.
 """
@@ -18,7 +19,8 @@ from opened import agree, expected, make_net, net_refuses, run_net, weights  # n
 F32 = tf.float32
 
 
-# ---- models: each gives a function of the inputs, their shapes without the batch, and their types ----
+# ---- models: each returns a function of the inputs, their shapes without the batch, and their
+# types ----
 
 def mlp(r):
     sizes = [int(r.integers(3, 300)) for _ in range(4)]
@@ -33,7 +35,7 @@ def mlp(r):
 
 
 def reshaped(r):
-    """Shape arithmetic: Flatten, heads, and back, with the batch from tf.shape()."""
+    """Shape arithmetic: Flatten, a split into heads, and back, with the batch from tf.shape()."""
     heads, size = int(r.integers(1, 5)), int(r.integers(1, 9))
     steps = int(r.integers(1, 9))
     w = weights(r, heads * size, heads * size)
@@ -63,7 +65,7 @@ def convolved(r):
 
 
 def of_two(r):
-    """Two inputs of the same batch, a table, and one that all rows share."""
+    """Two inputs of the same batch, a table, and an input that all rows share."""
     n, k = int(r.integers(2, 50)), int(r.integers(1, 20))
     table, w = weights(r, 30, n), weights(r, n, n)
 
@@ -75,8 +77,8 @@ def of_two(r):
 
 
 MODELS = {f.__name__: f for f in (mlp, reshaped, convolved, of_two)}
-ALWAYS = {'mlp': (1, 7, 4096)}  # rows that each way to run them gets, whatever the seed
-MANY = 1000  # rows, one of which may have two largest elements that differ by their rounding: then argmax is not compared
+ALWAYS = {'mlp': (1, 7, 4096)}  # numbers of rows that are always run, whatever the seed
+MANY = 1000  # with so many rows, the two largest elements of some row may differ only by rounding, so argmax is not compared
 
 
 # ---- the ways to run them ----
@@ -101,7 +103,7 @@ def stated(shapes, size='?'):
 
 
 def numbers(name, *rows):
-    """TensorFlow's convolutions give no rows wrong shapes."""
+    """TensorFlow's convolutions give results without rows a wrong shape."""
     return [n for n in (*rows, *ALWAYS.get(name, ())) if n or name != 'convolved']
 
 
@@ -181,7 +183,7 @@ def check_mixed(r):
 # ---- a batch of fixed size in parts ----
 
 def check_parts(r, rows=5):
-    """It forks; run, an artefact and a net give TensorFlow's results."""
+    """The batch is forked; run, an artefact and a net give TensorFlow's results."""
     with tempfile.TemporaryDirectory() as folder:
         f, ((h, w, c), ) = convolved(r)
         frozen = freeze(f, [tf.TensorSpec([rows, h, w, c], F32, name='x0')], f'{folder}/m.pb')
@@ -199,7 +201,7 @@ def check_parts(r, rows=5):
         agree('parts', 'net', outputs, run_net(make_net(folder, asked), [], feeds, want), want)
 
 
-# ---- what is refused ----
+# ---- refused models ----
 
 def refused(name, f, shape, *why, size='?', feed=None, code=4):
     with tempfile.TemporaryDirectory() as folder:
@@ -228,7 +230,7 @@ def check_refusals():
 
 
 def check_fields():
-    """What is told of a program with an open size."""
+    """The report on a program with an open size."""
     with tempfile.TemporaryDirectory() as folder:
         freeze(lambda x: x + 1, [tf.TensorSpec([None, 3], F32, name='x')], f'{folder}/m.pb')
         for args, *wants in (

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Rows and slices of variables, by reference and by handle: scattering, gathering and sparse steps of optimisers, one after
-the other over several runs of a session, as TensorFlow computes them; and what is known of a variable without its value.
+"""Rows and slices of variables, by reference and by handle, against TensorFlow: scattering, gathering and sparse steps
+of optimisers, one after the other over several runs of a session; and shapes of a variable without its value.
 
 Exit code 77: nothing to test with.
 """
@@ -12,11 +12,11 @@ import optimizers
 from optimizers import RUNS, np, tf, v1
 
 DTYPES = {'float32': 2e-5, 'float64': 1e-12, 'int32': 0, 'int64': 0}
-# Shape of the variable, of the indices of rows, and of indices of slices.
+# Shape of the variable, of indices of rows, and of indices of slices.
 SHAPES = [((9,), (4,), (5, 1)), ((6, 5), (7,), (3, 2)), ((4, 3, 70), (2, 3), (4, 2)), ((3, 2), (), (2, 2)), ((5, 300), (11,), (2, 1))]
 KINDS = 'update', 'add', 'sub', 'mul', 'div', 'min', 'max'
 SLICES = 'Update', 'Add', 'Sub', 'Min', 'Max'
-# The step, its slots, and its operands behind them.
+# The step, its slots, and the operands that follow them.
 STEPS = {
     'Adagrad': (1, 'lr grad indices'), 'AdagradV2': (1, 'lr epsilon grad indices'), 'Momentum': (1, 'lr grad indices momentum'),
     'RMSProp': (2, 'lr rho momentum epsilon grad indices'), 'CenteredRMSProp': (3, 'lr rho momentum epsilon grad indices'),
@@ -34,7 +34,7 @@ def values(r, dtype, shape):
 
 
 class Program:
-    """Statements of a graph in their order, on one variable and its slots."""
+    """A sequence of statements of a graph on one variable and its slots."""
 
     def __init__(self, r, dtype, resource, shapes):
         self.r, self.dtype, self.resource = r, dtype, resource
@@ -83,7 +83,7 @@ class Program:
         count, names = STEPS[kind]
         slots = [self.make(f'{kind}{i}', np.abs(values(self.r, self.dtype, self.shape)) * (1 if i < count else 0))
                  for i in range(count)]
-        if kind == 'CenteredRMSProp':  # the mean of squares is above the square of the mean
+        if kind == 'CenteredRMSProp':  # the mean of squares must be larger than the square of the mean
             slots[1] = self.make(f'{kind}s', np.full(self.shape, 9, self.dtype))
         n = int(self.r.integers(1, 9))
         given = {s: tf.constant(x, self.dtype) for s, x in SCALARS.items()}
@@ -114,7 +114,7 @@ class Program:
 
 
 def statements(p):
-    """All kinds at first, then some at random."""
+    """First all kinds once, then random ones."""
     floats = p.dtype.startswith('float')
     for kind in p.r.permutation(KINDS):
         p.scatter_rows(kind)

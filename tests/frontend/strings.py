@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Strings: tables with keys or values that are strings, and graphs that move strings, choose among them or compare them, run
-as TensorFlow runs them by the tool, from an artefact and from the cache, for open batches, in branches and loops.  NumPy's files of
-strings are read and written; damaged ones and what cannot be run are refused by name.
+"""Strings: tables with keys or values that are strings, and graphs that move, select or compare strings, against
+TensorFlow: by the tool, from an artefact and from the cache, for open batches, in branches and loops.  NumPy files
+of strings are read and written; damaged files and unsupported graphs are refused with a name.
 
 Exit code 77: nothing to test with.
 """
@@ -20,7 +20,7 @@ import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 v1 = tf.compat.v1
-# TensorFlow's kernels of tables with strings.
+# The types for which TensorFlow has kernels of tables with strings.
 TYPES = [('string', 'int64'), ('string', 'float32'), ('string', 'float64'), ('string', 'int32'), ('string', 'bool'),
          ('string', 'string'), ('int64', 'string'), ('int32', 'string')]
 SHAPES = [(), (5,), (2, 3), (0,), (3, 2000)]
@@ -36,7 +36,7 @@ def tool(*args, code=0, **variables):
 
 
 def saved(folder, name, value):
-    """Strings as 'S', or as 'U' where they are text."""
+    """Strings as 'S', or as 'U' if they are text."""
     np.save(f'{folder}/{name}.npy', np.array(value.tolist() if value.size else value, 'S' if value.dtype == object else value.dtype).reshape(value.shape))
     return '--input', f'{name}=@{folder}/{name}.npy'
 
@@ -61,7 +61,8 @@ def expect(what, got, want):
 
 
 def draw_strings(r, n):
-    """Different strings: one is empty, others are long, not UTF-8, or have zeros inside; none ends in one, as files cannot have that."""
+    """Different strings: one is empty, others are long, not UTF-8, or contain zeros; none ends in a zero, which files
+    cannot represent."""
     found = {b''}
     while len(found) < n:
         length = int(r.choice([1, 2, 7, 300]))
@@ -119,10 +120,10 @@ def check_types(r, folder):
         check_model(folder, module, x if key == 'string' else x.astype(key), f'{key} to {value} {shape}')
 
 
-# ---- strings that are moved, chosen and compared ----
+# ---- strings that are moved, selected and compared ----
 
 def move(table, x):
-    """Everything that a model may do with strings."""
+    """All supported ops on strings."""
     end = tf.while_loop(lambda i, k: i < 3, lambda i, k: (i + 1, table.lookup(k)), (0, x))[1]
     labels = tf.constant([b'cat', b'dog', b'\xff\x00bird.'])
     return {'a': tf.cond(tf.equal(x[0], 'b'), lambda: tf.reverse(x, [0]), lambda: table.lookup(x)), 'b': end,
@@ -140,7 +141,7 @@ def check_moves(r, folder):
 
 
 def check_open(r, folder):
-    """A batch, and two dimensions, of any size."""
+    """A batch of any size, and two dimensions of any size."""
     keys, values = draw_strings(r, 40), r.permutation(40).astype('f4')
     for shape, sizes, cases in ([None, 3], '?,3', ((1, 3), (7, 3), (70, 3))), ([None, None], '1..90,1..9', ((2, 9), (90, 1))):
         module = Module(keys, values, np.float32(9), shape, lambda t, x: {'y': t.lookup(x) + 1, 'z': tf.identity(x)})
@@ -174,7 +175,7 @@ def check_cache(folder):
 
 
 def check_unique(folder):
-    """How many different strings there are is computed in the run."""
+    """The run computes the number of different strings."""
     g = graph(lambda x: tf.raw_ops.Unique(x=x, name='y'), ('x', tf.string, [6]))
     for strings in [b'b', b'a', b'b', b'', b'', b'b'], [b'c'] * 6:
         x = np.array(strings, object)
@@ -249,7 +250,7 @@ def check_refusals(folder):
         refuse(words, 'run', write(folder, graph(fn, x)))
     path = write(folder, graph(lambda s: tf.identity(s, 'y'), x))
     refuse("node 'x': cannot be compiled ahead of time: it is an input of strings", 'aot', path, '-o', f'{folder}/net')
-    # Constants that are read as text are no strings of the program.
+    # Constants that are read as text are not among the strings of the program.
     def message(s):
         with tf.control_dependencies([tf.debugging.Assert(tf.equal(s, 'a')[0], ['first is not', 'a'])]):
             tf.identity(s, 'y')
@@ -269,7 +270,7 @@ def check_contradiction(folder):
 
 
 def check_of_run(r, folder):
-    """A table that the run fills with strings, of which each run has others."""
+    """A table that the run fills with strings, which differ from run to run."""
     with tf.Graph().as_default() as g:
         keys, values, x = (v1.placeholder(tf.string, [n], name) for n, name in ((4, 'keys'), (4, 'values'), (9, 'x')))
         table = tf.raw_ops.AnonymousHashTable(key_dtype=tf.string, value_dtype=tf.string)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tables that a model fills with constants, or a run with its inputs: SavedModels and frozen graphs that look keys up, run as TensorFlow runs them by
-the tool on one thread and two, between guard pages, from an artefact, for open batches, and in branches and loops.  What
-cannot be run is refused by name.
+"""Tables that a model fills with constants, or a run with its inputs: SavedModels and frozen graphs that look keys up,
+against TensorFlow: by the tool on one thread and two, between guard pages, from an artefact, for open batches, and
+in branches and loops. Unsupported graphs are refused with the node's name.
 
 Exit code 77: nothing to test with.
 """
@@ -19,7 +19,7 @@ import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 v1 = tf.compat.v1
-# TensorFlow's kernels of tables of numbers.
+# The types for which TensorFlow has kernels of tables of numbers.
 TYPES = [('int32', 'int32'), ('int32', 'float32'), ('int32', 'float64'),
          ('int64', 'int32'), ('int64', 'int64'), ('int64', 'float32'), ('int64', 'float64')]
 SHAPES = [(), (5,), (2, 3), (0,), (3, 5000)]
@@ -53,7 +53,7 @@ def expect(what, got, want):
 
 
 def draw(r, key, value, n):
-    """Keys, some of them twice with their value, and values."""
+    """Keys, some of them repeated with the same value, and values."""
     lowest, highest = np.iinfo(key).min, np.iinfo(key).max
     keys = np.unique(np.concatenate([r.integers(-9, 99, n), r.integers(lowest, highest, n, endpoint=True)]).astype(key))
     values = r.integers(-1000, 1000, keys.size).astype(value)
@@ -76,7 +76,7 @@ def look(table, x):
 
 
 def look_in_loop(table, x):
-    """Follows keys through a table to itself, and looks into it in a branch."""
+    """Follows keys through a table to itself, and looks a key up in a branch."""
     end = tf.while_loop(lambda i, k: i < 4, lambda i, k: (i + 1, table.lookup(k)), (0, x))[1]
     return {'a': end, 'b': tf.cond(tf.reduce_sum(x) > 3, lambda: table.lookup(x + 1), lambda: x)}
 
@@ -87,7 +87,7 @@ def outputs_of(module, x):
 
 
 def asked(r, keys, shape):
-    """Some that are in the table, and some that may not be."""
+    """Some keys of the table, and some that may be missing."""
     count = int(np.prod(shape))
     return np.where(r.random(count) < .6, r.choice(keys, count), r.integers(-20, 120, count)).astype(keys.dtype).reshape(shape)
 
@@ -119,7 +119,7 @@ def check_bodies(r, folder):
 
 
 def check_open(r, folder):
-    """A batch, and two dimensions, of any size."""
+    """A batch of any size, and two dimensions of any size."""
     keys, values = draw(r, 'int64', 'float32', 50)
     for shape, sizes, cases in ([None, 3], '?,3', ((1, 3), (7, 3), (70, 3))), ([None, None], '1..90,1..9', ((2, 9), (90, 1))):
         module = Module(keys, values, np.float32(9), shape, lambda t, x: {'y': t.lookup(x) + 1})
@@ -133,7 +133,7 @@ def check_open(r, folder):
 # ---- graphs of TensorFlow 1 ----
 
 def graph(keys, values, op=None, twice=False):
-    """A frozen graph with its initialiser, what it computes, and TensorFlow's error of the initialiser."""
+    """A frozen graph with its initialiser, its results, and TensorFlow's error for the initialiser."""
     with tf.Graph().as_default() as g, v1.Session() as session:
         x = v1.placeholder(keys.dtype, [4], 'x')
         table = tf.raw_ops.HashTableV2(key_dtype=keys.dtype, value_dtype=values.dtype, shared_name='named')
@@ -164,7 +164,7 @@ def check_frozen(folder):
         if error:
             sys.exit(error)
         expect(op.__name__, run(folder, write(folder, g), {'x': fed}, '--outputs', 'y'), [want])
-        # An entry that runs the initialiser: the table has its contents anyway.
+        # An entry that runs the initialiser: the table already has its contents.
         expect('with its initialiser', run(folder, write(folder, g), {'x': fed}, '--outputs', 'y,fill'), [want])
 
 
@@ -198,7 +198,7 @@ def graph_of_run(key, value, fills=1):
 
 
 def check_of_run(r, folder):
-    """A table of its own in each run, which is gone when a run stops."""
+    """Each run has a table of its own, which is released when the run stops."""
     for key, value in TYPES:
         g = graph_of_run(key, value)
         path = write(folder, g.as_graph_def())

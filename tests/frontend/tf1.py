@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""TensorFlow 1's control flow, Switch and Merge and frames, and its TensorArrays: random graphs of branches, loops and
-recurrent layers in each other run as TensorFlow runs them, in each way to run a model, and run under policies; so do gradients of loops, with stacks and arrays of gradients.  What has no functional form is refused by
-name.
+"""TensorFlow 1's control flow, Switch and Merge and frames, and its TensorArrays: nested random graphs of branches,
+loops and recurrent layers give TensorFlow's results, in each way to run a model, and under policies; so do gradients
+of loops, with stacks and arrays of gradients.  Graphs without a functional form are refused with the node's name.
 
 Exit code 77: nothing to test with.
 """
@@ -39,7 +39,7 @@ class Cell:
 
 
 class Maker:
-    """Statements on tensors of one shape; `outer` are values of the scopes around."""
+    """Random statements on tensors of one shape; `outer` are values of the enclosing scopes."""
 
     def __init__(self, r):
         self.r = r
@@ -74,26 +74,26 @@ class Maker:
                        lambda: self.statements(y, outer + [y], depth + 1))
 
     def two(self, y, outer, depth):
-        """Two results of one branch; one of them is what came in."""
+        """Two results of one branch, one of which is its operand."""
         a, b = v1.cond(self.predicate(outer[-1]), lambda: (y, self.statements(y, outer, depth + 1)),
                        lambda: (tf.tanh(y), y))
         return a - b * 0.5
 
     def again(self, y, outer, depth):
-        """Two branches by one predicate, the second of which needs the first, and one that needs neither."""
+        """Two branches with one predicate, the second of which depends on the first, and one that depends on neither."""
         p = self.predicate(y)
         first = v1.cond(p, lambda: self.statements(y, outer, depth + 1), lambda: tf.tanh(y))
         second = v1.cond(p, lambda: first * 0.5, lambda: self.statements(first, outer, depth + 1))
         return second - v1.cond(p, lambda: outer[0] * 0.25, lambda: outer[-1])
 
     def index(self, y, outer, depth):
-        """Merge also tells which of its operands it gave."""
+        """Merge also gives the index of the operand that it passes on."""
         off, on = v1.raw_ops.Switch(data=y, pred=self.predicate(y))
         either, index = v1.raw_ops.Merge(inputs=[tf.tanh(on), off * 0.5])
         return either + tf.cast(index, tf.float32)
 
     def only_one(self, y, outer, depth):
-        """A branch of which one side is a constant."""
+        """A branch in which one side is a constant."""
         return y + v1.cond(self.predicate(y), lambda: tf.constant(0.25), lambda: tf.reduce_max(tf.tanh(outer[0])))
 
     def case(self, y, outer, depth):
@@ -107,7 +107,7 @@ class Maker:
         return tf.scan(lambda state, row: tf.tanh(state + row), y, initializer=outer[0][0], reverse=bool(self.r.integers(2)))
 
     def array(self, y, outer, depth):
-        """An array that a loop reads, also in part, and one that it writes in branches, whose elements are joined."""
+        """An array that a loop reads, also partly, and one that it writes in branches, whose elements are joined."""
         rows = tf.TensorArray(tf.float32, 3, clear_after_read=False).unstack(y)
 
         def body(i, parts):
@@ -118,7 +118,7 @@ class Maker:
         return some * tf.cast(rows.size(), tf.float32) * 0.1 + parts.concat()
 
     def recurrent(self, y, outer, depth):
-        """A layer of the time of TensorFlow 1, of 2 sequences of 3 steps, with and without their lengths."""
+        """A recurrent layer of TensorFlow 1, for 2 sequences of 3 steps, with and without their lengths."""
         lengths = tf.constant(self.r.integers(1, 4, 2).astype('i4')) if self.r.integers(2) else None
         both, last = v1.nn.dynamic_rnn(Cell(self.w), tf.stack([y, -y]), sequence_length=lengths, dtype=tf.float32,
                                        time_major=False)
@@ -152,7 +152,7 @@ def check(r, folder):
     try:
         with v1.Session(graph=g) as s:
             want = s.run(['y:0', 'z:0'], {'x:0': x})
-    except tf.errors.InvalidArgumentError as e:  # of some loops in branches that are not taken
+    except tf.errors.InvalidArgumentError as e:  # for some loops in branches that are not taken
         if 'does not have value' in e.message:
             return set()
         raise
@@ -168,7 +168,7 @@ def check(r, folder):
 
 
 def check_outputs(folder):
-    """What is within a branch is no output, though nothing uses it."""
+    """A tensor within a branch is no output, even if nothing uses it."""
     with tf.Graph().as_default() as g:
         x = v1.placeholder(tf.float32, [2], name='x')
         tf.identity(v1.cond(x[0] > 0, lambda: x + 1, lambda: tf.tanh(x)), name='y')
@@ -184,7 +184,7 @@ def loop(x, n, step):
 
 
 def grown(x):
-    """An array that grows; of its size a range."""
+    """An array that grows; a range of its size."""
     rows = v1.while_loop(lambda i, a: i < 5, lambda i, a: (i + 1, a.write(a.size(), x * tf.cast(i, tf.float32))),
                          (0, tf.TensorArray(tf.float32, 0, dynamic_size=True)))[1]
     return rows.stack(), rows.size()
@@ -195,8 +195,8 @@ def layer(w, lengths):
 
 
 def check_gradients(r, folder):
-    """Gradients push what they need on stacks, and pop it in a loop of their own; an element of an array that is read twice
-    gets the sum of two gradients."""
+    """Gradients push the values that they need on stacks, and pop them in a loop of their own; an element of an array
+    that is read twice gets the sum of two gradients."""
     w, n = (r.standard_normal((4, 4)) * 0.4).astype('f4'), int(r.integers(2, 6))
 
     def nested(y):
@@ -223,7 +223,7 @@ STEP = 'train/rnn_dynamic_backprop.meta'
 
 
 def check_step(r, folder):
-    """A step of a model that was made elsewhere: a layer of 24 LSTM cells with gradients."""
+    """A training step of a model from another program: a layer of 24 LSTM cells with gradients."""
     model, names = os.path.join(live.environment.SHARED, 'models', STEP), ('kernel', 'bias')
     if not os.path.exists(model):
         return
@@ -251,7 +251,7 @@ def check_step(r, folder):
 
 
 def check_refusals(folder):
-    """A Merge that Switches of different predicates feed."""
+    """A Merge with operands from Switches of different predicates."""
     with tf.Graph().as_default() as g:
         x = v1.placeholder(tf.float32, [2], name='x')
         off, _ = v1.raw_ops.Switch(data=x, pred=x[0] > 0)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Models that are valid, though few tools write them, against TensorFlow and TF.js.
+"""Valid models that few tools write, against TensorFlow and TF.js.
 
-Old GraphDefs whose placeholders state [] for "unknown"; Switch and Merge by a known predicate; TF.js
-models with biases that broadcast and with constants in functions.  --seed takes another seed.
+Old GraphDefs whose placeholders state [] for "unknown"; Switch and Merge by a known predicate; TF.js models
+with biases that broadcast and with constants in functions.  --seed takes another seed.
 """
 import argparse
 import json
@@ -67,7 +67,7 @@ def written(d, graph_def):
 
 
 def old_producers(r, d):
-    """Up to version 21 a placeholder's [] is no shape; from then on it is that of a scalar."""
+    """Up to version 21, the shape [] of a placeholder means unknown; later it is that of a scalar."""
     for producer in (8, 21, 22, 27):
         with tf.Graph().as_default() as g:
             x = tf.compat.v1.placeholder(tf.float32, [], 'x')
@@ -86,7 +86,7 @@ def old_producers(r, d):
 
 
 def conditional(r, pred, feed_default):
-    """A graph of nested branches, whose predicate is pred."""
+    """A graph of nested branches with the predicate pred."""
     v1 = tf.compat.v1
     with tf.Graph().as_default() as g:
         x = v1.placeholder(tf.float32, [3, 4], 'x')

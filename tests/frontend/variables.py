@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Variables that a graph changes: random modules of TensorFlow that read and assign variables, in branches and loops
-too, run as TensorFlow runs them over several runs of one session: by the tool on one thread and two, from an
-artefact, and as a net.  What cannot be run is refused by name.
+"""Variables that a graph changes: random modules of TensorFlow that read and assign variables, also in branches and
+loops, give TensorFlow's results over several runs of one session: by the tool on one thread and two, from an
+artefact, and as a net. Unsupported graphs are refused with the node's name.
 
 Exit code 77: nothing to test with.
 """
@@ -23,7 +23,7 @@ POLICIES = {'allow_mix_precision_bf16': 1e-1, 'optimal': 1e-5}
 DTYPES = ('float32', 'float32', 'float32', 'int32', 'int64', 'float64', 'bfloat16')
 SIGNATURE = [tf.TensorSpec([3, 4], tf.float32, name='x')]
 
-# The arguments: files of raw inputs.  Writes the outputs of the last of `runs` runs.
+# The arguments are files of raw inputs.  Writes the outputs of the last of `runs` runs.
 PROGRAM = '''#include "m.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ def tool(*args, code=0):
 # ---- modules ----
 
 class Module(tf.Module):
-    """Each of `statements` is (kind, variable, number, statements within)."""
+    """Each of `statements` is (kind, variable, number, nested statements)."""
 
     def __init__(self, r):
         super().__init__()
@@ -86,7 +86,7 @@ class Module(tf.Module):
                 for k in (kinds[r.integers(len(kinds))] for _ in range(int(r.integers(1, 4))))]
 
     def value(self, v, x, number):
-        """Of the variable's dtype and shape, bounded."""
+        """A value with the variable's dtype and shape, bounded."""
         read = tf.cast(v, tf.float32)
         mixed = tf.tanh(read * 0.5 + tf.reduce_mean(x @ self.weight) + number) * 2
         return tf.cast(mixed, v.dtype)
@@ -105,7 +105,7 @@ class Module(tf.Module):
             elif kind == 'if':
                 tf.cond(tf.reduce_sum(tf.cast(v, tf.float32)) > number, lambda: self.branch(within[0], x),
                         lambda: self.branch(within[1], x))
-            elif kind == 'case':  # of three branches, and numbers on both sides of them
+            elif kind == 'case':  # with three branches, and with numbers below and above them
                 index = tf.cast(tf.reduce_sum(tf.cast(v, tf.float32)) * 2 + number, tf.int32)
                 tf.switch_case(index, [lambda: self.branch(within[0], x), lambda: self.branch(within[1], x),
                                        lambda: self.branch(within[1] + within[0], x)])
@@ -125,7 +125,7 @@ class Module(tf.Module):
         return {f'y{i:02}': r for i, r in enumerate(reads)}
 
 
-# ---- what they compute ----
+# ---- results ----
 
 def close(got, want, tolerance):
     if got.shape != want.shape:
@@ -160,7 +160,7 @@ def run_net(folder, model, x, runs, want):
 
 
 def changes_whole_numbers(module, policy):
-    """Where a policy's roundings may change which branch is taken, or a number's floor."""
+    """Whether a policy's roundings may change which branch is taken, or a number's floor."""
     return any(not v.dtype.is_floating for v in module.v) or any(s[3] for s in module.statements)
 
 
@@ -193,7 +193,7 @@ def check(r, folder):
             agree(policy, got, tolerance)
 
 
-# ---- what is refused ----
+# ---- refused modules ----
 
 class Assigns(tf.Module):
     def __init__(self):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Older versions of ops, and rare ones: TensorArrays and stacks of the first versions, in loops and outside of them, with their
-gradients; lists that are split, scattered and joined.  As live TensorFlow has them.
+"""Older versions of ops, and rare ones, against live TensorFlow: TensorArrays and stacks of the first versions, in
+loops and outside of them, with their gradients; lists that are split, scattered and joined.
 
 Exit code 77: nothing to test with.
 """
@@ -15,10 +15,10 @@ from live import check_stops, close, freeze, np, run, tf, tool  # noqa: E402
 
 v1 = tf.compat.v1
 raw = tf.raw_ops
-PRODUCER = {1: 15, 2: 25}  # of graphs that may have these versions
+PRODUCER = {1: 15, 2: 25}  # producer versions of graphs that may have these versions of ops
 
 
-# ---- graphs of the third version, of which those of others are made ----
+# ---- graphs of the third version, from which those of other versions are made ----
 
 def array(size, *more):
     return raw.TensorArrayV3(size=size, dtype=tf.float32, element_shape=more, clear_after_read=False)
@@ -59,7 +59,7 @@ def looped(x, r):
 
 
 def gradient(x, r):
-    """Loops keep what their gradients need on stacks, and arrays of gradients beside those that are read."""
+    """Loops push values for their gradients on stacks, and keep arrays of gradients beside arrays that are read."""
     return v1.gradients(tf.reduce_sum(looped(x, r)[0] ** 2), x)
 
 
@@ -71,16 +71,16 @@ def scattered(x, r):
 GRAPHS = plain, looped, gradient, scattered
 
 
-# ---- the same, as older versions write it ----
+# ---- the same graphs in the form of older versions ----
 
 def older(proto, version):
-    """Handles are strings, of version 1 by reference; flows are no results of what makes an array."""
+    """Handles are strings, in version 1 by reference; the op that makes an array has no result for the flow."""
     arrays = {n.name for n in proto.node if n.op in ('TensorArrayV3', 'TensorArrayGradV3')}
     stacks = {n.name for n in proto.node if n.op == 'StackV2'} if version == 1 else set()
     handles = arrays | stacks
     flows = {}
     for n in list(proto.node):
-        if n.op == 'TensorArrayGradV3':  # what the gradient's flow was is what it takes
+        if n.op == 'TensorArrayGradV3':  # the gradient's flow is replaced by its operand
             flow = proto.node.add(name=f'{n.name}/flow', op='Identity', input=[n.input[1], f'^{n.name}'])
             flow.attr['T'].type = tf.float32.as_datatype_enum
             flows[f'{n.name}:1'] = flow.name
@@ -110,7 +110,7 @@ def older(proto, version):
 
 
 def packed(proto):
-    """Of version 1 alone: scattering and gathering of all elements are ops of their own."""
+    """In version 1 only, scattering and gathering of all elements are separate ops."""
     for n in proto.node:
         if n.op == 'TensorArrayScatter':
             n.op = 'TensorArrayUnpack'
@@ -153,7 +153,7 @@ def check_versions(r, folder, make):
 # ---- lists ----
 
 def lists(x, at):
-    """Lists that are split, scattered into and joined, of constant indices and fed ones."""
+    """Lists that are split, scattered into and joined, with constant indices and fed ones."""
     n = x.shape[0]
     split = raw.TensorListSplit(tensor=x, element_shape=[n // 2, 4], lengths=np.array([n // 2] * 2, 'i8'))
     some = raw.TensorListScatter(tensor=x[:2], indices=[3, 1], element_shape=[4])
@@ -183,7 +183,7 @@ def check_lists(r, folder):
 
 
 def check_refusals(folder):
-    """Parts of several lengths are elements of several shapes."""
+    """Parts of several lengths become elements of several shapes."""
     def f(x):
         list = raw.TensorListSplit(tensor=x, element_shape=[-1, 4], lengths=np.array([1, 3], 'i8'))
         return raw.TensorListGetItem(input_handle=list, index=1, element_shape=[-1, 4], element_dtype=tf.float32)

@@ -1,4 +1,4 @@
-/* What libFuzzer and replay.c call. */
+/* The functions that libFuzzer and replay.c call. */
 #ifndef HT_FUZZ_H
 #define HT_FUZZ_H
 

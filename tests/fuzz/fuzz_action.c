@@ -1,5 +1,5 @@
-/* What a remote cache's server answers: an ActionResult that is refused with a reason or says the same
- * when it is written again; and the URL that it is configured with. */
+/* Answers of a remote cache's server: an ActionResult is refused with a reason, or has the same
+ * content when it is written again; and the URL in the configuration. */
 #include "remote/remote.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,9 +1,9 @@
-/* An artefact whose plans, index and header say anything: refused with a reason, or loaded.  Nothing of
- * it is run: kernels believe the plan, whose author is trusted like a library's.
+/* An artefact with arbitrary plans, index and header is refused with a reason, or loaded.  It is
+ * not run: kernels believe the plan, whose author is trusted like a library's.
  *
- * Each input comes twice: as it is, and with every hash made right, so that what lies behind the hashes
- * is reached.  libFuzzer's mutations change one part (a section, the header, a number of the index or of
- * a plan) and put the file together again around it. */
+ * Each input is tried twice: as it is, and with every hash corrected, so that code behind the
+ * checks of hashes is reached.  libFuzzer's mutations change one part (a section, the header, a
+ * number of the index or of a plan) and assemble the file again around it. */
 #include "api/api.h"
 #include "runtime/format.h"
 #include "tests/fuzz/fuzz.h"
@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Of libFuzzer; not there when inputs are replayed. */
+/* A function of libFuzzer, which is absent when inputs are replayed. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size) __attribute__((weak));
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
 
@@ -47,7 +47,7 @@ static void put_zeros(struct ht_buf *b, size_t n)
 		ht_putc(b, 0);
 }
 
-/* The file with its sections where they belong and the hashes of header and sections. */
+/* Writes the file with its sections in place and correct hashes of header and sections. */
 static void put_together(struct parts *p, struct ht_buf *out)
 {
 	struct ht_artefact_header *h = &p->header;
@@ -107,7 +107,7 @@ static void repair_weight(const struct parts *p, struct ht_index_weight *w)
 	}
 }
 
-/* As far as index and plans can be read. */
+/* Repairs as much as can be read of index and plans. */
 static void repair(struct parts *p, struct ht_arena *a)
 {
 	struct ht_buf *plans = &p->section[HT_PLANS];
@@ -141,7 +141,7 @@ static bool repaired(const uint8_t *data, size_t size, struct ht_arena *a, struc
 
 /* ---- loading ---- */
 
-/* All that can be asked of a program without running it. */
+/* Calls every query of a program without running it. */
 static void look_at(const struct ht_program *p)
 {
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
@@ -185,7 +185,7 @@ static void load(const char *path, bool full, int64_t batch)
 	ht_diags_free(d);
 }
 
-/* As halftone aot: every variant that one net can have. */
+/* Loads the artefact like halftone aot: every variant that one net can have. */
 static void load_for_net(const char *path)
 {
 	struct ht_program *p[64];
@@ -236,7 +236,7 @@ static uint64_t next(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* A number of the index or of plans: an end of its range, or a little more or less. */
+/* Changes a number of the index or of a plan to an end of its range, or by a small amount. */
 static void change_number(struct ht_buf *b, uint64_t *state)
 {
 	static const uint64_t ends[] = { 0, 1, 63, 64, 4096, INT32_MAX, UINT32_MAX,
@@ -297,7 +297,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 {
 	struct ht_unwind unwind;
 	struct ht_arena arena;
-	volatile size_t n = size; /* kept across longjmp() */
+	volatile size_t n = size; /* keeps its value across longjmp() */
 
 	ht_arena_init(&arena, &unwind);
 	if (!setjmp(unwind.env))

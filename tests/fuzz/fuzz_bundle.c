@@ -1,5 +1,5 @@
-/* Checkpoints: the index is the input, its one data shard has 256 bytes.  Every tensor is read.
- * Checksums do not count: no mutation would get past them. */
+/* Checkpoints: the input is the index, its one data shard has 256 bytes.  Every tensor is read.
+ * Checksums are ignored, since no mutation would pass them. */
 #include "tests/fuzz/fuzz.h"
 #include "frontend/bundle.h"
 #include "frontend/frontend.h"
@@ -29,7 +29,7 @@ static void prepare(void)
 
 	for (size_t i = 0; i < sizeof data; i++)
 		data[i] = (unsigned char)(i * 37 & 0x7f);
-	/* A file a run: in memory that is fourteen times as fast. */
+	/* A file for each run; in memory this is fourteen times as fast. */
 	snprintf(folder, sizeof folder, "/dev/shm/fuzz_bundle.XXXXXX");
 	if (!mkdtemp(folder)) {
 		snprintf(folder, sizeof folder, "/tmp/fuzz_bundle.XXXXXX");

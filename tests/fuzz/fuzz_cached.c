@@ -1,8 +1,8 @@
-/* What a cache's files say about a model: a hit, or a miss that is told of; never another end.
+/* Files of a cache about a model: each look-up is a hit, or a miss with a report.
  *
- * The first byte tells which file the rest goes to: the graph's entry, from its head on, with hashes made
- * right; its payload; the messages behind its artefact; the list of options that were read; the index of
- * a graph that has a name; an archive. */
+ * The first byte selects the file that gets the rest: the graph's entry, from its head on, with
+ * corrected hashes; its payload; the messages after its artefact; the list of options that were
+ * read; the index of a named graph; an archive. */
 #include "api/api.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -26,9 +26,9 @@ static const char text[] = "hir 1\n"
 static char folder[] = "/tmp/halftone-fuzz-XXXXXX";
 static struct ht_unwind unwind;
 static struct ht_arena kept;
-static struct ht_cache *cache[2]; /* by content; by a name as well */
+static struct ht_cache *cache[2]; /* one by content, and one by a name as well */
 static struct ht_model *model[2];
-static const char *path[HT_CACHE_KINDS], *index_path, *model_path; /* of the entries */
+static const char *path[HT_CACHE_KINDS], *index_path, *model_path; /* paths of the entries */
 static struct ht_str entry[HT_CACHE_KINDS];
 
 /* ---- a cache with a graph in it ---- */
@@ -122,9 +122,9 @@ static void set_up(void)
 	atexit(clean_up);
 }
 
-/* ---- files of the fuzzer's ---- */
+/* ---- files from the fuzzer ---- */
 
-/* As cache/entry.c says. */
+/* By the layout in cache/entry.c. */
 static void make_hashes_right(char *p, size_t n)
 {
 	uint64_t at, bulk;

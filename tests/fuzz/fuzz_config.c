@@ -18,7 +18,7 @@ static void check(const struct ht_config *c, struct ht_str text, struct ht_diags
 	}
 }
 
-/* Configurations are read from files only. */
+/* Configurations can only be read from files. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct ht_str text = { (const char *)data, size };

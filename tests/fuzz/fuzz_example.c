@@ -1,4 +1,5 @@
-/* Records of tf.train.Example: the input is one record, whose frame has right checksums.  Every kind of read is tried. */
+/* Records of tf.train.Example: the input is one record, whose frame has correct checksums.  Every
+ * kind of read is tried. */
 #include "tests/fuzz/fuzz.h"
 
 #include "frontend/bundle.h"

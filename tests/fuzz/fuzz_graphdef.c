@@ -1,4 +1,4 @@
-/* GraphDef and MetaGraphDef in wire form: refused with a diagnostic, or exported as it came. */
+/* GraphDef and MetaGraphDef in wire format: refused with a diagnostic, or exported unchanged. */
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/import.h"
 

@@ -1,5 +1,5 @@
-/* The .hir text: no input crashes the parser, and what it takes reads back from its own print as
- * the same graph, verifies or not, and goes through inference with a verdict. */
+/* The .hir text: no input crashes the parser; an accepted text is printed and read back as the same
+ * graph, is verified or refused, and passes through inference with a verdict. */
 #include "tests/fuzz/fuzz.h"
 
 #include "ir/ir.h"

@@ -1,5 +1,5 @@
-/* An image without native code: refused, or it runs inside of the memory that it needs.  In the place of
- * each kernel stands one that touches all that the image declares, to the last byte. */
+/* An image without native code is refused, or runs inside the memory that it needs.  Each kernel is
+ * replaced by one that touches all bytes that the image declares, to the last one. */
 #include "image/execute.h"
 #include "image/verify.h"
 #include "tests/fuzz/fuzz.h"
@@ -12,31 +12,31 @@
 enum { MOST_BYTES = 1 << 16, RUN_US = 2000 };
 
 static const struct ht_image *image;
-static uint32_t kernel;                   /* of the current step, */
-static bool sized;                        /* which gives it the sizes of the run */
+static uint32_t kernel;                   /* number of the kernel of the current step */
+static bool sized;                        /* whether that step gives it the sizes of the run */
 static int64_t size[HT_IMAGE_MOST_SIZES]; /* by size of the image, in the current run */
 static volatile int32_t cancelled;
 
-/* Bytes of an argument that its kernel reaches at these sizes. */
+/* The bytes of an argument that its kernel reaches at these sizes. */
 static uint64_t reached(const struct ht_image_reach *r)
 {
 	return r->add + (uint64_t)ht_image_evaluate(image, r->sized - 1, size);
 }
 
-/* Bytes of an argument that its kernel touches, with the sizes of the run as they are at this step. */
+/* The bytes of an argument that its kernel touches, with the present sizes of the run. */
 static uint64_t touched(const struct ht_image_touch *t)
 {
 	const struct ht_image_reach *r = ht_image_reaches(image) + (t - ht_image_touches(image));
 	uint64_t n = t->sized ? (uint64_t)ht_image_evaluate(image, t->sized - 1, size) : t->bytes;
 
 	if (t->written == HT_IMAGE_USES)
-		return 1; /* an object: its first byte is all that there is */
+		return 1; /* an object: only its first byte exists */
 	if (!(image->features & HT_IMAGE_PLACED) || !sized || !r->sized || t->sized)
 		return n;
 	return n < reached(r) ? n : reached(r);
 }
 
-/* What is written are integers of 8 bytes, small enough to be a computed size. */
+/* Writes integers of 8 bytes, which are small enough for a computed size. */
 static void touch_argument(const struct ht_image_touch *t, uint8_t *at)
 {
 	const uint64_t n = touched(t);
@@ -87,7 +87,7 @@ static void stop_soon(void)
 	setitimer(ITIMER_VIRTUAL, &t, NULL);
 }
 
-/* Memory in pieces of their own, so that a sanitizer sees the end of each. */
+/* Each piece of memory is allocated by itself, so that a sanitizer sees its end. */
 struct memory {
 	void *piece[256];
 	size_t pieces, bytes;
@@ -114,7 +114,7 @@ static void give_back(struct memory *m)
 	*m = (struct memory){ .pieces = 0 };
 }
 
-/* Each at one of its bounds, or between them; those that the run computes at the most. */
+/* Sets each size to one of its bounds, or between them; computed sizes to their largest value. */
 static void choose_sizes(uint32_t how)
 {
 	for (uint32_t i = 0; i < ht_image_count(image, HT_IMAGE_SIZES); i++) {
@@ -202,7 +202,7 @@ static void run(struct memory *m, uint32_t how)
 	ht_exec_lay_out(&x, memory);
 	ht_exec_begin(&x);
 	stop_soon();
-	/* What is derived is made, and then fresh. */
+	/* Derived buffers are made in the first run, and are fresh in the second. */
 	if (ht_exec_run(&x, in, out) && ht_image_count(image, HT_IMAGE_DERIVED_BUFFERS))
 		ht_exec_run(&x, in, out);
 }

@@ -1,4 +1,4 @@
-/* Numbers and names in text: what is read prints so that it reads back the same; whatever bytes a
+/* Numbers and names in text: a number is printed so that it reads back the same; whatever bytes a
  * name has, its JSON string is UTF-8. */
 #include "tests/fuzz/fuzz.h"
 

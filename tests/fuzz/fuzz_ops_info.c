@@ -1,5 +1,5 @@
-/* Records of op types: taken, or one error with a place in the file; every kernel lies within its
- * record. */
+/* Records of op types: accepted, or one error with a place in the file; every kernel lies within
+ * its record. */
 #include "tests/fuzz/fuzz.h"
 
 #include "precision/policy.h"

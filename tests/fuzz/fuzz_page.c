@@ -1,4 +1,5 @@
-/* Results as pages: a page in which no name became an element, or one error with a place in the file. */
+/* Results as pages: a page in which no name became an element, or one error with a place in the
+ * file. */
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/rules.h"
 

@@ -1,5 +1,5 @@
-/* The standard pipeline and lowering, on any graph that verifies: no pass crashes or leaves an
- * invalid graph, and what comes out is lowered or refused. */
+/* The standard pipeline and lowering, on any graph that passes the verifier: no pass crashes or
+ * leaves an invalid graph, and the result is lowered or refused. */
 #include "tests/fuzz/fuzz.h"
 
 #include "lower/lower.h"

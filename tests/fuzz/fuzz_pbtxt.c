@@ -1,4 +1,4 @@
-/* Messages in text form: refused with a diagnostic, or exported as it came. */
+/* Messages in text format: refused with a diagnostic, or exported unchanged. */
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/import.h"
 

@@ -1,4 +1,4 @@
-/* The plan of an artefact: refused with a reason, or what is read is written as the same bytes. */
+/* The plan of an artefact: refused with a reason, or written again as the same bytes. */
 #include "runtime/artefact.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
-/* Decision reports: read, or one error with a place in the file; read, they decide about a graph, or
- * are refused with one error that names the file. */
+/* Decision reports: accepted, or one error with a place in the file; an accepted report decides
+ * about a graph, or is refused with one error that names the file. */
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/report.h"
 #include "tests/fuzz/rules.h"

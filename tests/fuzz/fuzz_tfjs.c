@@ -1,4 +1,5 @@
-/* TF.js graph models: model.json is the input; its folder has shards a.bin (64 bytes) and b.bin (10). */
+/* TF.js graph models: the input is model.json; its folder has shards a.bin (64 bytes) and b.bin
+ * (10). */
 #include "tests/fuzz/fuzz.h"
 #include "frontend/graphdef.h"
 #include "tests/fuzz/import.h"

@@ -1,4 +1,4 @@
-/* What the targets of the importers share: what is accepted comes out again, twice the same. */
+/* Common to the targets of importers: an accepted model is exported twice with the same bytes. */
 #ifndef HT_FUZZ_IMPORT_H
 #define HT_FUZZ_IMPORT_H
 

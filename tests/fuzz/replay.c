@@ -1,6 +1,7 @@
-/* replay [--shake N] PATH...: gives each file (of folders: all in them) to a fuzz target, with any
- * compiler.  With --shake each file also comes N times cut short and N times with one to four changes, each a
- * flipped bit or four bytes that another place of the file has.  The changes depend only on the file's length. */
+/* replay [--shake N] PATH...: gives each file (for a folder: all its files) to a fuzz target, with
+ * any compiler.  With --shake, each file is also given N times truncated and N times with one to
+ * four changes, each a flipped bit or a copy of four bytes from another place of the file.  The
+ * changes depend only on the file's length. */
 #include "tests/fuzz/fuzz.h"
 
 #include <dirent.h>
@@ -13,7 +14,7 @@
 static unsigned shakes;
 static size_t inputs;
 
-/* A copy of the exact size, so that sanitizers see the first byte behind it. */
+/* A copy of the exact size, so that sanitizers see a read of the first byte behind it. */
 static void give(const uint8_t *data, size_t n)
 {
 	uint8_t *copy = malloc(n ? n : 1);

@@ -1,4 +1,4 @@
-/* A report as the policy for one small graph. */
+/* Uses a report as the policy for one small graph. */
 #ifndef HT_FUZZ_REPORT_H
 #define HT_FUZZ_REPORT_H
 
@@ -14,7 +14,7 @@ static const char report_graph[] =
 	"%log = Log(%relu) {T=f32}\n"
 	"%soft = Softmax(%log) {T=f32}\n";
 
-/* Reads `text` and decides by it; *out, if not NULL, is the graph as decided. */
+/* Reads `text` and applies its decisions; *out, if not NULL, is the graph with these. */
 static inline enum ht_status report_apply(struct ht_arena *a, struct ht_arena *scratch,
 	struct ht_str text, struct ht_diags *d, struct ht_graph **out)
 {

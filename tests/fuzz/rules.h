@@ -1,5 +1,5 @@
-/* What the readers of rules have to keep to: an error names the file and, but for the whole file, a
- * line of it; rules have names and lines, and no name stands twice in what finds them by name. */
+/* Requirements on the readers of rules: an error names the file and, unless it concerns the whole
+ * file, a line; rules have names and lines, and no name occurs twice in a map by name. */
 #ifndef HT_FUZZ_RULES_H
 #define HT_FUZZ_RULES_H
 
@@ -20,7 +20,8 @@ static inline void fuzz_rules_check(const struct ht_rules *r, struct ht_str text
 		const struct ht_rule *rule = &r->rule[i];
 		const struct ht_map *m = rule->is_type ? &r->types : &r->nodes;
 		HT_CHECK(rule->name.n && rule->line > 0 && rule->line <= fuzz_lines(text));
-		/* Switches are told apart by their section, too, and are not in the maps. */
+		/* Rules of switches are identified by their section, too, and are not in the
+		 * maps. */
 		HT_CHECK(!m->count || (uintptr_t)ht_map_get(m, rule->name) == i + 1);
 		HT_CHECK(rule->ins <= HT_MAX_CUSTOM && rule->outs <= HT_MAX_CUSTOM);
 	}

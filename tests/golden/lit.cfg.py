@@ -1,7 +1,8 @@
-# Golden tests: a .hir or .test file holds its RUN lines, and beside it lie the expected outputs.
-# Each line runs in bash with pipefail.  On the path: halftone (of $HALFTONE_BUILD), FileCheck, not,
-# and tests/tools with `same FILE`, which compares its input with FILE, or rewrites FILE when
-# HALFTONE_BLESS=1.  A test that shows paths starts with `cd %S &&`.  Files in Inputs/ are no tests.
+# Golden tests: a .hir or .test file contains its RUN lines, and the expected outputs are files
+# beside it.  Each line runs in bash with pipefail.  On the path are halftone (of $HALFTONE_BUILD),
+# FileCheck, not, and tests/tools with `same FILE`, which compares its input with FILE, or rewrites
+# FILE if HALFTONE_BLESS=1.  A test that shows paths starts with `cd %S &&`.  Files in Inputs/ are
+# no tests.
 import os
 
 import lit.formats
@@ -22,5 +23,5 @@ config.environment["LC_ALL"] = "C.UTF-8"
 for name in os.environ:
     if name.startswith(("HALFTONE_", "ASAN_", "UBSAN_", "LSAN_")):
         config.environment[name] = os.environ[name]
-# Reports name kernels' methods, which go by the target.
+# Reports name kernels' methods, which depend on the target.
 config.environment["HALFTONE_TARGET"] = "x86-64"

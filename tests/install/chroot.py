@@ -9,7 +9,7 @@ CHROOTS = os.environ.get('HALFTONE_CHROOTS', f'{environment.ROOT}/build/chroots'
 
 
 class Absent(Exception):
-    """Why there is no such system here."""
+    """The reason why such a system cannot be used here."""
 
 
 def run(*command, **how):
@@ -20,7 +20,7 @@ def run(*command, **how):
 
 @contextlib.contextmanager
 def in_memory():
-    """A folder, in memory where that can be had, since dpkg waits for the disk after every file."""
+    """A temporary folder, in memory if possible, since dpkg waits for the disk after every file."""
     folder = tempfile.mkdtemp(prefix='halftone-system-')
     mounted = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=3g,mode=755', 'halftone', folder], capture_output=True).returncode == 0
     try:
@@ -32,7 +32,7 @@ def in_memory():
 
 
 def archive(suite, packages):
-    """The archive of a new system with these packages; made where it is not there yet."""
+    """The archive of a new system with these packages; made if it does not exist yet."""
     path = f'{CHROOTS}/{"-".join([suite, *packages])}.tar'
     if os.path.exists(path):
         return path
@@ -48,19 +48,19 @@ def archive(suite, packages):
 
 
 class System:
-    """A new system below the folder `root`."""
+    """Unpacks a new system to the folder `root`."""
 
     def __init__(self, root):
         self.root = root
 
     def run(self, *command, **variables):
-        """A command in it that has to end well."""
+        """Runs a command in the system, which must succeed."""
         keep = {k: v for k, v in os.environ.items() if k.lower().endswith('_proxy')}
         return run('chroot', self.root, *command, env={
             **keep, 'PATH': '/usr/sbin:/usr/bin:/sbin:/bin', 'HOME': '/root', 'LC_ALL': 'C.UTF-8', 'DEBIAN_FRONTEND': 'noninteractive', **variables})
 
     def put(self, path, folder='/root'):
-        """A copy of a file, with its place there."""
+        """Copies a file to the same path in the system."""
         os.makedirs(self.root + folder, exist_ok=True)
         shutil.copy(path, self.root + folder)
         return f'{folder}/{os.path.basename(path)}'
@@ -68,7 +68,7 @@ class System:
 
 @contextlib.contextmanager
 def processes(root):
-    """/proc, by which the dynamic linker knows where a program lies."""
+    """The dynamic linker needs /proc to find the folder of a program."""
     if subprocess.run(['mount', '-t', 'proc', 'proc', f'{root}/proc'], capture_output=True).returncode:
         raise Absent('/proc cannot be mounted')
     try:
@@ -79,7 +79,7 @@ def processes(root):
 
 @contextlib.contextmanager
 def system(suite, *packages):
-    """`with system('bookworm') as s:` raises Absent where it cannot be had."""
+    """`with system('bookworm') as s:` raises Absent if the system cannot be made."""
     if os.geteuid() != 0:
         raise Absent('only root can make clean systems')
     if not shutil.which('debootstrap'):

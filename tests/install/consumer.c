@@ -1,6 +1,6 @@
-/* A program of a user's; consumer.cc is the same in C++.  consumer VERSION GRAPH: checks the
- * library's version, then compiles and runs a graph of one float32 input and one output, so that the
- * code generator has to be found where the installed tree has it. */
+/* A user's program; consumer.cc is the same in C++.  consumer VERSION GRAPH: checks the library's
+ * version, then compiles and runs a graph of one float32 input and one output, so the code
+ * generator must be found in the installed tree. */
 #include <halftone/halftone.h>
 
 #include <stdio.h>

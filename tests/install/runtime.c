@@ -1,6 +1,6 @@
-/* A program that only runs what was compiled; runtime.cc is the same in C++.  runtime FILE.htx N: runs
- * the program on N threads, each with a context of its own, and once more in a forked child; all of
- * them have to give the same bytes. */
+/* A program that only runs compiled programs; runtime.cc is the same in C++.  runtime FILE.htx N:
+ * runs the program on N threads, each with a context of its own, and once more in a forked child;
+ * all results must have the same bytes. */
 #include <halftone/runtime.h>
 
 #include <pthread.h>
@@ -12,7 +12,7 @@
 
 struct job {
 	const struct ht_program *program;
-	struct ht_context *context; /* NULL: one of its own */
+	struct ht_context *context; /* NULL: the thread makes its own */
 	struct ht_value_info out;
 	void *data;
 	enum ht_status status;
@@ -75,7 +75,7 @@ static int same(const struct job *a, const struct job *b)
 	return a->status == HT_OK && b->status == HT_OK && !memcmp(a->data, b->data, a->out.bytes);
 }
 
-/* A context that was used before the fork has no threads behind it. */
+/* A context that was used before the fork has no threads after it. */
 static int same_in_child(struct job *j, const struct job *first)
 {
 	pid_t child = fork();

@@ -9,7 +9,7 @@ GRAPH = f'{HERE}/graph.hir'
 
 
 def packages(folder):
-    """{name: path} of what scripts/deb makes of this build."""
+    """{name: path} of the packages that scripts/deb makes from this build."""
     run(f'{environment.ROOT}/scripts/deb', folder, env={**os.environ, 'HALFTONE_DEB_BUILD': environment.BUILD})
     found = {os.path.basename(p).partition('_')[0]: p for p in glob.glob(f'{folder}/*.deb')}
     assert sorted(found) == ['halftone', 'libhalftone-dev', 'libhalftone-rt1', 'libhalftone1'], found
@@ -22,7 +22,7 @@ def install(s, *paths):
 
 
 def compiled(s, source, library, static=False):
-    """A program of tests/install, by what pkg-config says there; returns its place."""
+    """Builds a program of tests/install with the installed pkg-config; returns its path."""
     lib = f'{s.root}/usr/lib'
     env = {**os.environ, 'PKG_CONFIG_PATH': '', 'PKG_CONFIG_LIBDIR': f'{lib}/pkgconfig:{lib}/x86_64-linux-gnu/pkgconfig'}
     flags = run('pkg-config', '--cflags', '--libs', *(['--static'] if static else []), library, env=env).split()
@@ -35,7 +35,7 @@ def compiled(s, source, library, static=False):
 
 
 def halftone_files(s):
-    """Files of ours that are there."""
+    """The installed files of Halftone."""
     found = run('find', s.root, '-xdev', '-iname', '*halftone*', '-not', '-path', f'{s.root}/debs*', '-not', '-path', f'{s.root}/root*',
                 '-not', '-path', f'{s.root}/var/lib/dpkg/*')
     return found.replace(s.root, '').split()
@@ -62,7 +62,7 @@ def test_whole(s, debs, version):
 
 
 def test_modules(s):
-    """Each module that the library loads has what it needs."""
+    """Every module that the library loads finds its own libraries."""
     for module in glob.glob(f'{s.root}/usr/lib/halftone/*.so'):
         missing = [line for line in s.run('/lib64/ld-linux-x86-64.so.2', '--list', module.replace(s.root, '')).split('\n') if 'not found' in line]
         assert not missing, (module, missing)

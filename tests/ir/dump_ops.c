@@ -1,5 +1,5 @@
-/* Prints the op table as JSON, as parsed: for tests/ir/table.py, which compares it with
- * TensorFlow's definitions. */
+/* Prints the parsed op table as JSON for tests/ir/table.py, which compares it with TensorFlow's
+ * definitions. */
 #include "ir/ir.h"
 
 static void print_args(

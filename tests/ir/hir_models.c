@@ -1,6 +1,6 @@
-/* hir_models [-v|-t] MODEL...: for each model, what is imported verifies, gets types, and reads back
- * from its text as the same graph, before and after the types.  -v lists results whose shape stays
- * unknown; -t the types of all results (for tests/ir/types_of_models.py). */
+/* hir_models [-v|-t] MODEL...: each imported model passes the verifier, gets types, and is read
+ * back from its text as the same graph, before and after the types.  -v lists results whose shape
+ * stays unknown; -t the types of all results (for tests/ir/types_of_models.py). */
 #include "frontend/frontend.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every model, also the training graphs, verifies, gets types, and reads back from its .hir text as
-the same graph.
+"""Every model, also each training graph, passes the verifier, gets types, and is read back from its
+.hir text as the same graph.
 
     tests/ir/texts_of_models.py [build/tests/hir_models [MODEL...]]
 
@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import environment  # noqa: E402
 
 REFUSED = {
-    "micro/grappler/function_error.pbtxt": "cycle",  # a node that needs itself
+    "micro/grappler/function_error.pbtxt": "cycle",  # a node depends on itself
     "micro/grappler/while_loop_var_handle_op.pbtxt": "must be int32",  # compares resources
 }
 

@@ -4,7 +4,8 @@ the frozen models of $HALFTONE_MODELS.
 
     tests/ir/types_of_models.py [build/tests/hir_models [MODEL.pb...]]
 
-What TensorFlow knows we must know, and say the same.  Exit code 77: nothing to test with.
+Every type and size that TensorFlow infers must be inferred here, with the same value.  Exit code
+77: nothing to test with.
 """
 import glob
 import os
@@ -14,7 +15,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 import environment  # noqa: E402
 
-# Results of ops that are only imported, and what follows from them: less known than TensorFlow.
+# Results of ops that are only imported, and results that depend on them: less is inferred than in
+# TensorFlow.
 LESS_KNOWN = {
     "convnext.pb": "results of calls, until they are inlined",
     "frozen_max_pool_3d_pads.pb": "MaxPool3D",
@@ -59,7 +61,8 @@ def knows(mine, known):
 
 
 def compare(tool, path):
-    """Counts of results, contradictions, and those less known than by TensorFlow."""
+    """The number of results, of contradictions, and of results of which less is known than in
+    TensorFlow."""
     try:
         oracle = list(theirs(path))
     except ValueError as e:

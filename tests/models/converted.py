@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""TensorFlow loads and runs what `halftone convert` writes of the models of table.py, under each policy
-and without one, and the outputs agree with the oracle's: within the row's tolerance where nothing was
-lowered, else within what low precision may cost.
+"""TensorFlow loads and runs the graphs that `halftone convert` writes for the models of table.py, under each policy and
+without one, and the outputs agree with the oracle's: within the row's tolerance if no node became low, else within a
+bound for low precision.
 
-A model whose first dimension is open is run by TensorFlow at the batches 1, 2 and 7 from one file, and
-each row of a batch gives what it gives alone.  Without NAME: a representative part, or with
-HALFTONE_LONG=1 every model under every policy.
+TensorFlow runs a model whose first dimension is open at the batches 1, 2 and 7 from one file, and each row of a batch
+has the result that it has alone.  Without NAME: a representative part, or with HALFTONE_LONG=1 every model under every
+policy.
 """
 import argparse
 import json
@@ -24,11 +24,13 @@ PART = ['blazeface-front', 'antispoof', 'basic-pitch', 'simple_mnist', 'lstm_row
         'mnist_conv', 'mobilenetv2']
 PART_POLICIES = ['', 'must_keep_origin_dtype', 'allow_mix_precision_bf16', 'force_fp16',
                  'grappler-fp16', 'keras-fp16', 'optimal']
-# Written as TF.js graph models, too, which TensorFlow.js runs: from TF.js' own, GraphDefs, SavedModels.
+# Models that are also written as TF.js graph models, which TensorFlow.js runs: from TF.js models,
+# GraphDefs, SavedModels.
 TFJS = ['blazeface-front', 'antispoof', 'simple_mnist', 'lstm_rows', 'kws_ref_model', 'mnist_conv', 'cifar_saved']
 BATCHES = 1, 2, 7
-LOW_ERROR = .5  # root mean square, relative to the largest value: tests/models/run.py measures closely
-# Of a row alone and in a batch, which TensorFlow may sum in another order: in float32, and in less.
+LOW_ERROR = .5  # root mean square, relative to the largest value; tests/models/run.py measures errors closely
+# Bounds for the difference of a row alone and in a batch, which TensorFlow may sum in another
+# order: in float32, and in low types.
 OPEN_ERRORS = 1e-3, .1
 
 
@@ -40,7 +42,7 @@ def arguments():
 
 
 def all_policies():
-    """Those that `halftone policies` lists, but for second names."""
+    """The policies that `halftone policies` lists, without second names."""
     lines = tool('policies').splitlines()
     return [''] + [line.split()[0] for line in lines if 'same as' not in line]
 
@@ -50,8 +52,8 @@ def convert(row, path, policy, out):
 
 
 class Graph:
-    """A written graph in sessions: one computes by the types' own kernels, where TensorFlow has them for
-    processors, and one low-precision ops in float32 between Casts, as each is meant to round."""
+    """A written graph in two sessions: one computes by the types' own kernels, if TensorFlow has them for processors;
+    the other computes low-precision ops in float32 between Casts, which is how each op should round."""
 
     def __init__(self, path):
         import oracle
@@ -62,7 +64,7 @@ class Graph:
         for n in nodes:
             n.device = ''
         self.low = any(a.type in low for n in nodes for a in n.attr.values())
-        self.graph = self.load(tf, graph_def)  # as it is written
+        self.graph = self.load(tf, graph_def)  # the graph as it is written
         graphs = [self.graph]
         if self.low:
             graphs = [self.load(tf, self.widened(graph_def, keep))
@@ -91,7 +93,7 @@ class Graph:
         return graph
 
     def restore(self, folder):
-        """Variables that are left get the values of the SavedModel that they are from, by its saver."""
+        """Remaining variables get the values of their SavedModel, by its saver."""
         from tensorflow.core.protobuf import saved_model_pb2
         model = saved_model_pb2.SavedModel()
         with open(f'{folder}/saved_model.pb', 'rb') as f:
@@ -103,7 +105,7 @@ class Graph:
                         {saver.filename_tensor_name: f'{folder}/variables/variables'})
 
     def run(self, inputs, outputs):
-        """As each op is meant to round."""
+        """Results with the rounding that each op should have."""
         import oracle
         names = [oracle.tensor(o) for o in outputs]
         fed = oracle.feeds(inputs)
@@ -126,16 +128,17 @@ def judge(row, got, want, low):
         if a.shape != b.shape or a.dtype != b.dtype:
             raise Failed(f'{name} is {a.dtype}{list(a.shape)}, expected {b.dtype}{list(b.shape)}')
         if b.dtype.kind != 'f':
-            continue  # indices of what is nearly equal jump
+            continue  # indices of nearly equal values may change
         e = oracle.errors(a, b, np.isfinite(a))
-        # TensorFlow's sums and TF.js' differ in single steep values by more than the row allows us.
+        # The sums of TensorFlow and TF.js differ in single steep values by more than the row's
+        # tolerance.
         wrong = e['rms'] > (LOW_ERROR if low else row.tolerance) or (not low and e['error'] > 10 * row.tolerance)
         if not row.picks and wrong:
             raise Failed(f'{name} errs by {e["error"]:.1e}, root mean square {e["rms"]:.1e}')
 
 
 def check_batches(graph, inputs, outputs):
-    """A batch of several gives what its rows give alone."""
+    """A batch of several rows gives the same results as its rows alone."""
     import numpy as np
     alone = {n: np.asarray(x)[:1] if np.ndim(x) else x for n, x in inputs.items()}
     one = graph.run(alone, outputs)
@@ -169,7 +172,7 @@ def check(row, path, policy, folder):
 
 
 def check_tfjs(row, path, folder):
-    """TensorFlow.js runs the model.json, and reading and writing it again changes no byte."""
+    """TensorFlow.js runs the model.json, and reading and writing it again gives the same bytes."""
     import data
     import oracle
     inputs = row.inputs(data)
@@ -191,12 +194,12 @@ def check_tfjs(row, path, folder):
 
 
 def attempt(row, what, do):
-    """1 where it passes."""
+    """Returns 1 if the model passes."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             print(f'pass {row.name} {what} {do(folder)}', flush=True)
             return 1
-        except Exception as e:  # whatever TensorFlow says of a bad graph
+        except Exception as e:  # any error of TensorFlow for a bad graph
             print(f'FAIL {row.name} {what}: {type(e).__name__}: {str(e)[:300]}', flush=True)
             return 0
 

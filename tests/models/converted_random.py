@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""TensorFlow loads and runs what `halftone convert` writes of random graphs (tests/precision/graphs/generate.py), under a policy
-that changes from graph to graph, and every output agrees with the graph's own in TensorFlow: within what
-float32 may differ where the written graph has no lower type, else within what that type costs.  The seed is
-printed; --seed takes another, --only one graph of it.
+"""TensorFlow loads and runs the graphs that `halftone convert` writes for random graphs
+(tests/precision/graphs/generate.py), under a policy that changes from graph to graph.  Every output agrees with the
+original graph's in TensorFlow: within the tolerance of float32 if the written graph has no lower type, else within a
+bound for that type. The seed is printed; --seed takes another, --only one graph of it.
 """
 import argparse
 import os
@@ -35,7 +35,7 @@ def arguments():
 
 
 def low_type(tf, graph):
-    """The coarsest type that the written graph computes in; None: none below float32."""
+    """The coarsest type in which the written graph computes; None: none below float32."""
     used = {t.dtype.base_dtype for op in graph.get_operations() for t in op.outputs}
     return next((t for t in (tf.bfloat16, tf.float16) if t in used), None)
 
@@ -48,7 +48,7 @@ def error(got, want):
 
 
 def differences(name, got, want, low):
-    """(error, what is wrong in words or None)"""
+    """(error, description of the difference or None)"""
     import numpy as np
     if got.shape != want.shape or got.dtype != want.dtype:
         return 0., f'{name} is {got.dtype}{list(got.shape)}, not {want.dtype}{list(want.shape)}'
@@ -60,7 +60,7 @@ def differences(name, got, want, low):
 
 
 def judge(tf, proto, feeds, outputs, policy):
-    """(largest error, lower type, list of what is wrong)"""
+    """(largest error, lower type, list of differences)"""
     import oracle
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(proto, name='')

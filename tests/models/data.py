@@ -1,4 +1,4 @@
-"""Inputs with structure: photographs, recordings, digits.  Noise averages out in a network."""
+"""Inputs with structure: photographs, recordings, digits.  Noise would average out in a network."""
 import importlib.machinery
 import os
 import sys
@@ -8,7 +8,7 @@ import numpy as np
 
 from environment import MODELS, SHARED, ROOT
 
-# Package, file, and the box (left, top, right, bottom) that holds what the models look for.
+# Package, file, and the box (left, top, right, bottom) that contains the object for the models.
 PHOTOS = {
     'face': ('matplotlib', 'mpl-data/sample_data/grace_hopper.jpg', (110, 20, 400, 310)),
     'close': ('matplotlib', 'mpl-data/sample_data/grace_hopper.jpg', (140, 50, 370, 280)),
@@ -40,7 +40,7 @@ def photo(name, height, width, scale):
 
 
 def photos(names, height, width, scale='unit', layout='NHWC', dtype='float32', grey=False):
-    """A batch, one photograph for each of the blank-separated names."""
+    """A batch with one photograph for each of the names, which blanks separate."""
     x = np.stack([photo(n, height, width, scale) for n in names.split()])
     if grey:
         x = x.mean(-1, keepdims=True, dtype=np.float32)
@@ -50,7 +50,7 @@ def photos(names, height, width, scale='unit', layout='NHWC', dtype='float32', g
 
 
 def mosaic(names, size, scale, dtype):
-    """One picture of four photographs, two above two: several things to choose from."""
+    """One picture of four photographs, two above two, so that it has several objects."""
     a, b, c, d = photos(names, size // 2, size // 2, scale, dtype=dtype)
     return np.concatenate([np.concatenate([a, b], 1), np.concatenate([c, d], 1)])[None]
 
@@ -73,8 +73,8 @@ def music(start, count=43844, rate=22050):
 
 
 def loud_music(start):
-    """The same, louder and over a floor of noise: no band is so quiet that its power is zero in
-    float16 and its logarithm infinite."""
+    """The same recording, louder and with added noise: no band is so quiet that its power is zero
+    in float16 and its logarithm infinite."""
     x = music(start)
     noise = np.random.default_rng(1).normal(0, .3, x.shape)
     return (8 * x + noise).astype(np.float32)
@@ -109,12 +109,12 @@ def mnist(part='t10k'):
 
 
 def digits(count, *shape):
-    """The first test digits in [0, 1], each of the shape."""
+    """The first test digits, scaled to [0, 1], in the given shape."""
     return (mnist()[0][:count].astype(np.float32) / 255).reshape(count, *shape)
 
 
 def frozen_example(name, batch):
-    """What freeze_models.py feeds to the model of that name."""
+    """The inputs with which freeze_models.py tests the model of that name."""
     import json
     sys.path.insert(0, f'{ROOT}/tests/tools')
     from freeze_models import example

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""The small graphs of $HALFTONE_SHARED/models/micro, each of an op or of a form of control flow: as TensorFlow runs them, of random
-inputs.  Where TensorFlow refuses a graph, or has ops that Halftone does not compute, the graph is named here with the reason.
+"""The small graphs of $HALFTONE_SHARED/models/micro, each of an op or of a form of control flow, against TensorFlow, on
+random inputs.  Graphs that TensorFlow refuses, or with ops that Halftone does not compute, are listed here with the
+reason.
 
 Exit code 77: the graphs are not there.
 """
@@ -24,7 +25,8 @@ v1 = tf.compat.v1
 OPEN = 2  # the size of a dimension that a graph leaves open
 NO_VALUE = 'the variable has no value'
 OPEN_LOOP = 'has a shape that is not known at compile time'
-# Graphs that do not run here, by what the tool says of them: ops of other kinds, variables without values, loops whose shapes change.
+# Graphs that do not run here, with the tool's message: ops of other kinds, variables without
+# values, loops whose shapes change.
 REFUSED = {
     'graphdef2mlir/graph-function-defs.pbtxt': 'the shape of this input', 'graphdef2mlir/graph-gradient-def.pbtxt': 'SymbolicGradient',
     'graphdef2mlir/legacy-fed-input-without-inputs.pbtxt': 'LegacyFedInput', 'graphdef2mlir/mlir_passthrough_op.pbtxt': 'MlirPassthroughOp',
@@ -36,7 +38,8 @@ REFUSED = {
     'one_op/frozen_apply_momentum_graph.pb': 'ApplyMomentum', 'one_op/frozen_max_pool_3d_pads.pb': 'MaxPool3D',
     'one_op/frozen_sparse_apply_momentum_graph.pb': 'Unique', **{f'one_op/frozen_scatter{k}_graph.pb': NO_VALUE for k in ('add', 'max', 'min', 'sub')},
 }
-# Graphs that TensorFlow does not run: names and types that it does not have, outputs that there are not, a reshape to nothing.
+# Graphs that TensorFlow does not run: unknown names and types, outputs that do not exist, an
+# impossible reshape.
 NOT_TRIED = {'graphdef2mlir/arg-control-dep.pbtxt', 'graphdef2mlir/arg-retval-attrs.pbtxt', 'graphdef2mlir/empty-input-shapes.pbtxt',
              'graphdef2mlir/functional-while-ops.pbtxt', 'graphdef2mlir/graph-as-function-retval-of-arg.pbtxt',
              'graphdef2mlir/graph-custom-operation.pbtxt', 'graphdef2mlir/graph-device-retval.pbtxt', 'graphdef2mlir/shape-attrs.pbtxt',
@@ -77,7 +80,7 @@ def session_run(path, feeds, outputs):
 
 
 def ours(path, feeds, outputs):
-    """The outputs, or what the tool says."""
+    """The outputs, or the tool's message."""
     with tempfile.TemporaryDirectory() as d:
         np.savez(f'{d}/x.npz', **{f'x{i}': x for i, x in enumerate(feeds.values())})
         fed = [o for i, n in enumerate(feeds) for o in ('--input', f'{n}=@{d}/x.npz#x{i}')]
@@ -89,7 +92,7 @@ def ours(path, feeds, outputs):
 
 
 def problem(path, r):
-    """What is wrong with a graph; '' for nothing; None: it has no outputs."""
+    """The error of a graph; '' if there is none; None: it has no outputs."""
     name = os.path.relpath(path, FOLDER)
     about = tool('inspect', path, '--format', 'json')
     if about.returncode:

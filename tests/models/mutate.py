@@ -202,7 +202,8 @@ def shiftable(padding, window, strides):
 
 
 def shifted(window, strides):
-    """SAME padding with one more at the beginning, of an input that the strides divide."""
+    """The first or last SAME padding that has one more at the beginning, for an input that the
+    strides divide."""
     out = []
     for k, s in zip(window, strides):
         total = max(k - s, 0)
@@ -222,7 +223,7 @@ def repadded(pads):
 
 
 def moved(x):
-    """Every value in its neighbour's place, along the last axis on which values differ."""
+    """The values shifted by one along the last axis on which they differ."""
     import numpy as np
     for axis in reversed(range(x.ndim)):
         y = np.roll(x, 1, axis)
@@ -243,7 +244,7 @@ def passes(row, changed, inputs, want):
 
 
 def survives(row, kind, name, path, samples, wants):
-    """Whether the test passes with the change; with kind None, without any."""
+    """Whether the test passes with the change; kind None: without any change."""
     model = (TfJs if row.oracle.startswith('tfjs') else GraphDef)(row, path)
     if kind:
         model.change(kind, name)
@@ -253,7 +254,7 @@ def survives(row, kind, name, path, samples, wants):
 
 
 def check(row, a, i):
-    """(seen, not seen), of the i-th model."""
+    """(noticed, not noticed), for the i-th model."""
     import numpy as np
     import data
     import oracle

@@ -1,7 +1,7 @@
-"""What a model's outputs should be: TensorFlow for GraphDefs and SavedModels, TensorFlow.js for its
-graph models, and TensorFlow on a converted graph for low precision.
+"""The expected outputs of models: from TensorFlow for GraphDefs and SavedModels, from TensorFlow.js for its graph
+models, and from TensorFlow on a converted graph for low precision.
 
-References are kept below build/refs under the hash of everything they depend on."""
+References are kept below build/refs under the hash of everything on which they depend."""
 import hashlib
 import json
 import os
@@ -17,7 +17,7 @@ LOW = 'float16', 'bfloat16'
 
 
 def files_of(path):
-    """The model's files, those that model.json names included."""
+    """The files of a model, including those that model.json names."""
     if os.path.isdir(path):
         return sorted(os.path.join(d, f) for d, _, names in os.walk(path) for f in names)
     if path.endswith('.json'):
@@ -57,7 +57,7 @@ def reference(model, path, inputs):
 
 
 def tensorflow():
-    """TensorFlow computing as the graph says: no oneDNN, no rewriting.  Import it through this."""
+    """TensorFlow that computes the graph as it is: without oneDNN and rewriting.  Import TensorFlow with this function."""
     os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'
     import tensorflow as tf
     tf.get_logger().setLevel('ERROR')
@@ -111,7 +111,7 @@ def saved_model(path, inputs, outputs):
 
 
 def frozen_saved_model(path, outputs):
-    """The same as one GraphDef, its variables turned to constants and its functions inlined."""
+    """The model as one GraphDef, with variables as constants and functions inlined."""
     tf = tensorflow()
     from tensorflow.python.framework import convert_to_constants as freeze
     graph = tf.Graph()
@@ -135,7 +135,8 @@ def tfjs_cpu(path, inputs, outputs):
 
 
 def tfjs(path, inputs, outputs, backends=('wasm', 'cpu')):
-    """TensorFlow.js: on WebAssembly where that has the model's kernels; its JavaScript takes up to thirty times as long."""
+    """Outputs of TensorFlow.js: on WebAssembly if that has the model's kernels, since its JavaScript takes up to thirty
+    times as long."""
     with tempfile.TemporaryDirectory() as d:
         request = {'inputs': [], 'backends': backends, 'outputs': [{'name': tensor(o), 'file': f'{d}/o{i}'}
                                              for i, o in enumerate(outputs)]}
@@ -154,10 +155,10 @@ def tfjs(path, inputs, outputs, backends=('wasm', 'cpu')):
 
 
 def converted(name, path, inputs, outputs):
-    """Outputs of a graph that `halftone convert` wrote, computed in two ways, each low-precision
-    tensor rounded once: by TensorFlow's own low-precision kernels, and with every op in float32
-    between Cast nodes.  TensorFlow's kernels sum in the low type in some ops (a mean over 65,536
-    bfloat16 values stops growing at 256), so that their error alone would allow anything."""
+    """Outputs of a graph that `halftone convert` wrote, computed in two ways, with each low-precision tensor rounded
+    once: by TensorFlow's own low-precision kernels, and with every op in float32 between Cast nodes.  In some ops
+    TensorFlow's kernels sum in the low type (a mean over 65,536 bfloat16 values stops growing at 256), so their
+    error alone would be no bound."""
     def run(keep):
         return run_graphdef(widened(read_graphdef(path), keep), inputs, outputs)
     return (cached(f'{name}-own', key(path, inputs, outputs), lambda: run(has_kernel)),
@@ -172,7 +173,7 @@ def has_kernel(node):
                for k in kernels.get_registered_kernels_for_op(node.op).kernel)
 
 
-# These only move values, so that TensorFlow's kernels are exact in every type.
+# These ops only move values, so TensorFlow's kernels are exact in every type.
 MOVES = {'Const', 'Placeholder', 'PlaceholderWithDefault', 'Cast', 'Identity', 'IdentityN',
          'Reshape', 'Squeeze', 'ExpandDims', 'Transpose', 'Pack', 'Unpack', 'ConcatV2', 'Concat',
          'Split', 'SplitV', 'Slice', 'StridedSlice', 'Shape', 'ShapeN', 'Size', 'Rank', 'Tile',
@@ -180,7 +181,7 @@ MOVES = {'Const', 'Placeholder', 'PlaceholderWithDefault', 'Cast', 'Identity', '
 
 
 def widened(graph_def, keep):
-    """The graph with its low-precision ops in float32 between Cast nodes, less those to keep."""
+    """The graph with its low-precision ops in float32 between Cast nodes, except those to keep."""
     tf = tensorflow()
     from tensorflow.python.framework import op_def_registry
     low = {tf.as_dtype(t).as_datatype_enum for t in LOW}
@@ -213,7 +214,7 @@ def widened(graph_def, keep):
                     low_of[source] = goes_low[arg.type_attr]
                     n.input[position] = cast(f'{n.name}/wide_in_{position}', source, single)
                 position += 1
-        # A first result keeps the node's name, which may be asked for as an output.
+        # The Cast of the first result keeps the node's name, which may be that of an output.
         if op.output_arg[0].type_attr in goes_low:
             n.name += '/wide'
         for i, arg in enumerate(op.output_arg):

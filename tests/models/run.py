@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 """Runs models with the tool and compares their outputs with the oracle's.
 
-NAME is a model or accuracy of table.py or a group of them; without any: all.  Float outputs may differ by the
-row's tolerance, relative to the largest value; integers must be equal.  Under a low-precision
-policy the error against float32, the largest and the root mean square one, on average over the
-inputs, may be 1.5 times that of TensorFlow on the graph that `halftone convert` writes, plus 1e-3; of
-outputs of few numbers more, as far as luck goes.  TensorFlow computes it in two ways, with its own
-low-precision kernels and with float32 ops between Cast nodes, and both bounds hold.  A warm run of
-each artefact takes at most 20 MB of memory besides its weights and its arena.  Models that
-$HALFTONE_SHARED should hold are skipped, counted and named when it is not there.
+NAME is a model or accuracy of table.py or a group of them; without NAME: all.  Float outputs may differ by the row's
+tolerance, relative to the largest value; integers must be equal.  Under a low-precision policy the error against
+float32, both the largest and the root mean square error, on average over the inputs, may be 1.5 times that of
+TensorFlow on the graph that `halftone convert` writes, plus 1e-3; outputs of few numbers may err more, by their
+statistical variation.  TensorFlow computes the graph in two ways, with its own low-precision kernels and with float32
+ops between Cast nodes, and both bounds apply.  A warm run of each artefact takes at most 20 MB of memory in addition to
+its weights and its arena.  If $HALFTONE_SHARED is absent, its models are skipped, counted and named.
 """
 import argparse
 import json
@@ -24,10 +23,11 @@ from table import ACCURACIES, MODELS, Accuracy
 
 FULL = 'must_keep_origin_dtype'
 POLICIES = [FULL, 'allow_mix_precision_bf16', 'allow_mix_precision_fp16', 'force_fp16']
-# Most models become the same under both: of a group, every other model is tried under the one, the rest under the other.
+# For most models these two give the same graph: in a group, every other model is tried under the
+# first, the rest under the second.
 ALIKE = 'allow_mix_precision_fp16', 'force_fp16'
 SLACK = 1e-3  # beyond 1.5 times TensorFlow's error
-BESIDES = 20_000_000  # bytes of memory that a warm run takes besides weights and arena
+BESIDES = 20_000_000  # bytes of memory that a warm run may take in addition to weights and arena
 
 
 class Failed(Exception):
@@ -46,7 +46,7 @@ def arguments():
 
 
 def policies_of(a, name, i):
-    """The policies that the i-th model is tried under."""
+    """The policies under which the i-th model is tried."""
     if a.policies:
         return a.policies.split(',')
     return [p for p in POLICIES if environment.LONG or name in a.names or p != ALIKE[i % 2]]
@@ -59,14 +59,14 @@ def model_path(row):
 
 
 def group_of(row):
-    """The test of ctest that a row belongs to: by where its model comes from."""
+    """The test of ctest to which a row belongs, by the source of its model."""
     if isinstance(row, Accuracy) or row.path.startswith('$SHARED'):
         return 'shared'
     return 'frozen' if row.path.startswith('frozen/') else 'tfjs'
 
 
 def absent(row):
-    """Why a row cannot run here, or None."""
+    """The reason why a row cannot run here, or None."""
     if '$SHARED' in row.path and not os.path.exists(model_path(row)):
         return f'{model_path(row)} is not there'
     if row.name == 'basic-pitch' and not os.path.exists(environment.SHARED):
@@ -75,7 +75,7 @@ def absent(row):
 
 
 def tool(*args):
-    """Runs the tool; what it says on stderr is the reason of a failure."""
+    """Runs the tool; if it fails, its standard error is the reason."""
     done = subprocess.run([environment.TOOL, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, errors='replace')
     if done.returncode:
@@ -86,7 +86,7 @@ def tool(*args):
 
 
 def feed_options(row, inputs, folder):
-    """--input for each feed, from one npz or, every other one, from a npy; and their shapes."""
+    """The --input options of the feeds, alternately from one npz and from npy files; and their shapes."""
     import numpy as np
     np.savez(f'{folder}/x.npz', **{f'x{i}': x for i, x in enumerate(inputs.values())})
     options = []
@@ -102,7 +102,7 @@ def asked(row):
 
 
 def run_tool(row, path, inputs, policy, *more):
-    """Outputs by name; checks that they are those that the row names."""
+    """Outputs by name; checks that they are the row's."""
     if '--outputs' not in more:
         more += (*asked(row),)
     with tempfile.TemporaryDirectory() as d:
@@ -127,7 +127,7 @@ def check_memory(report):
 
 
 def judge(got, want, allowed):
-    """(worst error, what is wrong or None); `allowed` is by output."""
+    """(worst error, description of an error or None); `allowed` is by output."""
     import numpy as np
     import oracle
     worst, wrong = 0., []
@@ -150,7 +150,7 @@ def only(options, name):
 
 
 def run_artefact(row, path, samples, policy):
-    """The program as a file: its outputs, by name, for each of the samples."""
+    """Runs the program as a file; returns its outputs, by name, for each of the samples."""
     with tempfile.TemporaryDirectory() as d:
         file = f'{d}/m.htx'
         shapes = [only(feed_options(row, inputs, d), '--input-shape') for inputs in samples]
@@ -161,7 +161,7 @@ def run_artefact(row, path, samples, policy):
 
 
 def check_warm(artefact, shapes):
-    """Besides its weights and its arena a run takes little memory."""
+    """Checks that a run takes little memory in addition to its weights and its arena."""
     r = json.loads(tool('bench', artefact, *shapes, '--warmup', '1', '--runs', '1', '--duration', '0',
                         '--format', 'json'))
     more = r['peak_rss_bytes'] - r['weight_bytes'] - r['arena_bytes']
@@ -171,7 +171,7 @@ def check_warm(artefact, shapes):
 
 
 def check_artefact(row, path, inputs, want):
-    """It computes the same bits."""
+    """Checks that an artefact computes the same bits."""
     got, = run_artefact(row, path, [inputs], FULL)
     wrong = [n for n in row.outputs if got[n].tobytes() != want[n].tobytes()]
     if wrong:
@@ -179,7 +179,7 @@ def check_artefact(row, path, inputs, want):
 
 
 def low_reference(row, path, inputs, policy):
-    """What TensorFlow makes of the converted graph in its two ways."""
+    """TensorFlow's results for the converted graph, in its two ways."""
     import oracle
     with tempfile.TemporaryDirectory() as d:
         options = feed_options(row, inputs, d)
@@ -191,12 +191,11 @@ def low_reference(row, path, inputs, policy):
 def judge_low(row, name, gots, wants, lows):
     """[(measure, error, allowed)] of one output against one of TensorFlow's ways.
 
-    Rounding errs by luck: one number by a factor of three or more, while photograph by photograph
-    and pixel by pixel it evens out.  So the errors are averaged over all photographs, and the root
-    mean square of an output's errors counts beside the largest one.  The logarithm of the ratio of two
-    root mean squares, each of n independent errors, has the standard deviation 1 / sqrt(n): three of
-    these are granted.  Where a maximum picks the outputs, one that falls elsewhere makes them jump: there the
-    median error counts."""
+    The rounding error of a single number varies by a factor of three or more, while averages over photographs and
+    pixels vary little.  So the errors are averaged over all photographs, and the root mean square of an output's errors
+    is checked beside the largest one.  The logarithm of the ratio of two root mean squares, each of n independent
+    errors, has the standard deviation 1 / sqrt(n); three of these are allowed.  If outputs are read at the position of
+    a maximum, they jump when the maximum moves; then the median error is checked."""
     import numpy as np
     import oracle
     arrays = [a for sample in zip(gots, wants, lows)
@@ -216,12 +215,13 @@ def judge_low(row, name, gots, wants, lows):
 
 
 def one_by_one(row, x):
-    """What belongs to each photograph of a batch."""
+    """The parts of an output that belong to each photograph of a batch."""
     return list(x) if row.shapes else [x]
 
 
 def check_overflow(name, gots, lows):
-    """Where the graph overflows, so must we, to the same values, but not in every sample."""
+    """Where the converted graph overflows, Halftone must overflow to the same values; this need not happen in every
+    sample."""
     import numpy as np
     finite = [np.isfinite(low[name]) for low in lows]
     if not any(f.any() for f in finite):
@@ -235,7 +235,7 @@ def check_overflow(name, gots, lows):
 
 
 def check_full(row, path, samples, wants):
-    """What was measured, in words; raises Failed."""
+    """The measured errors as text; raises Failed."""
     gots = [run_tool(row, path, inputs, FULL) for inputs in samples]
     check_artefact(row, path, samples[0], gots[0])
     allowed = {n: row.tolerance if b.dtype.kind == 'f' else 0 for n, b in wants[0].items()}
@@ -247,7 +247,7 @@ def check_full(row, path, samples, wants):
 
 
 def check_low(row, path, samples, wants, policy):
-    """The same; says which output comes nearest to what is allowed."""
+    """Likewise under a policy; names the output that comes nearest to its limit."""
     own, exact = zip(*(low_reference(row, path, inputs, policy) for inputs in samples))
     gots = run_artefact(row, path, samples, policy)
     for n in row.outputs:
@@ -263,7 +263,7 @@ def check_low(row, path, samples, wants, policy):
 
 
 def check_model(row, policies):
-    """One line a policy; (passed, failed)."""
+    """Prints a line for each policy; returns (passed, failed)."""
     import data
     import oracle
     path = model_path(row)
@@ -276,7 +276,7 @@ def check_model(row, policies):
                     else check_low(row, path, samples, wants, policy))
             passed += 1
             print(f'pass {row.name} {policy}: {said}', flush=True)
-        except (Failed, ValueError, KeyError) as e:  # also what TensorFlow says of a bad graph
+        except (Failed, ValueError, KeyError) as e:  # including TensorFlow's errors for a bad graph
             failed += 1
             print(f'FAIL {row.name} {policy}: {str(e)[:400]}', flush=True)
     return passed, failed

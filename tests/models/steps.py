@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""One training step of real graphs: the tool against TensorFlow, from the same start and feeds, with random ops pinned by seeds.
+"""One training step of real graphs: the tool against TensorFlow, from the same initial values and feeds, with random
+ops fixed by seeds.
 
-Of each graph copies are made that both compute: pruned to what is fetched; what is fed, and ops that TensorFlow does not register,
-replaced by placeholders; variables read behind the step.  In float64 every float32 of the graph is float64, but random numbers, which
-are drawn as before and cast, and FusedBatchNorm, which TensorFlow has in float32 alone and is therefore written in elementary ops.
-TensorFlow's copy has images with channels last, where its kernels ask for that.
+Each graph is copied to a form that both compute.  It is pruned to the fetched nodes; fed tensors, and ops that
+TensorFlow does not register, are replaced by placeholders; variables are read after the step.  In the float64 copy
+every float32 tensor is float64, except random numbers, which are drawn as before and cast, and FusedBatchNorm, which
+TensorFlow has only in float32 and which is therefore written in elementary ops.  TensorFlow's copy has images with
+channels last if its kernels require that.
 
-- In float64 the tool has TensorFlow's numbers within 1e-9 of the largest of each tensor.
-- In float32 its error against these is at most twice the larger of TensorFlow's two (with oneDNN and without), tensor by tensor, or
+- In float64 the tool agrees with TensorFlow within 1e-9 of the largest number of each tensor.
+- In float32 its error against float64 is at most twice the larger of TensorFlow's two errors (with oneDNN and without),
+  tensor by tensor, or
   sixteen roundings of the tensor's largest number.  Convolutions are direct.
 
-Compared are the loss, the gradients that optimisers take, and variables behind the step; but after Adam, which divides by roots of
-squares that may be 0, only what it takes.
+The loss, the gradients that optimisers take, and the variables after the step are compared; for Adam, which divides by
+roots of squares that may be 0, only the gradients.
 
 Without a name: the graphs that take seconds, and with HALFTONE_LONG=1 all.  Exit code 77: nothing to test with.
 """
@@ -37,7 +40,7 @@ from tensorflow.python.framework import op_def_registry  # noqa: E402
 v1 = tf.compat.v1
 FLOAT, DOUBLE = types_pb2.DT_FLOAT, types_pb2.DT_DOUBLE
 EXACT, WORSE, ROUNDINGS = 1e-9, 2, 16 * 2.**-24
-LEAST = 1e-6  # of the largest gradient: what is below counts as 0, as the gradient of a bias in front of a batch normalisation
+LEAST = 1e-6  # relative to the largest gradient: smaller ones count as 0, such as the gradient of a bias before a batch normalisation
 MODELS = os.path.join(environment.SHARED, 'models')
 
 
@@ -47,10 +50,10 @@ class Step:
     path: str
     train: str
     loss: str
-    feeds: object              # random numbers → {tensor: array}
+    feeds: object              # function of random numbers, returns {tensor: array}
     long: bool = False
-    sizes: dict = field(default_factory=dict)  # the batch, and multiples of it, that the graph has fixed in variables and constants → those to have
-    optimizer: str = ''        # pattern of nodes whose first operand is a gradient, of an optimiser that adapts its steps and is spelled out in elementary ops
+    sizes: dict = field(default_factory=dict)  # numbers that are fixed in variables and constants of the graph (the batch, and multiples of it) → the numbers that replace them
+    optimizer: str = ''        # pattern of nodes whose first operand is a gradient, for an adaptive optimiser that is spelled out in elementary ops
 
 
 def whole(r, most, *shape):
@@ -62,7 +65,7 @@ def unit(r, *shape):
 
 
 def bert_batch(r):
-    """Two sequences of 128 words of which 20 are to be guessed."""
+    """Two sequences of 128 words, of which 20 are to be predicted."""
     return {'IteratorGetNext:1': whole(r, 2, 2, 128).astype('i4'), 'IteratorGetNext:2': whole(r, 30522, 2, 20).astype('i4'),
             'IteratorGetNext:3': whole(r, 128, 2, 20).astype('i4'), 'IteratorGetNext:4': np.ones((2, 20), 'f4'),
             'IteratorGetNext:5': whole(r, 2, 2, 1).astype('i4'), 'IteratorGetNext:6': whole(r, 2, 2, 128).astype('i4'),
@@ -136,7 +139,7 @@ def load(path):
 
 
 def importable(graph):
-    """TensorFlow imports no names that begin with "_", which its rewriting gives."""
+    """TensorFlow cannot import names that begin with "_", which its own rewriting creates."""
     for n in graph.node:
         n.name = re.sub('^_', 'x_', n.name)
         for i, x in enumerate(n.input):
@@ -144,7 +147,7 @@ def importable(graph):
 
 
 def plain(name):
-    """The tensor of an operand: result 0 has no number."""
+    """The tensor that an operand names: result 0 has no number."""
     return name.removesuffix(':0')
 
 
@@ -177,7 +180,7 @@ def constant(graph, name, value):
 
 
 def replaced(graph, names):
-    """Operands by other names."""
+    """Renames operands."""
     for n in graph.node:
         for i, x in enumerate(n.input):
             if plain(x) in names:
@@ -185,7 +188,7 @@ def replaced(graph, names):
 
 
 def pruned(graph, targets, fed):
-    """What the targets need, with placeholders in place of what is fed."""
+    """The nodes that the targets need, with placeholders for fed tensors."""
     out, nodes, seen, todo = graph_pb2.GraphDef(), {n.name: n for n in graph.node}, set(), list(targets)
     out.versions.CopyFrom(graph.versions)
     fed = {plain(k): (k.replace(':', '_').replace('/', '_') if plain(k) not in nodes or nodes[plain(k)].op != 'Placeholder' else k, a)
@@ -229,7 +232,7 @@ def resize(graph, sizes):
 
 
 def pin(graph):
-    """Random ops have seeds, each its own; what is largest is in order."""
+    """Gives each random op a seed of its own, and makes the largest result of TopK sorted."""
     for n in graph.node:
         if 'sorted' in n.attr:
             n.attr['sorted'].b = True
@@ -240,13 +243,13 @@ def pin(graph):
 # ---- float64 ----
 
 def fixed_floats(op):
-    """The numbers of operands and results that are float32 whatever the attributes."""
+    """The indices of operands and results that are float32 whatever the attributes."""
     d = op_def(op)
     return [i for i, a in enumerate(d.input_arg) if a.type == FLOAT], [i for i, a in enumerate(d.output_arg) if a.type == FLOAT]
 
 
 def write_batch_norm(graph, n, after):
-    """FusedBatchNorm and its gradient, in training or not, in elementary ops; the results by their names."""
+    """FusedBatchNorm and its gradient, for training or inference, in elementary ops; the results by their names."""
     training = 'is_training' not in n.attr or n.attr['is_training'].b
     channels_last = n.attr['data_format'].s != b'NCHW'
     epsilon = constant(graph, n.name + '/epsilon', np.float64(n.attr['epsilon'].f))
@@ -336,7 +339,7 @@ def widen_attrs(n):
 # ---- channels last ----
 
 def channels_last(graph):
-    """Ops whose channels are first, between transpositions."""
+    """The graph in which ops with channels first stand between transpositions."""
     out, after = graph_pb2.GraphDef(), {}
     out.versions.CopyFrom(graph.versions)
     for n in graph.node:
@@ -371,7 +374,7 @@ def channels_last(graph):
     return out
 
 
-# Operands that are images, and that are shapes of images.
+# The operands that are images, and those that are shapes of images.
 IMAGES = {'Conv2D': ([0], []), 'Conv2DBackpropInput': ([2], [0]), 'Conv2DBackpropFilter': ([0, 2], []), 'BiasAdd': ([0], []),
           'BiasAddGrad': ([0], []), 'MaxPool': ([0], []), 'AvgPool': ([0], []), 'MaxPoolGrad': ([0, 1, 2], []),
           'AvgPoolGrad': ([1], [0]), 'FusedBatchNorm': ([0], []), 'FusedBatchNormGrad': ([0, 1], [])}
@@ -393,7 +396,7 @@ def variable_name(n):
 
 
 def first_values(graph, step, r):
-    """The start: of the checkpoint, else of the graph's initialisers, else random."""
+    """The initial values: from the checkpoint, else from the graph's initialisers, else random."""
     path, out = os.path.join(MODELS, step.path), {}
     checkpoint = f'{path}/variables/variables' if os.path.isdir(path) else path.removesuffix('.meta')
     reader = tf.train.load_checkpoint(checkpoint) if os.path.exists(checkpoint + '.index') else None
@@ -431,7 +434,7 @@ def session_of(graph):
 
 
 def begin(graph, start):
-    """Nodes that set the variables: their names, and their feeds."""
+    """Adds nodes that set the variables; returns their names and feeds."""
     names, feeds = [], {}
     for i, v in enumerate(variables_of(graph)):
         dtype = v.attr['dtype'].type
@@ -448,7 +451,7 @@ ADAPTIVE = re.compile('ApplyAdam$')
 
 
 def read_behind(graph, train, adaptive):
-    """Reads of the variables behind the step."""
+    """Adds reads of the variables after the step."""
     names = []
     for i, v in enumerate(variables_of(graph)):
         dtype = v.attr['dtype'].type
@@ -462,7 +465,7 @@ def read_behind(graph, train, adaptive):
 
 
 def gradients(graph, optimizer):
-    """What the optimiser takes: nodes that hand it on, and what that is."""
+    """The gradients that the optimiser takes: the nodes that pass them on, and the tensors."""
     found = {plain(n.input[0]) for n in graph.node if optimizer and re.search(optimizer, n.name)}
     for n in graph.node:
         args = [a.name for a in op_def(n.op).input_arg]
@@ -473,7 +476,7 @@ def gradients(graph, optimizer):
     return names
 
 
-# ---- the copies, and who computes them ----
+# ---- the copies, and their results ----
 
 class Copies:
     def __init__(self, step, folder):
@@ -517,7 +520,7 @@ class Copies:
             return [z[n] for n in self.outputs]
 
     def save(self, model, dtype):
-        """A SavedModel that begins at the start."""
+        """Writes a SavedModel with the initial values."""
         os.makedirs(f'{model}/variables')
         meta = saved_model_pb2.SavedModel(saved_model_schema_version=1).meta_graphs.add()
         meta.meta_info_def.tags.append('serve')
@@ -545,7 +548,7 @@ def largest(a):
 
 
 def compare(c, onednn):
-    """What is wrong, tensor by tensor."""
+    """The errors of all tensors."""
     want = c.tensorflow('float64')
     plainly, ours, exact = c.tensorflow('float32'), c.tool('float32'), c.tool('float64')
     worst = [0., 0.]
@@ -565,7 +568,7 @@ def compare(c, onednn):
 
 
 def with_onednn(names):
-    """TensorFlow's results in float32 with oneDNN, by step: in a process of its own."""
+    """TensorFlow's results in float32 with oneDNN, by step, from a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, os.path.abspath(__file__), '--onednn', folder, *names], check=True,
                        env={**os.environ, 'TF_ENABLE_ONEDNN_OPTS': '1'}, stderr=subprocess.DEVNULL)

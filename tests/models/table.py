@@ -19,7 +19,7 @@ class Model:
     within: Tuple[str, ...] = ()   # tensors within the graph that are fed in place of the model's inputs
     shapes: bool = False   # the inputs' shapes are said on the command line (an open dimension is 1)
     chances: Tuple[str, ...] = ()  # outputs from 0 to 1, which low precision may err in as a share of 1
-    picks: bool = False    # outputs are read at the place of a maximum: at another one they jump
+    picks: bool = False    # outputs are read at the position of a maximum, and jump if it moves
 
 
 def human(name, placeholder, outputs, inputs, others=(), oracle='tfjs', **more):

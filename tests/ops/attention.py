@@ -1,19 +1,18 @@
-"""Attention in one kernel and by kernels of its own for both products and the Softmax.
+"""Attention in one kernel, and with separate kernels for both products and the Softmax.
 
-Random graphs: queries and keys times each other, transposed in each way, scaled, masked, their Softmax,
-its product with the values; in each type, or with the Softmax in float32.  Both methods have to give the
-same bits, with one thread and with two, on every target that this machine runs, and to be within their
-errors of TensorFlow in float64.
+Random graphs: products of queries and keys, transposed in each way, scaled, masked, their Softmax, its product with
+the values; in each type, or with the Softmax in float32.  Both methods must give the same bits, with one thread and
+with two, on every target that this machine runs, within their errors of TensorFlow in float64.
 """
 import cases
 
 SEED, CASES = 20265, 20
 
-# Of the largest result: two sums, an exponential function and a division; measured 7e-7.  Scores to
-# about 5 are rounded before the exponential function, shares behind it.
+# Relative to the largest result: two sums, an exponential function and a division; measured 7e-7.
+# Scores up to about 5 are rounded before the exponential function, the quotients after it.
 ERROR, ROUNDINGS = 3e-6, 8
 LEAST_ROWS = 8
-ADDENDS = 18  # behind each of the three: they are more operands than a kernel has
+ADDENDS = 18  # after each of the three: more operands than a kernel takes
 
 
 def random_case(r):
@@ -43,7 +42,7 @@ def layers(tf, r, c):
     order = [*range(len(lead) - 1), len(lead), len(lead) - 1, len(lead) + 1]
 
     def shape(of):
-        """Heads lie beside each other in each row, as projections leave them."""
+        """Heads lie side by side in each row, as projections produce them."""
         return [[*lead, *of][i] for i in order] if c['heads'] and lead else [*lead, *of]
     shapes = {'q': shape([c['rows'], c['depth']]), 'k': shape(keys), 'v': shape([c['columns'], c['width']]),
               'm': masks[c['mask']]}
@@ -69,7 +68,7 @@ def layers(tf, r, c):
 
 
 def graph_of(tf, r, c):
-    """GraphDef, what is fed, and the exact result."""
+    """GraphDef, feeds, and the exact result."""
     build, feeds = layers(tf, r, c)
     dtype = tf.as_dtype(c['dtype'])
     with tf.Graph().as_default() as g:

@@ -1,16 +1,16 @@
-"""Expansion, depthwise and projecting convolution, row by row in one kernel and each by one of its own.
+"""Expansion, depthwise and projecting convolution, row by row in one kernel and each in one of its own.
 
-Random graphs: an expansion by 1 x 1 or, from few channels, by 3 x 3 at stride 2; a depthwise convolution
-of each size, stride and padding; mostly a projection, now and then with a residual, or with a depthwise
-convolution and a projection behind it, as one block's projection would expand another.  Both methods have
-to give the same bits, with one thread and with two, on every target that this machine runs, and to be
-within their errors of TensorFlow in float64.
+Random graphs: an expansion by 1 x 1 or, from few channels, by 3 x 3 with stride 2; a depthwise convolution of each
+size, stride and padding; mostly a projection, sometimes with a residual, or with a depthwise convolution and a
+projection after it, so that one block's projection could be the expansion of another.  Both methods must give the
+same bits, with one thread and with two, on every target that this machine runs, within their errors of TensorFlow
+in float64.
 """
 import cases
 
 SEED, CASES = 20264, 20
 
-# Three sums and roundings in a row; measured 5e-7, and 1.3 times the rounding.
+# Three consecutive sums and roundings; measured 5e-7, and 1.3 times the rounding.
 ROUNDINGS = 3
 
 
@@ -61,7 +61,7 @@ def layers(tf, r, c):
 
 
 def graph_of(tf, r, c):
-    """GraphDef, what is fed, the exact result, and whether one kernel can compute it."""
+    """GraphDef, feeds, the exact result, and whether one kernel can compute it."""
     dtype = tf.as_dtype(c['dtype'])
     build = layers(tf, r, c)
     x = cases.rounded(r.normal(0, 1, c['shape']), dtype)
@@ -79,7 +79,7 @@ def check(tf, r, c, targets, folder):
     proto, feeds, exact, one = graph_of(tf, r, c)
     cases.given(folder, proto, feeds, tf.as_dtype(c['dtype']).as_numpy_dtype)
     methods = cases.methods(folder, '--block-method', 'rows')
-    if methods != ['rows'] * one and (one or not c['chained']):  # what is chained may be a block by itself
+    if methods != ['rows'] * one and (one or not c['chained']):  # the layers after it may be a block by themselves
         yield f'the methods are {methods}'
     yield from cases.problems_of_blocks(folder, feeds, c['dtype'], targets,
                                         lambda y: cases.error_of_block(y, exact, c['dtype'], ROUNDINGS))

@@ -1,4 +1,5 @@
-"""One instance of an op with its inputs, how its outputs are judged, and graphs made of many."""
+"""Cases: one instance of an op with its inputs, the rule by which its outputs are judged, and graphs of
+many cases."""
 import sys
 from dataclasses import dataclass, field
 
@@ -12,7 +13,7 @@ DTYPES = {tag: np.dtype(ml_dtypes.bfloat16 if tag == 'bf16' else name)
 TAGS = {d: t for t, d in DTYPES.items()}
 LOW = 'f16', 'bf16'
 
-# Operands that say how, not what: constants in every graph that we compile.
+# Operands that are parameters and not data; they are constants in all graphs.
 SETTINGS = {'axis', 'dim', 'perm', 'shape', 'size', 'paddings', 'multiples', 'begin', 'end',
             'strides', 'reduction_indices', 'dimension', 'split_dim', 'size_splits', 'concat_dim',
             'dims', 'k', 'block_shape', 'crops', 'depth', 'start', 'limit', 'delta', 'num', 'stop',
@@ -26,18 +27,18 @@ class Type(str):
 @dataclass
 class Case:
     op: str
-    inputs: list                 # an array each; a list of arrays for an argument of N tensors
+    inputs: list                 # one array for each operand; a list of arrays for an operand of N tensors
     attrs: dict = field(default_factory=dict)
-    ulps: float = 0              # allowed, in units in the last place of the expected value
-    slack: float = 0             # allowed, relative to the largest value of the output
-    absolute: float = 0          # allowed
+    ulps: float = 0              # tolerance in units in the last place of the expected value
+    slack: float = 0             # tolerance relative to the largest value of the output
+    absolute: float = 0          # absolute tolerance
     oracle: object = None        # inputs, attrs → outputs; None: TensorFlow
     exact_in: str = None         # TensorFlow computes in this type, the result is rounded
     settings: tuple = None       # names of constant operands; None: those in SETTINGS
     outputs: tuple = (0,)        # results that are compared
-    check: object = None         # outputs → what is wrong or None; instead of comparing
-    fails: bool = False          # TensorFlow refuses it, and so must we
-    zero_signs: bool = True      # -0 is not 0
+    check: object = None         # outputs → description of an error or None; replaces the comparison
+    fails: bool = False          # TensorFlow refuses it, and so must Halftone
+    zero_signs: bool = True      # -0 is not equal to 0
     build: object = None         # graph, name, case: adds the nodes; None: the op itself
     note: str = ''
 
@@ -46,7 +47,7 @@ class Case:
         return TAGS[flat[0].dtype] if flat else ''
 
     def tag(self):
-        """The type that the op computes in."""
+        """The type in which the op computes."""
         if 'dtype' in self.attrs:
             return str(self.attrs['dtype'])
         return TAGS[self.inputs[1].dtype] if self.op == 'Conv2DBackpropInput' else self.dtype()
@@ -158,7 +159,7 @@ def set_attr(attr, v):
                 attr.list.i.append(x)
 
 
-# ---- what is expected ----
+# ---- expected results ----
 
 class NoKernel(Exception):
     pass
@@ -168,7 +169,7 @@ class Refused(Exception):
     pass
 
 
-# What Python calls otherwise than the op's definition does.
+# Names of arguments that differ between Python and the op's definition.
 RENAMED = {'squeeze_dims': 'axis', 'reduction_indices': 'axis', 'dim': 'axis',
            'split_dim': 'axis'}
 
@@ -210,8 +211,8 @@ def widen(value, tag):
 
 
 def expected(case, row):
-    """Outputs by TensorFlow's kernels.  Low types are computed in float32 and rounded once, which is
-    their definition here; some of TensorFlow's own kernels sum or approximate in the low type."""
+    """Outputs by TensorFlow's kernels.  Low types are computed in float32 and rounded once, which is their
+    definition here, since some of TensorFlow's own kernels sum or approximate in the low type."""
     if case.oracle:
         return case.oracle(case.inputs, case.attrs)
     names = [a.name for a in row.args]
@@ -250,7 +251,7 @@ def ulp(a, tag):
 
 
 def difference(got, want, case):
-    """What is wrong with one output, or None."""
+    """The error of one output, or None."""
     if got.dtype != want.dtype and not (TAGS[want.dtype] == 'bf16' and got.dtype == np.uint16):
         return f'dtype {got.dtype}, expected {want.dtype}'
     if got.shape != want.shape:
@@ -277,11 +278,11 @@ def float_difference(a, b, tag, case):
         size = np.abs(b[np.isfinite(b)])
         allowed = case.ulps * ulp(np.where(finite, b, 0), tag) + case.slack * (
             size.max() if size.size else 0) + case.absolute
-        if case.note not in ('subnormal', 'flushed'):  # both sides flush, at other steps on the way
+        if case.note not in ('subnormal', 'flushed'):  # both sides flush subnormals, but in different steps
             least = float(ml_dtypes.finfo(DTYPES['f32' if tag == 'bf16' else tag]).smallest_normal)
             allowed = np.where(np.abs(b) <= least, np.maximum(allowed, least), allowed)
         same = np.where(finite, np.abs(a - b) <= allowed, (a == b) | (np.isnan(a) & np.isnan(b)))
-    # A rounding error at the edge of the range makes an infinity of the largest value.
+    # At the end of the range, a rounding error changes the largest value to infinity.
     if case.ulps or case.slack:
         top = float(ml_dtypes.finfo(DTYPES[tag]).max) * (1 - 2.**-6)
         same |= (np.abs(a) >= top) & (np.abs(b) >= top) & (np.sign(a) == np.sign(b))

@@ -1,4 +1,4 @@
-"""Random graphs whose kernels have several methods: what the tests of methods share."""
+"""Common to the tests of methods: random graphs whose kernels have several methods."""
 import json
 import os
 import subprocess
@@ -10,18 +10,19 @@ sys.path[:0] = [HERE, f'{HERE}/../tools']
 import environment
 
 ROUNDING = {'float32': 0., 'bfloat16': 2.**-8, 'float16': 2.**-11}
-# Errors of a block, as shares of the results' root mean square: of float32, and in roundings of a number of 16 bits.
+# Bounds for the errors of a block, relative to the root mean square of the results: for float32,
+# and in roundings of a 16-bit number.
 RMS, LARGEST, LARGEST_ROUNDINGS = 2e-6, 5e-5, 60
 
 
 def rounded(a, dtype):
-    """Float64 numbers that the type has."""
+    """Random float64 numbers that the type can represent."""
     import numpy as np
     return a.astype(dtype.as_numpy_dtype).astype(np.float64)
 
 
 def stored(a):
-    """As NumPy can store it: bfloat16 as its 16 bits."""
+    """In a form that NumPy can store: bfloat16 as its 16 bits."""
     import numpy as np
     return a.view(np.uint16) if a.dtype.itemsize == 2 and a.dtype != np.float16 else a
 
@@ -34,7 +35,7 @@ def tool(*arguments):
 
 
 def given(folder, proto, feeds, dtype):
-    """Writes the graph and what is fed."""
+    """Writes the graph and the feeds."""
     import numpy as np
     with open(f'{folder}/g.pb', 'wb') as f:
         f.write(proto.SerializeToString())
@@ -53,14 +54,14 @@ def computed(folder, feeds, dtype, **options):
 
 
 def methods(folder, *forced):
-    """How the steps of the graph's program compute, forced to a method."""
+    """The methods of the steps of the graph's program, if one method is requested."""
     text = tool('bench', f'{folder}/g.pb', *forced, '--steps', '--format', 'json',
                 '--runs', '1', '--duration', '0', '--warmup', '0')
     return [step[2] for step in json.loads(text)['steps_ms'] if len(step) > 2]
 
 
 def error_of_block(y, exact, dtype, roundings):
-    """What is wrong with it, of a root mean square error of so many roundings, or None."""
+    """The error of a result for an expected root mean square error of so many roundings, or None."""
     import numpy as np
     scale = np.sqrt(np.mean(exact ** 2)) or 1.
     error = np.abs(y.astype(np.float64) - exact) / scale
@@ -72,7 +73,7 @@ def error_of_block(y, exact, dtype, roundings):
 
 
 def problems_of_blocks(folder, feeds, dtype, targets, wrong):
-    """Both methods of a block have to give the same bits, with one thread and with two; `wrong` judges them."""
+    """Checks that both methods of a block give the same bits, with one thread and with two; `wrong` judges them."""
     for target in targets:
         bits = {}
         for name, method, threads in (('kernels', 'kernels', 1), ('rows', 'rows', 1),
@@ -88,7 +89,7 @@ def problems_of_blocks(folder, feeds, dtype, targets, wrong):
 
 
 def runnable():
-    """Targets up to that of this machine."""
+    """The targets up to that of this machine."""
     rows = json.loads(tool('targets', '--format', 'json'))['targets']
     return [t['name'] for t in rows[:1 + [bool(t['host']) for t in rows].index(True)]]
 
@@ -102,7 +103,7 @@ def problems_of(tf, r, case, targets, check):
 
 
 def run(module, seed, count):
-    """Checks so many cases; (passed, failed).  The module's check() yields what is wrong with one."""
+    """Checks so many cases; (passed, failed).  The module's check() yields the errors of one case."""
     import numpy as np
     import tensorflow as tf
     r = np.random.default_rng(seed)

@@ -1,5 +1,5 @@
-"""What ops are defined to give in low precision: operands as they are, the formula in float64,
-rounded once at the end.  bfloat16 has no subnormals: as operands and as results they are zero."""
+"""The definition of ops in low precision: exact operands, the formula in float64, rounded once at the end.  bfloat16
+has no subnormals: operands and results that are subnormal count as zero."""
 import math
 
 import ml_dtypes
@@ -51,7 +51,7 @@ UNARY = {
 
 
 def normal(a):
-    """Of bfloat16: subnormals are zero."""
+    """For bfloat16: subnormals become zero."""
     if a.dtype != BF16:
         return a
     bits = a.view(np.uint16)
@@ -65,7 +65,7 @@ def exactly(a):
 
 
 def to_odd(x):
-    """float64 as float32 such that rounding it further rounds x once."""
+    """float64 as float32 such that rounding it further rounds x only once."""
     with np.errstate(all='ignore'):
         near = x.astype(np.float32)
         back = near.astype(np.float64)
@@ -75,7 +75,7 @@ def to_odd(x):
 
 
 def rounded(x, tag):
-    """float64 rounded once."""
+    """float64, rounded once."""
     with np.errstate(all='ignore'):
         if tag == 'f16':
             return x.astype(np.float16)
@@ -84,8 +84,8 @@ def rounded(x, tag):
 
 
 def steps(a, b):
-    """How many 16-bit numbers apart; NaN and NaN: 0, NaN and a number: 2^16.  bfloat16's subnormals
-    do not count."""
+    """The distance of two 16-bit numbers in steps; NaN and NaN: 0, NaN and a number: 2^16.  bfloat16's subnormals do
+    not count."""
     def place(x):
         magnitude = (x.view(np.uint16) & 0x7fff).astype(np.int32)
         if x.dtype == BF16:
@@ -99,7 +99,7 @@ def steps(a, b):
 
 
 def no_zero_divide(f, zero):
-    """0 where `zero` of the operands says so."""
+    """f, but 0 where zero(x, y) is true."""
     return lambda x, y: np.where(zero(x, y), 0, f(x, y))
 
 
@@ -109,7 +109,7 @@ def floor_mod(x, y):
 
 
 def maximum(x, y):
-    """The second where they are equal: -0 and 0 are."""
+    """The second operand if they are equal, as -0 and 0 are."""
     return np.where(np.isnan(x) | np.isnan(y), np.nan, np.where(x > y, x, y))
 
 

@@ -6,7 +6,7 @@ from values import edges, random
 
 ALIGNMENTS = 'LEFT_LEFT', 'LEFT_RIGHT', 'RIGHT_LEFT', 'RIGHT_RIGHT'
 MATRICES = [(4, 4), (3, 6), (7, 2), (1, 1), (2, 5, 3), (2, 1, 3, 17), (3, 1, 4)]
-# Of the operands that say how: constants.
+# Names of operands that are parameters, and so constants.
 HOW = 'k', 'num_rows', 'num_cols'
 
 
@@ -25,7 +25,7 @@ def diagonals(r, rows):
 
 
 def band_edges():
-    """Infinity and NaN outside a band leave no trace."""
+    """Infinity and NaN outside a band do not affect the result."""
     x = np.resize(edges('f32'), (7, 9))
     for low, high in ((0, 0), (-1, 0), (2, 1), (-1, -1)):
         yield Case('MatrixBandPart', [x, np.int64(low), np.int64(high)], settings=())
@@ -61,7 +61,7 @@ def diag(r, op, tag):
     if not k:
         return Case(op, [random(r, tag, shape[:-1])])
     x = random(r, tag, band_shape(shape, low, high))
-    # One size that is not the least leaves the other to be.
+    # One size other than the least leaves the other one open.
     sizes = [shape[-2:], (-1, -1)][r.integers(2)]
     return Case(op, [x, *k, *(np.array(s, np.int32) for s in sizes), random(r, tag, ())], attrs, settings=HOW)
 

@@ -1,6 +1,7 @@
-"""Random ops: with seeds they draw TensorFlow's numbers, bit for bit, without seeds numbers of the distribution.
+"""Random ops: with seeds they draw TensorFlow's numbers, bit for bit, without seeds numbers of the right
+distribution.
 
-What happens in later runs, and whether streams are independent, is in tests/random.
+tests/random tests later runs, and whether streams are independent.
 """
 import numpy as np
 
@@ -12,13 +13,13 @@ SHAPES = [(), (1,), (3,), (4,), (5,), (7, 9), (2, 3, 5, 7), (0,), (3, 0, 2), (20
 
 
 def exact(name):
-    """TensorFlow's numbers of the same op; equal to the last bit, subnormals too."""
+    """TensorFlow's numbers for the same op, which must be equal to the last bit, subnormals included."""
     row = table()[name]
     return lambda inputs, attrs: tensorflow_op(name, [a.name for a in row.args], inputs, attrs)
 
 
 def seed(r):
-    """Small ones, negative ones, of 64 bits."""
+    """A seed: small, negative, or of 64 bits."""
     return int(r.choice([r.integers(1, 99), -r.integers(1, 99), r.integers(-2**63, 2**63 - 1)]))
 
 
@@ -39,7 +40,7 @@ def random_numbers(r, rows):
         integers = op.name == 'RandomUniformInt'
         for tag in op.types['Tout' if integers else 'dtype']:
             for s in SHAPES:
-                # A kernel of TensorFlow's goes on where it was: each case has seeds of its own.
+                # TensorFlow's kernels continue their streams, so each case has its own seeds.
                 attrs = {'seed': seed(r), 'seed2': seed(r)}
                 more = bounds(r, tag) if integers else []
                 if not integers:
@@ -63,8 +64,8 @@ def stateless(r, rows):
         integers = 'minval' in [a.name for a in op.args]
         for tag in op.types['dtype']:
             if integers and tag.startswith('u'):
-                continue  # no kernel of TensorFlow's
-            attrs = {} if integers else {'dtype': Type(tag)}  # or that of minval
+                continue  # TensorFlow has no such kernel
+            attrs = {} if integers else {'dtype': Type(tag)}  # or the type of minval
             for s in SHAPES:
                 more = bounds(r, tag) if integers else []
                 begin = [np.array([seed(r), seed(r)])] if 'seed' in [a.name for a in op.args] else [
@@ -72,7 +73,7 @@ def stateless(r, rows):
                     np.array(r.choice([1, 3]), np.int32)]
                 if 'seed' in [a.name for a in op.args] and r.random() < .5:
                     begin = [r.integers(-2**31, 2**31, 2).astype(np.int32)]
-                # Constants are folded; other seeds are computed with in the run.
+                # Ops with constant operands are folded; others are computed in the run.
                 settings = ('shape', 'seed', 'key', 'counter', 'alg', 'minval', 'maxval')
                 yield Case(op.name, [shape(r, s), *begin, *more], attrs, oracle=exact(op.name),
                            settings=settings if r.random() < .3 else ('shape',))
@@ -102,7 +103,7 @@ def moments(x, mean, deviation, low, high):
         return f'shape {x.shape}'
     if not (x.min() >= low and x.max() <= high):
         return f'values from {x.min()} to {x.max()}, expected {low} to {high}'
-    # Six standard errors of the mean; the deviation's are smaller.
+    # Six standard errors of the mean; that of the deviation is smaller.
     if abs(x.mean() - mean) > 6 * deviation / np.sqrt(x.size) + 2**-9:
         return f'mean {x.mean():.4f}, expected {mean}'
     if abs(x.std() - deviation) > .03 * deviation:

@@ -274,7 +274,7 @@ def clip(r, rows):
 
 
 def fake_quant(r, rows):
-    """The limits around 0, on one side of it, and none; few bits and many."""
+    """Limits around 0, on one side of it, and both 0; few bits and many."""
     limits = [(-6, 6), (-.1, 3.7), (.5, 2), (-9, -1), (-1e-3, 1e-3), (0, 0)]
     x = np.concatenate([edges('f32')[np.isfinite(edges('f32'))], np.linspace(-7, 7, 301, dtype=np.float32)])
     for op in rows:

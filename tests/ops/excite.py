@@ -1,17 +1,17 @@
-"""Squeeze and excitation with the convolution behind it, in one kernel and each by one of its own.
+"""Squeeze and excitation with the convolution after it, in one kernel and each in one of its own.
 
-Random graphs: the mean of an image, or of that and a value by channel beside it; two 1 x 1 convolutions with
-activations; the image scaled by channel, now and then with more done to it, in either order of operands; a
-1 x 1 convolution, mostly with a bias.  Both methods have to give the same bits, with one thread and with two,
-on every target that this machine runs, and to be within their errors of TensorFlow in float64.  Graphs that
-only look so, of several images, a gate that is used twice or one that is taken by row, stay separate kernels.
-The seed is printed; --seed takes another.
+Random graphs: the mean of an image, or of the image and a value for each channel; two 1 x 1 convolutions with
+activations; the image scaled by channel, sometimes with further ops, in either order of operands; a 1 x 1
+convolution, mostly with a bias.  Both methods must give the same bits, with one thread and with two, on every
+target that this machine runs, within their errors of TensorFlow in float64. Similar graphs that do not match
+(several images, a gate that is used twice or taken by row) stay separate kernels.  The seed is printed;
+--seed takes another.
 """
 import cases
 
 SEED, CASES = 20265, 8
 
-# Four sums and roundings in a row; measured 2e-7, and 1.2 times the rounding.
+# Four consecutive sums and roundings; measured 2e-7, and 1.2 times the rounding.
 ROUNDINGS = 4
 UNLIKE = ['images', 'used twice', 'by row', 'few pixels']
 
@@ -58,7 +58,7 @@ def layers(tf, r, c):
 
 
 def graph_of(tf, r, c):
-    """GraphDef, what is fed, the exact result."""
+    """GraphDef, feeds, the exact result."""
     dtype = tf.as_dtype(c['dtype'])
     build = layers(tf, r, c)
     x = cases.rounded(r.normal(0, 1, c['shape']), dtype)

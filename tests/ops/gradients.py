@@ -1,4 +1,4 @@
-"""Cases of what only training uses: gradients, losses, batch normalisation by the moments of a batch."""
+"""Cases of ops that only training uses: gradients, losses, batch normalisation by the moments of a batch."""
 import numpy as np
 
 from case import DTYPES, LOW, TAGS, Case, flushed, tensorflow_op, widen
@@ -10,7 +10,7 @@ from values import SHAPES, pair_edges, pick, random
 
 EXACT = {'ReluGrad', 'Relu6Grad', 'LeakyReluGrad'}
 SCALE, ALPHA = 1.0507009873554805, 1.6732632423543772
-# TensorFlow approximates, or has no kernel of the type.
+# Ops that TensorFlow approximates, or for which it has no kernel of the type.
 FUNCTIONS = {
     'EluGrad': lambda dy, y: np.where(y < 0, (y + 1) * dy, dy),
     'SeluGrad': lambda dy, y: np.where(y < 0, (y + SCALE * ALPHA) * dy, SCALE * dy),
@@ -53,7 +53,7 @@ POOL_NAMES = ['orig_input_shape', 'grad'], ['orig_input', 'orig_output', 'grad']
 
 
 def pooled(tag, x, attrs):
-    """The result of MaxPool, through float64: exact."""
+    """The result of MaxPool, computed in float64, which is exact."""
     return tensorflow_op('MaxPool', ['input'], [x.astype(np.float64)], attrs)[0].astype(DTYPES[tag])
 
 
@@ -111,7 +111,7 @@ def sizes_of(c):
 
 
 def wide_oracle(op, names, image):
-    """In float64: TensorFlow's sums of many products in float32 err more than ours may."""
+    """In float64, since TensorFlow's float32 sums of many products err more than the tolerance."""
     def oracle(inputs, attrs):
         tag = TAGS[inputs[image].dtype]
         wide = [widen(i, 'f64') if tag != 'f64' else i for i in inputs]
@@ -150,7 +150,7 @@ def conv2d_filter(r, rows):
 
 
 def nchw_oracle(op, names, attrs):
-    """An oracle for channels first; what has four axes and is no filter is an image, and so are sizes of one."""
+    """An oracle for channels first; operands of four axes that are no filters are images, and so are sizes of one."""
     def oracle(inputs, _):
         tag = next(TAGS[i.dtype] for i in inputs if i.ndim == 4)
         wide = [i.astype(np.float64).transpose(0, 2, 3, 1) if i.ndim == 4 else i for i in inputs]
@@ -185,7 +185,7 @@ def gradient_axes(r, rows):
 
 
 def stitch_order(r, count, repeats):
-    """Indices that are all different, or of which the last one is there twice, so that the last value counts."""
+    """Indices that are all different, or of which the last one occurs twice, so that the last value counts."""
     order = r.permutation(count).astype(np.int32)
     if repeats and count > 1:
         order[-1] = order[0] if order[-1] != max(order) else order[-1]

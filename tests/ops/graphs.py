@@ -1,4 +1,4 @@
-"""Cases of ops that hand on their operands, feed or carry control edges."""
+"""Cases of ops that pass on their operands, are fed, or carry control edges."""
 import numpy as np
 
 from case import Case, Type, set_attr, TAGS
@@ -40,7 +40,7 @@ def printed(r, op):
                {'message': 'seen', 'first_n': -1, 'summarize': 3}, oracle=same)
 
 
-# ---- ops whose graphs are made by hand: the case's node is an Identity ----
+# ---- ops whose graphs are built by hand: the case's node is an Identity ----
 
 def node(graph, name, op, inputs=(), **attrs):
     n = graph.proto.node.add(name=name, op=op, input=list(inputs))

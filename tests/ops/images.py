@@ -32,7 +32,7 @@ def conv_attrs(stride, dilation, padding):
 
 
 def nchw(attrs):
-    """The same attributes for channels first."""
+    """The attributes for channels first."""
     out = dict(attrs, data_format='NCHW')
     for k in ('strides', 'dilations', 'ksize'):
         if k in attrs:
@@ -44,7 +44,7 @@ def nchw(attrs):
 
 
 def through_nhwc(op, names, attrs, image=0, settings=None):
-    """An oracle for channels first: TensorFlow's CPU kernels want them last."""
+    """An oracle for channels first, since TensorFlow's CPU kernels require them last."""
     def oracle(inputs, _):
         tag = TAGS[inputs[image].dtype]
         wide = [widen(i, 'f32') if tag in ('f16', 'bf16') else i for i in inputs]
@@ -85,7 +85,7 @@ def conv2d(r, rows):
 
 
 def fused_conv(r, op, plain):
-    """TF.js' fused convolutions: bias, then an activation, of which Prelu takes a third operand."""
+    """TF.js' fused convolutions: bias, then an activation; Prelu takes a third operand."""
     def oracle(inputs, attrs):
         x, f, args = inputs
         tag = TAGS[x.dtype]
@@ -195,7 +195,7 @@ def resize(r, rows):
                                          3):
                 mode = int(r.integers(3))
                 attrs = {'align_corners': mode == 1, 'half_pixel_centers': mode == 2}
-                # Its result is float32 whatever it reads.
+                # Its result is float32 whatever the operand's type.
                 more = (dict(slack=2e-6, oracle=bilinear) if op.name == 'ResizeBilinear' else {})
                 yield Case(op.name, [random(r, tag, (2, h, w, 3)), np.array([oh, ow], np.int32)],
                            attrs, **more)

@@ -1,4 +1,4 @@
-"""Cases of ops that move values, make them, or ask for shapes; random numbers."""
+"""Cases of ops that move values, make them, or give shapes; random numbers."""
 import numpy as np
 
 from case import DTYPES, Case, Type

@@ -1,8 +1,8 @@
 """Long sums in float32, of elements and of products: their errors do not grow with their length.
 
-Positive numbers are summed, of which a sum one by one loses more with every addition. Errors are measured in roundings (2^-24) of the
-result: the root mean square over all results is at most MOST. An infinite element makes the sum infinite, and a NaN makes it NaN. One thread
-and two give the same bits, on every target that this machine runs.
+The numbers are positive, so adding them one by one would lose more with every addition. Errors are measured in
+roundings (2^-24) of the result: the root mean square over all results is at most MOST. An infinite element makes the
+sum infinite, and a NaN makes it NaN. One thread and two give the same bits, on every target that this machine runs.
 """
 import numpy as np
 

@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
-"""16-bit results against their definition (definition.py): operands as they are, the formula in
-float64, rounded once.
+"""16-bit results against their definition (definition.py): exact operands, the formula in float64, rounded once.
 
-Bit for bit: casts, + - * /, square root, minimum, maximum, comparisons, selection, and what rounds
-nothing; and every function under mode high_precision.  Functions of one operand over all 65536:
-never more than one number off, and only for the operands that low.json lists, at most 32 of float16
-and 8 of bfloat16 a function.  Functions of two operands on all pairs of special numbers and drawn
-ones: at most one number off.  On every target level that this machine runs.  Then what the modes
-keep_fp16, enable_hi_float_32_execution and support_out_of_bound_index are defined to do.
+Bit for bit: casts, + - * /, square root, minimum, maximum, comparisons, selection, and ops that do not round; and every
+function under mode high_precision.  Functions of one operand on all 65536 numbers: at most one step off, and only for
+the operands in low.json, at most 32 of float16 and 8 of bfloat16 for each function.  Functions of two operands on all
+pairs of special numbers and on random ones: at most one step off. On every target level that this machine runs.  Then
+the definitions of the modes keep_fp16, enable_hi_float_32_execution and support_out_of_bound_index.
 
 --update writes low.json anew.
 """
@@ -28,13 +26,14 @@ SEED = 20261121
 EXACT = {'Abs', 'Neg', 'Sign', 'Reciprocal', 'Inv', 'Square', 'Sqrt', 'Floor', 'Ceil', 'Round', 'Rint',
          'Relu', 'Relu6', 'LeakyRelu', 'Add', 'AddV2', 'Sub', 'Mul', 'MulNoNan', 'Div', 'RealDiv', 'DivNoNan',
          'Minimum', 'Maximum', 'Xdivy', 'Mod', 'TruncateMod', 'FloorMod'}
-# By quotients whose floor or fraction depends on the last bit: any of the numbers next to it.
+# Ops on quotients whose floor or fraction depends on the last bit: any of the neighbouring numbers
+# is accepted.
 QUOTIENTS = {'TruncateDiv', 'FloorDiv'}
 SPECIAL = {'IsNan', 'IsInf', 'IsFinite'}
 
 
 def targets():
-    """Levels that this machine runs: its own, and those listed before it, which it has too."""
+    """The levels that this machine runs: its own, and those listed before it."""
     done = subprocess.run([environment.TOOL, 'targets', '--format', 'json'], capture_output=True, text=True, check=True)
     listed = json.loads(done.stdout)['targets']
     return [t['name'] for t in listed[:[bool(t['host']) for t in listed].index(True) + 1]]
@@ -47,11 +46,11 @@ class Graphs:
         self.folder, self.target, self.mode = folder, target, mode
 
     def run(self, operands, nodes, inner=()):
-        """operands: name → (tag, array); nodes, and those inside: (name, text).  Outputs by name."""
+        """operands: name → (tag, array); nodes, and inner nodes: (name, text).  Outputs by name."""
         import numpy as np
         text = ['hir 1', 'entry "" {', *(f'  input "{o}" = %{o}' for o in operands),
                 *(f'  output "{n}" = %{n}' for n, _ in nodes), '}', '']
-        # Definitions keep subnormals, and so do steps on the way to their results.
+        # Definitions keep subnormals, also in intermediate results.
         command = [environment.TOOL, 'run', f'{self.folder}/g.hir', '--quiet', '--keep-subnormals', '--target', self.target,
                    '-o', f'{self.folder}/y.npz']
         for o, (tag, x) in operands.items():
@@ -81,7 +80,7 @@ class Judge:
         print(f'FAIL {where}: {text}', flush=True)
 
     def same(self, where, got, want, *operands):
-        """Bit for bit; any NaN is a NaN."""
+        """Bit for bit; any NaN equals any NaN."""
         import numpy as np
         self.checks += 1
         differ = got.view(np.dtype(f'u{got.itemsize}')) != want.view(np.dtype(f'u{want.itemsize}'))
@@ -93,7 +92,7 @@ class Judge:
             self.fail(where, f'{differ.sum()} differ, first at {[o[i] for o in operands]}: {got[i]}, not {want[i]}')
 
     def near(self, where, got, want, *operands):
-        """At most one number off; says where it is."""
+        """At most one step off; returns the operands for which it is off."""
         from definition import steps
         self.checks += 1
         d = steps(got, want)
@@ -161,7 +160,7 @@ def specials(tag):
 
 
 def pairs(tag):
-    """All pairs of special numbers, any two numbers, and two of about one size."""
+    """All pairs of special numbers, any two numbers, and two of similar magnitude."""
     import numpy as np
     from definition import DTYPES
     r = np.random.default_rng(SEED)
@@ -198,7 +197,8 @@ def binary(graphs, judge, tag):
             want = rounded(BINARY[op](wx, wy), tag)
             q = wx / wy
         if op in QUOTIENTS or op in ('Mod', 'FloorMod', 'TruncateMod'):
-            # beyond the integers of float32 the remainder and the floor of a quotient mean little
+            # beyond the integers of float32 the remainder and the floor of a quotient are not
+            # defined
             keep = (np.abs(q) < 2**20) & (np.abs(q) > 2**-20)
             judge.near(where, typed(got[op], tag)[keep], want[keep], x[keep], y[keep])
         elif op in EXACT:
@@ -208,7 +208,7 @@ def binary(graphs, judge, tag):
 
 
 def limited(graphs, judge, tag):
-    """Products and quotients behind which a limit stands in the same kernel: of those that underflow the sign stays."""
+    """Products and quotients followed by a clamp in the same kernel: if they underflow, the sign is kept."""
     import numpy as np
     from definition import BINARY, UNARY, exactly, rounded
     x, y = pairs(tag)
@@ -221,7 +221,7 @@ def limited(graphs, judge, tag):
 
 
 def casts(graphs, judge, tag):
-    """Of all 16-bit numbers to every type; to them from what is drawn and what is half way."""
+    """Casts of all 16-bit numbers to every type; casts to 16 bits of random numbers and of midpoints."""
     import ml_dtypes
     import numpy as np
     from case import DTYPES as numpy_type
@@ -257,13 +257,13 @@ def casts(graphs, judge, tag):
     for t, a in ('f32', f32), ('f64', f64), ('i32', i32.astype(np.int32)), ('i64', i32.astype(np.int64) << 20):
         y = graphs.run({'x': (t, a)}, [('y', f'Cast(%x) {{SrcT={t}, DstT={tag}, Truncate=false}}')])['y']
         with np.errstate(all='ignore'):
-            # integers come by way of float32, as in TensorFlow
+            # integers are converted by way of float32, as in TensorFlow
             want = rounded(a.astype(np.float32).astype(np.float64), tag)
         judge.same(f'Cast {t} to {tag} {graphs.target}', typed(y, tag), want, a)
 
 
 def kept(graphs, judge, tag):
-    """keep_fp16: each operation inside rounds."""
+    """keep_fp16: each operation within an op rounds."""
     import numpy as np
     from definition import exactly, rounded, sigmoid
     x, y = pairs(tag)
@@ -279,7 +279,7 @@ def kept(graphs, judge, tag):
             (o, f'{o}(%x{", %y" if o == "SquaredDifference" else ""}) {{T={tag}}}') for o in want])
         for op, w in want.items():
             judge.near(f'{op} {tag} {graphs.mode}', typed(got[op], tag), rounded(w, tag), x, y)
-    # running sums round too: a mean may be infinite, or stop growing
+    # running sums round, too: a mean may be infinite, or stop growing
     many = np.full(40000, 3, x.dtype)
     axis = ('axis', 'Const() {dtype=i32, value=tensor i32[1] {0}}')
     for mode, most in ('', 3), (graphs.mode, None):
@@ -291,7 +291,7 @@ def kept(graphs, judge, tag):
 
 
 def hf32(graphs, judge):
-    """Products of one factor each: rounded to 19 bits before, and once after."""
+    """Products of one factor each: operands are rounded to 19 bits, and the result once."""
     import numpy as np
     r = np.random.default_rng(SEED)
     a, b = (r.integers(0, 1 << 32, 256).astype(np.uint32).view(np.float32) for _ in range(2))

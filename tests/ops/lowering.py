@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Kernels that have several methods, on random graphs.
 
-NAME is a module of this folder with SEED, CASES, random_case() and check(), which says what it tests: attention,
-blocks, excite, long_sums, parts, rounding, widened, winograd.  The seed of each is printed; --seed takes another.
+NAME is a module of this folder with SEED, CASES, random_case() and check(), whose docstring says what it tests:
+attention, blocks, excite, long_sums, parts, rounding, widened, winograd.  The seed of each is printed; --seed
+takes another.
 """
 import argparse
 import importlib

@@ -1,4 +1,4 @@
-"""Reads ir/ops.def: the rows that the tests cover, and what each signature says."""
+"""Reads ir/ops.def: the rows that the tests cover, and their signatures."""
 import os
 import re
 from dataclasses import dataclass, field
@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FLOATS = ['f16', 'bf16', 'f32', 'f64']
 INTEGERS = ['i8', 'i16', 'i32', 'i64', 'u8', 'u16', 'u32', 'u64']
-# What the compiler computes with.  Complex and quantized numbers and strings only import.
+# The types with which the compiler computes.  Complex and quantized numbers and strings are only
+# imported.
 COMPUTED = FLOATS + INTEGERS + ['bool']
 SETS = {'float': FLOATS, 'index': ['i32', 'i64'], 'real': FLOATS + INTEGERS,
         'num': FLOATS + INTEGERS, 'any': COMPUTED}
@@ -19,8 +20,8 @@ NAMES = {'f16': 'float16', 'bf16': 'bfloat16', 'f32': 'float32', 'f64': 'float64
 class Arg:
     name: str
     type: str            # a type attribute or a tag
-    number: str = None   # attribute that says how many
-    list: bool = False   # one element of a list(type) attribute each
+    number: str = None   # attribute with the number of tensors
+    list: bool = False   # one element of a list(type) attribute for each tensor
 
 
 @dataclass
@@ -30,7 +31,7 @@ class Op:
     test: str
     args: list
     results: list
-    types: dict = field(default_factory=dict)    # type attribute → tags that we compute with
+    types: dict = field(default_factory=dict)    # type attribute → tags with which the compiler computes
     default: dict = field(default_factory=dict)  # type attribute → tag
 
 

@@ -1,9 +1,9 @@
 """Batches in parts.
 
-Random graphs of layers whose results keep the batch's rows, now and then with one that mixes them.  Where none
-does, the parts of a batch have to give the bits of a program for one of them, with one, two and three threads;
-where one does, the batch has to stay whole.  Either way the result has to be within its errors of
-TensorFlow in float64, on every target that this machine runs.
+Random graphs of layers whose results keep the batch's rows, sometimes with a layer that mixes them.  Without such a
+layer, the parts of a batch must give the bits of a program for one of them, with one, two and three threads; with one,
+the batch must stay whole. In both cases the result must be within its errors of TensorFlow in float64, on every target
+that this machine runs.
 """
 import json
 import tempfile
@@ -12,7 +12,7 @@ import cases
 
 SEED, CASES = 20265, 6
 
-ERROR = 2e-5  # of the largest result, of up to eight layers in float32; measured 2e-6
+ERROR = 2e-5  # relative to the largest result, for up to eight layers in float32; measured 2e-6
 MIXING = ['reversed', 'mean', 'rows of another', 'constant rows', 'gram', 'turned', 'shifted', 'picked']
 
 
@@ -74,7 +74,7 @@ class Layers:
         return self.mix(kind, y)
 
     def mix(self, kind, y):
-        """What needs other rows than its own, or other constants."""
+        """A layer that needs other rows than its own, or other constants."""
         tf, n, (h, w, c) = self.tf, self.n, y.shape[1:]
         match kind:
             case 'reversed':

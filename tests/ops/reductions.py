@@ -12,7 +12,7 @@ AXES = [((7,), [0], False), ((3, 5), [1], False), ((3, 5), [0], True), ((5, 7, 3
 
 
 def sums(tag):
-    """Tolerance of sums of a few hundred terms, whose order is not said."""
+    """The tolerance of sums of a few hundred terms in undefined order."""
     return {'f32': dict(slack=2e-6), 'f64': dict(slack=1e-14), 'f16': dict(ulps=1, slack=1e-5),
             'bf16': dict(ulps=1, slack=1e-5)}.get(tag, {})
 
@@ -38,7 +38,8 @@ def reduce(r, rows):
                 x = random(r, tag, (4, 17))
                 x[1, 3], x[2, 0], x[3, 16] = np.inf, -np.inf, -np.inf
                 yield Case(op.name, [x, np.array([1], np.int32)], {'keep_dims': False})
-                # A NaN anywhere is the result: in each lane, in odd and even steps, in what is behind whole vectors.
+                # A NaN anywhere makes the result NaN: in each lane, in odd and even steps, in the
+                # remainder after whole vectors.
                 x = random(r, tag, (71, 75))
                 x[np.arange(71), r.permutation(75)[:71]] = np.nan
                 x[r.choice(71, 9, False)] = 1
@@ -80,7 +81,7 @@ def top_k(r, rows):
                 else:  # its kernel is broken in TensorFlow 2.21
                     yield Case(op.name, [x], {'sorted': True, 'k': k}, outputs=(0, 1),
                                oracle=top_k_oracle)
-            # the ends of the range, and neighbours that a float64 cannot tell apart
+            # the ends of the range, and neighbours that are equal as float64
             e = edges(tag)
             e = e[~np.isnan(e.astype(np.float64))]
             if op.name == 'TopKV2':
@@ -143,7 +144,7 @@ WRONG_EQUATIONS = ['ab,bc', 'ab,bc->ac->a', 'ab, bc->ac', 'ab,b->a', '...b,bc->c
 
 
 def random_equation(r):
-    """Two operands that share some labels, an ellipsis sometimes; a result of some of them."""
+    """Two operands that share some labels, sometimes with an ellipsis; a result with some of the labels."""
     labels = list(r.permutation(list('abcdefg'))[:r.integers(1, 6)])
     terms = [list(r.permutation(labels)[:r.integers(0, min(len(labels), 4) + 1)]) for _ in range(2)]
     used = [l for l in labels if l in terms[0] + terms[1]]
@@ -207,7 +208,7 @@ def fused_matmul(r, op):
                      'fused_ops': ['BiasAdd'] + [act] * bool(act)}
             if act == 'LeakyRelu':
                 attrs['leakyrelu_alpha'] = float(np.float32(.2))
-            # The value before the activation is rounded in low types.
+            # In low types, the value before the activation is rounded.
             more = sums(tag) if tag == 'f32' else dict(ulps=2, slack=2e-2)
             yield Case(op.name, [random(r, tag, (k, m) if ta else (m, k)) / DTYPES[tag].type(4),
                                  random(r, tag, (n, k) if tb else (k, n)) / DTYPES[tag].type(4),
@@ -266,7 +267,7 @@ def batch_norm_case(r, op, tag, shape, layout):
 
 
 def batch_moments(r, op, tag, shape, layout):
-    """Batch norm of training: all five results; V3 moves the running moments by a factor."""
+    """Batch normalisation in training: all five results; V3 moves the running moments by a factor."""
     c = shape[-1 if layout == 'NHWC' else 1]
     axes = (0, 1, 2) if layout == 'NHWC' else (0, 2, 3)
     count = np.prod(shape) / c

@@ -1,8 +1,9 @@
-"""Where kernels of products and convolutions round to 16 bits.
+"""The places where kernels of products and convolutions round to 16 bits.
 
-Random graphs of a contraction, a bias, a residual and an activation, with numbers so short that all sums
-are exact in float32.  In one kernel the whole is rounded once, and a Cast in between rounds as well; in
-separate kernels each op is.  A product behind it reads what was rounded, whatever type that is held in.  Results have to be these bits, on every target that this machine runs.
+Random graphs of a contraction, a bias, a residual and an activation, with numbers so short that all sums are exact in
+float32.  One kernel rounds its result once, and at each Cast within it; separate kernels round after each op.  A
+product that follows reads the rounded numbers, in whatever type they are stored.  Results must be these bits, on every
+target that this machine runs.
 """
 import json
 
@@ -37,12 +38,12 @@ def product(tf, c, x, w):
 
 
 def project(tf, x, w):
-    """A product behind it."""
+    """A product that follows."""
     return tf.matmul(x, w) if x.shape.rank == 2 else tf.nn.conv2d(x, w[None, None], 1, 'SAME')
 
 
 def shapes(c):
-    """Of the operands."""
+    """The shapes of the operands."""
     image, n = [c['batch'], *c['side'], CHANNELS], c['columns']
     return {'Conv2D': (image, [1, 1, CHANNELS, n]), 'Conv2D3x3': (image, [3, 3, CHANNELS, n]),
             'DepthwiseConv2dNative': (image, [3, 3, CHANNELS, 1]),
@@ -51,12 +52,12 @@ def shapes(c):
 
 
 def short(r, shape, limit):
-    """Multiples of 1/8: products of two and sums of 216 of those have 24 bits at most, and 9 or 12 seldom do."""
+    """Multiples of 1/8: products of two, and sums of 216 of them, have 24 bits at most, and seldom as few as 9 or 12."""
     return r.integers(-limit, limit, shape).astype(float) / 8
 
 
 def layers(tf, r, c):
-    """The graph as a function of its operands, of its type and of what each op's result goes through."""
+    """The graph as a function of its operands, its type, and a function that is applied to each op's result."""
     activation = {'relu6': tf.nn.relu6, 'relu': tf.nn.relu, 'none': lambda x: x}[c['activation']]
     x, w = (short(r, s, 60) for s in shapes(c))
     shape = product(tf, c, tf.constant(x), tf.constant(w)).shape
@@ -72,7 +73,7 @@ def layers(tf, r, c):
 
 
 def graph_of(tf, r, c):
-    """GraphDef, what is fed, and what one kernel and separate kernels are to compute."""
+    """GraphDef, feeds, and the expected results of one kernel and of separate kernels."""
     build, feeds = layers(tf, r, c)
     dtype, wide = tf.as_dtype(c['dtype']), tf.float32 if c['ends'] == 'cast' else tf.as_dtype(c['dtype'])
 

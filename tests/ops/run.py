@@ -18,7 +18,8 @@ import environment
 FLOOR = 'must_keep_origin_dtype'
 OF_NO_ROW = {'subnormal', 'flush'}  # tests that no row names
 PER_GRAPH = 40
-# Group, a test of ctest → module → tests.  The function of the cases has the name of the test, or the one behind the colon.
+# Group, a test of ctest → module → tests.  The function of the cases has the name of the test, or
+# the name after the colon.
 GROUPS = {
     'elementwise': {'elementwise': 'unary prelu binary compare logical bitwise cast bias_add select clip add_n fake_quant '
                                    'subnormal:subnormals flush:flushes'},
@@ -30,13 +31,13 @@ GROUPS = {
                  'scatters': 'scatter segment strided_slice_gradient resize_gradient lrn_gradient in_top_k candidates bins'},
     'others': {'draws': 'random:random_numbers stateless', 'diagonals': 'diagonals', 'detection': 'combined_boxes', 'graphs': 'graph:cases'},
 }
-# Ops that have no kernel in some of their types: the tool has to say so, with exit code 4.
+# Ops that lack a kernel in some of their types: the tool must say so, with exit code 4.
 REFUSED = {
     'Range': ['f16', 'bf16'],
     # between types of unequal size, and of 16 bits
     'Bitcast': ['f16', 'bf16', 'f32', 'i16', 'u16'],
 }
-# Quantized convolutions, and types that no kernel of TensorFlow's has.
+# Quantized convolutions, and types for which TensorFlow has no kernel.
 NOT_COMPUTED = {('LowerBound', 'bool'), ('UpperBound', 'bool'), ('StatelessRandomUniformIntV2', 'u32'), ('StatelessRandomUniformIntV2', 'u64'), ('_FusedConv2D', 'i8'), ('ArgMax', 'i16'), ('ArgMax', 'u16'),
                 *(('Einsum', t) for t in ('i8', 'i16', 'u8', 'u16', 'u32', 'u64', 'bool'))}
 
@@ -55,14 +56,14 @@ def arguments():
 
 
 def tests():
-    """Test name → generator of cases, from random numbers and rows."""
+    """Test name → generator of cases from random numbers and rows."""
     return {test: getattr(importlib.import_module(module), function or test)
             for modules in GROUPS.values() for module, names in modules.items()
             for test, _, function in (name.partition(':') for name in names.split())}
 
 
 def asked_for(names, known):
-    """The tests that are named, by themselves or by their group; all without a name."""
+    """The named tests or groups of tests; without a name all."""
     of_group = {group: [n.partition(':')[0] for text in modules.values() for n in text.split()]
                 for group, modules in GROUPS.items()}
     unknown = [n for n in names if n not in known and n not in of_group]
@@ -121,7 +122,7 @@ def run_graph(proto, feeds, outputs, keep=None):
 
 
 def plain(a):
-    """As NumPy can store it: bfloat16 as its 16 bits."""
+    """In a form that NumPy can store: bfloat16 as its 16 bits."""
     import ml_dtypes
     import numpy as np
     return a.view(np.uint16) if a.dtype == ml_dtypes.bfloat16 else a
@@ -143,7 +144,7 @@ class Score:
 
 
 def prepare(cases, table, score):
-    """(case, expected outputs) of those that have an oracle; expected failures apart."""
+    """(case, expected outputs) of the cases that have an oracle; expected failures are returned separately."""
     from case import NoKernel, Refused, expected
     ready, refusals = [], []
     for c in cases:
@@ -189,7 +190,7 @@ def as_float(a, case):
 
 
 def run_pack(pack, table, score, keep):
-    """One graph; when the tool refuses it, each case in a graph of its own."""
+    """Runs one graph; if the tool refuses it, runs each case in a graph of its own."""
     from case import Graph
     graph = Graph([c for c, _ in pack], table)
     try:
@@ -231,7 +232,7 @@ def run_test(test, cases, table, keep, verbose):
     score = Score()
     MORE[:] = ['--keep-subnormals'] if test == 'subnormal' else []
     for c in cases if MODE else ():
-        c.ulps = max(c.ulps, 2)  # what TensorFlow rounds more often
+        c.ulps = max(c.ulps, 2)  # TensorFlow rounds these more often
     ready, refusals = prepare(cases, table, score)
     for start in range(0, len(ready), PER_GRAPH):
         run_pack(ready[start:start + PER_GRAPH], table, score, keep)
@@ -251,7 +252,8 @@ def run_test(test, cases, table, keep, verbose):
 def coverage(known, table, seed):
     """Each row that is lowered has a test, and cases in every dtype of its first result.
 
-    Rows that name a test of another folder, as frontend.loops, are covered there; here it only has to exist."""
+    A row that names a test of another folder, such as frontend.loops, is covered there; here the test only has to
+    exist."""
     import optable
     from case import Type, type_attrs
     wrong, have = [], {}
@@ -274,7 +276,7 @@ def coverage(known, table, seed):
         missing = [t for t in op.types.get(op.results[0].type if op.results else '', [])
                    if (attr, t) not in covered]
         if op.lower == 'shape' or any(r.list for r in op.results) or op.name == 'Print':
-            missing = []  # made of the operands' shapes; of several types at once
+            missing = []  # made from the operands' shapes, or with several types at once
         missing = [t for t in missing if (op.name, t) not in NOT_COMPUTED]
         if not covered or missing:
             wrong.append(f'{op.name} has no case in test "{op.test}"'

@@ -1,4 +1,4 @@
-"""Cases of slices that go where indices say, and of what else gradients and sampled losses use."""
+"""Cases of slices that are scattered by indices, and of further ops of gradients and sampled losses."""
 import numpy as np
 
 from case import DTYPES, LOW, Case, Type, flushed, tensorflow_op, widen
@@ -13,7 +13,7 @@ TUPLES = [((7,), (4, 1)), ((3, 5), (6, 1)), ((3, 5), (9, 2)), ((4, 3, 70), (5, 1
 
 
 def settings(r, names, always=()):
-    """Constant operands: now and then all, so that the op is folded."""
+    """The names of constant operands: sometimes all, so that the op is folded."""
     return tuple(names) if r.random() < .2 else (*always,)
 
 
@@ -23,7 +23,7 @@ def tuples(r, shape, index):
 
 
 def wide(op, names):
-    """Slices of 16 bits are summed in float32; in TensorFlow one after the other in 16 bits."""
+    """Slices of 16 bits are summed in float32; TensorFlow sums one after the other in 16 bits."""
     def oracle(inputs, attrs):
         d = inputs[0 if op != 'ScatterNd' else 1].dtype
         got = tensorflow_op(op, names, [widen(i, 'f32') for i in inputs], attrs)
@@ -102,7 +102,7 @@ KINDS = [{}, {'align_corners': True}, {'half_pixel_centers': True}]
 
 
 def resize_gradient(r, rows):
-    """Of an image and what it was resized to."""
+    """The gradient of resizing: an image and its resized form."""
     for op in rows:
         linear = op.name == 'ResizeBilinearGrad'
         for tag in op.types['T']:
@@ -151,7 +151,7 @@ def in_top_k(r, rows):
 
 
 def candidates(r, rows):
-    """TensorFlow's numbers; the expected counts are of the C library's functions."""
+    """TensorFlow's numbers; the expected counts use functions of the C library."""
     for op in rows:
         for classes, samples, unique in ((1, 1, False), (10, 10, True), (7, 50, False), (64, 40, True), (2000, 64, True), (5, 5, True),
                                          (2**33 + 5, 20, True), (50000, 512, True)):

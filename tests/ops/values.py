@@ -1,4 +1,4 @@
-"""Operands: shapes and values, the edges included."""
+"""Operands: shapes and values, including edge cases."""
 import ml_dtypes
 import numpy as np
 
@@ -30,7 +30,7 @@ def nonzero(r, tag, shape):
 
 
 def edges(tag):
-    """Values where implementations differ.  No subnormals: TensorFlow flushes them."""
+    """Values for which implementations differ.  No subnormals: TensorFlow flushes them."""
     d = DTYPES[tag]
     if tag == 'bool':
         return np.array([False, True])
@@ -47,7 +47,7 @@ def edges(tag):
 
 
 def pair_edges(tag):
-    """Every edge against every edge."""
+    """All pairs of edge values."""
     e = edges(tag)
     a, b = np.meshgrid(e, e)
     return a.ravel(), b.ravel()

@@ -1,11 +1,10 @@
-"""Products of numbers of 16 bits: as float32, of weights and rows that tiles widen, or in short runs of float16.
+"""Products of 16-bit numbers: in float32, with weights and rows that tiles widen, or in short runs of float16.
 
-Random products with so many weights that these keep their 16 bits in memory: of matrices, of a batch of matrices, 1 x 1
-and 3 x 3 convolutions, in groups too; their rows come from outside, or from another kernel.  Products of float16 are
-made in mode high_performance as well, which sums short runs of them in float16 on machines that can, and mode keep_fp16
-gives the same bits.  One thread and two have to give the
-same bits, on every target that this machine runs and as this machine is described, and to be within their errors
-of TensorFlow in float64.
+Random products with so many weights that these stay in 16 bits in memory: of matrices, of a batch of matrices, 1 x 1
+and 3 x 3 convolutions, also in groups; their rows are inputs, or results of another kernel.  Products of float16 are
+also made in mode high_performance, which sums short runs of them in float16 on machines with instructions for that, and
+mode keep_fp16 gives the same bits.  One thread and two must give the same bits, on every target that this machine runs
+and with its own description, within their errors of TensorFlow in float64.
 """
 import cases
 
@@ -15,7 +14,7 @@ ROUNDINGS = 1.1
 SHORT_RUN_ROUNDINGS = 3  # docs/numerics.md
 SHORT_RUNS = {'op_select_implmode': 'high_performance', 'optypelist_for_implmode': 'MatMul,BatchMatMulV2,Conv2D'}
 KEPT = '[ByOpType]\nMatMul = keep_fp16\nBatchMatMulV2 = keep_fp16\nConv2D = keep_fp16\n'
-MOST_KEPT = 131072  # so many weights are widened when they are packed
+MOST_KEPT = 131072  # up to so many weights are widened when they are packed
 
 
 def random_case(r):
@@ -29,7 +28,7 @@ def random_case(r):
 
 
 def shapes(c):
-    """Of the operand and of the weights."""
+    """The shapes of the operand and of the weights."""
     if c['kind'] == 'matmul':
         return [c['rows'], c['depth']], [c['depth'], c['columns']]
     if c['kind'] == 'batch':
@@ -67,7 +66,7 @@ def check(tf, r, c, targets, folder):
     cases.given(folder, proto, {'x': x}, dtype.as_numpy_dtype)
     with open(f'{folder}/kept.ini', 'w') as f:
         f.write(KEPT)
-    before = cases.rounded(x - .5, dtype) + .5 if c['before'] else x  # as the graph rounds it
+    before = cases.rounded(x - .5, dtype) + .5 if c['before'] else x  # rounded as the graph rounds it
     exact = build(exact_product, tf.constant(before, tf.float64), tf.float64).numpy()
     for target in [*targets, 'host']:
         for mode, roundings in ({}, ROUNDINGS), (SHORT_RUNS, SHORT_RUN_ROUNDINGS):

@@ -1,10 +1,9 @@
 """Convolutions by each of their methods against TensorFlow in float64, on random shapes.
 
-Each graph is a convolution with a constant filter, and around it what else its kernel may hold: bias,
-activation, a residual, a place in a concatenation.  The methods have to be within their errors
-(root mean square, and largest, both relative to the results' root mean square), with one thread and
-with two the same bits, on every target that this machine runs; and where high precision is asked for,
-taps are summed.
+Each graph is a convolution with a constant filter, and around it other ops that its kernel may contain:
+bias, activation, a residual, a concatenation.  The methods must be within their errors (root mean
+square, and largest, both relative to the results' root mean square), with the same bits on one thread
+and on two, on every target that this machine runs; and if high precision is requested, taps are summed.
 """
 import cases
 from cases import ROUNDING, computed, methods, rounded, stored
@@ -14,13 +13,13 @@ SEED, CASES = 20263, 24
 # Direct sums and Winograd's method in float32, over up to 100 channels; measured 4e-7 and 9e-7.
 RMS = {'direct': 1e-6, 'winograd': 2e-6, 'winograd-2x2': 1e-6}
 LARGEST = 3e-5
-# F(2 x 2) with factors rounded to bfloat16, on targets that multiply it in pairs; beside the roundings
-# of results, which are taken off: measured 1.5e-3 and 2.6e-2.
+# F(2 x 2) with factors rounded to bfloat16, on targets that multiply pairs of it, without the
+# rounding of results: measured 1.5e-3 and 2.6e-2.
 PAIRS = {'rms': 3e-3, 'largest': 4e-2}
 
 
 def random_case(r):
-    """A 3 x 3 filter at stride 1, mostly; now and then one that has no second method."""
+    """Mostly a 3 x 3 filter with stride 1; sometimes a convolution without a second method."""
     plain = r.random() < .85
     padding = ['SAME', 'VALID', [int(i) for i in r.integers(0, 4, 4)]][int(r.integers(3))]
     return {'shape': [int(r.integers(1, 4)), int(r.integers(3, 40)), int(r.integers(3, 40)),
@@ -32,7 +31,7 @@ def random_case(r):
 
 
 def graph_of(tf, r, c):
-    """GraphDef, what is fed, and the exact result."""
+    """GraphDef, feeds, and the exact result."""
     import numpy as np
     dtype = tf.as_dtype(c['dtype'])
     fan = c['size'] ** 2 * c['shape'][3]

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Error budgets of policy optimal: the frontier is monotone, what is chosen keeps the budget when it is run
-by others on the same samples, and what makes no sense is refused.  On a made graph, and on MobileNetV2
-where the models are."""
+"""Error budgets of policy optimal: the frontier is monotone, the chosen decision keeps the budget when others run it on
+the same samples, and invalid budgets are refused.  On a generated graph, and on MobileNetV2 if the models are there."""
 import io
 import json
 import math
@@ -18,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import environment  # noqa: E402
 
 SIZE = 128
-TARGET = 'x86-64-v4+bf16'  # whose costs count: the same everywhere
+TARGET = 'x86-64-v4+bf16'  # the target whose costs count, so that results are the same everywhere
 
 
 def npy(values, shape):
@@ -34,7 +33,7 @@ def read_npy(data):
 
 
 def graph():
-    """Five products with a tanh between, and a second output off the third."""
+    """Five products with tanh between them, and a second output from the third."""
     r = random.Random(3)
     lines = ['hir 1', 'entry "" {', '  input "x" = %x', '  output "y" = %y', '  output "z" = %z', '}', '',
              f'%x = Placeholder() {{dtype=f32, shape=shape[{SIZE},{SIZE}]}}']
@@ -89,7 +88,7 @@ class Budget(unittest.TestCase):
         self.assertRegex(r.stderr.decode(), pattern)
 
     def check_frontier(self, points):
-        """Dearer points err less; nothing is beaten."""
+        """Points of higher price have smaller errors; no point is dominated."""
         self.assertEqual([p['price_ps'] for p in points], sorted({p['price_ps'] for p in points}))
         errors = [p['error'] for p in points]
         self.assertEqual(errors, sorted(set(errors), reverse=True))
@@ -144,7 +143,7 @@ class Budget(unittest.TestCase):
         why = self.tool('explain', '--policy', 'optimal', '--target', TARGET, '--budget', f'rel<={limit:.9g}',
                         '--samples', ','.join(n for _, n in self.samples), '--why-not', 'bf16').stdout.decode()
         self.assertIn('float32 by the error budget', why)
-        # The next cheaper one was run, and did not.
+        # The next cheaper one was run, and exceeded the budget.
         if b['chosen']:
             self.assertGreater(b['frontier'][b['chosen'] - 1]['measured'], 1)
         policy = ('--policy', 'optimal', '--cost-target', TARGET, '--budget', f'rel<={limit:.9g}', '--samples',
@@ -159,7 +158,7 @@ class Budget(unittest.TestCase):
         z, y = report['certificate']['budget']['limits']
         self.assertEqual((z['output'], z['metric'], y['output'], y['metric']), ('z', 'rel', 'y', 'rms'))
         self.assertLessEqual(z['measured'], z['most'])
-        # What is behind z may be as low as it likes.
+        # Nodes after z may have any precision.
         self.assertEqual(report['types']['y']['T'], 'bfloat16')
         self.assertGreater(y['measured'], z['measured'])
 

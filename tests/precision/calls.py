@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Decisions across calls, on random graphs with branches, loops and functions: TensorFlow runs what
-`convert` writes, with nearly the results of the graph as it was, and dtypes agree on both sides of
-every call.  The seed is printed; --seed N takes another, --only I one graph of it.
+"""Decisions across calls, on random graphs with branches, loops and functions: TensorFlow runs the graphs that
+`convert` writes, with nearly the results of the original graph, and dtypes agree on both sides of every call.  The
+seed is printed; --seed N takes another, --only I one graph of it.
 
 Exit code 77: nothing to test with.
 """
@@ -26,7 +26,7 @@ CALLS = {'If': ('Tin', 'Tout', 1), 'StatelessIf': ('Tin', 'Tout', 1), 'Case': ('
 
 
 class Maker:
-    """Values are 4 by 4 and stay of order one."""
+    """Values are 4 by 4 and stay near 1 in magnitude."""
 
     def __init__(self, tf, rng):
         self.tf, self.raw, self.rng = tf, tf.raw_ops, rng
@@ -95,7 +95,7 @@ def tool(*args):
 
 
 def reapplied(folder, fetch, policy, profile):
-    """The report as a policy gives the same bytes."""
+    """The report, used as a policy, gives the same bytes."""
     r = subprocess.run([environment.TOOL, 'explain', f'{folder}/g.pb', '--policy', policy, '--profile', profile, '--outputs', fetch,
                         '--format', 'json', '--quiet'], capture_output=True, timeout=120)
     with open(f'{folder}/r.json', 'wb') as f:
@@ -117,7 +117,7 @@ def run(tf, graph, feeds, fetch):
 
 
 def edges(tf, graph):
-    """(what is wrong, edges of float16 or bfloat16) of all calls."""
+    """(errors, edges of float16 or bfloat16) over all calls."""
     library = {f.signature.name: f.signature for f in graph.library.function}
     low = 0
     for n in list(graph.node) + [n for f in graph.library.function for n in f.node_def]:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""halftone compare: its statistics, intervals and metrics beside NumPy and SciPy, its forms beside their
-readers, exit codes, streaming, and what is refused."""
+"""halftone compare: its statistics, intervals and metrics against NumPy and SciPy, its formats with their readers, exit
+codes, streaming, and refused input."""
 import csv
 import io
 import json
@@ -53,8 +53,9 @@ entry "" {{
 
 
 def workflow_command(line):
-    """What GitHub's runner reads in a line of a job's output: the command, its properties and its message.  The rules are those of ActionCommand in
-    actions/runner: the first "::" behind the command ends its properties; escapes are decoded after the line is divided, "%25" last."""
+    """Parses a line of a job's output like GitHub's runner: the command, its properties and its message.  The rules are
+    those of ActionCommand in actions/runner: the first "::" after the command ends its properties; escapes are
+    decoded after the line is divided, "%25" last."""
     assert line.startswith('::'), line
     head, message = line[2:].split('::', 1)
     command, _, properties = head.partition(' ')
@@ -69,7 +70,7 @@ def decoded(text, escaped):
 
 
 def spacing(t, x):
-    """The distance between neighbours at |x|, by the definition of the format."""
+    """The distance of neighbouring numbers at |x|, by the definition of the format."""
     info = ml_dtypes.finfo(t)
     exponent = np.floor(np.log2(np.where(x == 0, 1, np.abs(x))))
     exponent = np.where(np.abs(x) < float(info.smallest_normal), info.minexp, exponent)
@@ -77,7 +78,7 @@ def spacing(t, x):
 
 
 def statistics(got, want, low):
-    """got, want: (samples, rows, columns).  What the table of statistics says, in NumPy."""
+    """got, want: (samples, rows, columns).  The statistics by their definitions, in NumPy."""
     a, b = got.astype(np.float64), want.astype(np.float64)
     flat = [(x.ravel(), y.ravel()) for x, y in zip(a, b)]
     d = np.abs(a - b)
@@ -101,9 +102,9 @@ def statistics(got, want, low):
 
 
 def tango(lost, won, n):
-    """The score interval with the maximum likelihood estimate found by a search, not by its formula."""
+    """The score interval, with the maximum likelihood estimate found by a search instead of a formula."""
     def score(delta):
-        def likelihood(q):  # of the share of won pairs
+        def likelihood(q):  # as a function of the share of won pairs
             p = q + delta
             if q < 0 or p < 0 or p + q > 1:
                 return np.inf
@@ -147,7 +148,7 @@ class Compare(unittest.TestCase):
         return r
 
     def json(self, *args, code=0):
-        """The only model of the report, which fits the schema."""
+        """The only model in the report, which fits the schema."""
         r = self.tool(*args, '--format', 'json', code=code)
         report = self.path('report.json', r.stdout.decode())
         subprocess.run([sys.executable, os.path.join(HERE, 'validate.py'), SCHEMA, report], check=True)
@@ -156,7 +157,7 @@ class Compare(unittest.TestCase):
         return document['models'][0]
 
     def outputs(self, model, policy, samples):
-        """What each sample gives, one run of the tool each."""
+        """The results of each sample, by one run of the tool each."""
         out = []
         for x in samples:
             self.tool(model, '--policy', policy, '--input', 'x=@' + self.path('x.npy', x), '-o',
@@ -191,7 +192,7 @@ class Compare(unittest.TestCase):
 
     def test_given_reference(self):
         model = self.model()
-        x = self.rng.normal(size=(7, WIDTH)).astype(np.float32)  # one behind the other
+        x = self.rng.normal(size=(7, WIDTH)).astype(np.float32)  # concatenated
         base = {k: v[:, 0] for k, v in self.outputs(model, POLICIES[0], x[:, None]).items()}
         want = {k: v.astype(np.float64) * (1 + self.rng.normal(size=v.shape) * 1e-3) for k, v in base.items()}
         want['logits'][2, 3] = 0
@@ -210,7 +211,7 @@ class Compare(unittest.TestCase):
         self.assertEqual(report['policies'][0]['tolerances'][0]['would_pass'], 'inf')
 
     def test_float64(self):
-        """The float64 variant is NumPy's in double precision, and errors of float32 are those to it."""
+        """The float64 variant equals NumPy in double precision, and errors of float32 are relative to it."""
         model = self.model()
         x = self.rng.normal(size=(4, 1, WIDTH)).astype(np.float32)
         want = self.outputs(model, POLICIES[0], x)
@@ -235,7 +236,7 @@ class Compare(unittest.TestCase):
             self.assertTrue(0 < output['rel'] < 1e-5)
 
     def test_float64_written(self):
-        """convert writes what TensorFlow has in float64, and names the nodes that it has not."""
+        """convert writes float64 for the ops that TensorFlow has in float64, and names the nodes of others."""
         text = """hir 1
 entry "" {
   input "x" = %x
@@ -281,7 +282,7 @@ entry "" {
         np.testing.assert_allclose((m['low'], m['high']), interval, atol=1e-6)
 
     def test_paired_intervals(self):
-        """The drop of planted answers: the reference is given, so every pair of lost and won can be had."""
+        """The drop for given answers: the reference is given, so every pair of lost and won numbers is possible."""
         model = self.model()
         x = self.rng.normal(size=(40, WIDTH)).astype(np.float32)
         base = self.outputs(model, POLICIES[0], x[:, None])
@@ -289,7 +290,7 @@ entry "" {
         for lost, won in ((0, 0), (3, 0), (0, 1), (7, 2), (12, 12)):
             wrong = (answer + 1) % CLASSES
             labels = answer.copy()
-            labels[:lost] = wrong[:lost]  # of which the reference says that it is right
+            labels[:lost] = wrong[:lost]  # samples that the reference answers correctly
             given = {'logits': base['logits'][:, 0], 'prob': base['prob'][:, 0].copy()}
             for i in range(lost + won):
                 given['prob'][i] = np.eye(CLASSES)[wrong[i]]
@@ -318,7 +319,7 @@ entry "" {
         self.assertEqual((drop['bound'], drop['ok'], drop['output']), (0.002, True, 'logits'))
 
     def junit(self, *args, code=1):
-        """What junitparser reads: of each suite its numbers of tests, failures and errors, and the results of its cases."""
+        """junitparser's result: for each suite its numbers of tests, failures and errors, and the results of its cases."""
         report = self.path('junit.xml', self.tool(*args, '--format=junit', code=code).stdout.decode())
         said = subprocess.run([sys.executable, os.path.join(HERE, 'read_junit.py'), report], check=True, capture_output=True).stdout
         return [[numbers, [(name, results) for name, results in cases]] for numbers, cases in json.loads(said)]
@@ -356,7 +357,7 @@ entry "" {
         self.json(*args, code=1)
 
     def test_hostile_annotations(self):
-        """GitHub's runner reads names as they are, whatever they have of what separates the parts of a command."""
+        """GitHub's runner reads names unchanged, even if they contain separators of a command."""
         for i, name in enumerate(('a,title=b', '::error file=x::y', '100%', '%0A%250A', 'two\\nlines\\x0d', '=')):
             model = self.path(f'a,b:c%0A{i}.hir', classifier(1).replace('output "prob"', f'output "{name}"'))
             said = self.tool(model, '--policy', POLICIES[1], '--samples=2', '--tol=1e-9', '--format=github', code=1).stdout.decode()
@@ -377,7 +378,7 @@ entry "" {
                          ['policies'][0]['latency_ms'])
 
     def test_failing_policies(self):
-        """A policy that cannot be compiled is told of; the others go on."""
+        """A policy that cannot be compiled is reported; the others are compared."""
         path = self.path('bad.json', '{"schema": "halftone.decisions/1"')
         self.tool(self.model(), '--policy', path, '--policy', POLICIES[1], '--samples=2', code=3)
         r = self.tool(self.model(), '--policy', 'nonsense', '--policy', 'other', '--samples=2', code=2)
@@ -390,7 +391,7 @@ entry "" {
         self.tool(self.path('div.hir', graph), '--policy', POLICIES[1], '--samples', zeros, code=3)
 
     def test_tensorflow(self):
-        """TensorFlow's outputs of each sample are the reference; where it is not installed, a message says so."""
+        """TensorFlow's outputs for each sample are the reference; if it is not installed, a message says so."""
         model, x = self.model(), self.rng.normal(size=(5, WIDTH)).astype(np.float32)
         args = (model, '--policy', POLICIES[0], '--policy', POLICIES[1], '--samples', self.path('x.npy', x), '--runs=0')
         live = (*args, '--reference=tensorflow')
@@ -404,7 +405,7 @@ entry "" {
             for got, want in zip(found['policies'][at]['outputs'], own['policies'][at]['outputs']):
                 self.assertLess(got['rel'], most)
                 self.assertLess(abs(got['rel'] - want['rel']), 1e-5)
-        # TensorFlow's sums and functions differ from ours in the last digits.
+        # TensorFlow's sums and functions differ from Halftone's in the last digits
         self.assertTrue(any(o['abs'] > 0 for o in found['policies'][0]['outputs']))
         without = self.path('python', f'#!/bin/sh\nexec {sys.executable} -S -E "$@"\n')
         os.chmod(without, 0o755)
@@ -415,7 +416,7 @@ entry "" {
         self.assertEqual(os.listdir(os.environ['TMPDIR']), [])
 
     def test_several_models(self):
-        """One report of all models; the error of one is in it, and the most severe one is the exit code."""
+        """One report for all models; it contains the error of a model, and the most severe error gives the exit code."""
         good, other = self.model(), self.path('other.hir', classifier(1).replace('Tanh', 'Relu'))
         bad, absent = self.path('bad.hir', 'hir 1\nentry "" {\n nonsense\n}\n'), self.path('absent.pb')
         samples = self.path('x.npy', self.rng.normal(size=(3, WIDTH)).astype(np.float32))
@@ -434,7 +435,7 @@ entry "" {
         self.assertIn("line 3: expected input", found['models'][1]['error'])
         page = subprocess.run([environment.TOOL, 'report', report], capture_output=True, check=True)
         self.assertIn(b'The model could not be compared: line 3', page.stdout)
-        # Each model is compared as it is alone.
+        # Each model has the result that it has alone.
         alone = self.json(other, *args, code=1)
         self.assertEqual(found['models'][2]['policies'][0]['outputs'], alone['policies'][0]['outputs'])
         self.assertEqual(json.loads(run(good, other, code=1))['verdict'], 'fail')
@@ -447,11 +448,11 @@ entry "" {
         self.assertRegex(run(good, bad, code=3, form='github').splitlines()[1], r'^::error file=[^,]*bad.hir,title=[^:]*::line 3')
         self.assertIn('### ', run(good, bad, code=3, form='md'))
         self.assertIn(b'nodes of one model', self.tool(good, other, *args, '--nodes', '--node-data', report, code=2).stderr)
-        # A single model's error leaves no report.
+        # If there is only one model, its error leaves no report.
         self.assertEqual(self.tool(bad, *args, code=3).stdout, b'')
 
     def test_streams(self):
-        """Peak memory with many samples is that with few."""
+        """Peak memory does not grow with the number of samples."""
         size = 1 << 16
         model = self.path('wide.hir', f'hir 1\nentry "" {{\n  input "x" = %x\n  output "y" = %y\n}}\n\n'
                           f'%x = Placeholder() {{dtype=f32, shape=shape[{size}]}}\n%y = Tanh(%x) {{T=f32}}\n')

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Policies on every graph of $HALFTONE_SHARED, training graphs too: TensorFlow accepts what `convert`
-writes (it checks every dtype), inputs and outputs keep their dtypes, and `explain` says what the
-written graph has.
+"""Policies on every graph of $HALFTONE_SHARED, also training graphs: TensorFlow accepts the graph that `convert` writes
+(it checks every dtype), inputs and outputs keep their dtypes, and `explain` reports the dtypes of the written graph.
 
 Exit code 77: nothing to test with.
 """
@@ -66,7 +65,7 @@ def main():
         return t, ''
 
     def check(path, policy, out, imported):
-        """What is wrong, in words."""
+        """The errors as text."""
         told = json.loads(tool('explain', path, '--policy', *policy, '--format', 'json').stdout)
         about = json.loads(tool('inspect', path, '--format', 'json').stdout)
         g = read(out)
@@ -77,7 +76,7 @@ def main():
         for o in about['outputs']:
             name = o['name'] if ':' in o['name'] else o['name'] + ':0'
             if o['dtype'] == 'invalid' or name.split(':')[0] not in imported or not name.endswith(':0'):
-                continue  # a function's result has a name of its own; another than the first may be gone
+                continue  # a function's result has its own name; results other than the first may be gone
             if t.get_tensor_by_name(name).dtype.base_dtype.name != o['dtype']:
                 yield f'output {name} is no longer {o["dtype"]}'
         node = {n.name: n for n in g.node}
@@ -88,9 +87,11 @@ def main():
                 yield f'input {i["name"]} is no longer {i["dtype"]}'
         for name, types in told['types'].items():
             for attr, want in types.items():
-                # An output's node has given its name to a cast; fused nodes have gone into others.
+                # The name of an output's node may have gone to a cast; fused nodes have become
+                # parts of others.
                 n = node.get(f'{name}/{want}', node.get(name))
-                # A node that a batch of 1 makes another op, or equal to another node, keeps its dtype where the batch stays open.
+                # A node that becomes another op, or equal to another node, for a batch of 1 keeps
+                # its dtype if the batch stays open.
                 if n is not None and first.get(name, name) not in node.keys() - {name} and decided.get(n.name, n.op) == n.op and attr in n.attr and n.op not in ('Cast', 'Identity') and dtype(n.attr[attr].type) != want:
                     yield f'{name}: {attr} is {dtype(n.attr[attr].type)}, explain says {want}'
         if policy == ('must_keep_origin_dtype',) and (told['types'] or told['casts']):
@@ -104,7 +105,7 @@ def main():
                 refused += 1
                 continue
             if tool('inspect', path).returncode or load(read(out))[1]:
-                odd += 1  # TensorFlow refuses the graph as it is, at once or where it runs
+                odd += 1  # TensorFlow refuses the original graph, at once or when it runs
                 os.remove(out)
                 continue
             imported = {n.name for n in read(out).node if n.op != '_Retval'}
@@ -122,7 +123,7 @@ def main():
     for f in failures:
         print(f)
     print(f'{count} graphs written, {refused} refused, {odd} wrong ones, {len(failures)} failures')
-    # Most graphs have to come through, or nothing was tested.
+    # Most graphs must pass, or nothing was tested.
     sys.exit(1 if failures or refused * 8 > count or not count else 0)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""run --dump-format dumpdata: protobuf's own library reads the messages and finds the tensors of the .npy dump; compare reads what
-that library writes, in forms that Halftone does not write itself."""
+"""run --dump-format dumpdata: protobuf's own library reads the messages and finds the tensors of the .npy dump; compare
+reads messages that this library writes, in forms that Halftone does not write itself."""
 import glob, os, random, struct, subprocess, sys, tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -70,13 +70,13 @@ def run(*args, code=0):
 
 
 def read(path, DumpData):
-    """[(what, index, array)], and the message."""
+    """[(kind, index, array)], and the message."""
     import numpy as np
     with open(path, 'rb') as f:
         data = f.read()
     n, = struct.unpack('<Q', data[:8])
     message = DumpData.FromString(data[8:8 + n])
-    assert message.SerializeToString(deterministic=True) == data[8:8 + n], path  # no field is unknown to the vendor
+    assert message.SerializeToString(deterministic=True) == data[8:8 + n], path  # every field is known to the vendor's definition
     at, found = 8 + n, []
     for what, tensors in ('input', message.input), ('output', message.output):
         for i, t in enumerate(tensors):
@@ -114,7 +114,7 @@ def plain(folder):
 
 
 def check_writer(folder, DumpData):
-    """The same tensors as the .npy files, with their types."""
+    """The messages have the tensors of the .npy files, with their types."""
     import numpy as np
     with open(f'{folder}/m.hir', 'w') as f:
         f.write(MODEL)
@@ -133,7 +133,7 @@ def check_writer(folder, DumpData):
 
 
 def check_reader(folder, DumpData):
-    """Fields that Halftone never writes, in any order, are skipped; dimensions may stand one by one."""
+    """Fields that Halftone never writes, in any order, are skipped; dimensions may be unpacked."""
     import numpy as np
     a = np.arange(6, dtype='<f4').reshape(2, 3)
     for name, change in ('left', 0), ('right', 1):
@@ -146,7 +146,7 @@ def check_reader(folder, DumpData):
         i = m.input.add(data_type=7, format=2, size=8)
         i.shape.dim.extend([2])
         text = m.SerializeToString()
-        if change:  # one by one
+        if change:  # unpacked
             text = text.replace(b'\x1a\x04\x0a\x02\x02\x03', b'\x1a\x04\x08\x02\x08\x03')
             assert text != m.SerializeToString()
         os.makedirs(f'{folder}/{name}')
@@ -158,7 +158,7 @@ def check_reader(folder, DumpData):
 
 
 def check_damage(folder):
-    """Whatever the bytes are, compare ends with an error that names the byte, or reads tensors."""
+    """For any bytes, compare reads tensors or ends with an error that names the byte."""
     path, = glob.glob(f'{folder}/left/*')
     with open(path, 'rb') as f:
         whole = f.read()

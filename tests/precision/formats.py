@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Number formats: what kernels round, bit for bit beside ml_dtypes; policies with formats beside NumPy.
+"""Number formats: the rounding of kernels, bit for bit against ml_dtypes; policies with formats against NumPy.
 
 With HALFTONE_LONG=1 all 2^32 numbers of float32 in each format, else those around every place where rounding changes."""
 import os
@@ -15,7 +15,7 @@ import numpy as np  # noqa: E402
 
 import halftone as ht  # noqa: E402
 
-# By their names here: those of ml_dtypes, and float16.
+# Formats by Halftone's names: those of ml_dtypes, and float16.
 FORMATS = {name: getattr(ml_dtypes, dtype) for name, dtype in (
     ('bf16', 'bfloat16'), ('e5m2', 'float8_e5m2'), ('e4m3', 'float8_e4m3'), ('e3m4', 'float8_e3m4'),
     ('e4m3fn', 'float8_e4m3fn'), ('e4m3fnuz', 'float8_e4m3fnuz'), ('e4m3b11fnuz', 'float8_e4m3b11fnuz'),
@@ -30,12 +30,12 @@ def rounded(x, dtype):
 
 
 def bits(x):
-    """A NaN of float16 keeps its payload in NumPy and in instructions; the others have one NaN for each sign."""
+    """A NaN of float16 keeps its payload in NumPy and in instructions; other formats have one NaN for each sign."""
     return np.where(np.isnan(x), np.copysign(np.float32('nan'), x), x).view(np.uint32)
 
 
 def graph(formats):
-    """One op for each format, of one input."""
+    """A graph with one op for each format, all with one input."""
     lines = ['hir 1', 'entry "" {', '  input "x" = %x']
     lines += [f'  output "{f}" = %r{i}' for i, f in enumerate(formats)]
     lines += ['}', f'%x = Placeholder() {{dtype=f32, shape=shape[{PIECE}]}}']
@@ -51,7 +51,7 @@ def compiled(text, **options):
 
 
 def samples():
-    """Every sign, exponent and six further bits, with what is around ties; subnormals, infinities and NaN among them."""
+    """Every sign, exponent and six further bits, with numbers around ties; including subnormals, infinities and NaN."""
     high = np.arange(1 << 15, dtype=np.uint32) << 17
     low = np.array([0, 1, 0x7fff, 0x8000, 0x8001, 0xffff, 0x10000, 0x10001, 0x1ffff], np.uint32)
     drawn = np.random.default_rng().integers(0, 1 << 32, 1 << 20, np.uint32)
@@ -78,7 +78,8 @@ class Rounding(unittest.TestCase):
             self.check(program, np.arange(first, first + PIECE, dtype=np.uint64).astype(np.uint32))
 
 
-# A dense layer with a hidden one, whose products and sums are exact in float32, so that the order of sums does not matter.
+# Two dense layers whose products and sums are exact in float32, so that the order of sums does not
+# matter.
 ROWS, DEPTH, HIDDEN, RESULTS = 8, 80, 48, 5
 MODEL = """hir 1
 entry "" {{
@@ -101,7 +102,7 @@ def eighths(rng, *shape):
 
 
 def blocks(x, dtype, largest, axis):
-    """As the OCP microscaling specification has it: blocks of 32, whose factor is a power of two."""
+    """By the OCP microscaling specification: blocks of 32 with a factor that is a power of two."""
     x = np.moveaxis(x, axis, -1)
     out = np.empty_like(x)
     top = np.floor(np.log2(largest))
@@ -126,7 +127,7 @@ class Policies(unittest.TestCase):
         return compiled(self.text, policy=policy, **options)(x=self.x)['y']
 
     def test_each_tensor_is_rounded(self):
-        """A kernel of a product rounds once, behind its bias and activation."""
+        """A kernel of a product rounds once, after its bias and activation."""
         for name in 'e4m3fn', 'e5m2', 'e3m4', 'e4m3b11fnuz':
             def r(x, dtype=FORMATS[name]):
                 return rounded(x, dtype)
@@ -142,7 +143,8 @@ class Policies(unittest.TestCase):
         np.testing.assert_array_equal(got, expected)
 
     def test_own_format(self):
-        """A format of one's own is the one with a name that has its properties, but for saturation."""
+        """A format that is written by its properties equals the named format with these properties, except for
+        saturation."""
         a = self.run_under('mixed_bfloat16:float:e=4,m=3,bias=7,inf=no,saturate=yes')
         np.testing.assert_array_equal(a, self.run_under('mixed_bfloat16:e4m3fn:saturate=yes'))
 
@@ -150,7 +152,8 @@ class Policies(unittest.TestCase):
         np.testing.assert_array_equal(self.run_under('mixed_float16:bf16'), self.run_under('mixed_bfloat16'))
 
     def test_blocks(self):
-        """Along the summed axis, whose last block is shorter: the operands of both products, and nothing else."""
+        """Blocks along the summed axis, of which the last is shorter: in the operands of both products, and nowhere
+        else."""
         for name, dtype, largest in (('mxfp8_e4m3', 'float8_e4m3fn', 448), ('mxfp4_e2m1', 'float4_e2m1fn', 6),
                                      ('mxfp6_e3m2', 'float6_e3m2fn', 28)):
             def r(x, axis, dtype=getattr(ml_dtypes, dtype), largest=largest):
@@ -160,7 +163,7 @@ class Policies(unittest.TestCase):
             np.testing.assert_allclose(self.run_under(f'cube_fp16in_fp32out:{name}'), expected, rtol=1e-6, atol=1e-6)
 
     def test_stochastic(self):
-        """A seed repeats its numbers, and another one gives others; each is one of the two neighbours."""
+        """Equal seeds give equal numbers, and another seed other ones; each is one of the two neighbours."""
         one, again, other = (self.run_under(f'cube_fp16in_fp32out:activations=e4m3fn:round=stochastic,seed={s}') for s in (1, 1, 2))
         np.testing.assert_array_equal(one, again)
         self.assertFalse(np.array_equal(one, other))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Named fusions against TensorFlow: each graph computes what TensorFlow does with all of them on, and
-with the one in question off, within its bound; switching its name is seen in the graph or in the
-number of kernels, in the report and in fusion_result.json.  Seed printed."""
+"""Named fusions against TensorFlow: each graph gives TensorFlow's results with all of them on, and with one of them
+off, within its bound; switching it off changes the graph or the number of kernels, the report and
+fusion_result.json.  The seed is printed."""
 import json
 import os
 import subprocess
@@ -95,7 +95,7 @@ def image(x):
 
 
 def masked(x):
-    """Keeps the state where the mask excludes a step."""
+    """A loop that keeps the state where the mask excludes a step."""
     rows, counts = tf.TensorArray(tf.float32, 12).unstack(x), tf.TensorArray(tf.bool, 12).unstack(x[:, :1] > 0)
     return tf.while_loop(lambda i, _: i < 12, lambda i, h: (i + 1, tf.where(counts.read(i), tf.tanh(h + rows.read(i)), h)),
                          (0, tf.zeros(16)))[1]
@@ -135,9 +135,8 @@ def dilate(x):
     return tf.batch_to_space(conv(cut, 'VALID'), [2, 2], [[0, 0], [0, 0]])
 
 
-# The graph, its bound relative to the largest of |result| and 1, and the op that it has when the fusion is
-# on, or '-OP' when it is off; None: fewer kernels, or
-# fewer nodes.
+# The graph, its bound relative to the largest of |result| and 1, and the op that it has if the
+# fusion is on, or '-OP' if it is off; None: fewer kernels, or fewer nodes.
 CASES = {
     'add_bias': (lambda x: x @ const(16, 8) + const(8) + const(8), 1e-6, '-AddV2'),
     'attention': (attention, 1e-6, None),
@@ -183,11 +182,11 @@ CASES = {
     'recurrent_inputs': (recurrent, 1e-6, 'MatMul'),
     'window_elementwise': (lambda x: tf.tanh(tf.nn.avg_pool2d(image(x), 2, 1, 'VALID')), 4e-7, None),
 }
-# What would take the place of a fusion that is off.
+# Fusions that would replace a fusion that is off.
 BESIDE = {name: 'scope_layer_norm' for name in CASES if name.startswith('layer_norm')}
 BESIDE |= {'scope_layer_norm': 'layer_norm', 'add_bias': 'bias_matmul', 'hard_swish': 'hard_sigmoid'}
 
-# Training graphs, which run in TensorFlow alone: optimizers.py.
+# Fusions of training graphs, which optimizers.py tests, since only TensorFlow runs these graphs.
 ELSEWHERE = {'adam', 'momentum'}
 
 
@@ -209,7 +208,7 @@ class Fusions(unittest.TestCase):
         return r
 
     def model(self, name, make):
-        """Writes the graph, and gives what TensorFlow computes."""
+        """Writes the graph, and returns TensorFlow's results."""
         graph = tf.Graph()
         with graph.as_default():
             x = tf1.placeholder(tf.float32, self.x.shape, 'x')
@@ -222,7 +221,7 @@ class Fusions(unittest.TestCase):
         return path, want
 
     def outcome(self, name, model, switches):
-        """Outputs, ops and number of kernels, the report of the fusion, and its part of the result log."""
+        """Outputs, ops, number of kernels, the report of the fusion, and its part of the result log."""
         options = ['--fusion_switch_file', switches, '--outputs', 'y']
         self.tool('run', *options, '--input', f'x=@{self.path("x.npy")}', '-o', self.path('y.npy'), model)
         log = self.path('result.json')

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The vendor's msaccucmp, of PyPI's mindstudio-probe, reads what run --dump writes, and finds the errors that NumPy finds.
+"""The vendor's msaccucmp, from PyPI's mindstudio-probe, reads the files of run --dump, and finds the same errors as
+NumPy.
 
-Its wheel is unpacked without what the rest of it depends on; without a network and without the wheel the test is skipped."""
+Its wheel is unpacked without its other dependencies; without a network and without the wheel the test is skipped."""
 import glob
 import os
 import subprocess

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""run --numerics against counts by NumPy: on random graphs whose tensors meet every case, and on a real model.
+"""run --numerics against counts by NumPy: on random graphs whose tensors contain every case, and on a real model.
 
-The outputs have to be those without it where nothing is fused either, so that each op rounds: of random graphs
-the same bits; of the model, whose sums may be in another order, but for a few roundings.
+The outputs must equal those without counting and without fusion, so that each op rounds: for random graphs bit for bit;
+for the model, whose sums may be in another order, within a few roundings.
 """
 import json
 import os
@@ -22,7 +22,7 @@ OPS = {'Add': lambda a, b: a + b, 'Sub': lambda a, b: a - b, 'Mul': lambda a, b:
 
 
 def counts(before, tag):
-    """Of float32 numbers that are rounded to the type."""
+    """The counts for float32 numbers that are rounded to the type."""
     import numpy as np
     from definition import exactly, rounded
     x = before.astype(np.float64)
@@ -45,7 +45,7 @@ def counts(before, tag):
 
 
 def operands(r, tag):
-    """Numbers of every size, and masks."""
+    """Numbers of every magnitude, and masks."""
     import numpy as np
     from definition import DTYPES
     x = r.normal(size=SIZE) * 10.0**r.integers(-9 if tag == 'f16' else -40, 6 if tag == 'f16' else 39, SIZE)
@@ -72,7 +72,7 @@ def same_bits(a, b):
 
 
 def random_graph(r, tag):
-    """Text, and what each node is: op and operands."""
+    """The graph as text, and for each node its op and operands."""
     import numpy as np
     names, nodes = ['x', 'y', 'c'], {}
     for i in range(NODES):
@@ -113,7 +113,7 @@ def check_random(folder, number, tag):
         f.write(text)
     mask = np.where(r.integers(0, 3, SIZE) == 0, r.choice([-1e9, -1.0001e9, -3.4028235e38, -65504, -3.3e38, 7e4, -1e5], SIZE), r.normal(size=SIZE))
     feeds = {'x': operands(r, tag), 'y': operands(r, tag), 'm': mask.astype(np.float32)}
-    # NumPy, which the counts are compared with, keeps subnormals.
+    # NumPy, with which the counts are compared, keeps subnormals.
     args = ['run', f'{folder}/g.hir', '--quiet', '--keep-subnormals']
     for n, a in feeds.items():
         np.save(f'{folder}/{n}.npy', a.view(np.uint16) if tag == 'bf16' and n != 'm' else a)
@@ -134,7 +134,7 @@ def check_random(folder, number, tag):
 
 
 def check_model(folder, policy):
-    """Tensors that are the model's outputs can be counted outside."""
+    """Tensors that are the model's outputs can be counted by NumPy."""
     import numpy as np
     path = f'{environment.MODELS}/frozen/{MODEL}.pb'
     args = ['run', path, '--quiet', '--policy', policy, '--oo-level', 'O1', '--seed', '5']
@@ -153,7 +153,7 @@ def check_model(folder, policy):
     values = outputs_of(f'{folder}/c.npz')
     for e in picked:
         y = values[e['tensor']]
-        # sums in another order: some on the border
+        # sums in another order may cross the boundary
         subnormal = int(((y != 0) & (np.abs(y.astype(np.float32)) < 2.0**-14)).sum())
         if abs(e['subnormal'] - subnormal) > 2 or (e['elements'], e['nan'], e['infinite'] + e['overflow']) != (
                 y.size, int(np.isnan(y).sum()), int(np.isinf(y).sum())):

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""`convert` decides without closing what is open: what it writes runs in TensorFlow at the batches 1, 2
-and 7, under every policy, and `run` gives the same bits on it as on the model under the policy.
+"""`convert` decides without fixing open dimensions: the graph that it writes runs in TensorFlow at the batches 1,
+2 and 7, under every policy, and `run` gives the same bits with it as with the model under the policy.
 
-The models compute shapes as people write them: Flatten, Reshape to -1, pooling over all pixels,
-attention with heads, a state of zeros of the batch, Tile, a mean over what Shape counts, clamps and products that
-clean-ups recognise.  Sizes are random; the seed is printed.
+The models compute shapes in usual ways: Flatten, Reshape to -1, pooling over all pixels, attention with heads, an
+initial state of zeros for the batch, Tile, a mean with the number from Shape, clamps and products that clean-ups
+recognise.  Sizes are random; the seed is printed.
 """
 import argparse
 import os
@@ -18,7 +18,7 @@ import environment
 import fusion_table
 
 BATCHES = 1, 2, 7
-FULL = 1e-4  # relative to the largest value; where a policy lowers something, LOW
+FULL = 1e-4  # relative to the largest value; LOW if the policy lowers a node
 LOW = .1
 
 
@@ -64,7 +64,7 @@ def recurrent(tf, rng, x):
 
 
 def averages(tf, rng, x):
-    """Numbers that the batch must not have changed."""
+    """Numbers that must not have been computed for a fixed batch."""
     n = tf.cast(tf.shape(x)[0], tf.float32)
     total = tf.reduce_sum(x, 0, keepdims=True) / n
     return tf.maximum(x - total, 0.) + tf.reduce_max(x, 0, keepdims=True)
@@ -123,8 +123,8 @@ def check(folder, graph_def, policy, xs, wants):
         assert y.shape == want.shape and y.dtype == want.dtype, f'{y.dtype}{y.shape}, expected {want.shape}'
         error = oracle.error(y, want)
         assert error <= (LOW if low else FULL), f'errs by {error:.1e} at a batch of {len(x)}'
-    # The decisions are those of `run`, whatever the batch, but for prices, which count it as 1.  The bits
-    # are the same where nothing rounds once.
+    # The decisions are those of `run`, for every batch, except for prices, which assume a batch of
+    # 1.  The bits are the same, without fusions that round once.
     for x in xs[:1] if policy == 'optimal' else xs[1:]:
         ours, theirs = (ran(folder, g, x, *closed, '--policy', p or 'must_keep_origin_dtype')
                         for g, p in (('g.pb', policy), ('c.pb', '')))
@@ -132,7 +132,7 @@ def check(folder, graph_def, policy, xs, wants):
 
 
 def check_stated(folder, tf):
-    """What is stated may be written: the batch, and nothing else then runs."""
+    """A stated batch is written to the graph, which then runs for no other."""
     tool('convert', f'{folder}/g.pb', '--batch', '3', '--policy', 'force_fp16', '-o', f'{folder}/c.pb')
     g = tf.compat.v1.GraphDef()
     with open(f'{folder}/c.pb', 'rb') as f:
@@ -163,7 +163,7 @@ def main():
                 try:
                     check(folder, graph_def, policy, xs, wants)
                     passed += 1
-                except Exception as e:  # whatever TensorFlow says of a bad graph
+                except Exception as e:  # any error of TensorFlow for a bad graph
                     failed += 1
                     print(f'FAIL {make.__name__} {policy or "as imported"}: {type(e).__name__}: {str(e)[:400]}')
             check_stated(folder, tf)

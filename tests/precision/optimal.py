@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Policy optimal on every frozen model: never dearer than float32 or a painting that is safe, by its own
-prices; the bound is met; what was decided costs what its trial did; and two runs say the same.
+"""Policy optimal on every frozen model: its price never exceeds that of float32 or of a safe painting; the
+bound is met; the decision has the price of its trial; and two runs give the same report.
 
 Exit code 77: nothing to test with.
 """

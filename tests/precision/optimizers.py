@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Fusions of optimisers against TensorFlow: a graph that trains by elementary ops, and what `convert`
-makes of it, leave the same variables after five steps.  Near-misses stay as they are, and still do
-the same.  Seed printed."""
+"""Fusions of optimisers against TensorFlow: a graph that trains by elementary ops, and the graph that `convert` makes
+from it, leave the same variables after five steps.  Near-misses stay as they are, with the same results.  The seed
+is printed."""
 import json
 import os
 import subprocess
@@ -21,13 +21,13 @@ tf1.disable_v2_behavior()
 SEED = int(os.environ.get('HALFTONE_SEED', '20261121'))
 STEPS = 5
 LR, RATE, B1, B2, EPSILON = .1, .9, .9, .99, 1e-7
-# Of variables after the steps: roundings, which gradients pass on; with 1 - beta rounded by itself
-# 6e-8 / (1 - .99) of a moment.
+# For variables after the steps: roundings, which gradients propagate; if 1 - beta is rounded by
+# itself, 6e-8 / (1 - .99) of a moment.
 BOUND = {'momentum': 1e-5, 'adam': 2e-5}
 
 
 class Model:
-    """A layer that learns: its loss, gradient and slots."""
+    """A layer that is trained: its loss, gradient and slots."""
 
     def __init__(self):
         self.x = tf1.placeholder(tf.float32, [8, 6], 'x')
@@ -105,11 +105,11 @@ def adam_keras(m):
         return t.assign_add(1., read_value=False)
 
 
-# ---- what is not one op ----
+# ---- updates that are not one op ----
 
 
 def other_rate(m):
-    """Nesterov's second momentum is another."""
+    """Nesterov's second use of the momentum has another momentum."""
     a = m.variable('a')
     value = RATE * a + m.g
     return both(a.assign(value), m.w.assign_sub(LR * (m.g + .8 * value)))
@@ -123,7 +123,7 @@ def logged(m):
 
 
 def torn(m):
-    """Something between the two writes reads the accumulator, and the rate comes of it."""
+    """A node between the two writes reads the accumulator, and the rate depends on it."""
     a = m.variable('a')
     value = RATE * a + m.g
     write = a.assign(value, read_value=False)
@@ -133,7 +133,7 @@ def torn(m):
 
 
 def branch(m):
-    """The variable is written only where a branch is taken."""
+    """The variable is written only if a branch is taken."""
     a = m.variable('a')
     value = RATE * a + m.g
     positive = tf.reduce_sum(m.x) > 0
@@ -155,13 +155,13 @@ def other_gradient(m):
 
 
 def adam_w(m):
-    """The weights decay beside Adam's step."""
+    """Weight decay beside Adam's step."""
     s, v, s1, v1 = moments(m)
     return both(s.assign(s1), v.assign(v1), m.w.assign_sub(LR * (s1 / (tf.sqrt(v1) + EPSILON) + .1 * m.w)))
 
 
 def lamb(m):
-    """Adam's step, as long as the weights are."""
+    """Adam's step, scaled to the norm of the weights."""
     s, v, s1, v1 = moments(m)
     step = s1 / (tf.sqrt(v1) + EPSILON) + .1 * m.w
     return both(s.assign(s1), v.assign(v1), m.w.assign_sub(LR * tf.norm(m.w) / tf.norm(step) * step))
@@ -213,7 +213,7 @@ class Optimizers(unittest.TestCase):
             train = make(Model())
             with tf1.control_dependencies([train]):
                 tf.no_op('train')
-        # Initialisers and reads for people are no part of a step.
+        # Initialisers and reads for printing are not part of a step.
         kept = tf1.graph_util.extract_sub_graph(graph.as_graph_def(), ['train'])
         path = self.path(make.__name__ + '.pb')
         with open(path, 'wb') as f:
@@ -221,7 +221,7 @@ class Optimizers(unittest.TestCase):
         return path
 
     def variables(self, path):
-        """What a written graph leaves after some steps, and its nodes."""
+        """The variables after some steps of a written graph, and its nodes."""
         g = tf1.GraphDef()
         with open(path, 'rb') as f:
             g.ParseFromString(f.read())

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""read_junit.py FILE: what the package junitparser reads in a JUnit report, as JSON.  Of each suite: its numbers of tests, failures and errors,
-then name and results of each case.  It fails if the numbers are not those of the cases."""
+"""read_junit.py FILE: prints as JSON how the package junitparser reads a JUnit report.  For each suite: its numbers of
+tests, failures and errors, then name and results of each case.  It fails if the numbers do not agree with the cases."""
 import json
 import os
 import sys

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Decision reports: every policy's report fits the schema, tells of every float type attribute, and as a
-policy gives the same graph byte for byte, the same decisions and the same numbers; on another graph it
-is refused with a place.  On real models, training graphs and random graphs.
+"""Decision reports: every policy's report fits the schema, has every floating-point type attribute, and used as a
+policy gives the same graph byte for byte, the same decisions and the same numbers; for another graph it is refused
+with a place.  On real models, training graphs and random graphs.
 
 Exit code 77: nothing to test with.
 """
@@ -40,7 +40,8 @@ POLICIES = (
     ('grappler-bf16', '--inferlist-remove=Tanh', '--denylist-add=Tanh'),
     ('grappler-fp16-cpu',),
 )
-# Models, each with a third of the policies, under sanitizers with a tenth, with HALFTONE_LONG with all.
+# Models, each with a third of the policies, under sanitizers with a tenth, with HALFTONE_LONG with
+# all.
 FROZEN = ('bert.pb', 'efficientnetb0.pb', 'mobilenetv2.pb')
 SHARED = ('kws/Basic_LSTM_S.pb', 'mnist/lstm_rows.pb', 'lm/word_lm.meta', 'train/rnn_dynamic_backprop.meta',
           'resnet/resnet18_train.meta', 'bert/bert_L3_train.meta', 'mnist/mnist_conv_model')
@@ -64,7 +65,7 @@ def read(path):
 
 
 def decisions(text):
-    """What a report decides, without its reasons."""
+    """The decisions of a report, without its reasons."""
     told = json.loads(text)
     return ([(n['node'], [(u['attribute'], u['to'], u.get('operands'), u.get('emulated')) for u in n['units']],
               n['tensors'], n.get('kernel_operands'), n.get('kernel_results')) for n in told['nodes']], told['casts'])
@@ -125,7 +126,7 @@ class Tests:
             subprocess.run([sys.executable, os.path.join(HERE, 'validate.py'), SCHEMA, *self.reports], check=True)
 
     def refuses(self, model, report, *more):
-        """On another graph: an error that names the file, with a line or a node."""
+        """With another graph: an error that names the file, with a line or a node."""
         r = tool('convert', model, '--policy', report, *more, '-o', self.path('x.pb'), may_fail=True)
         text = r.stderr.decode()
         if r.returncode != 3 or not re.search(re.escape(report) + r'(:\d+)?: error: ', text):
@@ -133,7 +134,7 @@ class Tests:
 
 
 def float_attributes(tf, graph_def):
-    """(node, attribute) of every float type attribute that TensorFlow's op definitions have."""
+    """(node, attribute) of every floating-point type attribute in TensorFlow's op definitions."""
     from tensorflow.python.framework import op_def_registry
     floats = {int(t.as_datatype_enum) for t in (tf.float16, tf.bfloat16, tf.float32, tf.float64)}
     for n in graph_def.node:
@@ -147,7 +148,7 @@ def float_attributes(tf, graph_def):
 
 
 def check_complete(tf, t, model):
-    """A painting is decided on the graph as imported: nothing of it may be left out."""
+    """A painting is decided on the graph as imported, so the report must have all of it."""
     graph_def = tf.compat.v1.GraphDef()
     graph_def.ParseFromString(read(model))
     told = json.loads(read(t.report(model, ('grappler-fp16',))))

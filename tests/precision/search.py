@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""halftone search: the set has the planted nodes, whose results float16 cannot hold; brute force finds no smaller set; without any one
-member a tolerance is exceeded; every verb takes the file as a policy; and a search that was interrupted goes on."""
+"""halftone search: the set contains the planted nodes, whose results exceed float16; brute force finds no smaller set;
+without any one member a tolerance is exceeded; every verb takes the file as a policy; and an interrupted search
+continues."""
 import itertools
 import json
 import os
@@ -118,7 +119,7 @@ class Sets(Case):
         self.assertTrue(self.passes(model, self.rewritten(p, found)))
 
     def test_unsafe(self):
-        """A product whose weights leave the range of float16 is no unit, whatever the target's prices say of float16."""
+        """A product whose weights exceed float16 is not a unit of the search, whatever the target's prices for float16."""
         model = self.write('m.hir', chain(8, {3}, size=1e6))
         for target in 'x86-64-v3', 'x86-64-v4+bf16', 'host':
             self.search(model, '--target', target)
@@ -142,7 +143,7 @@ class Sets(Case):
             self.assertFalse(self.passes(model, policy, bound), n)
 
     def test_two_types(self):
-        """bfloat16 holds what float16 does not, so that nothing stays in float32."""
+        """bfloat16 holds these results, so no node stays in float32."""
         model = self.write('m.hir', chain(12, {3, 8}))
         self.search(model, types='f16,bf16')
         p = self.policy()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Masks of large finite numbers: attention with rows that are masked throughout, against TensorFlow in float32.
+"""Masks of large finite numbers: attention with fully masked rows, against TensorFlow in float32.
 
-Each way to write a mask runs under policies of 16 bits: what is kept is warned of where the type cannot hold it,
---sentinels clamp keeps every row finite and near TensorFlow's, and policy optimal does so by itself, with budgets
-too.  The seed is printed; --seed N takes another.
+Each way to write a mask runs under policies of 16 bits: a mask that the type cannot hold causes a warning; --sentinels
+clamp keeps every row finite and near TensorFlow's; policy optimal does so by itself, also with budgets.  The seed is
+printed; --seed N takes another.
 
 Exit code 77: nothing to test with.
 """
@@ -28,7 +28,7 @@ OPTIMAL = ([], ['--budget=y:rel<=0.05'], ['--budget=y:rel<=0.05', '--samples=2:5
 
 
 def masks(tf, value, rng):
-    """Name to what makes masked scores of scores and the mask, which is 1 where something is to be seen."""
+    """By name a function of scores and mask that returns masked scores; the mask is 1 at visible positions."""
     fixed = rng.uniform(size=(1, 1, LENGTH, LENGTH)) < .6
     fixed[..., 2, :] = False
     return {
@@ -41,7 +41,7 @@ def masks(tf, value, rng):
 
 
 def model(tf, value, kind, rng):
-    """Two products around a masked softmax, behind and before one of weights."""
+    """Two products around a masked softmax, before and after products with weights."""
     weights = [rng.normal(size=(DEPTH, DEPTH)).astype('f') / DEPTH**.5 for _ in range(2)]
     mask = masks(tf, value, rng)[kind]
 
@@ -64,7 +64,7 @@ class Case:
             out.write(definition.SerializeToString())
         x = rng.normal(size=(1, HEADS, LENGTH, DEPTH)).astype('f') / 2
         m = (rng.uniform(size=(1, 1, LENGTH, LENGTH)) < .5).astype('f')
-        m[..., [1, 5], :] = 0  # rows that see nothing
+        m[..., [1, 5], :] = 0  # rows in which all positions are masked
         m[..., 3, :] = 1
         self.want = f(tf.constant(x), tf.constant(m)).numpy()
         assert np.isfinite(self.want).all()
@@ -83,15 +83,15 @@ class Case:
         return json.loads(done.stdout), done.stderr
 
     def near(self, got, args, most=.03):
-        """In float32 a mask of -1e4 leaves some of the scores in a row that is masked throughout, in 16 bits less."""
+        """In float32 a mask of -1e4 leaves part of the scores in a fully masked row; in 16 bits it leaves less."""
         if self.value == -1e4:
             assert self.np.isfinite(got).all(), (self.label, args)
             return
         error = self.np.abs(got - self.want).max() / self.np.abs(self.want).max()
-        assert error < most, (self.label, args, error)  # also where it is NaN
+        assert error < most, (self.label, args, error)  # also fails if the error is NaN
 
     def check(self, policy, overflows):
-        """Whether the mask is warned of; returns whether the policy has let it become infinite."""
+        """Checks the warning for the mask; returns whether the policy lets it become infinite."""
         args = ['--policy=' + policy]
         report, said = self.explain(*args)
         warned = len(re.findall(r'warning: node .*where it is infinite', said))
@@ -146,7 +146,7 @@ def main():
                 ways = [(t, *m, *c) for t in TARGETS for m in OPTIMAL for c in ((), ('--sentinels=clamp',))]
                 for i in range(len(ways)) if environment.LONG else rng.choice(len(ways), optimal, replace=False):
                     case.check_optimal(*ways[i])
-    # The masks are such that policies do spoil rows.
+    # With these masks, policies do make rows infinite.
     print(len(spoilt), 'spoilt without clamping:', *sorted(spoilt))
     assert {k for k, _ in spoilt} >= {'add', 'constant', 'select'} and 'force_fp16' in {p for _, p in spoilt}, spoilt
     return 0

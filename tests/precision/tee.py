@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""run --dump against TensorFlow's own fetches, node by node, and against runs without it.
+"""run --dump against TensorFlow's own fetches, node by node, and against runs without a dump.
 
-The outputs are the same bits with and without a dump, under every policy and number of threads, of batches in parts too.  In
-float32 each tensor agrees with TensorFlow's tensor of that node; under a policy it does so within what low precision costs.
+The outputs have the same bits with and without a dump, under every policy and number of threads, also for batches in
+parts.  In float32 each tensor agrees with TensorFlow's tensor of that node; under a policy it does so within a bound
+for low precision.
 """
 import glob
 import os
@@ -17,7 +18,8 @@ import environment
 MODELS = 'mobilenetv2', 'efficientnetb0', 'bert', 'densenet121', 'convnext'
 PART = 'mobilenetv2', 'efficientnetb0'
 POLICIES = {'must_keep_origin_dtype': 2e-4, 'allow_mix_precision_bf16': .15, 'force_fp16': .1, 'optimal': .15}
-# Nodes of these types stay what they are, or become a part of a kernel, where their operands are not constant.
+# Nodes of these types keep their type, or become parts of a kernel, if their operands are not
+# constant.
 STAY = {'Relu', 'Relu6', 'Softmax', 'AvgPool', 'MaxPool'}
 
 
@@ -51,7 +53,7 @@ class Model:
         self.nodes = {plain(n.name): n for n in self.graph_def.node}
 
     def feed(self, batch):
-        """The inputs as the tool draws them."""
+        """The inputs that the tool draws."""
         import numpy as np
         import oracle
         tf = oracle.tensorflow()

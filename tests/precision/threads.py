@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Results are the same bits for every number of threads: in every type and implementation mode, of a
-graph whose kernels have many tiles each."""
+"""Results have the same bits for every number of threads: in every type and implementation mode, for a graph whose
+kernels have many tiles each."""
 import itertools
 import json
 import os
@@ -77,7 +77,7 @@ def main():
                 wrong.append(f'deterministic={setting}: {report["without_effect"]}')
     for t in 'f32', 'bf16', 'f16':
         kinds = len({tuple(sorted(results[t, m].items())) for m in MODES})
-        if kinds < 4:  # or the modes had no effect, and this test looks at one kernel
+        if kinds < 4:  # otherwise the modes had no effect, and this test would check only one kernel
             wrong.append(f'{t}: only {kinds} different results in {len(MODES)} modes')
     print(*wrong, sep='\n')
     print(f'{len(results)} graphs, {len(wrong)} wrong')

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""validate.py SCHEMA FILE…: checks JSON files against a schema, in an environment that has jsonschema.  Of a file whose name ends in
-.ndjson each line is checked.  Users' validators ignore members that a schema does not describe, so that later versions may add some;
-here they are errors, so that each member is described."""
+"""validate.py SCHEMA FILE…: checks JSON files against a schema, in an environment that has jsonschema.  In a file whose
+name ends in .ndjson each line is checked.  Users' validators ignore members that a schema does not describe, so
+later versions may add some; here they are errors, so that each member is described."""
 import json
 import os
 import sys
@@ -15,7 +15,7 @@ import referencing  # noqa: E402
 
 
 def closed(schema):
-    """The same schema, in which objects have no other members than those that it describes."""
+    """The schema with objects restricted to the members that it describes."""
     if isinstance(schema, list):
         return [closed(x) for x in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""What the tests of the Python package share: the package of this build, its models, and processes of their own."""
+"""Common to the tests of the Python package: the package of this build, its models, and child processes."""
 import os, subprocess, sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -8,7 +8,7 @@ import environment
 environment.enter_venv()
 PRELOAD = os.environ.get('HALFTONE_PRELOAD')  # the library of a build with sanitizers
 if PRELOAD and os.environ.get('LD_PRELOAD') != PRELOAD:
-    # It has to be loaded before Python, whose own leaks are none of ours.
+    # The library must be loaded before Python, whose own leaks are ignored.
     os.environ.update(LD_PRELOAD=PRELOAD, ASAN_OPTIONS=os.environ.get('ASAN_OPTIONS', '') + ':detect_leaks=0')
     os.execv(sys.executable, [sys.executable, *sys.argv])
 PACKAGE = os.path.join(environment.BUILD, 'python')
@@ -19,12 +19,12 @@ TYPES = os.path.join(environment.ROOT, 'tests', 'cli', 'types.hir')
 
 
 def python(code, *arguments, timeout=600, **variables):
-    """Runs code in an interpreter of its own; returns it with what it printed."""
+    """Runs code in a new interpreter; returns the process with its output."""
     return subprocess.run([sys.executable, '-c', code, *arguments], capture_output=True, text=True, timeout=timeout,
                           env={**os.environ, 'PYTHONPATH': PACKAGE, **variables})
 
 
 def tool(*arguments):
-    """Runs the command line tool, which has the sanitizers inside."""
+    """Runs the command line tool, which contains the sanitizers."""
     return subprocess.run([environment.TOOL, *arguments], capture_output=True, text=True, check=True,
                           env={k: v for k, v in os.environ.items() if k != 'LD_PRELOAD'})

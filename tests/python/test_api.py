@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Python package: models, programs, policies, reports, tables, as users call them."""
+"""The Python package as users call it: models, programs, policies, reports, tables."""
 import gc, json, logging, os, re, signal, subprocess, sys, threading, unittest, warnings, weakref
 
 from package import SMALL, TRAINING, environment, tool
@@ -154,7 +154,7 @@ class Programs(FolderCase):
         np.testing.assert_array_equal(p(a)['y'], a @ W)
 
     def test_memory_that_moves(self):
-        """An array whose memory was exchanged between two runs; one that has gone, with another in its place."""
+        """An array whose memory was replaced between two runs; an array that was freed, with another in its place."""
         p = self.model.compile(batch=2)
         a = x(2)
         p(a)
@@ -309,7 +309,7 @@ class Programs(FolderCase):
         self.assertEqual(c.counters(), {})
 
     def test_pages(self):
-        """Pages of 1 GB, or what there is instead, which a warning tells; the results are the same."""
+        """Pages of 1 GB, or the pages that exist instead, with a warning; the results are the same."""
         p, given = self.model.compile(batch=1), x()
         plain = p(given)
         self.assertRaises(ht.UsageError, p.use_pages, '4K')
@@ -356,7 +356,7 @@ class Programs(FolderCase):
         self.assertEqual(c.profile_table(), [])
 
     def test_variables(self):
-        """They go on from run to run of one context; a call of the program begins with their first values."""
+        """Streams continue from run to run of one context; a call of the program begins with their initial values."""
         text = '''hir 1
 entry "" {
   input "x" = %x
@@ -390,7 +390,7 @@ entry "" {
         y = np.empty((2, 3), np.float32)
         again = c.bind(a, out={'y': y})
         np.testing.assert_array_equal(again()['y'], a @ W)
-        np.testing.assert_array_equal(c.run(b)['y'], b @ W)  # other arrays in between
+        np.testing.assert_array_equal(c.run(b)['y'], b @ W)  # with other arrays in between
         a[:] = x(2)
         self.assertIs(again()['y'], y)
         np.testing.assert_array_equal(y, a @ W)
@@ -421,7 +421,7 @@ entry "" {
 
 
 class Ways(FolderCase):
-    """The way of call.c and that through ctypes: the same results, and the same errors."""
+    """The code of call.c and the Python code through ctypes give the same results and the same errors."""
 
     def setUp(self):
         super().setUp()
@@ -432,7 +432,7 @@ class Ways(FolderCase):
 
     @staticmethod
     def variants(shape, dtype):
-        """Arrays that are right, and arrays that are wrong in one way each."""
+        """Valid arrays, and arrays with one error each."""
         a = RNG.integers(-9, 9, shape).astype(dtype)
         bytes_ = np.zeros(a.nbytes + 1, np.uint8)
         misaligned = bytes_[1:].view(dtype).reshape(shape)
@@ -483,11 +483,11 @@ class Ways(FolderCase):
                 want = self.outcome(slow, inputs, named, out)
                 self.assertEqual(self.outcome(fast, inputs, named, out), want)
         own = [d for d in done if d is not None]
-        self.assertGreater(len(own), 15)  # it did not leave all of them to the other way
+        self.assertGreater(len(own), 15)  # call.c did not leave all of them to the Python code
         self.assertLess(len(own), len(cases) / 2)
 
     def test_arrays_that_run_code(self):
-        """An attribute of an array may call the context that asks for it, or close it."""
+        """Reading an attribute of an array may call the context that reads it, or close it."""
         c, a = self.program.context(), np.ones((2, 3), np.float32)
         n = np.ones(3, np.int64)
         c.run(a, n)
@@ -515,7 +515,7 @@ class Ways(FolderCase):
             c.run(a.view(Closes), n)
 
     def test_references(self):
-        """Neither way keeps or loses a reference."""
+        """Neither code leaks or loses a reference."""
         c, a, n = self.program.context(), np.ones((2, 3), np.float32), np.ones(3, np.int64)
         out = {'y': np.empty((2, 3), np.float32)}
         c.run(a, n, out=out)
@@ -679,9 +679,9 @@ class Caches(FolderCase):
 
 
 class Everything(FolderCase):
-    """The C API in Python: every function of it, and each long call leaves time for Ctrl-C."""
+    """The C API in Python: every function is used, and Ctrl-C can interrupt each long call."""
 
-    # What Python does in another way, or does not need.
+    # Functions that Python replaces by something else, or does not need.
     WITHOUT = {
         'ht_profiling_value': 'for the tool', 'ht_mean_interval_of': 'likewise', 'ht_comparison_rows': 'the JSON has them', 'ht_comparison_failed': 'for reports of several models', 'ht_worse_status': 'likewise', 'ht_search_rows': 'likewise', 'ht_search_look': 'likewise', 'ht_search_members': 'likewise',
         'ht_context_recording': 'trace() and profile_table() have it', 'ht_context_iterations': 'iterations() has each',
@@ -695,7 +695,7 @@ class Everything(FolderCase):
         'ht_cache_graph_key_check': 'Cache(graph_key=...) checks it', 'ht_tool_signals': 'signals are those of the interpreter',
         **{f'ht_threads_{what}': 'for nets in C' for what in ('new', 'free', 'run', 'barrier')},
     }
-    # What takes no longer than a glance, whatever the model.
+    # Functions that return at once, whatever the model.
     SHORT = {
         'ht_artefact_writer_add', 'ht_artefact_writer_new', 'ht_build_info', 'ht_cache_entry_path', 'ht_cache_open',
         'ht_cache_close', 'ht_context_count', 'ht_context_divide', 'ht_context_output', 'ht_context_record', 'ht_cache_pin', 'ht_cache_stats_reset', 'ht_diags_get', 'ht_diags_line', 'ht_config_parse', 'ht_config_read', 'ht_context_new',
@@ -709,7 +709,7 @@ class Everything(FolderCase):
     def calls(self):
         """{function of the library: a call that uses it}"""
         m, one = ht.load(SMALL), np.ones((1, 4), np.float32)
-        p, c = m.compile(cache='off'), lambda: ht.cache.Cache(self.path('cache'))  # which an interrupted call closes
+        p, c = m.compile(cache='off'), lambda: ht.cache.Cache(self.path('cache'))  # an interrupted call closes its object
         p.save(self.path('m.htx'))
         c().export(self.path('all'))
         key, context = self.path('key.pem'), p.context()
@@ -745,7 +745,7 @@ class Everything(FolderCase):
         self.assertEqual({f for f in _api.FUNCTIONS if not re.search(rf'\b{f}\b', text)}, set(self.WITHOUT))
 
     def test_every_long_call_is_interrupted(self):
-        """The library's function does not return until the exception is there."""
+        """The library's function does not return before the exception is raised."""
         from halftone import _api, _library
         calls = self.calls()
         headers = ''
@@ -761,7 +761,7 @@ class Everything(FolderCase):
 
                 def held(*_, begun=begun, end=end):
                     begun.set()
-                    if threading.current_thread() is not threading.main_thread():  # where Python would end a wait
+                    if threading.current_thread() is not threading.main_thread():  # here Python would end a wait
                         end.wait()
                     return _api.HT_E_INTERNAL
 

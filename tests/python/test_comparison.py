@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Comparisons in Python: the numbers of the tool, samples in all forms, what is refused."""
+"""Comparisons in Python: the numbers of the tool, samples in all forms, refused input."""
 import json, os, subprocess, sys, unittest, unittest.mock
 
 from package import SMALL, environment
@@ -13,7 +13,7 @@ LABELS = np.arange(9) % 3
 
 
 def counted(report):
-    """Without what is measured in seconds."""
+    """The policies without members that are times."""
     return [{k: v for k, v in p.items() if k not in ('latency_ms', 'speedup')} for p in report['policies']]
 
 
@@ -99,7 +99,7 @@ class Comparisons(FolderCase):
         self.assertTrue(c.passed)
 
     def test_tensorflow(self):
-        """TensorFlow computes the reference of each sample, as for the tool, and of each trial of a search."""
+        """TensorFlow computes the reference of each sample, as in the tool, and of each trial of a search."""
         np.save(self.path('x.npy'), X)
         tool = subprocess.run([environment.TOOL, 'compare', SMALL, '--policy', POLICIES[1], '--samples', self.path('x.npy'), '--runs=0',
                                '--reference=tensorflow', '--format=json'], capture_output=True, check=True,

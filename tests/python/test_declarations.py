@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the package declares against what a C compiler makes of the headers."""
+"""The package's declarations against the headers as a C compiler reads them."""
 import ctypes, os, subprocess, tempfile, unittest
 
 from package import environment
@@ -9,7 +9,7 @@ HEADERS = ''.join(f'#include <halftone/{h}.h>\n' for h in ('halftone', 'cache', 
 
 
 def answers(lines):
-    """What a C program prints that has these statements."""
+    """The output of a C program with these statements."""
     with tempfile.TemporaryDirectory() as d:
         with open(f'{d}/p.c', 'w') as f:
             f.write(f'{HEADERS}#include <stdio.h>\n#include <stddef.h>\nint main(void)\n{{\n{"".join(lines)}return 0;\n}}\n')
@@ -55,7 +55,7 @@ class Declarations(unittest.TestCase):
         self.assertEqual(sorted(set(exported.stdout.split()) - for_gdb), sorted(_api.FUNCTIONS))
 
     def test_sizes_of_arguments(self):
-        """Calls each function's type with our arguments, in C: their number and what converts has to fit."""
+        """Calls each function's type with the package's arguments, in C: their number and types must fit."""
         calls = []
         for name, (_, arguments) in _api.FUNCTIONS.items():
             given = ', '.join('0' if a in SCALARS else '(void *)0' for a in arguments)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What is derived from variables and steady inputs: after steps, assignments and checkpoints an evaluation is TensorFlow's, and it makes
-again exactly what is stale (a step whose kernel did not run took no time)."""
+"""Data derived from variables and steady inputs: after steps, assignments and checkpoints an evaluation gives
+TensorFlow's results, and it computes exactly the stale buffers again (a step whose kernel did not run took no time)."""
 import os, unittest
 
 from package import environment
@@ -21,7 +21,7 @@ WEIGHTS = 'first', 'second'
 
 
 def counts(context):
-    """A number for each kernel of the last run of a context that profiles: 1 where it ran."""
+    """A number for each kernel of the last profiled run of a context: 1 if it ran."""
     got = (_api.ht_step_time * lib.ht_context_steps(context, None, 0))()
     lib.ht_context_steps(context, got, len(got))
     return np.array([s.ns > 0 for s in got], int)
@@ -29,13 +29,13 @@ def counts(context):
 
 @unittest.skipUnless(tf, 'TensorFlow is not installed')
 class Trained(FolderCase):
-    """A net of two layers with a step of gradient descent, here and in TensorFlow."""
+    """A net of two layers with a step of gradient descent, in Halftone and in TensorFlow."""
 
     def setUp(self):
         super().setUp()
         v1 = tf.compat.v1
         self.r = np.random.default_rng(3)
-        self.enterContext(tf.Graph().as_default())  # to the end of the test: the saver's, too
+        self.enterContext(tf.Graph().as_default())  # to the end of the test, for the saver, too
         x, y = v1.placeholder(tf.float32, [ROWS, IN], 'x'), v1.placeholder(tf.float32, [ROWS, OUT], 'y')
         w = [v1.get_variable(name, shape, initializer=v1.random_normal_initializer(stddev=.1, seed=7), use_resource=True)
              for name, shape in zip(WEIGHTS, ((IN, HIDDEN), (HIDDEN, OUT)))]
@@ -64,7 +64,7 @@ class Trained(FolderCase):
         return lib.ht_session_context(s._handle, entry.name)
 
     def evaluate(self, s, tolerance=1e-5):
-        """The evaluation is right; which of its kernels ran (None: it did not profile yet)."""
+        """Checks an evaluation; returns which of its kernels ran (None: it did not profile yet)."""
         z = s.run('z', x=self.x)['z']
         np.testing.assert_allclose(z, self.session.run('z:0', {'x:0': self.x}), tolerance, tolerance)
         context = self.context(s)
@@ -111,7 +111,7 @@ class Trained(FolderCase):
                 np.testing.assert_array_equal(self.evaluate(s), fresh)
 
     def test_two_evaluations(self):
-        """Each entry keeps what it made for itself, and learns of what others did."""
+        """Each entry keeps its own derived data, and notices changes by the others."""
         s = self.ours()
         self.evaluate(s)
         for n in range(3):
@@ -131,7 +131,7 @@ class Trained(FolderCase):
         self.assertGreater((self.evaluate(s, .05) - fresh).sum(), 1)
         np.testing.assert_array_equal(self.evaluate(s, .05), fresh)
         context = self.context(s)
-        lib.ht_context_variable(context, 0)  # from now on somebody may write to it at any time
+        lib.ht_context_variable(context, 0)  # from now on the host may write to it at any time
         stale = self.evaluate(s, .05)
         self.assertGreater((stale - fresh).sum(), 0)
         np.testing.assert_array_equal(self.evaluate(s, .05), stale)
@@ -142,7 +142,7 @@ class Trained(FolderCase):
 
 @unittest.skipUnless(tf, 'TensorFlow is not installed')
 class Bodies(Trained):
-    """Weights that a loop and both sides of a branch multiply with: packed in front of these, once for each assignment."""
+    """Weights with which a loop and both sides of a branch multiply: packed before these, once for each assignment."""
 
     def setUp(self):
         FolderCase.setUp(self)
@@ -218,7 +218,7 @@ entry "" {
 
 
 class Fed(FolderCase):
-    """Weights that are an input."""
+    """Weights as an input."""
 
     def test_unchanged(self):
         path, artefact = self.path('fed.hir', FED), os.path.join(self.dir, 'fed.htx')
@@ -230,7 +230,7 @@ class Fed(FolderCase):
         self.assertRaisesRegex(ht.UsageError, "no input 'v'", ht.load, path, steady=['v'])
 
     def test_parts(self):
-        """Any number of rows: the parts of a batch have the buffers in common."""
+        """Any number of rows: the parts of a batch share the buffers."""
         path = self.path('fed.hir', FED.replace(b'shape[16,64]', b'shape[?,64]'))
         program = ht.load(path, steady=['w']).compile()
         r = np.random.default_rng(0)
@@ -267,13 +267,13 @@ class Fed(FolderCase):
             np.testing.assert_allclose(z, x @ (w + w), 1e-4, 1e-4)
             return np.array([ns > 0 for _, ns, _ in c.steps()], int)
 
-        first = run(w, True)  # nothing was made before
+        first = run(w, True)  # no buffer was made before
         fresh = run(w.copy(), True)
         self.assertEqual((first - fresh).sum(), 2, 'a sum and packing')
         for weights in other, w:
             np.testing.assert_array_equal(run(weights, False), first)
         self.assertRaisesRegex(ht.UsageError, "no input 'v'", c.unchanged, 'v')
-        c.unchanged('x')  # of which nothing is kept
+        c.unchanged('x')  # no data are kept for it
         np.testing.assert_array_equal(run(other, False), first)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""examples/digits.ipynb as Jupyter runs it, and what a long compilation shows there."""
+"""Jupyter runs examples/digits.ipynb; and the progress of a long compilation there."""
 import os, subprocess, sys, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -14,7 +14,7 @@ os.environ.update(PYTHONPATH=f'{environment.BUILD}/python', PYDEVD_DISABLE_FILE_
 
 
 def run(notebook, folder):
-    """Runs all cells, each of which has to end well."""
+    """Runs all cells, each of which must succeed."""
     NotebookClient(notebook, timeout=None, kernel_name='python3', resources={'metadata': {'path': folder}}).execute()
     return [cell for cell in notebook.cells if cell.cell_type == 'code']
 
@@ -24,7 +24,7 @@ class Notebooks(unittest.TestCase):
         path = f'{environment.ROOT}/examples/digits.ipynb'
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
-        self.assertFalse([cell for cell in notebook.cells if cell.get('outputs')])  # as git has it
+        self.assertFalse([cell for cell in notebook.cells if cell.get('outputs')])  # as git has it, without outputs
         cells = run(notebook, os.path.dirname(path))
         shown = '\n'.join(str(cell.outputs) for cell in cells)
         for text in '<Program', 'bfloat16', 'node':
@@ -32,7 +32,7 @@ class Notebooks(unittest.TestCase):
 
     def test_progress(self):
         code = ('import halftone as ht, halftone._progress as progress, halftone._library as library, time\n'
-                'clock = iter(range(1000)); progress.monotonic = lambda: next(clock)\n'  # the second second, without waiting for it
+                'clock = iter(range(1000)); progress.monotonic = lambda: next(clock)\n'  # simulates the second second, without waiting for it
                 'compile = library.lib.ht_compile\n'
                 'library.lib.ht_compile = lambda *a: (compile(*a), time.sleep(.5))[0]\n'
                 f'p = ht.load({f"{environment.ROOT}/tests/cli/small.hir"!r}).compile(cache="off")')

@@ -8,7 +8,7 @@ import hostile
 from loop_text import while_functions
 
 RUN = f'import halftone as ht\nassert ht.run({SMALL!r}, x=[[1, 2, 3, 4]])["top"].tolist() == [0]\n'
-# Many matrix products, so that compiling or running takes long enough to be interrupted.
+# Many matrix products, so that compiling or running takes long enough for an interruption.
 LONG = '''hir 1
 entry "" {
   input "x" = %x
@@ -53,7 +53,8 @@ class Process(FolderCase):
         self.assertEqual(r.stdout.split(), [])
 
     def test_beside_others(self):
-        """LLVM's names in TensorFlow's libraries, and ours: whichever comes first, the process ends well."""
+        """LLVM's symbols in TensorFlow's libraries and Halftone's: whichever is loaded first, the process ends
+        normally."""
         for name in 'tensorflow', 'torch', 'onnxruntime':
             if importlib.util.find_spec(name) is None:
                 print(f'skipped: {name} is not installed')
@@ -97,7 +98,7 @@ class Process(FolderCase):
         self.assertEqual(child.returncode, 0)
 
     def test_interrupts_a_loop_that_was_short_before(self):
-        """How long it takes depends on data: the run goes on in the main thread, in the way of call.c."""
+        """The duration depends on data: the run stays in the main thread, in call.c."""
         path = self.path('endless.hir', ENDLESS.encode())
         code = ('import sys, numpy as np, halftone as ht\n'
                 'p = ht.load(sys.argv[1]).compile()\nx = np.full((2,), -1, np.float32)\n'
@@ -134,7 +135,7 @@ class Process(FolderCase):
             self.assertLess(time.perf_counter() - begin, whole / 2)
 
     def test_interrupts_a_compilation(self):
-        """It ends soon after the exception: the interpreter need not wait for the rest."""
+        """The compilation ends soon after the exception, so the interpreter does not wait for the rest."""
         path = self.path('many.hir', many_kernels(400).encode())
         code = ('import sys, halftone as ht\nm = ht.load(sys.argv[1])\n'
                 'try:\n  m.compile(progress=lambda phase, done, _: done == 1 and print("ready", flush=True)); print("done")\n'
@@ -147,7 +148,7 @@ class Process(FolderCase):
         self.assertEqual(child.returncode, 0)
 
     def shown(self, code, *arguments, **variables):
-        """What a process writes to a terminal that is its standard error."""
+        """The text that a process writes to a terminal as its standard error."""
         ours, its = os.openpty()
         child = subprocess.Popen([sys.executable, '-c', code, *arguments], stderr=its, env={**os.environ, 'PYTHONPATH': PACKAGE, 'TERM': 'xterm', **variables})
         os.close(its)
@@ -155,7 +156,7 @@ class Process(FolderCase):
         while True:
             try:
                 more = os.read(ours, 65536)
-            except OSError:  # the terminal has been left by the last process
+            except OSError:  # the last process has closed the terminal
                 break
             if not more:
                 break
@@ -166,7 +167,7 @@ class Process(FolderCase):
 
     def test_progress(self):
         path = self.path('many.hir', many_kernels(1).encode())
-        # The second second, without waiting for it.
+        # Simulates the second second, without waiting for it.
         code = ('import sys, halftone as ht, halftone._progress as p\n'
                 'clock = iter(range(1000)); p.monotonic = lambda: next(clock)\n'
                 'import halftone._library as library, time\n'
@@ -200,7 +201,8 @@ class Process(FolderCase):
         self.assertEqual(child.returncode, 0)  # which waits for the thread of the run
 
     def test_turns(self):
-        """Of two contexts one runs; the other one waits, until its time is over, it is cancelled by Ctrl-C, or the first one ends."""
+        """Two contexts, of which one runs; the other waits until its time is over, Ctrl-C cancels it, or the first one
+        ends."""
         path = self.path('endless.hir', ENDLESS.encode())
         code = ('import sys, threading, numpy as np, halftone as ht\n'
                 'p = ht.load(sys.argv[1]).compile()\np.run_at_most(1)\nx = np.ones((2,), np.float32)\n'
@@ -247,7 +249,8 @@ class Process(FolderCase):
 
     @unittest.skipIf(PRELOAD, 'sanitizers are in one library only')
     def test_two_libraries(self):
-        """Two copies of package and library, as of two versions, do not meet: models of both compile, run, and end."""
+        """Two copies of package and library, like two versions, do not affect each other: models of both compile, run,
+        and end."""
         subprocess.run(['cp', '-R', f'{environment.BUILD}/lib', self.path('lib')], check=True)
         subprocess.run(['cp', '-R', f'{PACKAGE}/halftone', self.path('halftone')], check=True)
         r = self.ends_well('''
@@ -333,7 +336,8 @@ class Documents(unittest.TestCase):
         self.assertEqual(r.returncode, 0, r.stdout + r.stderr)
 
     def test_pages_of_options(self):
-        """Every verb of the tool says how Python reaches it, as do all pages about options; what they name exists."""
+        """For every verb the tool's manual says how Python does the same, as do all pages about options; the named
+        functions exist."""
         import halftone
         pages = {}
         for name in os.listdir(f'{environment.ROOT}/docs'):

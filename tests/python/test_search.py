@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Searches in Python: the policy of the tool, its use, journals, and what is refused."""
+"""Searches in Python: the tool's policy, its use, journals, and refused input."""
 import json, subprocess, unittest
 
 from package import SMALL, environment
@@ -11,7 +11,7 @@ X = np.random.default_rng(3).normal(size=(5, 1, 4)).astype(np.float32)
 
 
 def evidence(report):
-    """The evidence, but for the command and the numbers of trials, which the journal changes."""
+    """The evidence without the command and the numbers of trials, which the journal changes."""
     return {k: v for k, v in report['search'].items() if k not in ('command', 'trials', 'resumed')}
 
 

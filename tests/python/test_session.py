@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sessions in Python: steps, evaluations, checkpoints that go on with the same bits, what is refused."""
+"""Sessions in Python: steps, evaluations, checkpoints after which runs continue with the same bits, refused input."""
 import os, struct, subprocess, unittest
 
 from package import TRAINING, environment, tool
@@ -14,7 +14,7 @@ RATE = np.float32(.05)
 
 class Files(FolderCase):
     def test_events_are_records(self):
-        """An event file is a file of records that are no examples."""
+        """An event file is a file of records, which are no examples."""
         folder = os.path.join(self.dir, 'deep', 'run')
         with ht.EventFile(folder, first=3) as events:
             events.scalars(4, {'loss': 1.5, 'other': float('nan')})
@@ -82,7 +82,7 @@ class Sessions(FolderCase):
             other = self.session(seed=99)
             other.restore(path)
             self.assertEqual(other.steps, 3)
-            with ht.load(TRAINING).session(seed=1) as evaluation:  # before it has entries
+            with ht.load(TRAINING).session(seed=1) as evaluation:  # before the session has entries
                 evaluation.restore(path)
                 self.assertEqual(evaluation.run('error', x=X, y=Y), other.run('error', x=X, y=Y))
             again = self.losses(other)
@@ -132,7 +132,7 @@ class Sessions(FolderCase):
     # ---- phases ----
 
     def test_phases(self):
-        """Steps of phases are those of sessions of their policies, which hand their variables on by a checkpoint."""
+        """Steps of phases equal those of sessions of their policies, which pass their variables on by a checkpoint."""
         s = self.session(accelerate_train_mode='phases=fast1:2,original:3,fast', loss_scale='fixed:8')
         phases, losses = [], []
         for _ in range(7):
@@ -149,7 +149,7 @@ class Sessions(FolderCase):
         self.assertEqual(losses, by_hand)
 
     def test_phases_go_on(self):
-        """A session that is restored within a phase goes on in it, by step and by loss."""
+        """A session that is restored within a phase continues that phase, by step and by loss."""
         for mode, more in (('fast1|step|0.5', {'steps': 12}), ('fast1|loss|1.1', {'target_loss': .5}), ('phases=fast1:5,original', {})):
             whole = self.session(accelerate_train_mode=mode, **more)
             want = [(float(whole.step(x=X, y=Y, rate=RATE)['loss']), whole.phase) for _ in range(12)]
@@ -178,7 +178,7 @@ class Sessions(FolderCase):
             s.counters = s.counters._replace(step_now=-1)
 
     def test_loops(self):
-        """Loops end at multiples of iterations_per_loop, or with the batches; low precision ends within one where it has to."""
+        """Loops end at multiples of iterations_per_loop, or with the batches; low precision may end within a loop."""
         batch = {'x': X, 'y': Y, 'rate': RATE}
         plain = self.losses(self.session(), 10)
         s = self.session(iterations_per_loop=4)
@@ -195,7 +195,8 @@ class Sessions(FolderCase):
         self.assertEqual(seen, [(4, 'fast1'), (8, 'original'), (12, 'original')])
 
     def test_entries_of_an_artefact(self):
-        """A step in two precisions and an evaluation, over the same variables; a checkpoint of them goes on with the same bits."""
+        """A step in two precisions and an evaluation, over the same variables; after a checkpoint of them, runs
+        continue with the same bits."""
         htx = self.path('m.htx')
         tool('compile', TRAINING, '--entry', 'step=loss,train', '--entry', 'evaluation=error', '--policy',
              'must_keep_origin_dtype,allow_mix_precision_bf16', '--input-shape', 'x:8,4;y:8,1', '-q', '--no-cache', '-o', htx)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Strings from Python and through the C API: any bytes in and out as TensorFlow has them, and arrays that are not laid out as the
-header says are refused."""
+"""Strings from Python and through the C API: any bytes in and out, like TensorFlow's, and arrays whose layout differs
+from the header's are refused."""
 import ctypes, os, unittest
 
 from package import environment
@@ -56,7 +56,7 @@ class Strings(FolderCase):
                          ['x: string[4]', 'y: string[4]', 'z: string[4]', 'n: int64[4]'])
 
     def test_values(self):
-        """Empty, with zeros inside and at the end, not UTF-8, long; many runs of one context."""
+        """Empty strings, strings with zeros inside and at the end, not UTF-8, long; many runs of one context."""
         context = self.program.context(threads=2)
         r = np.random.default_rng(8301)
         for _ in range(50):
@@ -65,7 +65,7 @@ class Strings(FolderCase):
             self.expect(self.program(x=strings), strings)
 
     def test_forms(self):
-        """NumPy's arrays of bytes and of text, which is UTF-8, and arrays for the outputs."""
+        """NumPy arrays of bytes and of text, which becomes UTF-8, and arrays for the outputs."""
         self.assertEqual(self.program(np.array(['ä', 'a', '', 'b']))['z'].tolist(), ['ä'.encode(), b'a', b'', b'b'])
         self.assertEqual(self.program(np.array([b'x', b'yy', b'', b'\xff\xfe']))['n'].tolist(), [-1, -1, 3, 7])
         z = np.empty(4, object)
@@ -124,7 +124,7 @@ class Layout(FolderCase):
         return _api.ht_array(data=data, bytes=size, dtype=dtype, rank=1, dim=self.dim)
 
     def run_with(self, given, room=None):
-        """The status, its message and what is in the room for output z."""
+        """The status, its message and the contents of the memory for output z."""
         keep = ctypes.create_string_buffer(given, len(given))
         z = ctypes.create_string_buffer(room or 1)
         ins = (_api.ht_array * 1)(self.array(ctypes.addressof(keep), len(given)))

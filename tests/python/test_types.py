@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""mypy --strict accepts the package, and a program that uses it; it refuses one that uses it wrongly."""
+"""mypy --strict accepts the package and a program that uses it; it refuses a program that uses it wrongly."""
 import os, subprocess, unittest
 
 from package import PACKAGE, environment

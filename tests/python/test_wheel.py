@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The source distribution, and the wheel that is built of it: checked by auditwheel, installed where there is nothing else, run."""
+"""The source distribution, and the wheel that is built from it: checked by auditwheel, installed on a clean system,
+run."""
 import os, re, shutil, subprocess, sys, tarfile, unittest, zipfile
 
 from package import HERE, SMALL, environment
@@ -11,7 +12,7 @@ MOST_BYTES = 30 << 20
 
 
 def run(*command, env={}, **how):
-    """A command that has to end well, with an environment that names nothing of the build but what `env` adds."""
+    """Runs a command, which must succeed, in an environment that names nothing of the build except `env`."""
     clean = {k: v for k, v in os.environ.items() if not re.match('HALFTONE|PYTHON|LD_', k)}
     r = subprocess.run(command, capture_output=True, text=True, env={**clean, 'HALFTONE_CACHE_MODE': 'off', **env}, **how)
     assert r.returncode == 0, (command, r.stdout[-2000:], r.stderr[-2000:])
@@ -19,7 +20,7 @@ def run(*command, env={}, **how):
 
 
 def source_distribution(folder):
-    """Made by pip's hook, unpacked into the folder, where an earlier build stays."""
+    """Builds the wheel by pip's hook, unpacked into the folder, where an earlier build is kept."""
     os.makedirs(folder, exist_ok=True)
     hook = 'import sys, halftone_build; print(halftone_build.build_sdist(sys.argv[1]))'
     name = run(sys.executable, '-c', f'import sys; sys.path.insert(0, {environment.ROOT + "/python"!r}); {hook}', folder).split()[-1]
@@ -41,14 +42,15 @@ class Wheel(FolderCase):
     @classmethod
     def setUpClass(cls):
         cls.tree = source_distribution(f'{environment.ROOT}/build/sdist')
-        # By the compiler of this build, in a folder at the same place in its tree: ccache then has the objects.
+        # With the compiler of this build, in a folder at the same place in its tree, so that ccache
+        # has the objects.
         with open(f'{environment.BUILD}/CMakeCache.txt') as f:
             compiler = re.search('^CMAKE_C_COMPILER:.*=(.*)', f.read(), re.M)[1]
         cls.build = {'CC': compiler, 'HALFTONE_WHEEL_BUILD': f'{cls.tree}/build'}
         cls.wheel = run('scripts/wheel', f'{environment.ROOT}/build/dist', cwd=cls.tree, env=cls.build).split('\n')[-2]
 
     def test_pip_builds_the_source_distribution(self):
-        """For this machine: it has the module for remote caches, too."""
+        """A wheel for this machine also has the module for remote caches."""
         run(sys.executable, '-m', 'pip', 'wheel', '--quiet', '--no-deps', '--no-index', '--wheel-dir', self.dir, self.tree, env=self.build)
         name, = (f for f in os.listdir(self.dir) if f.endswith('.whl'))
         self.assertRegex(name, r'-py3-none-linux_x86_64\.whl$')
@@ -59,7 +61,7 @@ class Wheel(FolderCase):
                              f'print(ht.run({SMALL!r}, x=[[1, 2, 3, 4]])["top"].tolist(), ht.__file__)'), f'[0] {self.dir}/site/halftone/__init__.py\n')
 
     def test_a_source_distribution_of_its_own(self):
-        """What is unpacked makes the same source distribution again."""
+        """The unpacked source distribution makes the same source distribution again."""
         run(sys.executable, '-c', 'import sys; sys.path.insert(0, "python"); import halftone_build; halftone_build.build_sdist(sys.argv[1])',
             self.dir, cwd=self.tree)
         name = os.path.basename(self.tree)
@@ -67,14 +69,14 @@ class Wheel(FolderCase):
             self.assertEqual(sorted(a.getnames()), sorted(b.getnames()))
 
     def test_nothing_to_build_with(self):
-        """A machine without the tools of a build is told so."""
+        """A machine without build tools gets a message."""
         r = subprocess.run([sys.executable, '-c', 'import sys; sys.path.insert(0, "python"); import halftone_build; halftone_build.build_wheel(".")'],
                            cwd=self.tree, capture_output=True, text=True, env={'PATH': self.dir})
         self.assertEqual(r.returncode, 1)
         self.assertIn('halftone: there is no cmake to build with', r.stderr)
 
     def test_another_system(self):
-        """Debian 13: another libc, another Python and its NumPy, nothing of ours, no network."""
+        """Debian 13: another libc, another Python and its NumPy, no files of Halftone, no network."""
         try:
             with chroot.system('trixie', 'python3-numpy', 'python3-venv') as s:
                 self.uses(s, s.put(self.wheel))
@@ -124,7 +126,7 @@ class Wheel(FolderCase):
             self.assertTrue(path.startswith(here), path)
 
     def test_remote_cache_is_refused(self):
-        """A wheel without the module says what is missing."""
+        """A wheel without the module says so when it is needed."""
         here = self.path('site')
         with zipfile.ZipFile(self.wheel) as z:
             z.extractall(here)

@@ -1,12 +1,13 @@
-/* Runs a model or artefact in several contexts at once, each on a thread of its own, and writes what they
- * compute to standard output: of the first context all outputs of the first run, of the second run, …, then
- * those of the next context.
+/* Runs a model or artefact in several contexts at once, each on a thread of its own, and writes the
+ * results to standard output: for the first context all outputs of the first run, of the second
+ * run, …, then those of the next context.
  *
  *     draw FILE CONTEXTS THREADS GUARD RUNS SEED,SEED,… [OPTION=VALUE …]
  *
- * THREADS: of each context.  GUARD: 0, 1 (behind) or 2 (before).  Of each context and for each SEED so many
- * RUNS follow the setting of that seed; a SEED of "-" leaves what the context has.  The seed of context i is
- * SEED + i.  Options are those of a policy.  Runs that fail have zeros and are counted on standard error. */
+ * THREADS: threads of each context.  GUARD: 0, 1 (behind) or 2 (before).  Each context sets each
+ * SEED and then makes so many RUNS; a SEED of "-" keeps the context's seed.  The seed of context i
+ * is SEED + i.  Options are those of a policy.  Runs that fail give zeros and are counted on
+ * standard error. */
 #include <halftone/halftone.h>
 
 #include <pthread.h>
@@ -18,7 +19,7 @@ struct job {
 	const struct ht_program *program;
 	int number, threads, guard, runs;
 	const char *seeds;
-	char *bytes; /* of all runs */
+	char *bytes; /* results of all runs */
 	size_t n, failed;
 	enum ht_status status;
 };

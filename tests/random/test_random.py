@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Random ops over several runs, contexts and threads: those with seeds against a session of TensorFlow's, those
-without by statistics; and that a seed repeats them, through the model, an artefact and the compile cache.
+"""Random ops over several runs, contexts and threads: ops with seeds against a session of TensorFlow, ops without by
+statistics; and a seed repeats the numbers of the latter, through the model, an artefact and the compile cache.
 
-The bounds are of six deviations or more, and all seeds are fixed: a failure is a defect.
+The bounds are six standard deviations or more, and all seeds are fixed, so a failure is a defect.
 """
 import json
 import os
@@ -31,7 +31,7 @@ RAW = tf.raw_ops
 
 class Random(ToolCase):
     def graph(self, build, name='g.pb'):
-        """The path of a graph, whose outputs build() returns by name; and the graph."""
+        """Writes a graph whose outputs build() returns by name; returns its path and the graph."""
         graph = tf.Graph()
         with graph.as_default():
             outputs = {n: tf.identity(t, name=n) for n, t in build().items()}
@@ -41,7 +41,7 @@ class Random(ToolCase):
         return self.path(name, text.encode())
 
     def draw(self, path, outputs, contexts=1, threads=1, guard=0, runs=1, seeds='-', options=(), failed=''):
-        """[context][run] → the outputs by name, as a model that has no others."""
+        """[context][run] → the outputs by name, for a model without other outputs."""
         r = subprocess.run([DRAW, path, *map(str, (contexts, threads, guard, runs)), seeds, *options],
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual((r.returncode, r.stderr.decode()), (0, failed))
@@ -111,10 +111,10 @@ class Seeded(Random):
         self.same(got[1], got[3])
 
     def test_a_run_that_fails_moves_on(self):
-        """Each op that drew before it failed."""
+        """After a failure, each op that had drawn before it continues its stream."""
         path, graph, outputs = self.graph(lambda: {
             'a': RAW.RandomUniform(shape=[100], dtype=tf.float32, seed=1),
-            # a minval of 1 in 2 of the runs
+            # a minval of 1 in 2 of the runs is an error
             'b': RAW.RandomUniformInt(shape=[3], maxval=1, seed=3,
                                       minval=RAW.RandomUniformInt(shape=np.zeros(0, np.int32), minval=0, maxval=2, seed=5))})
         with tf.compat.v1.Session(graph=graph) as session:
@@ -156,7 +156,7 @@ class Seeded(Random):
                 np.testing.assert_allclose(a['y'], b['y'], rtol=1e-6, atol=1e-6)
 
     def test_loops_without_seeds(self):
-        """Two loops of one body have streams of their own."""
+        """Two loops with one body have separate streams."""
         def build():
             def loop():
                 return tf.while_loop(lambda i, x: i < 50, lambda i, x: (
@@ -188,13 +188,15 @@ class Unseeded(Random):
         x = np.array(self.streams(), np.float64)
         self.assertEqual(len(x), OPS * RUNS * CONTEXTS)
         z = (x - .5) * np.sqrt(12)
-        # Of each pair, at several distances; each product has deviation 1 / sqrt(LENGTH).
+        # For each pair, at several distances; the mean product has the standard deviation 1 /
+        # sqrt(LENGTH).
         for lag in 0, 1, 2, 3, 4, 8, 256, 1024:
             c = z[:, :LENGTH - lag] @ z[:, lag:].T / np.sqrt(LENGTH - lag)
             if lag == 0:
                 np.fill_diagonal(c, 0)
             self.assertLess(np.abs(c).max(), 6.5, lag)
-        # The sign of differences, and the spread of pairs over a grid of 8 by 8: chi squared with 63.
+        # The signs of differences, and the distribution of pairs over a grid of 8 by 8: chi squared
+        # with 63 degrees of freedom.
         for i in range(len(x)):
             pairs = np.histogram2d(x[i], x[i - 1], bins=8, range=[[0, 1]] * 2)[0]
             self.chi(pairs, LENGTH / 64)
@@ -211,10 +213,10 @@ class Unseeded(Random):
         everything = np.sort(np.concatenate(x).astype(np.float64))
         n = everything.size
         d = np.abs(everything - (np.arange(n) + .5) / n).max()
-        self.assertLess(d * np.sqrt(n), 4)  # Kolmogorov and Smirnov: once in 10^13
+        self.assertLess(d * np.sqrt(n), 4)  # Kolmogorov-Smirnov: probability 10^-13
 
     def test_streams_do_not_overlap(self):
-        """No four numbers of a stream stand in another, at any distance."""
+        """No four consecutive numbers of a stream occur in another, at any distance."""
         x = self.streams()
         blocks = {}
         for i, s in enumerate(x):
@@ -356,7 +358,7 @@ class Tool(Random):
             self.assertLess(abs(kept.mean() - .75), 6 * np.sqrt(.75 * .25 / kept.size))
 
     def test_budgets_compare_equal_draws(self):
-        """Of other draws the error would be as large as the results."""
+        """With other draws the error would be as large as the results."""
         def build():
             x = tf.compat.v1.placeholder(tf.float32, [64, 100], name='x')
             k = tf.constant(np.random.default_rng(1).standard_normal((100, 32)), tf.float32)
@@ -432,7 +434,7 @@ class Bad(Random):
         for low, high in ((5, 5), (6, 5), (2**31 - 1, -2**31)):
             g = self.graph(lambda: {'u': RAW.RandomUniformInt(shape=[3], minval=low, maxval=high)})[0]
             self.fails(3, 'minval is not below maxval', 'run', g)
-        # TensorFlow looks at them also where nothing is drawn, but not of stateless ops.
+        # TensorFlow checks them also if nothing is drawn, but not for stateless ops.
         g = self.graph(lambda: {'u': RAW.RandomUniformInt(shape=[0], minval=5, maxval=5)})[0]
         self.fails(3, 'minval is not below maxval', 'run', g)
         g = self.graph(lambda: {'u': RAW.StatelessRandomUniformInt(shape=[0], seed=[1, 2], minval=5, maxval=5)})[0]

@@ -1,7 +1,7 @@
-/* client [OPTION VALUE]... URL COMMAND...: speaks to a remote cache as the cache does.
+/* client [OPTION VALUE]... URL COMMAND...: uses a remote cache like the compile cache does.
  *
- * Commands, done one after the other: put KEY FILE, get KEY FILE (what came is written there).  A
- * line for each on standard output; diagnostics go to standard error. */
+ * Commands, executed in order: put KEY FILE, get KEY FILE (which writes the answer to the file).
+ * It prints a line for each on standard output; diagnostics go to standard error. */
 #include "api/api.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void put(struct ht_remote *r, const char *key, const char *path)
 	struct ht_file *f;
 
 	HT_CHECK(ht_file_map(path, (size_t)1 << 40, &diags, &f) == HT_OK);
-	/* In three parts, as an entry's head, payload and tail are. */
+	/* In three pieces, like an entry's header, payload and trailer. */
 	struct ht_str piece[3] = { { (const char *)f->p, f->n / 3 }, { NULL, f->n / 2 },
 		{ NULL, 0 } };
 	struct ht_cache_entry e = { .piece = piece, .pieces = 3, .bytes = f->n };

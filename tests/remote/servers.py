@@ -1,4 +1,4 @@
-"""Servers for the tests of the remote cache: nginx and bazel-remote as they are, and one that misbehaves."""
+"""Servers for the tests of the remote cache: nginx, bazel-remote, and a server that misbehaves."""
 import base64, hashlib, http.client, os, random, shutil, socket, ssl, struct, subprocess, tempfile, threading, time, unittest
 
 
@@ -21,7 +21,7 @@ def wait_for(port, process):
 
 
 def certificate(folder, name):
-    """A certificate that signs itself, for NAME, and its key."""
+    """A self-signed certificate for NAME, and its key."""
     cert, key = os.path.join(folder, name + '.pem'), os.path.join(folder, name + '.key')
     kind = 'IP' if name[0].isdigit() else 'DNS'
     subprocess.run(['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes',
@@ -31,7 +31,8 @@ def certificate(folder, name):
 
 
 class Nginx:
-    """Plain, TLS (and with the certificate of another host), on a socket; with a password, a token, read-only."""
+    """Starts servers: plain, TLS (and with the certificate of another host), on a socket; with a password, a token,
+    read-only."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -135,7 +136,7 @@ def action(data=b'', sha=None, size=None, path=b'halftone-entry', more=b''):
 ENTRY = random.Random(1).randbytes(100_000)
 GOOD = action(ENTRY)
 
-# Results that are none of ours.
+# Results that are invalid or of another form.
 GARBAGE = {
     'empty': b'',
     'zeros': bytes(100),
@@ -162,7 +163,7 @@ GARBAGE = {
 
 
 class Hostile:
-    """http://127.0.0.1:PORT/BEHAVIOUR: does what it says.  `requests`: how many came, by behaviour."""
+    """A server at http://127.0.0.1:PORT/BEHAVIOUR that behaves as named.  `requests`: their number, by behaviour."""
 
     def __init__(self, certificate=None):
         self.tls = None

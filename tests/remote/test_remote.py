@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The remote cache against nginx, bazel-remote and a server that misbehaves: what was put comes back, and whatever
-a server does is a miss after a bounded time, said once, without a word of anybody's credentials."""
+"""The remote cache with nginx, bazel-remote and a server that misbehaves: an entry that was put comes back, and
+whatever a server does is a miss after a bounded time, reported once, without any credentials."""
 import hashlib, os, random, shutil, subprocess, sys, tempfile, time, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -15,7 +15,7 @@ GO_MODULE = os.path.join(HERE, 'bazel-remote')
 
 class Client(FolderCase):
     def client(self, url, *commands, code=0, secrets=(), env=None, **options):
-        """The lines of its output, its diagnostics; options as in client.c."""
+        """The lines of its output, and its diagnostics; options as in client.c."""
         args = [a for k, v in options.items() for a in ('--' + k.replace('_', '-'), str(v))]
         clean = {k: v for k, v in os.environ.items() if not k.lower().endswith('_proxy')}
         r = subprocess.run([CLIENT, *args, url, *commands], capture_output=True, text=True, timeout=300,
@@ -38,7 +38,7 @@ class Client(FolderCase):
 
 class AgainstNginx(WithNginx, Client):
     def fails_once(self, pattern, url, *commands, **more):
-        """All commands fail; one warning."""
+        """Expects that all commands fail, with one warning."""
         lines, said = self.client(url, *commands, **more)
         self.assertEqual(set(lines), {'not kept' if c == 'put' else 'miss' for c in commands[::3]}, said)
         self.assertRegex(said, pattern)
@@ -183,7 +183,7 @@ class AgainstNginx(WithNginx, Client):
 
 
 class AgainstBazelRemote(Client):
-    """It validates what is in ac/ and answers only for entries whose blobs are there."""
+    """bazel-remote validates results in ac/ and answers only for entries whose blobs exist."""
 
     @classmethod
     def setUpClass(cls):
@@ -243,7 +243,7 @@ class AgainstHostileServer(Client):
             self.assertEqual((lines, said, n), (['miss'] * 5, '', 10 if behaviour[0] == 'c' else 5), behaviour)
 
     def test_lies(self):
-        """Failures that another try would not help: three requests for an answer, and then none."""
+        """Failures for which another attempt would not help: three requests for an answer, and then none."""
         for behaviour in ('cas-other-bytes', 'cas-short', 'cas-long', 'cas-long-chunked', 'cas-huge', 'cas-endless',
                           'huge', 'endless', 'endless-heads', 'partial', 'no-http', 'elsewhere', 'same-host',
                           'cas-elsewhere', '400', '401', '403', '418', 'cas-403', '409'):
@@ -277,7 +277,7 @@ class AgainstHostileServer(Client):
             self.assertLess(time.monotonic() - start, 60, behaviour)
         lines, said, n = self.gets('slow-404')
         self.assertEqual(lines, ['miss'] * 5)
-        self.assertLess(n, 5)  # it gave up; how soon is up to the machine
+        self.assertLess(n, 5)  # it gave up; the number depends on the machine
         self.assertIn('takes too long', said)
         self.assertEqual(self.gets('hang-once', 2)[0], ['miss', 'hit'])
 

@@ -1,4 +1,5 @@
-"""Debian's Chromium without a window, driven by its developer tools' protocol over two pipes: no port, no network."""
+"""Debian's Chromium without a window, controlled by the protocol of its developer tools over two pipes: no port, no
+network."""
 import json
 import os
 import shutil
@@ -17,7 +18,7 @@ def is_installed():
 
 
 class Browser:
-    """A browser with one page, in a folder of its own.  `events` are what the page and its requests caused, in their order."""
+    """A browser with one page, in a folder of its own.  `events` are those of the page and its requests, in order."""
 
     def __init__(self, width=1200, height=1400, prefix=()):
         self.folder = tempfile.TemporaryDirectory(prefix='halftone-browser-', ignore_cleanup_errors=True)
@@ -73,7 +74,7 @@ class Browser:
             self.events.append(m)
 
     def wait_for(self, method):
-        """Of events since the last clear."""
+        """Waits for an event since the last clear."""
         while not any(e.get('method') == method for e in self.events):
             self.events.append(self.message())
 
@@ -89,7 +90,7 @@ class Browser:
         return found['result'].get('value')
 
     def until(self, expression):
-        """Waits for what the page does by itself, such as scrolling."""
+        """Waits for changes that the page makes by itself, such as scrolling."""
         for _ in range(200):
             if self.value(expression):
                 return

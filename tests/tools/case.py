@@ -3,14 +3,14 @@ import os, shutil, tempfile, unittest
 
 
 class FolderCase(unittest.TestCase):
-    place = None  # where its folder is; None: where temporary files are
+    place = None  # the folder in which it is made; None: that of temporary files
 
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix='halftone-', dir=self.place)
         self.addCleanup(shutil.rmtree, self.dir)
 
     def path(self, name, data=None):
-        """A file of the folder, which gets this content."""
+        """Writes a file with this content to the folder; returns its path."""
         p = os.path.join(self.dir, name)
         if data is not None:
             with open(p, 'wb') as f:

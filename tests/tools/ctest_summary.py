@@ -1,8 +1,8 @@
-"""ctest_summary.py JUNIT.xml...: what ctest's JUnit files say, as `N passed, N failed, N skipped`.
+"""ctest_summary.py JUNIT.xml...: sums up ctest's JUnit files as `N passed, N failed, N skipped`.
 
-Before that, the end of what each failed test printed.  Counts the cases inside a test where its output says how many there were (cmocka, lit, or a last
-line of the same form as ours), and the test as one otherwise.  Names what failed and what was
-skipped, with the reason.  Exits with 1 when anything failed or nothing passed.
+Before that, it prints the end of the output of each failed test.  It counts the cases inside a test if its output
+states their number (cmocka, lit, or a last line of the same form as Halftone's), and otherwise the test as one.  It
+names failed and skipped tests, with the reason.  It exits with 1 if a test failed or none passed.
 """
 
 import re
@@ -24,7 +24,7 @@ SHOWN = 30  # lines of a failed test
 
 
 def cases(output):
-    """(passed, failed, skipped) as the output says it, or zeros."""
+    """(passed, failed, skipped) as the output states them, or zeros."""
     found = OURS.findall(output)
     if found:
         return tuple(int(n or 0) for n in found[-1])
@@ -50,7 +50,7 @@ def main(paths):
                 skipped = max(1, skipped)
                 passed = failed = 0
             elif status == "run":
-                if failed:  # a test that says so must not exit with success
+                if failed:  # a test with failures must not exit with success
                     failures.append(name + " (exited with success all the same)")
                 elif not passed and not skipped:
                     passed = 1

@@ -1,4 +1,4 @@
-"""Where the tests find the tool, the models and the oracles, and how they come to their Python."""
+"""The paths of the tool, the models and the oracles for tests, and their Python environments."""
 import os
 import subprocess
 import sys
@@ -8,26 +8,27 @@ BUILD = os.path.abspath(os.environ.get('HALFTONE_BUILD', f'{ROOT}/build'))
 TOOL = os.environ.get('HALFTONE_TOOL', f'{BUILD}/halftone')
 MODELS = os.environ.get('HALFTONE_MODELS', f'{ROOT}/build/models')
 SHARED = os.path.join(ROOT, os.environ.get('HALFTONE_SHARED', '../shared'))
-LONG = os.environ.get('HALFTONE_LONG') == '1'  # everything instead of samples: minutes, or more
-# `import tensorflow` imports Keras if it can, and Keras imports the others if it can.  They take much of the time of that
-# import, and few tests use them: importing a module that is None here fails.
+LONG = os.environ.get('HALFTONE_LONG') == '1'  # all cases instead of samples, which takes minutes or more
+# `import tensorflow` imports Keras if it can, and Keras imports the others if it can.  They take
+# much of the time of that import, and few tests use them.  Importing a module that is None here
+# fails.
 UNUSED = 'keras', 'matplotlib', 'sklearn'
-# The tool has sanitizers, with which it takes several times as long.  Tests that run many models under many policies take a
-# few of them there: the build without sanitizers compares the numbers.
+# The tool has sanitizers, which make it several times as slow.  Tests that run many models under
+# many policies then run only a few of them: the build without sanitizers compares the numbers.
 SANITIZED = bool(os.environ.get('HALFTONE_SANITIZE'))
 SKIPPED = 77  # the exit code that ctest counts as skipped
 
 
 def share(cases, seed):
-    """All cases as a list; under sanitizers every third of them, from one on that the seed chooses: each does much the same
-    to the memory as the others."""
+    """All cases as a list; under sanitizers every third of them, from one on that the seed chooses, since the cases use
+    memory in similar ways."""
     return list(cases)[seed % 3::3] if SANITIZED else list(cases)
 
 
 def enter_venv(name='tests', requirements='tests/requirements.txt'):
-    """Goes on in the pinned environment, which is made when it is not there yet.  HALFTONE_PYTHON
-    names another interpreter that has what the requirements file lists.  TensorFlow is quiet there, computes on the
-    CPU, and does without Keras; see keras()."""
+    """Continues in the pinned environment, which is made if it does not exist.  HALFTONE_PYTHON names another
+    interpreter that has the packages of the requirements file.  TensorFlow is quiet there, computes on the CPU, and
+    runs without Keras; see keras()."""
     os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
     os.environ['CUDA_VISIBLE_DEVICES'] = ''
     python = os.environ.get('HALFTONE_PYTHON') if name == 'tests' else None
@@ -50,12 +51,12 @@ def keras():
 
 
 def obtain(name):
-    """Makes sure that MODELS holds a model or package of scripts/models."""
+    """Makes sure that MODELS contains a model or package of scripts/models."""
     subprocess.run([f'{ROOT}/scripts/models', MODELS, name], check=True, stdout=sys.stderr)
 
 
 def node_modules(folder='tests', name='node'):
-    """The folder with TensorFlow.js, installed in build/NAME as FOLDER/package-lock.json pins it."""
+    """The folder with TensorFlow.js, installed in build/NAME with the versions of FOLDER/package-lock.json."""
     where = f'{ROOT}/build/{name}'
     with open(f'{ROOT}/{folder}/package-lock.json') as f:
         lock = f.read()

@@ -3,11 +3,11 @@
 
 usage: freeze_models.py DIR [NAME…]
 
-Writes DIR/NAME.pb and DIR/NAME.json: inputs, outputs, shapes (0 = open batch), dtypes and value
-ranges of integer inputs.  The weights are random but the signal is real: batch statistics are taken
-from a batch, layer scales are of order one, and classifiers end in logits, so that the outputs
-depend on every layer.  The script checks this: two different inputs must give outputs that differ by
-at least a tenth of their largest value.
+Writes DIR/NAME.pb and DIR/NAME.json: inputs, outputs, shapes (0 = open batch), dtypes and value ranges
+of integer inputs.  The weights are random but the activations are realistic: batch statistics are taken
+from a batch, layer scales are near 1, and classifiers end in logits, so the outputs depend on every
+layer.  The script checks this: two different inputs must give outputs that differ by at least a tenth of
+their largest value.
 """
 import json
 import os
@@ -22,7 +22,7 @@ DEPENDS = .1
 
 def example(shapes, dtypes, ranges, batch, seed):
     """Inputs of a frozen model: integers within their ranges; images with coarse and fine structure,
-    as noise alone averages out in the pooling layers."""
+    since noise alone averages out in the pooling layers."""
     r = np.random.default_rng(seed)
     return [(r.integers(*g, [batch] + s[1:]) if g else image(r, batch, *s[1:])).astype(d)
             for s, d, g in zip(shapes, dtypes, ranges)]
@@ -81,7 +81,7 @@ def application(out, name, cls, size):
 
 
 def randomize(model):
-    """Scales and shifts of normalisations and layer scales away from their trivial initial values."""
+    """Changes scales and shifts of normalisations and layer scales from their trivial initial values."""
     for l in model.layers:
         kind = type(l).__name__
         for w in l.weights:
@@ -96,8 +96,8 @@ def randomize(model):
 
 
 def centre(model, images):
-    """Without batch norm: biases that leave every layer's channels with mean zero, so that no
-    constant drowns the signal."""
+    """Without batch norm: biases that give every layer's channels mean zero, so that no constant
+    dominates the signal."""
     import keras
     contractions = keras.layers.Conv2D, keras.layers.Dense, keras.layers.DepthwiseConv2D
     for l in model.layers:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Valid graphs that are large in one respect alone, to see what each element of that costs.
+"""Valid graphs that are large in only one respect, to measure the cost of each element.
 
   hostile.py KIND N FILE      writes a GraphDef, or a SavedModel folder for kind `signatures`
-  hostile.py                  names the kinds
+  hostile.py                  prints the kinds
 
-Protobuf's wire form is written by hand, so that nothing but Python is needed.
+Protobuf's wire format is written by hand, so that only Python is needed.
 """
 import os, struct, sys
 
@@ -147,7 +147,7 @@ def alike(n):
 
 
 def identity_users(n):
-    """n Identity nodes of one node, which clean-ups take out one by one."""
+    """n Identity nodes of one node, which clean-ups remove one by one."""
     return graph([placeholder()] + [unary('Identity', f'i{i}', 'x') for i in range(n)] +
                  [node('y', 'AddN', [f'i{i}' for i in range(n)], N=of_int(n), **T)])
 
@@ -158,7 +158,7 @@ def constant_users(n):
 
 
 def read_users(n):
-    """One constant behind an Identity, as frozen variables are, with many users."""
+    """One constant with an Identity, like frozen variables, with many users."""
     return graph([placeholder(), constant('w', [1, 2, 3, 4]), unary('Identity', 'w/read', 'w')] +
                  [node(f'y{i}', 'Mul', ['x', 'w/read'], **T) for i in range(n)])
 
@@ -178,7 +178,7 @@ def control_out(n):
 
 
 def control_through(n):
-    """n control edges through one NoOp to n nodes: what is short must not become n²."""
+    """n control edges through one NoOp to n nodes: their number must not become n²."""
     return graph([placeholder()] + [unary('Tanh', f'a{i}', 'x') for i in range(n)] +
                  [node('c', 'NoOp', [f'^a{i}' for i in range(n)])] + [node(f'y{i}', 'Sigmoid', ['x', '^c'], **T) for i in range(n)])
 
@@ -258,20 +258,20 @@ def chain_cast(n):
 
 
 def chain_add(n):
-    """A sum of n terms by AddV2, each of a constant of its own."""
+    """A sum of n terms by AddV2, each with a constant of its own."""
     return graph([placeholder()] + [constant(f'c{i}', [i + 1.], ()) for i in range(n)] +
                  [node(f'n{i}', 'AddV2', [f'n{i - 1}' if i else 'x', f'c{i}'], **T) for i in range(n)])
 
 
 def chain_matmul(n):
-    """Products and functions in turn: where policies put casts."""
+    """Products and functions in turn, between which policies place casts."""
     return graph([placeholder(dims=(4, 4)), constant('w', range(16), (4, 4))] +
                  [node(f'n{i}', 'MatMul', [f'n{i - 1}' if i else 'x', 'w'], transpose_a=of_bool(False), transpose_b=of_bool(False), **T)
                   if i % 2 == 0 else unary('Exp', f'n{i}', f'n{i - 1}') for i in range(n)])
 
 
 def matmul_users(n):
-    """Products of one tensor that functions use too."""
+    """Products of one tensor that functions use, too."""
     return graph([placeholder(dims=(4, 4)), constant('w', range(16), (4, 4)), unary('Exp', 'e', 'x')] +
                  [node(f'n{i}', 'MatMul', ['e', 'w'], transpose_a=of_bool(bool(i & 1)), transpose_b=of_bool(bool(i & 2)), **T)
                   if i % 2 == 0 else unary('Exp', f'n{i}', f'n{i - 1}') for i in range(n)])
@@ -300,14 +300,14 @@ FILLED = 250000
 
 
 def fills(n):
-    """A sum of n tensors of one megabyte each, which are a few bytes in the file."""
+    """A sum of n tensors of one megabyte each, which take a few bytes in the file."""
     return graph([placeholder(dims=(FILLED, )), integer('dims', FILLED)] + [constant(f'c{i}', [i], ()) for i in range(n)] +
                  [node(f'f{i}', 'Fill', ['dims', f'c{i}'], index_type=of_type(INT32), **T) for i in range(n)] +
                  [node('y', 'AddN', ['x'] + [f'f{i}' for i in range(n)], N=of_int(n + 1), **T)])
 
 
 def turns(n):
-    """A constant of one megabyte that is transposed n times; each of them is used."""
+    """A constant of one megabyte that is transposed n times; each transpose is used."""
     return graph([placeholder(dims=(1, 1)), constant('t0', range(1 << 18), (1 << 9, 1 << 9)), integer('p', 1, 0), integer('at', 0, 1),
                   integer('one', 1, 1)] +
                  [node(f't{i + 1}', 'Transpose', [f't{i}', 'p'], Tperm=of_type(INT32), **T) for i in range(n)] +
@@ -333,7 +333,7 @@ def scopes(n):
 
 
 def unknown(n):
-    """Each is refused: a refusal names the kind once."""
+    """Each node is refused; the refusal names the kind once."""
     return graph([placeholder()] + [unary('Unheard', f'y{i}', 'x') for i in range(n)])
 
 
@@ -348,7 +348,7 @@ def switches(n):
 
 
 def padded(n):
-    """Spaces of rank 4 behind each other: shape arithmetic in each."""
+    """Consecutive space-to-batch ops of rank 4, each with shape arithmetic."""
     return graph([placeholder(dims=(-1, 4)), integer('axes', 0)] +
                  [x for i in range(n) for x in (
                      node(f's{i}', 'Shape', [f'r{i - 1}' if i else 'x'], out_type=of_type(INT32), **T),

@@ -11,7 +11,8 @@ import tensorflow as tf  # noqa: E402
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2  # noqa: E402
 
 POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1, 'optimal': 2e-2}
-# One rounding of the policy's low dtype: with few elements, where it falls in our code and TensorFlow's is chance.
+# One rounding of the policy's low dtype: with few elements, Halftone's code and TensorFlow's may
+# round differently by chance.
 ROUNDING = {'force_fp16': 2 ** -11, 'allow_mix_precision_bf16': 2 ** -8}
 TOLERANCE = 1e-5
 
@@ -44,7 +45,7 @@ def fed(folder, feeds):
 
 
 def check_stops(what, folder, model, feeds, *reasons):
-    """A run with these feeds stops, says the reasons, and writes nothing."""
+    """Checks that a run with these feeds stops, states the reasons, and writes nothing."""
     said = tool('run', model, *fed(folder, feeds), '-o', f'{folder}/none.npz', code=3)
     if any(reason not in said for reason in reasons) or os.path.exists(f'{folder}/none.npz'):
         sys.exit(f'{what}: {said!r}')
@@ -113,7 +114,7 @@ def check(name, folder, model, feeds, outputs, want, policies=POLICIES):
 
 
 def freeze(f, signature, path):
-    """Writes the graph of `f`, frozen and with functional control flow; its concrete function."""
+    """Writes the graph of `f`, frozen and with functional control flow; returns its concrete function."""
     f = convert_variables_to_constants_v2(tf.function(f, input_signature=signature).get_concrete_function(),
                                           lower_control_flow=False)
     with open(path, 'wb') as out:

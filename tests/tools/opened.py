@@ -1,4 +1,4 @@
-"""What tests of models with open sizes share."""
+"""Common to the tests of models with open sizes."""
 import subprocess
 import sys
 

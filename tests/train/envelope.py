@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""How far a training strays, beside how far TensorFlow's strays from itself: the losses of 100 steps from one start on the same batches.
+"""Compares the drift of a training with that of TensorFlow's own trainings: the losses of 100 steps from one start on
+the same batches.
 
-The centre is TensorFlow's training without oneDNN.  Its envelope is the largest difference from the centre, up to each step, of trainings
-whose initial weights are moved by one unit in the last place, up or down at random: 20 with oneDNN and 20 without, and of the one
-with oneDNN that begins at the centre's weights.  The tool's difference from the centre must be at most twice the envelope, or a rounding of the
-loss.  Data: MNIST, and for cifar its digits in random colours on random coloured grounds.
+The centre is TensorFlow's training without oneDNN.  Its envelope is the largest difference from the centre, up to each
+step, of trainings whose initial weights are moved by one unit in the last place, up or down at random: 20 with oneDNN
+and 20 without, and of the training with oneDNN that begins with the centre's weights.  The tool's difference from the
+centre must be at most twice the envelope, or a rounding of the loss.  Data: MNIST, and for cifar its digits in random
+colours on random coloured backgrounds.
 
-By hand: minutes.  Names of models choose some.  Exit code 77: nothing to test with.
+To be run by hand: it takes minutes.  Names of models select some.  Exit code 77: nothing to test with.
 """
 import argparse
 import json
@@ -32,7 +34,7 @@ def mnist(count):
 
 
 def coloured(count):
-    """Digits in the middle of 32 x 32 pixels, from a ground of one colour to ink of another."""
+    """Digits in the middle of 32 x 32 pixels, with one colour for the background and another for the ink."""
     r = np.random.default_rng(32)
     images, labels = mnist(count)
     images = np.pad(images, ((0, 0), (2, 2), (2, 2), (0, 0)))
@@ -40,7 +42,7 @@ def coloured(count):
     return ground + images * (ink - ground), labels
 
 
-# Model: its path, rows, the inputs of these, scalars that are fed, loss, train op.
+# Model: path, rows, their inputs, fed scalars, loss, train op.
 MODELS = {
     'mnist_conv': ('mnist/mnist_conv_model', mnist, ('Features', 'Label'), {'DropoutProb': 1, 'learning_rate': .01}, 'Loss', 'MomentumOp'),
     'cifar': ('cifar/cifar_saved_model', coloured, ('Input', 'Placeholder'), {}, 'Mean', 'Adam'),
@@ -55,10 +57,10 @@ def moved(r, x):
     return np.nextafter(x, np.where(r.random(x.shape) < .5, np.inf, -np.inf).astype(x.dtype))
 
 
-# ---- TensorFlow's, in a process of its own for each setting of oneDNN ----
+# ---- TensorFlow's trainings, in a process of its own for each setting of oneDNN ----
 
 def theirs(model, steps, runs, out):
-    """Losses by run and step; the first run is from the weights as they are."""
+    """Losses by run and step; the first run begins with the original weights."""
     import tensorflow as tf
     v1 = tf.compat.v1
     v1.disable_eager_execution()
@@ -89,7 +91,7 @@ def all_theirs(model, steps, runs, folder):
     return found
 
 
-# ---- the tool's ----
+# ---- the tool's training ----
 
 def ours(model, steps, folder):
     _, rows, inputs, scalars, loss, train = MODELS[model]

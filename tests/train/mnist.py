@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""mnist_conv, trained on from the checkpoint that it came with, on the training set of MNIST: the accuracy on the test set.
+"""Continues the training of mnist_conv from the checkpoint in its folder, on the training set of MNIST, and checks the
+accuracy on the test set.
 
-It begins with 78 % and must pass 97 %: 3000 steps of 64 rows in float32, about three epochs, with a learning rate that falls to 0. Exit code 77:
-nothing to test with.
+It begins with 78 % and must reach 97 %: 3000 steps of 64 rows in float32, about three epochs, with a learning rate that
+falls to 0. Exit code 77: nothing to test with.
 """
 import json
 import os
@@ -29,7 +30,7 @@ def write_digits(folder, part):
 
 
 def accuracy(folder):
-    """On the test set behind the last step."""
+    """The accuracy on the test set after the last step."""
     np.save(f'{folder}/rate.npy', np.linspace(.04, 0, STEPS, dtype='f4'))
     command = [environment.TOOL, 'train', MODEL, '--batch', '64', '--steps', str(STEPS), '--loss', 'Loss', '--train-op', 'MomentumOp',
                '--feed', f'learning_rate=@{folder}/rate.npy', '--feed', 'DropoutProb=1', '--eval-feed', 'DropoutProb=1', '--eval-fetch',

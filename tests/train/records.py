@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Files of records beside TensorFlow: trainings on files of tf.train.Example that TensorFlow wrote take the same bits as those on arrays;
-damaged files are located errors; event files have what the log has, read by TensorFlow and by TensorBoard.
+"""Files of records with TensorFlow: trainings on files of tf.train.Example that TensorFlow wrote give the same bits as
+trainings on arrays; damaged files are located errors; event files have the values of the log, as TensorFlow and
+TensorBoard read them.
 
 Exit code 77: nothing to test with.
 """
@@ -69,7 +70,7 @@ def write(path, rows, options=None):
 
 
 def events(folder):
-    """{tag: [(step, value)]} of all files, in TensorFlow's reader."""
+    """{tag: [(step, value)]} of all files, by TensorFlow's reader."""
     got = {}
     for path in sorted(glob.glob(os.path.join(folder, 'events.out.tfevents.*'))):
         for e in v1.train.summary_iterator(path):
@@ -193,7 +194,8 @@ class Records(ToolCase):
         self.fails_with('no rows', self.path('bad.tfrecord', b''))
 
     def test_a_record_that_differs(self):
-        """Found when its step comes, with the number of the record; the damage of a record that no step takes does not matter."""
+        """An error is found when its step comes, with the number of the record; damage of a record that no step takes
+        does not matter."""
         for change, pattern in (({'x': self.x[0][:3]}, "record 30, feature 'x': it has 3 elements, where 4 are read"),
                                 ({'x': [1, 2, 3, 4]}, "record 30, feature 'x': it has integers, where float32 is read"),
                                 ({'x': b'123'}, "record 30, feature 'x': its string has 3 bytes, where 4 elements of float32 are 16"),
@@ -260,7 +262,7 @@ class Records(ToolCase):
         np.testing.assert_array_equal([v for _, v in got['mean_loss']], np.array([e['mean_loss'] for e in lines if e['event'] == 'loop'], 'f4'))
 
     def test_resumed(self):
-        """A run that goes on says so, with the step from which readers drop what was there."""
+        """A run that continues states the step from which readers drop earlier values."""
         both = ['--save', self.at('save'), '--tensorboard', self.at('board/deep')]
         self.train(self.at('x.npy'), self.at('y.npy'), *both)
         self.train(self.at('x.npy'), self.at('y.npy'), *both, '--resume', self.at('save'), '--steps', '25')
@@ -303,7 +305,7 @@ def varint(v):
 
 
 def frame(data):
-    """A record by TensorFlow's writer."""
+    """Writes a record with TensorFlow's writer."""
     import tempfile
     with tempfile.TemporaryDirectory() as d:
         with tf.io.TFRecordWriter(os.path.join(d, 'x')) as w:

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""halftone train beside TensorFlow: random nets whose variables begin as their initialisers say (with TensorFlow's random
-numbers), trained on the same batches by each optimiser; checkpoints of either restored by the other; TF1 graphs (MetaGraphDef,
-variables by reference or by handle, as the seed chooses, and with HALFTONE_LONG both) and a SavedModel.
+"""halftone train beside TensorFlow: random nets whose variables begin with the values of their initialisers
+(TensorFlow's random numbers), trained on the same batches by each optimiser; each restores checkpoints of the other;
+TF1 graphs (MetaGraphDef, variables by reference or by handle, by the seed, and with HALFTONE_LONG both) and a
+SavedModel.
 
 Exit code 77: nothing to test with.
 """
@@ -32,7 +33,7 @@ INITIALIZERS = [
 
 
 class Net:
-    """A graph with a step, its session of TensorFlow, and its files in a folder."""
+    """A graph with a training step, TensorFlow's session for it, and its files in a folder."""
 
     def __init__(self, r, folder, optimizer, resource):
         self.folder = folder
@@ -108,7 +109,7 @@ def check(name, optimizer, resource, seed):
         net.train(meta, '--steps', str(STEPS), '--restore', theirs, '--save', f'{folder}/restored')
         compare(f'{what}: {STEPS} steps from a checkpoint', read(f'{folder}/restored/ckpt-{STEPS}'), want, 1e-4)
 
-        # TensorFlow goes on from ours, and ours goes on by itself.
+        # TensorFlow continues from Halftone's checkpoint, and Halftone from its own.
         if tf.train.latest_checkpoint(ours) != f'{ours}/ckpt-{STEPS}':
             sys.exit(f'{what}: the latest checkpoint is {tf.train.latest_checkpoint(ours)}')
         net.saver.restore(net.session, f'{ours}/ckpt-{STEPS}')
@@ -117,7 +118,7 @@ def check(name, optimizer, resource, seed):
         net.train(meta, '--steps', str(2 * STEPS), '--resume', ours, '--save', ours)
         compare(f'{what}: both go on', read(f'{ours}/ckpt-{2 * STEPS}'), net.values(), 1e-4)
 
-        # Means over all rows, in batches that are not whole.
+        # Means over all rows, in batches of which the last is smaller.
         net.saver.restore(net.session, f'{ours}/ckpt-{2 * STEPS}')
         accuracy = float(np.mean(net.session.run(net.correct, {'x:0': net.x, 'y:0': net.y})))
         import json
@@ -130,7 +131,7 @@ def check(name, optimizer, resource, seed):
 
 
 def check_saved_model():
-    """The first checkpoint of a SavedModel that trains on is the one that it came with, with all that TensorFlow needs."""
+    """The first checkpoint of a SavedModel whose training continues is its own, with everything that TensorFlow needs."""
     shared = os.path.join(environment.SHARED, 'models/mnist/mnist_conv_model')
     if not os.path.exists(shared):
         return

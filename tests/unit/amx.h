@@ -1,7 +1,7 @@
-/* The instructions of AMX that kernels use, computed where the machine lacks them: each raises SIGILL,
- * whose handler does its work and goes on behind it.  What it computes is what the manual says
- * (tiles of palette 1, sums of pairs in float32), but for the order within a pair's sum, which tests
- * with whole numbers do not see. */
+/* Emulates the instructions of AMX that kernels use, on machines without them: each raises SIGILL,
+ * and the handler computes its result and continues after it.  Results are those of the manual
+ * (tiles of palette 1, sums of pairs in float32), except for the order within a pair's sum, which
+ * does not matter for whole numbers. */
 #ifndef HT_TEST_AMX_H
 #define HT_TEST_AMX_H
 

@@ -1,4 +1,4 @@
-/* Random assignment problems, and all their labellings one after the other. */
+/* Random assignment problems, and the enumeration of all their labellings. */
 #ifndef HT_TEST_ASSIGN_TASK_H
 #define HT_TEST_ASSIGN_TASK_H
 
@@ -58,7 +58,7 @@ static void build(const struct task *t, const uint32_t *place, const uint32_t *o
 	}
 }
 
-/* The first labels of all. */
+/* The first labelling. */
 static void first_labels(const struct task *t, uint8_t *label)
 {
 	for (uint32_t u = 0; u < t->units; u++)
@@ -67,7 +67,7 @@ static void first_labels(const struct task *t, uint8_t *label)
 			label[u]++;
 }
 
-/* Label by label, like a number; units without a choice keep theirs. */
+/* The next labelling, as a number is incremented; units without a choice keep their label. */
 static bool next_labels(const struct task *t, uint8_t *label)
 {
 	for (uint32_t u = 0; u < t->units; u++) {

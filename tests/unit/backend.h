@@ -1,4 +1,4 @@
-/* What tests of generated code share: the module, and compiling one kernel for one target. */
+/* Common to the tests of generated code: the module, and compiling one kernel for one target. */
 #ifndef HT_TEST_BACKEND_H
 #define HT_TEST_BACKEND_H
 

@@ -1,4 +1,4 @@
-/* Small graphs, and what policies decide about them. */
+/* Small graphs, and the decisions of policies about them. */
 #ifndef HT_TEST_OPTIMAL_H
 #define HT_TEST_OPTIMAL_H
 

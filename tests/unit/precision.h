@@ -1,4 +1,4 @@
-/* A graph in the making, and what it takes to decide about it. */
+/* A graph under construction, and the objects that a decision needs. */
 #ifndef HT_TEST_PRECISION_H
 #define HT_TEST_PRECISION_H
 
@@ -62,7 +62,7 @@ static void decide(struct bench *b, const char *policy, const char *target)
 	assert_int_equal(ht_infer_types(b->g, &b->diags), HT_OK);
 	assert_int_equal(ht_policy_init(&p, policy, &b->diags), HT_OK);
 	assert_int_equal(ht_run_passes(b->g, "precision", NULL, &c), HT_OK);
-	/* What was written into the graph is what inference makes of it. */
+	/* The types that the decision wrote into the graph equal those that inference finds. */
 	for (struct ht_node *n = b->g->first; n; n = n->next)
 		for (int32_t i = 0; i < n->outs; i++)
 			n->out[i].dtype |= HT_REF;

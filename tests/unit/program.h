@@ -1,4 +1,4 @@
-/* Programs of kernels in C, written as tables: their images. */
+/* Images of programs that tests write as tables, with kernels in C. */
 #ifndef HT_TEST_PROGRAM_H
 #define HT_TEST_PROGRAM_H
 
@@ -14,8 +14,8 @@ struct buffer {
 	enum where where;
 	size_t offset;    /* ARENA: bytes; STREAM: its number */
 	const void *data; /* CONSTANT */
-	size_t bytes;     /* of INPUT and OUTPUT in one part of the batch */
-	bool whole;       /* INPUT: each part has all of it */
+	size_t bytes;     /* of INPUT and OUTPUT, in one part of the batch */
+	bool whole;       /* INPUT: every part gets all of it */
 };
 
 struct step {
@@ -64,7 +64,7 @@ static void put_ports(struct made *m, const struct program *p, enum where where,
 	}
 }
 
-/* Parameters of the batch, or of one part of it. */
+/* Writes the parameters of the batch, or of one part of it. */
 static void put_parameters(struct made *m, const struct program *p, uint32_t *number, bool batch)
 {
 	for (int pass = 0; pass < 2; pass++)
@@ -131,7 +131,7 @@ static void put_steps(struct made *m, const struct program *p, const uint32_t *n
 	}
 }
 
-/* The entry forks its parts. */
+/* Writes an entry that forks its parts. */
 static uint32_t put_batch(struct made *m, const struct program *p, uint32_t part)
 {
 	uint32_t number[16], arg[16], n = 0;
@@ -216,7 +216,7 @@ static const struct ht_rt_program *program_of(const struct ht_rt_context *c)
 	return &m->rt;
 }
 
-/* The node of the step that stopped. */
+/* The node of the step at which the run stopped. */
 static inline const char *stopped_in(const struct ht_rt_context *c, const struct ht_rt_fault *fault)
 {
 	const struct ht_image *x = program_of(c)->image;

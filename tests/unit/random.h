@@ -1,4 +1,4 @@
-/* Random choices that a test's seed repeats. */
+/* Random choices, which the seed of a test repeats. */
 #ifndef HT_TEST_RANDOM_H
 #define HT_TEST_RANDOM_H
 

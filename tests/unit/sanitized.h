@@ -1,4 +1,5 @@
-/* Whether tests are compiled with AddressSanitizer, and how much fewer cases they try then. */
+/* Whether tests are compiled with AddressSanitizer, and the smaller number of cases that they then
+ * try. */
 #ifndef HT_TEST_SANITIZED_H
 #define HT_TEST_SANITIZED_H
 
@@ -15,8 +16,8 @@
 #define SANITIZED 0
 #endif
 
-/* How many of `cases` random kernels a test compiles and runs.  Sanitizers watch the code generator and not the code
- * that it generates, so under them a third is enough. */
+/* The number of `cases` random kernels that a test compiles and runs.  Sanitizers check the code
+ * generator and not the code that it generates, so a third of the cases is enough under them. */
 static inline uint64_t sanitized_cases(uint64_t cases)
 {
 	return SANITIZED ? (cases + 2) / 3 : cases;

@@ -1,8 +1,8 @@
-/* Random instances of ops with what they compute in double, and by how much a kernel may err.
+/* Random instances of ops, with their results in double and the allowed errors of kernels.
  *
- * Operands are numbers that the type has, so errors are those of the arithmetic alone.  A sum of n
- * products errs by at most n eps / (1 - n eps) times the sum of their magnitudes, in any order; each
- * rounding to a type adds half a unit in the last place of what is rounded. */
+ * Operands are numbers of the type, so errors come from the arithmetic alone.  The error of a sum
+ * of n products is at most n eps / (1 - n eps) times the sum of their magnitudes, in any order;
+ * each rounding to a type adds half a unit in the last place of the rounded number. */
 #ifndef HT_TEST_SHAPES_H
 #define HT_TEST_SHAPES_H
 
@@ -31,8 +31,8 @@ struct instance {
 	char name[MAX_FEEDS][8];
 	int feeds, constants;
 	struct tensor want, err;
-	double winograd, winograd_pairs; /* what Winograd's method may add to the error */
-	double winograd_short;           /* of F(2 x 2) with factors and runs of float16 */
+	double winograd, winograd_pairs; /* the error that Winograd's method may add */
+	double winograd_short;           /* for F(2 x 2) with factors and runs of float16 */
 };
 
 static int64_t count_of(const struct tensor *x)
@@ -83,7 +83,7 @@ static void put_shape(struct ht_buf *b, const struct tensor *x)
 	ht_putc(b, ']');
 }
 
-/* An operand: fed, or a constant, which kernels may pack. */
+/* An operand: an input, or a constant, which kernels may pack. */
 static void operand(struct instance *k, const char *name, struct tensor x, bool constant)
 {
 	struct ht_buf *b = &k->nodes;
@@ -133,14 +133,14 @@ static double gamma_of(const struct instance *k, double n)
 	return n * k->eps / (1 - n * k->eps);
 }
 
-/* Element i is y, computed with error e, then rounded to the type. */
+/* Element i is y, computed with error e and then rounded to the type. */
 static void computed(struct instance *k, int64_t i, double y, double e)
 {
 	k->want.v[i] = y;
 	k->err.v[i] = e + k->unit * (fabs(y) + e) + k->tiny;
 }
 
-/* Contractions of float16 sum short runs of products in it. */
+/* Contractions of float16 sum short runs of products in float16. */
 static bool of_short_runs;
 
 static const char *mode_of_contractions(void)
@@ -148,7 +148,8 @@ static const char *mode_of_contractions(void)
 	return of_short_runs ? ", _implementation_mode=\"high_performance\"" : "";
 }
 
-/* What runs of at most 64 pairs may add: each of 65 sums errs by half a unit in its last place, of float16's subnormals too. */
+/* The error that runs of at most 64 pairs may add: each of 65 sums errs by half a unit in its last
+ * place, including float16's subnormals. */
 static double short_runs_error(double magnitude, double n)
 {
 	return of_short_runs ? 66 * 0x1p-11 * magnitude + 2 * n * 0x1p-25 : 0;
@@ -166,8 +167,8 @@ struct window_case {
 	int64_t in, out, size, stride, dilation, before, after;
 };
 
-/* Windows are such as Winograd's method takes, or few on a small image, mostly without padding in front:
- * of a single block what is known of its first pixel is not true of the last. */
+/* Windows for Winograd's method, or few windows on a small image, mostly without padding in front:
+ * in a single block, facts about its first pixel do not hold for the last. */
 static bool of_winograd, of_one_block;
 static bool of_panels; /* several panels of columns, an even depth */
 
@@ -221,7 +222,7 @@ static void put_conv_attributes(
 	ht_printf(&k->nodes, "]%s}\n", mode_of_contractions());
 }
 
-/* The source position of tap q of result o; -1: outside. */
+/* The source position of tap q for result o; -1: outside. */
 static int64_t source(const struct window_case *w, int64_t o, int64_t q)
 {
 	int64_t x = o * w->stride + q * w->dilation - w->before;
@@ -234,7 +235,7 @@ static double at4(const struct tensor *x, int64_t a, int64_t b, int64_t c, int64
 	return x->v[((a * x->dim[1] + b) * x->dim[2] + c) * x->dim[3] + d];
 }
 
-/* ---- what may follow: bias, activation, residual ---- */
+/* ---- epilogue: bias, activation, residual ---- */
 
 static void epilogue(struct instance *k, int64_t channels)
 {

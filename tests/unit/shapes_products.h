@@ -1,5 +1,4 @@
-/* Random convolutions, matrix products and pooling.
- * What shapes.h says. */
+/* Random convolutions, matrix products and pooling (see shapes.h). */
 #ifndef HT_TEST_SHAPES_PRODUCTS_H
 #define HT_TEST_SHAPES_PRODUCTS_H
 
@@ -54,10 +53,11 @@ static void conv2d(struct instance *k)
 					summed(k, i, sum, magnitude,
 						(double)(w[0].size * w[1].size * c));
 				}
-	/* Operands have a root mean square of 2 / sqrt(3).  Of the results' the method was measured to
-	 * miss 3e-5 at most (tests/ops/winograd.py); its bound, by the gains of its transforms, is far off. */
+	/* Operands have a root mean square of 2 / sqrt(3).  The measured error of the method is at
+	 * most 3e-5 of the results' root mean square (tests/ops/winograd.py); its bound, from the
+	 * gains of its transforms, is much larger. */
 	k->winograd = 1e-4 * 4 / 3 * sqrt(9 * (double)c);
-	/* likewise of F(2 x 2) with factors rounded to BF16: 2.6e-2 */
+	/* likewise for F(2 x 2) with factors rounded to BF16: 2.6e-2 */
 	k->winograd_pairs = 6e-2 * 4 / 3 * sqrt(9 * (double)c);
 	k->winograd_short = 2e-2 * 4 / 3 * sqrt(9 * (double)c);
 	epilogue(k, o);
@@ -111,7 +111,7 @@ static void depthwise(struct instance *k)
 	epilogue(k, c * m);
 }
 
-/* Windows that overlap, at strides that the image is a multiple of. */
+/* Windows that overlap, with strides that divide the image. */
 static const char *phased_windows(struct window_case w[2])
 {
 	for (int i = 0; i < 2; i++) {
@@ -124,7 +124,7 @@ static const char *phased_windows(struct window_case w[2])
 	return "SAME";
 }
 
-/* Of some the windows lie side by side. */
+/* In some cases, windows do not overlap. */
 static const char *transposed_windows(struct window_case w[2])
 {
 	const char *padding = chance(30) ? phased_windows(w) : random_windows(w, false, false);
@@ -145,7 +145,7 @@ static void transpose_of(struct instance *k, const struct window_case w[2], cons
 	struct tensor f = random_tensor(k, 4, (int64_t[]){ w[0].size, w[1].size, o, c }), magnitude;
 
 	operand(k, "x", x, false);
-	operand(k, "f", f, chance(50)); /* one that is no constant has another method */
+	operand(k, "f", f, chance(50)); /* a filter that is not constant has another method */
 	index_list(k, "s", 4, (int64_t[]){ n, w[0].in, w[1].in, o });
 	ht_puts(&k->nodes, "%r = Conv2DBackpropInput(%s, %f, %x)");
 	put_conv_attributes(k, w, padding);
@@ -178,8 +178,8 @@ static void conv2d_transpose(struct instance *k)
 	transpose_of(k, w, padding, 1 + below(2), 1 + below(20), 1 + below(20));
 }
 
-/* Rows so short that a tile of widened ones is a few loads and stores of the stack, in any order that
- * the compiler takes for the same. */
+/* Rows so short that a tile of widened ones takes a few loads and stores of the stack, which the
+ * compiler may reorder. */
 static void short_rows(struct instance *k)
 {
 	struct window_case w[2];
@@ -225,7 +225,7 @@ static void filter_gradient(struct instance *k)
 	epilogue(k, o);
 }
 
-/* `batch` matrices of m rows, n columns and depth d. */
+/* A product of `batch` matrices of m rows, n columns and depth d. */
 static void product_of(
 	struct instance *k, int64_t batch, int64_t m, int64_t n, int64_t d, bool constant)
 {
@@ -269,7 +269,8 @@ static void product(struct instance *k)
 	product_of(k, batch, m, n, d, false);
 }
 
-/* A row and constant weights: of several tiles of columns, the last panel of which may not be full. */
+/* One row and constant weights: several tiles of columns, the last panel of which may not be
+ * full. */
 static void one_row(struct instance *k)
 {
 	static const int64_t columns[] = { 48, 80, 112, 144, 176, 208, 240, 272, 400 };

@@ -1,5 +1,4 @@
-/* Random reductions, normalisations, elementwise chains and moves.
- * What shapes.h says. */
+/* Random reductions, normalisations, elementwise chains and moves (see shapes.h). */
 #ifndef HT_TEST_SHAPES_ROWS_H
 #define HT_TEST_SHAPES_ROWS_H
 
@@ -64,7 +63,7 @@ static void reduction(struct instance *k)
 	for (int64_t i = 0; i < count_of(&k->want); i++) {
 		double scale = op == 1 ? 1 / (double)n : 1;
 
-		if (n == 0) /* as in TensorFlow: the identity, or 0 / 0 */
+		if (n == 0) /* as in TensorFlow: the neutral element, or 0 / 0 */
 			k->want.v[i] = op == 1 ? NAN : k->want.v[i];
 		else if (op >= 2)
 			computed(k, i, k->want.v[i], 0);
@@ -112,7 +111,8 @@ static void rows(struct instance *k)
 		for (int64_t i = 0; i < width; i++) {
 			double d = r[i] - mean, root = 1 / sqrt(variance + 0.0625), dd, y, e;
 
-			/* the mean's error shifts d; its square and the sum's error enter the root */
+			/* the mean's error shifts d; its square and the sum's error enter the
+			 * root */
 			dd = gamma_of(k, n + 2) * size + u * fabs(d);
 			e = 0.5 *
 				    (gamma_of(k, n + 6) * variance + 4 * dd * sqrt(variance) +
@@ -124,8 +124,7 @@ static void rows(struct instance *k)
 			    6 * u * (fabs(y) + fabs(offset.v[i]));
 			if (op == 2)
 				computed(k, l * width + i, y, e);
-			else if (op ==
-				 0) /* exp errs by a unit, and by that of its argument, at most 4 */
+			else if (op == 0) /* exp errs by a unit, and by its argument's error */
 				computed(k, l * width + i, exp(r[i] - most) / total,
 					gamma_of(k, n + 16) * exp(r[i] - most) / total);
 			else
@@ -218,7 +217,8 @@ static void put_part(
 	}
 }
 
-/* Two to five parts, some without elements, in c; then c, the first part and c's magnitudes. */
+/* Concatenates two to five parts, some without elements, in c; then c, the first part and c's
+ * magnitudes. */
 static void concat(struct instance *k)
 {
 	const char *t = type_name(k->t);

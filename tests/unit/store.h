@@ -1,4 +1,4 @@
-/* What tests of the store share: a folder for it, and entries by number. */
+/* Common to the tests of the store: a folder for it, and numbered entries. */
 #ifndef HT_UNIT_STORE_H
 #define HT_UNIT_STORE_H
 
@@ -23,7 +23,8 @@ static inline void remove_all(void)
 static inline int make_folder(void **state)
 {
 	(void)state;
-	/* Thousands of small files are made: in memory, where there is such a place. */
+	/* The tests make thousands of small files, so they are in memory if the system has a place
+	 * for that. */
 	if (!mkdtemp(folder)) {
 		memcpy(folder, "/tmp/halftone-store-XXXXXX", sizeof "/tmp/halftone-store-XXXXXX");
 		if (!mkdtemp(folder))
@@ -71,7 +72,7 @@ static inline struct ht_cache_key key_of(struct ht_arena *a, enum ht_cache_kind 
 	return ht_key_end(&k);
 }
 
-/* What is kept under a number: no two alike. */
+/* The value of entry `number`; no two are equal. */
 static inline struct ht_str value_of(struct ht_arena *a, int number, size_t n)
 {
 	char *p = ht_alloc(a, n);
@@ -86,7 +87,7 @@ static inline bool put(struct ht_store *s, int number, size_t n, struct ht_diags
 	UNIT_ARENA(a);
 	struct ht_cache_key k = key_of(&a, HT_CACHE_GRAPH, number);
 	struct ht_str v = value_of(&a, number, n);
-	/* A payload in pieces is one in a piece; the second and third are its bulk. */
+	/* The pieces of a payload; the second and third are its bulk. */
 	struct ht_str piece[4] = { { v.p, n / 3 }, { v.p + n / 3, n / 5 },
 		{ v.p + n / 3 + n / 5, n / 7 }, { v.p + n / 3 + n / 5 + n / 7, 0 } };
 	struct ht_cache_entry e;
@@ -99,7 +100,7 @@ static inline bool put(struct ht_store *s, int number, size_t n, struct ht_diags
 	return ok;
 }
 
-/* Whether it is there; then it has to be right. */
+/* Whether the entry is there; if so, it must be right. */
 static inline bool get(struct ht_store *s, int number, size_t n, struct ht_diags *d)
 {
 	UNIT_ARENA(a);

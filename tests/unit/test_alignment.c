@@ -1,5 +1,5 @@
-/* Constants at every alignment in a mapped file: folded by the interpreter and read by kernels.  The
- * sanitizers see a read that does not ask. */
+/* Constants at every alignment in a mapped file, which the interpreter folds and kernels read.
+ * Sanitizers detect a misaligned read. */
 #include "tests/unit/unit.h"
 
 #include <halftone/halftone.h>
@@ -17,8 +17,8 @@ static double element(int i)
 	return i * 0.25 - 100;
 }
 
-/* r = x + c, s = the sum of c, t = its largest element (a library kernel); before c, a name of `length`
- * letters. */
+/* r = x + c, s = the sum of c, t = its largest element (a library kernel); a name of `length`
+ * letters precedes c. */
 static void write_text(const char *path, int length)
 {
 	FILE *f = fopen(path, "w");
@@ -43,7 +43,7 @@ static void write_text(const char *path, int length)
 	assert_int_equal(fclose(f), 0);
 }
 
-/* Where the constant's bytes are in the file, modulo 8. */
+/* The offset of the constant's bytes in the file, modulo 8. */
 static size_t place(const char *path)
 {
 	static unsigned char bytes[1 << 16], want[4 * sizeof(double)];
@@ -88,7 +88,7 @@ static void run_model(const char *path)
 	assert_int_equal(ht_context_run(c, &in, 1, out, 3, NULL), HT_OK);
 	for (int i = 0; i < COUNT; i++)
 		assert_true(r[i] == x[i] + element(i));
-	assert_true(s == want); /* whole quarters: exact in any order */
+	assert_true(s == want); /* multiples of 1/4: exact in any order */
 	assert_true(t == element(COUNT - 1));
 	ht_context_free(c);
 	ht_program_free(p);

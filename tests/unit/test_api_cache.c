@@ -31,7 +31,7 @@ static void write_model(const char *mode)
 	assert_true(f && fputs(*mode == 'a' ? "# more\n" : text, f) >= 0 && !fclose(f));
 }
 
-/* A command of the shell about a file, "$F". */
+/* Runs a shell command on a file, "$F". */
 static void run(const char *command, const char *file)
 {
 	assert_int_equal(setenv("F", file, 1), 0);
@@ -117,7 +117,7 @@ static struct ht_cache *open_cache(void)
 	return c;
 }
 
-/* What was hashed and what was compiled may be different bytes. */
+/* The hashed bytes and the compiled bytes may differ. */
 static void a_model_that_changes_is_not_kept(void **state)
 {
 	struct ht_diags *d = ht_diags_new();
@@ -141,7 +141,7 @@ static void a_model_that_changes_is_not_kept(void **state)
 	ht_diags_free(d);
 }
 
-/* What happens to its name and its rights happens to none of its bytes. */
+/* Changes of its name and permissions do not change its bytes. */
 static void a_model_that_moves_is_kept(void **state)
 {
 	static const char *const moves[] = { "chmod 400 \"$F\"", "mv \"$F\" \"$F.old\"",
@@ -162,7 +162,7 @@ static void a_model_that_moves_is_kept(void **state)
 		compile(m, d);
 		assert_int_equal(ht_diags_count(d), 0);
 		assert_int_equal(stat_of(c, "graphs"), 1);
-		/* As what it was. */
+		/* Recreated with its old contents. */
 		run("rm -f \"$F\"", model_path);
 		write_model("w");
 		compile(open_model(c), d);
@@ -172,7 +172,8 @@ static void a_model_that_moves_is_kept(void **state)
 	ht_diags_free(d);
 }
 
-/* Likewise the files of a SavedModel's checkpoint, which are hashed when it is compiled first. */
+/* Likewise for the files of a SavedModel's checkpoint, which are hashed at the first
+ * compilation. */
 static void a_checkpoint_that_changes_is_not_kept(void **state)
 {
 	static const char *const change[] = { "variables.index", "variables.data-00000-of-00001" };
@@ -200,7 +201,7 @@ static void a_checkpoint_that_changes_is_not_kept(void **state)
 		m = open_model(c);
 		compile_for(m, "x86-64", NULL);
 		assert_int_equal(stat_of(c, "graphs"), 1);
-		/* Another file of that name is none of the model's. */
+		/* Another file of that name does not belong to the model. */
 		run(i < 2 ? "cp \"$F\" \"$F.new\" && cat \"$F.new\" >\"$F\""
 			  : "printf x >\"$F.new\" && mv \"$F.new\" \"$F\"",
 			file);

@@ -34,9 +34,9 @@ static const unsigned char record[] = { 0x0e, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00
 	0x69, 0x3f, 0x0a, 0x0c, 0x0a, 0x0a, 0x0a, 0x01, 0x61, 0x12, 0x05, 0x1a, 0x03, 0x0a, 0x01,
 	0x07, 0xfa, 0x9a, 0xa8, 0x04 };
 
-/* Of each public struct with struct_size, take_STRUCT() makes a call that reads it and frees what came of that, fill_STRUCT()
- * one that fills it; NULL: no call does.  Paths do not exist: the call ends with HT_E_ENVIRONMENT once it has accepted the
- * options. */
+/* For each public struct with struct_size, take_STRUCT() makes a call that reads it and frees the
+ * result, fill_STRUCT() a call that fills it; NULL: there is no such call.  Paths do not exist, so
+ * a call ends with HT_E_ENVIRONMENT once it has accepted the options. */
 
 static enum ht_status take_ht_load_options(const void *opt)
 {
@@ -140,7 +140,7 @@ static enum ht_status take_ht_phase_counters(const void *counters)
 	return ht_train_phases_set_counters(phases, counters, diags);
 }
 
-/* No steps: the options have none. */
+/* The options have no steps. */
 static enum ht_status take_ht_session_loop(const void *loop)
 {
 	_Alignas(max_align_t) unsigned char bytes[MOST_BYTES];
@@ -215,7 +215,7 @@ static const struct options {
 
 #define ALL (sizeof all / sizeof *all)
 
-/* The call with a struct of `size` bytes, behind which memory is not zero unless `tail` is. */
+/* Calls with a struct of `size` bytes, after which memory is zero only if `tail` is. */
 static enum ht_status call(const struct options *o, size_t size, int tail)
 {
 	_Alignas(max_align_t) unsigned char bytes[MOST_BYTES];
@@ -270,7 +270,8 @@ static void sizes_that_are_not_set(void **state)
 		}
 }
 
-/* The struct as a call fills it for a program that says `size`; what is not filled keeps `pattern`. */
+/* The struct as a call fills it for a program that states `size`; bytes that are not filled keep
+ * `pattern`. */
 static enum ht_status fill(const struct options *o, size_t size, int pattern, unsigned char *bytes)
 {
 	memset(bytes, pattern, MOST_BYTES);
@@ -291,7 +292,7 @@ static void check_filled(const struct options *o, size_t size, size_t filled)
 				i < filled ? "is not filled" : "is written");
 }
 
-/* What the library fills never reaches past the caller's struct, nor past its own. */
+/* The library never writes beyond the caller's struct, nor beyond its own. */
 static void results(void **state)
 {
 	(void)state;
@@ -314,14 +315,15 @@ static void results_of_sizes_that_are_not_set(void **state)
 	(void)state;
 	for (size_t i = 0; i < ALL; i++) {
 		if (!all[i].fill || all[i].fill == fill_ht_program_info ||
-			all[i].fill == fill_ht_phase_counters) /* these return nothing */
+			all[i].fill == fill_ht_phase_counters) /* these calls return nothing */
 			continue;
 		check(fill(&all[i], 0, 0, bytes), HT_E_USAGE, &all[i], 0);
 		check(fill(&all[i], all[i].size, 0, bytes), HT_OK, &all[i], all[i].size);
 	}
 }
 
-/* A program whose struct ended behind `steps` is told how many steps were done, and nothing behind it. */
+/* A program whose struct ends with `steps` gets the number of steps, and nothing is written after
+ * it. */
 static void loops_of_older_programs(void **state)
 {
 	const char *const entry[HT_PHASE_KINDS] = { "loss", "loss", "loss" };
@@ -361,7 +363,8 @@ static int write_file(const char *path, const void *p, size_t n)
 	return f && !fclose(f) && whole ? 0 : -1;
 }
 
-/* A session whose entry "loss" counts its steps from 1, and another output whose gradients would be scaled. */
+/* A session whose entry "loss" counts its steps from 1, and another output whose gradients would be
+ * scaled. */
 static int make_session(const char *path)
 {
 	const char *outputs[] = { "loss", "step" };

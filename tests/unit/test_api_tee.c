@@ -1,4 +1,5 @@
-/* Tensors of runs: every one is seen, whatever it was fused with; programs without `tee` have none. */
+/* Tensors of runs: an observer sees every tensor, whatever it is fused with; programs without `tee`
+ * show none. */
 #include <halftone/halftone.h>
 
 #include <setjmp.h>

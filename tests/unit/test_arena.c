@@ -1,5 +1,5 @@
-/* Arenas: zeroed, aligned, distinct memory; what is deferred runs; a failed allocation unwinds and
- * leaks nothing (AddressSanitizer's leak check is the judge of that). */
+/* Arenas: zeroed, aligned, distinct memory; deferred calls run; a failed allocation unwinds and
+ * leaks nothing (which AddressSanitizer's leak check detects). */
 #include "tests/unit/unit.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static void memory_is_zeroed_aligned_and_distinct(void **state)
 	assert_true(a.bytes > 30 * 70000);
 	ht_arena_release(&a);
 	assert_int_equal(a.bytes, 0);
-	/* Usable again. */
+	/* The arena can be used again. */
 	assert_non_null(ht_alloc(&a, 1));
 	ht_arena_release(&a);
 }
@@ -67,7 +67,7 @@ static void deferred_calls_run_newest_first(void **state)
 	assert_int_equal(calls, 3);
 }
 
-/* As a public function does it. */
+/* Handles a failed allocation like a public function. */
 static enum ht_status build(long allocations, size_t *total)
 {
 	struct ht_unwind unwind;
@@ -81,7 +81,8 @@ static enum ht_status build(long allocations, size_t *total)
 		return HT_E_ENVIRONMENT;
 	}
 	for (int i = 0; i < 200; i++) {
-		void *outside = malloc(10); /* freed by the arena, also when noting it fails */
+		/* freed by the arena, also if recording the call fails */
+		void *outside = malloc(10);
 
 		assert_non_null(outside);
 		ht_arena_defer(&a, free, outside);

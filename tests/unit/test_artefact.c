@@ -1,5 +1,5 @@
-/* Artefacts in memory: what is written is read; every fault is refused; code is never writable and
- * executable; the variant that fits is taken. */
+/* Artefacts in memory: they are read as they were written; every fault is refused; code is never
+ * writable and executable; the matching variant is selected. */
 #include "base/philox.h"
 #include "image/build.h"
 #include "runtime/artefact.h"
@@ -33,7 +33,7 @@ static struct ht_str text(struct ht_arena *a, size_t n, int seed)
 	return (struct ht_str){ p, n };
 }
 
-/* One step with a constant, an input and an output. */
+/* An image with one step, a constant, an input and an output. */
 static struct ht_str image_of(struct ht_arena *a, int64_t *batch, uint64_t weight_bytes)
 {
 	const uint64_t bytes = 4 * (uint64_t)*batch;
@@ -94,7 +94,7 @@ static void add_variant(struct ht_artefact_parts *parts, struct ht_buf *plans, c
 	ht_sha256(plans->p + v->plan_offset, v->plan_bytes, v->digest);
 }
 
-/* Four variants: two targets, two shapes; a weight that two share. */
+/* Four variants: two targets, two shapes; two of them share a weight. */
 static struct made make(size_t second)
 {
 	static int64_t batch[] = { 1, 8 };
@@ -131,7 +131,7 @@ static void release(struct made *m)
 	ht_arena_release(&m->arena);
 }
 
-/* Whether all of it can be loaded: each variant, each weight of it. */
+/* Whether each variant and each of its weights can be loaded. */
 static bool loads(const uint8_t *bytes, size_t n)
 {
 	struct ht_arena a;
@@ -191,7 +191,7 @@ static void test_faults(void **state)
 	release(&m);
 }
 
-/* Chunks are looked at once, by whichever thread has them. */
+/* Each chunk is checked once, by the thread that reads it. */
 static void test_chunks(void **state)
 {
 	struct made m = make(LARGE);
@@ -217,7 +217,7 @@ static void test_chunks(void **state)
 	release(&m);
 }
 
-/* The line of /proc/self/maps that has an address. */
+/* Finds the line of /proc/self/maps that contains an address. */
 static void permissions(const void *at, char mode[5])
 {
 	FILE *f = fopen("/proc/self/maps", "r");
@@ -266,7 +266,8 @@ static void write_file(const char *path, const void *p, size_t n)
 	assert_int_equal(fclose(f), 0);
 }
 
-/* It is the file that was opened, not what has its name now, and stays when the first view is closed. */
+/* The second view is of the file that was opened, not of the file that now has its name, and stays
+ * when the first view is closed. */
 static void test_open_again(void **state)
 {
 	struct made m = make(LARGE);
@@ -295,7 +296,7 @@ static void test_open_again(void **state)
 	release(&m);
 }
 
-/* ---- choosing ---- */
+/* ---- selection of variants ---- */
 
 static int both(const char *target)
 {
@@ -355,7 +356,7 @@ static void test_choice(void **state)
 	release(&m);
 }
 
-/* An image with a stream; `wrong`: what of it does not fit, or 0. */
+/* Reads an image with a stream; `wrong`: which part of it is wrong, or 0. */
 static const char *read_streams(int wrong, struct ht_arena *a, struct ht_program_plan *out)
 {
 	const struct ht_image_stream stream = { 1, UINT64_MAX, 3 };

@@ -1,6 +1,6 @@
 /* Generated code of contractions against the interpreter: random shapes, taps, strides, guards,
  * types and epilogues.  Operands are small whole numbers, so sums are exact in any order.
- * HALFTONE_SEED chooses the first seed, HALFTONE_KERNELS how many. */
+ * HALFTONE_SEED sets the first seed, HALFTONE_KERNELS the number of kernels. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -16,9 +16,9 @@
 static const struct ht_backend *backend;
 
 enum { A, B, BIAS, OTHER, OUT, WIDE, ALL };
-enum { BUFFERS = WIDE }; /* that are passed in */
+enum { BUFFERS = WIDE }; /* that are passed to a kernel */
 
-/* A convolution, or a matrix product when the window is 1 by 1. */
+/* A convolution, or a matrix product if the window is 1 by 1. */
 struct gen {
 	struct ht_arena arena;
 	struct ht_unwind unwind;
@@ -27,7 +27,7 @@ struct gen {
 	struct ht_stage stage;
 	struct ht_xb b;
 	int64_t batch, h, w, oh, ow, n, depth, kh, kw, step, pad;
-	int64_t plane; /* elements from one depth to the next; 1: depth is innermost */
+	int64_t plane; /* distance of neighbouring depths in elements; 1: depth is innermost */
 	enum ht_dtype t;
 	struct ht_pack pack;
 };
@@ -60,7 +60,8 @@ static void sizes(struct gen *g)
 	}
 }
 
-/* Rows are all pixels of all images, or pixels of a line with the lines and images outside. */
+/* Rows are all pixels of all images, or the pixels of a line, with loops over lines and images
+ * around them. */
 static void make_dims(struct gen *g, bool flat)
 {
 	struct ht_stage *s = &g->stage;
@@ -160,7 +161,7 @@ static int32_t to_float(struct gen *g, int32_t x)
 	return g->stage.x[x].dtype == HT_F32 ? x : ht_xcvt(&g->b, HT_F32, x);
 }
 
-/* Another tensor, of as many columns or of fewer, which are then padded. */
+/* Another tensor, with as many columns or with fewer, which are then padded. */
 static int32_t other_operand(struct gen *g, int32_t at, int32_t n)
 {
 	enum ht_dtype t = g->buffer[OTHER].dtype;
@@ -197,7 +198,7 @@ static void make_epilogue(struct gen *g, int32_t image, int32_t y, int32_t x)
 	ht_xstore(&g->b, OUT, at, r);
 }
 
-/* A local buffer of a panel as F32. */
+/* Keeps a panel in a local buffer as F32. */
 static void keep_panel(struct gen *g)
 {
 	g->stage.contract.wide_buffer = WIDE;
@@ -296,8 +297,8 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 	size_t size = ht_dtype_info(g->buffer[OUT].dtype)->bytes;
 	void *data[BUFFERS], *got = malloc((size_t)count * size + 64), *expect, *source;
 	bool good = fn != NULL;
-	/* Sums of runs stay below 2048, up to which float16 has all whole numbers; sums of many runs
-	 * do not, unless signs cancel. */
+	/* Sums of runs stay below 2048, up to which float16 has all whole numbers; sums of many
+	 * runs do not, unless signs cancel. */
 	const int least = g->stage.contract.run ? 0 : -3;
 
 	for (int i = 0; i < BUFFERS; i++) {
@@ -305,7 +306,7 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 		fill(g->buffer[i].dtype, least, g->buffer[i].count, data[i]);
 	}
 	if (g->buffer[A].dtype == HT_BF16 ||
-		g->stage.contract.run) /* behind the end, not to be multiplied by anything */
+		g->stage.contract.run) /* behind the end: no product may use it */
 		((uint16_t *)data[A])[g->buffer[A].count] = 0x7fff;
 	source = malloc((size_t)(g->pack.taps * g->depth * g->n) * 4);
 	fill(g->pack.src_dtype, least, g->pack.taps * g->depth * g->n, source);
@@ -401,7 +402,7 @@ static void test_tiles(void **unused)
 	for (uint64_t i = seed; i < seed + (first ? 1 : 300); i++) {
 		struct gen *g = malloc(sizeof *g);
 
-		t.dot_bf16 = i % 2 ? 2 : 0; /* a host with slow dot products goes without */
+		t.dot_bf16 = i % 2 ? 2 : 0; /* a host with slow dot products does not use them */
 		make_kernel(g, i, &t);
 		if (g->stage.contract.kp == 2)
 			bad += !compare(g, &t, i);

@@ -1,6 +1,8 @@
-/* Loops that end at a size of the run (struct ht_cut), on every target and in the interpreter.  All results inside the size must be
- * computed.  Results behind it must not be computed, except those that share a vector or a register tile with others.  Sums must not
- * read operands behind their end.  HALFTONE_SEED is the first seed, HALFTONE_KERNELS the number of random kernels of each test. */
+/* Loops that end at a size of the run (struct ht_cut), on every target and in the interpreter.  All
+ * results inside the size must be computed.  Results behind it must not be computed, except those
+ * that share a vector or a register tile with others.  Sums must not read operands behind their
+ * end.  HALFTONE_SEED is the first seed, HALFTONE_KERNELS the number of random kernels of each
+ * test. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +17,8 @@
 
 static const struct ht_backend *backend;
 
-/* MOST_TOGETHER: how many indices behind the end may be computed, in up to 4 vectors or in the rows of a register tile. */
+/* MOST_TOGETHER: how many indices behind the end may be computed, in up to 4 vectors or in the rows
+ * of a register tile. */
 enum { MOST_TOGETHER = 128, MOST_DIM = 700 };
 
 struct gen {
@@ -53,7 +56,7 @@ static struct ht_cut cut_at(struct gen *g, int32_t size, struct span s, int64_t 
 	end = ht_size_product(
 		ht_size_floor(end, whole - 1, whole), ht_size_number(whole * s.inner));
 	if (whole > 1)
-		end.times /= s.unit; /* which divides it */
+		end.times /= s.unit; /* `unit` divides it */
 	else if (s.unit > 1)
 		end = ht_size_floor(end, s.unit - 1, s.unit);
 	return (struct ht_cut){ end, ht_ceil_div(s.most * s.inner, s.unit) };
@@ -129,7 +132,7 @@ static void make_store(struct gen *g, uint64_t seed)
 	s->dims = 2;
 	s->dim[0] = make_dim(g, true);
 	s->dim[1] = (struct ht_dim){ .extent = 1 + below(40), .grid = -1, .unroll = 1 };
-	if (chance(40)) { /* the dimension that ends is the vectorised one, else the other one */
+	if (chance(40)) { /* the dimension that ends is the vectorised one, or else the other one */
 		s->dim[1].grid = s->dim[0].grid;
 		struct ht_dim d = s->dim[0];
 		s->dim[0] = (struct ht_dim){ .extent = s->dim[1].extent, .grid = -1, .unroll = 1 };
@@ -143,7 +146,8 @@ static void make_store(struct gen *g, uint64_t seed)
 	ht_xstore(&g->b, 0, at, x);
 }
 
-/* Elements of the result that the kernel reaches at these sizes, of which it has `n`. */
+/* The number of elements of the result that the kernel reaches at these sizes; the result has
+ * `n`. */
 static int64_t reached(const struct gen *g, int64_t n)
 {
 	const int64_t least[2] = { 0, 0 }, most[2] = { g->span[0].most, g->span[1].most };
@@ -157,7 +161,7 @@ static int64_t reached(const struct gen *g, int64_t n)
 	return product + r.add;
 }
 
-/* Nothing is stored behind what is reached. */
+/* Checks that nothing is stored behind the reached elements. */
 static void check_reach(const struct gen *g, const float *out, int64_t n)
 {
 	for (int64_t i = reached(g, n); i < n; i++)
@@ -386,9 +390,10 @@ static void test_products(void **unused)
 	check_all(make_product, check_product);
 }
 
-/* ---- what a kernel reaches, where an operand has an offset without a bound ---- */
+/* ---- the reach of a kernel with an operand at an unbounded offset ---- */
 
-/* A stage over 8 indices reads buffer 0 at what buffer 1 says, and then at each index; `with` adds a size to the latter. */
+/* A stage over 8 indices reads buffer 0 at an index from buffer 1, and then at each index; `with`
+ * adds a size to the latter. */
 static void read_twice(struct gen *g, bool with)
 {
 	struct ht_xb *b = &g->b;
@@ -426,7 +431,7 @@ static void test_unbounded(void **unused)
 	}
 }
 
-/* i - i / max(2, size) * 2 is no remainder: where the size is 64, it is i. */
+/* i - i / max(2, size) * 2 is no remainder: if the size is 64, it is i. */
 static void test_other_divisor(void **unused)
 {
 	struct ht_kernel_reach r;

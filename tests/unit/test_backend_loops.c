@@ -1,5 +1,5 @@
 /* Generated code of loop stages against the interpreter, on random kernels and on special values.
- * HALFTONE_SEED chooses the first seed, HALFTONE_KERNELS how many. */
+ * HALFTONE_SEED sets the first seed, HALFTONE_KERNELS the number of kernels. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,10 +25,10 @@ struct gen {
 	struct ht_kernel_buffer buffer[12];
 	struct ht_stage stage;
 	struct ht_xb b;
-	int32_t value[64]; /* made so far */
+	int32_t value[64]; /* expressions so far */
 	int values;
 	bool exact; /* small whole numbers: sums are exact in any order */
-	bool fused; /* has a MULADD: not equal where the target has none */
+	bool fused; /* has a MULADD: not equal on targets without one */
 	void *data[12];
 };
 
@@ -67,7 +67,7 @@ static void make_dims(struct gen *g)
 	s->vec = chance(10) ? -1 : chance(60) ? kept - 1 : below(s->dims);
 }
 
-/* A linear offset with random steps; *count: elements it stays inside of. */
+/* A linear offset with random steps; *count: the number of elements within which it stays. */
 static int32_t linear_offset(struct gen *g, int64_t *count)
 {
 	struct ht_stage *s = &g->stage;
@@ -108,7 +108,7 @@ static int32_t constant(struct gen *g, enum ht_dtype t)
 		&g->b, t, g->exact ? below(3) - 1 : (below(2000) - 1000) / 128.0, below(3));
 }
 
-/* A load inside of a padded window: along d, shifted by a reduction dimension when there is one. */
+/* A load inside a padded window: along d, shifted by a reduction dimension if there is one. */
 static int32_t window_load(struct gen *g, enum ht_dtype t)
 {
 	struct ht_stage *s = &g->stage;
@@ -141,7 +141,7 @@ static int32_t window_load(struct gen *g, enum ht_dtype t)
 	return ht_xload_if(&g->b, add_buffer(g, HT_BUFFER_IN, t, count), t, offset, guard, other);
 }
 
-/* A loaded index, checked. */
+/* A load of an index, which is checked. */
 static int32_t gather_load(struct gen *g, enum ht_dtype t)
 {
 	int64_t count;
@@ -311,7 +311,8 @@ static void reduce(struct gen *g)
 			op = chance(50) ? HT_RED_AND : HT_RED_OR;
 		red[i] = ht_xreduce(&g->b, op, x);
 	}
-	g->values = 0; /* what depends on reduction dimensions stays inside */
+	/* expressions that depend on reduction dimensions stay inside the reduction */
+	g->values = 0;
 	for (int i = 0; i < n; i++) {
 		enum ht_red op = g->stage.red[red[i]].op;
 
@@ -433,7 +434,7 @@ static bool same(enum ht_dtype t, const void *a, const void *b, int64_t i)
 	return (isnan(x) && isnan(y)) || (x == 0 && y == 0);
 }
 
-/* Runs tiles in two calls, in guarded memory. */
+/* Runs the tiles in two calls, in guarded memory. */
 static int32_t run(ht_kernel_fn *fn, const struct ht_kernel *k, void *const *buffers, void *scratch)
 {
 	int64_t tiles = ht_kernel_tiles(k), half = tiles / 2;

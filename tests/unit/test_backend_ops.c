@@ -1,5 +1,5 @@
 /* Every operation and conversion on special values, against the interpreter; checks that fail;
- * kernels of several stages; and that no object needs anything from outside. */
+ * kernels of several stages; and objects refer to nothing outside. */
 #include <elf.h>
 #include <math.h>
 #include <setjmp.h>
@@ -123,7 +123,7 @@ static int32_t call(ht_kernel_fn *fn, const struct ht_kernel *k, void *const *p)
 	return r;
 }
 
-/* signed_zero: -0 and +0 are told apart. */
+/* signed_zero: -0 and +0 count as different. */
 static int check(struct small *s, void *const *data, const char *what, bool fused, bool signed_zero)
 {
 	int out = s->k.args - 1, bad = 0;
@@ -282,7 +282,7 @@ static void test_conversions(void **state)
 	assert_int_equal(bad, 0);
 }
 
-/* All 65536 numbers of both types to F32, and around each of them back. */
+/* All 65536 numbers of both types to F32, and numbers around each of them back. */
 static void test_halves(void **state)
 {
 	static const enum ht_dtype types[] = { HT_F16, HT_BF16 };
@@ -351,7 +351,7 @@ static void test_muladd(void **state)
 	free(c);
 }
 
-/* Into subnormals, to infinity, and NaN. */
+/* Results that are subnormal, infinite, and NaN. */
 static void test_scale(void **state)
 {
 	static const float by[] = { 0, 1, -1, 126, 127, 128, -125, -126, -127, -149, -150, 250,
@@ -415,8 +415,8 @@ static void test_low_sums(void **state)
 	assert_int_equal(bad, 0);
 }
 
-/* Rounded to BF16 between limits, and widened again: numbers of every exponent and sign with many fractions around the middle of two BF16
- * numbers, subnormal ones, infinity and NaN. */
+/* Rounded to BF16 between limits, and widened again: numbers of every exponent and sign with many
+ * fractions around midpoints of two BF16 numbers, subnormal ones, infinity and NaN. */
 static void test_limited_roundings(void **state)
 {
 	static const uint32_t low[] = { 0, 1, 0x7fff, 0x8000, 0x8001, 0xffff };
@@ -451,7 +451,7 @@ static void test_limited_roundings(void **state)
 	assert_int_equal(bad, 0);
 }
 
-/* An index out of range in one lane, in the rest of a vector, or nowhere. */
+/* An index out of range in one lane, in the remainder after whole vectors, or nowhere. */
 static void test_faults(void **state)
 {
 	enum { N = 37, ROWS = 11 };
@@ -493,7 +493,7 @@ static void test_faults(void **state)
 	ht_arena_release(&s.arena);
 }
 
-/* Division with its checks, which is made of several operations. */
+/* Division with its checks, which consists of several operations. */
 static void test_division(void **state)
 {
 	enum { N = 40 * 39 };
@@ -531,7 +531,8 @@ static void test_division(void **state)
 	assert_int_equal(bad, 0);
 }
 
-/* Rows minus their largest element, over their sum: three stages that hand on local buffers. */
+/* Rows minus their largest element, divided by their sum: three stages that pass local buffers
+ * on. */
 static void make_rows(struct small *s, int64_t rows, int64_t n, int64_t step)
 {
 	struct ht_dim row = { .extent = rows, .grid = 0, .step = step, .unroll = 1 };
@@ -640,7 +641,7 @@ static int undefined_symbols(const struct ht_buf *o)
 	return n;
 }
 
-/* Operations that LLVM would rather call a library for, at every level. */
+/* Operations for which LLVM would otherwise call a library, at every level. */
 static void test_closed(void **state)
 {
 	static const enum ht_xop ops[] = { HT_X_REM, HT_X_SQRT, HT_X_FLOOR, HT_X_CEIL, HT_X_RINT,
@@ -680,7 +681,8 @@ static void test_closed(void **state)
 		}
 }
 
-/* Compiled with lines a kernel has the code that it has without, and lines within its text. */
+/* A kernel that is compiled with lines has the same code as without, and its lines are within its
+ * text. */
 static void check_lines(const struct ht_kernel *k, const struct ht_target *t)
 {
 	struct ht_code *code[2];

@@ -1,4 +1,4 @@
-/* Run configurations: what they say, and that each wrong one is refused with its line. */
+/* Run configurations: their contents, and each wrong one is refused with its line. */
 #include "tests/unit/unit.h"
 
 #include "api/api.h"
@@ -9,7 +9,7 @@
 static const struct bad {
 	const char *text;
 	size_t n;
-	long line; /* 0: of no line */
+	long line; /* 0: no line */
 	enum ht_status status;
 	const char *message;
 } bad[] = {
@@ -128,7 +128,7 @@ static void hostile_files_are_bounded(void **state)
 	end(&r);
 }
 
-/* Wherever memory runs out: a status, and nothing is handed out. */
+/* If any allocation fails, the result is a status, and nothing is returned. */
 static void failed_allocations_are_a_status(void **state)
 {
 	static const char text[] = "{\"precision_mode\": \"force_fp32\", \"hccl_timeout\": 7}";

@@ -1,4 +1,5 @@
-/* Counters: what reads of groups add up to, by a stand-in of the system; and the system itself, as far as it counts. */
+/* Counters: sums over reads of groups, with a simulation of the system; and the system itself, as
+ * far as it counts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -14,7 +15,7 @@
 
 enum { STEPS = 3, MOST = 32 };
 
-/* ---- a stand-in ---- */
+/* ---- a simulation of the system ---- */
 
 struct fd {
 	uint32_t type;
@@ -26,7 +27,7 @@ static struct fd fds[MOST];
 static int opened;
 static uint32_t refuses; /* type */
 static uint64_t refuses_config;
-/* What the next read says: times of the hardware group, and a number that all values are multiples of. */
+/* The next read: times of the hardware group, and a number of which all values are multiples. */
 static uint64_t enabled, running, unit;
 
 static int fake_open(const struct perf_event_attr *a, int leader)
@@ -98,7 +99,8 @@ static void differences_add_up(void **state)
 	struct ht_counters *c = fresh(UINT32_MAX, 0);
 
 	(void)state;
-	enabled = 1000, running = 900, unit = 50; /* before the first kernel: nobody's */
+	/* before the first kernel: not counted for any kernel */
+	enabled = 1000, running = 900, unit = 50;
 	count(c, 1, 10, 10, 7);
 	count(c, 1, 10, 10, 3);
 	count(c, 2, 10, 10, 1);
@@ -113,7 +115,8 @@ static void differences_add_up(void **state)
 	assert_true(all_closed());
 }
 
-/* Counted for a quarter of the time: four times as much is what happened; for no time: nothing is known. */
+/* A counter that ran for a quarter of the time is multiplied by four; one that did not run is
+ * unknown. */
 static void turns_are_extrapolated(void **state)
 {
 	struct ht_counters *c = fresh(UINT32_MAX, 0);
@@ -127,7 +130,7 @@ static void turns_are_extrapolated(void **state)
 	ht_counters_free(c);
 }
 
-/* The other counters keep their places in what is read. */
+/* The other counters keep their positions in the read data. */
 static void one_is_refused(void **state)
 {
 	struct ht_counters *c = fresh(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES);
@@ -155,7 +158,7 @@ static void all_of_a_kind_are_refused(void **state)
 	ht_counters_free(c);
 }
 
-/* Another thread that goes on for a worker opens counters of its own, and closes those that were there. */
+/* Another thread that takes over a worker opens its own counters, and closes the previous ones. */
 static void *count_elsewhere(void *arg)
 {
 	count(arg, 0, 10, 10, 2);
@@ -196,7 +199,7 @@ static void touch(void)
 	munmap(p, (size_t)(PAGES * page));
 }
 
-/* Whatever is refused has a reason; what is counted has the numbers of what was done. */
+/* Every refused counter has a reason; every other one has the expected numbers. */
 static void the_system_counts(void **state)
 {
 	struct ht_counters *c = ht_counters_new(1, STEPS, &ht_perf_system);

@@ -1,4 +1,4 @@
-/* Minimum cuts and assignments against brute force, on random instances; answers do not depend on
+/* Minimum cuts and assignments against brute force, on random instances; results do not depend on
  * the order of vertices, arcs and units. */
 #include "tests/unit/assign_task.h"
 #include "tests/unit/unit.h"
@@ -65,7 +65,7 @@ static int64_t cut_cost(const struct instance *in, uint32_t set)
 	return cost;
 }
 
-/* With vertices and arcs in another order; the set in terms of the instance. */
+/* Solves it with vertices and arcs in another order; the set uses the instance's numbers. */
 static int64_t solve(const struct instance *in, uint32_t *set)
 {
 	uint32_t vertex[MOST_VERTICES], arc[MOST_ARCS];
@@ -106,7 +106,8 @@ static void test_cut(void **unused)
 			if (cost < least)
 				smallest = UINT32_MAX;
 			if (cost <= least && cost != HT_CUT_NEVER) {
-				smallest &= s; /* least cuts are closed under intersection */
+				/* the intersection of minimum cuts is a minimum cut */
+				smallest &= s;
 				least = cost;
 			}
 		}
@@ -209,7 +210,7 @@ static void test_three_labels(void **unused)
 	}
 }
 
-/* Sums that 64 bits cannot hold are divided first; the answer is then good to that many ticks. */
+/* Sums that exceed 64 bits are divided first; the result is then exact to that many units. */
 static void test_huge_costs(void **unused)
 {
 	const int64_t huge = INT64_MAX / 16;

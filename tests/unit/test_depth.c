@@ -142,7 +142,7 @@ static struct ht_context *context(uint64_t depth, int threads)
 	return c;
 }
 
-/* Of the call for which there is no memory. */
+/* The error of the call for which there is no memory. */
 static void assert_told(uint64_t depth)
 {
 	struct ht_message last;
@@ -172,7 +172,7 @@ static void depth_of_a_context(void **state)
 			assert_int_equal(y, 0);
 			assert_int_equal(run(c, depth + 8, &y), HT_E_LIMIT);
 			assert_told((uint64_t)depth);
-			/* The context is as good as before. */
+			/* The context can still be used. */
 			assert_int_equal(run(c, depth, &y), HT_OK);
 			ht_context_free(c);
 		}

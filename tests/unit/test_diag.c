@@ -28,7 +28,7 @@ static void places_print(void **state)
 	UNIT_ARENA(a);
 	ht_diags_init(&d);
 	assert_int_equal(ht_error(&d, HT_E_INPUT, at, "expected %s", "float32"), HT_E_INPUT);
-	/* What was given may go away. */
+	/* The caller's strings may be freed or changed. */
 	memset(path, 'x', sizeof path - 1);
 	memset(node, 'x', sizeof node - 1);
 	ht_warn(&d, byte, "w");

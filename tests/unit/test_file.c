@@ -35,7 +35,7 @@ static int clear_folder(void **state)
 static int remove_folder(void **state)
 {
 	(void)state;
-	return rmdir(folder); /* fails when a test left something behind */
+	return rmdir(folder); /* fails if a test left a file behind */
 }
 
 static void put(const char *name, const void *p, size_t n)
@@ -131,7 +131,7 @@ static void failed_allocations_are_a_status(void **state)
 	assert_int_equal(files_in_folder(), 1);
 }
 
-/* Of a model of more files than there may be descriptors, some are watched by their names. */
+/* In a model of more files than there may be descriptors, some are watched by their names. */
 static void watched_files_leave_descriptors(void **state)
 {
 	enum { FILES = 100, DESCRIPTORS = 64 };
@@ -208,7 +208,8 @@ static long resident_pages(void)
 	return resident;
 }
 
-/* A blob keeps its file; the last reference gives the pages back, which come again when read. */
+/* A blob keeps its file; dropping the last reference drops the pages, which are loaded again when
+ * they are read. */
 static void blobs_of_files_drop_their_pages(void **state)
 {
 	enum { SIZE = 8 << 20 };
@@ -250,7 +251,7 @@ static void outputs_appear_when_committed(void **state)
 	assert_int_equal(ht_output_write(o, "two", 3), HT_OK);
 	assert_int_equal(ht_output_commit(o), HT_OK);
 	assert_content(path, "one two");
-	/* What was there stays until the commit, and when there is none. */
+	/* The old file stays until the commit, and if there is no commit. */
 	assert_int_equal(ht_output_open(path, NULL, &o), HT_OK);
 	assert_int_equal(ht_output_write(o, big, sizeof big), HT_OK);
 	assert_content(path, "one two");
@@ -301,7 +302,7 @@ static void outputs_keep_modes_and_links(void **state)
 	assert_int_equal(stat(path, &s), 0);
 	assert_int_equal(s.st_mode & 0777, 0640);
 	unlink(other);
-	/* A new file has the modes that the umask leaves. */
+	/* A new file has the permissions that the umask leaves. */
 	mode_t mask = umask(027);
 	assert_int_equal(ht_output_open(other, NULL, &o), HT_OK);
 	assert_int_equal(ht_output_commit(o), HT_OK);
@@ -316,7 +317,7 @@ static void outputs_keep_modes_and_links(void **state)
 	assert_true(S_ISCHR(s.st_mode));
 }
 
-/* The same file, made new; anything else is left to be replaced. */
+/* An equal file only gets new times; any other file is left to be replaced. */
 static void outputs_that_are_there(void **state)
 {
 	const struct timespec old[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
@@ -353,7 +354,7 @@ static void outputs_that_cannot_be(void **state)
 	assert_int_equal(ht_output_open(nowhere, &d, &o), HT_E_ENVIRONMENT);
 	assert_string_equal(d.last->where.path, nowhere);
 	assert_non_null(strstr(d.last->text.p, strerror(ENOENT)));
-	/* A disk that is full: said by write and by commit, once as a diagnostic. */
+	/* A full disk: write and commit both fail, with one diagnostic. */
 	assert_int_equal(d.errors, 2);
 	assert_int_equal(ht_output_open("/dev/full", &d, &o), HT_OK);
 	static char big[100000];
@@ -365,7 +366,7 @@ static void outputs_that_cannot_be(void **state)
 	ht_diags_release(&d);
 }
 
-/* A file size limit stands for a full disk on a regular file: nothing stays behind. */
+/* A file size limit simulates a full disk on a regular file: nothing is left behind. */
 static void failed_writes_leave_nothing(void **state)
 {
 	struct rlimit was, low;
@@ -387,7 +388,7 @@ static void failed_writes_leave_nothing(void **state)
 	assert_int_equal(files_in_folder(), 0);
 }
 
-/* The child opens two outputs, says so, and waits for its end. */
+/* The child opens two outputs, reports that, and waits to be ended. */
 static void wait_for_signal(int ready)
 {
 	struct ht_output *o, *p;

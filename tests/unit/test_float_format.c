@@ -1,4 +1,4 @@
-/* Number formats: their text, the numbers they have, and kernels beside the meaning of rounding. */
+/* Number formats: their text, their numbers, and kernels against the definition of rounding. */
 #include "base/float_format.h"
 #include "ir/ir.h"
 #include "passes/passes.h"
@@ -92,7 +92,7 @@ static void limits_are_as_published(void **state)
 	}
 }
 
-/* The mean of many draws is the number itself, and a seed decides them. */
+/* The mean of many draws is the number itself, and a seed determines the draws. */
 static void draws_are_fair(void **state)
 {
 	struct ht_float_format f = format("e4m3fn:round=stochastic,seed=3"),
@@ -146,7 +146,7 @@ static struct ht_node *constant(
 		ht_shape_make(g->arena, 2, (int64_t[]){ rows, columns }), blob);
 }
 
-/* What the kernel of an op that rounds gives. */
+/* The results of the kernel of an op that rounds. */
 static const float *evaluated(struct ht_arena *a, struct ht_graph *g, const char *op,
 	const char *text, const struct ht_value *in, int32_t ins)
 {
@@ -190,7 +190,7 @@ static void kernels_round_so(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < SIZE; i++) {
 		uint64_t r = ht_random(&random);
-		/* All bits, or exponents about 1 with few bits, where ties are. */
+		/* All bits, or exponents near 1 with few bits, among which are ties. */
 		x[i] = i & 1 ? of_bits((uint32_t)r)
 			     : of_bits((uint32_t)(r & 0x80ff0000) + 0x30000000 +
 				       (uint32_t)(r >> 32 & 0x0f000000));
@@ -203,7 +203,7 @@ static void kernels_round_so(void **state)
 	free(x);
 }
 
-/* Blocks of 8 columns, of which the kernel gets the largest magnitudes beside. */
+/* Blocks of 8 columns, whose largest magnitudes are another operand of the kernel. */
 static void blocks_have_a_factor(void **state)
 {
 	enum { ROWS = 64, BLOCK = 8 };

@@ -1,4 +1,4 @@
-/* Importing: what is refused, with which status and place; what tensors and names become. */
+/* Importing: refused files with status and place; imported tensors and names. */
 #include "tests/unit/unit.h"
 
 #include "frontend/bundle.h"
@@ -127,7 +127,7 @@ static void wire_errors_have_their_byte(void **state)
 	refuse("\x18\x80", 2, "t.pb", HT_E_INPUT, "a number is cut off");
 }
 
-/* Bombs: nesting, and shapes that ask for more than there is. */
+/* Small files that would need much: nesting, and shapes of more elements than the limits allow. */
 static void limits_hold(void **state)
 {
 	static char deep[100000], *p = deep;
@@ -174,7 +174,7 @@ static void tensors_of_both_forms(void **state)
 	g = accept(&a, constant("tensor_shape { dim { size: 0 } }"));
 	t = ht_const_tensor(ht_out(g->first, 0));
 	assert_int_equal(t->blob->n, 0);
-	/* More than the file may ask for: kept as it is, without bytes. */
+	/* More elements than a file may have: the tensor is kept without bytes. */
 	g = accept(&a, constant("tensor_shape { dim { size: 1000000000000 } } float_val: 1"));
 	assert_null(ht_const_tensor(ht_out(g->first, 0)));
 	refuse_text(constant("tensor_shape { dim { size: 2 } } float_val: [1, 2, 3]"),
@@ -273,7 +273,8 @@ static enum ht_status import_and_export(const char *text, struct ht_diags *d)
 	return st;
 }
 
-/* The k-th allocation fails, for every k: a status, and nothing leaks (under sanitizers). */
+/* The k-th allocation fails, for every k: the result is a status, and nothing leaks (under
+ * sanitizers). */
 static void no_memory(void **state)
 {
 	static const char text[] =
@@ -333,7 +334,7 @@ static void write_file(const char *path, const char *p, size_t n)
 	fclose(f);
 }
 
-/* Whether all three variables are read, and as they should be. */
+/* Reads all three variables; *sum checks their values. */
 static enum ht_status read_variables(const char *prefix, float *sum)
 {
 	static const char *const names[] = { "a", "b", "c" };
@@ -395,7 +396,8 @@ static void damaged_checkpoints(void **state)
 		snprintf(path, sizeof path, "%s.data-00000-of-00001", from);
 		write_file(path, data, data_n);
 		*byte ^= (char)(1 << bit % 8);
-		/* Bits that nobody reads (the padding of the footer, the empty block) may differ. */
+		/* Bits that nothing reads (the padding of the footer, the empty block) may
+		 * differ. */
 		if (read_variables(from, &sum) == HT_OK) {
 			assert_true(sum == right);
 			assert_true(bit / 8 < index_n);

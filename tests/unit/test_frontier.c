@@ -1,5 +1,5 @@
-/* Frontiers of cost against error: their points are the corners of the lower hull of all labellings, and
- * the grammar of budgets. */
+/* Frontiers of cost against error: their points are the corners of the lower convex hull of all
+ * labellings; and the grammar of budgets. */
 #include "tests/unit/assign_task.h"
 #include "tests/unit/unit.h"
 
@@ -43,7 +43,8 @@ static int64_t error_of(const struct instance *t, const uint8_t *label)
 	return ht_frontier_error(&t->p, (const int64_t(*)[HT_LABELS])t->error, label);
 }
 
-/* Points say what their labels cost; cost rises and error falls, and the slope flattens. */
+/* The values of points are those of their labels; cost rises, error falls, and the slope
+ * flattens. */
 static void check_shape(const struct instance *t)
 {
 	const struct ht_frontier_point *p = t->found.point;
@@ -60,8 +61,8 @@ static void check_shape(const struct instance *t)
 	}
 }
 
-/* No labelling lies below the polygon that the points make: left of its first, below its last, or
- * under one of its lines. */
+/* No labelling lies outside the polygon of the points: left of its first, below its last, or under
+ * one of its lines. */
 static void check_above(const struct instance *t, int64_t cost, int64_t error)
 {
 	const struct ht_frontier_point *p = t->found.point, *last = p + t->found.points - 1;
@@ -108,10 +109,10 @@ static void random_frontiers(void **unused)
 		points += t.found.points;
 		ht_arena_release(&a);
 	}
-	assert_true(points > 3000); /* there was something to find */
+	assert_true(points > 3000); /* the instances have frontiers */
 }
 
-/* What is cut short is still a frontier, with both ends. */
+/* A frontier with fewer points still has both ends. */
 static void few_points(void **unused)
 {
 	(void)unused;
@@ -137,7 +138,7 @@ static void few_points(void **unused)
 	}
 }
 
-/* Costs as large as those of models do not overflow where they meet errors. */
+/* Costs as large as those of models do not overflow when they are multiplied by errors. */
 static void large_costs(void **unused)
 {
 	struct ht_assign p;

@@ -1,4 +1,4 @@
-/* The index of a graph's entries: without memory, and at its limit. */
+/* The index of a graph's entries: when memory runs out, and at its size limit. */
 #include "tests/unit/store.h"
 
 #include "api/api.h"
@@ -58,7 +58,7 @@ static int tear_down(void **state)
 	return clear_folder(state);
 }
 
-/* ---- what is there ---- */
+/* ---- contents ---- */
 
 static struct ht_reads read_alone(enum ht_read what)
 {
@@ -94,7 +94,7 @@ static void assert_unlocked(void)
 	close(fd);
 }
 
-/* Two items, of other models, in `n` bytes. */
+/* Writes two items of other models, in `n` bytes. */
 static void write_index(size_t n)
 {
 	static const char begin[] = "{\"cache_file_list\": [{\"graph_key\": \"net\", "
@@ -113,7 +113,7 @@ static void write_index(size_t n)
 	ht_arena_release(&a);
 }
 
-/* Each option is noted alone, and is there again when its name is read. */
+/* Each option is recorded alone, and is recognised when its name is read. */
 static void every_option_is_noted(void **state)
 {
 	UNIT_ARENA(a);
@@ -136,7 +136,7 @@ static void every_option_is_noted(void **state)
 	ht_arena_release(&a);
 }
 
-/* ---- without memory ---- */
+/* ---- out of memory ---- */
 
 static long allocations_left;
 
@@ -148,7 +148,7 @@ static void *allocate(size_t n)
 	return NULL;
 }
 
-/* Adds an item while an allocation fails, of ours or of cJSON's; false: none had to. */
+/* Adds an item while an allocation fails, in Halftone or in cJSON; false: none had to fail. */
 static bool add_without_memory(long after, bool of_json, struct ht_reads reads)
 {
 	cJSON_Hooks hooks = { allocate, free };
@@ -162,7 +162,7 @@ static bool add_without_memory(long after, bool of_json, struct ht_reads reads)
 		allocations_left = after;
 		cJSON_InitHooks(&hooks);
 	} else {
-		ht_alloc(&a, 2000); /* the caller's own goes on from there */
+		ht_alloc(&a, 2000); /* the caller's own arena continues from there */
 		ht_fail_alloc_after(after);
 	}
 	ht_index_add(&wanted, reads, &d, &a);
@@ -176,7 +176,7 @@ static bool add_without_memory(long after, bool of_json, struct ht_reads reads)
 	return told;
 }
 
-/* Each time the lock is free again, and what was there is there. */
+/* Each time the lock is free again, and the old items are there. */
 static void an_index_without_memory(void **state)
 {
 	struct ht_reads set[HT_READ_SETS];
@@ -200,7 +200,7 @@ static void an_index_without_memory(void **state)
 	ht_arena_release(&a);
 }
 
-/* ---- as large as its reader takes ---- */
+/* ---- the size limit of the reader ---- */
 
 static void an_index_stays_readable(void **state)
 {
@@ -219,7 +219,7 @@ static void an_index_stays_readable(void **state)
 	ht_arena_release(&a);
 }
 
-/* One that is larger is not read: told of, and written anew. */
+/* An index above the limit is not read: a warning reports it, and it is written anew. */
 static void an_index_that_is_too_large(void **state)
 {
 	struct ht_reads set[HT_READ_SETS];

@@ -1,5 +1,5 @@
 /* float16 and bfloat16 conversions against a reference in double arithmetic that rounds with the
- * machine's rint(), not with shifts. */
+ * machine's rint() instead of shifts. */
 #include "tests/unit/unit.h"
 
 #include <math.h>
@@ -119,8 +119,8 @@ static void check_float(uint32_t u)
 		fail_msg("float %08x as double differs", u);
 }
 
-/* All exponents and signs, with significands around every place where rounding changes; and the
- * same with all lower halves for those upper halves that matter most. */
+/* All exponents and signs, with significands around every place where rounding changes; and all
+ * lower halves for the most important upper halves. */
 static void floats_narrow_to_the_nearest(void **state)
 {
 	static const uint32_t low[] = { 0, 1, 2, 0x0fff, 0x1000, 0x1001, 0x1fff, 0x2000, 0x2fff,
@@ -130,13 +130,13 @@ static void floats_narrow_to_the_nearest(void **state)
 	for (uint32_t high = 0; high < 0x10000; high++)
 		for (size_t i = 0; i < HT_COUNT(low); i++)
 			check_float(high << 16 | low[i]);
-	/* 0x477f…: the edge of float16's range; 0x387f…, 0x32ff…: of its normals and subnormals. */
+	/* 0x477f…: the end of float16's range; 0x387f…, 0x32ff…: of its normals and subnormals. */
 	static const uint32_t edges[] = { 0x0000, 0x007f, 0x0080, 0x32ff, 0x3300, 0x33ff, 0x387f,
 		0x3880, 0x3f80, 0x477f, 0x4780, 0x7f7f, 0x7f80, 0xff7f, 0x807f };
 	for (size_t i = 0; i < HT_COUNT(edges); i++)
 		for (uint32_t l = 0; l < 0x10000; l++)
 			check_float(edges[i] << 16 | l);
-	/* HALFTONE_EXHAUSTIVE=1: all of them, in some minutes. */
+	/* HALFTONE_EXHAUSTIVE=1: all numbers, in some minutes. */
 	if (getenv("HALFTONE_EXHAUSTIVE"))
 		for (uint64_t u = 0; u < (uint64_t)1 << 32; u++)
 			check_float((uint32_t)u);
@@ -179,7 +179,7 @@ static void doubles_round_once(void **state)
 static void nans_stay_and_keep_their_sign(void **state)
 {
 	(void)state;
-	/* A payload that only the lower bits hold must not become infinity. */
+	/* A NaN with a payload only in the lower bits must not become infinity. */
 	assert_int_equal(ht_f32_to_f16(of_bits(0x7f800001)), 0x7e00);
 	assert_int_equal(ht_f32_to_f16(of_bits(0xff800001)), 0xfe00);
 	assert_int_equal(ht_f32_to_bf16(of_bits(0x7f800001)), 0x7fc0);

@@ -275,7 +275,7 @@ static void straight(void **state)
 	done(m);
 }
 
-/* Steps of the callee on one part: y = reverse(x) + 2, by a call within each instance. */
+/* The steps of the callee on one part: y = reverse(x) + 2, by a call within each instance. */
 static void put_part(struct image *m, uint32_t *part)
 {
 	uint32_t in, out, t, inner;
@@ -335,7 +335,8 @@ static void fork_and_join(void **state)
 	}
 }
 
-/* The first tile of the first instance that stops is told, whichever thread runs it. */
+/* The fault of the first tile of the first instance that stops is reported, whichever thread runs
+ * it. */
 static void first_fault(void **state)
 {
 	enum { INSTANCES = 6 };
@@ -372,8 +373,8 @@ static void first_fault(void **state)
 	done(m);
 }
 
-/* t[k] = reverse(x) + 2, or + 1 and once more, in calls side by side, of which there are `calls`; y is t[0] + the sum of the first
- * numbers of all others. */
+/* t[k] = reverse(x) + 2, or + 1 twice, in `calls` calls side by side; y is t[0] + the sum of the
+ * first numbers of all others. */
 static struct image *besides(uint32_t calls, uint32_t undivided)
 {
 	struct image *m = begin();
@@ -423,7 +424,7 @@ static void side_by_side(void **state)
 		}
 }
 
-/* As of the instances of a fork: the first of the calls that stop is told. */
+/* As for the instances of a fork: the first of the calls that stop is reported. */
 static void fault_beside(void **state)
 {
 	static int32_t x[N], y[N];
@@ -524,7 +525,7 @@ static void refused_besides(void **state)
 	assert_non_null(ht_image_verify(m->bytes));
 	x->features = HT_IMAGE_BESIDES;
 	for (uint32_t count = 0; count < 10; count++) {
-		s[1].count = count; /* behind two calls there is a copy, and then an end */
+		s[1].count = count; /* a copy follows two calls, and then the end */
 		assert_int_equal(!ht_image_verify(m->bytes), count == 2);
 	}
 	s[1].count = 2;
@@ -536,7 +537,7 @@ static void refused_besides(void **state)
 	done(m);
 }
 
-/* i = 0; while (i < x[0]) { y = reverse(y) + 1; i = i + 1 }, with y of x at first. */
+/* i = 0; while (i < x[0]) { y = reverse(y) + 1; i = i + 1 }, where y is x at first. */
 static struct image *loops(void)
 {
 	struct image *m = begin();
@@ -636,7 +637,7 @@ static void recursion(void **state)
 	ht_image_land(&m->b, otherwise);
 	put(m, HT_IMAGE_KERNEL, STEP, 1, ARGS(in, less_one), PARAMS(-1));
 	put(m, HT_IMAGE_CALL, 0, 0, ARGS(less_one, out), NONE);
-	/* Its own frame is as it was. */
+	/* The caller's frame is unchanged. */
 	put(m, HT_IMAGE_KERNEL, LESS, 1, ARGS(less_one, five, flag), NONE);
 	ht_image_land(&m->b, leave);
 	f = ht_image_end_procedure(&m->b, 128);
@@ -675,14 +676,14 @@ static uint32_t put_counter(struct image *m)
 	return ht_image_put_variable(&m->b, &count);
 }
 
-/* Each run adds 1 to a variable, and its output is x plus that. */
+/* Each run adds 1 to a variable, and its output is x plus the variable. */
 static struct image *counter(void)
 {
 	struct image *m = begin();
 	struct ht_image_buffer v = { .kind = HT_IMAGE_VARIABLE, .bytes = 4 };
 	uint32_t in, out, next;
 
-	put_counter(m); /* number 1, behind another one */
+	put_counter(m); /* number 1, after another one */
 	v.number = ht_image_put_variable(
 		&m->b, &(struct ht_image_variable_text){ .name = HT_STR("other"),
 			       .dtype = HT_I32,
@@ -728,7 +729,7 @@ static void variables(void **state)
 	done(m);
 }
 
-/* What is wrong with a variable, by the field of the second one that is changed. */
+/* The errors of a variable, by the field of the second one that is changed. */
 static void refused_variables(void **state)
 {
 	struct image *m = counter();
@@ -767,7 +768,7 @@ static void refused_variables(void **state)
 	done(m);
 }
 
-/* Every number of an image may be changed: it is refused, or what it says is inside of its memory. */
+/* Any number of an image may be changed: the image is refused, or stays inside its memory. */
 static void refused(void **state)
 {
 	struct image *m = loops();
@@ -782,7 +783,7 @@ static void refused(void **state)
 	assert_string_equal(ht_image_verify(m->bytes),
 		"its program image needs a feature that this version of Halftone lacks");
 	x->features = 0;
-	s[4].to = 6; /* a branch to a later step of the loop is one */
+	s[4].to = 6; /* a branch to a later step of the loop is allowed */
 	assert_null(ht_image_verify(m->bytes));
 	s[4].to = 4; /* to itself */
 	assert_non_null(ht_image_verify(m->bytes));
@@ -794,7 +795,7 @@ static void refused(void **state)
 	done(m);
 }
 
-/* A size of up to 10 becomes what the input begins with. */
+/* The size, at most 10, is set to the first number of the input. */
 static struct image *computes(void)
 {
 	struct image *m = begin();
@@ -844,10 +845,10 @@ static void refused_sizes(void **state)
 
 	(void)state;
 	assert_null(ht_image_verify(m->bytes));
-	step[1].to = 1; /* no size */
+	step[1].to = 1; /* not a size */
 	assert_non_null(ht_image_verify(m->bytes));
 	step[1].to = 0;
-	size->kind = HT_IMAGE_STATED; /* one that no input has */
+	size->kind = HT_IMAGE_STATED; /* a size that no input has */
 	assert_non_null(ht_image_verify(m->bytes));
 	size->kind = HT_IMAGE_BY_STEP;
 	x->features &= ~(uint64_t)HT_IMAGE_COMPUTED;
@@ -855,7 +856,8 @@ static void refused_sizes(void **state)
 	done(m);
 }
 
-/* A product of as many sizes as there may be is read as it was written; a longer one and one of quotients are refused. */
+/* A product of the largest number of sizes is read back; a longer one and one of quotients are
+ * refused. */
 static void products_of_sizes(void **state)
 {
 	struct image *m = begin();

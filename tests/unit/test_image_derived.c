@@ -1,7 +1,8 @@
-/* Derived buffers of an image: made when their sources changed, and only then; after a fault once more.
+/* Derived buffers of an image are made if their sources changed, and only then; after a fault
+ * again.
  *
- * The image doubles a variable, and adds 5 to its second input: two derived buffers.  Its output is their sum plus its first
- * input.  The kernels count how often they run. */
+ * The image doubles a variable, and adds 5 to its second input: two derived buffers.  Its output is
+ * their sum plus its first input.  The kernels count how often they run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -178,7 +179,7 @@ struct session {
 	struct ht_exec x;
 	struct ht_exec_threads threads;
 	int64_t kernel[KERNELS];
-	uint64_t version[3], made[2]; /* of the variable, the inputs */
+	uint64_t version[3], made[2]; /* of the variable and the inputs */
 	_Alignas(64) int32_t variable[N];
 	_Alignas(64) int32_t derived[2 * N + 32];
 	char *memory;
@@ -220,7 +221,7 @@ static void end_session(struct session *s)
 	free(s);
 }
 
-/* Runs, with `of` everywhere in the variable and `fed` in the second input. */
+/* Runs with `of` in all elements of the variable and `fed` in those of the second input. */
 static bool run(struct session *s, int32_t of, int32_t fed)
 {
 	int32_t x[N], second[N], y[N];
@@ -280,7 +281,7 @@ static void made_when_stale(void **state)
 	done(m);
 }
 
-/* Two runs of one image with memory of their own know by themselves what they made. */
+/* Two runs of one image with separate memory have separate derived buffers. */
 static void two_users(void **state)
 {
 	struct image *m = image();
@@ -302,7 +303,7 @@ static void two_users(void **state)
 	done(m);
 }
 
-/* A run that stops while it makes a buffer leaves that one stale, and those before it made. */
+/* A run that stops while it makes a buffer leaves that one stale, and keeps earlier ones. */
 static void stale_after_a_fault(void **state)
 {
 	struct image *m = image();
@@ -332,7 +333,7 @@ static void stale_after_a_fault(void **state)
 	done(m);
 }
 
-/* What the verifier says after `change` of one number. */
+/* Expects an error of the verifier after a change of one number. */
 static void refuse(struct image *m, uint32_t *number, uint32_t value, const char *says)
 {
 	const uint32_t good = *number;
@@ -362,21 +363,24 @@ static void refused(void **state)
 
 	(void)state;
 	assert_null(ht_image_verify(m->bytes));
-	/* Steps that make one: the order of all, a buffer that is not there, a jump into its steps or over others', another's end. */
+	/* Steps of a derived buffer: the order of all, a buffer that does not exist, a jump into
+	 * its steps or over others, the end of another one. */
 	refuse(m, &s[0].count, 1, place);
 	refuse(m, &s[0].count, 2, place);
 	refuse(m, &s[0].to, 2, place);
 	refuse(m, &s[0].to, 6, place);
 	refuse(m, &s[0].to, UINT32_MAX, place);
 	refuse(m, &s[2].count, 1, place);
-	/* It is made from its sources alone: neither from another input nor from another derived buffer. */
+	/* It is made from its sources alone: neither from another input nor from another derived
+	 * buffer. */
 	refuse(m, &arg[2], 0, ingredient);
 	refuse(m, &arg[0], 5, ingredient);
-	/* Its steps write to no other, no other steps write to it, and nobody writes to its source. */
+	/* Its steps write to nothing else, no other steps write to it, and no step writes to its
+	 * source. */
 	refuse(m, &arg[1], 5, touches);
 	refuse(m, &touch[5].written, 1, touches);
 	refuse(m, &touch[0].written, 1, touches);
-	/* Sources that are not there; memory of another one. */
+	/* Sources that do not exist; memory of another buffer. */
 	refuse(m, &from[0].number, 1,
 		"a derived buffer is made from what is neither a variable nor an input");
 	refuse(m, &from[1].number, 2,
@@ -395,7 +399,7 @@ static void refused(void **state)
 	done(m);
 }
 
-/* An entry that leaves one out would read what nobody made. */
+/* An entry that omits one would read memory that no step wrote. */
 static void all_are_made(void **state)
 {
 	struct image *m = image();

@@ -1,7 +1,8 @@
-/* Temporary buffers that a run places by its sizes: buffers that lie apart at the largest sizes lie apart at all sizes, no one lies
- * further up, and the verifier refuses what would not keep that.
+/* Temporary buffers that a run places by its sizes: buffers that are disjoint at the largest sizes
+ * are disjoint at all sizes, none moves up, and the verifier refuses places that violate this.
  *
- * Each image has a size n and a step for each buffer.  The kernel notes where its argument is. */
+ * Each image has a size n and a step for each buffer.  The kernel records the address of its
+ * argument. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -22,7 +23,8 @@ enum { MOST = 64, BUFFERS = 300, UNIT = 64 };
 
 struct layout {
 	int n;
-	struct ht_image_place_of place[BUFFERS]; /* `reach.sized`: bytes for each of the size */
+	/* `reach.sized`: bytes for each unit of the size */
+	struct ht_image_place_of place[BUFFERS];
 	uint64_t frame;
 };
 
@@ -47,7 +49,7 @@ static int by_offset(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* Some overlap, as buffers do that are not in use together. */
+/* Some overlap, like buffers that are not in use at the same time. */
 static struct layout random_layout(uint64_t *state, int n)
 {
 	struct layout l = { .n = n };
@@ -112,7 +114,7 @@ static struct ht_str image_of(const struct layout *l, struct ht_arena *a)
 		struct ht_image_place_of p = l->place[i];
 
 		p.reach = r;
-		/* Bytes that a kernel reaches without a size are all that it touches. */
+		/* A kernel's reach without a size is all that it touches. */
 		if (!r.sized && r.add < p.bytes)
 			p.reach.add = p.bytes;
 		ht_image_put_kernel(&b, "", &touch, 1, 1, 0);
@@ -244,7 +246,7 @@ static void placed_at_all_sizes(void **state)
 			assert_int_equal(ht_exec_temps_of(s.x.image, 0, &s.x.needs, s.size, work),
 				noted_end(&l, n, s.x.temps));
 			before = noted[l.n - 1];
-			s.size[0] = 1; /* a bound program is not placed again */
+			s.size[0] = 1; /* a bound program is not placed again for the same size */
 			run(&s);
 			assert_ptr_equal(noted[l.n - 1], before);
 		}
@@ -423,7 +425,7 @@ static void verified(void **state)
 	refuses(image, "a place is outside of its frame");
 	place[1] = kept;
 	buffer[2].bytes = kept.bytes;
-	place[0].offset = 4096; /* where the second is, and its buffer is elsewhere */
+	place[0].offset = 4096; /* the offset of the second one, whose buffer is elsewhere */
 	refuses(image, outside);
 	place[0].offset = 0;
 	buffer[1].number = 2;
@@ -438,7 +440,7 @@ static void verified(void **state)
 	reaches[0].sized = UINT32_MAX;
 	refuses(image, outside);
 	reaches[0].sized = place[0].reach.sized;
-	step[0].op = HT_IMAGE_UNLESS; /* whatever the sizes are, the place has 74 bytes */
+	step[0].op = HT_IMAGE_UNLESS; /* the place has 74 bytes at all sizes */
 	step[0].count = 8;
 	step[0].to = 1;
 	assert_null(ht_image_verify(image));

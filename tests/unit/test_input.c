@@ -1,4 +1,4 @@
-/* Digests of input files that are remembered: as long as the file is the same, and never otherwise. */
+/* Digests of input files are remembered as long as a file is the same, and never longer. */
 #include "tests/unit/store.h"
 
 #include "cache/remote.h"
@@ -8,10 +8,10 @@
 
 enum { BYTES = 1200000, SECOND = 1000000000 };
 
-static char name[] = "input-XXXXXX"; /* here, where the file system keeps its times */
+static char name[] = "input-XXXXXX"; /* in the present folder, if its file system keeps times */
 static struct ht_cache *cache;
 
-/* What is remembered is of this machine: no server is asked, and none gets it. */
+/* Remembered digests belong to this machine: no server is asked for one or gets one. */
 static enum ht_status remote_open(
 	const struct ht_remote_options *opt, struct ht_diags *d, struct ht_remote **out)
 {
@@ -70,7 +70,7 @@ static int tear_down(void **state)
 	return clear_folder(state);
 }
 
-/* A file of its own; skipped where nothing is promised of files. */
+/* A file of its own; skips the test if the file system guarantees nothing. */
 static struct ht_file *map_new(size_t n)
 {
 	static char bytes[BYTES];
@@ -90,8 +90,8 @@ static struct ht_file *map_new(size_t n)
 	return f;
 }
 
-/* Whether the digest of `f`, `seconds` behind its last change, is that of its bytes.  They are not
- * those that its stamp was remembered with: what is remembered shows. */
+/* Whether the digest of `f`, `seconds` after its last change, is that of its present bytes.  They
+ * differ from the bytes for which its digest was remembered, so a remembered digest is noticed. */
 static bool is_found(const struct ht_file *f, int64_t seconds)
 {
 	char *other = calloc(1, f->n);
@@ -129,7 +129,7 @@ static void what_is_settled_is_remembered(void **state)
 	ht_file_unref(f);
 }
 
-/* Nor does it come from one in an archive. */
+/* An archive does not contain one either. */
 static void no_archive_has_it(void **state)
 {
 	char path[96];
@@ -187,7 +187,7 @@ static void small_files_are_not(void **state)
 	ht_file_unref(f);
 }
 
-/* Each part of what says that a file is the same. */
+/* Each component of a file's identity. */
 static void another_file_is_another(void **state)
 {
 	struct ht_file *f = map_new(BYTES), other;
@@ -206,7 +206,7 @@ static void another_file_is_another(void **state)
 	ht_file_unref(f);
 }
 
-/* The same size, and a time of modification that is put back. */
+/* The same size, and a time of modification that is set back. */
 static void a_changed_file_is_another(void **state)
 {
 	struct ht_file *f = map_new(BYTES), *again;
@@ -217,7 +217,7 @@ static void a_changed_file_is_another(void **state)
 	remember(f, 61);
 	times[1] =
 		(struct timespec){ f->stamp.modified_ns / SECOND, f->stamp.modified_ns % SECOND };
-	usleep(20000); /* of the file system's clock some ticks */
+	usleep(20000); /* some ticks of the file system's clock */
 	fd = open(name, O_WRONLY);
 	assert_true(fd >= 0);
 	assert_int_equal(pwrite(fd, "x", 1, 5000), 1);

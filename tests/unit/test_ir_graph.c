@@ -151,12 +151,12 @@ static void functions_are_shared_until_they_are_owned(void **state)
 	assert_true(!mine->shared && mine->body != f->body && mine->body->function == mine);
 	assert_ptr_equal(mine->body->library, copy);
 	assert_ptr_equal(mine->rets->value.node, ht_graph_node(mine->body, HT_STR("y")));
-	/* What the copy does with its own is nothing to the original. */
+	/* Changes of the copy do not affect the original. */
 	ht_replace_uses(mine->body, ht_out(mine->rets->value.node, 0),
 		ht_out(ht_graph_node(mine->body, HT_STR("x")), 0));
 	assert_ptr_equal(ret[0].value.node, ht_graph_node(f->body, HT_STR("y")));
 
-	/* What is called no more needs no body. */
+	/* Functions that are not called any more need no body. */
 	copy = ht_graph_clone_sharing(g, &b);
 	ht_node_remove(ht_graph_node(copy, HT_STR("call")));
 	ht_functions_own(copy);
@@ -184,7 +184,7 @@ static void sorting(void **state)
 	assert_int_equal(ht_graph_sort(g, NULL), HT_OK);
 	check_order(g, "aecbd");
 	assert_int_equal(ht_verify(g, NULL), HT_OK);
-	/* What is in order stays. */
+	/* Nodes that are in order stay in place. */
 	assert_int_equal(ht_graph_sort(g, NULL), HT_OK);
 	check_order(g, "aecbd");
 	ht_arena_release(&a);
@@ -201,7 +201,7 @@ static void deep_graphs_sort(void **state)
 	for (int i = 1; i < DEPTH; i++) {
 		struct ht_node *n = add(g, "Relu", ht_str_printf(&a, "%d", i).p, 1);
 
-		feed(prev, n, NULL); /* each needs the next */
+		feed(prev, n, NULL); /* each needs the next one */
 		prev = n;
 	}
 	assert_int_equal(ht_graph_sort(g, NULL), HT_OK);
@@ -284,7 +284,7 @@ static void attributes(void **state)
 	assert_null(ht_attr_ints(n, "none", &count, &a));
 	assert_int_equal(count, 0);
 	ht_attr_set_int(n, "axis", 8);
-	assert_str(n->attrs->name, "axis"); /* replaced in its place */
+	assert_str(n->attrs->name, "axis"); /* replaced in place */
 	assert_int_equal(n->attrs->value.i, 8);
 	ht_attr_remove(n, "axis");
 	assert_null(ht_attr_find(n, "axis"));
@@ -335,7 +335,7 @@ static void signatures(void **state)
 	assert_false(info->type_attr[1].allowed >> HT_F32 & 1);
 	assert_int_equal(ht_op_named(HT_STR("ConcatV3")), HT_OP_OPAQUE);
 	feed(n, u, u);
-	assert_int_equal(ht_node_arg_count(n), 2); /* N is missing: the rest */
+	assert_int_equal(ht_node_arg_count(n), 2); /* N is missing: the remaining operands */
 	ht_attr_set_int(n, "N", 3);
 	assert_int_equal(ht_node_arg_count(n), 4);
 	assert_int_equal(ht_formal_dtype(n, &info->arg[1], 0), HT_I32);
@@ -352,7 +352,7 @@ static void signatures(void **state)
 	ht_arena_release(&a);
 }
 
-/* What a lowering computes, and what the row says of the op, are the same. */
+/* Lowerings and the traits of rows agree. */
 static void traits_fit_lowerings(void **state)
 {
 	static const struct {

@@ -1,5 +1,5 @@
-/* Inference: each case is a graph in the .hir form and what its node %y must be.  Shapes of whole
- * models are compared with TensorFlow's by tests/ir/types_of_models.py. */
+/* Inference: each case is a graph in the .hir form with the expected type of its node %y.
+ * tests/ir/types_of_models.py compares shapes of whole models with TensorFlow's. */
 #include "tests/unit/unit.h"
 
 #include "ir/ir.h"
@@ -10,7 +10,7 @@
 	"%" name " = Const() {dtype=i32, value=tensor i32" shape " {" elements "}} "
 
 struct test_case {
-	const char *text;  /* behind "hir 1" */
+	const char *text;  /* after "hir 1" */
 	const char *types; /* of %y's results; NULL: refused */
 };
 
@@ -126,7 +126,8 @@ static void equations(void **state)
 		{ EINSUM("[2,3]", "[3,5]", "ab,bc"), NULL }, /* no result */
 		{ EINSUM("[2,3]", "[3,5]", "ab,bc->ac->a"), NULL },
 		{ EINSUM("[2,3]", "[3,5]", "ab,bc->ad"), NULL }, /* not an operand's */
-		{ EINSUM("[2,3]", "[3,5]", "ab->ab"), NULL },    /* one operand, two are there */
+		/* the equation has one operand, the node two */
+		{ EINSUM("[2,3]", "[3,5]", "ab->ab"), NULL },
 		{ EINSUM("[2,3]", "[3,5]", "ab,bc,cd->ad"), NULL },
 		{ EINSUM("[2,3]", "[3,5]", "a.b,bc->ac"), NULL },
 		{ EINSUM("[2,3]", "[3,5]", "...ab...,bc->ac"), NULL },
@@ -362,7 +363,7 @@ static void makers(void **state)
 	check_all(cases, HT_COUNT(cases));
 }
 
-/* The batch is unknown, all else follows. */
+/* The batch is unknown, everything else is inferred. */
 #define SHAPE(shape)                                                                               \
 	X(shape)                                                                                   \
 	"%s = Shape(%x) {T=f32} " INTS("z", "[1]", "0") INTS("o", "[1]", "1")                      \
@@ -382,7 +383,7 @@ static void shape_arithmetic(void **state)
 		{ SHAPE("[2,4,6]") "%g = GatherV2(%s, %t, %c0) {Tparams=i32, Tindices=i32, Taxis=i32} "
 				   "%d = FloorDiv(%g, %t) {T=i32} %y = Fill(%d, %c2) {T=i32}",
 			"i32[3]" },
-		/* Through floats, as images are resized. */
+		/* By way of floats, as in resizing of images. */
 		{ SHAPE("[1,5,7]") "%h = Slice(%s, %o, %t) {T=i32, Index=i32} "
 				   "%f = Cast(%h) {SrcT=i32, DstT=f32} "
 				   "%half = Const() {dtype=f32, value=tensor f32[] {0.5}} "

@@ -1,5 +1,5 @@
-/* The .hir form: what is printed reads back as the same graph, and bad text is refused where it is
- * wrong. */
+/* The .hir form: a printed graph is read back as the same graph, and wrong text is refused at its
+ * place. */
 #include "tests/unit/unit.h"
 
 #include "ir/ir.h"
@@ -32,7 +32,7 @@ static struct ht_graph *parse(struct ht_arena *a, struct ht_str text)
 	return g;
 }
 
-/* `text` in canonical form prints as itself. */
+/* `text` in canonical form is printed as itself. */
 static void check_canonical(const char *text)
 {
 	UNIT_ARENA(a);
@@ -158,7 +158,7 @@ static void large_constants_go_to_the_weights_file(void **state)
 	ht_buf_init(&text, &a);
 	ht_buf_init(&weights, &a);
 	ht_text_print(g, &opt, &text, &weights);
-	/* The first two are equal, and kept once. */
+	/* The first two are equal, and stored once. */
 	assert_int_equal(weights.n, 64 + 2 * (64 + 448) - 48);
 	file.p = (const uint8_t *)weights.p;
 	file.n = weights.n;
@@ -185,7 +185,7 @@ static void check_refused(const char *text, enum ht_status want, long line, long
 	UNIT_ARENA(a);
 	struct ht_graph *g;
 	struct ht_diags d;
-	/* Without a final zero, so that a sanitizer sees a step beyond the end. */
+	/* Without a final zero, so that a sanitizer sees a read beyond the end. */
 	size_t n = strlen(text);
 	char *copy = malloc(n ? n : 1);
 

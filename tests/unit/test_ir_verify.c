@@ -1,4 +1,4 @@
-/* The verifier: each text is a graph with one thing wrong, and a part of what must be said. */
+/* The verifier: each text is a graph with one error, and a part of the expected message. */
 #include "tests/unit/unit.h"
 
 #include "ir/ir.h"

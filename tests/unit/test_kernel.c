@@ -33,7 +33,7 @@ static int32_t load1(struct ht_xb *b, int buffer, enum ht_dtype t)
 	return ht_xload(b, buffer, t, ht_xdim(b, 0));
 }
 
-/* One loop stage over `n` iterations; buffers as given. */
+/* One loop stage over `n` iterations with the given buffers. */
 struct small {
 	struct ht_kernel k;
 	struct ht_kernel_buffer buffer[6];
@@ -105,7 +105,7 @@ static void test_builder_folds(void **state)
 	assert_int_equal(constant(b, ht_xlt(b, ht_xf(b, NAN), ht_xf(b, 1))), 0);
 	/* 1 + 2^-24 rounds to even. */
 	assert_int_equal(constant(b, ht_xadd(b, ht_xf(b, 1), ht_xf(b, 0x1p-24))), 0x3f800000);
-	/* Division by zero stays for the run to fail at. */
+	/* Division by zero is not folded, so that the run fails. */
 	assert_int_not_equal(
 		b->stage->x[ht_xidiv(b, ht_xi(b, 1), ht_xi(b, 0), false)].op, HT_X_CONST);
 }
@@ -140,7 +140,7 @@ static void test_builder_index(void **state)
 	j = ht_xdim(b, 1);
 	assert_int_equal(constant(b, ht_xdim(b, 2)), 0);
 	linear = ht_xadd(b, ht_xmul(b, i, ht_xi(b, 10)), j);
-	/* What a reshape does to indices goes away again. */
+	/* The index arithmetic of a reshape is simplified away. */
 	assert_int_equal(ht_xfloordiv(b, linear, ht_xi(b, 10)), i);
 	assert_int_equal(ht_xfloormod(b, linear, ht_xi(b, 10)), j);
 	int32_t q = ht_xfloordiv(b, linear, ht_xi(b, 7));
@@ -323,7 +323,7 @@ static void test_checks_and_guards(void **state)
 	assert_int_equal(small_run(&s, (void *[]){ index, x, y, z }), HT_FAULT_INDEX);
 }
 
-/* Softmax's shape: three stages over one grid, locals between them. */
+/* The structure of Softmax: three stages over one grid, with local buffers between them. */
 static void test_stages_and_grid(void **state)
 {
 	float x[6 * 10], y[6 * 10];
@@ -391,7 +391,7 @@ static bool valid(const struct ht_kernel *k)
 	return ok;
 }
 
-/* ---- contraction against the same thing as a loop ---- */
+/* ---- contraction against the same sum as a loop ---- */
 
 struct convolution {
 	int64_t size, in, out,
@@ -472,7 +472,7 @@ static void convolve(struct convolution c)
 	assert_int_equal(small_run(&s, (void *[]){ x, b_packed, y }), 0);
 	for (int64_t p = 0; p < c.size; p++)
 		for (int64_t n = 0; n < c.out; n++) {
-			float want = 0; /* of small integers: exact */
+			float want = 0; /* small integers are exact */
 
 			for (int64_t q = 0; q < c.taps; q++)
 				for (int64_t k = 0; k < c.in && p + q >= 1 && p + q <= c.size; k++)
@@ -564,7 +564,7 @@ static void test_verifier_refuses(void **state)
 #undef X
 }
 
-/* Random damage to every number: the verifier may accept or refuse, but stays within bounds. */
+/* Random damage to every number: the verifier accepts or refuses, but stays within bounds. */
 static void test_verifier_is_robust(void **state)
 {
 	struct small s;
@@ -629,7 +629,7 @@ static void test_text(void **state)
 	assert_false(ht_str_eq(ht_buf_str(&one), ht_buf_str(&two)));
 }
 
-/* The line of that number, from 1; NULL: there is none. */
+/* The line with that number, from 1; NULL: there is none. */
 static const char *line_of(const char *text, int32_t number)
 {
 	for (; text && number > 1; number--) {

@@ -1,5 +1,5 @@
-/* Random expressions compute the same with and without the builder's simplifications, bit for bit;
- * packing puts every element where struct ht_contract says. */
+/* Random expressions have the same values with and without the builder's simplifications, bit for
+ * bit; packing puts every element where struct ht_contract says. */
 #include "kernel/build.h"
 #include "kernel/eval.h"
 #include "kernel/expr.h"
@@ -27,7 +27,7 @@ static uint32_t draw(void)
 enum { VALUES = 40, EXTENT0 = 6, EXTENT1 = 7, ITERATIONS = EXTENT0 * EXTENT1 };
 
 struct twin {
-	struct ht_xb raw, simple; /* builders of two stages */
+	struct ht_xb raw, simple; /* builders of two equal stages */
 	int32_t r[VALUES], s[VALUES];
 	int n;
 };
@@ -73,7 +73,7 @@ static void leaf_values(struct twin *t)
 			add(t, x, ht_xconst(&t->simple, types[j], f, i));
 		}
 	}
-	/* buffers 0 and 1 hold F32, 2 and 3 I32 */
+	/* buffers 0 and 1 contain F32, 2 and 3 I32 */
 	for (int k = 0; k < 4; k++) {
 		enum ht_dtype type = k < 2 ? HT_F32 : HT_I32;
 		int32_t c = ht_xb_push(
@@ -177,7 +177,7 @@ static void store_all(struct ht_xb *b, const int32_t *value, int n, const struct
 {
 	int32_t at = ht_xadd(b, ht_xmul(b, ht_xdim(b, 0), ht_xi(b, EXTENT1)), ht_xdim(b, 1));
 
-	/* Everything as I64 bits, one buffer. */
+	/* All values as I64 bits, in one buffer. */
 	for (int i = 0; i < n; i++) {
 		int32_t v = value[i];
 		enum ht_dtype t = types->x[typed[i]].dtype;
@@ -277,7 +277,7 @@ static void test_simplification_keeps_values(void **state)
 		saved += compare_twins(&arena);
 		ht_arena_release(&arena);
 	}
-	assert_true(saved > 3000); /* it does simplify */
+	assert_true(saved > 3000); /* the builder does simplify */
 }
 
 /* ---- packing ---- */
@@ -302,7 +302,7 @@ static uint32_t converted(enum ht_dtype from, enum ht_dtype to, const void *p, i
 
 	if (from == to) {
 		u = bits_at(from, p, i);
-		return to == HT_BF16 && !(u & 0x7f80) ? u & 0x8000 : u; /* flushed */
+		return to == HT_BF16 && !(u & 0x7f80) ? u & 0x8000 : u; /* flushed to zero */
 	}
 	if (to == HT_F16)
 		return ht_f32_to_f16(f);

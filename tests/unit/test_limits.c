@@ -1,5 +1,5 @@
-/* Limits of time, turns of runs, and the cores that they run on.  Nothing depends on how fast the machine is: what has to take
- * longer than a limit waits until it has. */
+/* Limits of time, turns of runs, and the cores on which they run.  Nothing depends on the speed of
+ * the machine: a run that must take longer than a limit waits until it has. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -49,7 +49,7 @@ static int32_t slow(
 	return 0;
 }
 
-/* Two threads meet here, so that each has one of two tiles. */
+/* Two threads meet here, so that each computes one of two tiles. */
 static int arrived;
 static void meet(void)
 {
@@ -96,7 +96,7 @@ static bool run(const struct program *p, int threads, const uint64_t limit[HT_RT
 	return good;
 }
 
-/* Each limit alone stops the run where it should; with more time the run comes to its end. */
+/* Each limit alone stops the run at the expected place; with more time the run finishes. */
 static void each_limit_stops(void **state)
 {
 	static const struct step first_slow[] = { { slow, args, 1, NULL, 0, 2, "slow" },
@@ -104,12 +104,12 @@ static void each_limit_stops(void **state)
 	static const struct {
 		enum ht_rt_limit limit;
 		int32_t steps;
-		const char *node; /* NULL: the run is good */
+		const char *node; /* NULL: the run succeeds */
 	} of[] = {
 		{ HT_RT_RUN, 2, "quick" },
 		{ HT_RT_SYNC, 2, "quick" },
 		{ HT_RT_KERNEL, 2, "slow" },
-		{ HT_RT_KERNEL, 1, "slow" }, /* the last one of the run, too */
+		{ HT_RT_KERNEL, 1, "slow" }, /* also the last kernel of the run */
 		{ HT_RT_TURN, 2, NULL },
 	};
 
@@ -146,7 +146,7 @@ static void waits_for_threads_are_limited(void **state)
 	char node[32];
 
 	(void)state;
-	/* On a busy machine the leading thread itself may come late to where it would wait. */
+	/* On a busy machine the leading thread itself may arrive late at the barrier. */
 	for (int again = 0; again < 1000; again++) {
 		arrived = 0;
 		if (!run(&p, 2, limit, &fault, node))
@@ -169,7 +169,7 @@ struct runner {
 	bool good;
 };
 
-/* How many kernels run, the most that did at once, and whether they may end. */
+/* The number of running kernels, the most that ran at once, and whether they may end. */
 static int running, most_running, go;
 static int32_t stay(
 	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
@@ -223,7 +223,7 @@ static void until_running(int n)
 		sched_yield();
 }
 
-/* Two run, the others wait; all come to their ends, and never were there more than two. */
+/* Two run, the others wait; all finish, and there were never more than two at once. */
 static void no_more_than_have_turns(void **state)
 {
 	enum { RUNNERS = 6, MOST = 2 };
@@ -250,7 +250,8 @@ static void no_more_than_have_turns(void **state)
 	ht_rt_turns_free(turns);
 }
 
-/* A run that waits ends by its limits, the shortest, or when it is cancelled; the one that runs is not disturbed. */
+/* A waiting run ends by its shortest limit, or when it is cancelled; the running one is not
+ * affected. */
 static void waiting_ends(void **state)
 {
 	static const struct {
@@ -296,7 +297,7 @@ static void waiting_ends(void **state)
 	ht_rt_turns_free(turns);
 }
 
-/* Who gave up while waiting is not given a turn, which then is free. */
+/* A run that gave up waiting gets no turn, which then stays free. */
 static void no_turn_for_who_left(void **state)
 {
 	struct ht_rt_turns *turns = ht_rt_turns_new(1);
@@ -321,7 +322,7 @@ static void no_turn_for_who_left(void **state)
 	ht_rt_turns_free(turns);
 }
 
-/* A child has no run of the parent's. */
+/* A child process has no run of its parent. */
 static void child_begins_anew(void **state)
 {
 	struct ht_rt_turns *turns = ht_rt_turns_new(1);
@@ -381,7 +382,7 @@ static void devices_are_nodes(void **state)
 	assert_false(ht_device_cores(folder, 1 << 20, &cores));
 }
 
-/* Where each thread may run, as the system says in /proc. */
+/* The processors on which each thread may run, as the system reports in /proc. */
 static struct {
 	cpu_set_t leader, other;
 } seen;
@@ -400,7 +401,7 @@ static void read_allowed(cpu_set_t *out)
 	if (f)
 		fclose(f);
 	CPU_ZERO(out);
-	for (size_t i = 0; i < 64; i++) /* of a mask in parts: the first, with the highest cores */
+	for (size_t i = 0; i < 64; i++) /* the first part of a mask has the highest cores */
 		if (mask >> i & 1)
 			CPU_SET(i, out);
 }
@@ -414,7 +415,8 @@ static int32_t look(
 	return 0;
 }
 
-/* The leading thread and the others run on one core; behind a run the leading one may run where it might before. */
+/* The leading thread and the others run on one core; after a run the leading one may run where it
+ * might before. */
 static void runs_stay_on_their_cores(void **state)
 {
 	static const struct step steps[] = { { look, args, 1, NULL, 0, 2, "look" } };
@@ -431,7 +433,7 @@ static void runs_stay_on_their_cores(void **state)
 		if (CPU_ISSET(i, &before.set))
 			last = i;
 	if (CPU_COUNT(&before.set) < 2 || last >= 32)
-		skip(); /* a mask of one part is what read_allowed() knows */
+		skip(); /* read_allowed() only reads masks of one part */
 	CPU_SET(last, &one.set);
 	pool = ht_rt_pool_new_on(2, &one);
 	c = new_context(&p, pool);

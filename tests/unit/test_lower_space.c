@@ -1,4 +1,4 @@
-/* Views and spaces: where an element lies in memory, against plain index arithmetic. */
+/* Views and spaces: the positions of elements in memory, against plain index arithmetic. */
 #include "lower/inside.h"
 
 #include "tests/unit/random.h"
@@ -44,7 +44,7 @@ static int64_t product(int32_t rank, const int64_t *dim)
 	return n;
 }
 
-/* Splits and joins the factors of a shape anew. */
+/* Factorises the number of elements of a shape in another way. */
 static int32_t another_shape(int32_t rank, const int64_t *dim, int64_t to[HT_LOWER_RANK])
 {
 	int32_t n = 0;
@@ -66,7 +66,7 @@ static int32_t another_shape(int32_t rank, const int64_t *dim, int64_t to[HT_LOW
 	return n;
 }
 
-/* Element offset of linear index `i` of a view. */
+/* The offset of linear index `i` of a view, in elements. */
 static int64_t address(const struct view *v, int64_t i)
 {
 	int64_t at = v->offset;

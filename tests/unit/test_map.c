@@ -15,19 +15,19 @@ static void finds_what_was_put(void **state)
 	for (int i = 0; i < COUNT; i++) {
 		key[i] = ht_str_printf(&a, "%d", i * 31);
 		ht_map_at(&m, key[i])->value = &values[i];
-		/* A second time it is the same entry. */
+		/* The second call returns the same entry. */
 		assert_ptr_equal(ht_map_at(&m, key[i])->value, &values[i]);
 		assert_int_equal(m.count, i + 1);
 	}
 	for (int i = 0; i < COUNT; i++) {
 		assert_ptr_equal(ht_map_get(&m, key[i]), &values[i]);
-		assert_true(ht_str_eq(m.entries[i].key, key[i])); /* in the order they came */
+		assert_true(ht_str_eq(m.entries[i].key, key[i])); /* in the order of insertion */
 	}
 	assert_null(ht_map_get(&m, HT_STR("1")));
 	ht_arena_release(&a);
 }
 
-/* Room asked for beforehand changes nothing but memory. */
+/* Reserving memory changes nothing but memory. */
 static void room_for_keys(void **state)
 {
 	static const size_t rooms[] = { 0, 1, 8, 9, 21, 22, 1000 };
@@ -71,7 +71,7 @@ static void keys_are_bytes(void **state)
 	ht_arena_release(&a);
 }
 
-/* XXH3-128's published value for no input, and that every byte matters. */
+/* The published XXH3-128 of no input, and every byte matters. */
 static void hashes(void **state)
 {
 	char text[300];

@@ -13,7 +13,7 @@ enum { PAGES = 5 };
 
 static size_t page;
 
-/* A mapped file of PAGES pages of ones that has no other name, and the descriptor that can shorten it. */
+/* A mapped file of PAGES pages of ones that has no other name, and a descriptor to shorten it. */
 static struct ht_file *ones(int *fd)
 {
 	char path[] = "/tmp/halftone-mapped-XXXXXX";
@@ -77,7 +77,7 @@ static void *sum_in_thread(void *file)
 	return (void *)(intptr_t)sum_of(file);
 }
 
-/* More maps than one chunk of the table has, shortened and read by many threads. */
+/* More maps than one chunk of the table has, which many threads shorten and read. */
 static void many_maps_in_many_threads(void)
 {
 	enum { MAPS = 200 };
@@ -119,7 +119,7 @@ static void leave(int signal)
 	_exit(signal == SIGBUS ? 7 : 8);
 }
 
-/* What a child that reads a map of nobody's behind the file's end comes to. */
+/* The exit status of a child that reads an unregistered map behind the file's end. */
 static int status_of_foreign_fault(void (*handler)(int))
 {
 	int status, fd;

@@ -1,6 +1,6 @@
-/* Functions of F32 on stratified inputs: at most 2 ulp from the true value, with and without fused
- * multiplication and addition, through the interpreter and as code for every target that runs here;
- * of F64 on drawn and special inputs by the interpreter. */
+/* Functions of F32 on stratified inputs: at most 2 ulp from the exact value, with and without fused
+ * multiplication and addition, by the interpreter and as code for every target that this machine
+ * runs; functions of F64 on random and special inputs by the interpreter. */
 #include "bench/math/reference.h"
 #include "kernel/expr.h"
 #include "kernel/verify.h"
@@ -62,7 +62,7 @@ static void subject_init(
 	ht_kernel_verify(&s->k);
 }
 
-/* Every MULADD becomes MUL and ADD, as on a target without FMA. */
+/* Replaces every MULADD by MUL and ADD, as on a target without FMA. */
 static void unfuse(struct subject *s)
 {
 	struct ht_stage old = s->stage;
@@ -150,7 +150,7 @@ static void fill(const struct subject *s, long done, long inputs, float *x, floa
 	}
 }
 
-/* fn: the code of s; NULL: by the interpreter. */
+/* fn: the code of s; NULL: the interpreter runs it. */
 static struct worst measure(struct subject *s, ht_kernel_fn *fn, long inputs)
 {
 	void *memory = malloc(3 * BLOCK * sizeof(float));
@@ -231,8 +231,8 @@ static void test_code(void **state)
 
 /* ---- shorter forms ---- */
 
-/* Relative; 1 where NaN or an infinity is missed.  What is tiny or subnormal only has to give a
- * tiny result, and what is nearly infinite a large one. */
+/* The relative error; 1 if NaN or an infinity is missed.  A tiny or subnormal value only needs a
+ * tiny result, and a nearly infinite one a large result. */
 static double short_error(float x, float got, double want)
 {
 	double size = fabs(want);
@@ -244,7 +244,7 @@ static double short_error(float x, float got, double want)
 	if (size < 0x1p-123)
 		return !(fabsf(got) < 0x1p-122f);
 	if (fabsf(x) < 0x1p-126f && isinf(got))
-		return 0; /* of log: as of zero */
+		return 0; /* for log: the result for zero */
 	return fabs((double)got - want) / size;
 }
 
@@ -311,7 +311,7 @@ static void test_short_forms(void **state)
 	assert_true(good);
 }
 
-/* libm is at most an ulp of F64 from MPFR: what the rest relies on. */
+/* libm is at most an ulp of F64 from MPFR; the other tests rely on that. */
 static void test_reference(void **state)
 {
 	(void)state;
@@ -343,7 +343,7 @@ static void test_reference(void **state)
 
 /* ---- F64 ---- */
 
-/* Also: the double nearest to a multiple of pi/2, one that is its near neighbour, the ends of
+/* Including the double nearest to a multiple of pi/2, a neighbour of such a double, the ends of
  * domains and of the range of results. */
 static const double special64[] = { 0, -0.0, 0x1p-1074, -0x1p-1074, 0x1p-1022, -0x1.8p-1030,
 	0x1p-500, 0.25, -0.25, 0.5, -0.5, 0.75, -0.75, 0.785, 1, -1, 0x1.fffffffffffffp-1,
@@ -406,7 +406,7 @@ static double exact64(const struct function *f, double x, double y)
 	return want;
 }
 
-/* Relative; INFINITY where NaN, an infinity or the sign of a zero differs. */
+/* The relative error; INFINITY if NaN, an infinity or the sign of a zero differs. */
 static double relative(double got, double want)
 {
 	if (isnan(want) || isinf(want) || want == 0)
@@ -416,7 +416,7 @@ static double relative(double got, double want)
 	return isfinite(got) ? fabs(got - want) / fmax(fabs(want), 0x1p-1022) : INFINITY;
 }
 
-/* libm tells what MPFR need not be asked for. */
+/* libm decides whether MPFR is needed. */
 static double error64(const struct function *f, double x, double y, double got, double limit)
 {
 	double e = relative(got, f->libm(x, y));

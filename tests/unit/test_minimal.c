@@ -17,7 +17,7 @@ struct planted {
 	uint32_t way[MOST_WAYS];    /* what `holds_a_way` decides by: bit u is unit u */
 	size_t ways;
 	double error[MOST_UNITS], limit; /* what `adds_up` decides by */
-	uint64_t seed;                   /* what `is_random` decides by */
+	uint64_t seed;                   /* `is_random` decides by it */
 	struct ht_map answers;           /* set → answer, of the sets that were tried */
 	uint8_t asked[MOST_UNITS];       /* the set that the search asked for last */
 	size_t given;                    /* answers */

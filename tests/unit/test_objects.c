@@ -1,4 +1,5 @@
-/* Objects of images: who makes them and how often, and that each is released once, however a run ends. */
+/* Objects of images: their owners, how often they are made, and that each is released once, however
+ * a run ends. */
 #include "base/object.h"
 #include "image/build.h"
 #include "image/verify.h"
@@ -45,7 +46,7 @@ static const struct ht_object_kind counter = {
 	.name = "counter", .make = make, .release = release, .reset = NULL
 };
 
-/* out = x + what the counter has by now; a fault for x below 0. */
+/* out = x + the present count of the counter; a fault for x below 0. */
 static int32_t count(
 	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
 {
@@ -104,7 +105,7 @@ static uint32_t parameter(struct program *p, bool written)
 		(struct ht_image_buffer){ .kind = HT_IMAGE_PARAM, .bytes = 4, .written = written });
 }
 
-/* x is counted by the object of the session, then by one of the run. */
+/* The object of the session counts x, then an object of the run. */
 static uint32_t put_counts(struct program *p)
 {
 	const struct ht_image_step step = { .op = HT_IMAGE_KERNEL, .count = 1 };
@@ -176,7 +177,7 @@ static struct program *begin(void)
 	return p;
 }
 
-/* y is a copy of x that is kept as long as x is told to be unchanged. */
+/* y is a copy of x that is kept as long as x is said to be unchanged. */
 static struct program *begin_derived(void)
 {
 	static const int64_t bytes = 4;
@@ -302,7 +303,7 @@ static void released_when_a_run_stops(void **state)
 	done(p);
 }
 
-/* The second object of a run, then the session's. */
+/* The second object of a run cannot be made, then the session's. */
 static void released_when_one_cannot_be_made(void **state)
 {
 	struct program *p = begin();
@@ -333,7 +334,8 @@ static void released_when_one_cannot_be_made(void **state)
 	done(p);
 }
 
-/* A run whose objects cannot be made is the one that was told that its input is unchanged; the next one is told nothing. */
+/* A run whose objects cannot be made is the one whose input was said to be unchanged; for the next
+ * one nothing is said. */
 static void unchanged_for_one_run(void **state)
 {
 	struct program *p = begin_derived();
@@ -378,7 +380,7 @@ static void damaged_constants_are_not_read(void **state)
 	done(p);
 }
 
-/* ---- what the verifier refuses ---- */
+/* ---- errors for the verifier ---- */
 
 static void change(struct program *p, uint32_t *field, uint32_t to, const char *why)
 {
@@ -428,7 +430,8 @@ static void refused(void **state)
 	done(p);
 }
 
-/* An image with objects has places for the tables of all features, but may use those of its own alone. */
+/* The head of an image with objects has places for the tables of all features, but only its own may
+ * be used. */
 static void derives_without_saying_so(void **state)
 {
 	struct program *p = begin_derived();

@@ -1,5 +1,5 @@
-/* The optimal policy: never dearer than float32 or a painting, whatever the graph; the same for every
- * order and naming of nodes; and nothing low that must not be. */
+/* The optimal policy: its price never exceeds that of float32 or of a painting, for any graph; it
+ * does not depend on order and names of nodes; and no node is low that must not be. */
 #include "tests/unit/optimal.h"
 #include "tests/unit/random.h"
 #include "tests/unit/unit.h"
@@ -30,8 +30,8 @@ static void products_go_low(void **unused)
 	end(&b);
 }
 
-/* What follows a product in its kernel is low with it: a float32 tensor between them would be two
- * casts, and round the sum on its way. */
+/* The epilogue of a product is low with it: a float32 tensor between them would need two casts, and
+ * the sum would be rounded in between. */
 static void what_follows_a_product_goes_low(void **unused)
 {
 	struct bench b;
@@ -51,7 +51,7 @@ static void what_follows_a_product_goes_low(void **unused)
 	end(&b);
 }
 
-/* A machine without low-precision arithmetic computes as well in float32. */
+/* A machine without low-precision arithmetic is as fast in float32. */
 static void nothing_pays_everywhere(void **unused)
 {
 	struct bench b;
@@ -92,7 +92,8 @@ static void check_constant(const char *type, float value, enum ht_dtype low, boo
 	end(&b);
 }
 
-/* What a low type makes infinite, or nothing, stays out of it; infinities and zeros may go. */
+/* Constants that a low type would make infinite or zero stay in float32; infinities and zeros may
+ * become low. */
 static void sentinels_and_epsilons_stay(void **unused)
 {
 	(void)unused;
@@ -108,7 +109,8 @@ static void sentinels_and_epsilons_stay(void **unused)
 	check_constant("Mul", 0, HT_F16, false);
 }
 
-/* Black ops keep float32, and so does what computes with their results up to the next white op. */
+/* Black ops keep float32, and so do the ops that compute with their results, up to the next white
+ * op. */
 static void denial_spreads_forwards(void **unused)
 {
 	struct bench b;
@@ -128,7 +130,7 @@ static void denial_spreads_forwards(void **unused)
 	end(&b);
 }
 
-/* Where every op keeps its types nothing happens. */
+/* If every op keeps its types, nothing changes. */
 static void all_denied_is_identity(void **unused)
 {
 	struct bench b;
@@ -144,7 +146,7 @@ static void all_denied_is_identity(void **unused)
 	end(&b);
 }
 
-/* What the first run made low is the graph's own in the second. */
+/* A tensor that the first run made low is part of the graph in the second. */
 static void a_second_run_changes_nothing(void **unused)
 {
 	struct bench b;
@@ -231,7 +233,7 @@ static bool is_ready(const struct spec *s, int i, struct ht_node *const *made)
 	return !made[i];
 }
 
-/* In any order that puts operands first, under other names. */
+/* Nodes in any order in which operands come first, with other names. */
 static void build(struct bench *b, const struct spec *s, bool shuffled, struct ht_node **made)
 {
 	struct ht_node *x = input(b, "x", 2, square), *w = constant(b, "w", .5F, 2, square);
@@ -334,7 +336,7 @@ static void bad_tables_are_refused(void **unused)
 		"kind 'launch' needs points in f32, f16 and bf16, at the same sizes in the same order");
 }
 
-/* Those that are shipped parse, and say for every kind that more work costs more. */
+/* The shipped tables are valid, and more work costs more for every kind. */
 static void every_target_has_costs(void **unused)
 {
 	(void)unused;
@@ -354,7 +356,7 @@ static void every_target_has_costs(void **unused)
 	}
 }
 
-/* Elements that one kind of work makes cost as much, whatever the op. */
+/* Ops with elements of the same kind of work cost the same. */
 static void functions_cost_alike(void **unused)
 {
 	static const char *const functions[] = { "Exp", "Expm1", "Log", "Log1p", "Sin", "Cos",
@@ -392,7 +394,7 @@ static void functions_cost_alike(void **unused)
 	end(&b);
 }
 
-/* The length of a run follows from the error that is stated for it. */
+/* The length of a run follows from its stated error. */
 static void short_runs_err_half_as_much_as_bfloat16(void **unused)
 {
 	const double most = 2.3e-3 / 2;

@@ -1,5 +1,5 @@
-/* What the optimal policy leaves as it is: types that are not its to change, casts that somebody wrote,
- * edges that carry no value; and how the casts that it makes are shared. */
+/* Parts that the optimal policy leaves unchanged: types that it may not change, casts of the user,
+ * edges without a value; and the sharing of the casts that it makes. */
 #include "tests/unit/optimal.h"
 
 static int count_ops(const struct bench *b, enum ht_op op)
@@ -24,7 +24,7 @@ static struct ht_node *cast(struct bench *b, const char *name, struct ht_node *x
 	return n;
 }
 
-/* An op that nobody knows: one float32 in, one result of a type that nobody can tell. */
+/* An unknown op: one float32 operand, one result of unknown type. */
 static struct ht_node *opaque(struct bench *b, const char *name, struct ht_node *x)
 {
 	struct ht_node *n =
@@ -36,7 +36,7 @@ static struct ht_node *opaque(struct bench *b, const char *name, struct ht_node 
 	return n;
 }
 
-/* Every operand of a Cast is a value that was computed or fed: none takes back what another did. */
+/* Every operand of a Cast is a computed value or an input: no cast undoes another. */
 static void check_casts(const struct bench *b)
 {
 	for (const struct ht_node *n = b->g->first; n; n = n->next)
@@ -67,7 +67,7 @@ static void casts_are_shared(void **unused)
 	end(&b);
 }
 
-/* The user's rounding stays, even between products that are low anyway. */
+/* The user's rounding stays, even between low products. */
 static void users_casts_stay(void **unused)
 {
 	struct bench b;
@@ -86,7 +86,7 @@ static void users_casts_stay(void **unused)
 	end(&b);
 }
 
-/* Statistics of a batch norm have a type of their own, which is float32. */
+/* Statistics of a batch norm have their own type, which is float32. */
 static void statistics_stay(void **unused)
 {
 	static const int64_t image[] = { 1, 64, 64, 128 }, one[] = { 128 };
@@ -136,7 +136,7 @@ static void control_edges_stay(void **unused)
 	end(&b);
 }
 
-/* A variable by reference keeps its type, and so does what hands the reference on. */
+/* A variable by reference keeps its type, and so do the nodes that pass the reference on. */
 static void variables_stay(void **unused)
 {
 	struct bench b;
@@ -180,7 +180,7 @@ static void fed_and_fetched_stays(void **unused)
 	end(&b);
 }
 
-/* Nothing to decide: integers, booleans, doubles. */
+/* Types without a decision: integers, booleans, doubles. */
 static void other_types_stay(void **unused)
 {
 	static const enum ht_dtype types[] = { HT_F64, HT_I32, HT_I64, HT_I8 };
@@ -204,7 +204,7 @@ static void other_types_stay(void **unused)
 	}
 }
 
-/* Around an op that nobody knows the rest is decided as ever; it gets what it was given before. */
+/* Unknown ops do not affect decisions around them; they get the operands that they had before. */
 static void unknown_ops_stay(void **unused)
 {
 	struct bench b;
@@ -224,7 +224,8 @@ static void unknown_ops_stay(void **unused)
 	end(&b);
 }
 
-/* Low for an op of any class where it pays: the order of gray ops, and what is between, are nothing. */
+/* An op of any class becomes low where that saves time: chains of gray ops, in any order, do not
+ * matter. */
 static void chains_are_one_decision(void **unused)
 {
 	static const char *const chains[][3] = { { "Tanh", "Relu", "Sigmoid" },
@@ -251,7 +252,7 @@ static void chains_are_one_decision(void **unused)
 	}
 }
 
-/* Each decision says what it is about and why. */
+/* Each decision has a node and a reason. */
 static void every_decision_has_a_reason(void **unused)
 {
 	struct bench b;

@@ -1,5 +1,5 @@
-/* Memory that ends: each public call comes back with a status, whichever allocation fails, and
- * what it made until then is released (the sanitizers watch). */
+/* Out of memory: each public call returns a status, whichever allocation fails, and releases
+ * everything that it made (sanitizers check this). */
 #include "tests/unit/unit.h"
 
 #include <halftone/halftone.h>
@@ -38,7 +38,7 @@ static const char TABLE[] =
 	"%fill = LookupTableImportV2(%table, %keys, %values) {Tin=i64, Tout=f32}\n"
 	"%y = LookupTableFindV2(%table, %x, %none) {Tin=i64, Tout=f32}\n";
 
-/* A table that each run fills: the values of x are these. */
+/* A table that each run fills: its values are those of x. */
 static const char OF_RUN[] =
 	"hir 1\n"
 	"entry \"\" {\n"
@@ -81,8 +81,8 @@ static int remove_models(void **state)
 	return unlink(path) || unlink(path_of_table) || unlink(path_of_run) ? -1 : 0;
 }
 
-/* Runs `call` with ever more memory until it has enough, as it must have when none is withheld: other
- * faults of the environment have the same status. */
+/* Runs `call` with more and more memory until it has enough.  It must succeed when no allocation
+ * fails, since other faults of the environment have the same status. */
 static void starve(enum ht_status (*call)(struct ht_model *m), struct ht_model *m, long step)
 {
 	enum ht_status st = HT_E_ENVIRONMENT;
@@ -193,7 +193,7 @@ static enum ht_status look_up(struct ht_context *c)
 	return st;
 }
 
-/* A context of its own has the table; then two entries of a session share one. */
+/* A context has a table of its own; then two entries of a session share one. */
 static enum ht_status use_table(struct ht_model *m)
 {
 	struct ht_program *p;
@@ -240,7 +240,7 @@ static void tables_survive(void **state)
 	}
 }
 
-/* Where memory ends while a constant is computed, that is said of its node, and once. */
+/* If memory runs out while a constant is folded, the error names its node, once. */
 static void folding_names_the_node(void **state)
 {
 	struct ht_message message;

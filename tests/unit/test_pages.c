@@ -1,5 +1,5 @@
-/* Large pages: constants and variables in pages that are set apart, by a stand-in of the system and by the system itself, and
- * what happens without; pages that the system gives of itself. */
+/* Large pages: constants and variables in reserved pages, with a simulation of the system and with
+ * the system itself; missing pages; pages that the system provides by itself. */
 #include <halftone/train.h>
 
 #include "base/base.h"
@@ -60,7 +60,7 @@ static int free_model(void **state)
 	return 0;
 }
 
-/* ---- a stand-in ---- */
+/* ---- a simulation of the system ---- */
 
 static struct {
 	int log_most; /* pages above this size are refused */
@@ -107,7 +107,7 @@ static struct ht_program *compile(void)
 	return p;
 }
 
-/* Two runs: the second finds the variable where the first one left it. */
+/* Two runs: the second continues with the variable of the first. */
 static void runs(const struct ht_program *p)
 {
 	const int64_t two_two[] = { 2, 2 }, two_three[] = { 2, 3 };
@@ -143,7 +143,8 @@ static size_t warnings(void)
 	return n;
 }
 
-/* Constants in one area, which the runs read; a second one for the variables of each context. */
+/* Constants are in one area, which the runs read; the variables of each context are in another
+ * one. */
 static void take_pages(void **state)
 {
 	static const struct {
@@ -169,7 +170,7 @@ static void take_pages(void **state)
 	}
 }
 
-/* Runs read the constants there: other bytes there give other results. */
+/* Runs read the constants there: other bytes give other results. */
 static void are_read(void **state)
 {
 	struct ht_program *p = compile();
@@ -247,7 +248,7 @@ static void sessions(void **state)
 
 /* ---- the system ---- */
 
-/* A number of kilobytes that /proc/self/smaps has of the map with `p`; -1: there is none. */
+/* A number of kilobytes in /proc/self/smaps for the map that contains `p`; -1: there is none. */
 static long of_map(const void *p, const char *name)
 {
 	char line[512];

@@ -1,7 +1,7 @@
-/* Passes: what the runner refuses, and that no pass changes what a graph computes.
+/* Passes: input that the runner refuses, and no pass changes the results of a graph.
  *
- * The second runs every golden test of tests/golden/passes twice, as it is written and as its RUN
- * line rewrites it, through lowering and the interpreter, and compares the outputs. */
+ * The second test runs every golden test of tests/golden/passes twice, as it is written and as its
+ * RUN line rewrites it, through lowering and the interpreter, and compares the outputs. */
 #include "tests/unit/unit.h"
 
 #include "lower/lower.h"
@@ -110,7 +110,7 @@ static char *buffer_memory(struct run *r, int32_t i)
 	return p;
 }
 
-/* HT_E_UNSUPPORTED when an op cannot be lowered, HT_E_VERDICT when it faults. */
+/* HT_E_UNSUPPORTED if an op cannot be lowered, HT_E_VERDICT if the run stops with a fault. */
 static enum ht_status execute(struct run *r)
 {
 	struct ht_lower_request how = { .scratch = &r->scratch,
@@ -219,7 +219,7 @@ static struct ht_str read_text(struct ht_arena *a, const char *path)
 	return ht_buf_str(&b);
 }
 
-/* False when the graph as written cannot be lowered, so that there is nothing to compare. */
+/* False: the graph as written cannot be lowered, so there is nothing to compare. */
 static bool check_file(const char *path)
 {
 	struct run before, after;

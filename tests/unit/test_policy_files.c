@@ -1,4 +1,4 @@
-/* The files that policy options name: what they say, and that each wrong one is refused with its
+/* The files that policy options name: their contents, and each wrong one is refused with its
  * line. */
 #include "tests/unit/unit.h"
 
@@ -10,7 +10,7 @@
 struct bad {
 	const char *text;
 	size_t n;
-	long line; /* 0: of no line */
+	long line; /* 0: no line */
 	const char *message;
 };
 #define BAD(text, line, message) { text, sizeof(text) - 1, line, message }
@@ -129,7 +129,7 @@ static void customized_dtypes(void **state)
 	assert_true(r.rules.rule[1].is_type);
 	assert_int_equal(r.rules.rule[1].ins, 0);
 	assert_int_equal(r.rules.rule[1].out[0], HT_I8);
-	assert_int_equal(r.rules.rule[2].ins, 2); /* the comma in front of OutputDtype */
+	assert_int_equal(r.rules.rule[2].ins, 2); /* the comma before OutputDtype */
 	assert_int_equal(r.rules.rule[2].in[1], HT_INVALID);
 	assert_int_equal(r.diags.warnings, 1); /* a/b again: the first counts */
 	assert_non_null(strstr(r.diags.first->text.p, "line 3 already"));
@@ -178,7 +178,7 @@ static void switch_end(struct switching *s)
 	end(&s->r);
 }
 
-/* off: why the fusion is; NULL: it is on. */
+/* off: the reason why the fusion is off; NULL: it is on. */
 static void decides(
 	const char *file, const char *switches, int level, const char *fusion, const char *off)
 {
@@ -205,9 +205,9 @@ static void fusions_by_file(void **state)
 	by_file("GeluFusionPass:off", "gelu_tanh", "x.cfg:1: 'GeluFusionPass' is off");
 	by_file("GeluFusionPass:off", "gelu_erf", NULL);
 	by_file("// c\n\n# c\nALL : off \r\n", "gelu_erf", "x.cfg:4: 'ALL' is off");
-	by_file("ALL:off", "constant_folding", NULL); /* no fusion */
+	by_file("ALL:off", "constant_folding", NULL); /* not a fusion */
 	by_file("ALL:off", "cse", NULL);
-	/* No switch file governs clean-ups, whatever name it uses. */
+	/* No switch file controls clean-ups, by any name. */
 	by_file("cse:off", "cse", NULL);
 	by_file("IdentityPass:off\nidentity:off", "identity", NULL);
 	by_file("simplify:off", "reshapes", NULL); /* the pass */
@@ -224,7 +224,8 @@ static void fusions_by_file(void **state)
 	by_file("ALL:on\ngelu:off", "gelu_tanh", "x.cfg:2: 'gelu' is off"); /* the pass */
 	by_file("gelu:off\ngelu_erf:on", "gelu_erf", NULL);
 	by_file("ALL:off\nswish:on", "swish", NULL);
-	/* What the vendor does not let be closed, closes by our own name, or by ALL. */
+	/* Fusions that the vendor does not allow to be switched off are switched off by Halftone's
+	 * own name, or by ALL. */
 	by_file("ALL:off", "bias_conv", "x.cfg:1: 'ALL' is off");
 	by_file("AABiasaddConvFusion:off", "bias_conv", NULL);
 	by_file("AABiasaddConvFusion:off\nALL:off", "bias_conv", "x.cfg:2: 'ALL' is off");
@@ -346,7 +347,7 @@ static void fusions_are_told_of(void **state)
 	switch_end(&s);
 }
 
-/* Each of the vendor's names that has a counterpart names one that there is. */
+/* Each name of the vendor that has a counterpart names an existing one. */
 static void counterparts_exist(void **state)
 {
 	static const char *const ours[] = {
@@ -407,7 +408,8 @@ static void records_of_op_types(void **state)
 	(void)state;
 	start(&r);
 	ht_map_init(&info.types, &r.arena);
-	/* Equal kernels are one; one in a dtype that graphs do not have is none. */
+	/* Equal kernels count as one; a kernel in a dtype that graphs do not have does not
+	 * count. */
 	assert_int_equal(
 		ht_ops_info_parse(&r.parse,
 			HT_STR("{\"Sum\": {\"input0\": {\"name\": \"x\",\n\"dtype\": "
@@ -440,7 +442,7 @@ static void write_file(const char *path, const char *text)
 	HT_CHECK(f && fputs(text, f) >= 0 && !fclose(f));
 }
 
-/* Wherever memory runs out: a status, and the policy is as it was. */
+/* If any allocation fails, the result is a status, and the policy is unchanged. */
 static void failed_allocations_are_a_status(void **state)
 {
 	static const struct {

@@ -1,4 +1,4 @@
-/* What the policies decide, node by node, on small graphs; and where the casts are. */
+/* The decisions of policies, node by node, on small graphs; and the places of casts. */
 #include "tests/unit/precision.h"
 #include "tests/unit/unit.h"
 
@@ -53,7 +53,7 @@ static struct ht_node *cast(
 	return n;
 }
 
-/* The operand has to be a cast; what of. */
+/* The operand must be a cast; returns the operand of the cast. */
 static struct ht_node *behind_cast(struct ht_node *n, int32_t arg, enum ht_dtype to)
 {
 	struct ht_node *c = n->in[arg].node;
@@ -81,7 +81,7 @@ static void white_goes_low_and_casts_are_shared(void **state)
 	assert_ptr_equal(behind_cast(m, 0, HT_BF16), x);
 	assert_ptr_equal(m->in[0].node, k->in[0].node);
 	assert_ptr_equal(behind_cast(m, 1, HT_BF16), w);
-	/* x, w, v down; m and k up for the outputs. */
+	/* Casts to low of x, w, v; casts to float32 of m and k for the outputs. */
 	assert_int_equal(b.decisions.casts, 5);
 	assert_int_equal(b.decisions.types, 2);
 	assert_int_equal(b.decisions.low_nodes, 2);
@@ -109,7 +109,7 @@ static void outputs_keep_type_and_name(void **state)
 	assert_int_equal(m->origins, 1);
 	assert_str(m->origin[0], "m");
 	assert_str(b.decisions.type[0].node, "m");
-	/* The other user takes the low value itself. */
+	/* The other user reads the low value directly. */
 	assert_ptr_equal(r->in[0].node, m);
 	assert_int_equal(attr(r), HT_F16);
 	assert_int_equal(x->out[0].dtype, HT_F32);
@@ -154,7 +154,7 @@ static void gray_looks_through_a_cast_up(void **state)
 		       *f = cast(&b, "f", h, HT_BF16, HT_F32);
 	struct ht_node *r = op(&b, "Relu", "r", HT_F32, f, NULL);
 	decide(&b, "allow_mix_precision_bf16", NULL);
-	/* The graph's own casts keep what they do. */
+	/* The graph's own casts stay as they are. */
 	assert_int_equal(ht_attr_type(h, "SrcT", HT_INVALID), HT_F32);
 	assert_int_equal(ht_attr_type(f, "DstT", HT_INVALID), HT_F32);
 	assert_int_equal(attr(r), HT_BF16);
@@ -231,7 +231,8 @@ static void ops_without_a_kernel_follow_in_every_mode(void **state)
 
 	(void)state;
 	start(&b);
-	/* force_fp32 makes e float32; Identity goes with it though its own rule would keep bfloat16. */
+	/* force_fp32 makes e float32; Identity becomes float32 with it, though its own rule would
+	 * keep bfloat16. */
 	struct ht_node *y = input(&b, "y", HT_BF16), *i = op(&b, "Identity", "i", HT_BF16, y, NULL);
 	struct ht_node *e = op(&b, "Exp", "e", HT_BF16, i, NULL),
 		       *j = op(&b, "Identity", "j", HT_BF16, e, NULL);

@@ -1,4 +1,4 @@
-/* Processor time that control groups grant, in folders made as the system's are. */
+/* The processor time that control groups grant, in folders that imitate the system's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -41,7 +41,7 @@ static void test_quota(void **state)
 	limit("/a/b", "200000 100000\n");
 	assert_true(ht_quota_grants(own, folder, 2));
 	assert_false(ht_quota_grants(own, folder, 3));
-	limit("/a", "150000 100000\n"); /* the group around it */
+	limit("/a", "150000 100000\n"); /* the group that contains it */
 	assert_true(ht_quota_grants(own, folder, 1));
 	assert_false(ht_quota_grants(own, folder, 2));
 	limit("/a", NULL);
@@ -55,7 +55,7 @@ static void test_root(void **state)
 {
 	(void)state;
 	write_file(own, "0::/\n");
-	limit("/a/b", "1 100000\n"); /* another's */
+	limit("/a/b", "1 100000\n"); /* a limit of another group */
 	limit("", "200000 100000\n");
 	assert_true(ht_quota_grants(own, folder, 2));
 	assert_false(ht_quota_grants(own, folder, 3));

@@ -1,5 +1,5 @@
-/* Rates of a machine: measured ones agree with each other, files of them are read or refused by line, and targets
- * get those products that are fast by them. */
+/* Rates of a machine: measured ones agree with each other, files of rates are read or refused by
+ * line, and targets use the products that are fast by these rates. */
 #include "kernel/measure.h"
 #include "precision/optimal/price.h"
 #include "precision/optimal/rates.h"
@@ -19,7 +19,7 @@
 
 static uint64_t seed = 11;
 
-/* Within 30% either way. */
+/* A value disturbed by up to 30 % either way. */
 static double disturbed(double v)
 {
 	seed = seed * 6364136223846793005u + 1442695040888963407u;
@@ -37,7 +37,8 @@ static void assert_same(const struct ht_rates *a, const struct ht_rates *b)
 	assert_true(fabs(a->weight_ps - b->weight_ps) < 1e-12);
 }
 
-/* A machine whose dot products take `dot` times as long as multiply-adds, and whose memory is `slower` than described. */
+/* Measures a machine whose dot products take `dot` times as long as multiply-adds, and whose memory
+ * is `slower` than described. */
 static void two_measurements(double dot, double slower)
 {
 	const struct ht_target *t = ht_target_named("znver5");
@@ -69,7 +70,7 @@ static void noise_changes_no_rate(void **state)
 	two_measurements(1, 4);
 }
 
-/* What this machine has not keeps the description's rates. */
+/* Parts that this machine lacks keep the description's rates. */
 static void nothing_of_the_kind(void **state)
 {
 	const struct ht_target *t = ht_target_named("skylake-avx512");
@@ -87,7 +88,7 @@ static double steps_between(double a, double b)
 	return fabs(log2(a / b));
 }
 
-/* Whatever else runs: the ratios of arithmetic differ by less than a step of the grid. */
+/* Even on a busy machine, the ratios of arithmetic differ by less than a step of the grid. */
 static void this_machine(void **state)
 {
 	const struct ht_target *host = ht_target_host();
@@ -156,7 +157,7 @@ static const struct ht_target *with(
 	return ht_stated_rates_target(s, t, a);
 }
 
-/* Dot products that take as long as two multiply-adds are no gain, and are not used. */
+/* Dot products that take as long as two multiply-adds bring no gain, and are not used. */
 static void slow_products(void **state)
 {
 	struct ht_hash digest, other;
@@ -176,7 +177,8 @@ static void slow_products(void **state)
 	ht_arena_release(&a);
 }
 
-/* Of who measured nothing is in the digest; what is printed is read as it was. */
+/* The digest does not contain the name of the measuring machine; printed rates are read back
+ * unchanged. */
 static void a_round_trip(void **state)
 {
 	const struct ht_target *t = ht_target_named("znver5"), *back;

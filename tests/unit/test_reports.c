@@ -1,5 +1,5 @@
-/* Reports as policies: what they say is done, and each wrong or foreign one is refused with its
- * line. */
+/* Reports as policies: their decisions are applied, and each wrong or foreign one is refused with
+ * its line. */
 #include "tests/fuzz/report.h"
 #include "tests/unit/unit.h"
 
@@ -46,7 +46,7 @@ static const char painted[] =
 									 "float32",
 									 "float32") "]}\n";
 
-/* The report with the first `what` behind `behind` put in other words: what is said of it. */
+/* The report with the first `what` after `behind` replaced, and the expected message. */
 struct edit {
 	const char *behind, *what, *by;
 	long line;

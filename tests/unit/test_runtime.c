@@ -20,7 +20,7 @@
 
 enum { N = 64 * 37 };
 
-/* Tile t of 37 does elements [64 t, 64 t + 64). */
+/* Tile t of 37 computes elements [64 t, 64 t + 64). */
 static int32_t scale(
 	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
 {
@@ -47,7 +47,7 @@ static int32_t reverse(
 	return 0;
 }
 
-/* Fails with code 3 in tile 20 when the first input is negative, and with 5 in tile 30. */
+/* Fails with code 3 in tile 20 if the first input is negative, and with 5 in tile 30. */
 static int32_t check(
 	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
 {
@@ -59,7 +59,7 @@ static int32_t check(
 	return 0;
 }
 
-/* Notes the control register's modes. */
+/* Stores the modes of the control register. */
 static int32_t modes(
 	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
 {
@@ -160,7 +160,7 @@ static void test_fault(void **state)
 	}
 }
 
-/* Stops with the input's first number, where that is below zero. */
+/* Stops with the input's first number as code, if that is below zero. */
 static int32_t stop(
 	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
 {
@@ -199,7 +199,8 @@ static bool run_batch(struct ht_rt_context *c, struct ht_rt_fault *fault)
 	return ht_rt_run(c, inputs, outputs, false, fault);
 }
 
-/* Parts are what the program computes of each of them; guarded, profiled, on more threads than parts. */
+/* The result of a part is the program's result for it; guarded, profiled, with more threads than
+ * parts. */
 static void test_parts(void **state)
 {
 	static float expect[N];
@@ -231,7 +232,7 @@ static void test_parts(void **state)
 	}
 }
 
-/* The first part that stops is told of, whichever thread had it; then runs go on. */
+/* The first part that stops is reported, whichever thread ran it; later runs succeed. */
 static void test_fault_of_part(void **state)
 {
 	struct ht_rt_fault fault;
@@ -257,14 +258,15 @@ static void test_fault_of_part(void **state)
 	}
 }
 
-/* Sleeps as long as makes the others sleep at a barrier, from where this thread goes on ahead of them. */
+/* Sleeps so long that the others sleep at a barrier, from which this thread continues ahead of
+ * them. */
 static void be_late(void)
 {
 	usleep(3000);
 }
 
 struct order {
-	int32_t step, code; /* where to stop, or -1, and how */
+	int32_t step, code; /* the step at which to stop, or -1, and the code */
 	int32_t late_in;    /* step, or -1 */
 };
 
@@ -290,8 +292,8 @@ static bool all_whole(void *late, uint32_t constant, int worker, int workers)
 
 enum { STEPS = 3, MOST_PARTS = 5, AGAIN = 4, HANGS_AFTER = 300 /* seconds */ };
 
-/* Parts of which those in the set `bad` stop in one step, again and again: first while constants are
- * looked at, when the first part is run by all threads, then after that. */
+/* Runs parts of which those in the set `bad` stop in one step, again and again: first while
+ * constants are checked and all threads run the first part, then without. */
 static void stop_parts(struct ht_rt_context *c, const struct program *p, int bad, int32_t step)
 {
 	bool *late = p->is_whole_arg;
@@ -319,7 +321,8 @@ static void stop_parts(struct ht_rt_context *c, const struct program *p, int bad
 	}
 }
 
-/* No thread takes the fault of what another one runs already for that of what both have run. */
+/* No thread takes the fault of a part that another thread is running for the fault of a part that
+ * both have run. */
 static void test_fault_ahead(void **state)
 {
 	static const struct buffer some[] = {
@@ -578,7 +581,8 @@ static void run_streams(int threads, int guard)
 				c, (const void *[]){ &run }, (void *[]){ got }, false, &fault);
 
 			assert_int_equal(good, run % 3 != 2);
-			expect_states(got, seed, run - run / 3); /* a run that failed moved none */
+			/* a run that failed advanced no stream */
+			expect_states(got, seed, run - run / 3);
 		}
 	}
 	free_context(c);
@@ -593,7 +597,7 @@ static void test_streams(void **state)
 			run_streams(threads, guard);
 }
 
-/* Reads or writes as far outside of its buffers as its parameters say, in elements. */
+/* Reads or writes outside of its buffers by the number of elements in its parameters. */
 static int32_t stray(
 	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
 {
@@ -609,7 +613,8 @@ static int32_t stray(
 	return 0;
 }
 
-/* Whether a run in a child ends by SIGSEGV; a sanitizer may take that, and ends the child with 1. */
+/* Whether a run in a child ends by SIGSEGV; a sanitizer may catch it, and then ends the child with
+ * 1. */
 static bool strays(enum ht_rt_guard side, const int64_t *at)
 {
 	static const float k[3] = { 2, 3, 4 };
@@ -666,10 +671,10 @@ static void test_guard(void **state)
 }
 
 #if HT_POISONS
-static int poisoned[3];    /* by step: bit i, that of arena buffer i */
+static int poisoned[3];    /* by step: bit i is set if arena buffer i is poisoned */
 static bool begins_as_nan; /* the second */
 
-/* The arena begins at the first buffer, whichever of the two comes first. */
+/* The arena begins with the first buffer, whichever of the two comes first. */
 static int32_t look(
 	void *const *b, const int64_t *params, int64_t begin, int64_t end, void *scratch)
 {

@@ -1,4 +1,4 @@
-/* SHA-256 in pieces of every length gives what libmd says. */
+/* SHA-256 of pieces of every length equals libmd's. */
 #include "base/base.h"
 
 #include <setjmp.h>
@@ -50,7 +50,8 @@ static void test_pieces(void **state)
 	}
 }
 
-/* FIPS 180-4's example, so that a libmd that is replaced by us does not agree with itself alone. */
+/* The example of FIPS 180-4, so that a libmd that was replaced by this code is not only compared
+ * with itself. */
 static void test_known(void **state)
 {
 	static const uint8_t want[32] = { 0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea, 0x41,

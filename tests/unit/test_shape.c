@@ -12,7 +12,7 @@ static void every_type_has_its_row(void **state)
 		assert_int_equal(ht_dtype_named(ht_str(row->name)), t);
 		assert_int_equal(ht_dtype_named(ht_str(row->tag)), t);
 		assert_int_equal(ht_dtype_named(ht_str(row->proto)), t);
-		/* A reference to it has the same row. */
+		/* The reference type has the same row. */
 		assert_ptr_equal(ht_dtype_info((enum ht_dtype)(t + HT_REF)), row);
 		if (row->kind == HT_KIND_FLOAT && row->bytes >= 2)
 			assert_int_equal(1 + row->exponent + row->mantissa, row->bytes * 8);
@@ -49,7 +49,7 @@ static void shapes_print_and_compare(void **state)
 	assert_str(print(&a, HT_SHAPE_SCALAR), "[]");
 	assert_str(print(&a, HT_SHAPE_UNKNOWN), "[*]");
 	assert_true(ht_shape_eq(s, t));
-	dims[1] = 225; /* not its dims: they were copied */
+	dims[1] = 225; /* the shape copied its dims */
 	assert_true(ht_shape_eq(s, t));
 	assert_false(ht_shape_eq(s, ht_shape_make(&a, 5, dims)));
 	assert_false(ht_shape_eq(s, ht_shape_make(&a, 4, dims)));

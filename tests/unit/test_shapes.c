@@ -1,8 +1,8 @@
 /* Kernels at every shape: random instances of convolutions, products, windows, reductions,
- * normalisations and moves, on every level that the machine runs, with the register tile and the
- * caches that schedules go by drawn too and each method of convolution asked for, in memory that ends
- * where the tensors do.  What is expected and allowed is in shapes*.h.  HALFTONE_SEED chooses the first
- * seed, HALFTONE_CASES how many. */
+ * normalisations and moves, on every level that the machine runs, with random register tiles and
+ * caches for schedules and each method of convolution, in memory that ends where the tensors do.
+ * shapes*.h have the expected results and tolerances.  HALFTONE_SEED sets the first seed,
+ * HALFTONE_CASES the number of cases. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -20,9 +20,10 @@
 
 static char path[] = "/tmp/halftone-shapes-XXXXXX.hir";
 static int transformed; /* runs of Winograd's method in pairs */
-/* Sums over the elements of all results of F(2 x 2) in float16: of (got - want)^2, and of want^2. */
+/* Sums over the elements of all results of F(2 x 2) in float16: of (got - want)^2, and of
+ * want^2. */
 static double squared_errors, squared_results;
-static char place[256]; /* what runs, for when it crashes */
+static char place[256]; /* the running case, for a crash */
 
 static void crashed(int sig)
 {
@@ -38,7 +39,7 @@ static const struct ht_target *variant(
 {
 	*t = *of;
 	*rates = *of->rates;
-	/* Where the machine lacks instructions of float16, LLVM emits many others for each product. */
+	/* On machines without float16 instructions, LLVM emits many others for each product. */
 	rates->rows = 1 + below(of_short_runs ? 2 : 8);
 	rates->vectors = 1 + below(of_short_runs ? 1 : of->rates->vectors);
 	t->l1 >>= below(4);
@@ -148,7 +149,7 @@ static void add_squares(const struct instance *k, const void *got)
 	}
 }
 
-/* What a step may add to the error, by its method. */
+/* The error that a step may add, by its method. */
 static double winograd_error(const struct instance *k, const char *method)
 {
 	if (!method || strncmp(method, "winograd", strlen("winograd")) != 0)
@@ -221,7 +222,7 @@ static const struct {
 	{ "rows", rows }, { "elementwise", elementwise }, { "transpose", transpose },
 	{ "concat", concat } };
 
-/* The instance of a seed, written and loaded. */
+/* The instance of a seed, as a loaded model. */
 static struct ht_model *draw(struct instance *k, uint64_t seed, enum ht_dtype t, size_t family)
 {
 	struct ht_model *m;
@@ -358,7 +359,7 @@ static void one_row_of_bf16(void **unused)
 
 /* ---- AMX, emulated where the machine lacks it: products, and convolutions by each method ---- */
 
-/* Every other seed has the target as a host with slow dot products has it: without them. */
+/* Every other seed has the target of a host with slow dot products: without them. */
 static const struct ht_target *with_amx(uint64_t seed)
 {
 	static struct ht_target t;
@@ -409,7 +410,7 @@ static void tiles(void **unused)
 	assert_true(ht_cpu_has_amx() || getenv("HALFTONE_SEED") || amx.products > 500);
 }
 
-/* ---- short runs of float16, by instructions of float32 where the machine lacks those of float16 ---- */
+/* ---- short runs of float16, by float32 instructions on machines without those of float16 ---- */
 
 static const struct ht_target *with_short_runs(void)
 {
@@ -431,7 +432,7 @@ static int short_run_failures(uint64_t seed)
 	return bad;
 }
 
-/* Root mean square error of F(2 x 2) over that of the results (docs/numerics.md). */
+/* Root mean square error of F(2 x 2) relative to that of the results (docs/numerics.md). */
 #define SHORT_WINOGRAD_ERROR 1.3e-3
 
 static void short_runs(void **unused)

@@ -37,7 +37,7 @@ static struct ht_size_expr any_expr(void)
 	return e;
 }
 
-/* What the comment of struct ht_size_expr says. */
+/* The value by the definition of struct ht_size_expr. */
 static int64_t value_of(const struct ht_size_expr *e, int64_t n, int64_t w)
 {
 	int64_t sum = e->factor, q;
@@ -92,7 +92,7 @@ static void values_are_as_described(void **unused)
 	}
 }
 
-/* Of pairs at random few are equal, so half of them are one expression written in two ways. */
+/* Few random pairs are equal, so half of the pairs are one expression written in two ways. */
 static void equal_means_equal_values(void **unused)
 {
 	int equal = 0;
@@ -150,7 +150,7 @@ static void arithmetic(void **unused)
 	assert_true(products > ROUNDS / 20);
 }
 
-/* A text reads back as the expression, and equal expressions have one text. */
+/* A text is read back as the expression, and equal expressions have one text. */
 static void texts_read_back(void **unused)
 {
 	UNIT_ARENA(a);

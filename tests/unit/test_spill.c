@@ -1,4 +1,4 @@
-/* Bytes put away in a file without a name: the same again, and damage to them is seen. */
+/* Bytes in a file without a name: they are read back unchanged, and damage is noticed. */
 #include "base/base.h"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static bool has_no_name(int fd)
 	return n > 9 && !memcmp(name + n - strlen("(deleted)"), "(deleted)", 9);
 }
 
-/* Open before the spill is: not its file, whatever it is. */
+/* Descriptors that were open before the spill, which are not its file. */
 static bool was_open[FILES];
 
 static int note_open_files(void **state)

@@ -1,4 +1,4 @@
-/* Statistics against definitions that are computed another way. */
+/* Statistics against definitions that are computed in another way. */
 #include "tests/unit/unit.h"
 
 #include "stats/errors.h"
@@ -43,7 +43,7 @@ static void test_three_digits(void **state)
 	assert_true(isinf(ht_three_digits(INFINITY, HT_DIGITS_ABOVE)));
 }
 
-/* Quantiles lie between the exact one and 1/64 more. */
+/* Quantiles are at least the exact ones, and at most 1/64 more. */
 static void test_quantiles(void **state)
 {
 	static const double q[] = { 0, 0.001, 0.5, 0.9, 0.99, 0.999, 1 };
@@ -115,8 +115,8 @@ static void test_student(void **state)
 	assert_true(isinf(ht_mean_interval(1, 3, 9).high));
 }
 
-/* At the ends of the interval the score statistic is the quantile of the normal distribution; and equal
- * models have an interval around 0. */
+/* At the ends of the interval the score statistic equals the quantile of the normal distribution;
+ * equal models have an interval around 0. */
 static void test_paired(void **state)
 {
 	struct ht_interval i = ht_paired_interval(0, 0, 64);

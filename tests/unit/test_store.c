@@ -1,5 +1,5 @@
-/* The store: entries come back as they were put, or not at all; whoever else is at work, whatever
- * became of the files. */
+/* The store: an entry is read as it was put, or not at all, whatever other processes do and
+ * whatever happens to the files. */
 #include "tests/unit/store.h"
 
 #include "cache/store.h"
@@ -68,7 +68,8 @@ static void what_was_put_comes_back(void **state)
 	ht_store_close(s, NULL);
 }
 
-/* Two keys of one name: that of the other's entry is a miss, and the entry stays. */
+/* Two keys with one file name: a look-up that finds the other's entry is a miss, and the entry
+ * stays. */
 static void a_collision_is_a_miss(void **state)
 {
 	struct ht_store *s = open_store();
@@ -90,7 +91,7 @@ static void a_collision_is_a_miss(void **state)
 	ht_store_close(s, NULL);
 }
 
-/* An entry under another's name is damage. */
+/* An entry under the name of another one is damaged. */
 static void a_moved_entry_is_damaged(void **state)
 {
 	struct ht_store *s = open_store();
@@ -153,8 +154,8 @@ static void damage_is_a_miss_and_removed(void **state)
 	ht_store_close(s, NULL);
 }
 
-/* Who finds damage takes away what was read, not the good entry that has its name by now; and what another
- * has taken away is no damage that stays. */
+/* A process that finds damage removes the file that it read, not the good entry that now has its
+ * name; a file that another process has removed is not reported as damage that stays. */
 static struct ht_str put_meanwhile, read_path;
 static bool remove_meanwhile;
 
@@ -208,7 +209,7 @@ static void what_replaced_a_damaged_entry_stays(void **state)
 	ht_store_close(s, NULL);
 }
 
-/* Each bit of the version's number: damage, since the key is one of this version. */
+/* Each bit of the version's number: the entry is damaged, since its key is of this version. */
 static void a_damaged_version_is_not_another(void **state)
 {
 	enum { VERSION_AT = 8, VERSION_BITS = 32 };
@@ -237,7 +238,7 @@ static void a_damaged_version_is_not_another(void **state)
 	}
 	assert_int_equal(ht_store_read(s, &e, &c, &why, NULL), HT_ENTRY_GOOD);
 	ht_cached_release(&c);
-	/* Under a name that is not its key's nobody of this version made it. */
+	/* An entry under a name that is not its key's was not written by this version. */
 	byte = HT_ENTRY_VERSION + 1;
 	assert_int_equal(pwrite(fd, &byte, 1, VERSION_AT), 1);
 	close(fd);
@@ -250,7 +251,7 @@ static void a_damaged_version_is_not_another(void **state)
 	ht_store_close(s, NULL);
 }
 
-/* In a store that is only read, damage stays, and is told of. */
+/* In a read-only store, damage stays, and is reported. */
 static void damage_in_a_store_read_only(void **state)
 {
 	struct ht_store *s = open_store();
@@ -271,7 +272,7 @@ static void damage_in_a_store_read_only(void **state)
 	ht_store_close(s, NULL);
 }
 
-/* ---- who may use it ---- */
+/* ---- permissions ---- */
 
 static void a_directory_that_others_write_to_is_refused(void **state)
 {
@@ -328,7 +329,7 @@ static void links_are_not_followed(void **state)
 	ht_store_close(s, NULL);
 }
 
-/* ---- when nothing can be written ---- */
+/* ---- a store that cannot be written ---- */
 
 static size_t count_temporary(struct ht_store *s)
 {
@@ -367,7 +368,7 @@ static void a_full_disk_is_told_of_once(void **state)
 	ht_store_close(s, NULL);
 }
 
-/* A place where nobody can make a directory is an empty store, and a warning. */
+/* If the directory cannot be made, the store is empty, with a warning. */
 static void a_place_that_cannot_be_made(void **state)
 {
 	struct ht_store_options opt = { .dir = "/proc/halftone/cache", .mode = HT_CACHE_RW };
@@ -438,7 +439,7 @@ static void what_is_pinned_stays(void **state)
 	ht_store_close(s, NULL);
 }
 
-/* Nobody asks for it: whoever puts too much cleans up when it ends. */
+/* Without a request: a process that puts too much cleans up when it ends. */
 static void the_limit_holds_by_itself(void **state)
 {
 	struct ht_store_options opt = { .max_bytes = 200000 };
@@ -487,7 +488,7 @@ static void old_temporary_files_are_swept(void **state)
 
 enum { PROCESSES = 8, ROUNDS = 60, KEYS = 12 };
 
-/* Puts and gets at random, sometimes cleaning up; a wrong byte ends it with a failure. */
+/* Puts and gets at random, and sometimes cleans up; a wrong byte is a failure. */
 static int work(unsigned seed)
 {
 	struct ht_store_options opt = { .dir = dir, .mode = HT_CACHE_RW };
@@ -534,7 +535,7 @@ static void processes_do_not_disturb_each_other(void **state)
 	ht_store_close(s, NULL);
 }
 
-/* However often they are summed up in between. */
+/* However often the counters are merged in between. */
 static void statistics_add_up(void **state)
 {
 	uint64_t counter[HT_COUNTERS];
@@ -615,7 +616,7 @@ static int open_behind_a_merge(const char *path, int flags, mode_t mode)
 	return open(path, flags, mode);
 }
 
-/* A listing that the sum of a merge came too late for. */
+/* Lists files that a merge has removed since, before its sum appears. */
 static struct dirent *read_past_a_merge(DIR *d)
 {
 	struct dirent *e = readdir(d);
@@ -643,7 +644,7 @@ static void count_beside(const struct ht_files *files, uint64_t want)
 	ht_diags_release(&d);
 }
 
-/* One run in 64 merges the counters when it closes; the lock keeps these from it. */
+/* One run in 64 merges the counters when it closes; holding the lock prevents that. */
 static void statistics_beside_a_merge(void **state)
 {
 	enum { RUNS = 3 };
@@ -691,7 +692,7 @@ static void counters_that_are_not_read_are_told_of(void **state)
 	ht_diags_release(&d);
 }
 
-/* Who may only read changes nothing. */
+/* A process that may only read changes nothing. */
 static void what_is_only_read_is_not_written(void **state)
 {
 	struct ht_store *s = open_store();

@@ -1,6 +1,6 @@
-/* The store when the system fails it: each file operation in turn fails, once and for ever, does only
- * half of what it was asked for, or is where the process is killed.  Each time what comes back is right
- * or nothing, and behind it the store is whole. */
+/* The store when the system fails: each file operation in turn fails, once or from then on, does
+ * only half of its work, or kills the process.  Each time, a look-up finds the right entry or none,
+ * and the store is intact afterwards. */
 #include "tests/unit/store.h"
 
 #include <dirent.h>
@@ -22,10 +22,10 @@ static struct {
 	bool for_ever;
 	int error;
 	enum how how;
-	bool failed; /* whether one did */
+	bool failed; /* whether one has failed */
 } plan;
 
-/* Whether this call is to fail. */
+/* Whether this call must fail. */
 static bool fails(void)
 {
 	plan.calls++;
@@ -38,7 +38,7 @@ static bool fails(void)
 	return true;
 }
 
-/* Of calls that have no half. */
+/* For calls that cannot be done by half. */
 static bool fails_whole(void)
 {
 	return fails() && plan.how == FAIL;
@@ -49,7 +49,7 @@ static int do_open(const char *path, int flags, mode_t mode)
 	return fails_whole() ? -1 : open(path, flags, mode);
 }
 
-/* Closed all the same, as Linux does. */
+/* A failed close() closes the descriptor all the same, as on Linux. */
 static int do_close(int fd)
 {
 	bool bad = fails_whole();
@@ -79,13 +79,13 @@ static ssize_t do_read(int fd, void *p, size_t n)
 static ssize_t do_write(int fd, const void *p, size_t n)
 {
 	if (plan.how == KILL && plan.calls + 1 == plan.at)
-		n = (size_t)write(fd, p, n / 2); /* and then it dies */
+		n = (size_t)write(fd, p, n / 2); /* and then the process is killed */
 	if (fails())
 		return plan.how == HALF ? write(fd, p, (n + 1) / 2) : -1;
 	return write(fd, p, n);
 }
 
-/* Nothing here is cut off from power: the disk is not waited for. */
+/* The tests do not simulate power failures, so there is no need to wait for the disk. */
 static int do_fsync(int fd)
 {
 	(void)fd;
@@ -132,7 +132,7 @@ static int do_flock(int fd, int operation)
 	return fails_whole() ? -1 : flock(fd, operation);
 }
 
-/* Of the hundreds of directories that are not there, not each is a case of its own. */
+/* The hundreds of directories that do not exist are not a case each. */
 static DIR *do_opendir(const char *path)
 {
 	DIR *d = opendir(path);
@@ -176,16 +176,17 @@ static const struct ht_files faulty = {
 	.closedir = do_closedir,
 };
 
-/* ---- what is done meanwhile, and what has to be so behind it ---- */
+/* ---- scenarios, and the required state afterwards ---- */
 
 enum { KEYS = 6 };
 static const size_t size_of[KEYS] = { 10, 1000, 70000, 0, 3000, 66000 };
-enum { OLD = 3 }; /* entries that are there before */
+enum { OLD = 3 }; /* entries that exist before */
 
-/* In memory that a child that is killed shares: which entries were put, and whether the index was. */
+/* In shared memory, which survives a killed child: which entries were put, and whether the index
+ * was. */
 static bool *kept, *written;
 
-/* An index is one text or the other, and nobody holds its lock behind. */
+/* An index is one text or the other, and nobody holds its lock afterwards. */
 #define OLD_INDEX HT_STR("old index")
 #define NEW_INDEX HT_STR("a new index")
 
@@ -289,7 +290,7 @@ static void evict(struct ht_diags *d)
 	struct ht_store *s = open_faulty(d);
 	struct ht_gc done;
 
-	/* What goes is not known: any of them may. */
+	/* Any of the entries may have been evicted. */
 	for (int i = 0; i < KEYS; i++)
 		kept[i] = false;
 	if (!s)
@@ -306,7 +307,8 @@ static int make_old(const char *path, const struct stat *st, int type, struct FT
 	return type == FTW_F ? utimensat(AT_FDCWD, path, t, 0) : 0;
 }
 
-/* The store is whole: what was kept is there, what is there is right, and gc leaves nothing behind. */
+/* The store is intact: kept entries are there, all entries are right, and gc leaves no temporary
+ * files. */
 static void check_whole(bool may_leave)
 {
 	UNIT_ARENA(a);
@@ -349,12 +351,13 @@ static void forget(void)
 
 static void (*const scenarios[])(struct ht_diags *) = { use, rewrite_index, maintain, evict };
 
-/* So many of them: looking after the store asks the same functions in the same ways. */
+/* The number of scenarios for these tests: maintenance of the store calls the same functions in the
+ * same ways. */
 enum { USE = 2, ALL_SCENARIOS = HT_COUNT(scenarios) };
 
 /* ---- the tests ---- */
 
-/* One after the other, every call; until the run has fewer of them. */
+/* Tries every call, one after the other, until the run has fewer calls. */
 static void every_call(size_t n, enum how how, int error, bool for_ever)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -372,14 +375,14 @@ static void every_call(size_t n, enum how how, int error, bool for_ever)
 			scenarios[i](&d);
 			failed = plan.failed;
 			plan.at = 0;
-			/* What goes wrong is told of once for reading and once for writing; what the
-			 * user asked for (gc, pins) says each that it cannot be done. */
+			/* Failures are reported once for reading and once for writing; each request
+			 * of the user (gc, pins) reports that it failed. */
 			if (scenarios[i] == use)
 				assert_true(d.warnings <= 2 && d.errors <= 1);
 			for (const struct ht_diag *m = d.first; m; m = m->next)
 				assert_true(
 					m->severity == HT_WARNING || m->status == HT_E_ENVIRONMENT);
-			/* Where nothing works, what is unfinished cannot be removed either. */
+			/* If every call fails, unfinished files cannot be removed either. */
 			check_whole(for_ever || how == FAIL);
 			ht_diags_release(&d);
 			forget();

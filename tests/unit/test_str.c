@@ -63,13 +63,13 @@ static void near_names(void **state)
 
 	(void)state;
 	assert_int_equal(ht_near_names(HT_STR("MatMulx"), words, HT_COUNT(words), near), 2);
-	assert_str(near[0], "MatMul"); /* both are one edit away: order of the list */
+	assert_str(near[0], "MatMul"); /* both are one edit away: the order of the list decides */
 	assert_str(near[1], "MatMull");
 	assert_int_equal(ht_near_names(HT_STR("MtaMul"), words, HT_COUNT(words), near), 2);
-	assert_str(near[0], "MatMul"); /* a swap is one edit, with a letter more two */
+	assert_str(near[0], "MatMul"); /* a swap is one edit, a swap and another letter are two */
 	assert_str(near[1], "MatMull");
 	assert_int_equal(ht_near_names(HT_STR("Softmax"), words, HT_COUNT(words), near), 0);
-	/* Of one letter everything short would be near. */
+	/* For a name of one letter, every short name would be near. */
 	assert_int_equal(ht_near_names(HT_STR("z"), words, HT_COUNT(words), near), 0);
 	struct ht_str same[] = { HT_STR("abcd"), HT_STR("abce"), HT_STR("abcf"), HT_STR("abcg") };
 	assert_int_equal(ht_near_names(HT_STR("abcx"), same, 4, near), 3);
@@ -149,7 +149,7 @@ static void doubles_print_short_and_exact(void **state)
 static void numbers_ignore_the_locale(void **state)
 {
 	(void)state;
-	/* Whatever locale with a decimal comma this machine has. */
+	/* Any locale with a decimal comma that this machine has. */
 	if (!setlocale(LC_NUMERIC, "de_DE.UTF-8") && !setlocale(LC_NUMERIC, "fr_FR.UTF-8"))
 		skip();
 	doubles_print_short_and_exact(state);

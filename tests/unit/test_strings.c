@@ -1,4 +1,5 @@
-/* The strings of a context: their numbers, what a run leaves, the object that they are, and the images that have them. */
+/* The strings of a context: their numbers, the strings after a run, their object, and images with
+ * strings. */
 #include "base/strings.h"
 #include "image/build.h"
 #include "image/verify.h"
@@ -47,7 +48,8 @@ static void test_numbers(void **state)
 	ht_strings_free(s);
 }
 
-/* What a run added is gone, all of it and nothing else, however often the table of places grew. */
+/* The strings that a run added are forgotten, and no others, however often the table of slots
+ * grew. */
 static void test_forget(void **state)
 {
 	struct ht_strings *s = three();

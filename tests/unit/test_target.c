@@ -1,5 +1,5 @@
-/* Descriptions of machines: that they agree with each other and with the one at hand, that schedules and
- * prices go by them, and that code is kept under all that it depends on. */
+/* Descriptions of machines: they agree with each other and with the present machine, schedules and
+ * prices use them, and the key of code contains everything on which it depends. */
 #include "api/api.h"
 #include "base/cpu.h"
 #include "kernel/eval.h"
@@ -45,8 +45,8 @@ static void test_targets(void **state)
 	}
 }
 
-/* A machine takes the extensions that it has, and another name with them: what is compiled for it must not be run where they are
- * missing. */
+/* A machine uses its extensions, under another name: code for it must not run on machines without
+ * them. */
 static void test_extensions(void **state)
 {
 	const struct ht_target *plain = ht_target_of_cpu(HT_CPU_V4_BF16_FP16, 0);
@@ -62,10 +62,10 @@ static void test_extensions(void **state)
 	assert_true(amx->matrix_bf16 == 2 && amx->extensions == HT_CPU_AMX);
 	assert_ptr_equal(ht_target_named(amx->name), amx);
 	assert_true(ht_target_runs(amx->name) == (ht_target_runs(plain->name) && ht_cpu_has_amx()));
-	/* of a level without such machines: the level */
+	/* in a level without such machines: the level */
 	assert_string_equal(ht_target_of_cpu(HT_CPU_V4_BF16, HT_CPU_AMX)->name, "x86-64-v4+bf16");
 	assert_string_equal(ht_target_of_cpu(HT_CPU_V3, 0)->name, "x86-64-v3");
-	/* matrices stay, and slow dot products go; slow matrices go too */
+	/* matrices stay if only dot products are slow; slow matrices are dropped, too */
 	ht_target_drop_slow(&slow);
 	assert_true(slow.dot_bf16 == 0 && slow.matrix_bf16 == 2);
 	assert_int_equal(ht_target_multiplied(&slow, HT_BF16, false), HT_BF16);
@@ -76,7 +76,7 @@ static void test_extensions(void **state)
 	assert_int_equal(ht_target_multiplied(&slow, HT_BF16, false), HT_F32);
 }
 
-/* The same code for however many cores; other caches, other tiles. */
+/* The code does not depend on the number of cores; other caches give other tiles. */
 static void test_schedules_of_targets(void **state)
 {
 	struct ht_target small = *ht_target_named("znver4");
@@ -98,8 +98,8 @@ static void test_schedules_of_targets(void **state)
 		}
 }
 
-/* Half vectors where the last whole one would be half empty, on machines on which they take half
- * the time. */
+/* Half vectors if the last whole one would be half empty, on machines on which they take half the
+ * time. */
 static void test_narrow_panels(void **state)
 {
 	static const struct {
@@ -136,7 +136,8 @@ static void test_narrow_panels(void **state)
 
 /* ---- rates ---- */
 
-/* A machine whose dot products are slow gains nothing by them; one that has none multiplies and adds. */
+/* A machine with slow dot products does not gain by them; a machine without them multiplies and
+ * adds. */
 static void test_products(void **state)
 {
 	struct ht_target t = *ht_target_named("znver4");
@@ -163,7 +164,7 @@ static double product_ps(const struct ht_target *t, enum ht_dtype type, struct h
 	return ht_cost(ht_costs_of_target(t, a), HT_WORK_PRODUCT, type, size, 1);
 }
 
-/* Prices of a machine without a table follow its rates. */
+/* Prices of a machine without a table follow from its rates. */
 static void test_roofline(void **state)
 {
 	struct ht_target t = *ht_target_named("znver4");
@@ -186,7 +187,7 @@ static void test_roofline(void **state)
 	ht_arena_release(&a);
 }
 
-/* Slow dot products of a lone vector make panels wide. */
+/* Panels are wide on a machine with slow dot products of single vectors. */
 static void test_schedule_reads_rates(void **state)
 {
 	struct ht_target t = *ht_target_named("znver5");
@@ -202,13 +203,13 @@ static void test_schedule_reads_rates(void **state)
 	assert_int_equal(narrow, ht_target_lanes(&t));
 	assert_true(wide > narrow);
 	rates.products = rates.dispatch =
-		1e9; /* reading A is all there is: one panel reads it least */
+		1e9; /* if reading A is the only cost, one panel reads it least often */
 	rates.l1 = rates.l2 = rates.l3 = 1e9;
 	ht_schedule_packing(&t, HT_F32, 3136, 64, 256, &wide, &kp);
 	assert_int_equal(wide, 4 * ht_target_lanes(&t));
 }
 
-/* ---- what code depends on is in its key ---- */
+/* ---- the key of code has everything on which it depends ---- */
 
 static struct ht_hash key_of(const struct ht_target *t, struct ht_arena *a)
 {
@@ -293,7 +294,7 @@ static void test_truncation(void **state)
 			assert_int_equal(truncated(c[i].x, from[k], HT_I64), c[i].i64);
 			assert_true((uint64_t)truncated(c[i].x, from[k], HT_U64) == c[i].u64);
 		}
-	/* In float64 alone: between the smallest I32 and the number before it. */
+	/* Only in float64: between the smallest I32 and the number before it. */
 	assert_int_equal((int32_t)truncated(-2147483648.5, HT_F64, HT_I32), INT32_MIN);
 	assert_int_equal((int32_t)truncated(2147483647.5, HT_F64, HT_I32), INT32_MAX);
 }

@@ -1,4 +1,5 @@
-/* Work in pieces on threads: each element once, whatever the sizes; and what is copied that way. */
+/* Work in pieces on threads: each element is computed once, for all sizes; and copies by
+ * threads. */
 #include "tests/unit/unit.h"
 
 #include "base/base.h"
@@ -47,7 +48,7 @@ static void every_element_once(void **state)
 			}
 }
 
-/* A copy of several pieces, and the end of one. */
+/* A copy of several pieces, the last of which is shorter. */
 static void aligned_copies_are_equal(void **state)
 {
 	const size_t n = ((size_t)5 << 20) + 13;

@@ -1,4 +1,4 @@
-/* Recordings: rings of bounded memory, totals of all that ran. */
+/* Recordings: ring buffers of bounded memory, totals of all runs. */
 #include "runtime/trace.h"
 
 #include <setjmp.h>
@@ -35,7 +35,7 @@ static void keeps_what_fits(void **state)
 	ht_trace_free(t);
 }
 
-/* The oldest go first; memory does not grow. */
+/* The oldest events are dropped first; memory does not grow. */
 static void many_events_take_no_more_memory(void **state)
 {
 	struct ht_trace *t = ht_trace_new(1, STEPS, KEPT);
@@ -100,7 +100,7 @@ static void run(struct ht_trace *t)
 	ht_trace_run_end(t);
 }
 
-/* From the first beginning of a forward kernel to the last end of a backward kernel, on whatever thread. */
+/* From the first begin of a forward kernel to the last end of a backward kernel, on any thread. */
 static void runs_are_divided(void **state)
 {
 	struct ht_trace *t = ht_trace_new(2, STEPS, 100);
@@ -112,7 +112,7 @@ static void runs_are_divided(void **state)
 	assert_true(ht_trace_divide(t));
 	t->point[FORWARD_STEP] = HT_TRACE_FORWARD;
 	t->point[BACKWARD_STEP] = HT_TRACE_BACKWARD;
-	ht_trace_run_begin(t); /* which passes no point */
+	ht_trace_run_begin(t); /* a run that passes neither point */
 	step(t, 0, BOTH_STEP);
 	ht_trace_run_end(t);
 	assert_int_equal(t->iterations.n, 0);
@@ -141,7 +141,7 @@ static void runs_are_divided(void **state)
 	ht_trace_free(t);
 }
 
-/* One kernel may be both points; the last ones are kept. */
+/* One kernel may be both points; the last iterations are kept. */
 static void iterations_take_no_more_memory(void **state)
 {
 	struct ht_trace *t = ht_trace_new(1, STEPS, 10);

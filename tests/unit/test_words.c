@@ -1,4 +1,5 @@
-/* What a step says when it stops a run: as TensorFlow writes tensors; and what an artefact's may say. */
+/* The message of a step that stops a run, in TensorFlow's form for tensors; and the messages that
+ * an artefact may have. */
 #include "base/words.h"
 #include "image/build.h"
 #include "image/verify.h"
@@ -24,7 +25,7 @@ static struct ht_str say(
 	return ht_buf_str(&b);
 }
 
-/* The dimensions are those behind the first number. */
+/* The dimensions follow the first number. */
 #define SAYS(want, t, most, p, ...)                                                                \
 	do {                                                                                       \
 		const int64_t dims[] = { __VA_ARGS__ };                                            \
@@ -62,7 +63,7 @@ static void test_elements(void **state)
 	ht_arena_release(&a);
 }
 
-/* An image of one step, which has one argument of 16 bytes. */
+/* Reads an image of one step, which has one argument of 16 bytes. */
 static const char *read_back(struct ht_arena *a, struct ht_words w, const struct ht_image **got)
 {
 	const struct ht_image_touch touch = { 16, 1, 0 };
@@ -112,7 +113,7 @@ static void test_images(void **state)
 	for (size_t i = 0; i < HT_COUNT(w); i++)
 		assert_string_equal(read_back(&a, w[i], &got),
 			"a step's message is about elements that are not there");
-	w[3].arg = 0; /* no elements, whatever is said of them */
+	w[3].arg = 0; /* no elements, so their description does not matter */
 	assert_null(read_back(&a, w[3], &got));
 	ht_arena_release(&a);
 }

@@ -1,4 +1,4 @@
-/* What unit tests share: cmocka with what it needs, and an arena that aborts when memory runs out. */
+/* Common to unit tests: cmocka with its includes, and an arena that aborts if memory runs out. */
 #ifndef HT_UNIT_H
 #define HT_UNIT_H
 

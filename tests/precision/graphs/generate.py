@@ -1,4 +1,4 @@
-"""Random typed graphs of many ops, whose values stay moderate so that rounding stays visible as rounding."""
+"""Random typed graphs of many ops, whose values stay moderate so that rounding errors stay small."""
 import numpy as np
 
 DIMS = [1, 1, 2, 3, 4, 5, 7, 8, 16, 17, 33]
@@ -6,7 +6,7 @@ MAX_ELEMENTS = 20000
 
 
 class Builder:
-    """One graph in the making: every value is a float32 tensor of known shape and of values of order one."""
+    """A graph under construction: every value is a float32 tensor of known shape with values near 1."""
 
     def __init__(self, tf, r):
         self.tf, self.raw, self.r = tf, tf.raw_ops, r
@@ -32,7 +32,7 @@ class Builder:
         return self.tf.constant(np.asarray(array), dtype=dtype)
 
     def weight(self, shape, fan_in=1):
-        """A constant, or now and then fed."""
+        """A constant, or sometimes an input."""
         a = self.normal(shape, fan_in ** -.5)
         if self.chance(.7):
             return self.constant(a)
@@ -47,7 +47,7 @@ class Builder:
         return self.feed(self.normal(self.shape() if shape is None else shape))
 
     def value(self, rank=None):
-        """One that is there, mostly a recent one; of this rank if one is asked for."""
+        """An existing value, mostly a recent one; of this rank if one is given."""
         fitting = [v for v in self.values if rank is None or len(v.shape) == rank]
         if not fitting:
             return self.source(self.shape(rank))
@@ -71,7 +71,7 @@ class Builder:
         return sorted(int(a) for a in self.r.choice(n, k, replace=False))
 
 
-# ---- what a step may add; None: nothing fitted ----
+# ---- ops that a step may add; None: no value fitted ----
 
 def unary(b):
     x, raw = b.value(), b.raw
@@ -118,7 +118,7 @@ def binary(b):
 
 
 def bounded(b, x):
-    """Products and squares grow; this keeps them of order one."""
+    """Keeps values near 1 in magnitude, since products and squares grow."""
     return b.raw.Tanh(x=x) if b.chance(.3) else b.raw.Mul(x=x, y=b.constant(np.float32(.5)))
 
 
@@ -163,7 +163,7 @@ def normalised(b):
 
 
 def factors(b, n):
-    """A shape of n elements."""
+    """A random shape of n elements."""
     shape = []
     while n > 1 and len(shape) < 3:
         divisors = [d for d in range(1, min(n, 64) + 1) if n % d == 0]
@@ -324,7 +324,7 @@ def window(b):
 
 
 def followed(b, y, channels):
-    """What mostly stands behind a convolution."""
+    """The ops that mostly follow a convolution."""
     raw = b.raw
     if b.chance(.5):
         y = raw.BiasAdd(value=y, bias=b.weight([channels]))
@@ -344,7 +344,7 @@ STEPS = [unary, unary, binary, binary, binary, select, reduction, normalised, mo
 
 
 def graph(tf, r, steps):
-    """(GraphDef, feeds, names of outputs): what nobody reads, and a few that are read as well."""
+    """(GraphDef, feeds, names of outputs): the outputs are the values that nothing reads, and a few others."""
     g = tf.Graph()
     with g.as_default():
         b = Builder(tf, r)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Compares random graphs of some twenty ops each with live TensorFlow.
 
-What single ops cannot show: fusion, views, common subexpressions, layouts and constants folded
-across ops.  Float32, so that every output has to agree within 1e-4 of its largest value.  Some graphs
-also run under a policy of low precision, which has to give the bits that the graph gives which
-`convert` writes under that policy; both without the fusions that let a product's kernel round once, as an op
-that TensorFlow does not have is written as several between Casts, which round.  The seed is printed; --seed takes another, --only one graph of it.
+They test interactions of ops: fusion, views, common subexpressions, layouts and constants folded across ops.  In
+float32 every output must agree within 1e-4 of its largest value.  Some graphs also run under a policy of low precision,
+which must give the same bits as the graph that `convert` writes under that policy.  Both run without the fusions that
+let a product's kernel round once, since an op that TensorFlow lacks is written as several ops between Casts, which
+round.  The seed is printed; --seed takes another, --only one graph of it.
 """
 import argparse
 import json

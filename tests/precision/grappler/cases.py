@@ -1,8 +1,8 @@
-"""The graphs of TensorFlow's own tests of auto_mixed_precision, rebuilt small, and what must hold of each.
+"""The graphs of TensorFlow's own tests of auto_mixed_precision, rebuilt small, with their expected decisions.
 
-A case builds its graph in TensorFlow and says which nodes go low, which stay, and how many casts there are:
-(down, up), in each of its modes.  run.py cases holds both TensorFlow and the policies to it; run.py fixtures
-writes the graphs to tests/golden/grappler.
+A case builds its graph in TensorFlow and states which nodes become low, which stay, and the number of casts: (down,
+up), in each of its modes.  run.py cases checks both TensorFlow and the policies; run.py fixtures writes the graphs to
+tests/golden/grappler.
 """
 import dataclasses
 import typing
@@ -42,7 +42,7 @@ def make(case_):
         fetch = case_.build().split()
     graph_def = graph.as_graph_def()
     for n in graph_def.node:
-        n.attr.pop('_class', None)  # where to be placed beside which node: that would keep the other
+        n.attr.pop('_class', None)  # colocation constraints, which would keep the other node
     return v1.graph_util.extract_sub_graph(graph_def, fetch), fetch
 
 

@@ -24,7 +24,7 @@ class Maker:
         self.depth = 0
 
     def pick(self):
-        """Mostly something recent, so that chains come about."""
+        """Mostly a recent value, so that chains arise."""
         n = len(self.f32)
         i = n - 1 - min(int(self.rng.expovariate(0.4)), n - 1)
         return self.f32[i]
@@ -48,7 +48,7 @@ class Maker:
         v = raw.VariableV2(shape=tf.TensorShape(None), dtype=tf.float32)
         self.f32.append(self.rng.choice([v, raw.Identity(input=v)]))
 
-    # Every method adds one value or more.
+    # Every method adds at least one value.
 
     def unary(self):
         name = self.rng.choice(UNARY)
@@ -169,7 +169,7 @@ class Maker:
             self.f32.append(raw.Cast(x=self.integer(), DstT=tf.float32))
 
     def odd_types(self):
-        """Ops with several type attributes of float."""
+        """Ops with several floating-point type attributes."""
         if self.rng.random() < 0.5:
             self.f32.append(raw.SparseMatMul(a=self.pick(), b=self.pick()))
         else:
@@ -211,14 +211,14 @@ class Maker:
         self.f32.append(raw.TensorListStack(input_handle=handle, element_shape=shape, element_dtype=tf.float32))
 
     def step(self, name):
-        """Steps that do not fit the shapes of constants are left out."""
+        """Steps that do not fit the shapes of constants are skipped."""
         try:
             getattr(self, name)()
         except ValueError:
             pass
 
     def inside(self, count):
-        """Values made in a scope of their own, from those that are there."""
+        """Values made in a scope of their own from existing ones."""
         saved = [list(x) for x in (self.f32, self.i32, self.bools, self.half)]
         self.depth += 1
         for _ in range(count):
@@ -281,7 +281,7 @@ STEPS = [('unary', 10), ('binary', 6), ('matmul', 6), ('reduce', 2), ('compare',
 
 def random_graph(rng):
     """(GraphDef, nodes to fetch)"""
-    # Loops of v1 are nodes of the graph, those of v2 calls of functions.
+    # Loops of v1 are nodes of the graph, those of v2 are calls of functions.
     (v1.disable_control_flow_v2 if rng.random() < 0.7 else v1.enable_control_flow_v2)()
     with tf.Graph().as_default() as graph:
         m = Maker(rng)
@@ -305,12 +305,13 @@ def ops_of(graph_def):
     return sorted({n.op for n in nodes})
 
 
-# By their type attributes alone these cannot go low, and TensorFlow writes graphs that do not run.
+# With these, only their type attributes would become low, and TensorFlow would write graphs that do
+# not run.
 ONLY_DENIED = {'Const', 'PartitionedCall', 'StatefulPartitionedCall', 'While', 'StatelessWhile'}
 
 
 def random_edits(rng, ops, lists):
-    """Some ops of the graph put on another list.  lists: {op: list} as shipped."""
+    """Moves some ops of the graph to another list.  lists: {op: list} as shipped."""
     edits = {}
     for op in rng.sample(ops, min(len(ops), rng.choice([0, 0, 1, 2, 4]))):
         was, to = lists.get(op), rng.choice(['allow', 'infer', 'deny', 'clear', None])

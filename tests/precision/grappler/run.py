@@ -25,7 +25,7 @@ ROOT = environment.ROOT
 
 
 def shipped_lists(mode):
-    """{op: list} of a mode, from the data that the policies are made of."""
+    """{op: list} of a mode, from the data of the policies."""
     lists, current = {}, None
     with open(f'{ROOT}/precision/data/grappler.lists', encoding='utf-8') as f:
         for line in f:
@@ -53,20 +53,20 @@ def ours(path, fetch, mode, edits, level):
 
 
 def theirs(graph_def, fetch, mode, edits, level):
-    """None: TensorFlow refuses what its own pass makes of the graph."""
+    """TensorFlow's decision; None: TensorFlow refuses the graph that its own pass writes."""
     import grappler_oracle
     import tensorflow as tf
     grappler_oracle.set_lists(edits, level)
     try:
         before, after = grappler_oracle.rewrite(graph_def, fetch, mode)
-    except (tf.errors.OpError, ValueError, IndexError):  # the last: its own map has no such node
+    except (tf.errors.OpError, ValueError, IndexError):  # IndexError: its own map has no such node
         return None
     told = grappler_oracle.changes(before, after)
     return {'casts': told['casts'], 'types': told['types']}
 
 
 def difference(a, b):
-    """In words, or ''."""
+    """The differences as text, or ''."""
     if isinstance(a, str):
         return a
     out = []
@@ -80,7 +80,7 @@ def difference(a, b):
 
 
 def compare(path, graph_def, fetch, mode, edits=None, level=None):
-    """(refused by TensorFlow, what differs)"""
+    """(refused by TensorFlow, differences)"""
     told = theirs(graph_def, fetch, mode, edits or {}, level)
     if told is None:
         return True, ''
@@ -88,7 +88,7 @@ def compare(path, graph_def, fetch, mode, edits=None, level=None):
 
 
 def broken(case, told, mode):
-    """What a decision breaks of what the case says, in words."""
+    """The violations of a case's expectations by a decision, as text."""
     low = {'fp16': 'float16', 'bf16': 'bfloat16', 'fp16-cpu': 'float32'}[mode]
 
     def is_low(node): return low in told['types'].get(node, {}).values()
@@ -164,8 +164,8 @@ def read_graph(path):
 
 
 def step(graph_def, meta):
-    """What to run for a step of training: what the collection names, or of the nodes that only wait
-    for others the one that waits for most of the gradients."""
+    """The nodes that run a training step: those in the collection, or else, of the nodes that only wait for
+    others, the one that waits for most of the gradients."""
     if meta and meta.collection_def['train_op'].node_list.value:
         return meta.collection_def['train_op'].node_list.value[0].split(':')[0]
     node = {n.name: n for n in graph_def.node}
@@ -196,8 +196,8 @@ def models_to_compare():
 
 
 def importable(graph_def, work):
-    """TensorFlow's importer does not take the names that its own passes give: a copy with others, on no
-    device, as a file."""
+    """Writes a copy of the graph with other names and without devices, since TensorFlow's importer refuses names
+    that its own passes give."""
     for n in graph_def.node:
         n.device = ''
         n.name = n.name.replace('_', 'n_', 1) if n.name.startswith('_') else n.name
@@ -223,7 +223,7 @@ def compare_models(work):
         if prune:
             graph_def = tf.compat.v1.graph_util.extract_sub_graph(graph_def, outputs)
             for n in graph_def.node:
-                n.attr.pop('_output_shapes', None)  # some are wrong, and TensorFlow believes them
+                n.attr.pop('_output_shapes', None)  # some are wrong, but TensorFlow trusts them
         for mode in 'fp16', 'bf16', 'fp16-cpu':
             no, wrong = compare(path, graph_def, outputs, mode)
             count += 1

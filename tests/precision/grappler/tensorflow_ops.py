@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Prints precision/data/tensorflow.ops: what TensorFlow's own passes know of each op.
+"""Prints precision/data/tensorflow.ops: the facts about each op that TensorFlow's own passes use.
 
 Run it with the environment of tests/precision/grappler/requirements.txt, whose TensorFlow is built for CUDA: a
-build without has no kernels for the GPU.  With --check it compares the file with that TensorFlow.
+build without CUDA has no kernels for the GPU.  With --check it compares the file with that TensorFlow.
 """
 import os
 import sys
@@ -40,7 +40,7 @@ def load():
 
 
 def dtype(number):
-    """As enum ht_dtype calls it, in small letters."""
+    """The type's name as in enum ht_dtype, in lower case."""
     from tensorflow.core.framework import types_pb2
     if number > 100:
         return dtype(number - 100) + '&'
@@ -76,7 +76,7 @@ def attribute(a):
 
 
 def constraints(kernel, names):
-    """Of one kernel: {attribute: set of dtypes or strings}; those that always hold are left out."""
+    """The constraints of one kernel: {attribute: set of dtypes or strings}, without those that always hold."""
     out = {}
     for c in kernel.constraint:
         values = c.allowed_values.list
@@ -92,7 +92,7 @@ def takes_low(kernel, op):
 
 
 def merged(kernels):
-    """Kernels that differ in one attribute are one kernel."""
+    """Merges kernels that differ in only one attribute."""
     rows = {tuple(sorted(k.items())) for k in kernels}
     for name in sorted({a for r in rows for a, _ in r}):
         by_rest = {}
@@ -133,7 +133,7 @@ def text():
     by_op = {}
     for k in kernels:
         by_op.setdefault(k.op, []).append(k)
-    # Graph passes after this one put these in; no model has them.
+    # Later graph passes add these; no model has them.
     known = [o for o in ops if not o.name.startswith(('_Mkl', '__Mkl', '_Itex'))]
     return HEAD.format(version=version) + ''.join(
         line(o, by_op.get(o.name, [])) + '\n' for o in sorted(known, key=lambda o: o.name))

@@ -1,12 +1,12 @@
-"""The lists of TVM and PyTorch as their sources publish them, read apart from precision/data, and what the systems call
-the ops of random graphs.
+"""The lists of TVM and PyTorch as their sources publish them, read independently of precision/data, and the systems'
+names for the ops of random graphs.
 
 tvm      python/tvm/relay/transform/mixed_precision.py of apache/tvm at 0a42938accc0fc1f86bcc4c14046050cc8763776
 pytorch  TORCH_LIBRARY_IMPL(aten, AutocastCPU, m) in aten/src/ATen/autocast_mode.cpp of pytorch/pytorch at
          008ec6b1840c94ff6d0f685bc10fbf585167c673, overloads of one name once
 
-Neither can be installed for the tests: TVM's releases no longer have Relay, and PyTorch's packages have the lists
-only as machine code.
+Neither can be installed for the tests: TVM's releases no longer have Relay, and PyTorch's packages have the lists only
+as machine code.
 """
 
 
@@ -65,7 +65,7 @@ LISTS = {
 CLASSES = {'DEFAULT_ALWAYS_LIST': 'low', 'DEFAULT_FOLLOW_LIST': 'follow', 'DEFAULT_NEVER_LIST': 'float32',
            'lower_precision_fp': 'low', 'fp32': 'float32', 'promote': 'widest'}
 
-# TensorFlow's op → theirs.
+# TensorFlow's op → the system's.
 NAMES = {
     'tvm': {'MatMul': 'nn.dense', 'Relu': 'nn.relu', 'Exp': 'exp', 'Tanh': 'tanh', 'Sigmoid': 'sigmoid', 'Sqrt': 'sqrt',
             'Softmax': 'nn.softmax', 'Erf': 'erf', 'Identity': 'copy', 'AddV2': 'add', 'Mul': 'multiply',
@@ -84,10 +84,10 @@ def listed(system):
 
 
 def rules(blocked, ops):
-    """{policy: (class of all other ops, {TensorFlow's op: class})}; of ONNX the list that its converter has."""
+    """{policy: (class of all other ops, {TensorFlow's op: class})}; for ONNX the list of its converter."""
     elementwise = 'AddV2 Mul Sub RealDiv Maximum Minimum Pow BiasAdd Rsqrt Relu Exp Tanh Sigmoid Abs Erf Log Sqrt'
     return {
-        'pytorch-autocast-bf16': ('widest', listed('pytorch') | {'BiasAdd': 'first'}),  # which is part of its product there
+        'pytorch-autocast-bf16': ('widest', listed('pytorch') | {'BiasAdd': 'first'}),  # which is part of its product in PyTorch
         'tvm-fp16': ('follow', listed('tvm')),
         'onnx-fp16': ('low', {op: 'float32' for op in ops if NAMES['onnx'].get(op, op) in blocked}),
         'keras-fp16': ('low', {'Mean': 'float32'}),

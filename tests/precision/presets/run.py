@@ -25,7 +25,7 @@ SEED = 20260901
 
 
 def preset(name):
-    """{list: [their names]} of the file that the preset is made from."""
+    """{list: [the system's names]} of the file from which the preset is made."""
     lists, current = {}, None
     with open(f'{environment.ROOT}/precision/data/{name}.preset', encoding='utf-8') as f:
         for line in f:
@@ -47,7 +47,7 @@ def tool(*args):
 
 
 def low_nodes(path, policy):
-    """Nodes with an attribute that the policy made 16 bits wide."""
+    """The nodes with an attribute that the policy made 16 bits wide."""
     told = json.loads(tool('explain', path, '--policy', policy, '--format', 'json', '--quiet'))
     return {n for n, types in told['types'].items() if any('16' in t for t in types.values())}
 
@@ -86,7 +86,7 @@ def onnx(folder):
 
 # ---- OpenVINO ----
 
-UNARY = 'relu exp tanh sigmoid sqrt abs'.split()  # not negative, which it moves into other nodes
+UNARY = 'relu exp tanh sigmoid sqrt abs'.split()  # not negative, since OpenVINO moves a negation into other nodes
 BINARY = 'add multiply subtract maximum'.split()
 TENSORFLOW = {'relu': 'Relu', 'exp': 'Exp', 'tanh': 'Tanh', 'sigmoid': 'Sigmoid', 'sqrt': 'Sqrt', 'abs': 'Abs', 'add': 'AddV2', 'multiply': 'Mul', 'subtract': 'Sub', 'maximum': 'Maximum',
               'softmax': 'Softmax', 'matmul': 'MatMul', 'transpose': 'Transpose'}
@@ -100,7 +100,7 @@ def random_graph(rng):
         op = rng.choice(['matmul', 'matmul', 'softmax', 'transpose', rng.choice(UNARY), rng.choice(BINARY)])
         a = values[-1 - min(int(rng.expovariate(1)), len(values) - 1)]
         if op == 'transpose' and a in transposed:
-            continue  # the two would go away
+            continue  # the two would cancel
         b = rng.choice(values)
         operands = {'matmul': [a, 'w' if rng.random() < .7 else b]}.get(op, [a, b] if op in BINARY else [a])
         nodes.append((f'n{i}', op, operands))
@@ -123,7 +123,8 @@ def write_hir(path, nodes, outputs):
 
 
 def openvino_types(ov, nodes, outputs):
-    """{node: it computes in bfloat16, or gives it}, as far as the nodes that run still name them."""
+    """{node: whether it computes in bfloat16, or has a bfloat16 result}, for the nodes whose names the executed nodes
+    still contain."""
     import numpy as np
     from openvino import opset13 as o
     x = o.parameter([SIZE, SIZE], np.float32, name='x')
@@ -175,7 +176,7 @@ def openvino(folder):
         yield 'too little was compared'
 
 
-# ---- the rules, once more ----
+# ---- the rules, written a second time ----
 
 SUMS = ('Sum', 'Mean')
 ONE = 'Relu Exp Tanh Sigmoid Sqrt Rsqrt Abs Softmax Erf Identity Prod Log'.split()
@@ -221,7 +222,7 @@ def write_rule_graph(path, nodes, outputs):
 
 
 def kept_nodes(types, otherwise, nodes, outputs):
-    """What OpenVINO's two rules keep, as its passes go over the graph."""
+    """The nodes that OpenVINO's two rules keep in float32, in the order in which its passes visit the graph."""
     users = {n: [u for u, _, operands in nodes if n in operands] for n in ['x', 'z'] + [n for n, _, _ in nodes]}
     op_of, args = {n: op for n, op, _ in nodes}, {n: operands for n, _, operands in nodes}
 
@@ -264,7 +265,7 @@ def kept_nodes(types, otherwise, nodes, outputs):
 
 
 def decided(data, nodes, outputs):
-    """The nodes that go low."""
+    """The nodes that become low."""
     otherwise, types = data
     kept, low = kept_nodes(types, otherwise, nodes, outputs), set()
     constants = set(EPSILONS) | {VECTOR}
