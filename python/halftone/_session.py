@@ -302,7 +302,7 @@ class Session(_Variables):
             raise UsageError('the session has no train_op')
         wanted = ([self._loss] if self._loss else []) + self._fetches + [self._train_op]
         feeds = {**(feeds or {}), **named}
-        entries = {k: self._entry('step', wanted, feeds, policy, k) for k, policy in self._phases.compile.items()}  # compiles the steps of all phases before the first one runs
+        entries = {k: self._entry('step', wanted, feeds, policy, k) for k, policy in self._phases.compile.items()}  # before the first step
         self._phases.next()
         got = self._run(entries[self._phases.kind], feeds)
         self.steps += 1
