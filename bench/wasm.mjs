@@ -21,7 +21,7 @@ const request = JSON.parse(readFileSync(requestPath, 'utf8'));
 const inputs = Object.fromEntries(request.inputs.map((i) => [i.name, tensor(tf, i)]));
 const names = request.outputs.map((o) => o.name);
 
-// Reading the outputs is part of a run: only then they are finished.
+// Reading the outputs is part of a run, since only then are they complete.
 function run(use) {
 	tf.tidy(() => {
 		const results = model.execute(inputs, names);

@@ -21,10 +21,10 @@ add_compile_options(
 	$<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
 	$<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>
 	$<$<COMPILE_LANGUAGE:C>:-Wvla>
-	# Same bits from gcc and clang: no a*b+c contracted behind our back.
+	# gcc and clang give the same bits: neither contracts a*b+c by itself.
 	-ffp-contract=off
 	-fno-math-errno
-	# Builds in two folders give equal bytes.
+	# Builds in different folders give equal bytes.
 	-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
 if(HALFTONE_WERROR)
 	add_compile_options(-Werror)
@@ -39,13 +39,13 @@ endif()
 if(HALFTONE_SANITIZE)
 	add_compile_options(-fsanitize=${HALFTONE_SANITIZE} -fno-sanitize-recover=all
 		-fno-omit-frame-pointer)
-	# Looks for a type's hash in front of each function that is called through a pointer; generated
-	# code has none there.
+	# This check looks for a type's hash in front of each function that is called through a pointer, and
+	# generated code has none.
 	if(CMAKE_C_COMPILER_ID STREQUAL "Clang")
 		add_compile_options(-fno-sanitize=function)
 	endif()
 	add_link_options(-fsanitize=${HALFTONE_SANITIZE})
-	# GNU ld takes a second for each program with clang's sanitizers, lld a quarter of one.
+	# GNU ld takes a second for each program with clang's sanitizers, lld a quarter of a second.
 	find_program(HALFTONE_LLD ld.lld-19)
 	if(HALFTONE_LLD AND CMAKE_C_COMPILER_ID STREQUAL "Clang")
 		add_link_options(--ld-path=${HALFTONE_LLD})

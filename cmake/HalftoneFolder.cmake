@@ -1,12 +1,12 @@
-# A folder of the source tree as a library, and what it may include.
+# A folder of the source tree as a library, and the headers that it may include.
 #
 #   ht_folder(passes USES base ir lower DOORS passes.h SOURCES fold.c prune.c LINK PkgConfig::CJSON)
 #
-# makes the static library ht_passes, compiles each header of the folder by itself, and checks in
-# the build that the folder's files include only headers of the folders in USES and name no instruction
-# set where they should ask for what a machine can do, nor an op where they should ask for its traits.  Where DOORS is given, other folders may include
-# only these headers.  Without SOURCES there is no library yet, but its headers are checked all the same.
-# RUNTIME are sources, too: those of which libhalftone-rt is made.
+# makes the static library ht_passes, and compiles each header of the folder by itself.  The build checks
+# that the folder's files include only headers of the folders in USES, and name no instruction set where
+# they should ask for a machine's capabilities, nor an op where they should ask for its traits.  If DOORS
+# is given, other folders may include only these headers.  Without SOURCES there is no library yet, but
+# the headers are checked all the same.  RUNTIME lists further sources, of which libhalftone-rt consists.
 
 set(HT_CHECK_INCLUDES ${CMAKE_SOURCE_DIR}/scripts/check-includes)
 set(HT_CHECK_MACHINE ${CMAKE_SOURCE_DIR}/scripts/check-machine)
@@ -33,9 +33,9 @@ function(ht_folder name)
 		add_library(ht_${name}_rt OBJECT ${arg_RUNTIME})
 		target_link_libraries(ht_${name}_rt PRIVATE ht_${name}_uses)
 		# libhalftone-rt is small (tests/install/run has the limit).  It leaves out the functions of these files that it
-		# does not call.  Debuggers and profilers unwind by .debug_frame, which is not in what is loaded.
+		# does not call.  Debuggers and profilers unwind by .debug_frame, which is not loaded.
 		if(HALFTONE_SANITIZE)
-			set(tables "") # sanitizers print stacks by these
+			set(tables "") # sanitizers need them to print stacks
 		else()
 			set(tables -fno-asynchronous-unwind-tables)
 		endif()
@@ -88,8 +88,8 @@ function(ht_check_folder name uses)
 	add_custom_target(check_includes_${name} ALL DEPENDS ${stamp})
 endfunction()
 
-# A module of a folder's objects that the library loads by name: exports only `symbol`.  LINK names static
-# libraries that it has in place of shared ones of the folder.
+# A module of a folder's objects, which the library loads by name; it exports only `symbol`.  LINK names
+# static libraries that replace shared ones of the folder.
 function(ht_module folder symbol)
 	cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LINK")
 	if(NOT TARGET ht_${folder})
@@ -103,14 +103,14 @@ function(ht_module folder symbol)
 		-Wl,--exclude-libs,ALL -Wl,--as-needed)
 	set_property(GLOBAL APPEND PROPERTY HT_MODULES ${folder})
 	set(language C)
-	if(arg_LINK) # libraries in C++, which the linker of C++ completes
+	if(arg_LINK) # C++ libraries need the C++ linker
 		set(language CXX)
 	endif()
 	set_target_properties(halftone-${folder} PROPERTIES PREFIX "" LINKER_LANGUAGE ${language}
 		LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/halftone)
 endfunction()
 
-# lib${name}, the shared one, and the target ${name}_static, of the same objects.
+# The shared library lib${name}, and the target ${name}_static, from the same objects.
 function(ht_library name objects links)
 	foreach(kind IN ITEMS shared static)
 		string(TOUPPER ${kind} type)
@@ -128,13 +128,13 @@ function(ht_library name objects links)
 	endforeach()
 	set_target_properties(${name} PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${HALFTONE_ABI})
 	target_link_options(${name} PRIVATE -Wl,--as-needed -Wl,--gc-sections)
-	if(NOT HALFTONE_SANITIZE) # the program brings the sanitizer's run time
+	if(NOT HALFTONE_SANITIZE) # the program contains the sanitizer's run time
 		target_link_options(${name} PRIVATE -Wl,--no-undefined)
 	endif()
 endfunction()
 
-# Once every folder is known: libhalftone of all of them but the modules, libhalftone-rt of what they
-# name as RUNTIME, and ht_internal, which unit tests link to reach what libhalftone hides.
+# Called once all folders are known: makes libhalftone of all of them except the modules, libhalftone-rt of
+# their RUNTIME sources, and ht_internal, with which unit tests reach functions that libhalftone hides.
 function(ht_finish)
 	get_property(folders GLOBAL PROPERTY HT_FOLDERS)
 	get_property(modules GLOBAL PROPERTY HT_MODULES)
@@ -151,16 +151,16 @@ function(ht_finish)
 		return()
 	endif()
 	ht_library(halftone "${objects}" "${HT_LIBRARY_LINKS}")
-	# Hidden are only our own names, not the linker's for the section that aot/runner.c is in.
+	# Hides only Halftone's own names, not those that the linker makes for the section of aot/runner.c.
 	set(exports ${CMAKE_BINARY_DIR}/halftone.map)
 	file(CONFIGURE OUTPUT ${exports} CONTENT "{ global: ht_*; __jit_debug_*; local: *; };\n")
 	target_link_options(halftone PRIVATE -Wl,--version-script=${exports})
 	ht_library(halftone-rt "${runtime}" "${HT_RUNTIME_LINKS}")
-	# Code and read-only data share pages; otherwise each begins a page, and the rest of the last one is padding.
+	# Lets code and read-only data share pages; otherwise each begins a page, with padding at its end.
 	target_link_options(halftone-rt PRIVATE -Wl,-z,noseparate-code)
 endfunction()
 
-# The command line tool, build/NAME.  Uses the public headers and libhalftone only.
+# The command line tool, build/NAME.  It uses only the public headers and libhalftone.
 function(ht_tool name)
 	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
 	add_library(ht_cli_uses INTERFACE)
@@ -174,7 +174,7 @@ function(ht_tool name)
 	endif()
 endfunction()
 
-# A program that is not installed, linked to the library's inside.
+# A program that is not installed, linked to the library's internal functions.
 function(ht_program name)
 	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
 	add_executable(${name} ${arg_SOURCES})

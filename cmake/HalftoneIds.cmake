@@ -7,7 +7,7 @@ foreach(folder IN LISTS folders)
 	file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*)
 	list(APPEND sources ${files})
 endforeach()
-# What has the ids is made again only when they change.
+# The files that contain the ids are compiled again only when these change.
 add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/generated/ids.stamp BYPRODUCTS ${ids}
 	COMMAND ${CMAKE_SOURCE_DIR}/scripts/source-id ${CMAKE_SOURCE_DIR} ${ids} ${LLVM_version}
 		${folders}
@@ -16,7 +16,7 @@ add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/generated/ids.stamp BYPRODUCTS ${i
 	COMMENT "Hashes of the sources" VERBATIM)
 add_custom_target(ht_ids ALL DEPENDS ${CMAKE_BINARY_DIR}/generated/ids.stamp)
 
-# The files of a folder that include it.
+# The files of a folder that include the header.
 function(ht_uses_ids)
 	set_source_files_properties(${ARGN} PROPERTIES
 		INCLUDE_DIRECTORIES ${CMAKE_BINARY_DIR}/generated

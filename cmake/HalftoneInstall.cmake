@@ -1,8 +1,7 @@
-# cmake --install: headers, the libraries, the modules, the tool, and the files by
-# which pkg-config and CMake find them.  All of them find each other relative to where they lie, so
-# that an installed tree can be moved.
+# cmake --install: headers, the libraries, the modules, the tool, and the files by which pkg-config and
+# CMake find them.  They find each other by relative paths, so an installed tree can be moved.
 
-# Each public header stands alone, in C and in C++.
+# Each public header compiles alone, in C and in C++.
 file(GLOB public_headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/include/halftone/*.h)
 set(alone)
 foreach(header IN LISTS public_headers)

@@ -1,5 +1,5 @@
 # cmake -DTOOL=… -DOUT=… -P HalftoneManual.cmake: the manual pages of the tool and of each verb, and the
-# completions for shells, as the tool prints them, in the folders below share/ that systems look in.
+# completions for shells, as the tool prints them, in the usual folders below share/.
 function(write path)
 	execute_process(COMMAND ${TOOL} ${ARGN} OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
 	file(WRITE ${OUT}/${path} "${text}")

@@ -24,7 +24,7 @@ set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libhalftone${HALFTONE_ABI})
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME libhalftone-rt${HALFTONE_ABI})
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libhalftone-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
-# What halftone.pc and halftone-rt.pc name, for programs that link the static libraries.
+# The libraries in halftone.pc and halftone-rt.pc, for programs that link the static libraries.
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libc6-dev, libcjson-dev, libmd-dev, libsnappy-dev, libzip-dev")
 set(CPACK_COMPONENT_TOOL_DESCRIPTION "The command line tool, its manual pages and completions.")
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION

@@ -1,4 +1,4 @@
-# What we link.  scripts/packages.txt has the names of the Debian packages.
+# The libraries that Halftone links.  scripts/packages.txt has the names of the Debian packages.
 
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
@@ -44,7 +44,7 @@ if(HALFTONE_TESTS)
 	pkg_check_modules(MPFR REQUIRED IMPORTED_TARGET mpfr)
 endif()
 
-# What libhalftone-rt links, and libhalftone itself; pkg-config's and CMake's package files say the same to users of the
+# The libraries that libhalftone-rt and libhalftone link; pkg-config's and CMake's package files say the same to users of the
 # static library.
 set(HT_RUNTIME_LINKS ${CMAKE_DL_LIBS} PkgConfig::MD Threads::Threads m)
 set(HT_LIBRARY_LINKS ${HT_RUNTIME_LINKS} PkgConfig::CJSON PkgConfig::ZIP Snappy ${CMAKE_DL_LIBS})

@@ -1,11 +1,11 @@
-# Tests.  Exit code 77 means skipped; the test then says why on its last line.
+# Tests.  Exit code 77 means that a test was skipped; its last line of output says why.
 
-# No test has a time limit; one that takes this long (seconds) hangs.
+# No test has a time limit of its own; one that takes this long (in seconds) hangs.
 set(HALFTONE_TEST_HANGS 3600)
 
-# Where the costs of this machine are unknown, each process measures its rates, which takes longer than all else
-# that most tests do, and decides by what it measured.  The tests count such a machine as the nearest one with a
-# table of costs (docs/policies.md); cli.rates is the test of measuring.
+# If the costs of this machine are unknown, each process measures its rates, which takes longer than most
+# tests, and its decisions depend on the results.  So the tests treat such a machine as the nearest one with a
+# table of costs (docs/policies.md); cli.rates tests the measurement.
 set(HALFTONE_TEST_HOST)
 if(EXISTS /proc/cpuinfo)
 	file(STRINGS /proc/cpuinfo vendor REGEX "^vendor_id.*AuthenticAMD" LIMIT_COUNT 1)
@@ -15,8 +15,8 @@ if(EXISTS /proc/cpuinfo)
 	endif()
 endif()
 
-# ht_add_test(NAME COMMAND ... [LABELS ...] [SERIAL]): runs at the top of the tree;
-# with SERIAL alone on the machine.  Labels: `slow` and `install` are left out under sanitizers.
+# ht_add_test(NAME COMMAND ... [LABELS ...] [SERIAL]): adds a test that runs at the top of the tree, with
+# SERIAL alone on the machine.  Tests with label `slow` or `install` are left out under sanitizers.
 function(ht_add_test name)
 	cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "" "COMMAND;LABELS")
 	add_test(NAME ${name} COMMAND ${arg_COMMAND} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

@@ -23,7 +23,7 @@ async function execute() {
 	return Array.isArray(results) ? results : [results];
 }
 
-/** The results by the first of the backends, or by the next where one lacks a kernel or a form of it. */
+/** The results of the first backend that has all kernels in the required forms. */
 async function executeBy([backend, ...others]) {
 	await (backend === 'wasm' ? useWasm(require, tf) : tf.setBackend(backend));
 	try {

@@ -1,9 +1,9 @@
-// A TF.js graph model in Node: what the oracle of tests/models and the bench on WebAssembly share.
+// Runs a TF.js graph model in Node, for the oracle of tests/models and the measurement on WebAssembly.
 import {readFileSync} from 'node:fs';
 import {createRequire} from 'node:module';
 import {dirname, join, resolve} from 'node:path';
 
-/** require() of the packages in folder `modules`; the libraries' advice goes nowhere. */
+/** require() of the packages in folder `modules`; the libraries' hints are not printed. */
 export function requireFrom(modules) {
 	console.log = console.warn = console.info = () => {};
 	return createRequire(resolve(modules, 'x.js'));
@@ -18,7 +18,7 @@ export async function useWasm(require, tf) {
 	await tf.ready();
 }
 
-/** What a GraphModel's loader returns of the model.json at `modelPath`. */
+/** The artifacts of the model.json at `modelPath`, as a GraphModel's loader returns them. */
 export function artifacts(modelPath) {
 	const json = JSON.parse(readFileSync(modelPath, 'utf8'));
 	const specs = [], parts = [];
