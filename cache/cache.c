@@ -73,8 +73,8 @@ void ht_cache_count(struct ht_cache *c, enum ht_cache_counter what, uint64_t n)
 		ht_store_count(c->store, what, n);
 }
 
-/* Allocates memory with the alignment of the payload, which the memory of a server's answer may
- * lack. */
+/* Checks a server's answer and takes it if it is the entry.  The answer is copied, since its memory
+ * may lack the alignment of the payload. */
 static bool take_remote(struct ht_cache *c, const struct ht_cache_key *k, struct ht_str bytes,
 	struct ht_diags *d, struct ht_cached *out)
 {

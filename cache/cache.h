@@ -263,8 +263,8 @@ bool ht_store_index_load(
 	struct ht_store *s, const char *name, struct ht_arena *a, struct ht_str *out);
 bool ht_store_index_save(
 	struct ht_store *s, const char *name, struct ht_str text, struct ht_arena *a);
-/* Locks an index before it is loaded; the caller closes the descriptor after saving it.  -1 with
- * errno: failure. */
+/* Locks an index before it is loaded.  Returns a descriptor for ht_store_index_unlock(), which the
+ * caller calls after saving the index.  -1 with errno: failure. */
 int ht_store_index_lock(struct ht_store *s, const char *name, struct ht_arena *a);
 void ht_store_index_unlock(struct ht_store *s, int fd);
 bool ht_store_writes(const struct ht_store *s); /* false: the store is read-only */

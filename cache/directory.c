@@ -81,8 +81,8 @@ static void put_tag(struct ht_store *s, const char *dir)
 		ht_store_publish(s, path.s, &piece, 1);
 }
 
-/* Gives files the group and permissions of the directory, so that all its users may write to each
- * other's files. */
+/* Gives new files and directories the permissions of the store's directory, so that all its users may
+ * write to each other's. */
 static void share(struct ht_store *s, mode_t mode)
 {
 	s->shares = true;

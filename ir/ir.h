@@ -2,8 +2,8 @@
  *
  * A graph models all of a GraphDef (names, attributes, control edges, functions, opaque ops), so
  * import and export lose nothing; passes rewrite it step by step into a form that can be lowered.
- * A graph and its nodes live in the graph's arena and never move.  One thread at a time may use a
- * graph. */
+ * A graph and its nodes live in the graph's arena and never move.  While a thread changes a graph,
+ * no other thread may use it. */
 #ifndef HT_IR_H
 #define HT_IR_H
 
@@ -349,7 +349,7 @@ struct ht_open_size {
 	int32_t axis;
 	int64_t least, most;
 	struct ht_str by;
-	struct ht_size_expr from; /* with factor `times` of 1; one size, or none */
+	struct ht_size_expr from; /* `times` is 1; one size, or none */
 };
 
 /* symbol.c: a dimension as a product of a number and symbolic dimensions, by number; NONE: not

@@ -43,8 +43,8 @@ static double nice_step(double range)
 	return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
 }
 
-/* Extends the axis by a value.  Values so large that their differences overflow are moved to the
- * end of the axis. */
+/* Extends the axis to a value.  Values so large that their differences overflow are drawn at the end
+ * of the axis. */
 static void take(struct axis *a, double v)
 {
 	if (!isfinite(v) || fabs(v) > 1e300)

@@ -63,7 +63,7 @@ struct ht_http_reply {
 struct ht_http;
 struct ht_http *ht_http_new(const struct ht_http_options *o); /* NULL: out of memory */
 void ht_http_free(struct ht_http *h);
-/* Sends one request and fills in *c's result.  `token` NULL: none. */
+/* Sends one request, with retries, and fills in *out.  `token` NULL: none. */
 void ht_http_call(struct ht_http *h, const struct ht_http_call *c, const char *token,
 	struct ht_http_reply *out);
 
