@@ -67,13 +67,13 @@ static const struct ht_rates sapphire_rapids = { "sapphirerapids", false, TILE(4
 	.cpu = "x86-64-v4", .vector_bytes = 64, .vector_registers = 32, .masks = 1,                \
 	.masked_bytes = 1, .scales = 1, .prefetch = 2048, WITH_V3
 #define V4_BF16 V4, .narrows_bf16 = 1, .dot_bf16 = 2
-#define V4_FP16 V4_BF16, .sums_f16 = 2
+#define V4_FP16 V4_BF16, .sums_f16 = 2, .prefetch_panels = 1
 #define LEVEL_V4 .level = "x86-64-v4", .features = F_V4, V4
 #define LEVEL_V4_BF16 .level = "x86-64-v4+bf16", .features = F_V4_BF16, V4_BF16
 #define LEVEL_V4_FP16 .level = "x86-64-v4+bf16+fp16", .features = F_V4_FP16, V4_FP16
 #define LEVEL_SPR                                                                                  \
 	.level = "x86-64-v4+bf16+fp16", .features = F_SPR, .extensions = HT_CPU_AMX,               \
-	.matrix_rows = 16, .matrix_bf16 = 2, .prefetch_panels = 1, V4_FP16
+	.matrix_rows = 16, .matrix_bf16 = 2, V4_FP16
 #define CACHES(first, second, third)                                                               \
 	.l1 = first KB, .l2 = second KB, .l3 = third KB, .streams = HT_STREAMS(third KB)
 
