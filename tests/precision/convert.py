@@ -110,7 +110,7 @@ def main():
                 continue
             imported = {n.name for n in read(out).node if n.op != '_Retval'}
             os.remove(out)
-            for policy in POLICIES[i % 6:][:1] if environment.SANITIZED else POLICIES:
+            for policy in POLICIES if environment.LONG else POLICIES[i % 6:][:1] if environment.SANITIZED else POLICIES[i % 3::3]:
                 r = tool('convert', path, '--policy', *policy, '-o', out, '--quiet')
                 if r.returncode:
                     refused += 1
