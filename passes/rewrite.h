@@ -182,6 +182,8 @@ void ht_rw_miss(const struct ht_rw *r, enum ht_fusion_id id, int met, const stru
  * HT_FUSION_END: as the fusion to which its form belongs. */
 void ht_rw_layer_norm(struct ht_rw *r, struct ht_node *n, enum ht_fusion_id id);
 
+/* tensor_arrays.c: whether the node gives elements of an array of TensorFlow 1 (TensorArrayGatherV3 and the like). */
+bool ht_reads_array(const struct ht_node *n);
 /* handles.c: stacks and TensorArrays of TensorFlow 1 become lists, in `g` and in the bodies that
  * belong to its branches and loops alone.  Types are inferred again. */
 enum ht_status ht_handles_to_lists(struct ht_graph *g, struct ht_pass_context *c);

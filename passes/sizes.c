@@ -256,16 +256,16 @@ static bool is_unknown(struct ht_shape s)
 	return s.rank < 0;
 }
 
-/* Whether the shape of a tensor that the node gives is unknown, as that of what an array of TensorFlow 1 gathers, until arrays are lists. */
-static bool gives_unknown(const struct ht_node *n)
+/* Whether an array of TensorFlow 1 gives a tensor of unknown shape, which is known when the array is a tensor. */
+static bool reads_unknown(const struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->outs; i++)
-		if (!is_handle(n->out[i].dtype) && is_unknown(n->out[i].shape))
-			return true;
+		if (is_unknown(n->out[i].shape))
+			return ht_reads_array(n);
 	return false;
 }
 
-/* Branches and loops stay as they are if open sizes do not reach them and they give no tensor of unknown shape. */
+/* Branches and loops stay as they are if open sizes do not reach them and no array gives a tensor of unknown shape. */
 static enum ht_status make_bodies(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct ht_map all;
@@ -274,9 +274,8 @@ static enum ht_status make_bodies(struct ht_graph *g, struct ht_pass_context *c)
 	HT_TRY(ht_infer_types(g, c->diags));
 	HT_TRY(ht_infer_all_known(g, c->scratch, c->diags, false, &all));
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		reached = reached ||
-			  (is_control(n) &&
-				  (gives_unknown(n) || takes_open(g, ht_known_of(&all, g), n)));
+		reached = reached || reads_unknown(n) ||
+			  (is_control(n) && takes_open(g, ht_known_of(&all, g), n));
 	if (!reached)
 		return HT_OK;
 	HT_TRY(ht_run_passes(g, "tensor_arrays,prune,cases,functional", NULL, c));

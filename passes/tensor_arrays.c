@@ -41,6 +41,13 @@ static const struct access *access_of(const struct ht_node *n)
 	return NULL;
 }
 
+bool ht_reads_array(const struct ht_node *n)
+{
+	const struct access *a = access_of(n);
+
+	return a && !a->changes;
+}
+
 struct arrays {
 	struct ht_rw r;
 	bool *flow, *handle; /* by node id: its results are flows, or handles */

@@ -228,9 +228,12 @@ enum ht_found ht_smallest_find(struct ht_known *k, uint8_t *kept)
 {
 	const struct ht_minimal *m = k->m;
 	struct proof p = { .known = k };
-	uint32_t best = set_of(m, kept);
+	uint32_t best;
 
-	if (m->units > HT_SMALLEST_UNITS || __builtin_popcount(best) < 2)
+	if (m->units > HT_SMALLEST_UNITS)
+		return HT_FOUND;
+	best = set_of(m, kept);
+	if (__builtin_popcount(best) < 2)
 		return HT_FOUND;
 	p.all = (1u << m->units) - 1;
 	p.bytes = HT_NEW_ARRAY(k->a, uint8_t, m->units);
