@@ -236,10 +236,10 @@ static bool has_text_room(const struct mutable_table *t, uint64_t bytes)
 static int32_t make_text_room(struct mutable_table *t, uint64_t bytes)
 {
 	enum { FEW = 1024 };
-	uint64_t gone = ht_strings_count(t->text) - 1;
+	uint64_t all = ht_strings_count(t->text) - 1;
 
-	gone -= gone < strings_in_use(t) ? gone : strings_in_use(t);
-	if (gone > strings_in_use(t) + FEW || (gone && !has_text_room(t, bytes))) {
+	/* Several elements may have one string, so some may be gone even where these are more. */
+	if (all > 2 * strings_in_use(t) + FEW || (all && !has_text_room(t, bytes))) {
 		int32_t fault = tidy(t);
 
 		if (fault)
@@ -563,14 +563,24 @@ static int32_t do_export(void *const *buffers, const int64_t *params, int64_t ti
 
 /* ---- making ---- */
 
+static void release_keys(struct mutable_table *t)
+{
+	free(t->keys);
+	free(t->values);
+	free(t->place);
+	t->keys = NULL;
+	t->values = NULL;
+	t->place = NULL;
+	t->n = t->room = 0;
+	t->places = 0;
+}
+
 static void release(void *object)
 {
 	struct mutable_table *t = object;
 
+	release_keys(t);
 	ht_strings_free(t->text);
-	free(t->keys);
-	free(t->values);
-	free(t->place);
 	free(t);
 }
 
@@ -700,11 +710,18 @@ static int32_t make(const struct ht_object_parts *from, void **out)
 	return fault;
 }
 
-/* Memory is kept, so that there is enough for the contents that the table began with. */
+/* All memory is released first, so the contents with which the table began fit into its limit, as they did then. */
 static void reset(void *object, const struct ht_object_parts *from)
 {
-	clear(object);
-	(void)begin_with_all(object, from);
+	struct mutable_table *t = object;
+	struct ht_strings *text = t->text ? no_strings() : NULL;
+
+	if (text) {
+		ht_strings_free(t->text);
+		t->text = text;
+	}
+	release_keys(t);
+	(void)begin_with_all(t, from);
 }
 
 static const struct ht_object_kind kind = {

@@ -186,6 +186,88 @@ static void test_strings(void **state)
 	ht_strings_free(s);
 }
 
+enum { LONG = 6000 };
+
+/* Gives key `key` a string of `n` letters. */
+static int32_t give_letters(void *t, struct ht_strings *s, int64_t key, int letter, size_t n)
+{
+	static char text[LONG];
+	int64_t value;
+	void *buffers[] = { t, s, &key, &value };
+
+	memset(text, letter, n);
+	ht_strings_forget(s);
+	value = ht_strings_number(s, (struct ht_str){ text, n });
+	return call(
+		"mutable_insert", buffers, (const int64_t[]){ HT_I64, HT_STRING, 1, 1, 0 }, NULL);
+}
+
+/* Strings that are gone make room for others, also where several keys have one string. */
+static void test_strings_gone(void **state)
+{
+	void *t = made((const int64_t[PARAMS]){ HT_I64, HT_STRING, 1 }, 4 * LONG);
+	struct ht_strings *s = ht_strings_new(&no_offset, 1, "");
+
+	(void)state;
+	for (int64_t key = 0; key < 20; key++)
+		assert_int_equal(give_letters(t, s, key, 'a', 1), HT_FAULT_NONE);
+	for (int letter = 'b'; letter <= 'z'; letter++)
+		assert_int_equal(give_letters(t, s, 3, letter, LONG), HT_FAULT_NONE);
+	kind()->release(t);
+	ht_strings_free(s);
+}
+
+static void expect_letters(void *t, struct ht_strings *s, int64_t key, char letter)
+{
+	int64_t none = 0, value = 0;
+	void *buffers[] = { t, s, &key, &none, &value };
+	struct ht_str text;
+
+	assert_int_equal(call("mutable_find", buffers,
+				 (const int64_t[]){ HT_I64, HT_STRING, 1, 1, 1, 0 }, NULL),
+		HT_FAULT_NONE);
+	assert_true(ht_strings_text(s, value, &text));
+	assert_int_equal(text.n, LONG);
+	assert_int_equal(text.p[0], letter);
+}
+
+/* A table that grows as far as it may, after its strings were forgotten, has its first contents after a reset. */
+static void reset_full(int last)
+{
+	static const int64_t keys[] = { 1, 2, 3 };
+	static char texts[3 * LONG];
+	const uint64_t offset[] = { 0, LONG, 2 * (uint64_t)LONG, sizeof texts };
+	struct ht_object_parts from = { .param = (const int64_t[PARAMS]){ HT_I64, HT_STRING, 1 },
+		.params = PARAMS,
+		.most_bytes = 11 * (uint64_t)LONG,
+		.constant = { { keys, sizeof keys }, { offset, sizeof offset },
+			{ texts, sizeof texts } },
+		.constants = 3 };
+	struct ht_strings *s = ht_strings_new(&no_offset, 1, "");
+	void *t = NULL;
+
+	for (size_t i = 0; i < sizeof texts; i++)
+		texts[i] = (char)('a' + i / LONG);
+	assert_int_equal(kind()->make(&from, &t), HT_FAULT_NONE);
+	for (int letter = 'd'; letter <= last; letter++)
+		for (int64_t key = 1; key <= 3; key++)
+			assert_int_equal(give_letters(t, s, key, letter, LONG), HT_FAULT_NONE);
+	for (int64_t key = 1; !give_letters(t, s, key, last, LONG);)
+		key++;
+	kind()->reset(t, &from);
+	for (int i = 0; i < 3; i++)
+		expect_letters(t, s, keys[i], (char)('a' + i));
+	kind()->release(t);
+	ht_strings_free(s);
+}
+
+static void test_reset_of_full(void **state)
+{
+	(void)state;
+	for (int last = 'd'; last <= 'p'; last++)
+		reset_full(last);
+}
+
 /* ---- descriptions ---- */
 
 static int32_t fault_of(struct ht_object_parts from)
@@ -238,6 +320,8 @@ int main(void)
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_strings),
+		cmocka_unit_test(test_strings_gone),
+		cmocka_unit_test(test_reset_of_full),
 		cmocka_unit_test(test_refused),
 	};
 
