@@ -225,16 +225,19 @@ EXECUTOR struct ht_exec_frame *ht_exec_lowest(
 	return f;
 }
 
-/* Whether a frame's memory, which begins at `f` and `temps`, lies within the thread's. */
+/* Whether memory for a frame of procedure `p`, which begins at `f` and `temps`, lies within the thread's.  Where the buffers of the lowest
+ * frame lie closer together than at the largest sizes, the run may have been given less (ht_exec_temps_of()). */
 EXECUTOR bool ht_exec_fits(const struct ht_exec *x, int worker, const struct ht_exec_frame *f,
 	const char *temps, const struct ht_image_procedure *p)
 {
-	const char *control = (const char *)ht_exec_control_of(x, worker);
-	const char *begin = worker ? x->forked + (uint64_t)(worker - 1) * x->stride : x->temps;
+	const struct ht_exec_control *c = ht_exec_control_of(x, worker);
+	const struct ht_exec_frame *lowest = (const void *)(c + 1);
 	uint64_t most = worker ? x->needs.forked : x->needs.temps;
+	uint64_t saved = lowest->procedure->frame_bytes - lowest->bytes;
 
-	return (uint64_t)((const char *)f - control) + ht_exec_frame_size(p) <= x->needs.control &&
-	       (uint64_t)(temps - begin) + p->frame_bytes <= most;
+	return (uint64_t)((const char *)f - (const char *)c) + ht_exec_frame_size(p) <=
+		       x->needs.control &&
+	       (uint64_t)(temps - lowest->temps) + saved + p->frame_bytes <= most;
 }
 
 /* The frame of a procedure that step s of frame f calls; NULL: there is not enough memory. */
@@ -457,7 +460,8 @@ EXECUTOR struct ht_exec_frame *ht_exec_instance_frame(
 
 	if (worker == 0)
 		return ht_exec_above(x, job->frame, s, 0);
-	if (!ht_exec_fits(x, worker, lowest, x->forked + (uint64_t)(worker - 1) * x->stride, p))
+	if (sizeof *c + ht_exec_frame_size(p) > x->needs.control ||
+		p->frame_bytes > x->needs.forked)
 		return NULL;
 	ht_exec_lowest(x, worker, p, key);
 	lowest->caller = job->frame;

@@ -280,6 +280,81 @@ static void shrinks(void **state)
 	ht_arena_release(&a);
 }
 
+/* An image whose entry, behind a kernel on a buffer of UNIT bytes for each unit of the size, calls a procedure that calls itself
+ * for ever. */
+static struct ht_str recursive_image(struct ht_arena *a)
+{
+	const struct ht_size_expr n = ht_size_multiple(1, 0), bytes = ht_size_multiple(UNIT, 0);
+	const struct ht_image_touch touches[] = { { .bytes = UNIT, .written = 1 },
+		{ .bytes = (uint64_t)MOST * UNIT, .written = 1 } };
+	const struct ht_image_step call = { .op = HT_IMAGE_CALL };
+	const uint32_t own = 0, second = 1;
+	struct ht_image_place_of place = { .bytes = (uint64_t)MOST * UNIT };
+	struct ht_image_builder b;
+
+	ht_image_begin(&b, a);
+	ht_image_put_size(&b, HT_STR("n"), 1, MOST);
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct ht_reach all = { i ? 0 : UNIT, i ? bytes : ht_size_number(0) };
+		const struct ht_image_reach r = ht_image_reach_of(&b, &all);
+
+		ht_image_put_kernel(&b, "", &touches[i], 1, i, 0);
+		ht_image_put_reaches(&b, &r, 1);
+		place.reach = r;
+	}
+	ht_image_put_place(&b, &place);
+	ht_image_begin_procedure(&b, HT_STR("again"));
+	ht_image_put_buffer(&b, (struct ht_image_buffer){ .kind = HT_IMAGE_TEMP, .bytes = UNIT });
+	ht_image_put_step(&b, (struct ht_image_step){ .op = HT_IMAGE_KERNEL, .count = 1 }, &own, 1,
+		NULL, 0, NULL);
+	ht_image_put_step(&b, call, NULL, 0, NULL, 0, NULL);
+	ht_image_end_procedure(&b, UNIT);
+	ht_image_begin_procedure(&b, HT_STR("main"));
+	ht_image_put_buffer(&b, (struct ht_image_buffer){ .kind = HT_IMAGE_PARAM,
+					.bytes = MOST,
+					.sized = 1 + ht_image_put_product(&b, &n) });
+	ht_image_put_buffer(
+		&b, (struct ht_image_buffer){ .kind = HT_IMAGE_TEMP, .bytes = place.bytes });
+	ht_image_put_step(&b, (struct ht_image_step){ .op = HT_IMAGE_KERNEL, .to = 1, .count = 1 },
+		&second, 1, NULL, 0, NULL);
+	ht_image_put_step(&b, call, NULL, 0, NULL, 0, NULL);
+	put_port(&b, ht_image_end_procedure(&b, place.bytes), a);
+	return ht_image_end(&b);
+}
+
+/* Calls are nested equally deeply at all sizes, so at small ones they do not use memory that the run was not given. */
+static void recursion_at_all_sizes(void **state)
+{
+	static const uint8_t input[MOST];
+	static uint64_t work[2];
+	int deepest = 0;
+	struct ht_str image;
+	struct ht_arena a;
+	struct session s;
+
+	(void)state;
+	ht_arena_init(&a, NULL);
+	image = recursive_image(&a);
+	assert_null(ht_image_verify(image));
+	begin_session(&s, image);
+	for (int64_t n = MOST; n > 0; n -= 9) {
+		uint64_t temps;
+
+		s.size[0] = n;
+		temps = ht_exec_temps_of(s.x.image, 0, &s.x.needs, s.size, work);
+		assert_int_equal(temps, s.x.needs.temps - (uint64_t)(MOST - n) * UNIT);
+		ht_exec_begin(&s.x);
+		notes = 0;
+		assert_false(ht_exec_run(&s.x, (const void *[]){ input }, NULL));
+		assert_int_equal(s.x.stop.code, HT_EXEC_DEPTH);
+		assert_true((uint64_t)(noted[notes - 1] + UNIT - s.x.temps) <= temps);
+		deepest = n == MOST ? notes : deepest;
+		assert_int_equal(notes, deepest);
+	}
+	free(s.memory);
+	ht_arena_release(&a);
+}
+
 /* ---- buffers between guard pages ---- */
 
 static int64_t touched;
@@ -455,6 +530,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(placed_at_all_sizes),
 		cmocka_unit_test(shrinks),
+		cmocka_unit_test(recursion_at_all_sizes),
 		cmocka_unit_test(guarded),
 		cmocka_unit_test(verified),
 	};
