@@ -202,6 +202,8 @@ const char *mutable_refuse(const struct ht_node *n)
 		return "is about a table from keys to values of types for which there is no kernel";
 	if (!ht_shape_known(ht_table_row(t)) || !ht_shape_count(ht_table_row(t)))
 		return "is about a table whose values have no shape that is known, or no elements";
+	if (ht_shape_count(ht_table_row(t)) < 0 || ht_shape_count(ht_table_row(t)) >= INT32_MAX)
+		return "is about a table whose values have more elements than fit";
 	if (has_strings(t) && !n->graph->library->strings)
 		return "is about a table of strings in a graph whose strings have no numbers";
 	return NULL;

@@ -209,7 +209,7 @@ static struct ht_tensor *restored(struct tables *t, struct ht_value v, const str
 		return NULL;
 	names = constant_of(from.node->in[1], in);
 	i = (size_t)from.index;
-	if (!names || !names->values)
+	if (!names || !names->strings || !names->values)
 		return NULL;
 	t->status = t->c->variables->read(t->c->variables->self,
 		names->strings[i < names->values ? i : names->values - 1], t->g->arena, t->c->diags,

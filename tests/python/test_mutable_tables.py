@@ -13,6 +13,7 @@ from halftone import _api
 
 environment.enter_venv()
 import tensorflow as tf  # noqa: E402
+from tensorflow.core.protobuf import saved_model_pb2  # noqa: E402
 
 v1 = tf.compat.v1
 # TensorFlow's kernels of mutable tables.
@@ -199,6 +200,34 @@ class Models(Case):
                     for t, name in zip(program.outputs, sorted(want)):
                         self.same(f'{name} of {x}', [got[t.name]], [want[name].numpy()])
                 context.reset()
+
+    def test_restored_by_no_name(self):
+        """The names of what the saver restores are integers, which TensorFlow cannot load: the tables are empty."""
+        path = self.path('nameless')
+        tf.saved_model.save(Saved(), path)
+        model = saved_model_pb2.SavedModel()
+        with open(f'{path}/saved_model.pb', 'rb') as f:
+            model.ParseFromString(f.read())
+        graph = model.meta_graphs[0].graph_def
+        restores = [(nodes, n) for nodes in [graph.node, *(f.node_def for f in graph.library.function)] for n in nodes if n.op == 'RestoreV2']
+        for nodes, n in restores:
+            names = next(x for x in nodes if x.name == n.input[1].split(':')[0])
+            names.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(np.int64(7)))
+            names.attr['dtype'].type = tf.int64.as_datatype_enum
+        with open(f'{path}/saved_model.pb', 'wb') as f:
+            f.write(model.SerializeToString())
+        self.assertTrue(restores)
+        program = ht.load(path).compile()
+        got = program.context().run([b'a', b'x', b'', b'a'])
+        self.assertEqual(got[program.outputs[1].name].tolist(), [-1] * 4)
+
+    def test_long_values(self):
+        """A value has fewer than 2^31 - 1 elements."""
+        with tf.Graph().as_default() as g:
+            table = tf.raw_ops.MutableHashTableOfTensorsV2(key_dtype=tf.int64, value_dtype=tf.bool, value_shape=[2**31 - 1])
+            tf.raw_ops.LookupTableSizeV2(table_handle=table, name='size')
+        with self.assertRaisesRegex(ht.UnsupportedError, 'a table whose values have more elements than fit'):
+            ht.load(self.write(g), outputs=['size']).compile()
 
     def test_anonymous(self):
         """A table of a run is empty in each run, also behind one that stopped."""
