@@ -163,11 +163,12 @@ static bool put_text(const struct part *p, int64_t i, struct ht_str s)
 
 static enum ht_status put(const struct reading *r, const struct part *p, struct ht_str line)
 {
-	int64_t index = p->index;
+	int64_t index = p->index, number;
 	struct ht_str s = line;
 
 	if (index == LINE_NUMBER)
-		return put_int(p, r->line, r->line + r->offset)
+		return !__builtin_add_overflow(r->line, r->offset, &number) &&
+				       put_int(p, r->line, number)
 			       ? HT_OK
 			       : fail(r, "the number of the line is too large");
 	if (index != WHOLE_LINE && !column_of(line, r->delimiter, &index, &s))

@@ -144,6 +144,13 @@ def check_errors(folder):
     check(folder, b'1\n', 'string', 'float32', x, 'the value is the whole line, which is no float32', key_index=WHOLE, value_index=WHOLE)
 
 
+def check_numbers(folder):
+    """Numbers of lines that are no int64, where TensorFlow's wrap around."""
+    most = 2**63 - 1
+    path = write(folder, graph(text(folder, b'a\nb\nc\n'), 'string', 'int64', np.array([b'a'], object), key_index=WHOLE, value_index=NUMBER, offset=most - 1)[0])
+    refuse("words.txt:3: error: node 'fill' (InitializeTableFromTextFileV2): the number of the line is too large", 'run', '-q', path, '--outputs', 'n')
+
+
 # ---- which files are read ----
 
 def check_places(folder):
@@ -240,6 +247,7 @@ def main():
         folder = os.path.realpath(folder)
         check_forms(folder)
         check_errors(folder)
+        check_numbers(folder)
         check_places(folder)
         check_saved(folder)
         check_keras(folder)
