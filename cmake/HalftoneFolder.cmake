@@ -7,13 +7,28 @@
 # they should ask for a machine's capabilities, nor an op where they should ask for its traits.  If DOORS
 # is given, other folders may include only these headers.  Without SOURCES there is no library yet, but
 # the headers are checked all the same.  RUNTIME lists further sources, of which libhalftone-rt consists.
+# RUNTIME_ALONE lists sources that only libhalftone-rt has: they define what SOURCES define for libhalftone.
 
 set(HT_CHECK_INCLUDES ${CMAKE_SOURCE_DIR}/scripts/check-includes)
 set(HT_CHECK_MACHINE ${CMAKE_SOURCE_DIR}/scripts/check-machine)
 set(HT_CHECK_OPS ${CMAKE_SOURCE_DIR}/scripts/check-ops)
 
+# Objects of a folder for libhalftone-rt, which is small (tests/install/run has the limit).  It leaves out the functions of these
+# files that it does not call.  Debuggers and profilers unwind by .debug_frame, which is not loaded.
+function(ht_runtime_objects target name sources)
+	add_library(${target} OBJECT ${sources})
+	target_link_libraries(${target} PRIVATE ht_${name}_uses)
+	if(HALFTONE_SANITIZE)
+		set(tables "") # sanitizers need them to print stacks
+	else()
+		set(tables -fno-asynchronous-unwind-tables)
+	endif()
+	target_compile_options(${target} PRIVATE -ffunction-sections -fdata-sections ${tables}
+		$<$<IN_LIST:${name},api;runtime;base;image>:-Os>)
+endfunction()
+
 function(ht_folder name)
-	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;DOORS;SOURCES;RUNTIME;LINK")
+	cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;DOORS;SOURCES;RUNTIME;RUNTIME_ALONE;LINK")
 	if(arg_UNPARSED_ARGUMENTS)
 		message(FATAL_ERROR "ht_folder(${name}): unknown ${arg_UNPARSED_ARGUMENTS}")
 	endif()
@@ -30,19 +45,13 @@ function(ht_folder name)
 	target_link_libraries(ht_${name}_uses INTERFACE ${arg_LINK})
 	set(runtime)
 	if(arg_RUNTIME)
-		add_library(ht_${name}_rt OBJECT ${arg_RUNTIME})
-		target_link_libraries(ht_${name}_rt PRIVATE ht_${name}_uses)
-		# libhalftone-rt is small (tests/install/run has the limit).  It leaves out the functions of these files that it
-		# does not call.  Debuggers and profilers unwind by .debug_frame, which is not loaded.
-		if(HALFTONE_SANITIZE)
-			set(tables "") # sanitizers need them to print stacks
-		else()
-			set(tables -fno-asynchronous-unwind-tables)
-		endif()
-		target_compile_options(ht_${name}_rt PRIVATE -ffunction-sections -fdata-sections ${tables}
-			$<$<IN_LIST:${name},api;runtime;base;image>:-Os>)
+		ht_runtime_objects(ht_${name}_rt ${name} "${arg_RUNTIME}")
 		set(runtime $<TARGET_OBJECTS:ht_${name}_rt>)
 		set_property(GLOBAL APPEND PROPERTY HT_RUNTIME_OBJECTS ${runtime})
+	endif()
+	if(arg_RUNTIME_ALONE)
+		ht_runtime_objects(ht_${name}_rt_alone ${name} "${arg_RUNTIME_ALONE}")
+		set_property(GLOBAL APPEND PROPERTY HT_RUNTIME_ALONE_OBJECTS $<TARGET_OBJECTS:ht_${name}_rt_alone>)
 	endif()
 	if(arg_SOURCES OR runtime)
 		add_library(ht_${name} STATIC ${arg_SOURCES} ${runtime})
@@ -139,6 +148,7 @@ function(ht_finish)
 	get_property(folders GLOBAL PROPERTY HT_FOLDERS)
 	get_property(modules GLOBAL PROPERTY HT_MODULES)
 	get_property(runtime GLOBAL PROPERTY HT_RUNTIME_OBJECTS)
+	get_property(alone GLOBAL PROPERTY HT_RUNTIME_ALONE_OBJECTS)
 	set(objects ${runtime})
 	add_library(ht_internal INTERFACE)
 	foreach(name IN LISTS folders)
@@ -155,7 +165,7 @@ function(ht_finish)
 	set(exports ${CMAKE_BINARY_DIR}/halftone.map)
 	file(CONFIGURE OUTPUT ${exports} CONTENT "{ global: ht_*; __jit_debug_*; local: *; };\n")
 	target_link_options(halftone PRIVATE -Wl,--version-script=${exports})
-	ht_library(halftone-rt "${runtime}" "${HT_RUNTIME_LINKS}")
+	ht_library(halftone-rt "${runtime};${alone}" "${HT_RUNTIME_LINKS}")
 	# Lets code and read-only data share pages; otherwise each begins a page, with padding at its end.
 	target_link_options(halftone-rt PRIVATE -Wl,-z,noseparate-code)
 endfunction()

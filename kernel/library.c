@@ -27,15 +27,12 @@ static const struct ht_library_row library[] = {
 	{ "where", ht_library_where, NULL },
 };
 
-/* libhalftone-rt lacks these: the linker finds the definition only where lowering is. */
-extern const struct ht_library_more ht_library_more __attribute__((weak));
-
 static const struct ht_library_row *row_of(const char *name)
 {
 	for (size_t i = 0; i < HT_COUNT(library); i++)
 		if (strcmp(name, library[i].name) == 0)
 			return &library[i];
-	for (size_t i = 0; &ht_library_more && i < HT_COUNT(ht_library_more.kernel); i++)
+	for (size_t i = 0; ht_library_more.object && i < HT_COUNT(ht_library_more.kernel); i++)
 		if (strcmp(name, ht_library_more.kernel[i].name) == 0)
 			return &ht_library_more.kernel[i];
 	return NULL;
@@ -62,7 +59,7 @@ const struct ht_object_kind *ht_library_object(const char *name)
 	for (size_t i = 0; i < HT_COUNT(object); i++)
 		if (strcmp(name, object[i]->name) == 0)
 			return object[i];
-	if (&ht_library_more && strcmp(name, ht_library_more.object->name) == 0)
+	if (ht_library_more.object && strcmp(name, ht_library_more.object->name) == 0)
 		return ht_library_more.object;
 	return NULL;
 }

@@ -12,11 +12,13 @@ struct ht_library_row {
 	size_t (*scratch)(const struct ht_kernel *k); /* NULL: none */
 };
 
-/* library_mutable.c: kernels and a kind of objects that libhalftone has and libhalftone-rt lacks. */
+/* library_mutable.c: kernels and a kind of objects that libhalftone has.  library_rt.c: libhalftone-rt lacks them, so names and kind are
+ * NULL. */
 struct ht_library_more {
 	struct ht_library_row kernel[5];
 	const struct ht_object_kind *object;
 };
+extern const struct ht_library_more ht_library_more;
 
 /* Bytes of scratch that the library kernel of `k` needs. */
 size_t ht_library_scratch(const struct ht_kernel *k);

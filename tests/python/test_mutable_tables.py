@@ -251,11 +251,13 @@ class Models(Case):
     def test_refused(self):
         """A program of these tables does not run ahead of time; what is no table of the program is refused."""
         path = self.write(graph('scalars', 'int64', 'float32', ()))
-        r = subprocess.run([environment.TOOL, 'aot', path, '--outputs', 'found', '-o', self.path('net')], capture_output=True, text=True,
-                           env={k: v for k, v in os.environ.items() if k != 'LD_PRELOAD'})
+        env = {k: v for k, v in os.environ.items() if k != 'LD_PRELOAD'}
+        r = subprocess.run([environment.TOOL, 'aot', path, '--outputs', 'found', '-o', self.path('net')], capture_output=True, text=True, env=env)
         self.assertEqual(r.returncode, 4)
         self.assertIn('its kernel, mutable_find, is a part of the library', r.stderr)
         ht.load(path, outputs=['found']).compile().save(self.path('m.htx'))
+        r = subprocess.run([os.path.join(environment.BUILD, 'tests', 'load_static'), self.path('m.htx')], capture_output=True, text=True, env=env)
+        self.assertEqual((r.returncode, r.stdout), (0, ''), r.stderr)
         runtime, program, message = ctypes.CDLL(os.path.join(environment.BUILD, 'lib', 'libhalftone-rt.so')), ctypes.c_void_p(), _api.ht_message()
         runtime.ht_diags_new.restype = ctypes.c_void_p
         diags = ctypes.c_void_p(runtime.ht_diags_new())
