@@ -87,6 +87,26 @@ static bool may_do_both(const struct ht_plan *p, const struct ht_plan_step *s, c
 
 /* ---- the body ---- */
 
+/* Steps side by side run at the same time, so they are as one step that reads and writes what each of them does. */
+static int32_t steps_at_once(const struct ht_plan_step *s)
+{
+	return s->beside > 1 ? s->beside : 1;
+}
+
+static struct use use_of_all(
+	const struct ht_plan *p, const struct ht_plan_step *s, int32_t old, int32_t new)
+{
+	struct use all = use_of(p, s, old, new);
+
+	for (int32_t i = 1; i < steps_at_once(s); i++) {
+		const struct use u = use_of(p, &s[i], old, new);
+
+		all.reads |= u.reads;
+		all.writes |= u.writes;
+	}
+	return all;
+}
+
 bool lower_may_overwrite(const struct ht_plan *p, int32_t procedure, int32_t param, int32_t result)
 {
 	const struct ht_plan_procedure *of = &p->procedure[procedure];
@@ -94,9 +114,9 @@ bool lower_may_overwrite(const struct ht_plan *p, int32_t procedure, int32_t par
 	const int32_t old = param < 0 ? -1 : plan_parameter(p, procedure, HT_PLAN_PARAM, param);
 	bool written = false;
 
-	for (int32_t i = of->step; i < of->step + of->steps; i++) {
+	for (int32_t i = of->step; i < of->step + of->steps; i += steps_at_once(&p->step[i])) {
 		const struct ht_plan_step *s = &p->step[i];
-		const struct use u = use_of(p, s, old, new);
+		const struct use u = use_of_all(p, s, old, new);
 
 		if (u.reads && (written || (u.writes && !may_do_both(p, s, &u))))
 			return false;
