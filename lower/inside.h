@@ -174,6 +174,7 @@ struct planning {
 	struct ht_map objects;      /* likewise */
 	struct ht_map
 		assigned;      /* by name: variables to which some node of the program may assign */
+	struct ht_map named;   /* by name: variables that are nodes of the program */
 	struct ht_map callees; /* control.c: functions that calls name, by name */
 	struct open_call *open_calls; /* likewise */
 	struct hoisted *hoisted; /* derived.c: steps of bodies and parts that move to the entry */
@@ -318,7 +319,7 @@ struct view variable_view(struct lower *l, const struct ht_node *n, int i);
 /* The first function: why the variable of operand `i` has no memory, in words; NULL: it has. The
  * second: why the variable has not the type and shape of `t`. */
 const char *variable_refuse(const struct ht_node *n, int i);
-/* Fills planning->assigned. */
+/* Fills planning->assigned and planning->named. */
 void variable_find_assigned(struct lower *l);
 bool variable_is_assigned(const struct lower *l, struct ht_str name);
 const char *variable_refuse_type(const struct ht_node *n, int i, const struct ht_type *t);
@@ -341,7 +342,8 @@ int32_t plan_stream(struct lower *l, struct ht_plan_stream stream);
 void plan_variable_uses(struct lower *l);
 /* The memory of the session's variable `name`, whose first value is `t`. */
 int32_t plan_variable(struct lower *l, struct ht_str name, const struct ht_tensor *t);
-/* Likewise, of a variable that is no node of the graph and that one kernel reads and changes. */
+/* Likewise, of a variable that is no node of the graph and that one kernel reads and changes. If a variable of the graph has that
+ * name, the name is made another one. */
 int32_t plan_own_variable(struct lower *l, struct ht_str name, const struct ht_tensor *t);
 /* The object `name`. If the name was used before, the first description counts. */
 struct object_text {

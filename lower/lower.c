@@ -468,6 +468,7 @@ enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, 
 	ht_map_init(&planning.kernel_texts, how->scratch);
 	ht_map_init(&planning.variables, how->scratch);
 	ht_map_init(&planning.assigned, how->scratch);
+	ht_map_init(&planning.named, how->scratch);
 	ht_map_init(&planning.objects, how->scratch);
 	ht_map_init(&planning.callees, how->scratch);
 	HT_TRY(ht_graph_sort(g, how->diags));

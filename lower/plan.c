@@ -147,8 +147,11 @@ int32_t plan_variable(struct lower *l, struct ht_str name, const struct ht_tenso
 
 int32_t plan_own_variable(struct lower *l, struct ht_str name, const struct ht_tensor *t)
 {
-	int32_t b = plan_variable(l, name, t);
+	int32_t b;
 
+	while (ht_map_get(&l->planning->named, name))
+		name = ht_str_printf(l->scratch, "%.*s_", HT_STR_ARG(name));
+	b = plan_variable(l, name, t);
 	l->plan->variable[l->plan->buffer[b].offset].use |= HT_IMAGE_NEEDS;
 	return b;
 }

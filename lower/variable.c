@@ -158,6 +158,8 @@ static void find_assigned(struct lower *l, const struct ht_graph *g, struct ht_m
 		const struct lower_op *op = lower_op_of(n);
 		const struct ht_bodies b = run_by(n, met);
 
+		if (ht_is(n, HT_VARIABLE))
+			ht_map_at(&l->planning->named, ht_variable_name(n))->value = l;
 		for (int i = 0; op && i < op->variables; i++)
 			if (ht_op_info(n->op)->effects & HT_WRITES &&
 				ht_is(n->in[i].node, HT_VARIABLE))
