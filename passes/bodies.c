@@ -247,15 +247,16 @@ static bool is_taken(const struct ht_graph *g, struct ht_value arg)
 	return false;
 }
 
-static bool is_ret(const struct ht_port *p, struct ht_value v)
+/* Whether `v` is a result. `but`: a result that does not count; NULL: all count. */
+static bool is_ret(const struct ht_port *p, struct ht_value v, const struct ht_port *but)
 {
 	for (; p; p = p->next)
-		if (ht_value_eq(p->value, v))
+		if (p != but && ht_value_eq(p->value, v))
 			return true;
 	return false;
 }
 
-/* Whether argument i has readers; of a loop, `ret` is its result. */
+/* Whether argument i has readers; of a loop, `ret` is its result, which is none. An iteration may give the argument as another result, too. */
 static bool is_needed(const struct control *x, int32_t i, const struct ht_port *ret)
 {
 	if (!stays(x, i, ret))
@@ -263,7 +264,7 @@ static bool is_needed(const struct control *x, int32_t i, const struct ht_port *
 	for (int k = 0; k < 2; k++) {
 		if (is_taken(x->body[k]->body, x->arg[k][i]))
 			return true;
-		if ((!is_loop(x) || k == 0) && is_ret(x->body[k]->rets, x->arg[k][i]))
+		if (is_ret(x->body[k]->rets, x->arg[k][i], is_loop(x) ? ret : NULL))
 			return true;
 	}
 	return false;
