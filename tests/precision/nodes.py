@@ -52,6 +52,22 @@ entry "" {{
 %t = Tanh(%q) {{T=f32}}
 %y = MatMul(%t, %c) {{T=f32, transpose_a=false, transpose_b=false}}
 '''
+# Under allow_mix_precision_bf16 the split is computed in bfloat16 and its two results are cast to float32 behind it, so each program but the
+# reference compares the cast of the first result with a tensor that the reference computed before its latest one.
+LATE = f'''hir 1
+entry "" {{
+  input "x" = %x
+  output "y" = %y
+}}
+%x = Placeholder() {{dtype=f32, shape=shape[8,32]}}
+%a = Const() {{dtype=f32, value={constant(Weights.a)}}}
+%d = Const() {{dtype=i32, value=tensor i32[] {{1}}}}
+%p = MatMul(%x, %a) {{T=f32, transpose_a=false, transpose_b=false}}
+%u = Split(%d, %p) {{T=f32, num_split=2}}
+%e = Expm1(%u) {{T=f32}}
+%f = Expm1(%u:1) {{T=f32}}
+%y = Add(%e, %f) {{T=f32}}
+'''
 # In float16 exp(12) is infinite, 1e-9 is zero, and infinity minus itself is NaN.
 EDGES = '''hir 1
 entry "" {
@@ -158,6 +174,16 @@ class Nodes(Case):
         for a, b in zip(whole, parts, strict=True):
             for key in 'error', 'own', 'expected':
                 self.assertAlmostEqual(a[key], b[key], delta=1e-9 + 1e-3 * a[key])
+
+    def test_late(self):
+        """A tensor of the reference that another program computes later than the reference's next one is stored until then."""
+        once, turns = (self.nodes(self.model(LATE), 'allow_mix_precision_bf16', '2:1', f'--threads={n}')['tensors'] for n in (1, 2))
+        casts = {n['node']: n for n in once if n['dtype'] == 'float32' and n['op'] == 'Cast'}
+        self.assertEqual(set(casts), {'u/float32', 'u/1/float32'})
+        for cast in casts.values():
+            self.assertEqual(cast['elements'], 2 * 8 * 24)
+            self.assertGreater(cast['error'], 0)
+        self.assertEqual(once, turns)
 
     def test_numbers(self):
         model = self.model(EDGES, 'edges.hir')
