@@ -190,8 +190,11 @@ enum { AHEAD = 512, LINE = 16 };
 
 static inline void fetch(const float *x, int64_t i)
 {
+	/* As an integer, because C does not define a pointer beyond the array. */
+	uintptr_t ahead = (uintptr_t)x + (uintptr_t)(i + AHEAD) * sizeof *x;
+
 	if (i % LINE == 0)
-		__builtin_prefetch((const char *)x + (i + AHEAD) * (int64_t)sizeof *x);
+		__builtin_prefetch((const void *)ahead);
 }
 
 /* Four lanes of struct ht_native_sums. */
