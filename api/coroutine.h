@@ -1,5 +1,6 @@
 /* A function that runs on a stack of its own, in the caller's thread, and may pause until the caller lets it go on.  One thread uses a
- * coroutine. */
+ * coroutine.  The function returns to its caller, and may unwind with longjmp() only to where it or what it calls has been; a stack that
+ * overflows ends the process by SIGSEGV. */
 #ifndef HT_API_COROUTINE_H
 #define HT_API_COROUTINE_H
 
