@@ -455,6 +455,20 @@ static struct ht_values part_of(struct ht_values v, size_t at, size_t rows)
 	return v;
 }
 
+/* The first element that is NaN; the number of elements: none is. */
+static size_t first_nan(const struct ht_array *a)
+{
+	struct ht_values v = values_of(a);
+	size_t k = 0;
+
+	if (!a->data ||
+		(!ht_is_float(a->dtype) && ht_dtype_info(a->dtype)->kind != HT_KIND_COMPLEX))
+		return v.count;
+	while (k < v.count && !isnan(ht_value(&v, k)))
+		k++;
+	return k;
+}
+
 static enum ht_status check_expected(const struct sample *s)
 {
 	const struct ht_program *p = s->c->base.program;
@@ -468,6 +482,7 @@ static enum ht_status check_expected(const struct sample *s)
 		const struct ht_value_info *v = &p->output[i];
 		struct ht_values got = values_of(a);
 		bool fits = ht_values_are_numbers(a->dtype) && a->rank == v->rank;
+		size_t nan;
 
 		for (int32_t k = 0; fits && k < a->rank; k++)
 			fits = a->dim[k] == v->dim[k];
@@ -475,11 +490,11 @@ static enum ht_status check_expected(const struct sample *s)
 			return ht_error(s->d, HT_E_INPUT, HT_NOWHERE,
 				"%s: the reference of output '%s' has not the output's shape",
 				s->where, v->name);
-		for (size_t k = 0; k < got.count; k++)
-			if (isnan(ht_value(&got, k)))
-				return ht_error(s->d, HT_E_INPUT, HT_NOWHERE,
-					"%s: the reference of output '%s' has NaN, first at element %zu",
-					s->where, v->name, k);
+		nan = first_nan(a);
+		if (nan < got.count)
+			return ht_error(s->d, HT_E_INPUT, HT_NOWHERE,
+				"%s: the reference of output '%s' has NaN, first at element %zu",
+				s->where, v->name, nan);
 	}
 	return HT_OK;
 }
@@ -599,6 +614,24 @@ static void keep_inputs(struct ht_comparison *c, const struct ht_array *in)
 	}
 }
 
+/* Warns once of each input that has NaN in a sample: outputs that it makes NaN under all policies do not differ. */
+static void warn_of_nan(const struct sample *s)
+{
+	struct ht_comparison *c = s->c;
+
+	for (size_t i = 0; i < s->ins; i++) {
+		const char *name = c->base.program->input[i].name;
+		struct ht_diag key = { .text = HT_STR("NaN"), .where = { .node = ht_str(name) } };
+		size_t at = first_nan(&s->in[i]);
+
+		if (at < values_of(&s->in[i]).count && !is_told(c, &key))
+			ht_warn(s->d, HT_NOWHERE,
+				"%s: input '%s' has NaN, first at element %zu: outputs that are "
+				"NaN in the reference too count as equal",
+				s->where, name, at);
+	}
+}
+
 static enum ht_status run_wide(const struct sample *s)
 {
 	const struct ht_compared *r = &s->c->wide_row;
@@ -624,6 +657,7 @@ static enum ht_status add_sample(void *arg)
 	HT_TRY(ht_context_run(c->base.context, s->in, s->ins, c->base.out,
 		ht_program_outputs(c->base.program), s->d));
 	c->run_ns += ht_now_ns() - ns;
+	warn_of_nan(s);
 	HT_TRY(run_wide(s));
 	keep_inputs(c, s->in);
 	for (struct ht_compared *r = c->first; r; r = r->next)

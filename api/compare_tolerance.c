@@ -141,6 +141,16 @@ static enum ht_status read_output(struct reading *r, struct ht_str *out)
 	return HT_OK;
 }
 
+/* A drop may have to be negative: a gain. */
+static enum ht_status check_bound(const struct reading *r, const struct ht_tolerance *t)
+{
+	if (t->statistic == HT_STAT_END || ht_statistics[t->statistic].more || t->bound >= 0)
+		return HT_OK;
+	return ht_error(r->d, HT_E_USAGE, HT_NOWHERE,
+		"tolerance '%.*s' never holds: %.*s is never less than 0", HT_STR_ARG(r->text),
+		HT_STR_ARG(r->name));
+}
+
 static enum ht_status read_one(
 	struct ht_comparison *c, const char *text, struct ht_diags *d, struct ht_tolerance *out)
 {
@@ -151,6 +161,7 @@ static enum ht_status read_one(
 		return malformed(&r);
 	HT_TRY(read_number(&r, &out->bound));
 	HT_TRY(read_name(&r, &out->statistic));
+	HT_TRY(check_bound(&r, out));
 	HT_TRY(read_output(&r, &out->output));
 	if (out->statistic != HT_STAT_END)
 		return HT_OK;

@@ -508,6 +508,7 @@ entry "" {
                 (2, r"there is no output 'q'", (*p, '--tol=q:rel<=1')),
                 (2, r"--metric top1 is not what is measured", (*p, '--tol=top1-drop<=1')),
                 (2, r"is not \[OUTPUT:\]STATISTIC", (*p, '--tol=rel<=x')),
+                (2, r"'rel<=-1' never holds: rel is never less than 0", (*p, '--tol=rel<=-1')),
                 (2, r'no number of samples', (*p, '--samples=0')),
                 (2, r'is no .npz or .npy file', (*p, '--samples=x.txt')),
                 (5, r'cannot read', (*p, '--samples', self.path('absent.npy'))),
@@ -535,6 +536,14 @@ entry "" {
         r = self.tool(SMALL, *p, '--input-shape=x:?,4', code=4)
         self.assertIn(b"dimension 0 of 'x' is open, but samples are compared in one size", r.stderr)
         self.assertFalse([f for f in os.listdir(self.folder.name) if 'tmp' in f])
+
+    def test_nan_in_samples(self):
+        """A sample that has NaN is compared, and a warning names its first element, once for each input."""
+        model, x = self.model(), self.rng.normal(size=(4, WIDTH)).astype(np.float32)
+        x[1:, 5] = np.nan
+        r = self.tool(model, '--policy', POLICIES[1], '--samples', self.path('x.npy', x), '--runs=0')
+        self.assertEqual(r.stderr.decode().count('NaN'), 2)
+        self.assertRegex(r.stderr.decode(), r"warning: sample 2 .*: input 'x' has NaN, first at element 5: outputs that are NaN in the reference too")
 
     def test_output_file(self):
         out = self.path('report.csv')
