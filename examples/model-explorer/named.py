@@ -34,4 +34,6 @@ def main(model, out):
         json.dump(dict(label=os.path.basename(model), graphs=graphs), f)
 
 
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
 main(*sys.argv[1:])
