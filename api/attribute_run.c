@@ -403,15 +403,22 @@ static ht_rt_tee_fn *const see_in[HT_LOOKED] = {
 	[HT_LOOKED_WIDE] = see_wide,
 };
 
+/* Whether an array can be widened.  The program's run refuses one that does not fit. */
+static bool fits(const struct ht_array *a, const struct ht_value_info *v)
+{
+	return a->dtype == v->dtype && (a->data ? a->bytes == v->bytes : v->value != NULL);
+}
+
 static void pass_inputs(struct ht_looked *l, const struct ht_array *in, size_t ins)
 {
 	const struct ht_program *p = l->program;
 
 	for (size_t i = 0; i < ins && i < p->inputs; i++) {
-		const void *from = in[i].data ? in[i].data : l->of->of.base->input[i].value;
+		const struct ht_value_info *v = &l->of->of.base->input[i];
+		const void *from = in[i].data ? in[i].data : v->value;
 
 		l->in[i] = in[i];
-		if (!l->room[i] || !from)
+		if (!l->room[i] || !fits(&in[i], v))
 			continue;
 		ht_widen(from, in[i].dtype, l->room[i], p->input[i].bytes / sizeof(float));
 		l->in[i] = (struct ht_array){ l->room[i], p->input[i].bytes, HT_F32, in[i].rank,
