@@ -104,11 +104,17 @@ static void uniform(const struct draw *d, struct ht_philox *p, void *out)
 	}
 }
 
+/* A call, which costs little beside a division or the functions of Box and Muller: inline it would be in the code of each kind of number. */
+__attribute__((noinline)) static void draw(struct ht_philox *p, uint32_t r[4])
+{
+	ht_philox_next(p, r);
+}
+
 static void uniform_int(const struct draw *d, struct ht_philox *p, void *out)
 {
 	uint32_t r[4];
 
-	ht_philox_next(p, r);
+	draw(p, r);
 	for (int i = 0; i < 2 && d->dtype == HT_I64; i++)
 		((uint64_t *)out)[i] = (uint64_t)d->low + whole(&r[2 * i]) % d->range;
 	for (int i = 0; i < 4 && d->dtype == HT_I32; i++)
@@ -155,7 +161,7 @@ static void normal(const struct draw *d, struct ht_philox *p, void *out)
 	uint32_t r[4];
 	float x[4];
 
-	ht_philox_next(p, r);
+	draw(p, r);
 	if (d->dtype == HT_F64) {
 		two_f64(r, out);
 		return;
@@ -172,7 +178,7 @@ static void truncated_f64(struct ht_philox *p, double *out)
 	double x[2];
 
 	for (int n = 0; n < 2;) {
-		ht_philox_next(p, r);
+		draw(p, r);
 		two_f64(r, x);
 		for (int i = 0; i < 2 && n < 2; i++)
 			if (fabs(x[i]) < 2)
@@ -190,7 +196,7 @@ static void truncated_normal(const struct draw *d, struct ht_philox *p, void *ou
 		return;
 	}
 	for (int n = 0; n < 4;) {
-		ht_philox_next(p, r);
+		draw(p, r);
 		two_f32(&r[0], &x[0]);
 		two_f32(&r[2], &x[2]);
 		for (int i = 0; i < 4 && n < 4; i++)
