@@ -87,11 +87,11 @@ class Searches(unittest.TestCase):
             with open(f'{folder}/r.json') as f:
                 found, = json.load(f)
         rows = {row['rule']: row for row in found['rows']}
-        self.assertEqual(set(rows), {'minimal', 'polygraphy-forward', 'polygraphy-reverse', 'onnx-segments', 'onnx-fp16'})
+        self.assertEqual(set(rows), {'minimal', 'minimal, prefer fewest', 'polygraphy-forward', 'polygraphy-reverse', 'onnx-segments', 'onnx-fp16'})
         self.assertTrue(0 < rows['minimal']['float32'] <= min(row['float32'] for row in rows.values() if row['verdict'] == 'pass'))
-        self.assertEqual([rows[rule]['verdict'] for rule in rows if rule != 'onnx-fp16'], ['pass'] * 4)
+        self.assertEqual([rows[rule]['verdict'] for rule in rows if rule != 'onnx-fp16'], ['pass'] * 5)
         for rule, row in rows.items():
-            self.assertIn(f'| {rule} | {row["float32"]} | {row["trials"]} | {row["verdict"]} |', done.stdout)
+            self.assertIn(f'| {rule} | {row["float32"]} | {row["slower"]} | {row["trials"]} | {row["verdict"]} |', done.stdout)
 
 
 class Studies(unittest.TestCase):
