@@ -21,6 +21,7 @@ import package  # noqa: E402
 import halftone as ht  # noqa: E402
 from live import TOLERANCE, np, tf  # noqa: E402
 import control_graphs  # noqa: E402
+from tensorflow.python.autograph.impl.api import ConversionError  # noqa: E402
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2  # noqa: E402
 
 MOST = {'n': 5, 'k': 9}
@@ -134,7 +135,7 @@ def main():
             r = np.random.default_rng([a.seed, i])
             try:
                 f, inputs, kinds = control_graphs.graph(r)
-            except (ValueError, TypeError) as e:  # TensorFlow makes no such graph
+            except (ValueError, TypeError, ConversionError) as e:  # TensorFlow makes no such graph
                 unmade += 1
                 print('not made', i, str(e).splitlines()[0][:100], flush=True)
                 continue
