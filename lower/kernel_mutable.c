@@ -9,11 +9,6 @@ enum {
 	PARAMS = 3 /* of each kernel: types of the table, elements of a value */
 };
 
-static const struct ht_node *table_of(const struct ht_node *n)
-{
-	return n->in[0].node;
-}
-
 /* The type of keys or values: behind pass strings, numbers stand for strings. */
 static enum ht_dtype type_of(const struct ht_node *t, const char *type, const char *strings)
 {
@@ -209,14 +204,6 @@ const char *mutable_refuse(const struct ht_node *n)
 	return NULL;
 }
 
-/* Whether operand `arg` has the type that attribute `attr` of the table states. */
-static bool has_type(const struct ht_node *n, int arg, const char *attr)
-{
-	return ht_type_of(n->in[arg])->dtype == ht_type_attr(table_of(n), attr);
-}
-
-static const char other_types[] = "has keys or values of other types than its table";
-
 static const char *refuse_insert(const struct ht_node *n)
 {
 	const char *why = mutable_refuse(n);
@@ -224,7 +211,7 @@ static const char *refuse_insert(const struct ht_node *n)
 	if (why)
 		return why;
 	if (!has_type(n, 1, "key_dtype") || !has_type(n, 2, "value_dtype"))
-		return other_types;
+		return OTHER_TYPES;
 	return ht_shape_count(shape_of(n, 2)) != ht_shape_count(shape_of(n, 1)) *
 							 ht_shape_count(ht_table_row(table_of(n)))
 		       ? "has not one value for each key"
@@ -250,7 +237,7 @@ static const char *refuse_remove(const struct ht_node *n)
 {
 	const char *why = mutable_refuse(n);
 
-	return why ? why : has_type(n, 1, "key_dtype") ? NULL : other_types;
+	return why ? why : has_type(n, 1, "key_dtype") ? NULL : OTHER_TYPES;
 }
 
 const char *mutable_refuse_find(const struct ht_node *n)
@@ -261,7 +248,7 @@ const char *mutable_refuse_find(const struct ht_node *n)
 	if (why)
 		return why;
 	if (!has_type(n, 1, "key_dtype") || !has_type(n, 2, "value_dtype"))
-		return other_types;
+		return OTHER_TYPES;
 	if (has_own_defaults(n) && ht_attr_find(table_of(n), "_reserved"))
 		return "has a default value for each key of a dense table";
 	count = ht_shape_count(has_own_defaults(n) ? n->out[0].shape : ht_table_row(table_of(n)));
@@ -279,7 +266,7 @@ static const char *refuse_export(const struct ht_node *n)
 	return n->out[0].dtype == ht_type_attr(table_of(n), "key_dtype") &&
 			       n->out[1].dtype == ht_type_attr(table_of(n), "value_dtype")
 		       ? refuse_dense(n)
-		       : other_types;
+		       : OTHER_TYPES;
 }
 
 const struct lower_op lower_table_insert = { .family = FAMILY_ROOT,

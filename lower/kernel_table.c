@@ -7,11 +7,6 @@
 
 enum { TILE = 4096 /* keys */ };
 
-static const struct ht_node *table_of(const struct ht_node *n)
-{
-	return n->in[0].node;
-}
-
 /* The only node that fills table `t` of a run; NULL: there is none.  It must be in the program
  * itself and not in a body, which may run several times. */
 static const struct ht_node *filler_of(const struct ht_node *t)
@@ -132,14 +127,6 @@ static const char *refuse(const struct ht_node *n)
 	return NULL;
 }
 
-/* Whether operand `arg` has the type that attribute `attr` of the table states. */
-static bool has_type(const struct ht_node *n, int arg, const char *attr)
-{
-	return ht_type_of(n->in[arg])->dtype == ht_type_attr(table_of(n), attr);
-}
-
-static const char other_types[] = "has keys or values of other types than its table";
-
 static const char *refuse_fill(const struct ht_node *n)
 {
 	const char *why = refuse(n);
@@ -149,7 +136,7 @@ static const char *refuse_fill(const struct ht_node *n)
 	if (why)
 		return why;
 	if (!has_type(n, 1, "key_dtype") || !has_type(n, 2, "value_dtype"))
-		return other_types;
+		return OTHER_TYPES;
 	return ht_shape_count(shape_of(n, 1)) != ht_shape_count(shape_of(n, 2))
 		       ? "has not one value for each key"
 		       : NULL;
@@ -165,7 +152,7 @@ static const char *refuse_find(const struct ht_node *n)
 	if (why)
 		return why;
 	if (!has_type(n, 1, "key_dtype") || !has_type(n, 2, "value_dtype"))
-		return other_types;
+		return OTHER_TYPES;
 	return shape_of(n, 2).rank ? "has a default value that is no scalar" : NULL;
 }
 

@@ -78,7 +78,7 @@ struct ht_table {
 	size_t cells;
 };
 
-/* The largest number of bytes that are shown of a cell. */
+/* A cell shows at most this many bytes of a name, and of another text. */
 enum { HT_CELL_NAME = 200, HT_CELL_TEXT = 16000 };
 
 void ht_cell(struct ht_table *t, struct ht_str name);

@@ -1,7 +1,7 @@
 /* Each buffer is a mapping of its own: an inaccessible page, pages that hold the buffer, another
  * inaccessible page.  The buffer begins directly behind the first guard page, or ends directly
- * in front of the last one.  A buffer whose bytes depend on sizes has pages for the largest ones,
- * and ends at the last of them with the bytes that it has at the sizes of the run. */
+ * in front of the last one.  If its number of bytes depends on sizes, the mapping is for the largest
+ * sizes; the buffer of a run is then shorter and still ends in front of the last guard page. */
 #include "runtime/guard.h"
 
 #include <stdlib.h>
