@@ -21,7 +21,8 @@ F32 = tf.float32
 ALIGNMENT = 64
 POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1}
 NOT_ROUNDED = {'suppressed'}  # where rounded scores and overlaps rightly select other boxes
-MAKE_INTEGERS = {'distinct', 'parted', 'ranged', 'scattered', 'pieces', 'judged'}  # of multiples of their inputs, which must be the same ones in 16 bits
+SELECT = {'nested', 'counted', 'mean', 'distinct', 'parted', 'joined', 'ranged', 'drawn', 'scattered', 'pieces', 'judged'}
+# SELECT: models that compare multiples of their inputs or make integers of them, with the same results in 16 bits
 
 
 # ---- data: a given number of elements is above 0.5 ----
@@ -360,7 +361,7 @@ def odd_sixteenths(x):
 def feeds_of(name, r, inputs, share):
     sizes = {s: int(r.integers(1, MOST[s] + 1)) for s in MOST}
     feeds = {n: mask_like(r, [sizes.get(s, s) for s in shape], share) for n, shape in inputs.items()}
-    return {n: odd_sixteenths(x).astype('f4') for n, x in feeds.items()} if name in MAKE_INTEGERS else feeds
+    return {n: odd_sixteenths(x).astype('f4') for n, x in feeds.items()} if name in SELECT else feeds
 
 
 def expected(frozen, feeds):
