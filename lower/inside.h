@@ -507,9 +507,14 @@ void kb_store_result(
 int32_t kb_result(struct kernel_build *k, const struct ht_node *n, int32_t i, int32_t x);
 /* Whether the other nodes in the kernel of `sink` get the result of `n` unrounded. */
 bool lower_stays_wide(const struct lower *l, const struct ht_node *sink, const struct ht_node *n);
+/* lower.c: whether `n` joins its operands in one tensor, parts of which they may be made in. */
+bool lower_is_concat(const struct ht_node *n);
+/* The node that alone uses `v`, as operand *arg, so that `v` may be made in that node's result;
+ * NULL: there is none. */
+struct ht_node *lower_gathering_user(struct lower *l, struct ht_value v, int32_t *arg);
 /* The type in which result 0 of sink `n` is in memory: its own, or F32 for some tensors of F16.
  * The values are rounded to its own type in both cases. */
-enum ht_dtype lower_held_type(const struct lower *l, const struct ht_node *n);
+enum ht_dtype lower_held_type(struct lower *l, const struct ht_node *n);
 /* map_rounded.c: whether `n` rounds to a number format, and that format. */
 bool lower_rounds_to_format(const struct ht_node *n);
 struct ht_float_format;

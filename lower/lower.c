@@ -59,7 +59,7 @@ static void note_output(struct lower *l, struct ht_value v, int32_t buffer)
 		(*of)[v.index] = buffer;
 }
 
-static bool is_concat(const struct ht_node *n)
+bool lower_is_concat(const struct ht_node *n)
 {
 	return lower_op_of(n)->part && !lower_op_of(n)->owns;
 }
@@ -72,17 +72,16 @@ static bool is_owned(struct lower *l, const struct ht_use *u)
 	return op->part && (!op->owns || op->owns(l, u->node, u->arg));
 }
 
-/* The node that alone uses `v`, so that `v` may be made in that node's result; NULL: there is
- * none.  If `v` is a concatenation, its other users do not count, as they can read it there;
- * otherwise a concatenation that grows step by step would be copied in each step. */
-static struct ht_node *gathering_user(struct lower *l, struct ht_value v, int32_t *arg)
+/* If `v` is a concatenation, its other users do not count, as they can read it there; otherwise a
+ * concatenation that grows step by step would be copied in each step. */
+struct ht_node *lower_gathering_user(struct lower *l, struct ht_value v, int32_t *arg)
 {
 	struct ht_use *only = NULL;
 
 	if (v.node->outs != 1 || l->uses.is_output[v.node->id])
 		return NULL;
 	for (struct ht_use *u = l->uses.of[v.node->id]; u; u = u->next) {
-		if (u->arg < 0 || (is_concat(v.node) && (only || !is_concat(u->node))))
+		if (u->arg < 0 || (lower_is_concat(v.node) && (only || !lower_is_concat(u->node))))
 			continue;
 		if (only)
 			return NULL;
@@ -114,7 +113,7 @@ static void place_results(struct lower *l, struct ht_node *n)
 	for (int32_t i = 0; i < n->outs; i++) {
 		struct ht_value v = ht_out(n, i);
 		int32_t arg, output = output_buffer(l, v);
-		struct ht_node *whole = gathering_user(l, v, &arg);
+		struct ht_node *whole = lower_gathering_user(l, v, &arg);
 
 		if (output >= 0) {
 			view_dense(&view[i], output, n->out[i].shape);

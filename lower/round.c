@@ -87,10 +87,31 @@ static bool loads(const struct ht_use *u)
 {
 	const struct lower_op *op = lower_op_of(u->node);
 
-	return widens_again(u) || (op && op->family == FAMILY_MAP) || u->node->op == HT_OP_Mean;
+	return widens_again(u) || (op && op->family == FAMILY_MAP) || ht_is(u->node, HT_POOLS) ||
+	       u->node->op == HT_OP_Mean || lower_is_concat(u->node);
 }
 
-enum ht_dtype lower_held_type(const struct lower *l, const struct ht_node *n)
+/* Whether all readers of `n`, and of the concatenations that are made in the memory of `n`, load
+ * F32; *again: whether one of them would widen an element several times. */
+static bool all_load(struct lower *l, const struct ht_node *n, bool *again)
+{
+	int32_t arg;
+
+	for (const struct ht_use *u = l->uses.of[n->id]; u; u = u->next) {
+		if (u->arg >= 0 &&
+			(!loads(u) || (widens_again(u) && contract_sums_short(l, u->node))))
+			return false;
+		*again = *again || (u->arg >= 0 && widens_again(u));
+	}
+	for (int32_t i = 0; lower_is_concat(n) && i < n->ins; i++)
+		if (lower_is_concat(n->in[i].node) &&
+			lower_gathering_user(l, n->in[i], &arg) == n &&
+			!all_load(l, n->in[i].node, again))
+			return false;
+	return true;
+}
+
+enum ht_dtype lower_held_type(struct lower *l, const struct ht_node *n)
 {
 	enum ht_dtype t = n->out[0].dtype;
 	bool again = false;
@@ -98,11 +119,5 @@ enum ht_dtype lower_held_type(const struct lower *l, const struct ht_node *n)
 	if (local_type(l, t) == t || l->numerics || n->outs != 1 ||
 		ht_shape_count(n->out[0].shape) > l->target->l2 / (int64_t)sizeof(float))
 		return t;
-	for (const struct ht_use *u = l->uses.of[n->id]; u; u = u->next) {
-		if (u->arg >= 0 &&
-			(!loads(u) || (widens_again(u) && contract_sums_short(l, u->node))))
-			return t;
-		again = again || (u->arg >= 0 && widens_again(u));
-	}
-	return again ? local_type(l, t) : t;
+	return all_load(l, n, &again) && again ? local_type(l, t) : t;
 }
