@@ -94,6 +94,7 @@ struct ht_model {
 	bool outputs_set, inputs_set;
 	bool session;            /* compiled as an entry of a session, which holds its variables */
 	const char *scaled_loss; /* likewise: the output whose gradients are scaled; NULL: none */
+	double loss_scale;       /* with scaled_loss: the scale of the first step */
 	bool unchecked;          /* scaled gradients are not tested for overflow */
 	bool wide;               /* its programs compute in float64: ht_widen_model() */
 	struct ht_value_info *input;

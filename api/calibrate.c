@@ -15,7 +15,8 @@ struct ht_calibrator {
 	const struct ht_model *model;
 	const struct ht_compile_options *opt;
 	struct ht_arena arena; /* holds what follows; filled by the first run */
-	struct ht_array **in;  /* by sample, by input of the program */
+	bool begun;            /* the arena is in use */
+	struct ht_array **in;  /* by sample, by input of the program; NULL: not made yet */
 	size_t samples;
 	double ***want; /* by sample, by output: elements */
 };
@@ -26,6 +27,9 @@ struct variant {
 	struct ht_graph *graph;
 	bool reference;
 	double *error;
+	/* Not NULL: the magnitudes of these outputs, the last ones, are counted instead. */
+	struct ht_magnitudes *counts;
+	size_t counted;
 	struct ht_program *program;
 	struct ht_context *context;
 	struct ht_work *w;
@@ -331,6 +335,74 @@ static void compare(struct variant *v, size_t sample, size_t output)
 	}
 }
 
+/* ---- magnitudes ---- */
+
+static void count(const struct ht_array *x, struct ht_magnitudes *m)
+{
+	for (size_t i = 0; i < x->bytes / sizeof(float); i++) {
+		uint32_t bits;
+
+		memcpy(&bits, (const char *)x->data + i * sizeof bits, sizeof bits);
+		if (bits & 0x7fffffff)
+			m->at[bits >> 23 & 255]++;
+	}
+}
+
+/* The value with which a step on samples begins; NULL: the model has none. */
+static struct ht_tensor *first_value(
+	struct ht_calibrator *c, const struct ht_node *n, struct ht_arena *a)
+{
+	const struct ht_variable_source *source = c->lowering->passes.variables;
+	struct ht_diags unwanted;
+	struct ht_tensor *t = NULL;
+	enum ht_status st;
+
+	if (ht_str_is(ht_variable_name(n), HT_LOSS_SCALE)) {
+		t = ht_tensor_sharing(a, HT_F32, HT_SHAPE_SCALAR, ht_blob_in(a, sizeof(float)));
+		memcpy((void *)(uintptr_t)t->blob->p, &(float){ 1 }, sizeof(float));
+		return t;
+	}
+	if (!source)
+		return NULL;
+	ht_diags_init(&unwanted);
+	st = source->read(source->self, ht_variable_name(n), a, &unwanted, &t);
+	ht_diags_release(&unwanted);
+	return st == HT_OK && t->blob && t->dtype == ht_type_attr(n, "dtype") ? t : NULL;
+}
+
+/* False: some variable has no value. */
+static bool give_values(struct ht_calibrator *c, struct ht_graph *g, struct ht_arena *a)
+{
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		const struct ht_tensor *known = ht_variable_value(n);
+		struct ht_tensor *t;
+
+		if (!ht_is(n, HT_VARIABLE) || (known && known->blob))
+			continue;
+		t = first_value(c, n, a);
+		if (!t)
+			return false;
+		ht_attr_set_str(n, "shared_name", ht_variable_name(n));
+		ht_attr_set_shape(n, "shape", t->shape);
+		ht_attr_set_tensor(n, "_value", t);
+	}
+	return true;
+}
+
+static void add_outputs(
+	struct ht_graph *g, const struct ht_value *value, size_t n, struct ht_arena *a)
+{
+	struct ht_port **end = &g->entries->outputs;
+
+	while (*end)
+		end = &(*end)->next;
+	for (size_t i = 0; i < n; i++, end = &(*end)->next) {
+		*end = HT_NEW(a, struct ht_port);
+		(*end)->name = ht_str_printf(a, "_HALFTONE/gradient/%zu", i);
+		(*end)->value = value[i];
+	}
+}
+
 /* ---- one variant ---- */
 
 static enum ht_status build(struct variant *v)
@@ -373,7 +445,9 @@ static enum ht_status run_samples(struct variant *v)
 	for (size_t s = 0; s < c->samples; s++) {
 		HT_TRY(ht_context_run(
 			v->context, c->in[s], ht_program_inputs(p), v->out, outs, diags_of(c)));
-		for (size_t i = 0; i < outs; i++)
+		for (size_t i = 0; i < v->counted; i++)
+			count(&v->out[outs - v->counted + i], &v->counts[i]);
+		for (size_t i = 0; i < outs && !v->counts; i++)
 			if (v->reference)
 				c->want[s][i] = as_doubles(&v->out[i], &c->arena, &n);
 			else
@@ -392,34 +466,59 @@ static enum ht_status run_variant(void *arg)
 	HT_TRY(ht_context_new(v->program, NULL, diags_of(c), &v->context));
 	ht_context_set_seed(v->context, HT_BUDGET_SEED); /* all variants draw the same random
 							  * numbers */
-	if (v->reference) {
+	if (v->reference)
 		HT_TRY(check_clauses(c, v->program));
+	if (!c->in)
 		HT_TRY(make_samples(c, v->program));
-	} else {
+	if (v->error)
 		memset(v->error, 0, clauses * sizeof *v->error);
-	}
 	return run_samples(v);
+}
+
+static enum ht_status make_and_run(struct variant *v)
+{
+	struct ht_calibrator *c = v->c;
+	enum ht_status st;
+
+	v->program = ht_sys_alloc(sizeof *v->program);
+	if (!v->program)
+		return ht_error(diags_of(c), HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	if (!c->begun)
+		ht_arena_init(&c->arena, NULL);
+	c->begun = true;
+	c->arena.unwind = &v->w->unwind;
+	ht_arena_init(&v->program->arena, &v->w->unwind);
+	st = ht_work_run(v->w, run_variant, v, diags_of(c));
+	ht_context_free(v->context);
+	v->program->arena.unwind = NULL;
+	c->arena.unwind = NULL;
+	ht_program_free(v->program);
+	return st;
 }
 
 static enum ht_status run(void *self, struct ht_graph *g, bool reference, double *error)
 {
-	struct ht_calibrator *c = self;
 	struct ht_work w;
-	struct variant v = { .c = c, .graph = g, .reference = reference, .error = error, .w = &w };
-	enum ht_status st;
+	struct variant v = { .c = self,
+		.graph = g,
+		.reference = reference,
+		.error = reference ? NULL : error,
+		.w = &w };
 
-	v.program = ht_sys_alloc(sizeof *v.program);
-	if (reference)
-		ht_arena_init(&c->arena, &w.unwind);
-	if (!v.program)
-		return ht_error(diags_of(c), HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
-	ht_arena_init(&v.program->arena, &w.unwind);
-	st = ht_work_run(&w, run_variant, &v, diags_of(c));
-	ht_context_free(v.context);
-	v.program->arena.unwind = NULL;
-	c->arena.unwind = NULL;
-	ht_program_free(v.program);
-	return st;
+	return make_and_run(&v);
+}
+
+static enum ht_status magnitudes(void *self, struct ht_graph *g, const struct ht_value *value,
+	size_t n, struct ht_magnitudes *out, bool *known)
+{
+	struct ht_work w;
+	struct variant v = { .c = self, .graph = g, .counts = out, .counted = n, .w = &w };
+
+	*known = g->entries && give_values(self, g, g->arena);
+	if (!*known)
+		return HT_OK;
+	add_outputs(g, value, n, g->arena);
+	return make_and_run(&v);
 }
 
 static void release(void *arena)
@@ -433,7 +532,7 @@ const struct ht_calibration *ht_calibrator_new(const struct ht_model *m,
 	struct ht_calibrator *c = HT_NEW(a, struct ht_calibrator);
 
 	*c = (struct ht_calibrator){
-		.calibration = { run, c }, .model = m, .lowering = l, .opt = opt
+		.calibration = { run, magnitudes, c }, .model = m, .lowering = l, .opt = opt
 	};
 	ht_arena_defer(a, release, &c->arena);
 	return &c->calibration;

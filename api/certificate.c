@@ -18,6 +18,8 @@ static void put_alternatives_json(struct ht_buf *b, const struct ht_certificate 
 		ht_puts(b, i ? ",\n   {\"name\": " : "\n   {\"name\": ");
 		ht_put_json(b, a->name);
 		ht_printf(b, ", \"price_ps\": %lld", (long long)a->price);
+		if (a->saved)
+			ht_put_number(b, "saved_bytes", a->saved);
 		if (a->refused.n)
 			ht_put_member(b, "refused", a->refused);
 		ht_putc(b, '}');
@@ -119,6 +121,8 @@ void ht_certificate_json(struct ht_buf *b, const struct ht_certificate *c)
 		", \"price_ps\": %lld,\n  \"last_iterate\": {\"cost_ps\": %lld, \"bound_ps\": %lld",
 		(long long)c->price, (long long)c->cost, (long long)c->bound);
 	put_hash(b, "problem", c->problem_hash);
+	if (c->saved > 0)
+		ht_printf(b, "},\n  \"saved\": {\"bytes\": %lld", (long long)c->saved);
 	ht_printf(b,
 		"},\n  \"iterates\": %u, \"settled\": %s, \"free_nodes\": %u, \"regions\": %u, \"largest_region\": %u",
 		c->iterates, c->settled ? "true" : "false", c->free_nodes, c->regions,
@@ -191,6 +195,12 @@ void ht_certificate_prices(struct ht_buf *b, const struct ht_certificate *c)
 	}
 }
 
+static void put_saved(struct ht_buf *b, int64_t bytes)
+{
+	if (bytes > 0)
+		ht_printf(b, ", %lld bytes of activations saved", (long long)bytes);
+}
+
 void ht_certificate_text(struct ht_buf *b, const struct ht_certificate *c)
 {
 	ht_certificate_prices(b, c);
@@ -198,6 +208,7 @@ void ht_certificate_text(struct ht_buf *b, const struct ht_certificate *c)
 		const struct ht_alternative *a = &c->alternative[i];
 		ht_printf(b, "%.*s: ", HT_STR_ARG(a->name));
 		ht_put_ms(b, a->price);
+		put_saved(b, a->saved);
 		if (a->refused.n)
 			ht_printf(b, ", refused: %.*s", HT_STR_ARG(a->refused));
 		ht_putc(b, '\n');
@@ -212,6 +223,7 @@ void ht_certificate_text(struct ht_buf *b, const struct ht_certificate *c)
 		c->budget && c->budget->budget->clauses ? " that keeps the budget" : "",
 		HT_STR_ARG(c->costs));
 	ht_put_ms(b, c->price);
+	put_saved(b, c->saved);
 	ht_puts(b, "; for the fusion of the last iterate no assignment costs less than ");
 	ht_put_ms(b, c->bound);
 	ht_putc(b, '\n');

@@ -114,6 +114,8 @@ struct ht_cache_key ht_graph_key(const struct ht_wanted *w, enum ht_cache_kind k
 	if (m->scaled_loss)
 		ht_key_field(
 			&k, m->unchecked ? "scaled-unchecked" : "scaled", ht_str(m->scaled_loss));
+	if (m->scaled_loss)
+		ht_key_field(&k, "loss-scale", ht_str_printf(a, "%a", m->loss_scale));
 	for (int r = 0; r < HT_READ_END && kind == HT_CACHE_GRAPH; r++)
 		if (ht_was_read(reads, (enum ht_read)r))
 			ht_key_field(&k,

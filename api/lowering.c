@@ -220,6 +220,7 @@ static enum ht_status run_as(const struct ht_model *m, const struct ht_compile_o
 		.fusions = &l->fusions,
 		.variables = (upto == HT_UPTO_LOOK ? ht_variables_or_zeros : ht_variables_of)(m, w),
 		.scaled_loss = ht_str(m->scaled_loss ? m->scaled_loss : ""),
+		.loss_scale = m->loss_scale,
 		.unchecked = m->unchecked,
 		.session = m->session,
 		.verify = true,

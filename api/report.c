@@ -199,6 +199,7 @@ static void price(struct making *k, struct ht_lowering *l)
 	struct ht_pricing p;
 	struct ht_fusions fusions;
 	struct ht_fusion fusion;
+	struct ht_saved saved;
 	bool shapes;
 
 	k->priced_for = target;
@@ -218,7 +219,8 @@ static void price(struct making *k, struct ht_lowering *l)
 		return;
 	fusions = l->fusions; /* messages about these fusions are not repeated */
 	fusion = ht_fusion_of(g, &fusions, a);
-	k->r->data.price = ht_price_graph(&p, g, &fusion);
+	ht_saved_find(g, &fusion, target, a, &saved);
+	k->r->data.price = ht_price_graph(&p, g, &fusion, &saved);
 }
 
 /* ---- effects of the policy's options ---- */

@@ -57,6 +57,14 @@ static void put_text(struct asking *k, const struct ht_decided_type *t, int64_t 
 	ht_putc(&k->b, '\n');
 }
 
+/* The reason without the name or the figures of one node. */
+static struct ht_str kind_of(const struct ht_dtype_reason *why)
+{
+	if (why->by == HT_BY_FOLLOWS)
+		return HT_STR("follows its producer");
+	return why->by == HT_BY_TEXT ? why->text : ht_dtype_reasons[why->by].text;
+}
+
 static void put_json(struct asking *k, const struct ht_decided_type *t, int64_t price)
 {
 	ht_puts(&k->b, k->without ? ",\n  {\"node\": " : "\n  {\"node\": ");
@@ -86,8 +94,7 @@ static void tell(struct asking *k, const struct ht_decided_type *t)
 	else
 		put_text(k, t, price_of(k, t->node));
 	k->without++;
-	e = ht_map_at(
-		&k->reasons, why->by == HT_BY_FOLLOWS ? HT_STR("follows its producer") : why->text);
+	e = ht_map_at(&k->reasons, kind_of(why));
 	e->value = (void *)((uintptr_t)e->value + 1);
 }
 

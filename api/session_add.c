@@ -9,6 +9,7 @@ enum ht_status ht_session_compile(struct ht_session *s, const char *name, struct
 
 	m->session = true;
 	m->scaled_loss = s->scaling.loss;
+	m->loss_scale = (double)s->scaling.scale;
 	m->unchecked = s->scaling.unchecked;
 	st = ht_compile(m, opt, d, &p);
 	m->session = m->unchecked = false;

@@ -170,3 +170,23 @@ static const char *refuse_conv_transpose(const struct ht_node *n)
 const struct lower_op lower_conv2d_transpose = {
 	.family = FAMILY_ROOT, .emit = emit_conv_transpose, .refuse = refuse_conv_transpose
 };
+
+double ht_products_share(const struct ht_node *n)
+{
+	struct ht_shape from, to;
+	struct window w[2];
+	double all, share;
+
+	if (!ht_is(n, HT_CONV_TRANSPOSE) || ht_multiply_adds(n) <= 0 || refuse_conv_transpose(n))
+		return 1;
+	from = shape_of(n, 2);
+	to = n->out[0].shape;
+	if (to.rank != 4 || !ht_shape_known(to) || !ht_shape_known(from))
+		return 1;
+	read_windows(n, to, from, shape_of(n, 1).dim, w);
+	if (is_tiled(from, to, w))
+		return 1;
+	all = (double)to.dim[1] * (double)to.dim[2] / ((double)from.dim[1] * (double)from.dim[2]);
+	share = conv_phases_share(n, w);
+	return all * (share < CONV_PHASES_WORTH ? share : 1);
+}

@@ -93,6 +93,11 @@ static int64_t einsum(const struct ht_node *n)
 	return inner ? count : 0;
 }
 
+int32_t ht_packed_operand(const struct ht_node *n)
+{
+	return ht_is(n, HT_CONV_FILTER) ? 2 : 1;
+}
+
 int64_t ht_multiply_adds(const struct ht_node *n)
 {
 	if (ht_is(n, HT_MATRIX_PRODUCT))

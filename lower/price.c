@@ -53,3 +53,10 @@ bool ht_converts_operand(const struct ht_node *n, int32_t arg)
 		return op && op->takes && op->takes(n, arg);
 	return true;
 }
+
+int ht_updated_variables(const struct ht_node *n)
+{
+	const struct lower_op *op = lower_op_of(n);
+
+	return op && !n->outs ? op->variables : 0;
+}

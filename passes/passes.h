@@ -50,6 +50,7 @@ struct ht_pass_context {
 	/* The entry's output whose gradients are multiplied by the variable HT_LOSS_SCALE, and divided by it before they are
 	 * used; empty: none. */
 	struct ht_str scaled_loss;
+	double loss_scale; /* with scaled_loss: the scale of the first step; 0: not known */
 	bool unchecked; /* HT_GRADIENTS_FINITE is not set, and gradients that are not finite update variables */
 	bool session; /* every variable stays, and freeze gives it no value: it is memory of a
 		       * session */

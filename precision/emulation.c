@@ -5,11 +5,9 @@
  * or gradients; a Cast from it is removed; a node that computes in the slot gets a rounding
  * behind it.  A format of blocks along the summed axis is applied only in front of contractions,
  * since other ops have no summed axis.
- *
- * Weights are values computed only from constants and variables.  Gradients are values that no
- * output needs, in a graph that changes variables; outputs that are themselves gradients do not
- * count.  All other values are activations. */
+ */
 #include "precision/emulation.h"
+#include "precision/roles.h"
 
 /* ---- roles ---- */
 
@@ -17,68 +15,6 @@
 static bool only_moves(const struct ht_node *n)
 {
 	return ht_is(n, HT_ONLY_MOVES);
-}
-
-static bool is_weight(const struct ht_emulating *x, const struct ht_node *n)
-{
-	if (ht_is(n, HT_CONSTANT | HT_READS_VARIABLE | HT_VARIABLE))
-		return true;
-	return n->ins && (only_moves(n) || ht_is(n, HT_CASTS)) && n->in[0].node->id < x->ids &&
-	       x->role[n->in[0].node->id] == HT_ROLE_WEIGHTS;
-}
-
-/* Whether `v` is an operand of a node that writes it to a variable. */
-static bool is_written(const struct ht_graph *g, struct ht_value v)
-{
-	for (const struct ht_node *n = g->first; n; n = n->next)
-		for (int32_t i = 0; i < n->ins && (ht_op_info(n->op)->effects & HT_WRITES); i++)
-			if (ht_value_eq(n->in[i], v))
-				return true;
-	return false;
-}
-
-static void mark_needed(const struct ht_graph *g, bool *needed, struct ht_arena *a)
-{
-	struct ht_node **stack = HT_NEW_ARRAY(a, struct ht_node *, g->ids + 1);
-	size_t depth = 0;
-
-	for (const struct ht_entry *e = g->entries; e; e = e->next)
-		for (const struct ht_port *o = e->outputs; o; o = o->next) {
-			struct ht_node *n = o->value.node;
-			if (o->value.index < 0 || needed[n->id] || is_written(g, o->value))
-				continue;
-			needed[n->id] = true;
-			stack[depth++] = n;
-		}
-	while (depth) {
-		struct ht_node *n = stack[--depth];
-
-		for (int32_t i = 0; i < n->ins; i++) {
-			struct ht_node *of = n->in[i].node;
-			if (needed[of->id])
-				continue;
-			needed[of->id] = true;
-			stack[depth++] = of;
-		}
-	}
-}
-
-static void find_roles(struct ht_emulating *x)
-{
-	const struct ht_graph *g = x->rw.g;
-	bool trains = !g->function && ht_changes_any(g);
-	bool *needed = HT_NEW_ARRAY(x->rw.arena, bool, g->ids);
-
-	x->ids = g->ids;
-	x->role = HT_NEW_ARRAY(x->rw.arena, uint8_t, g->ids);
-	if (trains)
-		mark_needed(g, needed, x->rw.arena);
-	for (const struct ht_node *n = g->first; n; n = n->next) {
-		if (is_weight(x, n))
-			x->role[n->id] = HT_ROLE_WEIGHTS;
-		else if (trains && !needed[n->id])
-			x->role[n->id] = HT_ROLE_GRADIENTS;
-	}
 }
 
 enum ht_role ht_emulated_role(const struct ht_emulating *x, const struct ht_node *n)
@@ -215,7 +151,8 @@ static enum ht_status convert_graph(struct ht_emulating *x)
 	struct summed *summed;
 
 	state_types(x->rw.g);
-	find_roles(x);
+	x->ids = x->rw.g->ids;
+	x->role = ht_roles_of(x->rw.g, x->rw.arena);
 	node = ht_rw_nodes(&x->rw, &n);
 	summed = HT_NEW_ARRAY(x->rw.arena, struct summed, n);
 	for (size_t i = 0; i < n; i++) {

@@ -316,9 +316,6 @@ static enum ht_status check_budget(const struct ht_policy *p, struct ht_diags *d
 	if (!ht_policy_can(ht_policy_effective(p), HT_CAN_READ_BUDGET))
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE, "%s is for policy optimal, not '%s'",
 			option, ht_policy_effective(p)->name);
-	if (!ht_budget_asked(b))
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-			"samples have no effect without budget or frontier");
 	return HT_OK;
 }
 

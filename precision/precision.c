@@ -6,6 +6,7 @@
  * context's decisions. */
 #include "precision/precision.h"
 
+#include "passes/rewrite.h"
 #include "precision/calls.h"
 #include "precision/optimal/optimal.h"
 #include "precision/presets/preset.h"
@@ -179,6 +180,18 @@ static enum ht_status paint(const struct ht_precision_request *request, struct h
 	return HT_OK;
 }
 
+/* Samples are for budgets, and for the gradients of a training step.  A session has other entries beside the step. */
+static enum ht_status check_samples(
+	const struct ht_policy *policy, const struct ht_graph *g, const struct ht_pass_context *c)
+{
+	const struct ht_budget *b = &policy->budget;
+
+	if (!ht_has_samples(b) || ht_budget_asked(b) || c->session || ht_changes_any(g))
+		return HT_OK;
+	return ht_error(c->diags, HT_E_USAGE, HT_NOWHERE,
+		"samples have no effect without budget or frontier, as the graph changes no variable");
+}
+
 static enum ht_status decide_all(
 	const struct ht_precision_request *request, struct ht_graph *g, struct ht_pass_context *c)
 {
@@ -194,6 +207,7 @@ static enum ht_status decide_all(
 		.target = c->target ? c->target : ht_target_host(),
 		.decisions = out,
 		.calibration = request->calibration,
+		.loss_scale = c->scaled_loss.n ? c->loss_scale : 0,
 	};
 	const struct ht_policy_kind *kind = ht_policy_effective(policy);
 
@@ -201,6 +215,7 @@ static enum ht_status decide_all(
 	if (policy->report && policy->report->partial)
 		return decide_again(&p, g); /* the policy was checked when the report was made */
 	HT_TRY(ht_policy_check(policy, c->diags));
+	HT_TRY(check_samples(policy, g, c));
 	out->graph_nodes = g->nodes;
 	if (kind->family->paint)
 		return paint(request, g, c, out);

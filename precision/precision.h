@@ -223,7 +223,8 @@ struct ht_precision {
 	const struct ht_graph *imported; /* the graph before any pass; may be `graph` */
 	struct ht_resolved rules[HT_RULE_SETS];
 	const struct ht_calibration *calibration; /* NULL: variants cannot be run */
-	enum ht_status status;                    /* an error of the policy */
+	double loss_scale; /* with which gradients are computed in the first step; 0: none is in use */
+	enum ht_status status;  /* an error of the policy */
 	struct ht_calls *calls; /* calls.h; NULL: every body keeps its signature */
 	const uint8_t *ret; /* of a body: decided dtypes of its results; NULL: as in the graph */
 	/* For policy optimal, by node id: the labels that a node must not have, and why. */
@@ -412,8 +413,9 @@ struct ht_decided_impl {
 };
 /* A candidate: an assignment with its price, after fusion. */
 struct ht_alternative {
-	struct ht_str name;    /* "float32", a painting policy, "iterate 1" */
-	int64_t price;         /* picoseconds a run */
+	struct ht_str name; /* "float32", a painting policy, "iterate 1" */
+	int64_t price;      /* picoseconds a run */
+	int64_t saved;      /* bytes of activations that a training step saves for its gradients */
 	struct ht_str refused; /* why it was refused; empty: it was not */
 };
 /* The cost of another type for a node, when all other types are chosen again. */
@@ -462,6 +464,7 @@ struct ht_certificate {
 	struct ht_hash costs_hash, problem_hash;
 	struct ht_str winner;
 	int64_t price; /* of the chosen assignment, with its own fusion */
+	int64_t saved; /* its bytes of saved activations; -1: not known; 0: the graph changes no variable */
 	int64_t cost,
 		bound; /* of the last iterate: the cost of its assignment, and the lower bound of all */
 	bool settled; /* the iterates converged */

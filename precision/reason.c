@@ -7,8 +7,7 @@ const struct ht_dtype_reason ht_dtype_reasons[HT_BY_END] = {
 #undef REASON
 };
 
-static const struct ht_dtype_reason *new_reason(
-	enum ht_by by, struct ht_str text, struct ht_arena *a)
+const struct ht_dtype_reason *ht_reason_new(enum ht_by by, struct ht_str text, struct ht_arena *a)
 {
 	struct ht_dtype_reason *r = HT_NEW(a, struct ht_dtype_reason);
 
@@ -18,7 +17,7 @@ static const struct ht_dtype_reason *new_reason(
 
 const struct ht_dtype_reason *ht_reason_follows(struct ht_str node, struct ht_arena *a)
 {
-	return new_reason(HT_BY_FOLLOWS,
+	return ht_reason_new(HT_BY_FOLLOWS,
 		ht_str_printf(a, "%s%.*s", HT_BY(FOLLOWS)->text.p, HT_STR_ARG(node)), a);
 }
 
@@ -27,5 +26,5 @@ const struct ht_dtype_reason *ht_reason_of_text(struct ht_str text, struct ht_ar
 	for (int by = 0; by < HT_BY_TEXT; by++)
 		if (by != HT_BY_FOLLOWS && ht_str_eq(text, ht_dtype_reasons[by].text))
 			return &ht_dtype_reasons[by];
-	return new_reason(HT_BY_TEXT, text, a);
+	return ht_reason_new(HT_BY_TEXT, text, a);
 }

@@ -21,6 +21,8 @@ extern const struct ht_dtype_reason ht_dtype_reasons[HT_BY_END];
 
 /* HT_BY_FOLLOWS: a node whose dtype was taken; in `a`. */
 const struct ht_dtype_reason *ht_reason_follows(struct ht_str node, struct ht_arena *a);
+/* A reason of this kind whose text has figures of its own; in `a`. */
+const struct ht_dtype_reason *ht_reason_new(enum ht_by by, struct ht_str text, struct ht_arena *a);
 /* The reason with this text, or one that has only the text; in `a`. */
 const struct ht_dtype_reason *ht_reason_of_text(struct ht_str text, struct ht_arena *a);
 

@@ -42,6 +42,11 @@ struct ht_budget {
 #define HT_BUDGET_RANDOM 4
 #define HT_BUDGET_SEED 1
 
+/* Whether the user stated samples. */
+static inline bool ht_has_samples(const struct ht_budget *b)
+{
+	return b->samples || b->random;
+}
 /* Whether anything must be measured. */
 static inline bool ht_budget_asked(const struct ht_budget *b)
 {
@@ -54,6 +59,12 @@ enum ht_status ht_budget_parse(
 /* "N" or "N:SEED": random samples. */
 enum ht_status ht_samples_parse(struct ht_budget *b, const char *text, struct ht_diags *d);
 
+/* How many elements of a tensor are of which magnitude, by the eight bits of float32's exponent: at[e] are from 2^(e-127) to below
+ * 2^(e-126).  Zeros are not counted; at[0] are subnormal, at[255] infinite or NaN. */
+struct ht_magnitudes {
+	int64_t at[256];
+};
+
 /* Runs graphs in the state in which the precision pass leaves them, on the samples; may change
  * the graphs.
  *
@@ -63,6 +74,11 @@ enum ht_status ht_samples_parse(struct ht_budget *b, const char *text, struct ht
  * versa. */
 struct ht_calibration {
 	enum ht_status (*run)(void *self, struct ht_graph *g, bool reference, double *error);
+	/* Runs the graph, which changes variables, on the samples one after the other, from the values that the model has for its variables,
+	 * with a loss scale of 1.  Counts the elements of each of the `n` outputs that it adds, values of float32.  May change the graph.
+	 * *known false, without an error: the model has no values for its variables. */
+	enum ht_status (*magnitudes)(void *self, struct ht_graph *g, const struct ht_value *value,
+		size_t n, struct ht_magnitudes *out, bool *known);
 	void *self;
 };
 

@@ -28,19 +28,19 @@ struct optimal {
 	size_t taken_bytes;
 	struct ht_certificate *certificate;
 	struct ht_str winner;
-	int64_t price;
+	int64_t price, saved;
 };
 
 /* ---- candidates ---- */
 
-static void note_alternative(
-	struct optimal *o, struct ht_str name, int64_t price, struct ht_str refused)
+static void note_alternative(struct optimal *o, struct ht_str name, struct ht_str refused)
 {
 	struct ht_certificate *c = o->certificate;
 
 	c->alternative = ht_grow(o->p->decisions->arena, c->alternative, c->alternatives,
 		&c->alternative_cap, sizeof *c->alternative);
-	c->alternative[c->alternatives++] = (struct ht_alternative){ name, price, refused };
+	c->alternative[c->alternatives++] =
+		(struct ht_alternative){ name, o->trial.price, o->trial.saved.bytes, refused };
 }
 
 static struct ht_str refusal(struct optimal *o, const struct ht_node *culprit)
@@ -62,16 +62,25 @@ static struct ht_str refused(struct optimal *o)
 	return refusal(o, culprit);
 }
 
-/* Prices the trial of o->taken, and keeps it if it is the cheapest so far. */
+/* Whether the trial is cheaper than the best one so far, or as cheap with less memory. */
+static bool is_better(const struct optimal *o)
+{
+	if (!o->winner.n || o->trial.price != o->price)
+		return !o->winner.n || o->trial.price < o->price;
+	return o->trial.saved.bytes < o->saved;
+}
+
+/* Prices the trial of o->taken, and keeps it if it is the best so far. */
 static void judge(struct optimal *o, struct ht_str name)
 {
 	struct ht_str why = refused(o);
 
-	note_alternative(o, name, o->trial.price, why);
-	if (why.n || (o->winner.n && o->trial.price >= o->price))
+	note_alternative(o, name, why);
+	if (why.n || !is_better(o))
 		return;
 	o->winner = name;
 	o->price = o->trial.price;
+	o->saved = o->trial.saved.bytes;
 	memcpy(o->best, o->taken, o->taken_bytes);
 }
 
@@ -258,6 +267,7 @@ static void certify(struct optimal *o)
 	c->problem_hash = hash_problem(&o->problem.assign, o->work);
 	c->winner = o->winner;
 	c->price = o->price;
+	c->saved = o->saved;
 	c->cost = o->solution.cost;
 	c->bound = o->solution.cut;
 	c->free_nodes = o->solution.free_units;
@@ -384,6 +394,7 @@ static enum ht_status keep_budget(struct optimal *o)
 	e = &c->budget->point[c->budget->chosen];
 	c->winner = HT_STR("the frontier");
 	c->price = e->price;
+	c->saved = -1;
 	return HT_OK;
 }
 
@@ -402,7 +413,9 @@ void ht_optimal_decide(struct ht_precision *p)
 	const struct ht_target *target = policy->cost_target ? policy->cost_target : p->target;
 	const struct ht_costs *costs;
 	struct optimal o = { .p = p };
+	struct ht_gradients gradients;
 	struct ht_short_runs runs;
+	enum ht_status st;
 
 	o.certificate = HT_NEW(p->decisions->arena, struct ht_certificate);
 	o.taken = HT_NEW_ARRAY(p->arena, const struct ht_column *, p->graph->ids);
@@ -416,7 +429,8 @@ void ht_optimal_decide(struct ht_precision *p)
 	warn_of_estimates(p, costs);
 	ht_pricing_init(&o.pricing, costs, target, p->graph, p->arena);
 	ht_short_runs_begin(p, target, &runs);
-	ht_safety_build(p, &o.safety);
+	st = ht_gradients_find(p, &gradients);
+	ht_safety_build(p, &gradients, &o.safety);
 	p->denied = o.safety.denied;
 	p->denied_why = o.safety.why;
 	if (policy->judges_all)
@@ -433,7 +447,7 @@ void ht_optimal_decide(struct ht_precision *p)
 	certify(&o);
 	if (policy->question)
 		ht_question_answer(p, &o.problem);
-	p->status = keep_budget(&o);
+	p->status = st == HT_OK ? keep_budget(&o) : st;
 	price_flips(&o);
 	certify_errors(&o);
 	ht_short_runs_end(&runs);

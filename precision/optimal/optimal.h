@@ -6,6 +6,24 @@
 #include "precision/precision.h"
 #include "precision/optimal/price.h"
 
+/* ---- gradients.c: gradients that float16 would lose ---- */
+
+struct ht_gradients {
+	const uint8_t *role; /* by node id: enum ht_role of its results */
+	size_t *first;       /* by node id: the number of its first result */
+	/* By number of a result, NULL without samples: its magnitudes at a loss scale of 1, and whether they were measured. */
+	struct ht_magnitudes *at;
+	bool *seen;
+	const uint64_t
+		*lifted; /* by node id: not 0 where results are proportional to the loss scale */
+	double scale;
+};
+/* Measures the gradients of p->graph on the policy's samples, if it has some.  Everything is in p->arena. */
+enum ht_status ht_gradients_find(struct ht_precision *p, struct ht_gradients *g);
+/* Why node `n` must not compute in float16 because a gradient that it reads or returns would be lost; NULL: it may.  In `a`. */
+const struct ht_dtype_reason *ht_gradient_reason(
+	const struct ht_gradients *g, const struct ht_node *n, struct ht_arena *a);
+
 /* ---- safety.c: low types that a node must not have ---- */
 
 struct ht_safety {
@@ -21,8 +39,9 @@ static inline uint8_t ht_label_bit(enum ht_label l)
 {
 	return (uint8_t)(1u << l);
 }
-/* Applies lists and ranges of constants, and spreads the results; works in p->arena. */
-void ht_safety_build(struct ht_precision *p, struct ht_safety *s);
+/* Applies lists, ranges of constants and of gradients, and spreads the results; works in p->arena. */
+void ht_safety_build(
+	struct ht_precision *p, const struct ht_gradients *gradients, struct ht_safety *s);
 /* Reads the large constants of a node.  This takes long, so it is done only for nodes that would
  * become float16.  True: more was denied; call ht_safety_spread() to update the other nodes. */
 bool ht_safety_check(struct ht_safety *s, const struct ht_node *n);
@@ -63,6 +82,7 @@ struct ht_trial {
 	size_t *first_result; /* by id of a copied node: the index of its first result in `casts` */
 	struct ht_trial_cast **casts; /* a list for each result of the copy: ht_trial_casts() */
 	struct ht_fusion fusion;
+	struct ht_saved saved;
 	int64_t price;
 };
 /* The list of casts of `v`, a result of a copied node. */

@@ -66,7 +66,16 @@ static enum ht_work_kind elementwise_kind(const struct ht_node *n)
 	return ht_is(n, HT_FUNCTION | HT_SHORTENS) ? HT_WORK_FUNCTION : HT_WORK_MAP;
 }
 
-static struct work product_work(const struct ht_node *n, double multiply_adds)
+/* Vectors of columns are computed whole.  A single column has other kernels, with rows along the lanes. */
+static double with_idle_lanes(const struct ht_pricing *p, int64_t columns)
+{
+	const int64_t lanes = ht_target_lanes(p->target);
+
+	return columns > 1 ? (double)(ht_ceil_div(columns, lanes) * lanes) / (double)columns : 1;
+}
+
+static struct work product_work(
+	const struct ht_pricing *p, const struct ht_node *n, double multiply_adds)
 {
 	struct ht_shape out = n->out[0].shape, right = ht_type_of(n->in[1])->shape;
 	int64_t columns = dim_of(out, out.rank - 1),
@@ -81,7 +90,7 @@ static struct work product_work(const struct ht_node *n, double multiply_adds)
 	return (struct work){ HT_WORK_PRODUCT,
 		{ batch > 1 ? rows / batch : rows, columns,
 			(int64_t)(cells > 0 ? multiply_adds / cells : 1) },
-		multiply_adds };
+		multiply_adds * with_idle_lanes(p, columns) };
 }
 
 /* A resized image reads two pixels in each direction. */
@@ -111,7 +120,8 @@ static struct work reduce_work(const struct ht_node *n)
 		(double)count };
 }
 
-static struct work loop_work(const struct ht_node *n, enum ht_work_of_node does)
+static struct work loop_work(
+	const struct ht_pricing *p, const struct ht_node *n, enum ht_work_of_node does)
 {
 	double multiply_adds = (double)ht_multiply_adds(n);
 	int64_t count = n->ins ? count_of(n->in[0]) : result_count(n);
@@ -121,8 +131,8 @@ static struct work loop_work(const struct ht_node *n, enum ht_work_of_node does)
 			{ (int64_t)(multiply_adds / (double)(result_count(n) + 1)) + 1,
 				result_count(n), 1 },
 			multiply_adds };
-	if (multiply_adds > 0 && n->ins > 1)
-		return product_work(n, multiply_adds);
+	if (multiply_adds > 0 && n->ins > ht_packed_operand(n))
+		return product_work(p, n, multiply_adds * ht_products_share(n));
 	if (does == HT_NODE_POOL)
 		return pool_work(n);
 	if (n->ins && does == HT_NODE_REDUCTION)
@@ -181,6 +191,15 @@ int64_t ht_price_load(const struct ht_pricing *p, struct ht_value v, enum ht_dty
 	return price(p, HT_WORK_LOAD, t, count_of(v), count_of(v));
 }
 
+int64_t ht_price_reload(const struct ht_pricing *p, struct ht_value v, enum ht_dtype t)
+{
+	const int bytes = ht_is_low(t) ? 2 : 4;
+	int64_t cold = price(p, HT_WORK_WEIGHTS, t, 1, bytes * count_of(v)),
+		load = ht_price_load(p, v, t);
+
+	return cold > load ? cold - load : 0;
+}
+
 int64_t ht_price_store(const struct ht_pricing *p, struct ht_value v, enum ht_dtype t)
 {
 	return price(p, HT_WORK_STORE, t, count_of(v), count_of(v));
@@ -197,12 +216,13 @@ int64_t ht_price_cast(const struct ht_pricing *p, struct ht_value v, enum ht_dty
 	       price(p, widens ? HT_WORK_WIDEN : HT_WORK_NARROW, low, count_of(v), count_of(v));
 }
 
-/* The right operand: packed in each run, or read from memory if it does not stay in a cache. */
-static double right_operand(const struct ht_pricing *p, const struct ht_node *n, enum ht_dtype t)
+/* The columns: packed in each run, or read from memory if it does not stay in a cache. */
+static double packed_operand(const struct ht_pricing *p, const struct ht_node *n, enum ht_dtype t)
 {
-	int64_t count = count_of(n->in[1]);
+	const struct ht_value columns = n->in[ht_packed_operand(n)];
+	int64_t count = count_of(columns);
 
-	if (!is_constant(n->in[1]))
+	if (!is_constant(columns))
 		return look_up(
 			p, HT_WORK_PACK, t, (struct ht_work_size){ count, 1, 1 }, (double)count);
 	return p->cold_weights ? look_up(p, HT_WORK_WEIGHTS, t, (struct ht_work_size){ 0 },
@@ -230,6 +250,20 @@ static double product(
 	return look_up(p, w.kind, HT_F32, w.size, w.units / group) / faster * (1 + END_OF_RUN);
 }
 
+/* An update reads and writes its variables in place, and reads the gradient, its largest operand; all in float32. */
+static int64_t update_work(const struct ht_pricing *p, const struct ht_node *n)
+{
+	const int variables = ht_updated_variables(n);
+	int64_t count = 0;
+
+	for (int32_t i = 0; i < n->ins; i++)
+		if (ht_is_float(ht_type_of(n->in[i])->dtype) && count_of(n->in[i]) > count)
+			count = count_of(n->in[i]);
+	return (variables + 1) * price(p, HT_WORK_LOAD, HT_F32, count, count) +
+	       variables * (price(p, HT_WORK_STORE, HT_F32, count, count) +
+				   price(p, HT_WORK_MAP, HT_F32, 1, count));
+}
+
 int64_t ht_price_work(const struct ht_pricing *p, const struct ht_node *n, enum ht_dtype t)
 {
 	enum ht_work_of_node does = ht_work_of_node(n);
@@ -237,6 +271,8 @@ int64_t ht_price_work(const struct ht_pricing *p, const struct ht_node *n, enum 
 	struct work w;
 	double ps, winograd, more;
 
+	if (ht_updated_variables(n))
+		return update_work(p, n);
 	if (does == HT_NODE_NOTHING || !n->outs)
 		return 0;
 	if (!has_loop(does)) {
@@ -244,7 +280,7 @@ int64_t ht_price_work(const struct ht_pricing *p, const struct ht_node *n, enum 
 			return 0;
 		return price(p, elementwise_kind(n), t, 1, count);
 	}
-	w = loop_work(n, does);
+	w = loop_work(p, n, does);
 	winograd = ht_is(n, HT_CONV) ? ht_winograd_share(p->target, n, t) : 0;
 	if (winograd > 0)
 		ps = look_up(p, w.kind, HT_F32, w.size, winograd * w.units);
@@ -253,7 +289,7 @@ int64_t ht_price_work(const struct ht_pricing *p, const struct ht_node *n, enum 
 	else
 		ps = look_up(p, w.kind, t, w.size, w.units);
 	if (w.kind == HT_WORK_PRODUCT)
-		ps += right_operand(p, n, t);
+		ps += packed_operand(p, n, t);
 	/* The table was measured with operands as large as results. */
 	more = w.kind == HT_WORK_DEPTHWISE ? 1 - (double)count / (double)count_of(n->in[0]) : 0;
 	if (more > 0)
@@ -302,6 +338,17 @@ static int64_t price_rounding(const struct ht_pricing *p, struct ht_node *n,
 	return ps;
 }
 
+static int64_t price_reloads(const struct ht_pricing *p, const struct ht_node *n,
+	const struct ht_fusion *f, const struct ht_saved *saved)
+{
+	int64_t ps = 0;
+
+	for (int32_t i = 0; i < n->ins && saved->cold; i++)
+		if (ht_reads_cold(saved, f, n, i))
+			ps += ht_price_reload(p, n->in[i], type_of(n->in[i]));
+	return ps;
+}
+
 /* The price of a node within its kernel. */
 static int64_t price_node(const struct ht_pricing *p, struct ht_node *n,
 	const struct ht_node *kernel, const struct ht_fusion *f)
@@ -342,8 +389,8 @@ static bool is_cast_kernel(
 	return ht_is(n, HT_CASTS) && n == kernel && f->kernel[n->in[0].node->id] != kernel;
 }
 
-int64_t ht_price_graph(
-	const struct ht_pricing *p, const struct ht_graph *g, const struct ht_fusion *f)
+int64_t ht_price_graph(const struct ht_pricing *p, const struct ht_graph *g,
+	const struct ht_fusion *f, const struct ht_saved *saved)
 {
 	int64_t sum = 0;
 
@@ -353,6 +400,7 @@ int64_t ht_price_graph(
 		if (!kernel || ht_work_of_node(n) == HT_NODE_NOTHING || is_free(n, kernel, f))
 			continue;
 		to = n->outs ? type_of(ht_out(n, 0)) : HT_INVALID;
+		sum += price_reloads(p, n, f, saved);
 		if (!is_cast_kernel(n, kernel, f))
 			sum += price_node(p, n, kernel, f);
 		else if (ht_is_low(to))

@@ -38,8 +38,25 @@ int64_t ht_price_round(const struct ht_pricing *p, struct ht_value v, enum ht_dt
 int64_t ht_price_cast(
 	const struct ht_pricing *p, struct ht_value v, enum ht_dtype low, bool widens);
 
+/* What a kernel pays beside the load of an activation that left the caches since it was computed. */
+int64_t ht_price_reload(const struct ht_pricing *p, struct ht_value v, enum ht_dtype t);
+
+/* saved.c: the activations of a training step that its backward part reads. */
+struct ht_saved {
+	const uint8_t *role; /* by node id: enum ht_role of its results */
+	const bool *is;      /* by node id: its result is saved */
+	int64_t bytes;       /* of all of them, in their types */
+	bool cold;           /* in float32 they do not fit into the last cache */
+};
+/* Fusion is that of the graph.  In `a`; a graph that changes no variable saves nothing. */
+void ht_saved_find(const struct ht_graph *g, const struct ht_fusion *fusion,
+	const struct ht_target *t, struct ht_arena *a, struct ht_saved *out);
+/* Whether operand `i` of `n` is read from memory beyond the caches because it was saved. */
+bool ht_reads_cold(const struct ht_saved *s, const struct ht_fusion *fusion,
+	const struct ht_node *n, int32_t i);
+
 /* The whole graph, with its current types, fused as lowering would fuse it. */
-int64_t ht_price_graph(
-	const struct ht_pricing *p, const struct ht_graph *g, const struct ht_fusion *fusion);
+int64_t ht_price_graph(const struct ht_pricing *p, const struct ht_graph *g,
+	const struct ht_fusion *fusion, const struct ht_saved *saved);
 
 #endif

@@ -232,6 +232,16 @@ static bool stays_wide(struct build *b, const struct ht_node *n)
 	return kernel && ht_rounds_once(b->trial->fusion.root[kernel->id]);
 }
 
+/* Whether operand `i` is an activation that was saved and left the caches.  In the trial there may be a cast between them. */
+static bool reads_cold(struct build *b, const struct ht_node *n, int32_t i)
+{
+	const struct ht_trial *t = b->trial;
+	const struct ht_node *copy = t->copy[n->id], *from = t->copy[n->in[i].node->id];
+
+	return t->saved.cold && t->saved.role[copy->id] == HT_ROLE_GRADIENTS &&
+	       (t->saved.is[from->id] || ht_reads_cold(&t->saved, &t->fusion, copy, i));
+}
+
 static int64_t cost_of(struct build *b, struct ht_node *n, enum ht_dtype t)
 {
 	const struct ht_node *kernel = kernel_of(b, n);
@@ -246,6 +256,9 @@ static int64_t cost_of(struct build *b, struct ht_node *n, enum ht_dtype t)
 			ht_is_float(ht_type_of(n->in[i])->dtype) &&
 			kernel_of(b, n->in[i].node) != kernel)
 			cost += ht_price_load(b->pricing, n->in[i], t);
+	for (int32_t i = 0; i < n->ins; i++)
+		if (ht_unit_of_arg(b->p, n, i) && reads_cold(b, n, i))
+			cost += ht_price_reload(b->pricing, n->in[i], t);
 	for (int32_t i = 0; i < n->outs; i++) {
 		if (!ht_is_float(n->out[i].dtype))
 			continue;

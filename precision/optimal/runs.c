@@ -95,8 +95,10 @@ void ht_short_runs_begin(struct ht_precision *p, const struct ht_target *t, stru
 	s->marked = HT_NEW_ARRAY(p->arena, struct ht_node *, p->graph->nodes);
 	set_stated(p, s);
 	for (struct ht_node *n = p->graph->first; n; n = n->next) {
-		if (!ht_is(n, HT_CONTRACTS) || ht_is_depthwise(n) || has_mode(n) || n->ins < 2 ||
-			!ht_is(n->in[1].node, HT_CONSTANT) || !ht_label_column(p, n, HT_LABEL_F16))
+		if (!ht_is(n, HT_CONTRACTS) || ht_is_depthwise(n) || has_mode(n) ||
+			n->ins <= ht_packed_operand(n) ||
+			!ht_is(n->in[ht_packed_operand(n)].node, HT_CONSTANT) ||
+			!ht_label_column(p, n, HT_LABEL_F16))
 			continue;
 		set_mode(s, n, HT_IMPL_HIGH_PERFORMANCE);
 		runs[n->id] = ht_sum_variance(t, n, HT_F16) <= ht_sum_variance(t, n, HT_BF16);

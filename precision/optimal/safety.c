@@ -2,7 +2,8 @@
  *
  * A node is denied if its type is black; if the low type makes a constant operand infinite, or
  * all of it zero (sentinels such as the lowest finite number, and epsilons); and in float16, if
- * it is an exponential, whose results soon leave the range, or a square that goes into a sum.
+ * it is an exponential, whose results soon leave the range, a square that goes into a sum, or
+ * reads or returns a gradient that would be lost (gradients.c).
  * Denial spreads forwards as in Grappler: a gray node that reads a denied value, directly or
  * through nodes that only pass values on, is denied too, and so are the nodes between.  White
  * nodes accept any operand and stop the spread. */
@@ -100,8 +101,10 @@ static bool goes_into_sum(const struct ht_uses *uses, const struct ht_node *n)
 	return false;
 }
 
-static void judge(struct ht_precision *p, struct ht_safety *s, const struct ht_node *n)
+static void judge(struct ht_precision *p, const struct ht_gradients *gradients, struct ht_safety *s,
+	const struct ht_node *n)
 {
+	const struct ht_dtype_reason *lost = ht_gradient_reason(gradients, n, p->decisions->arena);
 	const struct ht_rule *by;
 
 	if (ht_keeps_dtype(p, n, ht_rule_of(p, HT_RULES_CUSTOM, n), &by))
@@ -113,6 +116,8 @@ static void judge(struct ht_precision *p, struct ht_safety *s, const struct ht_n
 		deny(s, n, ht_label_bit(HT_LABEL_F16), HT_BY(EXPONENTIAL_LEAVES_RANGE));
 	if (ht_is(n, HT_SQUARES) && goes_into_sum(&s->uses, n))
 		deny(s, n, ht_label_bit(HT_LABEL_F16), HT_BY(SQUARES_LEAVE_RANGE));
+	if (lost)
+		deny(s, n, ht_label_bit(HT_LABEL_F16), lost);
 }
 
 /* ---- spreading ---- */
@@ -161,7 +166,8 @@ void ht_safety_spread(struct ht_precision *p, struct ht_safety *s)
 		}
 }
 
-void ht_safety_build(struct ht_precision *p, struct ht_safety *s)
+void ht_safety_build(
+	struct ht_precision *p, const struct ht_gradients *gradients, struct ht_safety *s)
 {
 	s->uses = ht_graph_uses(p->graph, p->arena);
 	s->denied = HT_NEW_ARRAY(p->arena, uint8_t, p->graph->ids);
@@ -170,6 +176,6 @@ void ht_safety_build(struct ht_precision *p, struct ht_safety *s)
 	s->looked = HT_NEW_ARRAY(p->arena, bool, p->graph->ids);
 	for (const struct ht_node *n = p->graph->first; n; n = n->next)
 		if (p->choice[n->id].columns)
-			judge(p, s, n);
+			judge(p, gradients, s, n);
 	ht_safety_spread(p, s);
 }

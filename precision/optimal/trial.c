@@ -255,7 +255,8 @@ void ht_trial_make(struct ht_precision *p, const struct ht_column *const *taken,
 	put_in_order(t);
 	ht_policy_fusions(p->policy, &fusions, t->arena);
 	t->fusion = ht_fusion_of(t->graph, &fusions, t->arena);
-	t->price = ht_price_graph(pricing, t->graph, &t->fusion);
+	ht_saved_find(t->graph, &t->fusion, pricing->target, t->arena, &t->saved);
+	t->price = ht_price_graph(pricing, t->graph, &t->fusion, &t->saved);
 }
 
 void ht_trial_free(struct ht_trial *t)

@@ -15,6 +15,10 @@ struct bench {
 	struct ht_graph *g;
 	struct ht_entry entry;
 	struct ht_decisions decisions;
+	/* For policy optimal; may be NULL or 0. */
+	const struct ht_costs *costs;
+	const struct ht_calibration *calibration; /* with it the policy has samples */
+	double loss_scale;
 };
 
 static void start(struct bench *b)
@@ -49,18 +53,23 @@ static void output(struct bench *b, struct ht_node *n)
 static void decide(struct bench *b, const char *policy, const char *target)
 {
 	struct ht_policy p;
-	struct ht_precision_request precision = {
-		.decider = { ht_precision_decide }, .policy = &p, .decisions = &b->decisions
-	};
+	struct ht_precision_request precision = { .decider = { ht_precision_decide },
+		.policy = &p,
+		.decisions = &b->decisions,
+		.calibration = b->calibration };
 	struct ht_pass_context c = { .scratch = &b->scratch,
 		.diags = &b->diags,
 		.decider = &precision.decider,
 		.entry = &b->entry,
 		.target = target ? ht_target_named(target) : NULL,
+		.scaled_loss = b->loss_scale > 0 ? HT_STR("loss") : (struct ht_str){ 0 },
+		.loss_scale = b->loss_scale,
 		.verify = true };
 
 	assert_int_equal(ht_infer_types(b->g, &b->diags), HT_OK);
 	assert_int_equal(ht_policy_init(&p, policy, &b->diags), HT_OK);
+	p.costs = b->costs ? b->costs : p.costs;
+	p.budget.random = b->calibration != NULL;
 	assert_int_equal(ht_run_passes(b->g, "precision", NULL, &c), HT_OK);
 	/* The types that the decision wrote into the graph equal those that inference finds. */
 	for (struct ht_node *n = b->g->first; n; n = n->next)
