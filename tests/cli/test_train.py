@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """halftone train: data, feeds and schedules, evaluations, what is refused, checkpoints that survive a kill, a full disk and
 flipped bits, and runs that go on with the same bits.  Against TensorFlow: tests/train/."""
-import csv, glob, json, os, random, re, resource, signal, struct, subprocess, time, unittest
+import csv, glob, json, math, os, random, re, resource, signal, struct, subprocess, time, unittest
 
 from tool import HERE, TOOL, ToolCase, floats, npy, read_npy
 
@@ -53,6 +53,37 @@ class Train(ToolCase):
         self.assertLess(r['evaluation']['error'], 0.05)
         text = self.tool(*self.base, '--steps', '3').stdout.decode()
         self.assertRegex(text, r'^3 steps  loss [0-9.e-]+ ')
+
+    def cheap_halves(self):
+        """A table of costs in which float16 costs a tenth of float32, bfloat16 a fifth, and casts next to nothing."""
+        table = os.path.join(HERE, '../../precision/data/x86-64-v4+bf16@znver4.costs')
+        with open(table) as f:
+            lines = [line.split() for line in f]
+        wide = {(p[0], *p[2:5]): float(p[5]) for p in lines if p[1:2] == ['f32']}
+        for p in lines:
+            if p[1:2] and p[1] in ('f16', 'bf16'):
+                p[5] = f'{wide[(p[0], *p[2:5])] * (.1 if p[1] == "f16" else .2):.6g}'
+            if p and p[0] in ('round', 'narrow', 'widen', 'launch', 'pack'):
+                p[5] = '0.001'
+        return self.path('halves.costs', '\n'.join(' '.join(p) for p in lines).encode())
+
+    def test_optimal(self):
+        """Policy optimal on a step: low types where they are cheap, float16 gradients only by evidence, and trainings that learn."""
+        costs = ['--cost-table', self.cheap_halves()]
+        explain = ['explain', MODEL, '--outputs', 'loss,train', '--input-shape', 'x:8,4;y:8,1', '--policy', 'optimal', *costs]
+        r = json.loads(self.tool(*explain, '--format', 'json').stdout)
+        types = {n['node']: n['units'][0]['to'] for n in r['nodes'] if n['units']}
+        self.assertEqual((types['product'], types['gradient']), ('bfloat16', 'bfloat16'))
+        self.assertGreater(r['certificate']['alternatives'][0]['saved_bytes'], r['certificate']['saved']['bytes'])
+        why = self.tool(*explain, '--why-not', 'f16', '--node', 'gradient').stdout.decode()
+        self.assertIn('gradient underflow: without samples or a loss scale no gradient is float16', why)
+        for more in ['--loss-scale', 'none'], ['--loss-scale', 'fixed:64'], ['--samples', '4:1']:
+            log = self.at('log.ndjson')
+            done = self.tool(*self.base, '--policy', 'optimal', *costs, '--steps', '200', '--log', log, *more)
+            self.assertEqual(b'the model has no values for its variables' in done.stderr, '--samples' in more)
+            losses = self.losses(log)
+            self.assertTrue(all(math.isfinite(x) for x in losses), more)
+            self.assertLess(sum(losses[-20:]), sum(losses[:20]) / 10, more)
 
     def test_artefact_of_entries(self):
         """compile --entry: a step in two precisions and an evaluation, over the same variables, whose values are the model's."""
