@@ -54,13 +54,9 @@ LARGE_PROGRAMS = ('addn', 'concat', 'pack', 'alike', 'control_in', 'control_chai
                   'types', 'strings')
 
 
-SEED = int(os.environ.get('HALFTONE_SEED', '0'))
-
-
 def share(kinds, i):
-    """The kinds for the i-th of three verbs or policies: a third of them, chosen by the seed, or with HALFTONE_LONG
-    all."""
-    return kinds if environment.LONG else kinds[(i + SEED) % 3::3]
+    """The kinds for the i-th verb or policy: a third of them in turn, or with HALFTONE_LONG all."""
+    return environment.in_turn(kinds, 3, i)
 
 
 class Size(ToolCase):
@@ -111,7 +107,7 @@ class Size(ToolCase):
         self.assertLess(peaks[1] - peaks[0], MORE_BYTES[verb].get(kind, BYTES[verb]) * 3 * n)
 
     def test_import_and_clean_up(self):
-        for kind in hostile.KINDS:
+        for kind in environment.in_turn(hostile.KINDS, 2):
             with self.subTest(kind):
                 self.grows_linearly(kind, 'inspect')
 
@@ -158,18 +154,18 @@ class Size(ToolCase):
                 self.grows_linearly(kind, 'convert', '-o', self.path('out.pb'))
 
     def test_compile(self):
-        for kind in COMPILED:
+        for kind in share(COMPILED, 0):
             with self.subTest(kind):
                 self.grows_linearly(kind, 'compile', '-o', self.path('out.htx'))
 
     def test_run(self):
-        for kind in RUN:
-            for compiled in (False, True):
+        for i, compiled in enumerate((False, True)):
+            for kind in share(RUN, i):
                 with self.subTest(kind, compiled=compiled):
                     self.grows_linearly(kind, 'run', '-o', self.path('out.npz'), compiled=compiled)
 
     def test_aot(self):
-        for kind in RUN:
+        for kind in share(RUN, 2):
             with self.subTest(kind):
                 self.grows_linearly(kind, 'aot', '-o', self.path('package'))
 

@@ -18,6 +18,9 @@ import environment
 MODELS = 'mobilenetv2', 'efficientnetb0', 'bert', 'densenet121', 'convnext'
 PART = 'mobilenetv2',
 POLICIES = {'must_keep_origin_dtype': 2e-4, 'allow_mix_precision_bf16': .15, 'force_fp16': .1, 'optimal': .15}
+# Policy, error, batch and options of runs by two threads.
+THREADED = (('must_keep_origin_dtype', 2e-4, 2, '--threads', '2', '--batch-method', 'parts'),
+            ('allow_mix_precision_bf16', .15, 3, '--threads', '2'))
 # Nodes of these types keep their type, or become parts of a kernel, if their operands are not
 # constant.
 STAY = {'Relu', 'Relu6', 'Softmax', 'AvgPool', 'MaxPool'}
@@ -123,10 +126,8 @@ def main():
         environment.obtain(name)
         with tempfile.TemporaryDirectory() as folder:
             model = Model(name, folder)
-            for policy, allowed in POLICIES.items():
-                check(model, policy, allowed, 1)
-            check(model, 'must_keep_origin_dtype', 2e-4, 2, '--threads', '2', '--batch-method', 'parts')
-            check(model, 'allow_mix_precision_bf16', .15, 3, '--threads', '2')
+            for of_model in environment.share([*((p, most, 1) for p, most in POLICIES.items()), *THREADED]):
+                check(model, *of_model)
 
 
 if __name__ == '__main__':

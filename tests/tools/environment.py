@@ -2,6 +2,7 @@
 import os
 import subprocess
 import sys
+import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get('HALFTONE_BUILD', f'{ROOT}/build'))
@@ -17,12 +18,28 @@ UNUSED = 'keras', 'matplotlib', 'sklearn'
 # many policies then run only a few of them: the build without sanitizers compares the numbers.
 SANITIZED = bool(os.environ.get('HALFTONE_SANITIZE'))
 SKIPPED = 77  # the exit code that ctest counts as skipped
+# A number that is another one every day.  Cases that a single run leaves out have their turn by it; HALFTONE_TURN
+# repeats the run of another day.
+TURN = int(os.environ.get('HALFTONE_TURN') or time.time() // 86400)
 
 
-def share(cases, seed):
-    """All cases as a list; under sanitizers every third of them, from one on that the seed chooses, since the cases use
-    memory in similar ways."""
-    return list(cases)[seed % 3::3] if SANITIZED else list(cases)
+def share(cases, seed=None):
+    """All cases as a list; under sanitizers every third of them, from one on that the seed chooses, or in turn, since the
+    cases use memory in similar ways."""
+    if not SANITIZED:
+        return list(cases)
+    return in_turn(cases, 3) if seed is None else list(cases)[seed % 3::3]
+
+
+def in_turn(cases, n, first=0):
+    """Every n-th case, so that n days in a row try each of them; with HALFTONE_LONG all.  `first` moves the turn, so that
+    several lists of one test do not all begin with their first case on the same day."""
+    cases = list(cases)
+    if LONG:
+        return cases
+    assert len(cases) >= n, 'on some days nothing would be tried'
+    print(f'one in {n} of {len(cases)} cases is tried; HALFTONE_TURN={TURN} repeats this', file=sys.stderr, flush=True)
+    return cases[(TURN + first) % n::n]
 
 
 def enter_venv(name='tests', requirements='tests/requirements.txt'):

@@ -3,7 +3,10 @@
 #ifndef HT_TEST_SANITIZED_H
 #define HT_TEST_SANITIZED_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
 
 #ifdef __has_feature
 #if __has_feature(address_sanitizer)
@@ -21,6 +24,16 @@
 static inline uint64_t sanitized_cases(uint64_t cases)
 {
 	return SANITIZED ? (cases + 2) / 3 : cases;
+}
+
+/* Whether case i of a list is tried: under sanitizers each case is on one of three days, or when $HALFTONE_TURN
+ * (tests/tools/environment.py) is the number of that day. */
+static inline bool sanitized_turn(uint64_t i)
+{
+	const char *turn = getenv("HALFTONE_TURN");
+	uint64_t day = turn ? strtoull(turn, NULL, 10) : (uint64_t)time(NULL) / 86400;
+
+	return !SANITIZED || (i + day) % 3 == 0;
 }
 
 #endif
