@@ -38,22 +38,34 @@ def key(path, inputs, *more):
     return h.hexdigest()[:24]
 
 
-def cached(name, k, compute):
-    path = f'{BUILD}/refs/{name}-{k}.npz'
-    if not os.path.exists(path):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        part = f'{path}.{os.getpid()}.npz'
-        np.savez(part, **compute())
-        os.replace(part, path)
+def stored(path):
     with np.load(path) as z:
         return {n: z[n] for n in z.files}
 
 
+def cached(name, keys, samples, compute):
+    """Results for the samples; compute() is called once, with the list of those whose results are not kept yet."""
+    paths = [f'{BUILD}/refs/{name}-{k}.npz' for k in keys]
+    missing = [(p, x) for p, x in zip(paths, samples) if not os.path.exists(p)]
+    if missing:
+        os.makedirs(f'{BUILD}/refs', exist_ok=True)
+        for (path, _), result in zip(missing, compute([x for _, x in missing])):
+            part = f'{path}.{os.getpid()}.npz'
+            np.savez(part, **result)
+            os.replace(part, path)
+    return [stored(p) for p in paths]
+
+
+def references(model, path, samples):
+    """For each sample its outputs by name, in the model's own precision."""
+    run = {'graphdef': graphdef_file, 'savedmodel': saved_model, 'tfjs': tfjs_all,
+           'tfjs-cpu': lambda *a: tfjs_all(*a, ['cpu'])}[model.oracle]
+    return cached(model.name, [key(path, x, model.outputs) for x in samples], samples,
+                  lambda some: run(path, some, model.outputs))
+
+
 def reference(model, path, inputs):
-    """Outputs by name, in the model's own precision."""
-    run = {'graphdef': graphdef_file, 'savedmodel': saved_model, 'tfjs': tfjs, 'tfjs-cpu': tfjs_cpu}[model.oracle]
-    return cached(model.name, key(path, inputs, model.outputs),
-                  lambda: run(path, inputs, model.outputs))
+    return references(model, path, [inputs])[0]
 
 
 def tensorflow():
@@ -79,11 +91,15 @@ def read_graphdef(path):
     return graph_def
 
 
-def graphdef_file(path, inputs, outputs):
-    return run_graphdef(read_graphdef(path), inputs, outputs)
+def graphdef_file(path, samples, outputs):
+    return run_graphdef_all(read_graphdef(path), samples, outputs)
 
 
 def run_graphdef(graph_def, inputs, outputs):
+    return run_graphdef_all(graph_def, [inputs], outputs)[0]
+
+
+def run_graphdef_all(graph_def, samples, outputs):
     tf = tensorflow()
     for n in graph_def.node:
         n.device = ''
@@ -91,7 +107,11 @@ def run_graphdef(graph_def, inputs, outputs):
     with graph.as_default():
         tf.graph_util.import_graph_def(graph_def, name='')
     with literal_session(tf, graph) as s:
-        return dict(zip(outputs, s.run([tensor(o) for o in outputs], feeds(inputs))))
+        return runs(s, samples, outputs)
+
+
+def runs(session, samples, outputs):
+    return [dict(zip(outputs, session.run([tensor(o) for o in outputs], feeds(inputs)))) for inputs in samples]
 
 
 def tensor(name):
@@ -102,12 +122,12 @@ def feeds(inputs):
     return {tensor(n): x for n, x in inputs.items()}
 
 
-def saved_model(path, inputs, outputs):
+def saved_model(path, samples, outputs):
     tf = tensorflow()
     graph = tf.Graph()
     with graph.as_default(), literal_session(tf, graph) as s:
         tf.compat.v1.saved_model.load(s, ['serve'], path)
-        return dict(zip(outputs, s.run([tensor(o) for o in outputs], feeds(inputs))))
+        return runs(s, samples, outputs)
 
 
 def frozen_saved_model(path, outputs):
@@ -131,38 +151,45 @@ def frozen_saved_model(path, outputs):
 
 
 def tfjs_cpu(path, inputs, outputs):
-    return tfjs(path, inputs, outputs, ['cpu'])
+    return tfjs_all(path, [inputs], outputs, ['cpu'])[0]
 
 
-def tfjs(path, inputs, outputs, backends=('wasm', 'cpu')):
+def tfjs(path, inputs, outputs):
+    return tfjs_all(path, [inputs], outputs)[0]
+
+
+def tfjs_all(path, samples, outputs, backends=('wasm', 'cpu')):
     """Outputs of TensorFlow.js: on WebAssembly if that has the model's kernels, since its JavaScript takes up to thirty
     times as long."""
     with tempfile.TemporaryDirectory() as d:
-        request = {'inputs': [], 'backends': backends, 'outputs': [{'name': tensor(o), 'file': f'{d}/o{i}'}
-                                             for i, o in enumerate(outputs)]}
-        for i, (name, x) in enumerate(inputs.items()):
-            assert x.dtype in (np.float32, np.int32)
-            x.tofile(f'{d}/i{i}')
-            request['inputs'].append({'name': name, 'dtype': x.dtype.name, 'shape': x.shape,
-                                      'file': f'{d}/i{i}'})
+        request = {'backends': backends, 'outputs': [tensor(o) for o in outputs], 'samples': []}
+        for n, inputs in enumerate(samples):
+            fed = []
+            for i, (name, x) in enumerate(inputs.items()):
+                assert x.dtype in (np.float32, np.int32)
+                x.tofile(f'{d}/{n}i{i}')
+                fed.append({'name': name, 'dtype': x.dtype.name, 'shape': x.shape, 'file': f'{d}/{n}i{i}'})
+            request['samples'].append({'inputs': fed, 'files': [f'{d}/{n}o{i}' for i in range(len(outputs))]})
         with open(f'{d}/request', 'w') as f:
             json.dump(request, f)
         done = subprocess.run(['node', f'{HERE}/tfjs.mjs', node_modules(), path, f'{d}/request'],
                               check=True, stdout=subprocess.PIPE, text=True)
         kinds = {'float32': np.float32, 'int32': np.int32, 'bool': np.bool_}
-        return {o: np.fromfile(f'{d}/o{i}', kinds[r['dtype']]).reshape(r['shape'])
-                for i, (o, r) in enumerate(zip(outputs, json.loads(done.stdout)))}
+        return [{o: np.fromfile(f, kinds[r['dtype']]).reshape(r['shape']) for o, f, r in zip(outputs, sample['files'], results)}
+                for sample, results in zip(request['samples'], json.loads(done.stdout))]
 
 
-def converted(name, path, inputs, outputs):
-    """Outputs of a graph that `halftone convert` wrote, computed in two ways, with each low-precision tensor rounded
-    once: by TensorFlow's own low-precision kernels, and with every op in float32 between Cast nodes.  In some ops
+def converted(name, path, samples, outputs):
+    """For each sample the outputs of a graph that `halftone convert` wrote, computed in two ways, with each low-precision tensor
+    rounded once: by TensorFlow's own low-precision kernels, and with every op in float32 between Cast nodes.  In some ops
     TensorFlow's kernels sum in the low type (a mean over 65,536 bfloat16 values stops growing at 256), so their
     error alone would be no bound."""
-    def run(keep):
-        return run_graphdef(widened(read_graphdef(path), keep), inputs, outputs)
-    return (cached(f'{name}-own', key(path, inputs, outputs), lambda: run(has_kernel)),
-            cached(f'{name}-float32', key(path, inputs, outputs), lambda: run(lambda node: False)))
+    keys = [key(path, x, outputs) for x in samples]
+
+    def run(way, keep):
+        return cached(f'{name}-{way}', keys, samples,
+                      lambda some: run_graphdef_all(widened(read_graphdef(path), keep), some, outputs))
+    return list(zip(run('own', has_kernel), run('float32', lambda node: False)))
 
 
 def has_kernel(node):

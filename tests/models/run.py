@@ -10,6 +10,7 @@ ops between Cast nodes, and both bounds apply.  A warm run of each artefact take
 its weights and its arena.  If $HALFTONE_SHARED is absent, its models are skipped, counted and named.
 """
 import argparse
+import itertools
 import json
 import os
 import subprocess
@@ -24,7 +25,7 @@ from table import ACCURACIES, MODELS, Accuracy
 FULL = 'must_keep_origin_dtype'
 POLICIES = [FULL, 'allow_mix_precision_bf16', 'allow_mix_precision_fp16', 'force_fp16']
 # For most models these two give the same graph: in a group, every other model is tried under the
-# first, the rest under the second.
+# first, the rest under the second, in turn.
 ALIKE = 'allow_mix_precision_fp16', 'force_fp16'
 SLACK = 1e-3  # beyond 1.5 times TensorFlow's error
 BESIDES = 20_000_000  # bytes of memory that a warm run may take in addition to weights and arena
@@ -46,15 +47,15 @@ def arguments():
 
 
 def policies_of(a, row, i):
-    """The policies under which the i-th model is tried: all if it is named, else float32 and two others by turn; of the many models
-    of TensorFlow.js one other."""
+    """The policies under which the i-th model is tried: all if it is named, else float32 and two others in turn; for the large
+    models and the many of TensorFlow.js one other."""
     if a.policies:
         return a.policies.split(',')
     if environment.LONG or row.name in a.names:
         return POLICIES
-    if group_of(row) == 'tfjs':
-        return [FULL, POLICIES[1 + i % 3]]
-    return [p for p in POLICIES if p != ALIKE[i % 2]]
+    if group_of(row) != 'shared':
+        return [FULL, POLICIES[1 + (i + environment.TURN) % 3]]
+    return [p for p in POLICIES if p != ALIKE[(i + environment.TURN) % 2]]
 
 
 def model_path(row):
@@ -154,15 +155,16 @@ def only(options, name):
     return [w for o, v in zip(options, options[1:]) if o == name for w in (o, v)]
 
 
-def run_artefact(row, path, samples, policy):
-    """Runs the program as a file; returns its outputs, by name, for each of the samples."""
+def run_artefact(row, path, samples, policy, check=lambda file, shapes: None):
+    """Runs the program as a file, on which check() is called first; yields its outputs, by name, for each of the samples."""
     with tempfile.TemporaryDirectory() as d:
         file = f'{d}/m.htx'
         shapes = [only(feed_options(row, inputs, d), '--input-shape') for inputs in samples]
         variants = [s for i, s in enumerate(shapes) if s not in shapes[:i]]
         tool('compile', path, *sum(variants, []), *asked(row), '--policy', policy, '-o', file)
-        check_warm(file, shapes[0])
-        return [run(row, d, file, *only(feed_options(row, inputs, d), '--input')) for inputs in samples]
+        check(file, shapes[0])
+        for inputs in samples:
+            yield run(row, d, file, *only(feed_options(row, inputs, d), '--input'))
 
 
 def check_warm(artefact, shapes):
@@ -175,22 +177,23 @@ def check_warm(artefact, shapes):
                      f'weights and an arena of {r["arena_bytes"]}; allowed are {BESIDES}')
 
 
-def check_artefact(row, path, inputs, want):
-    """Checks that an artefact computes the same bits."""
-    got, = run_artefact(row, path, [inputs], FULL)
+def check_same(row, got, want):
+    """Checks that the artefact computes the bits of a run of the model."""
     wrong = [n for n in row.outputs if got[n].tobytes() != want[n].tobytes()]
     if wrong:
         raise Failed(f'the artefact computes another {", ".join(wrong)}')
 
 
-def low_reference(row, path, inputs, policy):
-    """TensorFlow's results for the converted graph, in its two ways."""
+def low_references(row, path, samples, policy):
+    """For each sample TensorFlow's results for the converted graph, in its two ways."""
     import oracle
+    found = []
     with tempfile.TemporaryDirectory() as d:
-        options = feed_options(row, inputs, d)
-        tool('convert', path, '--policy', policy, *only(options, '--input-shape'), *asked(row), '-o',
-             f'{d}/low.pb')
-        return oracle.converted(row.name, f'{d}/low.pb', inputs, row.outputs)
+        shapes = [only(feed_options(row, inputs, d), '--input-shape') for inputs in samples]
+        for shape, group in itertools.groupby(zip(shapes, samples), lambda x: x[0]):
+            tool('convert', path, '--policy', policy, *shape, *asked(row), '-o', f'{d}/low.pb')
+            found += oracle.converted(row.name, f'{d}/low.pb', [inputs for _, inputs in group], row.outputs)
+    return found
 
 
 def judge_low(row, name, gots, wants, lows):
@@ -241,8 +244,8 @@ def check_overflow(name, gots, lows):
 
 def check_full(row, path, samples, wants):
     """The measured errors as text; raises Failed."""
-    gots = [run_tool(row, path, inputs, FULL) for inputs in samples]
-    check_artefact(row, path, samples[0], gots[0])
+    gots = list(run_artefact(row, path, samples, FULL, check_warm))
+    check_same(row, gots[0], run_tool(row, path, samples[0], FULL))
     allowed = {n: row.tolerance if b.dtype.kind == 'f' else 0 for n, b in wants[0].items()}
     judged = [judge(got, want, allowed) for got, want in zip(gots, wants)]
     wrong = [w for _, w in judged if w]
@@ -253,8 +256,8 @@ def check_full(row, path, samples, wants):
 
 def check_low(row, path, samples, wants, policy):
     """Likewise under a policy; names the output that comes nearest to its limit."""
-    own, exact = zip(*(low_reference(row, path, inputs, policy) for inputs in samples))
-    gots = run_artefact(row, path, samples, policy)
+    own, exact = zip(*low_references(row, path, samples, policy))
+    gots = list(run_artefact(row, path, samples, policy, check_warm))
     for n in row.outputs:
         check_overflow(n, gots, exact)
     judged = [(n, *j) for n in row.outputs for way in (own, exact)
@@ -273,7 +276,7 @@ def check_model(row, policies):
     import oracle
     path = model_path(row)
     samples = [make(data) for make in (row.inputs, *row.others)]
-    wants = [oracle.reference(row, path, inputs) for inputs in samples]
+    wants = oracle.references(row, path, samples)
     passed = failed = 0
     for policy in policies:
         try:
@@ -332,6 +335,7 @@ def main():
         print(f'no model {", ".join(unknown)} in tests/models/table.py', file=sys.stderr)
         return 2
     environment.enter_venv()
+    print(f'HALFTONE_TURN={environment.TURN}')
     passed = failed = 0
     skipped = []
     for i, name in enumerate(asked_for or rows):

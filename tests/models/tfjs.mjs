@@ -2,9 +2,9 @@
 //
 // usage: node tfjs.mjs MODULES MODEL.json REQUEST.json
 //
-// MODULES is the folder with node_modules.  REQUEST lists "inputs" (name, dtype, shape, file with
-// the raw little-endian elements), "outputs" (tensor name, file to write) and "backends", of wasm and cpu (JavaScript);
-// the shape and dtype of each output are printed as JSON.
+// MODULES is the folder with node_modules.  REQUEST lists "outputs" (names of tensors), "backends", of wasm and cpu
+// (JavaScript), and "samples", each with "inputs" (name, dtype, shape, file with the raw little-endian elements) and "files"
+// (to write, one for each output); the shapes and dtypes of each sample's outputs are printed as JSON.
 import {readFileSync, writeFileSync} from 'node:fs';
 import {artifacts, requireFrom, tensor, useWasm} from '../tools/tfjs.mjs';
 
@@ -15,12 +15,22 @@ require('@tensorflow/tfjs-backend-cpu');
 const {GraphModel} = require('@tensorflow/tfjs-converter');
 const request = JSON.parse(readFileSync(requestPath, 'utf8'));
 
+function store(results, files) {
+	return results.map((t, i) => {
+		const data = t.dataSync();
+		writeFileSync(files[i], new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+		return {shape: t.shape, dtype: t.dtype};
+	});
+}
+
 async function execute() {
 	const model = new GraphModel({load: () => artifacts(modelPath)});
 	await model.load();
-	const inputs = Object.fromEntries(request.inputs.map((i) => [i.name, tensor(tf, i)]));
-	const results = model.execute(inputs, request.outputs.map((o) => o.name));
-	return Array.isArray(results) ? results : [results];
+	return request.samples.map((sample) => {
+		const inputs = Object.fromEntries(sample.inputs.map((i) => [i.name, tensor(tf, i)]));
+		const results = model.execute(inputs, request.outputs);
+		return store(Array.isArray(results) ? results : [results], sample.files);
+	});
 }
 
 /** The results of the first backend that has all kernels in the required forms. */
@@ -34,8 +44,4 @@ async function executeBy([backend, ...others]) {
 	return executeBy(others);
 }
 
-process.stdout.write(JSON.stringify((await executeBy(request.backends)).map((t, i) => {
-	const data = t.dataSync();
-	writeFileSync(request.outputs[i].file, new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
-	return {shape: t.shape, dtype: t.dtype};
-})) + '\n');
+process.stdout.write(JSON.stringify(await executeBy(request.backends)) + '\n');
