@@ -138,7 +138,7 @@ def main():
             for value in (LOWEST,) if environment.SANITIZED else (-1e9, LOWEST, -1e4):
                 case = Case(tf, np, folder, value, kind, rng)
                 few, optimal = (1, 1) if environment.SANITIZED else (2, 2)
-                some = F16 + BF16 if environment.LONG else F16[:1 + few] + tuple(map(str, rng.choice(F16[3:] + BF16, few, replace=False)))
+                some = F16 + BF16 if environment.LONG else F16[environment.SANITIZED:1 + few] + tuple(map(str, rng.choice(F16[3:] + BF16, few, replace=False)))
                 for policy in some:
                     spoils = case.check(policy, value == LOWEST or (value == -1e9 and policy in F16))
                     if spoils:

@@ -42,6 +42,12 @@ def in_turn(cases, n, first=0):
     return cases[(TURN + first) % n::n]
 
 
+def share_of_forms(cases, seed, second):
+    """Cases of a test that has two forms, of which ctest runs both: on each day a case is tried in one form and the next
+    day in the other.  Under sanitizers, where one form alone runs, share()."""
+    return share(cases, seed) if SANITIZED else in_turn(cases, 2, int(second))
+
+
 def enter_venv(name='tests', requirements='tests/requirements.txt'):
     """Continues in the pinned environment, which is made if it does not exist.  HALFTONE_PYTHON names another
     interpreter that has the packages of the requirements file.  TensorFlow is quiet there, computes on the CPU, and
