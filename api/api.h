@@ -344,6 +344,8 @@ struct ht_make {
 	int threads;
 	const struct ht_watch *watch;   /* NULL: the caller does not watch */
 	const struct ht_code_how *code; /* by kernel; NULL: the default for all */
+	const struct ht_constants *
+		constants; /* of other programs, which the program reads if they are equal to its own; NULL: none */
 };
 enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct ht_plan *plan,
 	const struct ht_make *how, struct ht_phases *phases, struct ht_diags *d);
@@ -581,11 +583,23 @@ struct ht_str ht_program_kernel(const struct ht_program *p, size_t kernel, uint6
 enum ht_status ht_artefact_writer_bytes(
 	struct ht_artefact_writer *w, struct ht_diags *d, struct ht_artefact_bytes *out);
 
+/* ---- constants.c ---- */
+
+/* Constants of programs, by content. */
+struct ht_constants {
+	struct ht_map at; /* by hash and number of bytes: the address */
+};
+void ht_constants_init(struct ht_constants *c, struct ht_arena *a);
+/* Adds the constants of a program, which outlives `c` and every program that reads them.  It must not move them: ht_program_use_pages(). */
+void ht_constants_add(struct ht_constants *c, const struct ht_program *p);
+/* The constant with these bytes, at a multiple of HT_IMAGE_ALIGN; NULL: there is none.  Several threads may call this.  `c` NULL: there are none. */
+const void *ht_constants_find(const struct ht_constants *c, const void *p, size_t n);
+
 /* ---- weights.c ---- */
 
-/* Gives every constant of the plan its bytes: packs matrices on up to `threads` threads. */
+/* Gives every constant of the plan its bytes: packs matrices on up to how->threads threads.  Those that how->constants has stay there. */
 enum ht_status ht_program_weights(struct ht_program *p, struct ht_graph *g, struct ht_plan *plan,
-	int threads, struct ht_diags *d);
+	const struct ht_make *how, struct ht_diags *d);
 
 /* ---- text.c ---- */
 

@@ -1,6 +1,7 @@
 /* Attribution: compiles the four programs, matches their tensors and divides the nodes into waves. */
 #include "api/attribute.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +100,7 @@ const struct ht_node_error *ht_nodes_first(const struct ht_node_errors *n, enum 
 
 struct beginning {
 	struct ht_attribution *a;
+	struct ht_constants constants; /* of the programs that outlive the next one */
 	struct ht_diags *d;
 };
 
@@ -112,7 +114,8 @@ static enum ht_status compile(struct beginning *b, enum ht_looked_at which, stru
 								   : HT_LOWER_TEE_ALONE,
 		.widened = which == HT_LOOKED_WIDE,
 		.fault = faulty ? b->a->of.fault : HT_STR(""),
-		.fault_by = b->a->of.fault_by };
+		.fault_by = b->a->of.fault_by,
+		.constants = &b->constants };
 	struct ht_diags said;
 	enum ht_status st;
 
@@ -154,6 +157,24 @@ static enum ht_status open_program(struct beginning *b, enum ht_looked_at which)
 		HT_TRY(context_of(b, shown->program, &shown->context));
 	l->program = shown->program;
 	l->context = shown->context;
+	return HT_OK;
+}
+
+/* Each program reads constants of those before it where its own are equal.  The reference's program stays when the policy's are freed, so it
+ * reads only those of the model as it is. */
+static enum ht_status open_programs(struct beginning *b)
+{
+	struct ht_attribution *a = b->a;
+
+	ht_constants_init(&b->constants, &a->arena);
+	ht_constants_add(&b->constants, a->of.base);
+	for (int i = 0; i < HT_LOOKED; i++) {
+		HT_TRY(open_program(b, (enum ht_looked_at)i));
+		ht_constants_add(&b->constants, a->looked[i].program);
+		if (i == HT_LOOKED_REFERENCE)
+			ht_constants_add(&b->constants, a->of.row);
+	}
+	malloc_trim(0); /* compilations leave free memory between what stays */
 	return HT_OK;
 }
 
@@ -509,8 +530,8 @@ static enum ht_status begin(void *arg)
 	struct ht_attribution *a = b->a;
 	int64_t before = ht_now_ns();
 
+	HT_TRY(open_programs(b));
 	for (int i = 0; i < HT_LOOKED; i++) {
-		HT_TRY(open_program(b, (enum ht_looked_at)i));
 		if (!a->looked[i].program->tee_places)
 			return ht_error(b->d, HT_E_UNSUPPORTED,
 				(struct ht_where){ .path = a->of.model->graph->path, .offset = -1 },
@@ -537,7 +558,7 @@ enum ht_status ht_attribution_new(
 	const struct ht_attribution_of *of, struct ht_diags *d, struct ht_attribution **out)
 {
 	struct ht_attribution *a = ht_sys_alloc(sizeof *a);
-	struct beginning b = { a, d };
+	struct beginning b = { .a = a, .d = d };
 	enum ht_status st;
 
 	*out = NULL;

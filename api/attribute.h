@@ -11,6 +11,8 @@
  * On one thread the programs run side by side: whenever the reference has computed a tensor, the others compute theirs of that name and are
  * measured, while all are in the caches.  So only a tensor that another program computes later than the reference's next one is stored.  On several
  * threads the programs run one after the other, and all tensors of the reference are stored.  Results are the same.
+ * Each program reads constants of the compared programs and of those before it where its own are equal (api/constants.c): only those of `wide`,
+ * which are rounded, are in memory besides.
  * Memory is bounded: the nodes are divided into waves, only the tensors of one wave are stored at a time, and the four
  * programs run once for each wave. */
 #ifndef HT_API_ATTRIBUTE_H

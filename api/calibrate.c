@@ -425,7 +425,7 @@ static enum ht_status build(struct variant *v)
 	HT_TRY(ht_run_passes(v->graph, ht_pipeline_layout, NULL, &passes));
 	HT_TRY(ht_lower(v->graph, &lower, &v->w->arena, &plan));
 	how = (struct ht_make){ c->model->cache, passes.target, c->opt->backend, c->opt->threads,
-		NULL, NULL };
+		NULL, NULL, NULL };
 	HT_TRY(ht_program_build(v->program, v->graph, plan, &how, &phases, diags_of(c)));
 	ht_program_link(v->program, plan);
 	return HT_OK;

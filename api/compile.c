@@ -122,7 +122,8 @@ static enum ht_status build(struct compile *c, struct ht_lowering *l, const stru
 	if (c->tee.what)
 		ht_program_tees(c->p, names, plan, c->opt.tee == HT_TEE_CONSTANTS);
 	how = (struct ht_make){ c->m->cache, l->passes.target, c->opt.backend, c->opt.threads,
-		&watch, ht_kernel_meta_how(&l->policy, plan, c->opt.lines != 0, &c->w->arena) };
+		&watch, ht_kernel_meta_how(&l->policy, plan, c->opt.lines != 0, &c->w->arena),
+		c->tee.constants };
 	HT_TRY(ht_program_build(c->p, l->graph, plan, &how, &l->phases, c->d));
 	keep_defaults(c);
 	keep_string_defaults(c, l->passes.entry);

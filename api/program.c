@@ -122,7 +122,7 @@ enum ht_status ht_program_build(struct ht_program *p, struct ht_graph *g, struct
 	struct build b = { .p = p, .plan = plan, .d = d };
 
 	HT_TRY(ht_watch_phase(how->watch, "weights", d));
-	HT_TRY(ht_program_weights(p, g, plan, how->threads, d));
+	HT_TRY(ht_program_weights(p, g, plan, how, d));
 	ht_phase_end(phases, "weights");
 	HT_TRY(ht_watch_phase(how->watch, "code", d));
 	HT_TRY(ht_kernels_make(p, plan, how, d));

@@ -44,6 +44,8 @@ struct ht_teeing {
 	/* As in struct ht_lower_request. */
 	struct ht_str fault;
 	double fault_by;
+	/* As in struct ht_make. */
+	const struct ht_constants *constants;
 };
 /* compile.c: as ht_compile(), with `how` in place of opt->tee; NULL: opt->tee counts. */
 enum ht_status ht_compile_teed(const struct ht_model *m, const struct ht_compile_options *opt,

@@ -3,7 +3,9 @@
  *
  * Each matrix has its place before packing begins, so that the bytes do not depend on the number
  * of threads.  A source matrix is freed after its last reader, so that a model's weights are not
- * in memory twice. */
+ * in memory twice.
+ *
+ * If other programs' constants may be read, each packed matrix is a blob of its own, and one that another program has is freed at once. */
 #include "api/api.h"
 
 #include <pthread.h>
@@ -16,16 +18,19 @@ struct job {
 	int32_t source;  /* the first job that reads the same source */
 	atomic_int left; /* in the first job of a source: how many jobs have not read it yet */
 	bool stays;      /* in the first job of a source: it is also a constant in place */
+	struct ht_blob elsewhere; /* if the packed matrix is another program's: its bytes */
 };
 
 struct packing {
 	struct ht_program *p;
 	struct ht_graph *g;
 	struct ht_plan *plan;
+	const struct ht_constants *constants; /* of other programs */
 	struct ht_diags *d;
 	struct job *job;
 	int32_t jobs;
 	atomic_int next;
+	atomic_bool failed;    /* memory ran out */
 	pthread_mutex_t graph; /* held while a constant of the graph is dropped */
 };
 
@@ -83,12 +88,29 @@ static enum ht_status place_packed(struct packing *w)
 	return HT_OK;
 }
 
+/* Another program's bytes, which outlive the program: nobody releases them. */
+static struct ht_blob elsewhere(const void *at, size_t n)
+{
+	return (struct ht_blob){ .p = at, .n = n, .refs = 1 };
+}
+
+static bool is_elsewhere(struct packing *w, struct ht_plan_buffer *buf)
+{
+	const void *at = ht_constants_find(w->constants, buf->blob->p, buf->blob->n);
+
+	if (!at)
+		return false;
+	buf->blob = HT_NEW(&w->p->arena, struct ht_blob);
+	*buf->blob = elsewhere(at, buf->bytes);
+	return true;
+}
+
 static enum ht_status place_others(struct packing *w, int threads)
 {
 	for (int32_t i = 0; i < w->plan->buffers; i++) {
 		struct ht_plan_buffer *buf = &w->plan->buffer[i];
 
-		if (buf->kind != HT_PLAN_CONST || buf->pack)
+		if (buf->kind != HT_PLAN_CONST || buf->pack || is_elsewhere(w, buf))
 			continue;
 		buf->blob = ht_blob_aligned(buf->blob, ht_dtype_info(buf->dtype)->bytes, threads);
 		if (!buf->blob)
@@ -153,6 +175,35 @@ static void pack(const struct ht_plan_buffer *buf)
 			(char *)(uintptr_t)buf->blob->p + i * to);
 }
 
+/* Packs into a blob of the matrix's own, unless another program has it. */
+static void pack_apart(struct packing *w, struct job *j)
+{
+	struct ht_plan_buffer *buf = j->buffer;
+	struct ht_blob *own = ht_blob_new(buf->bytes);
+	const void *at;
+
+	if (!own) {
+		w->failed = true;
+		return;
+	}
+	buf->blob = own;
+	pack(buf);
+	at = ht_constants_find(w->constants, own->p, own->n);
+	if (!at)
+		return;
+	j->elsewhere = elsewhere(at, own->n);
+	buf->blob = &j->elsewhere;
+	ht_blob_unref(own);
+}
+
+static enum ht_status keep_apart(struct packing *w)
+{
+	for (int32_t i = 0; i < w->jobs; i++)
+		if (w->job[i].buffer->blob && w->job[i].buffer->blob != &w->job[i].elsewhere)
+			keep(w->p, w->job[i].buffer->blob);
+	return w->failed ? no_memory(w, w->p->info.weight_bytes) : HT_OK;
+}
+
 static void pack_some(void *arg, int worker)
 {
 	struct packing *w = arg;
@@ -162,7 +213,10 @@ static void pack_some(void *arg, int worker)
 	while ((i = atomic_fetch_add_explicit(&w->next, 1, memory_order_relaxed)) < w->jobs) {
 		struct job *source = &w->job[w->job[i].source];
 
-		pack(w->job[i].buffer);
+		if (w->constants)
+			pack_apart(w, &w->job[i]);
+		else
+			pack(w->job[i].buffer);
 		if (atomic_fetch_sub_explicit(&source->left, 1, memory_order_acq_rel) == 1 &&
 			!source->stays)
 			drop_source(w, w->job[i].buffer->packed_from);
@@ -170,18 +224,22 @@ static void pack_some(void *arg, int worker)
 }
 
 enum ht_status ht_program_weights(struct ht_program *p, struct ht_graph *g, struct ht_plan *plan,
-	int threads, struct ht_diags *d)
+	const struct ht_make *how, struct ht_diags *d)
 {
-	struct packing w = {
-		.p = p, .g = g, .plan = plan, .d = d, .graph = PTHREAD_MUTEX_INITIALIZER
-	};
+	struct packing w = { .p = p,
+		.g = g,
+		.plan = plan,
+		.constants = how->constants,
+		.d = d,
+		.graph = PTHREAD_MUTEX_INITIALIZER };
 
 	for (int32_t i = 0; i < plan->buffers; i++)
 		if (plan->buffer[i].kind == HT_PLAN_CONST && !plan->buffer[i].same)
 			p->info.weight_bytes += plan->buffer[i].bytes;
-	HT_TRY(place_packed(&w));
+	if (!w.constants)
+		HT_TRY(place_packed(&w));
 	list_jobs(&w);
-	HT_TRY(place_others(&w, threads));
-	ht_on_threads(ht_thread_limit(threads, w.jobs), pack_some, &w);
-	return HT_OK;
+	HT_TRY(place_others(&w, how->threads));
+	ht_on_threads(ht_thread_limit(how->threads, w.jobs), pack_some, &w);
+	return w.constants ? keep_apart(&w) : HT_OK;
 }
