@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Least bytes for tensors of the reference, if the caller states no bound. */
-#define LEAST_BUDGET ((size_t)128 << 20)
+/* Least bytes for tensors of the reference, if the caller states no bound.  Programs that run side by side store few of them. */
+#define LEAST_BESIDE ((size_t)128 << 20)
+#define LEAST_IN_TURN ((size_t)16 << 20)
 
 const char *const ht_numeric_names[HT_NUMERICS] = { "overflow", "underflow", "subnormal", "nan" };
 
@@ -132,31 +133,26 @@ static enum ht_status compile(struct beginning *b, enum ht_looked_at which, stru
 	return st;
 }
 
-static enum ht_status context_of(
-	struct beginning *b, const struct ht_program *p, struct ht_context **out)
+enum ht_status ht_attribution_context(const struct ht_attribution *a, const struct ht_program *p,
+	struct ht_diags *d, struct ht_context **out)
 {
 	struct ht_context_options opt = HT_CONTEXT_OPTIONS_INIT;
 
-	opt.threads = b->a->of.compile->threads;
-	return ht_context_new(p, &opt, b->d, out);
+	opt.threads = a->threads;
+	return ht_context_new(p, &opt, d, out);
 }
 
 static enum ht_status open_program(struct beginning *b, enum ht_looked_at which)
 {
 	struct ht_looked *l = &b->a->looked[which];
-	struct ht_shown *shown = b->a->of.reference;
+	struct ht_program **reference = b->a->of.reference;
 
 	l->of = b->a;
-	if (which != HT_LOOKED_REFERENCE) {
-		HT_TRY(compile(b, which, &l->program));
-		return context_of(b, l->program, &l->context);
-	}
-	if (!shown->program)
-		HT_TRY(compile(b, which, &shown->program));
-	if (!shown->context)
-		HT_TRY(context_of(b, shown->program, &shown->context));
-	l->program = shown->program;
-	l->context = shown->context;
+	if (which != HT_LOOKED_REFERENCE)
+		return compile(b, which, &l->program);
+	if (!*reference)
+		HT_TRY(compile(b, which, reference));
+	l->program = *reference;
 	return HT_OK;
 }
 
@@ -465,7 +461,7 @@ static void make_waves(struct ht_attribution *a)
 {
 	size_t bytes = 0, first = 0;
 
-	a->end = HT_NEW_ARRAY(&a->arena, size_t, a->tensors + 1);
+	a->waves = a->most = 0;
 	for (size_t i = 0; i < a->tensors; i++) {
 		size_t more = want_node(a, i, a->waves + 1);
 
@@ -495,31 +491,47 @@ static size_t largest_place(const struct ht_attribution *a)
 	return most * sizeof(double);
 }
 
-static size_t budget_of(const struct ht_attribution *a, size_t memory)
-{
-	const struct ht_program_info *base = &a->of.base->info, *row = &a->of.row->info;
-	size_t own = base->weight_bytes + base->arena_bytes + row->weight_bytes + row->arena_bytes;
-
-	return memory ? memory : own > LEAST_BUDGET ? own : LEAST_BUDGET;
-}
-
-/* ---- runs side by side ---- */
+/* ---- how the programs run ---- */
 
 /* Parts of a tensor are put together where they are stored. */
 static bool can_run_beside(const struct ht_attribution *a)
 {
-	return a->of.compile->threads <= 1 &&
-	       a->looked[HT_LOOKED_REFERENCE].program->info.parts <= 1;
+	return a->looked[HT_LOOKED_REFERENCE].program->info.parts <= 1;
 }
 
-static bool make_sides(struct ht_attribution *a)
+static void plan_runs(struct ht_attribution *a, int threads, size_t least)
 {
-	for (int i = HT_LOOKED_POLICY; i < HT_LOOKED; i++) {
-		a->looked[i].side = ht_coroutine_new();
-		if (!a->looked[i].side)
-			return false;
+	const struct ht_program_info *base = &a->of.base->info, *row = &a->of.row->info;
+	size_t own = base->weight_bytes + base->arena_bytes + row->weight_bytes + row->arena_bytes;
+
+	a->threads = threads;
+	a->budget = a->of.memory ? a->of.memory : own > least ? own : least;
+	make_waves(a);
+}
+
+/* Several waves on several threads would take longer than one wave on one thread, which stores few tensors. */
+static void choose_runs(struct ht_attribution *a)
+{
+	int threads = a->of.compile->threads;
+
+	if (threads > 1 || !can_run_beside(a))
+		plan_runs(a, threads, LEAST_IN_TURN);
+	if (can_run_beside(a) && (threads <= 1 || a->waves > 1))
+		plan_runs(a, 1, LEAST_BESIDE);
+}
+
+/* Programs that run at once have a context each; one that runs by itself gets it for the run. */
+static enum ht_status make_sides(struct beginning *b)
+{
+	for (int i = 0; i < HT_LOOKED; i++) {
+		struct ht_looked *l = &b->a->looked[i];
+
+		HT_TRY(ht_attribution_context(b->a, l->program, b->d, &l->context));
+		l->side = i == HT_LOOKED_REFERENCE ? NULL : ht_coroutine_new();
+		if (!l->side && i != HT_LOOKED_REFERENCE)
+			return ht_error(b->d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
 	}
-	return true;
+	return HT_OK;
 }
 
 /* ---- beginning and end ---- */
@@ -538,17 +550,17 @@ static enum ht_status begin(void *arg)
 				"programs with an open first dimension, or without nodes, show no tensors: nodes are not compared");
 		make_room(a, &a->looked[i]);
 	}
-	a->budget = budget_of(a, b->a->of.memory);
 	match(a);
 	describe_kept(a);
-	make_waves(a);
+	a->end = HT_NEW_ARRAY(&a->arena, size_t, a->tensors + 1);
+	choose_runs(a);
 	if (!ht_attribution_map(a))
 		return ht_error(b->d, HT_E_ENVIRONMENT, HT_NOWHERE,
 			"no memory for the tensors of a wave of nodes");
 	for (int i = 0; i < 3; i++)
 		a->room[i] = ht_alloc(&a->arena, largest_place(a) + 64);
-	if (can_run_beside(a) && !make_sides(a))
-		return ht_error(b->d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	if (a->threads <= 1 && can_run_beside(a))
+		HT_TRY(make_sides(b));
 	a->of.nodes->waves = a->waves;
 	a->of.nodes->compile_ns = ht_now_ns() - before;
 	return HT_OK;
@@ -578,12 +590,11 @@ void ht_attribution_free(struct ht_attribution *a)
 {
 	if (!a)
 		return;
-	if (a->of.reference->context)
-		ht_context_tee(a->of.reference->context, NULL, NULL);
-	for (int i = HT_LOOKED_POLICY; i < HT_LOOKED; i++) {
+	for (int i = 0; i < HT_LOOKED; i++) {
 		ht_coroutine_free(a->looked[i].side);
 		ht_context_free(a->looked[i].context);
-		ht_program_free(a->looked[i].program);
+		if (i != HT_LOOKED_REFERENCE)
+			ht_program_free(a->looked[i].program);
 	}
 	ht_attribution_forget(a);
 	ht_arena_release(&a->arena);

@@ -10,7 +10,8 @@
  *              runs on the first HT_EXPECTED_SAMPLES only: the relative error that rounding causes varies little.
  * On one thread the programs run side by side: whenever the reference has computed a tensor, the others compute theirs of that name and are
  * measured, while all are in the caches.  So only a tensor that another program computes later than the reference's next one is stored.  On several
- * threads the programs run one after the other, and all tensors of the reference are stored.  Results are the same.
+ * threads the programs run one after the other, each with memory of its own for that long, and all tensors of the reference are stored; if that takes
+ * more than one wave, they run side by side on one thread.  Results are the same.
  * Each program reads constants of the compared programs and of those before it where its own are equal (api/constants.c): only those of `wide`,
  * which are rounded, are in memory besides.
  * Memory is bounded: the nodes are divided into waves, only the tensors of one wave are stored at a time, and the four
@@ -144,7 +145,7 @@ enum ht_looked_at {
 struct ht_looked {
 	struct ht_attribution *of;
 	struct ht_program *program; /* the reference's belongs to the caller */
-	struct ht_context *context;
+	struct ht_context *context; /* NULL: it has one during each run */
 	struct ht_array *in, *out;
 	void **room; /* by input: float32 copy of a 16-bit array; NULL: the array is passed as given */
 	int32_t *tensor;           /* by place: index in ht_attribution.tensor; -1: none */
@@ -193,12 +194,6 @@ struct ht_attributed {
 	struct ht_node_error *of; /* NULL: its type is not floating-point */
 };
 
-/* A model that is compiled so that it shows its tensors, and a context of it; NULL: not compiled yet. */
-struct ht_shown {
-	struct ht_program *program;
-	struct ht_context *context;
-};
-
 /* What ht_attribution_new() attributes; all that it points to outlives the attribution. */
 struct ht_attribution_of {
 	const struct ht_model *model;
@@ -206,12 +201,14 @@ struct ht_attribution_of {
 	const struct ht_program *base;            /* the model as it is */
 	const struct ht_program *row;             /* the model under `policy` */
 	const struct ht_policy *policy;           /* NULL: the model as it is */
-	struct ht_shown *
-		reference; /* the model as it is; made at the first attribution, the caller frees it */
+	/* The model as it is, which shows its tensors; NULL: made at the first attribution, the caller frees it. */
+	struct ht_program **reference;
 	struct ht_node_errors *nodes; /* what is filled, with memory of `results` */
 	struct ht_arena *results;
 	struct ht_unwind *unwind;
-	size_t memory; /* most bytes of reference tensors in a wave; 0: as many as the model's and the policy's program take, at least 128 MiB */
+	/* Most bytes of reference tensors in a wave; 0: as many as the model's and the policy's program take, at least 16 MiB, or 128 MiB if the
+	 * programs run side by side. */
+	size_t memory;
 	/* For tests: struct ht_lower_request. */
 	struct ht_str fault;
 	double fault_by;
@@ -227,6 +224,7 @@ struct ht_attribution {
 	size_t waves;
 	size_t *end;        /* by wave: one past its last tensor; the next wave begins there */
 	size_t first, last; /* the current wave measures tensors first..last-1 */
+	int threads;        /* of its runs; 1: the programs run side by side, if they can */
 	size_t budget;      /* most bytes of reference tensors in a wave */
 	size_t most; /* bytes of the largest wave: more than `budget` if a single node needs them */
 	struct ht_wave_memory memory;
@@ -241,6 +239,9 @@ struct ht_attribution {
 enum ht_status ht_attribution_new(
 	const struct ht_attribution_of *of, struct ht_diags *d, struct ht_attribution **out);
 void ht_attribution_free(struct ht_attribution *a);
+/* A context of one of the four programs. */
+enum ht_status ht_attribution_context(const struct ht_attribution *a, const struct ht_program *p,
+	struct ht_diags *d, struct ht_context **out);
 /* ---- attribute_run.c ---- */
 
 /* Maps a->memory for the largest wave; false: out of memory. */

@@ -449,6 +449,21 @@ static bool runs(const struct ht_attribution *a, int which)
 	return which != HT_LOOKED_WIDE || is_first_sample(a);
 }
 
+/* A program that runs by itself has memory for its run only until the next one runs. */
+static enum ht_status run_alone(struct ht_looked *l, ht_rt_tee_fn *see, const struct ht_array *in,
+	size_t ins, struct ht_diags *d)
+{
+	enum ht_status st;
+
+	if (l->context)
+		return run(l, see, in, ins, d);
+	HT_TRY(ht_attribution_context(l->of, l->program, d, &l->context));
+	st = run(l, see, in, ins, d);
+	ht_context_free(l->context);
+	l->context = NULL;
+	return st;
+}
+
 static enum ht_status run_in_turn(
 	struct ht_attribution *a, const struct ht_array *in, size_t ins, struct ht_diags *d)
 {
@@ -456,7 +471,7 @@ static enum ht_status run_in_turn(
 
 	for (int i = 0; i < HT_LOOKED && st == HT_OK; i++)
 		if (runs(a, i))
-			st = run(&a->looked[i], see_in[i], in, ins, d);
+			st = run_alone(&a->looked[i], see_in[i], in, ins, d);
 	return st;
 }
 

@@ -22,8 +22,7 @@ void ht_comparison_free(struct ht_comparison *c)
 	if (!c)
 		return;
 	ht_attribution_free(c->attribution);
-	ht_context_free(c->reference.context);
-	ht_program_free(c->reference.program);
+	ht_program_free(c->reference);
 	for (struct ht_compared *r = c->first; r; r = r->next)
 		release_row(r);
 	release_row(&c->base);

@@ -79,9 +79,10 @@ struct ht_comparison {
 	size_t samples, runs, rows;
 	int64_t compile_ns, run_ns, all_ns;
 	struct ht_attribution
-		*attribution;      /* the current comparison of nodes; NULL: none was begun, or it
+		*attribution; /* the current comparison of nodes; NULL: none was begun, or it
 			      * ended */
-	struct ht_shown reference; /* of attributions: the model without a policy */
+	struct ht_program
+		*reference; /* of attributions: the model without a policy; NULL: none was begun */
 };
 
 /* ---- compare.c ---- */

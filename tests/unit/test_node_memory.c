@@ -1,5 +1,5 @@
-/* Constants of several programs: those that show their tensors (compare --nodes) read the compared programs' in place of equal ones of
- * their own, and only constants with other bytes are made. */
+/* Memory of compare --nodes: its programs read the compared programs' constants in place of equal ones of their own, and only constants with
+ * other bytes are made; on several threads they run in one wave or side by side. */
 #include "api/compare.h"
 #include "tests/unit/unit.h"
 
@@ -20,7 +20,7 @@ struct compared {
 	struct ht_array in;
 };
 
-/* %y = x w, with w[i] = (i mod 7919) / 7919, which bfloat16 rounds. */
+/* %y = tanh(x w), with w[i] = (i mod 7919) / 7919, which bfloat16 rounds. */
 static void write_model(FILE *f)
 {
 	fputs("hir 1\nentry \"\" {\n  input \"x\" = %x\n  output \"y\" = %y\n}\n", f);
@@ -28,12 +28,13 @@ static void write_model(FILE *f)
 	fprintf(f, "%%w = Const() {dtype=f32, value=tensor f32[%d,%d] {", SIZE, SIZE);
 	for (int i = 0; i < SIZE * SIZE; i++)
 		fprintf(f, "%s%.6f", i ? ", " : "", (double)(i * 31 % 7919) / 7919);
-	fputs("}}\n%y = MatMul(%x, %w) {T=f32, transpose_a=false, transpose_b=false}\n", f);
+	fputs("}}\n%p = MatMul(%x, %w) {T=f32, transpose_a=false, transpose_b=false}\n", f);
+	fputs("%y = Tanh(%p) {T=f32}\n", f);
 }
 
 static void load(struct compared *t)
 {
-	char path[] = "/tmp/constants-XXXXXX.hir";
+	char path[] = "/tmp/node-memory-XXXXXX.hir";
 	int fd = mkstemps(path, 4);
 	FILE *f = fdopen(fd, "w");
 
@@ -45,12 +46,16 @@ static void load(struct compared *t)
 	unlink(path);
 }
 
-static void begin(struct compared *t)
+/* `memory`: of tensors in a wave; 0: the default. */
+static void begin(struct compared *t, int threads, size_t memory)
 {
 	static const int64_t dim[] = { ROWS, SIZE };
 	struct ht_comparison_options opt = HT_COMPARISON_OPTIONS_INIT;
+	struct ht_compile_options compile = HT_COMPILE_OPTIONS_INIT;
 	struct ht_attribution_of of;
 
+	compile.threads = threads;
+	opt.compile = &compile;
 	*t = (struct compared){ .d = ht_diags_new() };
 	for (int i = 0; i < ROWS * SIZE; i++)
 		t->x[i] = (float)(i % 13) - 6;
@@ -61,6 +66,7 @@ static void begin(struct compared *t)
 	assert_int_equal(ht_comparison_add(t->c, "bf16", t->policy, t->d), HT_OK);
 	of = ht_comparison_attributes(t->c, t->c->first);
 	of.policy = t->policy;
+	of.memory = memory;
 	assert_int_equal(ht_attribution_new(&of, t->d, &t->a), HT_OK);
 }
 
@@ -90,7 +96,7 @@ static void test_equal_constants(void **state)
 	const void *base, *row, *wide;
 
 	(void)state;
-	begin(&t);
+	begin(&t, 1, 0);
 	base = matrix_of(t.c->base.program);
 	row = matrix_of(t.c->first->program);
 	wide = matrix_of(t.a->looked[HT_LOOKED_WIDE].program);
@@ -104,6 +110,28 @@ static void test_equal_constants(void **state)
 	end(&t);
 }
 
+static void test_threads(void **state)
+{
+	static const struct {
+		size_t memory;
+		int threads;
+	} wanted[] = { { 0, 2 }, { 1, 1 } };
+
+	(void)state;
+	for (size_t i = 0; i < HT_COUNT(wanted); i++) {
+		struct compared t;
+
+		begin(&t, 2, wanted[i].memory);
+		assert_int_equal(t.a->threads, wanted[i].threads);
+		assert_int_equal(t.a->waves > 1, wanted[i].threads == 1);
+		for (int k = 0; k < HT_LOOKED; k++)
+			assert_int_equal(t.a->looked[k].context != NULL, wanted[i].threads == 1);
+		assert_int_equal(ht_attribution_sample(t.a, "first", &t.in, 1, t.d), HT_OK);
+		ht_attribution_free(t.a);
+		end(&t);
+	}
+}
+
 /* What reads a constant of another program does not release it: the compared programs give the same outputs before and after. */
 static void test_outputs_afterwards(void **state)
 {
@@ -111,7 +139,7 @@ static void test_outputs_afterwards(void **state)
 	struct compared t;
 
 	(void)state;
-	begin(&t);
+	begin(&t, 1, 0);
 	assert_int_equal(ht_comparison_sample(t.c, "first", &t.in, 1, NULL, 0, NULL, t.d), HT_OK);
 	memcpy(before, t.c->first->out[0].data, sizeof before);
 	assert_int_equal(ht_attribution_sample(t.a, "first", &t.in, 1, t.d), HT_OK);
@@ -126,6 +154,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_equal_constants),
+		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_outputs_afterwards),
 	};
 
