@@ -55,6 +55,13 @@ static bool in_region(const struct region *r, const struct ht_node *n)
 	return false;
 }
 
+/* Whether the loops of convolution `root` end at the pixels of the run.  They store no neutral elements behind these. */
+static bool ends_at_pixels(const struct ht_node *root)
+{
+	return ht_is(root, HT_CONV) &&
+	       (lower_axis_end(root, 1).size || lower_axis_end(root, 2).size);
+}
+
 /* Why `u`, which computes elements, cannot join the region; NULL: it can. */
 static const char *refusal(struct lower *l, const struct region *r, struct ht_node *u)
 {
@@ -66,6 +73,8 @@ static const char *refusal(struct lower *l, const struct region *r, struct ht_no
 		return "has another number of elements than the loop";
 	if (!lower_is_aligned(u) && !keeps_order(u))
 		return "takes its operands' elements in another order";
+	if (ht_axes(u) == HT_AXES_WITHIN && ends_at_pixels(r->node[0]))
+		return "stores elements behind the sizes of the run";
 	for (int32_t i = 0; i < u->ins; i++)
 		if (in_region(r, u->in[i].node) &&
 			ht_shape_count(ht_type_of(u->in[i])->shape) != count)

@@ -82,7 +82,8 @@ def crossed(r):
 
 
 def pictures(r):
-    """Windows over heights and widths: each padding, strides, dilation, groups; pooling, padding, means over the image."""
+    """Windows over heights and widths: each padding, strides, dilation, groups; pooling, padding, means over images, also
+    over those that nothing else reads."""
     a, d, e, g = weights(r, 3, 3, 3, 16), weights(r, 3, 3, 16, 1), weights(r, 1, 1, 16, 24), weights(r, 3, 3, 24, 24)
     h, one, groups = weights(r, 5, 3, 24, 8), weights(r, 3, 3, 24, 1), weights(r, 3, 3, 8, 24)
     scale, offset = (tf.constant(r.uniform(.5, 2, 16).astype('f4')) for _ in range(2))
@@ -100,7 +101,8 @@ def pictures(r):
         both = tf.concat([tf.nn.max_pool2d(z, 3, 2, pads[1]), tf.nn.avg_pool2d(z, 3, 2, pads[1])], -1)
         far = tf.nn.conv2d(z, h, [2, 1], 'SAME', dilations=1)
         return (both, far, small, tf.nn.conv2d(z, one, 1, 'SAME', dilations=2), tf.nn.avg_pool2d(y, 2, 1, 'SAME'),
-                tf.reduce_mean(z, [1, 2]), tf.reduce_max(far, 2))
+                tf.reduce_mean(z, [1, 2]), tf.reduce_max(far, 2), *(
+                    tf.reduce_mean(tf.nn.relu(tf.nn.conv2d(y, g, stride, 'SAME')), [1, 2]) for stride in (1, 2)))
     return f, {'x': (('n', 'h', 'w', 3), F32)}
 
 
