@@ -422,9 +422,9 @@ static uint64_t least_reach(const struct ht_image *x, const struct ht_image_reac
 static bool reaches_inside(
 	const struct ht_image *x, const struct ht_image_reach *r, const struct ht_image_reach *of)
 {
-	return r->sized && of->sized && r->add <= of->add &&
-	       is_inside(ht_image_expression_of(x, r->sized - 1),
-		       ht_image_expression_of(x, of->sized - 1));
+	return r->add <= of->add &&
+	       (!r->sized || (of->sized && is_inside(ht_image_expression_of(x, r->sized - 1),
+						   ht_image_expression_of(x, of->sized - 1))));
 }
 
 static uint64_t end_of(const struct ht_image_place_of *p)

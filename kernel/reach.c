@@ -264,7 +264,7 @@ bool ht_kernel_reach(const struct ht_kernel *k, int32_t arg, const struct ht_rea
 		of_stage(&r, arg, &m);
 	}
 	free(r.x);
-	if (!m.any || !m.known || !m.b.known || ht_bound_is_constant(&m.b))
+	if (!m.any || !m.known || !m.b.known)
 		return false;
 	out->of = ht_size_canonical(m.b.up);
 	out->of.times = ht_bound_ceil_div(m.b.up.times, m.b.divisor);

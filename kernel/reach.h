@@ -19,7 +19,7 @@ struct ht_kernel_reach {
 };
 
 /* Of argument `arg` no element from *out on is read or written, whatever the sizes are.  False: no less than the whole buffer is known.
- * The kernel is one whose parameters are the sizes. */
+ * The kernel is one whose parameters are the sizes, or one without parameters. */
 bool ht_kernel_reach(const struct ht_kernel *k, int32_t arg, const struct ht_reach_sizes *sizes,
 	struct ht_kernel_reach *out);
 

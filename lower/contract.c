@@ -164,10 +164,23 @@ void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64
 	c->b = plan_packed(c->l, t, 0, &p, count, stride);
 }
 
-/* Ends the loops that pack the right operand of a matrix product at the sizes of the run.  An index of dimension `panel` is a panel
- * of nr columns, an index of `step` is kp rows. */
-static void cut_packing(
-	struct contraction *c, struct kernel_build *k, int matrix, int panel, int step)
+/* Whether the columns of the right operand of a matrix product, which are whole panels, end at the size of the run. */
+static bool ends_columns(const struct contraction *c)
+{
+	const struct ht_node *n = c->n;
+	int32_t rank;
+
+	if (!ht_is(n, HT_MATRIX_PRODUCT) || c->columns % c->nr)
+		return false;
+	rank = ht_type_of(n->in[1])->shape.rank;
+	return lower_ends_with_run(
+		c->l, n->in[1], product_transposes(n, false) ? rank - 2 : rank - 1);
+}
+
+/* Ends the loops that pack the right operand of a matrix product at the sizes of the run.  An index of dimension `group` is a group
+ * of `columns` columns, an index of `step` is kp rows. */
+static void cut_packing(struct contraction *c, struct kernel_build *k, int matrix, int group,
+	int64_t columns, int step)
 {
 	struct ht_node *n = c->n;
 	struct ht_value v;
@@ -180,9 +193,9 @@ static void cut_packing(
 	kb_cut(k, matrix, v,
 		(struct cut_span){
 			.stride = c->depth * c->columns, .extent = k->stage->dim[matrix].extent });
-	kb_cut(k, panel, v,
+	kb_cut(k, group, v,
 		(struct cut_span){
-			.stride = turned ? c->depth : 1, .extent = c->columns, .each = c->nr });
+			.stride = turned ? c->depth : 1, .extent = c->columns, .each = columns });
 	kb_cut_depth(k, step, n, v,
 		(struct cut_span){
 			.stride = turned ? 1 : c->columns, .extent = c->depth, .each = c->kp });
@@ -255,23 +268,31 @@ static void pack_stage(struct contraction *c, struct kernel_build *k, const stru
 	bool across = v->stride[v->rank - 1] != 1;
 	bool words = !local && c->kp == 2;
 	int64_t element = words ? 2 : 1; /* packed numbers */
+	/* Vectors of a panel, and how many of them an index of the loop over columns stands for.  Where columns end at the size of the
+	 * run, it is one vector, so that the loop reads little of what lies behind them. */
+	int64_t vectors = across ? c->nr / lane : 1;
+	int64_t each = across && ends_columns(c) ? 1 : vectors, groups = vectors / each;
 
 	for (int32_t i = 0; i < lead; i++)
 		batches *= v->dim[i];
 	kb_stage(k, HT_STAGE_LOOP);
 	dim[0] = kb_grid_dim(k, 0, batches, 1);
-	dim[1] = local ? kb_dim(k, panels) : kb_grid_dim(k, 1, panels, 1);
+	dim[1] = local ? kb_dim(k, panels * groups) : kb_grid_dim(k, 1, panels * groups, groups);
 	/* The rows are not adjacent in memory.  The loop packs one vector of them along the
 	 * whole depth, since more rows would not stay in the first level if their distance is a
 	 * multiple of 1 KB. */
-	dim[2] = kb_dim(k, across ? c->nr / lane : 1);
+	dim[2] = kb_dim(k, each);
 	dim[3] = kb_dim(k, ht_ceil_div(depth, c->kp));
 	dim[4] = kb_dim(k, c->kp / element);
 	dim[5] = kb_dim(k, across ? lane : c->nr);
 	k->stage->vec = dim[5];
-	cut_packing(c, k, dim[0], dim[1], dim[3]);
+	cut_packing(c, k, dim[0], dim[1], c->nr / groups, dim[3]);
 	for (int i = 0; i < 6; i++)
 		x[i] = ht_xdim(b, dim[i]);
+	if (groups > 1) {
+		x[2] = ht_xmodi(b, x[1], groups);
+		x[1] = ht_xdivi(b, x[1], groups);
+	}
 	x[5] = ht_xadd(b, ht_xmuli(b, x[2], lane), x[5]);
 	row = ht_xadd(b, ht_xmuli(b, x[3], c->kp), x[4]);
 	const struct packed_at at = { .lead = lead,

@@ -532,6 +532,8 @@ int lanes(const struct lower *l); /* F32 lanes of the target's vectors */
 void lower_find_outside(struct lower *l);
 /* The elements of `v` that are outside; NULL: none are known. */
 const struct open_parts *lower_outside(const struct lower *l, struct ht_value v);
+/* Whether some indices of axis `axis` of `v` are outside, whatever the other indices are. */
+bool lower_ends_with_run(const struct lower *l, struct ht_value v, int32_t axis);
 
 /* Which elements of a dense tensor a loop over one dimension visits: `extent` elements that lie `stride` apart.  One index of the
  * dimension stands for `each` of them (0: one). */

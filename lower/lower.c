@@ -1,7 +1,7 @@
 /* Lowering of one entry point: forms regions, finds memory for the tensors between them, and
  * makes their kernels in the graph's order. */
 #include "image/image.h"
-#include "lower/inside.h"
+#include "lower/order.h"
 
 #include <string.h>
 
@@ -129,6 +129,8 @@ static void place_results(struct lower *l, struct ht_node *n)
 					i == 0 ? lower_held_type(l, n) : n->out[i].dtype,
 					ht_shape_count(n->out[i].shape)),
 				n->out[i].shape);
+			if (!wants_dense(l, n))
+				lower_order_axes(l, v, &view[i]);
 		}
 	}
 }
@@ -256,6 +258,39 @@ static bool try_given(struct lower *l, struct ht_node *n)
 	return true;
 }
 
+/* The memory of operand `v` of a node in the kernel of `sink`: its own, or that of which it is a view, although it belongs to that
+ * kernel.  False: there is none, or it is an input or output of open sizes. */
+static bool find_view(
+	struct lower *l, const struct ht_node *sink, struct ht_value v, struct view *view)
+{
+	const struct lower_op *op = lower_op_of(v.node);
+	struct view in;
+
+	if (l->owner[v.node->id] != sink) {
+		if (!lower_in_memory(l, v))
+			return false;
+		*view = *lower_view(l, v);
+		return !view->open;
+	}
+	return op->family == FAMILY_VIEW && v.node->outs == 1 &&
+	       find_view(l, sink, v.node->in[op->view_arg], &in) && op->view(v.node, 0, &in, view);
+}
+
+/* A kernel that moves elements in several ways, one after the other, has nothing to do if they are in the right order already. */
+static bool try_dense_view(struct lower *l, struct ht_node *n)
+{
+	struct view view;
+
+	if (lower_op_of(n)->family != FAMILY_VIEW || n->outs != 1 || l->view[n->id] ||
+		l->planning->observed || output_buffer(l, ht_out(n, 0)) >= 0 ||
+		!find_view(l, n, ht_out(n, 0), &view) || !view_is_dense(&view))
+		return false;
+	l->view[n->id] = HT_NEW(l->scratch, struct view);
+	*l->view[n->id] = view;
+	l->place[n->id] = PLACE_VIEW;
+	return true;
+}
+
 /* A view of the operand's memory instead of a copy. */
 static bool try_view(struct lower *l, struct ht_node *n)
 {
@@ -285,7 +320,7 @@ enum ht_status lower_kernel(struct lower *l, struct ht_node *sink)
 
 static enum ht_status make_kernel(struct lower *l, struct ht_node *n)
 {
-	if (try_view(l, n) || try_given(l, n))
+	if (try_view(l, n) || try_dense_view(l, n) || try_given(l, n))
 		return HT_OK;
 	place_results(l, n);
 	if (tee_can_be_alone(l, n))

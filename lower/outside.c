@@ -61,6 +61,16 @@ static int32_t axis_of_part(const struct lower *l, const struct open_part *p, st
 	return -1;
 }
 
+bool lower_ends_with_run(const struct lower *l, struct ht_value v, int32_t axis)
+{
+	const struct open_parts *all = lower_outside(l, v);
+
+	for (int32_t i = 0; all && i < all->n; i++)
+		if (axis_of_part(l, &all->part[i], ht_type_of(v)->shape) == axis)
+			return true;
+	return false;
+}
+
 /* Axis `to` of the result is axis `from` of operand `arg`: elements that are outside along the
  * one are outside along the other. */
 static void move_axis_of(const struct lower *l, const struct ht_node *n, int arg,

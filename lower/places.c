@@ -45,7 +45,8 @@ static bool takes_sizes(const struct ht_plan *p, int32_t kernel)
 static void reach_of_kernel(struct placing *p, int32_t number)
 {
 	const struct ht_kernel *k = p->plan->kernel[number];
-	bool sized = takes_sizes(p->plan, number);
+	const struct ht_reach_sizes none = { NULL, NULL, 0 };
+	bool sized = takes_sizes(p->plan, number), known = sized || !k->params;
 
 	p->reach[number] = HT_NEW_ARRAY(p->arena, struct ht_reach, (size_t)k->args);
 	for (int32_t i = 0; i < k->args; i++) {
@@ -53,7 +54,8 @@ static void reach_of_kernel(struct placing *p, int32_t number)
 		struct ht_kernel_reach r;
 
 		p->reach[number][i] = whole((uint64_t)k->buffer[i].count * element);
-		if (!sized || !ht_kernel_reach(k, i, &p->sizes, &r) || r.add >= k->buffer[i].count)
+		if (!known || !ht_kernel_reach(k, i, sized ? &p->sizes : &none, &r) ||
+			r.add >= k->buffer[i].count)
 			continue;
 		p->reach[number][i] = (struct ht_reach){ r.add > 0 ? (uint64_t)r.add * element : 0,
 			ht_size_product(r.of, ht_size_number((int64_t)element)) };

@@ -282,11 +282,25 @@ static int32_t column_of_block(struct winograd *w, int32_t n)
 	return ht_xsub(b, n, ht_xmuli(b, ht_xgrid(b, 2), w->by.columns));
 }
 
+/* The distance of two products in a local buffer, in tiles: those of a block, and the rows behind them that code for the products also
+ * computes (ht_cut_slack). */
+static int32_t tiles_of_product(struct winograd *w)
+{
+	struct ht_xb *b = w->b;
+	int32_t mr, tiles;
+
+	if (!w->end[1].size)
+		return ht_xi(b, w->block);
+	mr = ht_schedule_rows(w->l->target, w->c.nr, w->block, w->c.kp == 2 ? w->by.dtype : HT_F32);
+	tiles = ht_xaddi(b, ht_xmuli(b, tiles_in_row(w), w->by.rows), mr - 1);
+	return ht_xmin(b, tiles, ht_xi(b, w->block));
+}
+
 static int32_t local_at(
 	struct winograd *w, int32_t product, int32_t tile, int32_t column, int64_t columns)
 {
 	struct ht_xb *b = w->b;
-	int32_t row = ht_xadd(b, ht_xmuli(b, product, w->block), tile);
+	int32_t row = ht_xadd(b, ht_xmul(b, product, tiles_of_product(w)), tile);
 
 	return ht_xadd(b, ht_xmuli(b, row, columns), column);
 }

@@ -455,12 +455,37 @@ static void test_other_divisor(void **unused)
 	ht_arena_release(&g.arena);
 }
 
+/* A kernel without parameters reads 5 elements in distances of 3, whatever the sizes are. */
+static void test_constant(void **unused)
+{
+	const struct ht_reach_sizes none = { NULL, NULL, 0 };
+	struct ht_kernel_reach r;
+	struct gen g;
+	struct ht_xb *b = &g.b;
+	int32_t i;
+
+	(void)unused;
+	begin(&g, 1);
+	g.stage.dims = 1;
+	g.stage.dim[0] = (struct ht_dim){ .extent = 5, .grid = -1, .unroll = 1 };
+	add_buffer(&g, HT_BUFFER_IN, 100);
+	add_buffer(&g, HT_BUFFER_OUT, 5);
+	i = ht_xdim(b, 0);
+	ht_xstore(b, 1, i, ht_xload(b, 0, HT_F32, ht_xmuli(b, i, 3)));
+	assert_true(reach_of(&g, 0, &r));
+	assert_int_equal(r.of.times, 0);
+	assert_int_equal(r.add, 4 * 3 + 1);
+	assert_true(ht_kernel_reach(&g.k, 0, &none, &r));
+	assert_int_equal(r.add, 4 * 3 + 1);
+	ht_arena_release(&g.arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_stores),
 		cmocka_unit_test(test_left_out), cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_products), cmocka_unit_test(test_unbounded),
-		cmocka_unit_test(test_other_divisor) };
+		cmocka_unit_test(test_other_divisor), cmocka_unit_test(test_constant) };
 
 	backend = backend_open();
 	if (!backend)

@@ -114,9 +114,6 @@ static struct ht_str image_of(const struct layout *l, struct ht_arena *a)
 		struct ht_image_place_of p = l->place[i];
 
 		p.reach = r;
-		/* A kernel's reach without a size is all that it touches. */
-		if (!r.sized && r.add < p.bytes)
-			p.reach.add = p.bytes;
 		ht_image_put_kernel(&b, "", &touch, 1, 1, 0);
 		ht_image_put_reaches(&b, &r, 1);
 		ht_image_put_place(&b, &p);
@@ -146,9 +143,7 @@ static uint64_t bytes_at(const struct layout *l, int i, int64_t n)
 	const struct ht_image_place_of *p = &l->place[i];
 	uint64_t bytes = p->reach.add + p->reach.sized * (uint64_t)n;
 
-	if (!p->reach.sized || bytes > p->bytes)
-		return p->bytes;
-	return bytes;
+	return bytes > p->bytes ? p->bytes : bytes;
 }
 
 static bool apart_at_most(const struct layout *l, int i, int k)
@@ -514,6 +509,11 @@ static void verified(void **state)
 	reaches[0].add = 10;
 	reaches[0].sized = UINT32_MAX;
 	refuses(image, outside);
+	reaches[0].sized = 0; /* as many bytes at all sizes */
+	assert_null(ht_image_verify(image));
+	reaches[0].add = 11;
+	refuses(image, touches);
+	reaches[0].add = 10;
 	reaches[0].sized = place[0].reach.sized;
 	step[0].op = HT_IMAGE_UNLESS; /* the place has 74 bytes at all sizes */
 	step[0].count = 8;
