@@ -98,26 +98,39 @@ def sequence(*shape):
 MODELS = {
     'lstm': (lambda x: layers.LSTM(256)(layers.LSTM(256, return_sequences=True)(x)),
              sequence(STEPS, FEATURES), stacked, 2),
-    'gru': (layers.Bidirectional(layers.GRU(192, return_sequences=True)), sequence(STEPS, FEATURES), both_ways, 3),
-    'convlstm': (layers.ConvLSTM2D(16, 3, padding='same'), sequence(12, 16, 16, 16), None, 4),
+    'gru': (lambda x: layers.Bidirectional(layers.GRU(192, return_sequences=True))(x), sequence(STEPS, FEATURES), both_ways, 3),
+    'convlstm': (lambda x: layers.ConvLSTM2D(16, 3, padding='same')(x), sequence(12, 16, 16, 16), None, 4),
     'masked': (lambda x: layers.LSTM(128)(layers.Embedding(1000, 64, mask_zero=True)(x)), padded, masked, 2),
 }
 
 
-def make(name, batch, folder):
-    """Writes NAME.pb, NAME.onnx if there is one, and x.npz; returns the request for peer.py."""
-    build, feed, onnx_of, rank = MODELS[name]
+def model_of(build, shape, dtype):
+    """Layers for inputs of this shape, whose extents may be None.  Equal layers get equal weights."""
     tf.keras.utils.set_random_seed(1)
-    x = feed(np.random.default_rng(batch), batch)
-    given = tf.keras.Input(x.shape[1:], batch_size=batch, dtype=x.dtype.name)
-    model = tf.keras.Model(given, build(given))
-    f = tf.function(lambda x: model(x), input_signature=[tf.TensorSpec(x.shape, x.dtype, 'x')])
+    given = tf.keras.Input(shape[1:], batch_size=shape[0], dtype=dtype.name)
+    return tf.keras.Model(given, build(given))
+
+
+def freeze(model, shape, dtype, path):
+    f = tf.function(lambda x: model(x), input_signature=[tf.TensorSpec(shape, dtype, 'x')])
     frozen = convert_variables_to_constants_v2(f.get_concrete_function(), lower_control_flow=False)
-    np.savez(f'{folder}/x.npz', x=x)
-    with open(f'{folder}/{name}.pb', 'wb') as out:
+    with open(path, 'wb') as out:
         out.write(frozen.graph.as_graph_def().SerializeToString())
+    return frozen
+
+
+def make(name, batch, folder):
+    """Writes NAME.pb, NAME.open.pb with any batch and number of steps, NAME.onnx if there is one, and x.npz; returns the request
+    for peer.py."""
+    build, feed, onnx_of, rank = MODELS[name]
+    x = feed(np.random.default_rng(batch), batch)
+    model = model_of(build, x.shape, x.dtype)
+    frozen = freeze(model, x.shape, x.dtype, f'{folder}/{name}.pb')
+    any_size = (None, None, *x.shape[2:])
+    freeze(model_of(build, any_size, x.dtype), any_size, x.dtype, f'{folder}/{name}.open.pb')
+    np.savez(f'{folder}/x.npz', x=x)
     if onnx_of:
         g = Onnx()
         g.write(f'{folder}/{name}.onnx', x, onnx_of(g, model), rank)
     return {'graph': f'{folder}/{name}.pb', 'onnx': f'{folder}/{name}.onnx' if onnx_of else '', 'inputs': ['x:0'],
-            'outputs': [frozen.outputs[0].name], 'folder': folder}
+            'outputs': [frozen.outputs[0].name], 'folder': folder, 'open': f'{folder}/{name}.open.pb', 'shape': x.shape}
