@@ -273,6 +273,7 @@ class Recurrent(unittest.TestCase):
         ms = {'halftone-f32': 2., 'halftone-bf16': 1., 'ort-f32': 3., 'tensorflow-f32': 5., 'openvino-f32': 'no such op'}
         self.assertEqual(module.row('lstm', ms), ('| lstm | 2.000 | 1.000 | 3.000 | 5.000 | no such op | 1.50 |', '1.50'))
         self.assertEqual(module.row('lstm', {**ms, 'halftone-f32': 'wrong by 1.0e-01'})[1], '')
+        self.assertEqual(module.row('lstm', {**ms, 'open-f32': 1.})[1], '1.50')  # it is no peer
 
 
 if __name__ == '__main__':
