@@ -36,9 +36,12 @@ static void floats_of_doubles(const double *from, float *to, size_t n)
 static void round_floats(enum ht_dtype t, const float *x, float *to, size_t n)
 {
 	uint16_t low[HT_ELEMENTS_CHUNK];
+	size_t done = 0;
 
-	narrow(x, t, low, n);
-	widen(low, t, to, n);
+	if (t == HT_BF16)
+		done = (size_t)ht_native_round_bf16(x, to, (int64_t)n);
+	narrow(x + done, t, low, n - done);
+	widen(low, t, to + done, n - done);
 }
 
 const float *ht_elements_floats(
@@ -75,15 +78,24 @@ void ht_elements_doubles(
 		to[i] = (double)x[i];
 }
 
+/* `t` is not float32. */
 static void put_floats(const float *x, enum ht_dtype t, char *to, size_t n)
 {
-	if (t == HT_F32)
-		memcpy(to, x, n * sizeof *x);
-	else if (t != HT_F64)
+	if (t != HT_F64)
 		narrow(x, t, (uint16_t *)(void *)to, n);
 	else
 		for (size_t i = 0; i < n; i++)
 			((double *)(void *)to)[i] = (double)x[i];
+}
+
+/* Elements first to first+n-1 at `to`, as float32. */
+static void put_as_f32(
+	struct ht_elements from, enum ht_dtype rounded_to, size_t first, float *to, size_t n)
+{
+	const float *x = ht_elements_floats(from, rounded_to, first, n, to);
+
+	if (x != to)
+		memcpy(to, x, n * sizeof *x);
 }
 
 void ht_elements_convert(
@@ -100,7 +112,10 @@ void ht_elements_convert(
 	}
 	for (size_t i = 0, m; i < n; i += m) {
 		m = n - i < HT_ELEMENTS_CHUNK ? n - i : HT_ELEMENTS_CHUNK;
-		put_floats(ht_elements_floats(from, first, i, m, room), to, (char *)out + i * bytes,
-			m);
+		if (to == HT_F32)
+			put_as_f32(from, first, i, (float *)out + i, m);
+		else
+			put_floats(ht_elements_floats(from, first, i, m, room), to,
+				(char *)out + i * bytes, m);
 	}
 }

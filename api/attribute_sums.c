@@ -1,6 +1,7 @@
 /* Attribution: sums over the elements of a tensor.
  *
- * Native loops add chunks of float32 numbers.  A chunk with an infinity or a NaN, which makes
+ * Native loops add chunks of float32 numbers.  Their differences are rounded to float32, which is exact for numbers that
+ * differ by less than a factor of 2.  A chunk with an infinity or a NaN, which makes
  * the sum of squares infinite or NaN, and tensors of float64 are added by a loop that knows how
  * such differences count. */
 #include "api/attribute.h"
@@ -19,103 +20,136 @@ static size_t chunk_of(size_t left)
 
 /* ---- sums ---- */
 
-static void add(struct ht_native_sums *s, size_t lane, double d)
+/* Sums of float32 differences by lanes, and of others. */
+struct sums {
+	struct ht_native_sums lanes;
+	struct ht_distance_sum others;
+};
+
+static void add_float(struct sums *s, size_t lane, float d)
 {
-	s->squares[lane] += d * d;
-	s->most[lane] = d > s->most[lane] ? d : s->most[lane];
+	float size = fabsf(d), *most = &s->lanes.most[lane];
+
+	s->lanes.squares[lane] += (double)d * (double)d;
+	*most = size > *most ? size : *most;
 }
 
-static void add_floats(struct ht_native_sums *s, const float *a, const float *b, size_t n)
+static void add_double(struct sums *s, double d)
 {
-	for (size_t i = (size_t)ht_native_differences(s, a, b, (int64_t)n); i < n; i++)
-		add(s, i % LANES, fabs((double)a[i] - (double)b[i]));
+	s->others.squares += d * d;
+	s->others.most = d > s->others.most ? d : s->others.most;
 }
 
-static bool is_finite(const struct ht_native_sums *s)
+static bool is_finite(const struct sums *s)
 {
 	double sum = 0;
 
 	for (size_t k = 0; k < LANES; k++)
-		sum += s->squares[k];
+		sum += s->lanes.squares[k];
 	return isfinite(sum);
 }
 
-static void add_up(const struct ht_native_sums *l, double *squares, double *most)
+static void add_up(const struct sums *s, double *squares, double *most)
 {
+	*squares += s->others.squares;
+	*most = s->others.most > *most ? s->others.most : *most;
 	for (size_t k = 0; k < LANES; k++) {
-		*squares += l->squares[k];
-		*most = l->most[k] > *most ? l->most[k] : *most;
+		*squares += s->lanes.squares[k];
+		*most = (double)s->lanes.most[k] > *most ? (double)s->lanes.most[k] : *most;
 	}
 }
 
-/* For tensors of which at least one is float64: differences of doubles. */
-static void add_doubles(struct ht_native_sums *s, struct ht_elements got, enum ht_dtype rounded_to,
-	struct ht_elements want, size_t first, size_t n)
+/* A chunk of two tensors: elements first to first+n-1.  Those of `got` are rounded to `rounded_to` first. */
+struct chunk {
+	struct ht_elements got, want;
+	enum ht_dtype rounded_to;
+	size_t first, n;
+};
+
+/* For chunks of which at least one is float64, or has an element that is not finite: differences of doubles. */
+static void add_doubles(struct sums *s, const struct chunk *c)
 {
 	double a[CHUNK], b[CHUNK];
 
-	ht_elements_doubles(got, rounded_to, first, n, a);
-	ht_elements_doubles(want, want.dtype, first, n, b);
-	for (size_t k = 0; k < n; k++)
-		add(s, k % LANES, ht_difference(a[k], b[k]));
+	ht_elements_doubles(c->got, c->rounded_to, c->first, c->n, a);
+	ht_elements_doubles(c->want, c->want.dtype, c->first, c->n, b);
+	for (size_t k = 0; k < c->n; k++)
+		add_double(s, ht_difference(a[k], b[k]));
 }
 
-static bool are_floats(struct ht_elements a, struct ht_elements b)
+/* The elements of a chunk as float32. */
+struct floats {
+	const float *got, *want;
+	float room[2][CHUNK];
+};
+
+/* False: the elements are float64. */
+static bool as_floats(const struct chunk *c, struct floats *f)
 {
-	return a.dtype != HT_F64 && b.dtype != HT_F64;
+	if (c->got.dtype == HT_F64 || c->want.dtype == HT_F64)
+		return false;
+	f->got = ht_elements_floats(c->got, c->rounded_to, c->first, c->n, f->room[0]);
+	f->want = ht_elements_floats(c->want, c->want.dtype, c->first, c->n, f->room[1]);
+	return true;
+}
+
+/* The functions that add floats return false if nothing was added, because elements are float64 or not finite. */
+static bool add_floats(struct sums *s, const struct chunk *c)
+{
+	struct sums sums = *s;
+	struct floats f;
+
+	if (!as_floats(c, &f))
+		return false;
+	for (size_t i = (size_t)ht_native_differences(&sums.lanes, f.got, f.want, (int64_t)c->n);
+		i < c->n; i++)
+		add_float(&sums, i % LANES, f.got[i] - f.want[i]);
+	if (!is_finite(&sums))
+		return false;
+	*s = sums;
+	return true;
 }
 
 void ht_distance_add(struct ht_distance_sum *s, struct ht_elements got, enum ht_dtype rounded_to,
 	struct ht_elements want, size_t n)
 {
-	struct ht_native_sums l = { 0 }, before;
-	float a[CHUNK], b[CHUNK];
+	struct chunk c = { got, want, rounded_to, 0, 0 };
+	struct sums sums = { 0 };
 
-	for (size_t i = 0, m; i < n; i += m) {
-		m = chunk_of(n - i);
-		before = l;
-		if (are_floats(got, want)) {
-			add_floats(&l, ht_elements_floats(got, rounded_to, i, m, a),
-				ht_elements_floats(want, want.dtype, i, m, b), m);
-			if (is_finite(&l))
-				continue;
-		}
-		l = before;
-		add_doubles(&l, got, rounded_to, want, i, m);
+	for (; c.first < n; c.first += c.n) {
+		c.n = chunk_of(n - c.first);
+		if (!add_floats(&sums, &c))
+			add_doubles(&sums, &c);
 	}
-	add_up(&l, &s->squares, &s->most);
+	add_up(&sums, &s->squares, &s->most);
 }
 
-static void add_finite(struct ht_native_sums *s, struct ht_elements want, size_t first, size_t n)
+static void add_finite(struct sums *s, const struct chunk *c)
 {
 	double b[CHUNK];
 
-	ht_elements_doubles(want, want.dtype, first, n, b);
-	for (size_t k = 0; k < n; k++)
-		add(s, k % LANES, isfinite(b[k]) ? fabs(b[k]) : 0);
+	ht_elements_doubles(c->want, c->want.dtype, c->first, c->n, b);
+	for (size_t k = 0; k < c->n; k++)
+		add_double(s, isfinite(b[k]) ? fabs(b[k]) : 0);
 }
 
 /* Sums of a node's own error, and those of the reference's elements. */
 struct own_sums {
-	struct ht_native_sums own, of;
+	struct sums own, of;
 };
 
-/* False: an element is not finite, or one is float64; then nothing was added. */
-static bool add_own_floats(
-	struct own_sums *s, struct ht_elements got, struct ht_elements want, size_t first, size_t n)
+static bool add_own_floats(struct own_sums *s, const struct chunk *c)
 {
 	struct own_sums sums = *s;
-	float a[CHUNK], b[CHUNK];
-	const float *x, *y;
+	struct floats f;
 
-	if (!are_floats(got, want))
+	if (!as_floats(c, &f))
 		return false;
-	x = ht_elements_floats(got, got.dtype, first, n, a);
-	y = ht_elements_floats(want, want.dtype, first, n, b);
-	for (size_t i = (size_t)ht_native_compare(&sums.own, &sums.of, x, y, (int64_t)n); i < n;
-		i++) {
-		add(&sums.own, i % LANES, fabs((double)x[i] - (double)y[i]));
-		add(&sums.of, i % LANES, fabs((double)y[i]));
+	for (size_t i = (size_t)ht_native_compare(
+		     &sums.own.lanes, &sums.of.lanes, f.got, f.want, (int64_t)c->n);
+		i < c->n; i++) {
+		add_float(&sums.own, i % LANES, f.got[i] - f.want[i]);
+		add_float(&sums.of, i % LANES, f.want[i]);
 	}
 	if (!is_finite(&sums.own) || !is_finite(&sums.of))
 		return false;
@@ -125,14 +159,15 @@ static bool add_own_floats(
 
 void ht_own_add(struct ht_node_error *e, struct ht_elements got, struct ht_elements want, size_t n)
 {
+	struct chunk c = { got, want, got.dtype, 0, 0 };
 	struct own_sums s = { 0 };
 
-	for (size_t i = 0, m; i < n; i += m) {
-		m = chunk_of(n - i);
-		if (add_own_floats(&s, got, want, i, m))
+	for (; c.first < n; c.first += c.n) {
+		c.n = chunk_of(n - c.first);
+		if (add_own_floats(&s, &c))
 			continue;
-		add_doubles(&s.own, got, got.dtype, want, i, m);
-		add_finite(&s.of, want, i, m);
+		add_doubles(&s.own, &c);
+		add_finite(&s.of, &c);
 	}
 	add_up(&s.own, &e->own.squares, &e->own.most);
 	add_up(&s.of, &e->squares, &e->most);
@@ -240,66 +275,56 @@ static void count_doubles(
 	}
 }
 
-/* The same for finite numbers. */
-static void count_floats(
-	uint64_t found[HT_NUMERICS], float least, const float *a, const float *b, size_t n)
-{
-	uint32_t zeros = 0, smaller = 0;
-
-	for (size_t i = (size_t)ht_native_small(a, b, least, (int64_t)n, &zeros, &smaller); i < n;
-		i++) {
-		zeros += (a[i] == 0) & (b[i] != 0);
-		smaller += (a[i] != 0) & (fabsf(a[i]) < least);
-	}
-	found[HT_NUMERIC_UNDERFLOW] += zeros;
-	found[HT_NUMERIC_SUBNORMAL] += smaller;
-}
-
-static void compare_doubles(struct ht_native_sums *l, uint64_t found[HT_NUMERICS], double least,
-	struct ht_elements got, struct ht_elements want, size_t first, size_t n)
+static void compare_doubles(
+	struct sums *s, uint64_t found[HT_NUMERICS], double least, const struct chunk *c)
 {
 	double a[CHUNK], b[CHUNK];
 
-	ht_elements_doubles(got, got.dtype, first, n, a);
-	ht_elements_doubles(want, want.dtype, first, n, b);
-	for (size_t k = 0; k < n; k++)
-		add(l, k % LANES, ht_difference(a[k], b[k]));
-	count_doubles(found, least, a, b, n);
+	ht_elements_doubles(c->got, c->rounded_to, c->first, c->n, a);
+	ht_elements_doubles(c->want, c->want.dtype, c->first, c->n, b);
+	for (size_t k = 0; k < c->n; k++)
+		add_double(s, ht_difference(a[k], b[k]));
+	count_doubles(found, least, a, b, c->n);
 }
 
-/* False: an element is not finite, or not float32; then nothing was added or counted. */
-static bool compare_floats(struct ht_native_sums *l, uint64_t found[HT_NUMERICS], double least,
-	struct ht_elements got, struct ht_elements want, size_t first, size_t n)
+static bool compare_floats(
+	struct sums *s, uint64_t found[HT_NUMERICS], float least, const struct chunk *c)
 {
-	struct ht_native_sums sums = *l;
-	float a[CHUNK], b[CHUNK];
-	const float *x, *y;
+	struct ht_native_small small = { 0 };
+	struct sums sums = *s;
+	struct floats f;
 
-	if (!are_floats(got, want))
+	if (!as_floats(c, &f))
 		return false;
-	x = ht_elements_floats(got, got.dtype, first, n, a);
-	y = ht_elements_floats(want, want.dtype, first, n, b);
-	add_floats(&sums, x, y, n);
+	for (size_t i = (size_t)ht_native_errors(
+		     &sums.lanes, &small, f.got, f.want, least, (int64_t)c->n);
+		i < c->n; i++) {
+		add_float(&sums, i % LANES, f.got[i] - f.want[i]);
+		small.zeros += (f.got[i] == 0) & (f.want[i] != 0);
+		small.smaller += (f.got[i] != 0) & (fabsf(f.got[i]) < least);
+	}
 	if (!is_finite(&sums))
 		return false;
-	*l = sums;
-	count_floats(found, (float)least, x, y, n);
+	*s = sums;
+	found[HT_NUMERIC_UNDERFLOW] += small.zeros;
+	found[HT_NUMERIC_SUBNORMAL] += small.smaller;
 	return true;
 }
 
 void ht_error_add(struct ht_node_error *e, enum ht_dtype t, struct ht_elements got,
 	struct ht_elements want, size_t n, size_t sample)
 {
+	struct chunk c = { got, want, got.dtype, 0, 0 };
 	uint64_t found[HT_NUMERICS] = { 0 };
-	struct ht_native_sums l = { 0 };
 	double least = ht_least_normal(t);
+	struct sums sums = { 0 };
 
-	for (size_t i = 0, m; i < n; i += m) {
-		m = chunk_of(n - i);
-		if (!compare_floats(&l, found, least, got, want, i, m))
-			compare_doubles(&l, found, least, got, want, i, m);
+	for (; c.first < n; c.first += c.n) {
+		c.n = chunk_of(n - c.first);
+		if (!compare_floats(&sums, found, (float)least, &c))
+			compare_doubles(&sums, found, least, &c);
 	}
-	add_up(&l, &e->error.squares, &e->error.most);
+	add_up(&sums, &e->error.squares, &e->error.most);
 	for (int k = 0; k < HT_NUMERICS; k++) {
 		if (found[k] && !e->count[k])
 			e->sample[k] = sample;
