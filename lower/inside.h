@@ -205,6 +205,8 @@ struct lower {
 	const struct ht_node *shadow; /* tee.c: the node that a second kernel computes for the
 				       * observer; or NULL */
 	bool shadow_stays_wide;       /* its kernel does not round the shadow's result */
+	bool *stored; /* tee.c, by node id: the node is inside a kernel that stores its result for the observer, too; NULL: none is */
+	bool *apart; /* tee.c, by node id: each node of its kernel has a kernel of its own; NULL: none has */
 	int64_t larger; /* weights are packed for this many times the rows of this part, which
 			 * are the rows of the largest part */
 	struct ht_fusions *fusions; /* or NULL */
@@ -281,6 +283,8 @@ void members_end(struct planning *planning, struct ht_arena *scratch);
 
 /* region.c: fills place, owner, root. */
 void lower_regions(struct lower *l);
+/* Whether each element of the node's result is computed from the elements at the same place of its operands; their shapes may differ. */
+bool lower_keeps_places(const struct ht_node *n);
 
 /* joined.c: fills l->joined. A tensor that one stage hands to another is not in memory any more. */
 void lower_join_kernels(struct lower *l);
@@ -375,7 +379,18 @@ int32_t plan_probe(struct lower *l, const struct ht_node *n, int32_t i);
 void plan_words(struct lower *l, const struct ht_words *words, size_t n);
 /* tee.c, for programs with an observer: shows it the results of `n`, which are in memory. */
 void tee_results(struct lower *l, const struct ht_node *n);
-/* `n` is inside a kernel: makes another kernel that computes `n` alone, and shows its results. */
+/* Fills in l->stored or l->apart. */
+void tee_begin(struct lower *l);
+/* Whether `n` has a kernel of its own that can store its result, of type `held`, over an operand that nothing reads any more and that was
+ * shown before: the memory is in a near cache then.  *v becomes its view. */
+bool tee_in_place(struct lower *l, const struct ht_node *n, enum ht_dtype held, struct view *v);
+/* x is an element of the result of node `n`, as the kernel keeps it: stores it at `s` if the kernel stores the node's result for the
+ * observer. */
+void kb_tee(struct kernel_build *k, const struct ht_node *n, const struct space *s, int32_t x);
+/* Shows what the kernel of `sink` has stored so. */
+void tee_stored(struct lower *l, const struct ht_node *sink);
+/* `n` is inside a kernel: gives its result a place if that kernel stores it; else makes another kernel that computes `n` alone, and shows
+ * its results. */
 enum ht_status tee_inside(struct lower *l, struct ht_node *n);
 /* If tee_can_be_alone(), tee_alone() makes a kernel of `n` alone, instead of the kernel whose last node is `n`. */
 bool tee_can_be_alone(struct lower *l, const struct ht_node *n);

@@ -169,7 +169,7 @@ static void try_kind(struct lower *l, const struct joined_kind *kind, struct ht_
 
 void lower_join_kernels(struct lower *l)
 {
-	for (size_t i = 0; !l->numerics && i < HT_COUNT(kinds); i++)
+	for (size_t i = 0; !l->numerics && !l->asked->tee && i < HT_COUNT(kinds); i++)
 		for (struct ht_node *n = l->g->first; n; n = n->next)
 			if (n->outs && l->place[n->id] == PLACE_MEMORY && l->owner[n->id] == n)
 				try_kind(l, kinds[i], n);

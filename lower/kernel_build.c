@@ -287,6 +287,7 @@ int32_t kb_pull(struct kernel_build *k, struct ht_value v, const struct space *s
 		ht_grow(k->arena, k->pulled, k->pulled_count, &k->pulled_cap, sizeof *k->pulled);
 	p = &k->pulled[k->pulled_count++];
 	*p = (struct pulled){ n, v.index, *s, x };
+	kb_tee(k, n, s, x);
 	return x;
 }
 
@@ -346,21 +347,22 @@ int32_t kb_reduce(struct kernel_build *k, enum ht_red red, enum ht_dtype t, int3
 	return ht_xred(&k->xb, ht_xreduce(&k->xb, red, x), t);
 }
 
-static void set_root(struct kernel_build *k, struct ht_node *n, int32_t x)
+static void set_root(struct kernel_build *k, struct ht_node *n, int32_t x, const struct space *s)
 {
 	k->root_x[0] = kb_result(k, n, 0, x);
 	k->root = n;
+	kb_tee(k, n, s, k->root_x[0]);
 }
 
 int32_t kb_epilogue(struct kernel_build *k, struct ht_node *n, int32_t x, const struct space *s)
 {
-	set_root(k, n, x);
+	set_root(k, n, x, s);
 	return kb_pull(k, ht_out(k->sink, 0), s);
 }
 
 void kb_store_root(struct kernel_build *k, struct ht_node *n, int32_t x, const struct space *s)
 {
-	set_root(k, n, x);
+	set_root(k, n, x, s);
 	kb_store_sink(k, s);
 }
 

@@ -124,10 +124,12 @@ static void place_results(struct lower *l, struct ht_node *n)
 		} else if (ht_use_count(&l->uses, v) == 0 && n->outs > 1) {
 			view[i].buffer = -1;
 		} else {
+			enum ht_dtype held = i == 0 ? lower_held_type(l, n) : n->out[i].dtype;
+
+			if (tee_in_place(l, n, held, &view[i]))
+				continue;
 			view_dense(&view[i],
-				plan_buffer(l, HT_PLAN_TEMP,
-					i == 0 ? lower_held_type(l, n) : n->out[i].dtype,
-					ht_shape_count(n->out[i].shape)),
+				plan_buffer(l, HT_PLAN_TEMP, held, ht_shape_count(n->out[i].shape)),
 				n->out[i].shape);
 			if (!wants_dense(l, n))
 				lower_order_axes(l, v, &view[i]);
@@ -349,6 +351,8 @@ static enum ht_status make_kernels(struct lower *l)
 		}
 		if (!l->asked->tee)
 			continue;
+		if (is_sink)
+			tee_stored(l, n);
 		if (is_sink && l->view[n->id] && !is_const(n))
 			tee_results(l, n);
 		else if (l->place[n->id] == PLACE_INLINE)
@@ -421,6 +425,7 @@ static enum ht_status make_procedure(struct lower *l, struct ht_str name, int32_
 	lower_find_skipped(l);
 	lower_regions(l);
 	lower_join_kernels(l);
+	tee_begin(l);
 	HT_TRY(make_kernels(l));
 	members_list(l);
 	copy_outputs(l);

@@ -37,6 +37,11 @@ static bool keeps_order(const struct ht_node *n)
 	return ht_is(n, HT_RESHAPES | HT_FORWARDS);
 }
 
+bool lower_keeps_places(const struct ht_node *n)
+{
+	return lower_is_aligned(n) || keeps_order(n);
+}
+
 /* ---- forwards: epilogues ---- */
 
 struct region {
@@ -71,7 +76,7 @@ static const char *refusal(struct lower *l, const struct region *r, struct ht_no
 		return "is in another kernel";
 	if (u->outs != 1 || count_of(u) != count)
 		return "has another number of elements than the loop";
-	if (!lower_is_aligned(u) && !keeps_order(u))
+	if (!lower_keeps_places(u))
 		return "takes its operands' elements in another order";
 	if (ht_axes(u) == HT_AXES_WITHIN && ends_at_pixels(r->node[0]))
 		return "stores elements behind the sizes of the run";

@@ -68,6 +68,22 @@ entry "" {{
 %f = Expm1(%u:1) {{T=f32}}
 %y = Add(%e, %f) {{T=f32}}
 '''
+# One kernel, inside of which the result of t has two readers; those of p, q, r and s have one.
+TWICE = f'''hir 1
+entry "" {{
+  input "x" = %x
+  output "y" = %y
+}}
+%x = Placeholder() {{dtype=f32, shape=shape[8,32]}}
+%a = Const() {{dtype=f32, value={constant(Weights.a)}}}
+%b = Const() {{dtype=f32, value={constant(Weights.b)}}}
+%p = MatMul(%x, %a) {{T=f32, transpose_a=false, transpose_b=false}}
+%q = BiasAdd(%p, %b) {{T=f32}}
+%t = Tanh(%q) {{T=f32}}
+%r = Relu(%t) {{T=f32}}
+%s = Square(%r) {{T=f32}}
+%y = Sub(%s, %t) {{T=f32}}
+'''
 # In float16 exp(12) is infinite, 1e-9 is zero, and infinity minus itself is NaN.
 EDGES = '''hir 1
 entry "" {
@@ -149,6 +165,14 @@ class Nodes(Case):
         for n in self.nodes(self.model(PERCEPTRON), 'must_keep_origin_dtype', '2:1')['tensors']:
             self.assertEqual(n['error'], 0)
             self.assertLess(n['own'], 1e-6)
+
+    def test_read_twice(self):
+        """Programs that give each node a kernel of its own store results over operands, but not over those that are read again; the policy's kernel
+        stores its inner tensors."""
+        for threads in 1, 2:
+            found = self.nodes(self.model(TWICE), 'must_keep_origin_dtype', '2:1', f'--threads={threads}')['tensors']
+            self.assertEqual([n['node'] for n in found], ['p', 'q', 't', 'r', 's', 'y'])
+            self.assertEqual([n['error'] for n in found], [0] * 6)
 
     def test_final_outputs(self):
         """The error of the last tensor equals the error of the output."""
