@@ -471,31 +471,47 @@ WITH("avx512f") inline __m512i count_in(__m512i sum, __mmask16 where)
 	return _mm512_mask_sub_epi32(sum, where, sum, _mm512_set1_epi32(-1));
 }
 
+/* Counts of elements so far, by lane. */
+struct wide_counts {
+	__m512i zeros, smaller;
+};
+
+/* Most vectors of most tensors have no such element. */
+WITH("avx512f")
+inline void count_small(struct wide_counts *c, __m512i a, __m512i b, __m512i limit)
+{
+	const __m512i magnitude = _mm512_set1_epi32(INT32_MAX);
+	__m512i size = _mm512_and_epi32(a, magnitude);
+	__mmask16 small = _mm512_cmplt_epi32_mask(size, limit), some;
+
+	if (!small)
+		return;
+	some = _mm512_mask_test_epi32_mask(small, size, size);
+	c->smaller = count_in(c->smaller, some);
+	c->zeros = count_in(
+		c->zeros, _mm512_mask_test_epi32_mask((__mmask16)(small & ~some), b, magnitude));
+}
+
 WITH("avx512f")
 int64_t wide_errors(struct ht_native_sums *s, struct ht_native_small *found, const float *a,
 	const float *b, float least, int64_t n)
 {
-	const __m512i magnitude = _mm512_set1_epi32(INT32_MAX);
 	const __m512i limit = _mm512_castps_si512(_mm512_set1_ps(least));
-	__m512i of_zero = _mm512_setzero_si512(), of_small = of_zero;
+	struct wide_counts c = { _mm512_setzero_si512(), _mm512_setzero_si512() };
 	struct wide_lanes l = load_wide(s);
 	int64_t i = 0;
 
 	for (; i + HT_NATIVE_LANES <= n; i += HT_NATIVE_LANES) {
 		__m512 x = _mm512_loadu_ps(a + i), y = _mm512_loadu_ps(b + i);
-		__m512i size = _mm512_and_epi32(_mm512_castps_si512(x), magnitude);
-		__mmask16 some = _mm512_test_epi32_mask(size, size);
-		__mmask16 lost = _mm512_test_epi32_mask(_mm512_castps_si512(y), magnitude);
 
 		fetch(a, i);
 		fetch(b, i);
 		add_wide(&l, _mm512_sub_ps(x, y));
-		of_zero = count_in(of_zero, (__mmask16)(lost & ~some));
-		of_small = count_in(of_small, _mm512_mask_cmplt_epi32_mask(some, size, limit));
+		count_small(&c, _mm512_castps_si512(x), _mm512_castps_si512(y), limit);
 	}
 	store_wide(s, l);
-	found->zeros += (uint32_t)_mm512_reduce_add_epi32(of_zero);
-	found->smaller += (uint32_t)_mm512_reduce_add_epi32(of_small);
+	found->zeros += (uint32_t)_mm512_reduce_add_epi32(c.zeros);
+	found->smaller += (uint32_t)_mm512_reduce_add_epi32(c.smaller);
 	return i;
 }
 
