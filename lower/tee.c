@@ -205,14 +205,14 @@ static bool is_only_read_by(struct lower *l, const struct ht_node *n, const stru
 	return n->outs == 1 && !l->uses.is_output[n->id];
 }
 
-/* Whether `n`, which is an operand of `user` and of nothing else, is all that is in its memory, which has elements of type `held`. */
+/* Whether the result of `n`, whose elements are of type `held`, is all that is in its memory.  In that of a concatenation its operands may lie. */
 static bool is_alone_in_memory(struct lower *l, const struct ht_node *n, enum ht_dtype held)
 {
 	const struct view *v = l->view[n->id];
 	const struct ht_plan_buffer *b = v && v->buffer >= 0 ? &l->plan->buffer[v->buffer] : NULL;
 
 	return b && b->kind == HT_PLAN_TEMP && b->dtype == held && l->place[n->id] != PLACE_VIEW &&
-	       view_is_dense(v) && !v->offset && !v->open &&
+	       !lower_op_of(n)->part && view_is_dense(v) && !v->offset && !v->open &&
 	       b->bytes == (size_t)view_count(v) * ht_dtype_info(held)->bytes;
 }
 
