@@ -133,6 +133,8 @@ LLVMValueRef ht_e_const(struct ht_e *e, enum ht_dtype t, int64_t bits, int lanes
 LLVMValueRef ht_e_splat(struct ht_e *e, LLVMValueRef v, int lanes);
 LLVMValueRef ht_e_iota(struct ht_e *e, LLVMTypeRef elem, int64_t step, int lanes);
 LLVMValueRef ht_e_lane(struct ht_e *e, LLVMValueRef v, int lane);
+/* Whether a condition, of any number of lanes, is true in some lane. */
+LLVMValueRef ht_e_any(struct ht_e *e, LLVMValueRef condition);
 LLVMValueRef ht_e_select(struct ht_e *e, LLVMValueRef c, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef ht_e_intrinsic(struct ht_e *e, const char *name, LLVMTypeRef overload,
 	LLVMValueRef *arg, int args); /* overload: NULL if the name determines the types */

@@ -88,10 +88,8 @@ static LLVMValueRef load_one(struct ht_e *e, const struct load *l)
 /* One address for all lanes, a guard for each. */
 static LLVMValueRef load_spread(struct ht_e *e, const struct load *l)
 {
-	LLVMTypeRef bits = LLVMIntTypeInContext(e->c, (unsigned)e->vl);
-	LLVMValueRef any = LLVMBuildBitCast(e->b, l->guard, bits, ""), v;
+	LLVMValueRef any = ht_e_any(e, l->guard), v;
 
-	any = LLVMBuildICmp(e->b, LLVMIntNE, any, LLVMConstNull(bits), "");
 	v = ht_e_load_at(e, l->t, ht_e_select(e, any, l->p, e->zeros), l->align);
 	v = ht_e_splat(e, v, e->vl);
 	return ht_e_select(e, l->guard, v, l->other ? l->other : LLVMConstNull(LLVMTypeOf(v)));
@@ -341,6 +339,15 @@ static void scatter(struct ht_e *e, const struct ht_store *st, LLVMTypeRef t, LL
 	}
 }
 
+/* One value and one place for all lanes, a guard for each: the value is stored if a guard is true. */
+static void store_if_any(
+	struct ht_e *e, LLVMValueRef value, LLVMValueRef p, unsigned align, LLVMValueRef guard)
+{
+	LLVMValueRef any = ht_e_any(e, both(e, ht_e_mask(e), guard));
+
+	ht_e_store_at(e, value, ht_e_select(e, any, p, e->dump), align);
+}
+
 /* A guard that all lanes share redirects the store to unused memory; other guards become masks. */
 static void store(struct ht_e *e, const struct ht_store *st, LLVMValueRef value)
 {
@@ -356,13 +363,17 @@ static void store(struct ht_e *e, const struct ht_store *st, LLVMValueRef value)
 	if (known == 0)
 		return;
 	if (known < 0)
-		guard = ht_e_get(e, st->guard, vector && ht_e_is_vector(e, st->guard));
+		guard = ht_e_get(e, st->guard, e->vl > 1 && ht_e_is_vector(e, st->guard));
 	value = to_memory(e, value, dtype);
 	if (!vector || !o->varies || o->lane) {
 		base = ht_e_base(e, st->offset, &displace);
 		p = ht_e_at(e, t, e->buffer[st->buffer], base);
 		if (displace)
 			p = ht_e_at(e, t, p, ht_e_i64(e, displace));
+	}
+	if (!vector && guard && ht_e_lanes_of(guard) > 1) {
+		store_if_any(e, value, p, align, guard);
+		return;
 	}
 	contiguous = vector && o->lane && o->lane_step == 1;
 	if (guard && ht_e_lanes_of(guard) == 1 && (contiguous || !vector)) {

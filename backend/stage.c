@@ -38,24 +38,85 @@ static int64_t span(const struct ht_dim *d)
 	return d->grid >= 0 && d->step < d->extent ? d->step : d->extent;
 }
 
-static int body_size(const struct ht_stage *s)
+static bool is_operation(const struct ht_x *x)
 {
+	return x->dtype != HT_I64 && x->op != HT_X_CONST;
+}
+
+/* What an expression is used for. */
+enum { FOR_FLAGS = 1, FOR_MORE = 2 };
+
+static void use(uint8_t *of, int32_t x, uint8_t what)
+{
+	if (x >= 0)
+		of[x] |= what;
+}
+
+/* Whether the store only notes where its guard is true. */
+static bool is_flag(const struct ht_stage *s, const struct ht_store *st)
+{
+	return st->guard >= 0 && s->x[st->value].op == HT_X_CONST;
+}
+
+/* Returns whether the stage stores flags. */
+static bool mark_roots(const struct ht_stage *s, uint8_t *of)
+{
+	bool flags = false;
+
+	for (int32_t i = 0; i < s->stores; i++) {
+		const struct ht_store *st = &s->store[i];
+
+		use(of, st->guard, is_flag(s, st) ? FOR_FLAGS : FOR_MORE);
+		use(of, st->value, FOR_MORE);
+		flags |= is_flag(s, st);
+	}
+	for (int32_t i = 0; i < s->reds; i++)
+		use(of, s->red[i].x, FOR_MORE);
+	if (s->kind == HT_STAGE_CONTRACT)
+		use(of, s->contract.a_guard, FOR_MORE);
+	return flags;
+}
+
+/* The operations that only flags need. */
+static int flags_size(const struct ht_e *e)
+{
+	const struct ht_stage *s = e->s;
+	uint8_t *of = HT_NEW_ARRAY(e->arena, uint8_t, (size_t)s->xs + 1);
 	int n = 0;
 
-	for (int32_t i = 0; i < s->xs; i++)
-		n += s->x[i].dtype != HT_I64 && s->x[i].op != HT_X_CONST;
+	if (!mark_roots(s, of))
+		return 0;
+	for (int32_t i = s->xs - 1; i >= 0; i--) {
+		const struct ht_x *x = &s->x[i];
+
+		use(of, x->a, of[i] == FOR_FLAGS ? FOR_FLAGS : FOR_MORE);
+		use(of, x->b, of[i] == FOR_FLAGS ? FOR_FLAGS : FOR_MORE);
+		use(of, x->c, of[i] == FOR_FLAGS ? FOR_FLAGS : FOR_MORE);
+		n += of[i] == FOR_FLAGS && is_operation(x);
+	}
+	return n;
+}
+
+/* The operations on data.  Those of flags do not count, so that a kernel adds in the same order with them and without. */
+static int body_size(const struct ht_e *e)
+{
+	int n = -flags_size(e);
+
+	for (int32_t i = 0; i < e->s->xs; i++)
+		n += is_operation(&e->s->x[i]);
 	return n;
 }
 
 /* body_size() of only the reductions' expressions. */
-static int reduced_size(const struct ht_stage *s)
+static int reduced_size(const struct ht_e *e)
 {
+	const struct ht_stage *s = e->s;
 	bool used[MOST_REDUCED] = { false };
 	int n = 0;
 
 	for (int r = 0; r < s->reds; r++) {
 		if (s->red[r].x >= MOST_REDUCED)
-			return body_size(s);
+			return body_size(e);
 		used[s->red[r].x] = true;
 	}
 	for (int32_t i = s->xs < MOST_REDUCED ? s->xs - 1 : MOST_REDUCED - 1; i >= 0; i--) {
@@ -63,7 +124,7 @@ static int reduced_size(const struct ht_stage *s)
 
 		if (!used[i])
 			continue;
-		n += x->dtype != HT_I64 && x->op != HT_X_CONST;
+		n += is_operation(x);
 		if (x->a >= 0)
 			used[x->a] = true;
 		if (x->b >= 0)
@@ -80,7 +141,7 @@ static void plan_vec(struct ht_e *e, int budget)
 {
 	const struct ht_stage *s = e->s;
 	int64_t vectors = span(&s->dim[s->vec]) / e->lanes;
-	int n = body_size(s) <= 12 ? 4 : body_size(s) <= 40 ? 2 : 1;
+	int size = body_size(e), n = size <= 12 ? 4 : size <= 40 ? 2 : 1;
 
 	if (s->dim[s->vec].unroll > 1)
 		n = s->dim[s->vec].unroll;
@@ -140,7 +201,7 @@ static void plan_copies(struct ht_e *e)
 	if (total > HT_E_MAX_COPIES || total == 1) {
 		for (int d = 0; d < s->dims; d++)
 			e->max_copies[d] = 1;
-		if (s->reds > 0 && s->vec >= 0 && !s->dim[s->vec].reduce && reduced_size(s) <= 24)
+		if (s->reds > 0 && s->vec >= 0 && !s->dim[s->vec].reduce && reduced_size(e) <= 24)
 			plan_window(e);
 		total = 1;
 		for (int d = 0; d < s->dims; d++)
@@ -249,10 +310,10 @@ void ht_e_stores(struct ht_e *e)
 	/* A register tile has more copies than there are registers, and a function has many
 	 * intermediate values.  Values are therefore stored one by one, or a few at a time. */
 	ht_e_first_copy(e, 0, e->outer);
-	if (s->kind == HT_STAGE_CONTRACT || (s->reds > 0 && body_size(s) > LONG_BODY)) {
+	if (s->kind == HT_STAGE_CONTRACT || (s->reds > 0 && body_size(e) > LONG_BODY)) {
 		of_results = HT_NEW_ARRAY(e->arena, bool, (size_t)s->xs + 1);
 		together =
-			mark_results(s, of_results) && body_size(s) >= FUNCTION_BODY ? TOGETHER : 1;
+			mark_results(s, of_results) && body_size(e) >= FUNCTION_BODY ? TOGETHER : 1;
 		while (store_some(e, of_results, together))
 			;
 		return;

@@ -119,6 +119,17 @@ LLVMValueRef ht_e_lane(struct ht_e *e, LLVMValueRef v, int lane)
 	return LLVMBuildExtractElement(e->b, v, LLVMConstInt(e->i64, (unsigned)lane, false), "");
 }
 
+LLVMValueRef ht_e_any(struct ht_e *e, LLVMValueRef condition)
+{
+	const int lanes = ht_e_lanes_of(condition);
+	LLVMTypeRef bits = LLVMIntTypeInContext(e->c, (unsigned)lanes);
+
+	if (lanes == 1)
+		return condition;
+	condition = LLVMBuildBitCast(e->b, condition, bits, "");
+	return LLVMBuildICmp(e->b, LLVMIntNE, condition, LLVMConstNull(bits), "");
+}
+
 LLVMValueRef ht_e_select(struct ht_e *e, LLVMValueRef c, LLVMValueRef a, LLVMValueRef b)
 {
 	return LLVMBuildSelect(e->b, c, a, b, "");

@@ -65,12 +65,7 @@ static LLVMValueRef check(struct ht_e *e, const struct ht_x *x, bool vector)
 	bad = LLVMBuildNot(e->b, ok, "");
 	if (mask)
 		bad = LLVMBuildAnd(e->b, bad, mask, "");
-	if (ht_e_lanes_of(bad) > 1) {
-		LLVMTypeRef bits = LLVMIntTypeInContext(e->c, (unsigned)ht_e_lanes_of(bad));
-
-		bad = LLVMBuildBitCast(e->b, bad, bits, "");
-		bad = LLVMBuildICmp(e->b, LLVMIntNE, bad, LLVMConstNull(bits), "");
-	}
+	bad = ht_e_any(e, bad);
 	old = LLVMBuildLoad2(e->b, e->i32, e->fault, "");
 	new = LLVMBuildICmp(e->b, LLVMIntEQ, old, LLVMConstNull(e->i32), "");
 	new = LLVMBuildAnd(e->b, new, bad, "");

@@ -202,6 +202,8 @@ struct ht_reduction {
 	int32_t x;
 };
 
+/* Iterations of a stage that is not sequential may store to one element if all of them store the same value.  So a tile can note that
+ * a condition, the guard, holds in some iteration. */
 struct ht_store {
 	int32_t buffer;
 	int32_t offset; /* expression, I64, elements */

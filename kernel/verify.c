@@ -357,6 +357,24 @@ static void verify_reductions(struct verifier *v, const struct ht_stage *s)
 		rule(v, !s->dim[s->dims - 1].reduce, "reduction dimensions without a reduction");
 }
 
+static bool is_of_iteration(const struct ht_stage *s, const struct ht_x *x)
+{
+	(void)s;
+	return x->op == HT_X_DIM || x->op == HT_X_RED;
+}
+
+/* Whether several iterations store to one element, and not one value. */
+static bool collides(const struct ht_stage *s, const struct ht_store *st)
+{
+	int64_t iterations = 1;
+
+	for (int i = 0; i < s->dims; i++)
+		if (!s->dim[i].reduce && s->dim[i].extent > 1 && iterations == 1)
+			iterations = s->dim[i].grid < 0 ? s->dim[i].extent : s->dim[i].step;
+	return iterations > 1 && !s->sequential && !reaches(s, st->offset, is_of_iteration) &&
+	       reaches(s, st->value, is_of_iteration);
+}
+
 static void verify_stores(struct verifier *v, const struct ht_stage *s)
 {
 	for (int32_t i = 0; i < s->stores && !v->bad; i++) {
@@ -381,6 +399,8 @@ static void verify_stores(struct verifier *v, const struct ht_stage *s)
 				!reaches(s, st->value, is_reduced_dim) &&
 				!reaches(s, st->guard, is_reduced_dim),
 			"store %d depends on a reduction dimension", i);
+		rule(v, !collides(s, st),
+			"store %d: iterations store different values to one element", i);
 	}
 }
 

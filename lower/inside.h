@@ -232,6 +232,8 @@ struct lower {
 	bool *chosen;            /* by node id: the choice of its method is recorded */
 	struct made_steps *made; /* by node id of a sink: members.c; NULL: the caller did not ask
 				  * for members */
+	struct tile_flags *
+		*flags; /* by node id: all_finite.c; one a result; NULL: none are wanted */
 	const struct ht_type **whole; /* that of struct lower_part; NULL: this is no part */
 };
 
@@ -447,6 +449,7 @@ struct kernel_build {
 	int32_t root_x[4];     /* by result; compute type */
 	struct pulled *pulled; /* memo of the stage */
 	size_t pulled_count, pulled_cap;
+	int32_t flags; /* 1 + the plan buffer of the flags of its tiles (all_finite.c); 0: it has none */
 };
 
 /* A kernel that computes the nodes of the region of `n`; NULL: it computes no node. */
@@ -540,6 +543,24 @@ void probe_result(struct kernel_build *k, int32_t i, const struct space *s, int3
 /* Stores x (compute type) at `s`, if the guard of `s` is true. */
 void kb_store(struct kernel_build *k, const struct view *v, const struct space *s, int32_t x);
 int lanes(const struct lower *l); /* F32 lanes of the target's vectors */
+
+/* ---- all_finite.c ---- */
+
+/* Who stores a tensor that _AllFinite checks: for each kernel that stores the tensor or a part of it, the plan buffer with a flag for
+ * each of the kernel's tiles.  A flag says whether all values that the tile stored are finite. */
+struct tile_flags {
+	int32_t *buffer;
+	int32_t buffers;
+	size_t cap;
+};
+/* Fills l->flags: of which tensors kernels shall have flags. */
+void lower_want_flags(struct lower *l);
+/* If they are wanted of result i of the sink: the kernel clears the flag of its tile where x (compute type), which it stores as that
+ * result at `s`, is infinite or NaN when it is rounded to the result's type `t` in memory. */
+void kb_flag_result(
+	struct kernel_build *k, int32_t i, const struct space *s, enum ht_dtype t, int32_t x);
+/* Adds a stage in front of the others, in which each tile sets its flag. */
+void kb_set_flags(struct kernel_build *k);
 
 /* ---- outside.c ---- */
 

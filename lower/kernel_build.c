@@ -162,6 +162,8 @@ static void place_locals(struct kernel_build *k)
 
 void kb_finish(struct kernel_build *k, const struct ht_node *node)
 {
+	if (k->flags)
+		kb_set_flags(k);
 	place_locals(k);
 	if (!k->kernel->library) {
 		ht_kernel_expand(k->kernel, k->arena);
@@ -338,6 +340,7 @@ void kb_store_result(
 	struct kernel_build *k, int32_t i, const struct view *v, const struct space *s, int32_t x)
 {
 	kb_store(k, v, s, x);
+	kb_flag_result(k, i, s, k->l->plan->buffer[v->buffer].dtype, x);
 	if (k->l->numerics)
 		probe_result(k, i, s, x);
 }

@@ -392,6 +392,7 @@ static void init(struct lower *l, struct ht_graph *g, const struct ht_lower_requ
 	l->made = how->members ? HT_NEW_ARRAY(how->scratch, struct made_steps, ids) : NULL;
 	l->body = HT_NEW_ARRAY(how->scratch, struct body *, ids);
 	l->walked = HT_NEW_ARRAY(how->scratch, uint32_t, ids);
+	l->flags = HT_NEW_ARRAY(how->scratch, struct tile_flags *, ids);
 	for (struct ht_node *n = g->first; n; n = n->next)
 		l->order[n->id] = position++;
 }
@@ -426,6 +427,7 @@ static enum ht_status make_procedure(struct lower *l, struct ht_str name, int32_
 	lower_regions(l);
 	lower_join_kernels(l);
 	tee_begin(l);
+	lower_want_flags(l);
 	HT_TRY(make_kernels(l));
 	members_list(l);
 	copy_outputs(l);

@@ -7,7 +7,7 @@
  * the allocation read the result of its NpuGetFloatStatus instead.
  *
  * The pass turns NpuGetFloatStatus into _FloatStatus, whose operands are the inspected tensors.  It runs before all passes that drop
- * control edges.  Pass `training` writes _FloatStatus in elementary ops, after policies have decided on it as one op.
+ * control edges.  Pass `training` writes _FloatStatus as _AllFinite and elementary ops, after policies have decided on it as one op.
  *
  * Left alone: a graph that is only shown, or written for the vendor's compiler. */
 #include "passes/float_status.h"
@@ -149,47 +149,22 @@ const struct ht_pass ht_pass_float_status = {
 
 /* ---- _FloatStatus in elementary ops ---- */
 
-static struct ht_value truth(struct ht_rw *r, struct ht_node *before, enum ht_op op,
-	struct ht_str of, const char *what, const struct ht_value *in, int32_t ins,
-	struct ht_shape shape)
+struct ht_value ht_all_finite(struct ht_rw *r, struct ht_node *before, struct ht_str name,
+	const struct ht_value *v, int32_t n)
 {
-	struct ht_str name = ht_str_printf(r->arena, "%.*s/%s", HT_STR_ARG(of), what);
+	enum ht_dtype *types = HT_NEW_ARRAY(r->arena, enum ht_dtype, (size_t)n);
+	struct ht_node *all = ht_rw_node(r, before, HT_OP__AllFinite, name, v, n,
+		(struct ht_type){ HT_BOOL, HT_SHAPE_SCALAR });
 
-	return ht_out(
-		ht_rw_node(r, before, op, name, in, ins, (struct ht_type){ HT_BOOL, shape }), 0);
+	for (int32_t i = 0; i < n; i++)
+		types[i] = ht_type_of(v[i])->dtype;
+	ht_attr_set_types(all, "T", types, n);
+	return ht_out(all, 0);
 }
 
-static struct ht_value all_of(
-	struct ht_rw *r, struct ht_node *before, struct ht_str of, struct ht_value v)
+static struct ht_str part(struct ht_rw *r, const struct ht_node *n, const char *what)
 {
-	int32_t rank = ht_type_of(v)->shape.rank;
-	int64_t axes[HT_MAX_RANK];
-	struct ht_value in[2] = { v };
-	struct ht_str name = ht_str_printf(r->arena, "%.*s/axes", HT_STR_ARG(of));
-
-	if (rank <= 0)
-		return v;
-	for (int32_t i = 0; i < rank; i++)
-		axes[i] = i;
-	in[1] = ht_rw_const_ints(r, before, name, HT_I32, axes, rank);
-	v = truth(r, before, HT_OP_All, of, "finite", in, 2, HT_SHAPE_SCALAR);
-	ht_attr_set_type(v.node, "Tidx", HT_I32);
-	ht_attr_set_bool(v.node, "keep_dims", false);
-	return v;
-}
-
-struct ht_value ht_all_finite(struct ht_rw *r, struct ht_node *before, struct ht_str of,
-	struct ht_value v, struct ht_value also)
-{
-	struct ht_value each = truth(r, before, HT_OP_IsFinite, of, "is_finite", &v, 1,
-				ht_type_of(v)->shape),
-			both[2] = { also };
-
-	ht_attr_set_type(each.node, "T", ht_type_of(v)->dtype);
-	both[1] = all_of(r, before, of, each);
-	return also.node ? truth(r, before, HT_OP_LogicalAnd, of, "all_finite", both, 2,
-				   HT_SHAPE_SCALAR)
-			 : both[1];
+	return ht_str_printf(r->arena, "%.*s/%s", HT_STR_ARG(n->name), what);
 }
 
 void ht_write_float_status(struct ht_rw *r, struct ht_node *n)
@@ -197,18 +172,17 @@ void ht_write_float_status(struct ht_rw *r, struct ht_node *n)
 	static const int64_t dim[1] = { NUMBERS };
 	const struct ht_shape shape = { 1, dim };
 	const int64_t numbers = NUMBERS;
-	struct ht_value finite = { .node = NULL }, overflows, in[2];
-	struct ht_node *fill;
+	struct ht_value finite, in[2];
+	struct ht_node *overflows, *fill;
 
 	for (int32_t i = 0; i < n->ins; i++)
 		if (ht_type_of(n->in[i])->shape.rank < 0)
 			return;
-	for (int32_t i = 0; i < n->ins; i++)
-		finite = ht_all_finite(r, n, n->name, n->in[i], finite);
-	overflows =
-		truth(r, n, HT_OP_LogicalNot, n->name, "overflows", &finite, 1, HT_SHAPE_SCALAR);
+	finite = ht_all_finite(r, n, part(r, n, "finite"), n->in, n->ins);
+	overflows = ht_rw_node(r, n, HT_OP_LogicalNot, part(r, n, "overflows"), &finite, 1,
+		(struct ht_type){ HT_BOOL, HT_SHAPE_SCALAR });
 	in[0] = ht_rw_const_ints(r, n, n->name, HT_I32, &numbers, 1);
-	in[1] = ht_rw_cast(r, n, n->name, overflows, HT_F32);
+	in[1] = ht_rw_cast(r, n, n->name, ht_out(overflows, 0), HT_F32);
 	fill = ht_rw_node(r, n, HT_OP_Fill, n->name, in, 2, (struct ht_type){ HT_F32, shape });
 	ht_attr_set_type(fill, "T", HT_F32);
 	ht_attr_set_type(fill, "index_type", HT_I32);

@@ -21,9 +21,11 @@ struct scaling {
 	uint64_t *linear;
 	uint32_t ids;            /* the first node id that the pass makes */
 	struct ht_value inverse; /* 1 / the scale */
-	struct ht_value
-		finite; /* whether all quotients so far are finite; node NULL: none so far */
-	bool *waits;    /* by node id: the node depends on a node that the pass made */
+	struct ht_value *quotient;
+	int32_t quotients;
+	size_t quotient_cap;
+	struct ht_value finite; /* whether all quotients are finite */
+	bool *waits;            /* by node id: the node depends on a node that the pass made */
 	struct ht_outlines outlines;
 };
 
@@ -45,7 +47,14 @@ static struct ht_value inverse_in(struct scaling *x, enum ht_dtype t)
 			   : x->inverse;
 }
 
-/* `v` divided by the scale, in v's type.  Updates x->finite. */
+static void add_quotient(struct scaling *x, struct ht_value v)
+{
+	x->quotient = ht_grow(x->r.arena, x->quotient, (size_t)x->quotients, &x->quotient_cap,
+		sizeof *x->quotient);
+	x->quotient[x->quotients++] = v;
+}
+
+/* `v` divided by the scale, in v's type. */
 static struct ht_value unscaled(struct scaling *x, struct ht_value v)
 {
 	enum ht_dtype t = ht_type_of(v)->dtype, as = t == HT_F64 ? t : HT_F32;
@@ -55,7 +64,7 @@ static struct ht_value unscaled(struct scaling *x, struct ht_value v)
 			u = ht_rw_binary(&x->r, x->end, HT_OP_Mul, named(x, name, "unscaled"), wide,
 				inverse_in(x, as));
 
-	x->finite = ht_all_finite(&x->r, x->end, name, u, x->finite);
+	add_quotient(x, u);
 	return t == as ? u : ht_rw_cast(&x->r, x->end, named(x, name, "narrow"), u, t);
 }
 
@@ -206,6 +215,8 @@ static enum ht_status guard_updates(struct scaling *x)
 	size_t count;
 	struct ht_node **all, *told;
 
+	x->finite = ht_all_finite(
+		&x->r, x->end, HT_STR("loss_scale/all_finite"), x->quotient, x->quotients);
 	HT_TRY(ht_graph_sort(x->r.g, x->r.c->diags));
 	find_waiting(x);
 	ht_outlines_init(&x->outlines, x->r.g, x->r.g->ids, x->r.arena);
@@ -285,7 +296,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	for (size_t i = 0; i < count; i++)
 		for (int32_t k = 0; k < all[i]->outs && is_linear(&x, all[i]); k++)
 			take_out(&x, ht_out(all[i], k));
-	if (x.finite.node && !c->unchecked)
+	if (x.quotients && !c->unchecked)
 		HT_TRY(guard_updates(&x));
 	return ht_graph_sort(g, c->diags);
 }

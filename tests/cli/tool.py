@@ -24,7 +24,7 @@ def read_npy(data):
     n = struct.unpack('<H', data[8:10])[0]
     assert (10 + n) % 64 == 0
     head = eval(data[10:10 + n])
-    form = {'<f4': 'f', '<i8': 'q', '<i4': 'i', '<u2': 'H', '<f2': 'e'}[head['descr']]
+    form = {'<f4': 'f', '<f8': 'd', '<i8': 'q', '<i4': 'i', '<u2': 'H', '<f2': 'e', '|b1': '?'}[head['descr']]
     body = data[10 + n:]
     return head['descr'], head['shape'], list(struct.unpack('<%d%s' % (len(body) // struct.calcsize(form), form), body))
 

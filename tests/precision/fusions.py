@@ -186,8 +186,8 @@ CASES = {
 BESIDE = {name: 'scope_layer_norm' for name in CASES if name.startswith('layer_norm')}
 BESIDE |= {'scope_layer_norm': 'layer_norm', 'add_bias': 'bias_matmul', 'hard_swish': 'hard_sigmoid'}
 
-# Fusions of training graphs, which optimizers.py tests, since only TensorFlow runs these graphs.
-ELSEWHERE = {'adam', 'momentum'}
+# Fusions of training graphs: optimizers.py tests the first two, since only TensorFlow runs these graphs, and tests/cli/test_overflow.py the last.
+ELSEWHERE = {'adam', 'momentum', 'finite'}
 
 
 class Fusions(unittest.TestCase):

@@ -15,7 +15,7 @@
 
 static const struct ht_backend *backend;
 
-enum { A, B, BIAS, OTHER, OUT, WIDE, ALL };
+enum { A, B, BIAS, OTHER, OUT, FLAGS, WIDE, ALL };
 enum { BUFFERS = WIDE }; /* that are passed to a kernel */
 
 /* A convolution, or a matrix product if the window is 1 by 1. */
@@ -174,6 +174,19 @@ static int32_t other_operand(struct gen *g, int32_t at, int32_t n)
 				   ht_xlt(&g->b, n, ht_xi(&g->b, 1 + below((int)g->n))), zero));
 }
 
+/* Clears the flag of the tile where a result is 0, as the sums of columns behind the last one are, or large. */
+static void store_flag(struct gen *g, int32_t r)
+{
+	enum ht_dtype t = g->stage.x[r].dtype;
+	int32_t tile = ht_xi(&g->b, 0), odd;
+
+	for (int d = 0; d < g->k.grid_dims; d++)
+		tile = ht_xadd(&g->b, ht_xmuli(&g->b, tile, g->k.grid[d]), ht_xgrid(&g->b, d));
+	odd = chance(60) ? ht_xeq(&g->b, r, ht_xconst(&g->b, t, 0, 0))
+			 : ht_xle(&g->b, ht_xconst(&g->b, t, 90, 90), r);
+	ht_xstore_if(&g->b, FLAGS, tile, ht_xconst(&g->b, HT_BOOL, 0, 0), odd);
+}
+
 static void make_epilogue(struct gen *g, int32_t image, int32_t y, int32_t x)
 {
 	struct ht_stage *s = &g->stage;
@@ -193,6 +206,8 @@ static void make_epilogue(struct gen *g, int32_t image, int32_t y, int32_t x)
 		if (chance(60))
 			r = ht_xmax(&g->b, r, ht_xf(&g->b, 0));
 	}
+	if (chance(50))
+		store_flag(g, r);
 	if (g->buffer[OUT].dtype != s->x[r].dtype)
 		r = ht_xcvt(&g->b, g->buffer[OUT].dtype, r);
 	ht_xstore(&g->b, OUT, at, r);
@@ -266,6 +281,8 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 		.grid = { g->k.grid[0], g->k.grid[1] },
 		.stage = &g->stage,
 		.stages = 1 };
+	g->buffer[FLAGS] =
+		(struct ht_kernel_buffer){ HT_BUFFER_OUT, HT_BOOL, ht_kernel_tiles(&g->k) };
 	ht_xb_init(&g->b, &g->arena, &g->stage);
 	make_operands(g, flat, &image, &y, &x);
 	make_epilogue(g, image, y, x);
@@ -296,6 +313,7 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 	int64_t tiles = ht_kernel_tiles(&g->k), count = g->buffer[OUT].count;
 	size_t size = ht_dtype_info(g->buffer[OUT].dtype)->bytes;
 	void *data[BUFFERS], *got = malloc((size_t)count * size + 64), *expect, *source;
+	void *flags = malloc((size_t)tiles), *expect_flags;
 	bool good = fn != NULL;
 	/* Sums of runs stay below 2048, up to which float16 has all whole numbers; sums of many
 	 * runs do not, unless signs cancel. */
@@ -313,9 +331,13 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 	ht_pack_b(&g->pack, source, data[B]);
 	memset(data[OUT], 0xa5, (size_t)count * size + 64);
 	memset(got, 0xa5, (size_t)count * size + 64);
+	memset(data[FLAGS], 1, (size_t)tiles);
+	memset(flags, 1, (size_t)tiles);
 	assert_int_equal(ht_interpret(&g->k, data, NULL, 0, tiles, scratch), 0);
 	expect = data[OUT];
 	data[OUT] = got;
+	expect_flags = data[FLAGS];
+	data[FLAGS] = flags;
 	if (fn) {
 		fn(data, NULL, tiles / 2, tiles, scratch);
 		fn(data, NULL, 0, tiles / 2, scratch);
@@ -337,9 +359,15 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 			t->name);
 		good = false;
 	}
+	if (good && memcmp(flags, expect_flags, (size_t)tiles) != 0) {
+		fprintf(stderr, "seed %llu %s: flags differ\n", (unsigned long long)seed, t->name);
+		good = false;
+	}
 	data[OUT] = expect;
+	data[FLAGS] = expect_flags;
 	for (int i = 0; i < BUFFERS; i++)
 		free(data[i]);
+	free(flags);
 	free(got);
 	free(source);
 	free(scratch);

@@ -332,6 +332,18 @@ static void store(struct gen *g)
 	ht_xstore(&g->b, add_buffer(g, HT_BUFFER_OUT, g->stage.x[x].dtype, count), offset, x);
 }
 
+/* Notes for each tile whether a condition holds for some of its values: all stores store the same. */
+static void store_flag(struct gen *g)
+{
+	enum ht_dtype t = types[2 + below((int)HT_COUNT(types) - 2)];
+	int32_t tile = ht_xi(&g->b, 0), guard = of_type(g, HT_BOOL);
+	int64_t tiles = ht_kernel_tiles(&g->k);
+
+	for (int d = 0; d < g->k.grid_dims; d++)
+		tile = ht_xadd(&g->b, ht_xmuli(&g->b, tile, g->k.grid[d]), ht_xgrid(&g->b, d));
+	ht_xstore_if(&g->b, add_buffer(g, HT_BUFFER_OUT, t, tiles), tile, constant(g, t), guard);
+}
+
 static void make_kernel(struct gen *g, uint64_t seed)
 {
 	bool reduces;
@@ -363,6 +375,8 @@ static void make_kernel(struct gen *g, uint64_t seed)
 	store(g);
 	if (chance(30))
 		store(g);
+	if (chance(40))
+		store_flag(g);
 }
 
 /* ---- data ---- */

@@ -556,7 +556,8 @@ static void test_verifier_refuses(void **state)
 	REFUSED(s.stage[0].reds = 0);
 	REFUSED(s.stage[0].store[0].buffer = 0);
 	REFUSED(s.stage[0].store[0].offset = s.stage[0].store[0].value);
-	REFUSED(s.stage[0].store[0].value = find(&s, HT_X_LOAD)); /* inside the reduction */
+	REFUSED(s.stage[0].store[0].value = find(&s, HT_X_LOAD));   /* inside the reduction */
+	REFUSED(s.stage[0].store[0].offset = find(&s, HT_X_CONST)); /* the same in all iterations */
 	REFUSED(s.stage[0].vec = 2);
 	REFUSED(s.buffer[0].kind = HT_BUFFER_LOCAL);
 	REFUSED(s.k.args = 3);
