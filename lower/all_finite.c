@@ -126,7 +126,7 @@ static const struct tile_flags *flags_of(const struct lower *l, struct ht_value 
 
 /* ---- the check ---- */
 
-/* Makes a kernel with flags that reads operand `arg`.  Returns their buffer. */
+/* Makes a kernel with flags that reads operand `arg`, whose name follows the check's in reports.  Returns the flags' buffer. */
 static int32_t read_operand(struct lower *l, const struct ht_node *n, int32_t arg)
 {
 	const struct ht_shape shape = shape_of(n, arg);
@@ -138,6 +138,8 @@ static int32_t read_operand(struct lower *l, const struct ht_node *n, int32_t ar
 	s = kb_loop_space(&k, shape.rank, shape.dim, kb_boundaries(l, k.sink, n->in[arg]));
 	flag(&k, s.guard, kb_pull_arg(&k, n, arg, &s));
 	kb_finish(&k, n);
+	l->plan->step[l->plan->steps - 1].node = ht_str_printf(
+		l->arena, "%.*s/%.*s", HT_STR_ARG(n->name), HT_STR_ARG(n->in[arg].node->name));
 	return k.flags - 1;
 }
 

@@ -79,6 +79,17 @@ class Overflow(ToolCase):
                 self.assertTrue(finite(self.outcome(fused, 1)), (name, FINE[name]))
             self.summand(name)
 
+    def test_profile_names_what_is_read(self):
+        """Steps of the check are named by the gradients that they read; without the fusion they are all but those without elements."""
+        for name in SUMMANDS:
+            self.summand(name)
+        feeds = [*self.inputs, *(f'bad/{name}=@{self.path(f"bad-{name}.npy")}' for name in SUMMANDS)]
+        for options, more in ([], []), (['--fusion_switch_file', self.path('off.cfg', OFF)],
+                                        ['added', 'double', 'filter', 'flat', 'half', 'low', 'short', 'sum']):
+            said = self.tool('run', OPS, *options, *(a for f in feeds for a in ('--input', f)), '--profile-table', '--format', 'json').stdout
+            read = [k['node'] for k in json.loads(said)['profile']['kernels'] if k['op'] == '_AllFinite']
+            self.assertEqual(sorted(read), sorted(['finite', *(f'finite/{n}' for n in ['sparse', 'bad/given', 'alone', *more])]))
+
     def test_targets(self):
         """On lesser machines, whose code has other vectors and no masks."""
         for target in 'x86-64', 'x86-64-v3':

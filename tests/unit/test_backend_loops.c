@@ -467,9 +467,10 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 	void *scratch = aligned_alloc(64, (ht_kernel_scratch(&g->k) + 127) / 64 * 64);
 	void *expect[12], *got[12];
 	bool good = fn != NULL;
+	const int32_t buffers = g->k.buffers;
 	int32_t a, b;
 
-	for (int i = 0; i < g->k.buffers; i++) {
+	for (int i = 0; i < buffers; i++) {
 		size_t n = (size_t)g->buffer[i].count * ht_dtype_info(g->buffer[i].dtype)->bytes;
 
 		expect[i] = malloc(n + 64);
@@ -487,7 +488,7 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 			t->name, b, a);
 		good = false;
 	}
-	for (int i = 0; i < g->k.buffers && good && a == 0; i++) {
+	for (int i = 0; i < buffers && good && a == 0; i++) {
 		size_t n = (size_t)g->buffer[i].count * ht_dtype_info(g->buffer[i].dtype)->bytes;
 
 		for (int64_t j = 0; j < g->buffer[i].count && good; j++) {
@@ -502,7 +503,7 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 			good = false;
 		}
 	}
-	for (int i = 0; i < g->k.buffers; i++) {
+	for (int i = 0; i < buffers; i++) {
 		free(expect[i]);
 		free(got[i]);
 	}
