@@ -18,13 +18,8 @@ static void result2(struct ht_xb *b, const int32_t x[4], int32_t r[2])
 	r[1] = ht_xadd(b, x[3], ht_xsub(b, x[1], x[2]));
 }
 
-static void filter2(const double x[3], double r[4])
-{
-	r[0] = x[0];
-	r[1] = (x[0] + x[2] + x[1]) / 2;
-	r[2] = (x[0] + x[2] - x[1]) / 2;
-	r[3] = x[2];
-}
+/* What each result of the filter's transform, in one direction, takes of the three taps. */
+static const double filter2[4][3] = { { 1, 0, 0 }, { .5, .5, .5 }, { .5, -.5, .5 }, { 0, 0, 1 } };
 
 /* ---- F(4 x 4) ---- */
 
@@ -70,19 +65,12 @@ static void result4(struct ht_xb *b, const int32_t x[6], int32_t r[4])
 }
 
 /* The powers of each point, divided by the product of its differences to the others. */
-static void filter4(const double x[3], double r[6])
-{
-	const double at_p = 1 / (2 * P * P * (P * P - Q * Q)),
-		     at_q = 1 / (2 * Q * Q * (Q * Q - P * P));
-	double even_p = x[0] + P * P * x[2], even_q = x[0] + Q * Q * x[2];
-
-	r[0] = x[0] / (P * P * Q * Q);
-	r[1] = at_p * (even_p + P * x[1]);
-	r[2] = at_p * (even_p - P * x[1]);
-	r[3] = at_q * (even_q + Q * x[1]);
-	r[4] = at_q * (even_q - Q * x[1]);
-	r[5] = x[2];
-}
+#define AT(p, q) (1 / (2 * (p) * (p) * ((p) * (p) - (q) * (q))))
+static const double filter4[6][3] = { { 1 / (P * P * Q * Q), 0, 0 },
+	{ AT(P, Q), AT(P, Q) * P, AT(P, Q) * P * P },
+	{ AT(P, Q), -AT(P, Q) * P, AT(P, Q) * P * P },
+	{ AT(Q, P), AT(Q, P) * Q, AT(Q, P) * Q * Q },
+	{ AT(Q, P), -AT(Q, P) * Q, AT(Q, P) * Q * Q }, { 0, 0, 1 } };
 
 /* ---- both forms ---- */
 
@@ -102,27 +90,63 @@ void ht_winograd_result(struct ht_xb *b, int m, const int32_t x[], int32_t r[])
 		result4(b, x, r);
 }
 
+static const double (*filter_of(int m))[3]
+{
+	return m == 2 ? filter2 : filter4;
+}
+
+/* A factor of 0 leaves its tap out, which may be infinite. */
+static double filter_sum(const double of[3], double x, double y, double z)
+{
+	return (of[0] != 0 ? of[0] * x : 0) + (of[1] != 0 ? of[1] * y : 0) +
+	       (of[2] != 0 ? of[2] * z : 0);
+}
+
 void ht_winograd_filter(int m, const float *x, int64_t columns, float *r)
 {
-	void (*direction)(const double x[3], double r[]) = m == 2 ? filter2 : filter4;
+	const double(*of)[3] = filter_of(m);
 	int side = m + 2;
 
-	for (int64_t i = 0; i < columns; i++) {
-		double rows[3][HT_WINOGRAD_MOST], line[HT_WINOGRAD_MOST];
+	for (int64_t i = 0; i < columns; i++, x++, r++) {
+		double rows[3][HT_WINOGRAD_MOST];
 
-		for (int h = 0; h < 3; h++) {
-			double taps[3];
-
-			for (int w = 0; w < 3; w++)
-				taps[w] = (double)x[(h * 3 + w) * columns + i];
-			direction(taps, rows[h]);
-		}
-		for (int w = 0; w < side; w++) {
-			direction((double[3]){ rows[0][w], rows[1][w], rows[2][w] }, line);
-			for (int h = 0; h < side; h++)
-				r[(h * side + w) * columns + i] = (float)line[h];
-		}
+		for (int h = 0; h < 3; h++)
+			for (int w = 0; w < side; w++)
+				rows[h][w] = filter_sum(of[w], (double)x[3 * h * columns],
+					(double)x[(3 * h + 1) * columns],
+					(double)x[(3 * h + 2) * columns]);
+		for (int h = 0; h < side; h++)
+			for (int w = 0; w < side; w++)
+				r[(h * side + w) * columns] = (float)filter_sum(
+					of[h], rows[0][w], rows[1][w], rows[2][w]);
 	}
+}
+
+static int32_t filter_sum_of_run(struct ht_xb *b, const double of[3], const int32_t x[3])
+{
+	int32_t sum = -1;
+
+	for (int i = 0; i < 3; i++) {
+		int32_t term = of[i] != 0 ? ht_xmul(b, x[i], ht_xd(b, of[i])) : -1;
+
+		if (term >= 0)
+			sum = sum < 0 ? term : ht_xadd(b, sum, term);
+	}
+	return sum;
+}
+
+void ht_winograd_filter_of_run(struct ht_xb *b, int m, const int32_t x[9], int32_t r[])
+{
+	const double(*of)[3] = filter_of(m);
+	int32_t columns[HT_WINOGRAD_MOST][3];
+	int side = m + 2;
+
+	for (int h = 0; h < 3; h++)
+		for (int w = 0; w < side; w++)
+			columns[w][h] = filter_sum_of_run(b, of[w], x + 3 * h);
+	for (int h = 0; h < side; h++)
+		for (int w = 0; w < side; w++)
+			r[h * side + w] = filter_sum_of_run(b, of[h], columns[w]);
 }
 
 /* ---- blocks ---- */
@@ -132,11 +156,29 @@ struct shape {
 	int m;
 	double images, rows, width, channels, results; /* rows, width: in tiles */
 	double element, products; /* bytes of a factor; products a cycle and lane */
+	double filter_loads;
 };
 
-/* Estimated cycles: both transforms, the products at nine tenths of the peak rate, and the
+/* Bytes of weights from beyond the second level: all of them once, and again for each other block of tiles if they do not stay there. */
+static double weights_traffic(const struct shape *s, double bytes, double tile_blocks)
+{
+	return bytes + (tile_blocks - 1) * (bytes > (double)s->t->l2 / 2 ? bytes : 0);
+}
+
+/* Cycles to transform the filter: its transform is that of an image with sums of float64, which are twice as many vectors. */
+static double filter_cycles(const struct shape *s, double image, double bytes)
+{
+	const struct ht_rates *rates = s->t->rates;
+	double vectors = s->channels * s->results / ht_target_lanes(s->t);
+
+	if (s->filter_loads == 0)
+		return 0;
+	return vectors * (2 * image + s->filter_loads / rates->loads) + bytes / rates->weights;
+}
+
+/* Estimated cycles: the transforms, the products at nine tenths of the peak rate, and the
  * traffic from beyond the second level. */
-static double cycles(const struct shape *s, int64_t rows, int64_t columns)
+static double cycles(const struct shape *s, int64_t images, int64_t rows, int64_t columns)
 {
 	const struct ht_rates *rates = s->t->rates;
 	const double lanes = ht_target_lanes(s->t);
@@ -144,22 +186,22 @@ static double cycles(const struct shape *s, int64_t rows, int64_t columns)
 	const double image = s->m == 2 ? rates->winograd_image_2 : rates->winograd_image_4;
 	const double result = s->m == 2 ? rates->winograd_result_2 : rates->winograd_result_4;
 	double matrices = (s->m + 2) * (s->m + 2);
-	double row_blocks = ceil(s->rows / (double)rows),
-	       column_blocks = ceil(s->results / (double)columns);
-	double tiles = s->rows * s->width, blocks = s->images * row_blocks * column_blocks;
-	double block = (double)rows * s->width;
-	double products = matrices * ceil(block / 2) * 2 * row_blocks * s->channels * s->results /
+	double tile_blocks = ceil(s->images / (double)images) * ceil(s->rows / (double)rows),
+	       blocks = tile_blocks * ceil(s->results / (double)columns);
+	double tiles = s->images * s->rows * s->width;
+	double block = (double)(images * rows) * s->width;
+	double products = matrices * ceil(block / 2) * 2 * tile_blocks * s->channels * s->results /
 			  lanes / a_cycle;
-	double transforms = tiles * ceil(s->channels / lanes) * image * column_blocks +
-			    tiles * ceil(s->results / lanes) * result;
+	double transforms =
+		tiles * ceil(s->channels / lanes) * image * ceil(s->results / (double)columns) +
+		tiles * ceil(s->results / lanes) * result;
 	double weights = matrices * s->element * s->channels * s->results;
 	double local = matrices * block * (s->element * s->channels + 4 * (double)columns);
-	double traffic =
-		weights + (row_blocks - 1) * (weights > (double)s->t->l2 / 2 ? weights : 0);
+	double traffic = weights_traffic(s, weights, tile_blocks);
 
 	if (local > (double)s->t->l2)
-		traffic += 2 * (local - (double)s->t->l2) * row_blocks * column_blocks;
-	return s->images * (products + transforms + traffic / rates->weights) +
+		traffic += 2 * (local - (double)s->t->l2) * blocks;
+	return products + transforms + traffic / rates->weights + filter_cycles(s, image, weights) +
 	       rates->winograd_block * blocks;
 }
 
@@ -170,36 +212,48 @@ static double imbalance(double blocks)
 	return (1 + 2 * ceil(blocks / 2) / blocks) / 2;
 }
 
+/* Takes the division into blocks of so many images and rows of tiles if it is the fastest so far, whose cycles with the imbalance are
+ * in *least. */
+static void try_blocks(const struct shape *s, const struct ht_winograd_shape *shape,
+	int64_t images, int64_t rows, struct ht_winograd *best, double *least)
+{
+	int64_t panels;
+	int32_t nr, kp;
+
+	ht_schedule_packing(s->t, best->dtype, images * rows * best->tiles[1], shape->results,
+		shape->channels, &nr, &kp);
+	panels = ht_ceil_div(shape->results, nr);
+	for (int64_t j = 1; j <= panels; j *= 2) {
+		int64_t columns = ht_ceil_div(panels, j) * nr;
+		double c = cycles(s, images, rows, columns);
+		double blocks = (double)(ht_ceil_div(shape->images, images) *
+					 ht_ceil_div(best->tiles[0], rows) *
+					 ht_ceil_div(shape->results, columns));
+
+		if (c * imbalance(blocks) >= *least)
+			continue;
+		*least = c * imbalance(blocks);
+		best->images = images;
+		best->rows = rows;
+		best->columns = columns;
+		best->cycles = c;
+	}
+}
+
 struct ht_winograd ht_schedule_winograd(const struct ht_target *t,
 	const struct ht_winograd_shape *shape, int m, enum ht_dtype dtype)
 {
 	int64_t tiles[2] = { ht_ceil_div(shape->out[0], m), ht_ceil_div(shape->out[1], m) };
 	struct shape s = { t, m, (double)shape->images, (double)tiles[0], (double)tiles[1],
 		(double)shape->channels, (double)shape->results,
-		(double)ht_dtype_info(dtype)->bytes, ht_target_products(t, dtype) };
-	struct ht_winograd best = { 0 };
+		(double)ht_dtype_info(dtype)->bytes, ht_target_products(t, dtype),
+		(double)shape->filter_loads };
+	struct ht_winograd best = { .m = m, .dtype = dtype, .tiles = { tiles[0], tiles[1] } };
 	double least = INFINITY;
-	int32_t nr, kp;
 
-	for (int64_t i = 1; i <= tiles[0]; i++) {
-		int64_t rows = ht_ceil_div(tiles[0], i);
-		int64_t panels;
-
-		ht_schedule_packing(
-			t, dtype, rows * tiles[1], shape->results, shape->channels, &nr, &kp);
-		panels = ht_ceil_div(shape->results, nr);
-		for (int64_t j = 1; j <= panels; j *= 2) {
-			int64_t columns = ht_ceil_div(panels, j) * nr;
-			double c = cycles(&s, rows, columns);
-			double blocks = (double)(shape->images * ht_ceil_div(tiles[0], rows) *
-						 ht_ceil_div(shape->results, columns));
-
-			if (c * imbalance(blocks) >= least)
-				continue;
-			least = c * imbalance(blocks);
-			best = (struct ht_winograd){ m, dtype, { tiles[0], tiles[1] }, rows,
-				columns, c };
-		}
-	}
+	for (int64_t i = 1; i <= tiles[0]; i++)
+		try_blocks(&s, shape, 1, ht_ceil_div(tiles[0], i), &best, &least);
+	for (int64_t images = 2; images <= shape->together; images *= 2)
+		try_blocks(&s, shape, images, tiles[0], &best, &least);
 	return best;
 }

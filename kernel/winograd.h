@@ -29,10 +29,15 @@ void ht_winograd_result(struct ht_xb *b, int m, const int32_t x[], int32_t r[]);
 /* Transforms one row of filters: x[tap * columns + i], 9 taps row by row, to r[product * columns
  * + i]. */
 void ht_winograd_filter(int m, const float *x, int64_t columns, float *r);
+/* The same of one filter as expressions of F64: x[tap] to r[product]. */
+void ht_winograd_filter_of_run(struct ht_xb *b, int m, const int32_t x[9], int32_t r[]);
 
 /* A convolution of NHWC images. */
 struct ht_winograd_shape {
 	int64_t images, out[2], channels, results;
+	int64_t together;     /* the most images of a block */
+	int64_t filter_loads; /* loads of a vector of filters that is transformed in each run; 0:
+			       * the filter is constant */
 };
 
 /* How a convolution is divided into tiles and blocks. */
@@ -40,6 +45,7 @@ struct ht_winograd {
 	int m;               /* 4, or 2 */
 	enum ht_dtype dtype; /* of the factors: F32, or BF16 or F16 in pairs */
 	int64_t tiles[2];    /* of an image */
+	int64_t images;      /* images in a block; if more than 1, all of their rows */
 	int64_t rows;        /* rows of tiles in a block */
 	int64_t columns;     /* result channels in a block: a multiple of the register tile's */
 	double cycles;       /* estimate for the whole convolution */

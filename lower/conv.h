@@ -28,6 +28,11 @@ void conv_cut_copy(struct kernel_build *k, const struct ht_node *n, const struct
 void pack_filter(struct contraction *c, struct ht_node *n, int arg, int64_t sq, int64_t sk,
 	int64_t sn, int64_t groups, int64_t stride);
 
+/* The image, operand `arg` of c->n, of a contraction over taps whose sizes are set.  Where the filter is computed in each run, an image
+ * of 16 bits that each tap would widen again is copied as F32, if the copy stays in the second level and there are too few columns to
+ * hide conversions.  c->dtype becomes the type of the copy. */
+struct view conv_image(struct contraction *c, int arg);
+
 /* Whether `n` is a convolution by a constant filter that has results, a register tile and no
  * implementation mode. The second function: whether it also is 1 x 1 at stride 1. */
 bool conv_is_plain(const struct ht_node *n, struct conv *v);
@@ -60,9 +65,13 @@ void emit_phases(struct lower *l, struct ht_node *n, const struct window w[2]);
 bool conv_has_one_result(const struct lower *l, const struct conv *v);
 void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v);
 
-/* winograd.c: the form of Winograd's method for `n` (m is 0: none), and the method. */
+/* winograd.c: the form of Winograd's method for `n` (m is 0: none), and the method.  `n` is a convolution, or the gradient of one by its
+ * image, of which `v` is the convolution by the filter turned around. */
 struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, const struct conv *v);
 void emit_winograd(
 	struct lower *l, struct ht_node *n, const struct conv *v, const struct ht_winograd *by);
+/* winograd_filter.c: a step that transforms the filter of c->n for F(m x m) and packs it; c->b becomes the buffer.  c->columns, depth,
+ * packed_type, packed_count, nr and kp are set. */
+void winograd_pack_computed(struct contraction *c, int m);
 
 #endif

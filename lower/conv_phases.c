@@ -105,7 +105,7 @@ static int32_t position(
 void emit_phases(struct lower *l, struct ht_node *n, const struct window w[2])
 {
 	struct ht_shape from_shape = shape_of(n, 2), to = n->out[0].shape;
-	struct view in = *lower_operand(l, n, 2), filter = order_filter(l, n, w);
+	struct view in, filter = order_filter(l, n, w);
 	int64_t dim[4] = { to.dim[0], to.dim[1] / w[0].stride, to.dim[2] / w[1].stride, to.dim[3] };
 	struct contraction c;
 	struct ht_xb *b = &c.k.xb;
@@ -117,10 +117,11 @@ void emit_phases(struct lower *l, struct ht_node *n, const struct window w[2])
 	c.rows = dim[0] * dim[1] * dim[2];
 	c.columns = to.dim[3];
 	c.depth = from_shape.dim[3];
-	c.a_step = in.stride[3];
 	c.taps = 2;
 	for (int i = 0; i < 2; i++)
 		c.tap[i] = taps_of(&w[i]);
+	in = conv_image(&c, 2);
+	c.a_step = in.stride[3];
 	contract_pack_taps(&c, &filter, 1);
 	contract_begin(&c);
 	c.k.kernel->method = ht_method_info[HT_METHOD_PHASES].name;

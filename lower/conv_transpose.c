@@ -104,6 +104,32 @@ static bool takes_phases(struct lower *l, struct ht_node *n, const struct window
 	return true;
 }
 
+/* Whether it took Winograd's method: at a stride of 1 it is the convolution by the filter turned around. */
+static bool takes_winograd(struct lower *l, struct ht_node *n, const struct window w[2])
+{
+	struct conv v = { .in = shape_of(n, 2), .out = n->out[0].shape, .groups = 1 };
+	int64_t filter[4] = { w[0].size, w[1].size, v.in.dim[3], v.out.dim[3] };
+	struct ht_winograd by;
+
+	if (ht_const_tensor(n->in[1]))
+		return false;
+	for (int i = 0; i < 2; i++) {
+		if (w[i].open.size || w[i].stride != 1)
+			return false;
+		v.w[i] = (struct window){ .size = w[i].size,
+			.in = w[i].out,
+			.out = w[i].in,
+			.stride = 1,
+			.dilation = w[i].dilation,
+			.before = (w[i].size - 1) * w[i].dilation - w[i].before };
+	}
+	v.filter = (struct ht_shape){ 4, filter };
+	by = wanted_winograd(l, n, &v);
+	if (by.m)
+		emit_winograd(l, n, &v, &by);
+	return by.m != 0;
+}
+
 static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 {
 	struct ht_shape from = shape_of(n, 2), filter = shape_of(n, 1), to = n->out[0].shape;
@@ -121,22 +147,23 @@ static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 		emit_by_image(l, n, w, false);
 		return HT_OK;
 	}
-	if (!is_tiled(from, to, w) && takes_phases(l, n, w))
+	if (!is_tiled(from, to, w) && (takes_phases(l, n, w) || takes_winograd(l, n, w)))
 		return HT_OK;
-	choose(l, n, w, is_tiled(from, to, w));
+	if (!l->chosen[n->id]) /* Winograd's method was not considered */
+		choose(l, n, w, is_tiled(from, to, w));
 	if (is_tiled(from, to, w)) {
 		emit_tiled(l, n, w);
 		return HT_OK;
 	}
-	in = *lower_operand(l, n, 2);
 	contract_init(&c, l, n, ht_type_of(n->in[2])->dtype);
 	c.rows = to.dim[0] * to.dim[1] * to.dim[2];
 	c.columns = to.dim[3];
 	c.depth = from.dim[3];
-	c.a_step = in.stride[3];
 	c.taps = 2;
 	c.tap[0] = w[0].size;
 	c.tap[1] = w[1].size;
+	in = conv_image(&c, 2);
+	c.a_step = in.stride[3];
 	pack_filter(&c, n, 1, c.columns * c.depth, 1, c.depth, 1, 0);
 	contract_begin(&c);
 	at = conv_pixels(&c, to);

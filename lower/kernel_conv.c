@@ -140,6 +140,34 @@ void pack_filter(struct contraction *c, struct ht_node *n, int arg, int64_t sq, 
 	contract_pack_taps(c, &v, 1);
 }
 
+static bool pays_to_widen(const struct contraction *c, const struct view *in)
+{
+	enum { FEW_VECTORS = 3 };
+	bool open = false;
+
+	for (int32_t i = 0; i < PIXEL_AXES; i++)
+		open = open || lower_axis_end(c->n, i).size;
+	return !open && !ht_const_tensor(c->n->in[1]) && c->taps && c->tap[0] * c->tap[1] > 1 &&
+	       c->columns <= FEW_VECTORS * ht_target_lanes(c->l->target) && !c->short_sums &&
+	       local_type(c->l, c->dtype) != c->dtype &&
+	       c->l->plan->buffer[in->buffer].dtype == c->dtype &&
+	       view_count(in) <= c->l->target->l2 / (int64_t)sizeof(float);
+}
+
+struct view conv_image(struct contraction *c, int arg)
+{
+	const struct view in = *lower_operand(c->l, c->n, arg);
+	struct view to;
+
+	if (!pays_to_widen(c, &in))
+		return in;
+	c->dtype = HT_F32;
+	view_dense(&to, plan_buffer(c->l, HT_PLAN_TEMP, HT_F32, view_count(&in)),
+		(struct ht_shape){ in.rank, in.dim });
+	emit_copy(c->l, c->n, &in, &to);
+	return to;
+}
+
 /* ---- few channels: a padded copy, so that a row of the window is one run of memory ---- */
 
 enum { FEW_CHANNELS = 8 };
@@ -334,11 +362,11 @@ static void emit_few_channels(struct lower *l, struct ht_node *n, const struct c
 
 static void emit_taps(struct lower *l, struct ht_node *n, const struct conv *v)
 {
-	const struct view in = *lower_operand(l, n, 0);
 	int64_t group_channels = v->filter.dim[3] / v->groups;
 	struct contraction c;
 	struct space at, out;
 	struct ht_xb *b = &c.k.xb;
+	struct view in;
 	int32_t a_row;
 
 	contract_init(&c, l, n, ht_type_of(n->in[0])->dtype);
@@ -346,13 +374,14 @@ static void emit_taps(struct lower *l, struct ht_node *n, const struct conv *v)
 	c.rows = v->out.dim[0] * v->out.dim[1] * v->out.dim[2];
 	c.columns = group_channels;
 	c.depth = v->filter.dim[2];
-	c.a_step = in.stride[3];
 	c.apart = !is_product(v);
 	if (c.apart) {
 		c.taps = 2;
 		c.tap[0] = v->w[0].size;
 		c.tap[1] = v->w[1].size;
 	}
+	in = conv_image(&c, 0);
+	c.a_step = in.stride[3];
 	pack_filter(&c, n, 1, c.depth * v->filter.dim[3], v->filter.dim[3], 1, v->groups,
 		group_channels);
 	contract_begin(&c);
@@ -420,7 +449,7 @@ static bool is_loop(const struct ht_node *n, const struct conv *v)
 
 static enum ht_status emit_any_conv(struct lower *l, struct ht_node *n)
 {
-	struct ht_winograd by = { 0 };
+	struct ht_winograd by;
 	struct conv v;
 
 	read_conv(n, &v);
@@ -428,9 +457,7 @@ static enum ht_status emit_any_conv(struct lower *l, struct ht_node *n)
 		emit_loop_conv(l, n, &v);
 		return HT_OK;
 	}
-	if (ht_const_tensor(n->in[1])) /* a filter that is not constant would be transformed in
-				        * each run */
-		by = wanted_winograd(l, n, &v);
+	by = wanted_winograd(l, n, &v);
 	if (by.m)
 		emit_winograd(l, n, &v, &by);
 	else if (conv_has_one_result(l, &v))

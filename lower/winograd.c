@@ -1,6 +1,6 @@
 /* Convolutions by Winograd's method (kernel/winograd.h), as one kernel.
  *
- * A block is some rows of tiles.  Three stages: the first transforms its tiles of the image into
+ * A block is some rows of tiles, or some images.  Three stages: the first transforms its tiles of the image into
  * a local buffer [product][tile][channel]; the second computes 36 or 16 matrix products into
  * another, [product][tile][result]; the third transforms these back and applies the epilogue.
  * All of them compute in F32, whatever the types in memory.  Exception: F(2 x 2) of 16 bits
@@ -15,6 +15,7 @@ struct winograd {
 	int64_t channels, results;
 	struct ht_winograd by;
 	struct ht_open_axis end[2]; /* of the result's height and width */
+	int image_arg;              /* the operand of `n` that is the image */
 	int side;                   /* elements of the image in a tile, in each direction */
 	int64_t block;              /* tiles of a block, at most */
 	struct contraction c;       /* packs the filter */
@@ -34,13 +35,36 @@ static bool fits(const struct conv *v)
 	return v->groups == 1;
 }
 
+/* The operand that is the image: the first of a convolution; of the gradient by its image, the gradient of its result. */
+static int image_of(const struct ht_node *n)
+{
+	return ht_is(n, HT_CONV) ? 0 : 2;
+}
+
+/* Whether `v` is a constant, or a cast of one, which is folded before kernels are made. */
+static bool is_constant(struct ht_value v)
+{
+	return ht_const_tensor(v) ||
+	       (ht_is(v.node, HT_CASTS) && v.node->ins && ht_const_tensor(v.node->in[0]));
+}
+
+/* Loads of a vector of nine taps, if the filter is not constant.  The columns of a filter that is turned around are not side by
+ * side. */
+static int64_t filter_loads(const struct ht_target *t, const struct ht_node *n)
+{
+	if (is_constant(n->in[1]))
+		return 0;
+	return ht_is(n, HT_CONV) ? 9 : 9 * ht_target_lanes(t);
+}
+
 /* The schedule of the method.  `multiplied`: the type as which products of taps multiply the
  * operands. */
-static struct ht_winograd schedule(
-	const struct ht_target *t, const struct conv *v, int m, enum ht_dtype multiplied)
+static struct ht_winograd schedule(const struct ht_target *t, const struct ht_node *n,
+	const struct conv *v, int m, enum ht_dtype multiplied)
 {
+	const bool open = lower_axis_end(n, 1).size || lower_axis_end(n, 2).size;
 	const struct ht_winograd_shape shape = { v->out.dim[0], { v->out.dim[1], v->out.dim[2] },
-		v->in.dim[3], v->out.dim[3] };
+		v->in.dim[3], v->out.dim[3], open ? 1 : v->out.dim[0], filter_loads(t, n) };
 
 	return ht_schedule_winograd(
 		t, &shape, m, m == 2 && ht_is_low(multiplied) ? multiplied : HT_F32);
@@ -93,8 +117,9 @@ static enum ht_method method_of(const struct ht_winograd *by)
 
 /* The faster of both forms, if it is faster than summing taps; the more exact form if their
  * times are close. m is 0 if taps are to be summed. */
-static struct ht_winograd faster(const struct ht_target *t, const struct conv *v,
-	enum ht_dtype dtype, enum ht_dtype multiplied, struct ht_method_choice *why)
+static struct ht_winograd faster(const struct ht_target *t, const struct ht_node *n,
+	const struct conv *v, enum ht_dtype dtype, enum ht_dtype multiplied,
+	struct ht_method_choice *why)
 {
 	const struct ht_winograd none = { 0 };
 	int64_t lanes = ht_target_lanes(t), narrow = v->in.dim[3];
@@ -103,8 +128,8 @@ static struct ht_winograd faster(const struct ht_target *t, const struct conv *v
 
 	if (v->out.dim[3] < narrow)
 		narrow = v->out.dim[3];
-	four = schedule(t, v, 4, multiplied);
-	two = schedule(t, v, 2, multiplied);
+	four = schedule(t, n, v, 4, multiplied);
+	two = schedule(t, n, v, 2, multiplied);
 	if (two.cycles < SURE * four.cycles)
 		four = two;
 	share = four.cycles / direct_cycles(t, v, dtype, multiplied);
@@ -123,26 +148,19 @@ static struct ht_winograd faster(const struct ht_target *t, const struct conv *v
 	return four;
 }
 
-static struct ht_winograd asked(const struct lower *l, const struct conv *v,
-	enum ht_dtype multiplied, struct ht_method_choice *why)
+static struct ht_winograd asked(const struct lower *l, const struct ht_node *n,
+	const struct conv *v, enum ht_dtype multiplied, struct ht_method_choice *why)
 {
 	struct ht_winograd by = { 0 };
 
 	if (l->asked->asked.conv != HT_CONV_DIRECT)
-		by = schedule(
-			l->target, v, l->asked->asked.conv == HT_CONV_WINOGRAD ? 4 : 2, multiplied);
+		by = schedule(l->target, n, v, l->asked->asked.conv == HT_CONV_WINOGRAD ? 4 : 2,
+			multiplied);
 	*why = (struct ht_method_choice){ .method = by.m ? method_of(&by) : HT_METHOD_DIRECT,
 		.other = HT_METHOD_END,
 		.reason = HT_REASON_ASKED,
 		.error = by.m ? error_of(&by) : 0 };
 	return by;
-}
-
-/* Whether `v` is a constant, or a cast of one, which is folded before kernels are made. */
-static bool is_constant(struct ht_value v)
-{
-	return ht_const_tensor(v) ||
-	       (ht_is(v.node, HT_CASTS) && v.node->ins && ht_const_tensor(v.node->in[0]));
 }
 
 /* The form that AUTO chooses for a convolution of type `dtype`; m 0: it sums taps. */
@@ -152,14 +170,14 @@ static struct ht_winograd taken(
 	const struct ht_winograd none = { 0 };
 	struct ht_method_choice why;
 
-	if (!ht_is(n, HT_CONV) || !is_constant(n->in[1]) || !ht_shape_known(n->out[0].shape) ||
+	if (!ht_is(n, HT_CONV) || !ht_shape_known(n->out[0].shape) ||
 		ht_shape_count(n->out[0].shape) == 0)
 		return none;
 	read_conv(n, v);
 	if (!fits(v))
 		return none;
 	return faster(
-		t, v, dtype, ht_target_multiplied(t, dtype, ht_sums_short(t, n, dtype)), &why);
+		t, n, v, dtype, ht_target_multiplied(t, dtype, ht_sums_short(t, n, dtype)), &why);
 }
 
 double ht_winograd_share(const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype)
@@ -181,17 +199,18 @@ bool ht_winograd_rounds(const struct ht_target *t, const struct ht_node *n, enum
 struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, const struct conv *v)
 {
 	const struct ht_winograd none = { 0 };
-	enum ht_dtype dtype = ht_type_of(n->in[0])->dtype;
+	const int image = image_of(n);
+	enum ht_dtype dtype = ht_type_of(n->in[image])->dtype;
 	enum ht_dtype multiplied =
 		ht_target_multiplied(l->target, dtype, contract_sums_short(l, n));
 	struct ht_method_choice why = {
 		.method = HT_METHOD_DIRECT, .other = HT_METHOD_END, .reason = HT_REASON_MODE
 	};
-	bool told = conv_has_one_result(l, v); /* that method records its own choice, if it is
-					        * used */
+	/* That method records its own choice, if it is used. */
+	bool told = ht_is(n, HT_CONV) && conv_has_one_result(l, v);
 	struct ht_winograd by = none;
 
-	if (!fits(v) || lower_operand(l, n, 0)->stride[3] != 1)
+	if (!fits(v) || lower_operand(l, n, image)->stride[3] != 1)
 		return none;
 	if (lower_mode(n) != HT_IMPL_NONE && lower_mode(n) != HT_IMPL_HIGH_PERFORMANCE) {
 		if (!told)
@@ -200,9 +219,9 @@ struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, con
 	}
 	ht_note_read(l->asked->reads, HT_READ_conv_method);
 	if (l->asked->asked.conv == HT_CONV_AUTO)
-		by = faster(l->target, v, dtype, multiplied, &why);
+		by = faster(l->target, n, v, dtype, multiplied, &why);
 	else
-		by = asked(l, v, multiplied, &why);
+		by = asked(l, n, v, multiplied, &why);
 	if (by.m || !told)
 		plan_choice(l, n, why);
 	return by;
@@ -221,9 +240,13 @@ static void pack_filters(struct winograd *w)
 	struct contraction *c = &w->c;
 	struct ht_pack p;
 
+	contract_init(c, w->l, w->n, w->by.dtype);
+	c->columns = w->results;
+	c->depth = w->channels;
+	c->packed_type = w->by.dtype;
 	ht_schedule_packing(
 		w->l->target, w->by.dtype, w->block, w->results, w->channels, &c->nr, &c->kp);
-	p = (struct ht_pack){ .src_dtype = t->dtype,
+	p = (struct ht_pack){ .src_dtype = t ? t->dtype : w->by.dtype,
 		.dst_dtype = w->by.dtype,
 		.taps = 1,
 		.depth = w->channels,
@@ -235,7 +258,10 @@ static void pack_filters(struct winograd *w)
 		.kp = c->kp,
 		.winograd = w->by.m };
 	c->packed_count = ht_packed_count(&p) / matrices(w);
-	c->b = plan_packed(w->l, t, 0, &p, 1, 0);
+	if (t)
+		c->b = plan_packed(w->l, t, 0, &p, 1, 0);
+	else
+		winograd_pack_computed(c, w->by.m);
 }
 
 /* ---- places in the local buffers ---- */
@@ -264,13 +290,18 @@ static void cut_tiles(struct winograd *w, int dim, int i, int64_t inner)
 			inner * ht_ceil_div(w->l->g->size[w->end[i].size - 1].most, w->by.m) };
 }
 
-/* Tile of the block, from the rows and columns of tiles. */
+/* Tile of the block, from the image, the rows and columns of tiles. */
 static int32_t tile_of_block(struct winograd *w)
 {
 	struct ht_xb *b = w->b;
-	int32_t first = ht_xmuli(b, ht_xgrid(b, 1), w->by.rows);
-	int32_t row = ht_xsub(b, w->x[1], first);
+	int32_t row = w->x[1], image;
 
+	if (w->by.images == 1) {
+		row = ht_xsub(b, row, ht_xmuli(b, ht_xgrid(b, 1), w->by.rows));
+	} else {
+		image = ht_xsub(b, w->x[0], ht_xmuli(b, ht_xgrid(b, 0), w->by.images));
+		row = ht_xadd(b, ht_xmuli(b, image, w->by.tiles[0]), row);
+	}
 	return ht_xadd(b, ht_xmul(b, row, tiles_in_row(w)), w->x[2]);
 }
 
@@ -313,7 +344,7 @@ static void open_tiles(struct winograd *w, int64_t columns, bool blocked)
 	struct kernel_build *k = w->k;
 
 	kb_stage(k, HT_STAGE_LOOP);
-	kb_grid_dim(k, 0, w->v->out.dim[0], 1);
+	kb_grid_dim(k, 0, w->v->out.dim[0], w->by.images);
 	kb_grid_dim(k, 1, w->by.tiles[0], w->by.rows);
 	kb_dim(k, w->by.tiles[1]);
 	k->stage->vec = blocked ? kb_grid_dim(k, 2, columns, w->by.columns) : kb_dim(k, columns);
@@ -343,7 +374,7 @@ static int32_t image_element(struct winograd *w, const struct view *in, int h, i
 static void image_stage(struct winograd *w)
 {
 	enum { MOST = HT_WINOGRAD_MOST };
-	const struct view *in = lower_operand(w->l, w->n, 0);
+	const struct view *in = lower_operand(w->l, w->n, w->image_arg);
 	int32_t column[MOST], half[MOST][MOST], r[MOST], tile;
 	int m = w->by.m, side = w->side;
 
@@ -367,22 +398,26 @@ static void image_stage(struct winograd *w)
 
 static void product_stage(struct winograd *w)
 {
+	const int64_t image_tiles = w->by.tiles[0] * w->by.tiles[1];
+	const int grid = w->by.images > 1 ? 0 : 1; /* whose step is a block */
 	struct kernel_build *k = w->k;
 	struct ht_xb *b = w->b;
 	struct ht_contract *c;
 	int32_t product, tile, m, n;
 
 	c = &kb_stage(k, HT_STAGE_CONTRACT)->contract;
-	kb_grid_dim(k, 0, w->v->out.dim[0], 1);
+	if (grid == 1)
+		kb_grid_dim(k, 0, w->v->out.dim[0], 1);
 	product = ht_xdim(b, kb_dim(k, matrices(w)));
-	c->m = kb_grid_dim(k, 1, w->by.tiles[0] * w->by.tiles[1], w->block);
+	c->m = kb_grid_dim(k, grid, (grid == 1 ? 1 : w->v->out.dim[0]) * image_tiles, w->block);
 	c->n = kb_grid_dim(k, 2, w->results, w->by.columns);
 	kb_reduce_dim(k, w->channels);
-	cut_tiles(w, c->m, 1, w->by.rows);
+	if (grid == 1)
+		cut_tiles(w, c->m, 1, w->by.rows);
 	k->stage->vec = c->n;
 	m = ht_xdim(b, c->m);
 	n = ht_xdim(b, c->n);
-	tile = ht_xsub(b, m, ht_xmuli(b, ht_xgrid(b, 1), w->block));
+	tile = ht_xsub(b, m, ht_xmuli(b, ht_xgrid(b, grid), w->block));
 	c->a_buffer = w->image;
 	c->b_buffer = kb_arg(k, w->c.b, HT_BUFFER_IN);
 	c->a_row = local_at(w, product, tile, ht_xi(b, 0), w->channels);
@@ -452,8 +487,9 @@ void emit_winograd(
 		.channels = v->in.dim[3],
 		.results = v->out.dim[3],
 		.by = *by,
+		.image_arg = image_of(n),
 		.side = by->m + 2,
-		.block = by->rows * by->tiles[1],
+		.block = by->images * by->rows * by->tiles[1],
 		.k = &k,
 		.b = &k.xb };
 	for (int32_t i = 0; i < 2; i++) {
@@ -464,7 +500,7 @@ void emit_winograd(
 	pack_filters(&w);
 	kb_init(&k, l, n);
 	k.kernel->method = ht_method_info[method_of(by)].name;
-	grid[0] = v->out.dim[0];
+	grid[0] = ht_ceil_div(v->out.dim[0], by->images);
 	grid[1] = ht_ceil_div(by->tiles[0], by->rows);
 	grid[2] = ht_ceil_div(w.results, by->columns);
 	kb_grid(&k, 3, grid);

@@ -33,10 +33,10 @@ def convolution(side, channels, results):
     return graph({'x': [1, side, side, channels]}, weights('w', 3, 3, channels, results), conv('y', 'x', 'w'))
 
 
-def transposed(size, stride, side=8, constant=True):
-    filter_ = [size, size, 8, 4]
-    return graph({'x': [1, side, side, 4], **({} if constant else {'w': filter_})}, *([weights('w', *filter_)] if constant else []),
-                 f's = Const() {{dtype=i32, value=tensor i32[4] {{1, {side * stride}, {side * stride}, 8}}}}',
+def transposed(size, stride, side=8, constant=True, results=8, channels=4):
+    filter_ = [size, size, results, channels]
+    return graph({'x': [1, side, side, channels], **({} if constant else {'w': filter_})}, *([weights('w', *filter_)] if constant else []),
+                 f's = Const() {{dtype=i32, value=tensor i32[4] {{1, {side * stride}, {side * stride}, {results}}}}}',
                  f'y = Conv2DBackpropInput(%s, %w, %x) {{T=f32, strides=[1, {stride}, {stride}, 1], padding="SAME"}}')
 
 
@@ -101,6 +101,7 @@ class Methods(ToolCase):
     def test_convolution(self):
         self.expect(convolution(32, 32, 32), 'winograd', 'faster', r'\(rms error 7e-07\): its estimated share of the time of direct: .*, less than 0\.9; direct: ',
                     error=7e-7, limit=.9, other='direct')
+        self.expect(graph({'x': [1, 32, 32, 32], 'w': [3, 3, 32, 32]}, conv('y', 'x', 'w')), 'winograd', 'faster', 'less than 0\\.9; direct: ', other='direct')
         self.expect(convolution(2, 64, 64), 'direct', 'slower', "by direct: Winograd's estimated share of the time of direct: .*, not less than 0\\.9; ", error=None)
         self.expect(convolution(32, 3, 16), 'direct', 'narrow', "the fewer of channels and results: 3, less than a vector's lanes, 8; ", limit=8, **{'is': 3})
         for mode in ((), ('--op_select_implmode=high_precision',)):
@@ -112,7 +113,10 @@ class Methods(ToolCase):
         self.expect(transposed(3, 2), 'direct', 'overlap', 'its windows overlap or leave gaps; taps .*: 9, more than 1$')
         self.expect(transposed(3, 2, constant=False), 'phases', 'fewer taps', 'a product for each phase of its stride, .*: 0\.444, less than 0\\.75$',
                     limit=.75, other=None)
-        self.expect(transposed(3, 1, constant=False), 'direct', 'overlap', 'taps .*: 9, more than 1$')
+        self.expect(transposed(3, 1), 'direct', 'overlap', 'taps .*: 9, more than 1$')
+        self.expect(transposed(5, 1, constant=False), 'direct', 'overlap', 'taps .*: 25, more than 1$')
+        self.expect(transposed(3, 1, constant=False), 'direct', 'narrow', "the fewer of channels and results: 4, less than a vector's lanes, 8; ")
+        self.expect(transposed(3, 1, side=32, constant=False, results=32, channels=32), 'winograd', 'faster', 'less than 0\\.9; direct: ', other='direct')
         self.expect(transposed(3, 2, side=1, constant=False), 'phases', 'fewer taps', 'less than 0\\.75$')
 
     def test_product(self):

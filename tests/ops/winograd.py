@@ -1,14 +1,14 @@
 """Convolutions by each of their methods against TensorFlow in float64, on random shapes.
 
-Each graph is a convolution with a constant filter, and around it other ops that its kernel may contain:
-bias, activation, a residual, a concatenation.  The methods must be within their errors (root mean
+Each graph is a convolution with a filter that is constant or fed, or the gradient of one by its image with a fed filter, and
+around it other ops that its kernel may contain: bias, activation, a residual, a concatenation.  The methods must be within their errors (root mean
 square, and largest, both relative to the results' root mean square), with the same bits on one thread
 and on two, on every target that this machine runs; and if high precision is requested, taps are summed.
 """
 import cases
 from cases import ROUNDING, computed, methods, rounded, stored
 
-SEED, CASES = 20263, 24
+SEED, CASES = 20263, 30
 
 # Direct sums and Winograd's method in float32, over up to 100 channels; measured 4e-7 and 9e-7.
 RMS = {'direct': 1e-6, 'winograd': 2e-6, 'winograd-2x2': 1e-6}
@@ -27,7 +27,16 @@ def random_case(r):
             'size': 3 if plain else int(r.integers(1, 6)), 'stride': 1 if plain else 2,
             'results': int(r.choice([1, 5, 16, 24, 33, 64, 72])), 'padding': padding,
             'dtype': ['float32', 'float32', 'bfloat16', 'float16'][int(r.integers(4))],
-            'epilogue': ['none', 'bias', 'residual', 'concat'][int(r.integers(4))]}
+            'epilogue': ['none', 'bias', 'residual', 'concat'][int(r.integers(4))],
+            'filter': ['constant', 'fed', 'gradient' if plain else 'fed'][int(r.integers(3))]}
+
+
+def by_image(tf, y, f, c):
+    """The gradient by an image of `stride` times the size of y's, at padding SAME."""
+    n, h, w, _ = c['shape']
+    sizes = [n, h * c['stride'], w * c['stride'], c['results']]
+    y = tf.raw_ops.Conv2DBackpropInput(input_sizes=sizes, filter=f, out_backprop=y, strides=[1, c['stride'], c['stride'], 1], padding='SAME')
+    return tf.ensure_shape(y, sizes)
 
 
 def graph_of(tf, r, c):
@@ -36,14 +45,15 @@ def graph_of(tf, r, c):
     dtype = tf.as_dtype(c['dtype'])
     fan = c['size'] ** 2 * c['shape'][3]
     x = rounded(r.normal(0, 1, c['shape']), dtype)
-    f = rounded(r.normal(0, fan ** -.5, [c['size'], c['size'], c['shape'][3], c['results']]), dtype)
+    gradient = c['filter'] == 'gradient'
+    f = rounded(r.normal(0, fan ** -.5, [c['size'], c['size'], *(c['shape'][3], c['results'])[::-1 if gradient else 1]]), dtype)
     bias = rounded(r.normal(0, 1, [c['results']]), dtype)
 
-    def build(x, bias, residual, as_type):
+    def build(x, f, bias, residual):
         padding = c['padding']
         if not isinstance(padding, str):
             padding = [[0, 0], padding[:2], padding[2:], [0, 0]]
-        y = tf.nn.conv2d(x, tf.constant(f, as_type), c['stride'], padding)
+        y = by_image(tf, x, f, c) if gradient else tf.nn.conv2d(x, f, c['stride'], padding)
         if c['epilogue'] == 'bias':
             y = tf.nn.relu(tf.nn.bias_add(y, bias))
         if c['epilogue'] == 'residual':
@@ -52,16 +62,16 @@ def graph_of(tf, r, c):
             y = tf.concat([tf.abs(residual(y)), y, tf.abs(y)], 3)
         return y
     with tf.Graph().as_default() as g:
-        y = build(tf.compat.v1.placeholder(dtype, c['shape'], 'x'), tf.constant(bias, dtype),
-                  lambda y: tf.compat.v1.placeholder(dtype, y.shape, 'r'), dtype)
+        y = build(tf.compat.v1.placeholder(dtype, c['shape'], 'x'),
+                  tf.constant(f, dtype) if c['filter'] == 'constant' else tf.compat.v1.placeholder(dtype, f.shape, 'f'),
+                  tf.constant(bias, dtype), lambda y: tf.compat.v1.placeholder(dtype, y.shape, 'r'))
         tf.identity(y, 'y')
         proto = g.as_graph_def()
-    feeds, wide = {'x': x}, tf.float64
+    feeds, wide = {'x': x} if c['filter'] == 'constant' else {'x': x, 'f': f}, tf.float64
     if any(n.name == 'r' for n in proto.node):
         shape = [d.size for d in next(n for n in proto.node if n.name == 'r').attr['shape'].shape.dim]
         feeds['r'] = rounded(r.normal(0, 1, shape), dtype)
-    exact = build(tf.constant(x, wide), tf.constant(bias, wide),
-                  lambda y: tf.constant(feeds['r'], wide), wide).numpy()
+    exact = build(tf.constant(x, wide), tf.constant(f, wide), tf.constant(bias, wide), lambda y: tf.constant(feeds['r'], wide)).numpy()
     return proto, feeds, np.asarray(exact)
 
 

@@ -4,6 +4,18 @@
 
 #include "tests/unit/shapes.h"
 
+/* Sets the errors of Winograd's method for sums over `c` channels. */
+static void bound_winograd(struct instance *k, int64_t c)
+{
+	/* Operands have a root mean square of 2 / sqrt(3).  The measured error of the method is at
+	 * most 3e-5 of the results' root mean square (tests/ops/winograd.py); its bound, from the
+	 * gains of its transforms, is much larger. */
+	k->winograd = 1e-4 * 4 / 3 * sqrt(9 * (double)c);
+	/* likewise for F(2 x 2) with factors rounded to BF16: 2.6e-2 */
+	k->winograd_pairs = 6e-2 * 4 / 3 * sqrt(9 * (double)c);
+	k->winograd_short = 2e-2 * 4 / 3 * sqrt(9 * (double)c);
+}
+
 static void conv2d(struct instance *k)
 {
 	static const int64_t channels[] = { 1, 2, 3, 4, 7, 8, 9, 16, 17, 31, 33 };
@@ -53,13 +65,7 @@ static void conv2d(struct instance *k)
 					summed(k, i, sum, magnitude,
 						(double)(w[0].size * w[1].size * c));
 				}
-	/* Operands have a root mean square of 2 / sqrt(3).  The measured error of the method is at
-	 * most 3e-5 of the results' root mean square (tests/ops/winograd.py); its bound, from the
-	 * gains of its transforms, is much larger. */
-	k->winograd = 1e-4 * 4 / 3 * sqrt(9 * (double)c);
-	/* likewise for F(2 x 2) with factors rounded to BF16: 2.6e-2 */
-	k->winograd_pairs = 6e-2 * 4 / 3 * sqrt(9 * (double)c);
-	k->winograd_short = 2e-2 * 4 / 3 * sqrt(9 * (double)c);
+	bound_winograd(k, c);
 	epilogue(k, o);
 }
 
@@ -167,13 +173,18 @@ static void transpose_of(struct instance *k, const struct window_case w[2], cons
 	}
 	for (int64_t i = 0; i < count_of(&k->want); i++)
 		summed(k, i, k->want.v[i], magnitude.v[i], (double)(w[0].size * w[1].size * c));
+	bound_winograd(k, c);
 	epilogue(k, o);
 }
 
 static void conv2d_transpose(struct instance *k)
 {
 	struct window_case w[2];
-	const char *padding = transposed_windows(w);
+	const char *padding;
+
+	of_winograd = chance(40);
+	padding = of_winograd ? random_windows(w, false, false) : transposed_windows(w);
+	of_winograd = false;
 
 	transpose_of(k, w, padding, 1 + below(2), 1 + below(20), 1 + below(20));
 }
