@@ -67,10 +67,9 @@ static void result4(struct ht_xb *b, const int32_t x[6], int32_t r[4])
 /* The powers of each point, divided by the product of its differences to the others. */
 #define AT(p, q) (1 / (2 * (p) * (p) * ((p) * (p) - (q) * (q))))
 static const double filter4[6][3] = { { 1 / (P * P * Q * Q), 0, 0 },
-	{ AT(P, Q), AT(P, Q) * P, AT(P, Q) * P * P },
-	{ AT(P, Q), -AT(P, Q) * P, AT(P, Q) * P * P },
-	{ AT(Q, P), AT(Q, P) * Q, AT(Q, P) * Q * Q },
-	{ AT(Q, P), -AT(Q, P) * Q, AT(Q, P) * Q * Q }, { 0, 0, 1 } };
+	{ AT(P, Q), AT(P, Q) * P, AT(P, Q) * P *P }, { AT(P, Q), -AT(P, Q) * P, AT(P, Q) * P *P },
+	{ AT(Q, P), AT(Q, P) * Q, AT(Q, P) * Q *Q }, { AT(Q, P), -AT(Q, P) * Q, AT(Q, P) * Q *Q },
+	{ 0, 0, 1 } };
 
 /* ---- both forms ---- */
 
@@ -214,8 +213,8 @@ static double imbalance(double blocks)
 
 /* Takes the division into blocks of so many images and rows of tiles if it is the fastest so far, whose cycles with the imbalance are
  * in *least. */
-static void try_blocks(const struct shape *s, const struct ht_winograd_shape *shape,
-	int64_t images, int64_t rows, struct ht_winograd *best, double *least)
+static void try_blocks(const struct shape *s, const struct ht_winograd_shape *shape, int64_t images,
+	int64_t rows, struct ht_winograd *best, double *least)
 {
 	int64_t panels;
 	int32_t nr, kp;

@@ -98,12 +98,47 @@ static struct parts_of divide(const struct lower *l, const struct conv *v)
 	return p;
 }
 
-/* The image as F32 with its padding, so that each position of each window is inside.  It is the
- * image itself if no position was outside and the type is F32. */
+/* Whether the image is copied to blocks of channels, which are rows of the contraction, of a line each.  `copied`: it is copied in any
+ * case. */
+static bool pays_to_block(const struct conv *v, bool copied)
+{
+	return v->in.dim[3] > LINE_ROWS && (copied || v->out.dim[3] >= BLOCKED_COLUMNS);
+}
+
+/* A view of the image by blocks of channels: [image, row, block, column, channel of the block]. */
+static struct view in_blocks(const struct view *in, int64_t channels)
+{
+	struct view v = *in;
+
+	v.rank = 5;
+	memcpy(v.dim, (int64_t[]){ in->dim[0], in->dim[1], 1, in->dim[2], channels },
+		5 * sizeof *v.dim);
+	memcpy(v.stride,
+		(int64_t[]){ in->stride[0], in->stride[1], 0, in->stride[2], in->stride[3] },
+		5 * sizeof *v.stride);
+	return v;
+}
+
+/* Memory for the image in blocks of `block` channels, each of which is one piece. */
+static struct view blocked_memory(struct lower *l, const int64_t dim[4], int64_t block)
+{
+	const int64_t blocks = ht_ceil_div(dim[3], block), pixels = dim[0] * dim[1] * dim[2];
+	struct view v;
+
+	view_dense(&v, plan_buffer(l, HT_PLAN_TEMP, HT_F32, blocks * pixels * block),
+		(struct ht_shape){ 5, (int64_t[]){ dim[0], dim[1], blocks, dim[2], block } });
+	v.stride[0] = dim[1] * dim[2] * block;
+	v.stride[1] = dim[2] * block;
+	v.stride[2] = pixels * block;
+	return v;
+}
+
+/* The image as F32 with its padding, so that each position of each window is inside, by blocks of channels.  It is the image itself if
+ * no position was outside, the type is F32, and blocks do not pay. */
 static struct view padded_image(struct lower *l, struct ht_node *n, const struct conv *v)
 {
 	const struct view *in = lower_operand(l, n, 0);
-	int64_t dim[4] = { v->in.dim[0], 0, 0, v->in.dim[3] };
+	int64_t dim[4] = { v->in.dim[0], 0, 0, v->in.dim[3] }, block;
 	bool inside = ht_type_of(n->in[0])->dtype == HT_F32;
 	struct kernel_build k;
 	struct space s, at;
@@ -115,21 +150,26 @@ static struct view padded_image(struct lower *l, struct ht_node *n, const struct
 			     (v->w[i].size - 1) * v->w[i].dilation + 1;
 		inside = inside && !window_leaves(&v->w[i]);
 	}
-	if (inside)
-		return *in;
-	view_dense(&to, plan_buffer(l, HT_PLAN_TEMP, HT_F32, dim[0] * dim[1] * dim[2] * dim[3]),
-		(struct ht_shape){ 4, dim });
+	block = pays_to_block(v, !inside) ? LINE_ROWS : dim[3];
+	if (inside && block == dim[3])
+		return in_blocks(in, dim[3]);
+	to = blocked_memory(l, dim, block);
 	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
-	s = kb_loop_space(&k, 4, dim, ~0u);
-	k.stage->vec = 3;
+	s = kb_loop_space(&k, 5, to.dim, ~0u);
+	k.stage->vec = 4;
 	at = s;
-	for (int i = 0; i < 4; i++)
-		x[i] = space_coord(&k.xb, &s, i);
+	x[0] = space_coord(&k.xb, &s, 0);
+	x[1] = space_coord(&k.xb, &s, 1);
+	x[2] = space_coord(&k.xb, &s, 3);
+	x[3] = ht_xadd(&k.xb, ht_xmuli(&k.xb, space_coord(&k.xb, &s, 2), block),
+		space_coord(&k.xb, &s, 4));
 	for (int i = 0; i < 2; i++) {
 		x[1 + i] = ht_xaddi(&k.xb, x[1 + i], -v->w[i].before);
 		space_and_guard(&k.xb, &at, index_inside(&k.xb, x[1 + i], v->in.dim[1 + i]));
 	}
+	if (dim[3] % block)
+		space_and_guard(&k.xb, &at, ht_xlt(&k.xb, x[3], ht_xi(&k.xb, dim[3])));
 	at = space_of_coords(&at, 4, v->in.dim, x);
 	kb_store(&k, &to, &s, kb_load(&k, in, &at));
 	kb_finish(&k, n);
@@ -151,13 +191,14 @@ static void pack_gradient(struct contraction *c, const struct parts_of *p)
 	contract_pack_taps(c, &v, 2);
 }
 
-/* Where row m of the contraction begins in the image `in`: filter position and channel, at the first pixel of the part and the tap. */
+/* Where row m of the contraction begins in the image `in`, which is in blocks of channels: filter position and channel, at the first
+ * pixel of the part and the tap. */
 static int32_t row_of(struct contraction *c, const struct conv *v, const struct parts_of *p,
 	const struct view *in)
 {
 	struct ht_xb *b = &c->k.xb;
 	struct space filter = { .rank = 3, .groups = 1, .guard = -1 };
-	int32_t image, line, at[4];
+	int32_t image, line, channel, at[5];
 	struct space pixel;
 
 	memcpy(filter.dim, v->filter.dim, 3 * sizeof *filter.dim);
@@ -167,9 +208,11 @@ static int32_t row_of(struct contraction *c, const struct conv *v, const struct 
 	at[0] = image;
 	at[1] = ht_xadd(b, ht_xmuli(b, line, v->w[0].stride),
 		ht_xmuli(b, space_coord(b, &filter, 0), v->w[0].dilation));
-	at[2] = ht_xmuli(b, space_coord(b, &filter, 1), v->w[1].dilation);
-	at[3] = space_coord(b, &filter, 2);
-	pixel = space_of_coords(&filter, 4, in->dim, at);
+	channel = space_coord(b, &filter, 2);
+	at[2] = ht_xdivi(b, channel, in->dim[4]);
+	at[3] = ht_xmuli(b, space_coord(b, &filter, 1), v->w[1].dilation);
+	at[4] = ht_xmodi(b, channel, in->dim[4]);
+	pixel = space_of_coords(&filter, 5, in->dim, at);
 	return space_offset(b, &pixel, in->stride, in->offset);
 }
 
@@ -209,7 +252,7 @@ static enum ht_status emit_contraction(struct lower *l, struct ht_node *n, const
 	c.tap[0] = p.images;
 	c.tap[1] = p.rows;
 	c.depth = v->out.dim[2];
-	c.a_step = v->w[1].stride * in.stride[2];
+	c.a_step = v->w[1].stride * in.stride[3];
 	pack_gradient(&c, &p);
 	contract_begin(&c);
 	row = row_of(&c, v, &p, &in);

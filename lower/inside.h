@@ -699,6 +699,12 @@ struct contraction {
 	int32_t pixel_x, pixel_guard;
 };
 
+/* Rows of a left operand that is transposed lie side by side: those of a line of a cache, F32 numbers, are LINE_ROWS.  A product reads
+ * eight rows at a time, one step in depth after another, and would read each line at a large distance from the last one, for every
+ * eight rows and every panel of columns again.  So the rows of a line are copied to one piece of memory, if there are
+ * BLOCKED_COLUMNS columns that read the copy. */
+enum { LINE_ROWS = 16, BLOCKED_COLUMNS = 64 };
+
 bool contract_type(enum ht_dtype t); /* whether a register tile computes products of type t */
 /* Whether contraction `n` sums short runs of products of F16 in F16: its mode permits it, and
  * the machine can. */

@@ -91,6 +91,56 @@ void straighten(struct lower *l, const struct ht_node *n, struct view *a)
 	*a = copy;
 }
 
+/* Whether the rows of the left operand, which is one matrix, lie side by side and are copied to blocks of a line. */
+static bool pays_to_block(const struct lower *l, const struct ht_node *n, const struct view *a,
+	const struct product *p)
+{
+	enum ht_dtype t = l->plan->buffer[a->buffer].dtype;
+
+	return a->rank == 2 && a->stride[0] == 1 && p->rows > LINE_ROWS && p->depth > 1 &&
+	       p->columns >= BLOCKED_COLUMNS && local_type(l, t) == HT_F32 &&
+	       !(t == HT_F16 && contract_sums_short(l, n));
+}
+
+/* Copies the left operand to blocks of rows, [depth, block, row of the block], as F32. */
+static struct view block_rows(struct lower *l, struct ht_node *n, const struct view *a)
+{
+	const int64_t rows = a->dim[0], depth = a->dim[1];
+	const int64_t dim[3] = { depth, ht_ceil_div(rows, LINE_ROWS), LINE_ROWS };
+	struct kernel_build k;
+	struct space s, at;
+	struct view to;
+	int32_t x[2];
+
+	view_dense(&to, plan_buffer(l, HT_PLAN_TEMP, HT_F32, depth * dim[1] * LINE_ROWS),
+		(struct ht_shape){ 3, dim });
+	to.stride[0] = LINE_ROWS;
+	to.stride[1] = depth * LINE_ROWS;
+	kb_init(&k, l, n);
+	kb_stage(&k, HT_STAGE_LOOP);
+	s = kb_loop_space(&k, 3, dim, ~0u);
+	k.stage->vec = 2;
+	at = s;
+	x[0] = ht_xmuli(&k.xb, space_coord(&k.xb, &s, 1), LINE_ROWS);
+	x[0] = ht_xadd(&k.xb, x[0], space_coord(&k.xb, &s, 2));
+	x[1] = space_coord(&k.xb, &s, 0);
+	if (rows % LINE_ROWS)
+		space_and_guard(&k.xb, &at, ht_xlt(&k.xb, x[0], ht_xi(&k.xb, rows)));
+	at = space_of_coords(&at, 2, a->dim, x);
+	kb_store(&k, &to, &s, kb_load(&k, a, &at));
+	kb_finish(&k, n);
+	return to;
+}
+
+/* Where row m begins in the blocks of `a`. */
+static int32_t row_of_block(struct contraction *c, const struct view *a)
+{
+	struct ht_xb *b = &c->k.xb;
+	int32_t block = ht_xmuli(b, ht_xdivi(b, c->m_x, LINE_ROWS), a->stride[1]);
+
+	return ht_xadd(b, block, ht_xmodi(b, c->m_x, LINE_ROWS));
+}
+
 /* Element [.., row, column] of an operand whose leading dimensions broadcast to the result's. */
 static int32_t load_factor(struct kernel_build *k, const struct view *v, const struct space *out,
 	int32_t row, int32_t column)
@@ -200,7 +250,7 @@ static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 	struct product p;
 	struct space out;
 	int32_t a_row, b_base;
-	bool merged;
+	bool merged, blocked;
 
 	if (ht_shape_count(shape) == 0)
 		return HT_OK;
@@ -209,12 +259,16 @@ static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 		return emit_loop_product(l, n);
 	read_product(l, n, &p);
 	merged = merge_batch(&p);
-	straighten(l, n, &p.a);
+	blocked = merged && pays_to_block(l, n, &p.a, &p);
+	if (blocked)
+		p.a = block_rows(l, n, &p.a);
+	else
+		straighten(l, n, &p.a);
 	contract_init(&c, l, n, ht_type_of(n->in[0])->dtype);
 	c.rows = p.rows;
 	c.columns = p.columns;
 	c.depth = p.depth;
-	c.a_step = p.a.stride[p.a.rank - 1];
+	c.a_step = p.a.stride[blocked ? 0 : p.a.rank - 1];
 	for (int32_t i = 0; !merged && i + 2 < shape.rank; i++)
 		c.batch *= shape.dim[i];
 	pack_right(&c, n, &p);
@@ -222,7 +276,8 @@ static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 	contract_begin(&c);
 	cut_product(&c, n);
 	out = product_space(&c, shape, merged);
-	a_row = ht_xmuli(&c.k.xb, c.m_x, p.a.stride[p.a.rank - 2]);
+	a_row = blocked ? row_of_block(&c, &p.a)
+			: ht_xmuli(&c.k.xb, c.m_x, p.a.stride[p.a.rank - 2]);
 	a_row = ht_xaddi(&c.k.xb, a_row, p.a.offset);
 	b_base = ht_xi(&c.k.xb, 0);
 	if (!merged) {

@@ -208,7 +208,7 @@ static void filter_gradient(struct instance *k)
 {
 	struct window_case w[2];
 	const char *padding = random_windows(w, true, chance(25));
-	int64_t n = 1 + below(3), c = 1 + below(20), o = 1 + below(40);
+	int64_t n = 1 + below(3), c = 1 + below(40), o = 1 + below(80);
 	struct tensor x = random_tensor(k, 4, (int64_t[]){ n, w[0].in, w[1].in, c });
 	struct tensor y = random_tensor(k, 4, (int64_t[]){ n, w[0].out, w[1].out, o }), magnitude;
 	int64_t taps = w[0].size * w[1].size;
@@ -277,6 +277,10 @@ static void product(struct instance *k)
 	int64_t n = chance(10) ? 1 : below(70),
 		d = chance(10) ? 1 : below(of_short_runs ? 400 : 50);
 
+	if (chance(20)) { /* a transposed left operand may be copied to blocks of rows */
+		m = 17 + below(30);
+		n = 64 + below(30);
+	}
 	product_of(k, batch, m, n, d, false);
 }
 
