@@ -413,12 +413,18 @@ static void fold_waiting(struct folding *f, struct ht_node *n)
 	}
 }
 
+/* Whether the kernel compares indices with sizes of the run (bounded_indices.c). */
+static bool takes_sizes(const struct ht_node *n)
+{
+	return ht_attr_find(n, "_open") || ht_attr_find(n, "_within");
+}
+
 static void fold_node(struct folding *f, struct ht_node *n)
 {
 	struct ht_rw *r = &f->r;
 
 	if (n->op == HT_OP_OPAQUE || ht_is(n, HT_CONSTANT) || ht_op_info(n->op)->effects ||
-		ht_is(n, HT_HAS_DEFAULT | HT_COMPUTES_SIZE))
+		ht_is(n, HT_HAS_DEFAULT | HT_COMPUTES_SIZE) || takes_sizes(n))
 		return;
 	if (n->controls) {
 		fold_waiting(f, n);
