@@ -233,8 +233,9 @@ enum ht_status ht_fusion_result_write(const struct ht_policy *p, const struct ht
 bool ht_pipeline_names(const char *pipeline, const char *pass);
 enum ht_upto {
 	HT_UPTO_PRECISION,
-	HT_UPTO_REPORT, /* up to the decision, with the full report of it */
-	HT_UPTO_MERGED, /* likewise; for policies that paint, also the graph after clean-ups */
+	HT_UPTO_REPORT,  /* up to the decision, with the full report of it */
+	HT_UPTO_WRITTEN, /* likewise, for a graph that has the functions of the model */
+	HT_UPTO_MERGED,  /* likewise; for policies that paint, also the graph after clean-ups */
 	HT_UPTO_LAYOUT,
 	HT_UPTO_LOOK /* up to the decision, with zeros for variables without values */
 };

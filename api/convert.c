@@ -295,7 +295,7 @@ static enum ht_status decide_with_sizes(struct convert *c, struct ht_compile_opt
 	struct ht_lowering *l = HT_NEW(&c->w->arena, struct ht_lowering);
 	struct ht_policy *again = HT_NEW(&c->w->arena, struct ht_policy);
 
-	HT_TRY(ht_lowering_decide(c->m, opt, HT_UPTO_REPORT, c->w, c->d, l));
+	HT_TRY(ht_lowering_decide(c->m, opt, HT_UPTO_WRITTEN, c->w, c->d, l));
 	HT_TRY(check_bodies(l->graph, c->d));
 	ht_report_of_decisions(again, opt->policy, &l->decisions, &c->w->arena);
 	opt->policy = again;

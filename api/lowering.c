@@ -207,7 +207,7 @@ static enum ht_status run_as(const struct ht_model *m, const struct ht_compile_o
 	if (stop_after)
 		HT_TRY(ht_model_check(m, w, d));
 	l->decisions.arena = &w->arena;
-	l->decisions.complete = upto == HT_UPTO_REPORT;
+	l->decisions.complete = upto == HT_UPTO_REPORT || upto == HT_UPTO_WRITTEN;
 	HT_TRY(take_policy(l, opt, w, d));
 	/* Painting changes functions too, so it needs copies of all. */
 	HT_TRY((ht_policy_paints(&l->policy) ? ht_model_copy_whole : ht_model_copy)(
@@ -233,13 +233,14 @@ static enum ht_status run_as(const struct ht_model *m, const struct ht_compile_o
 	l->precision = (struct ht_precision_request){ { ht_precision_decide }, &l->policy, m->graph,
 		&l->decisions, ht_calibrator_new(m, l, opt, &w->arena) };
 	HT_TRY(paint(m, l, stop_after, &stopped));
-	if (ht_policy_paints(&l->policy) && (upto == HT_UPTO_PRECISION || upto == HT_UPTO_REPORT))
+	if (ht_policy_paints(&l->policy) && upto < HT_UPTO_MERGED)
 		return HT_OK;
 	/* Policies also decide on graphs that cannot be compiled, such as training graphs, whose
 	 * variables have no values. */
 	l->passes.keep_variables = upto < HT_UPTO_LAYOUT && !l->passes.variables;
 	l->passes.keep_changed = upto < HT_UPTO_LAYOUT;
 	l->passes.keep_computed_sizes = upto == HT_UPTO_PRECISION;
+	l->passes.keep_functions = upto == HT_UPTO_PRECISION || upto == HT_UPTO_WRITTEN;
 	HT_TRY(run(l, ht_pipeline_cleanup, stop_after, &stopped));
 	ht_phase_end(&l->phases, "cleanup");
 	HT_TRY(run(l, ht_policy_paints(&l->policy) ? ht_pipeline_painted : ht_pipeline_precision,

@@ -83,10 +83,11 @@ int64_t *ht_new_dims(struct ht_infer *in, int32_t rank)
 int64_t ht_computed_dim(const struct ht_infer *in, const struct ht_node *n)
 {
 	int32_t size = ht_computed_size(in->g, n);
+	const struct ht_open_size *s = size ? ht_size_at(in->g, size) : NULL;
 
-	if (!size)
+	if (!s)
 		return HT_DIM_UNKNOWN;
-	return in->g->closed ? in->g->size[size - 1].most : in->g->size[size - 1].dim;
+	return in->g->closed ? s->most : s->dim;
 }
 
 void ht_set_shape(struct ht_node *n, int32_t result, int32_t rank, const int64_t *dim)

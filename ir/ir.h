@@ -338,8 +338,9 @@ struct ht_sym {
 
 /* A size that is known only when a program runs, within bounds.  It is the extent of all open
  * dimensions of number `axis`, taken from the inputs.  Or, if `by` is not empty, the node of this
- * name computes it (HT_COMPUTES_SIZE).  Or, if `from` has a size, it follows from that size, which
- * has a smaller number.  Up to the pass "sizes", types contain it as symbol `dim`. */
+ * name computes it (HT_COMPUTES_SIZE); if that node is in a body, each run of the body computes it
+ * anew, and no result of the body has it.  Or, if `from` has a size, it follows from that size,
+ * which has a smaller number.  Up to the pass "sizes", types contain it as symbol `dim`. */
 enum {
 	HT_MOST_SIZES = 8,     /* that inputs give */
 	HT_MOST_RUN_SIZES = 64 /* of a graph in all */
@@ -348,7 +349,7 @@ struct ht_open_size {
 	int64_t dim;
 	int32_t axis;
 	int64_t least, most;
-	struct ht_str by;
+	struct ht_str by, within; /* within: the function whose body has the node; empty: none */
 	struct ht_size_expr from; /* `times` is 1; one size, or none */
 };
 
@@ -381,6 +382,10 @@ void ht_graph_add_size(struct ht_graph *g, struct ht_open_size size);
 bool ht_computes_size(const struct ht_node *n);
 /* 1 + the number of the size that a node computes; 0: it computes none with a bound. */
 int32_t ht_computed_size(const struct ht_graph *g, const struct ht_node *n);
+/* The node of `g` that computes size `size`, counted from 1; NULL: `g` has none. */
+struct ht_node *ht_size_node(const struct ht_graph *g, int32_t size);
+/* Size `size` of the program that `g` belongs to, counted from 1. */
+const struct ht_open_size *ht_size_at(const struct ht_graph *g, int32_t size);
 
 /* The format from which a graph was read, and in which it is written again. */
 enum ht_source {

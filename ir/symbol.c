@@ -123,14 +123,33 @@ bool ht_computes_size(const struct ht_node *n)
 	return ht_is(n, HT_COMPUTES_SIZE) && !ht_attr_bool(n, "pad_to_max_output_size", false);
 }
 
+const struct ht_open_size *ht_size_at(const struct ht_graph *g, int32_t size)
+{
+	return &home(g)->size[size - 1];
+}
+
+/* Whether a node of `g` computes the size. */
+static bool is_of_graph(const struct ht_open_size *s, const struct ht_graph *g)
+{
+	return s->by.n &&
+	       ht_str_eq(s->within, g->function ? g->function->name : (struct ht_str){ 0 });
+}
+
 int32_t ht_computed_size(const struct ht_graph *g, const struct ht_node *n)
 {
-	if (g->function) /* a size belongs to the whole run, so no body computes one */
-		return 0;
-	for (int32_t i = 0; i < g->sizes && ht_computes_size(n); i++)
-		if (ht_str_eq(g->size[i].by, n->name))
+	const struct ht_graph *of = home(g);
+
+	for (int32_t i = 0; i < of->sizes && ht_computes_size(n); i++)
+		if (is_of_graph(&of->size[i], g) && ht_str_eq(of->size[i].by, n->name))
 			return i + 1;
 	return 0;
+}
+
+struct ht_node *ht_size_node(const struct ht_graph *g, int32_t size)
+{
+	const struct ht_open_size *s = ht_size_at(g, size);
+
+	return is_of_graph(s, g) ? ht_graph_node(g, s->by) : NULL;
 }
 
 /* The value of an expression of open sizes if all are the largest, or the least; -1: it does not

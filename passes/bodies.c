@@ -429,7 +429,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	if (push_into_recursions(g, c))
 		HT_TRY(ht_infer_types(g, c->diags));
 	HT_TRY(ht_handles_to_lists(g, c));
-	HT_TRY(ht_lists_to_tensors(g, c));
+	HT_TRY(ht_lists_to_tensors(g, c, false));
 	for (struct ht_node *n = g->first; n; n = n->next)
 		if (ht_is(n, HT_BRANCHES | HT_LOOPS))
 			HT_TRY(make_ready(n, c));
@@ -458,7 +458,7 @@ enum ht_status ht_open_bodies(struct ht_graph *g, struct ht_pass_context *c)
 	HT_TRY(copy_within(&all, g));
 	HT_TRY(ht_infer_types(g, c->diags));
 	HT_TRY(ht_handles_to_lists(g, c));
-	HT_TRY(ht_lists_to_tensors(g, c));
+	HT_TRY(ht_lists_to_tensors(g, c, true));
 	settle_all(g, c);
 	return ht_infer_types(g, c->diags);
 }

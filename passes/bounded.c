@@ -77,16 +77,13 @@ void ht_open_wait(struct ht_bounded *b, struct ht_node *n, uint64_t sizes)
 	struct ht_node *first[HT_MOST_RUN_SIZES];
 	int32_t count = 0;
 
-	if (b->awaited) {
-		*b->awaited |= sizes;
-		return;
-	}
 	for (int32_t i = 0; i < b->r.g->sizes; i++) {
-		struct ht_node *by =
-			b->r.g->size[i].by.n ? ht_graph_node(b->r.g, b->r.g->size[i].by) : NULL;
+		struct ht_node *by = sizes >> i & 1 ? ht_size_node(b->r.g, i + 1) : NULL;
 
-		if (sizes >> i & 1 && by && !waits_for(n, by))
+		if (by && !waits_for(n, by))
 			first[count++] = by;
+		if (b->awaited && !by)
+			*b->awaited |= sizes & UINT64_C(1) << i;
 	}
 	if (count)
 		ht_rw_set_controls(&b->r, n, ht_controls_and(b->r.arena, n, first, count),

@@ -25,12 +25,16 @@ struct ht_bounded {
 	struct ht_open **axes; /* by node id: HT_OPEN_RANK for each result; NULL: none is open */
 	bool *counts; /* by node id: it is computed of sizes alone, and depends on an open one */
 	const struct ht_map *all; /* ht_infer_all_known() of the program */
-	/* Of a body: the sizes that its kernels take (bit i: size i), for which the branch or loop waits; NULL: of the program. */
+	/* Of a body: the sizes of others that its kernels take (bit i: size i), for which the branch or loop waits; NULL: of the program. */
 	uint64_t *awaited;
 };
 
-/* computed.c: adds the sizes that nodes of `g` compute, if they are bounded. */
+/* computed.c: adds the sizes that nodes of program `g` and of the bodies that belong to its branches and loops (bodies.c) compute, if
+ * they are bounded. */
 enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context *c);
+/* Whether a node of the graph, or of a function that it may call, always computes a size. */
+bool ht_computes(const struct ht_graph *g);
+bool ht_computes_within(const struct ht_graph *g, struct ht_arena *scratch);
 /* Gives all tensors of `g` their extents at the largest sizes; c->entry must be set. */
 enum ht_status ht_bound_sizes(struct ht_graph *g, struct ht_pass_context *c);
 

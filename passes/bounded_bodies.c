@@ -87,6 +87,19 @@ static enum ht_status refuse_results(const struct control *x, const struct ht_no
 				   : "the branches have it in different places of a result");
 }
 
+/* A size that a body computes is another one each time it runs, so none of its results may have it. */
+static enum ht_status check_computed(
+	const struct control *x, const struct ht_bounded *in, struct ht_open a)
+{
+	for (int i = 0; i < 2 && a.part[i].size; i++)
+		if (ht_size_node(in->r.g, a.part[i].size))
+			return ht_open_refuse(x->b, x->n,
+				ht_is(x->n, HT_LOOPS)
+					? "an iteration of this loop computes the size of a result"
+					: "a branch computes the size of a result");
+	return HT_OK;
+}
+
 /* Results of body `k`, whose axes have to be those in `axes`, by result. */
 static enum ht_status end_body(const struct control *x, struct ht_bounded *in, int k, bool first,
 	struct ht_open (*axes)[HT_OPEN_RANK])
@@ -100,6 +113,7 @@ static enum ht_status end_body(const struct control *x, struct ht_bounded *in, i
 			p->value = ht_open_value(in, p->value);
 		own = own ? own : none;
 		for (int32_t a = 0; a < HT_OPEN_RANK; a++) {
+			HT_TRY(check_computed(x, in, own[a]));
 			if (!first && !is_same(own[a], axes[i][a]))
 				return refuse_results(x, x->n);
 			axes[i][a] = own[a];
@@ -194,12 +208,25 @@ static void mark_results(struct ht_node *n, const struct ht_open *axes, struct h
 	ht_attr_set_ints(n, "_ends", ends, 2 * count);
 }
 
+/* Whether a body, or one within it, computes a size. */
+static bool computes_size(const struct ht_node *n)
+{
+	const struct ht_bodies b = ht_control_bodies(n);
+
+	for (int k = 0; k < 2; k++)
+		for (const struct ht_node *i = b.of[k]->body->first; i; i = i->next)
+			if (ht_computed_size(b.of[k]->body, i) ||
+				(ht_runs_own(i) && computes_size(i)))
+				return true;
+	return false;
+}
+
 static bool is_needed(const struct control *x)
 {
 	for (int32_t i = 0; i < x->n->ins; i++)
 		if (ht_open_in(x->b, x->n, i) || ht_open_count(x->b, x->n->in[i]))
 			return true;
-	return false;
+	return computes_size(x->n);
 }
 
 enum ht_status ht_open_control(struct ht_bounded *b, struct ht_node *n)

@@ -1,4 +1,5 @@
 /* Sizes that a run computes, for pass sizes: the number of elements that Where finds, and so on.
+ * The program computes some, and the bodies of branches and loops others, each time that they run.
  *
  * Each is a size of the graph besides those of inputs (struct ht_open_size).  It is between 0
  * and a bound that follows from the operands of its node.  Nodes that compute the same size are
@@ -71,22 +72,54 @@ static int64_t bound_of(const struct ht_graph *g, const struct ht_node *n)
 }
 
 /* Whether the size of some result may be computed: by an op that always computes it, by Range or
- * Fill of operands that are not constant, or as the number of segments. */
-static bool some(const struct ht_graph *g)
+ * Fill of operands that are not constant, as the number of segments, or of open sizes. */
+static bool computes_some(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
 		if (ht_computes_size(n) || (n->op == HT_OP_Range && !ht_is_const(n->in[1])) ||
 			(n->op == HT_OP_Fill && !ht_is_const(n->in[0])) ||
-			(ht_axes(n) == HT_AXES_SEGMENTED && !ht_is_const(n->in[2])))
+			(ht_axes(n) == HT_AXES_SEGMENTED && !ht_is_const(n->in[2])) ||
+			ht_cuts_open(g, n))
 			return true;
 	return false;
 }
+
+/* ---- the program, and the bodies of its branches and loops ---- */
+
+struct graphs {
+	struct ht_graph **of;
+	size_t n, cap;
+};
+
+/* Adds `g` if it computes some size, and likewise the bodies of branches and loops that have functions of their own. */
+static void find_computing(struct graphs *x, struct ht_graph *g, struct ht_arena *a)
+{
+	if (computes_some(g)) {
+		x->of = ht_grow(a, x->of, x->n, &x->cap, sizeof *x->of);
+		x->of[x->n++] = g;
+	}
+	for (const struct ht_node *n = g->first; n; n = n->next) {
+		struct ht_bodies b = ht_control_bodies(n);
+
+		for (int k = 0; k < 2 && ht_runs_own(n); k++)
+			find_computing(x, b.of[k]->body, a);
+	}
+}
+
+static enum ht_status run_passes(struct ht_graph *g, const char *passes, struct ht_pass_context *c)
+{
+	return g->function ? ht_run_passes_within(c, g->function, passes)
+			   : ht_run_passes(g, passes, NULL, c);
+}
+
+/* ---- sizes ---- */
 
 static enum ht_status refuse(
 	const struct ht_graph *g, const struct ht_pass_context *c, const struct ht_node *n)
 {
 	return ht_error(c->diags, HT_E_UNSUPPORTED,
-		(struct ht_where){ .path = g->path, .node = n->name, .op = n->type, .offset = -1 },
+		(struct ht_where){
+			.path = g->library->path, .node = n->name, .op = n->type, .offset = -1 },
 		"the graph has more than %d sizes that are known only when it runs",
 		HT_MOST_RUN_SIZES);
 }
@@ -94,17 +127,20 @@ static enum ht_status refuse(
 /* A tensor without elements gets room for one, so that extents can be divided by the bound. */
 static void add(struct ht_graph *g, const struct ht_node *n, int64_t bound)
 {
-	struct ht_str symbol = ht_str_printf(g->arena, "size of %.*s", HT_STR_ARG(n->name));
+	struct ht_graph *program = g->library;
+	struct ht_str within = g->function ? g->function->name : (struct ht_str){ 0 };
+	struct ht_str symbol = ht_str_printf(program->arena, "size of %.*s%s%.*s",
+		HT_STR_ARG(within), within.n ? "/" : "", HT_STR_ARG(n->name));
 
-	ht_graph_add_size(g, (struct ht_open_size){ .dim = ht_dim_named(g, symbol),
-				     .axis = -1,
-				     .most = bound ? bound : 1,
-				     .by = n->name });
+	ht_graph_add_size(program, (struct ht_open_size){ .dim = ht_dim_named(program, symbol),
+					   .axis = -1,
+					   .most = bound ? bound : 1,
+					   .by = n->name,
+					   .within = within });
 }
 
 static enum ht_status add_all(struct ht_graph *g, const struct ht_pass_context *c, bool *changed)
 {
-	*changed = false;
 	for (const struct ht_node *n = g->first; n; n = n->next) {
 		int64_t bound;
 
@@ -113,7 +149,7 @@ static enum ht_status add_all(struct ht_graph *g, const struct ht_pass_context *
 		bound = bound_of(g, n);
 		if (bound < 0)
 			continue;
-		if (g->sizes == HT_MOST_RUN_SIZES)
+		if (g->library->sizes == HT_MOST_RUN_SIZES)
 			return refuse(g, c, n);
 		add(g, n, bound);
 		*changed = true;
@@ -123,40 +159,88 @@ static enum ht_status add_all(struct ht_graph *g, const struct ht_pass_context *
 
 /* A bound may follow from another: each round adds sizes whose operands' bounds are known.
  * Nodes that compute the same size are merged. */
-static enum ht_status add_rounds(struct ht_graph *g, struct ht_pass_context *c)
+static enum ht_status add_rounds(
+	struct ht_graph *program, const struct graphs *x, struct ht_pass_context *c)
 {
 	bool changed = true;
 
-	HT_TRY(ht_run_passes(g, "identity,cse", NULL, c));
+	for (size_t i = 0; i < x->n; i++)
+		HT_TRY(run_passes(x->of[i], "identity,cse", c));
 	while (changed) {
-		HT_TRY(ht_infer_types(g, c->diags));
-		HT_TRY(add_all(g, c, &changed));
+		changed = false;
+		HT_TRY(ht_infer_types(program, c->diags));
+		for (size_t i = 0; i < x->n; i++)
+			HT_TRY(add_all(x->of[i], c, &changed));
 	}
 	return HT_OK;
 }
 
 /* A piece may be one of what another was before. */
-static enum ht_status take_pieces(struct ht_graph *g, struct ht_pass_context *c)
+static enum ht_status take_pieces(
+	struct ht_graph *program, const struct graphs *x, struct ht_pass_context *c)
 {
-	while (ht_take_pieces(g, c))
-		HT_TRY(ht_infer_types(g, c->diags));
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (size_t i = 0; i < x->n; i++)
+			changed = ht_take_pieces(x->of[i], c) || changed;
+		if (changed)
+			HT_TRY(ht_infer_types(program, c->diags));
+	}
 	return HT_OK;
+}
+
+static bool expand_computed(const struct graphs *x, struct ht_pass_context *c)
+{
+	bool changed = false;
+
+	for (size_t i = 0; i < x->n; i++)
+		changed = ht_expand_computed(x->of[i], c) || changed;
+	return changed;
 }
 
 enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context *c)
 {
 	enum { ROUNDS = 64 };
+	struct graphs x = { 0 };
 
-	if (!some(g))
+	if (g->sizes)
+		HT_TRY(ht_infer_types(g, c->diags));
+	find_computing(&x, g, g->arena); /* not in scratch memory, which the passes below clear */
+	if (!x.n)
 		return HT_OK;
 	HT_TRY(ht_infer_types(g, c->diags));
-	ht_expand_computing(g, c);
-	HT_TRY(add_rounds(g, c));
+	for (size_t i = 0; i < x.n; i++)
+		ht_expand_computing(x.of[i], c);
+	HT_TRY(add_rounds(g, &x, c));
 	for (int i = 0; i < ROUNDS; i++) {
-		HT_TRY(take_pieces(g, c));
-		if (!ht_expand_computed(g, c))
+		HT_TRY(take_pieces(g, &x, c));
+		if (!expand_computed(&x, c))
 			break;
-		HT_TRY(add_rounds(g, c));
+		HT_TRY(add_rounds(g, &x, c));
 	}
 	return HT_OK;
+}
+
+bool ht_computes(const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (ht_computes_size(n))
+			return true;
+	return false;
+}
+
+bool ht_computes_within(const struct ht_graph *g, struct ht_arena *scratch)
+{
+	struct ht_map called;
+
+	ht_called_functions(g, scratch, &called);
+	for (size_t i = 0; i < called.count; i++) {
+		const struct ht_function *f = called.entries[i].value;
+
+		if (f->body && ht_computes(f->body))
+			return true;
+	}
+	return false;
 }

@@ -6,8 +6,10 @@
  * - Range with computed limits: its length is the number of elements of a longer range, of
  *   constant length, that are below a count.
  * - Fill with a computed size: that size is the length of such a range.
- * - Concat along a computed size: the operands are concatenated with their largest lengths, and
+ * - Concat along an open size: the operands are concatenated with their largest lengths, and
  *   the existing elements are gathered.
+ * - StridedSlice that takes a part of an open axis: the elements are gathered, whose number follows
+ *   from the size.
  * - UnsortedSegmentSum and its kin with a computed number of segments: the number is the length
  *   of such a range.
  * - DynamicStitch by computed indices: data are concatenated, and scattered. */
@@ -313,16 +315,6 @@ static bool take_size(struct forms *f, struct ht_value count, struct ht_value *s
 
 /* ---- extents ---- */
 
-static bool is_computed(const struct ht_graph *g, int64_t dim)
-{
-	const struct ht_size_expr e = ht_dim_of_sizes(g, dim);
-
-	for (int i = 0; i < ht_size_count(&e); i++)
-		if (g->size[e.size[i] - 1].by.n)
-			return true;
-	return false;
-}
-
 /* `x` padded to its largest length; elements beyond its size have no defined values. */
 static struct ht_value padded(struct forms *f, struct ht_value x, int64_t axis)
 {
@@ -334,21 +326,43 @@ static struct ht_value padded(struct forms *f, struct ht_value x, int64_t axis)
 	return v;
 }
 
-/* The length of operand `i`. If it is a single size, the node that computes that size returns
- * it, so that lists of equal length are recognised. */
-static struct ht_value extent(struct forms *f, const struct ht_node *n, int32_t i, int64_t axis)
+/* Where a tensor has extent `dim`: the result of the node that computes it, or an input of the graph; -1: in none of these. */
+static int32_t axis_with(const struct forms *f, int64_t dim, struct ht_value *of)
 {
 	const struct ht_graph *g = f->r.g;
-	int64_t dim = ht_in_shape(n, i).dim[axis];
 	int32_t size = ht_dim_size(g, dim);
-	bool itself = size && g->size[size - 1].by.n;
-	struct ht_node *by = itself ? ht_graph_node(g, g->size[size - 1].by) : NULL;
+	struct ht_node *by = size ? ht_size_node(g, size) : NULL;
+	const struct ht_port *p = f->r.c->entry ? f->r.c->entry->inputs : NULL;
+
+	for (int32_t k = 0; by && k < by->out[0].shape.rank; k++) {
+		*of = ht_out(by, 0);
+		if (by->out[0].shape.dim[k] == dim)
+			return k;
+	}
+	for (; size && p; p = p->next) {
+		struct ht_shape s = ht_type_of(p->value)->shape;
+
+		*of = p->value;
+		for (int32_t k = 0; k < s.rank; k++)
+			if (s.dim[k] == dim)
+				return k;
+	}
+	return -1;
+}
+
+/* The length of operand `i`. If it is a single size, it is always told of the same tensor, so that lists of equal length are
+ * recognised. */
+static struct ht_value extent(struct forms *f, const struct ht_node *n, int32_t i, int64_t axis)
+{
+	int64_t dim = ht_in_shape(n, i).dim[axis];
+	struct ht_value of;
+	int32_t k;
 
 	if (dim >= 0)
 		return whole(f, HT_I64, dim);
-	for (int32_t k = 0; by && k < by->out[0].shape.rank; k++)
-		if (by->out[0].shape.dim[k] == dim)
-			return element(f, told(f, HT_OP_Shape, ht_out(by, 0), HT_I64), k);
+	k = axis_with(f, dim, &of);
+	if (k >= 0)
+		return element(f, told(f, HT_OP_Shape, of, HT_I64), k);
 	return element(f, told(f, HT_OP_Shape, n->in[i], HT_I64), (int32_t)axis);
 }
 
@@ -391,8 +405,8 @@ static bool expand_segments(struct forms *f, struct ht_node *n)
 
 /* ---- concatenation ---- */
 
-/* Whether the node puts an operand behind one of computed size, and all lengths are bounded. */
-static bool joins_computed(const struct ht_graph *g, const struct ht_node *n, int64_t axis)
+/* Whether the node concatenates along an open size, and all lengths are bounded. */
+static bool joins_open(const struct ht_graph *g, const struct ht_node *n, int64_t axis)
 {
 	bool some = false;
 
@@ -401,9 +415,18 @@ static bool joins_computed(const struct ht_graph *g, const struct ht_node *n, in
 
 		if (s.rank <= axis || ht_dim_most(g, s.dim[axis]) < 0)
 			return false;
-		some = some || is_computed(g, s.dim[axis]);
+		some = some || ht_dim_is_open(g, s.dim[axis]);
 	}
 	return some;
+}
+
+/* The axis along which the node puts operands of open sizes behind each other; false: it does not. */
+static bool open_axis_of(const struct ht_graph *g, const struct ht_node *n, int64_t *axis)
+{
+	int one;
+
+	return ht_const_small_ints(n->in[n->ins - 1], axis, 1, &one) &&
+	       ht_fix_axis(axis, ht_in_shape(n, 0).rank) && joins_open(g, n, *axis);
 }
 
 static bool expand_concat(struct forms *f, struct ht_node *n)
@@ -412,10 +435,8 @@ static bool expand_concat(struct forms *f, struct ht_node *n)
 	struct ht_value *part = HT_NEW_ARRAY(f->r.arena, struct ht_value, (size_t)n->ins),
 			*is = HT_NEW_ARRAY(f->r.arena, struct ht_value, (size_t)n->ins), at;
 	int64_t axis;
-	int one;
 
-	if (!ht_const_small_ints(n->in[count], &axis, 1, &one) ||
-		!ht_fix_axis(&axis, ht_in_shape(n, 0).rank) || !joins_computed(f->r.g, n, axis))
+	if (!open_axis_of(f->r.g, n, &axis))
 		return false;
 	for (int32_t i = 0; i < count; i++) {
 		int64_t dim = ht_in_shape(n, i).dim[axis], most = ht_dim_most(f->r.g, dim);
@@ -425,6 +446,159 @@ static bool expand_concat(struct forms *f, struct ht_node *n)
 	}
 	at = squeezed(f, where(f, joined(f, is, count, 0)));
 	ht_rw_take_place(&f->r, n, gathered(f, joined(f, part, count, axis), at, axis));
+	return true;
+}
+
+/* ---- slices ---- */
+
+/* An entry of a StridedSlice: the elements of axis `axis` from `begin` to before `end`, `step` apart; below zero they count from the
+ * axis' end. */
+struct entry {
+	int32_t number, axis;
+	int64_t begin, end, step;
+	bool whole_begin, whole_end;
+};
+
+static bool bit(const struct ht_node *n, const char *name, int32_t i)
+{
+	return i < 63 && ht_attr_int(n, name, 0) >> i & 1;
+}
+
+static bool const_entry(struct ht_value v, int32_t i, int64_t *x)
+{
+	int64_t all[HT_MAX_RANK];
+	int count;
+
+	if (!ht_const_small_ints(v, all, HT_MAX_RANK, &count) || i >= count)
+		return false;
+	*x = all[i];
+	return true;
+}
+
+/* Whether entry `e->number` takes a part of its axis: of constant bounds, or all in reversed order. */
+static bool takes_part(const struct ht_node *n, struct entry *e)
+{
+	int32_t i = e->number;
+
+	e->whole_begin = bit(n, "begin_mask", i);
+	e->whole_end = bit(n, "end_mask", i);
+	if (bit(n, "shrink_axis_mask", i) || !const_entry(n->in[3], i, &e->step) ||
+		(!e->whole_begin && !const_entry(n->in[1], i, &e->begin)) ||
+		(!e->whole_end && !const_entry(n->in[2], i, &e->end)))
+		return false;
+	e->whole_begin = e->whole_begin || (e->begin == 0 && e->step > 0);
+	if (e->step < 0)
+		return e->step == -1 && (e->whole_begin || e->begin == -1) && e->whole_end;
+	return e->step > 0 && e->step < MOST_COUNT &&
+	       !(e->whole_begin && e->whole_end && e->step == 1);
+}
+
+/* The first entry that takes a part of an open axis. */
+static bool find_entry(const struct ht_graph *g, const struct ht_node *n, struct entry *e)
+{
+	struct ht_shape s = ht_in_shape(n, 0), entries = ht_in_shape(n, 1);
+	int64_t all = ht_shape_known(entries) ? ht_shape_count(entries) : -1;
+	int32_t named = 0, axis = 0;
+
+	for (int32_t i = 0; i < all; i++)
+		named += !bit(n, "new_axis_mask", i) && !bit(n, "ellipsis_mask", i);
+	for (int32_t i = 0; i < all && s.rank >= named; i++) {
+		*e = (struct entry){ .number = i, .axis = axis };
+		if (bit(n, "ellipsis_mask", i))
+			axis += s.rank - named;
+		else if (!bit(n, "new_axis_mask", i) && ht_dim_size(g, s.dim[axis++]) &&
+			 takes_part(n, e))
+			return true;
+	}
+	return false;
+}
+
+static struct ht_value plus(struct forms *f, struct ht_value x, int64_t by)
+{
+	return by ? binary(f, HT_OP_AddV2, x, whole(f, HT_I64, by)) : x;
+}
+
+/* A bound from the axis' begin, at most `size`. */
+static struct ht_value place(struct forms *f, int64_t at, struct ht_value size)
+{
+	return at < 0 ? binary(f, HT_OP_Maximum, plus(f, size, at), whole(f, HT_I64, 0))
+		      : binary(f, HT_OP_Minimum, whole(f, HT_I64, at), size);
+}
+
+/* How many elements lie from `begin` on to before the end.  Where one bound is a distance from the axis' begin and the other one from its
+ * end, the number is the size less both distances: equal distances give equal numbers, as in x[1:] and x[:-1]. */
+static struct ht_value distance(struct forms *f, const struct entry *e, struct ht_value size)
+{
+	int64_t begin = e->whole_begin ? 0 : e->begin, end = e->whole_end ? 0 : e->end;
+	struct ht_value far;
+
+	if (begin >= 0 && (e->whole_end || end < 0))
+		far = plus(f, size, end - begin);
+	else
+		far = binary(f, HT_OP_Sub, e->whole_end ? size : place(f, end, size),
+			place(f, begin, size));
+	return binary(f, HT_OP_Maximum, far, whole(f, HT_I64, 0));
+}
+
+/* Of the elements that a slice takes, by number, the indices. */
+static struct ht_value indices_of(
+	struct forms *f, const struct entry *e, struct ht_value size, struct ht_value at)
+{
+	struct ht_value first;
+
+	if (e->step > 1)
+		at = binary(f, HT_OP_Mul, at, whole(f, HT_I64, e->step));
+	if (e->whole_begin)
+		return at;
+	first = e->begin < 0 ? place(f, e->begin, size) : whole(f, HT_I64, e->begin);
+	return binary(f, HT_OP_AddV2, at, first);
+}
+
+/* The slice takes the axis as a whole from now on. */
+static void take_whole(struct forms *f, struct ht_node *n, const struct entry *e)
+{
+	int64_t step[HT_MAX_RANK], one = INT64_C(1) << e->number;
+	int count;
+
+	ht_const_small_ints(n->in[3], step, HT_MAX_RANK, &count);
+	step[e->number] = 1;
+	ht_rw_set_in(&f->r, n, 3,
+		ht_rw_const_ints(&f->r, n, n->name, ht_type_of(n->in[3])->dtype, step, count));
+	ht_attr_set_int(n, "begin_mask", ht_attr_int(n, "begin_mask", 0) | one);
+	ht_attr_set_int(n, "end_mask", ht_attr_int(n, "end_mask", 0) | one);
+}
+
+static struct ht_value reversed(struct forms *f, struct ht_value x, int64_t axis)
+{
+	struct ht_value in[] = { x, ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &axis, 1) };
+	struct ht_value v =
+		node(f, HT_OP_ReverseV2, in, 2, ht_type_of(x)->dtype, ht_type_of(x)->shape);
+
+	ht_attr_set_type(v.node, "T", ht_type_of(x)->dtype);
+	ht_attr_set_type(v.node, "Tidx", HT_I32);
+	return v;
+}
+
+static struct ht_value part_of(struct forms *f, const struct ht_node *n, const struct entry *e)
+{
+	int64_t most = ht_dim_most(f->r.g, ht_in_shape(n, 0).dim[e->axis]);
+	struct ht_value size = extent(f, n, 0, e->axis), count = distance(f, e, size), at;
+
+	if (e->step > 1)
+		count = binary(
+			f, HT_OP_FloorDiv, plus(f, count, e->step - 1), whole(f, HT_I64, e->step));
+	at = squeezed(f, counted(f, count, most));
+	return gathered(f, n->in[0], indices_of(f, e, size, at), e->axis);
+}
+
+static bool expand_slice(struct forms *f, struct ht_node *n)
+{
+	struct entry e;
+
+	if (!find_entry(f->r.g, n, &e))
+		return false;
+	ht_rw_set_in(&f->r, n, 0, e.step < 0 ? reversed(f, n->in[0], e.axis) : part_of(f, n, &e));
+	take_whole(f, n, &e);
 	return true;
 }
 
@@ -543,6 +717,15 @@ static bool expand_stitch(struct forms *f, struct ht_node *n)
 
 /* ---- every node ---- */
 
+bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n)
+{
+	struct entry e;
+	int64_t axis;
+
+	return (n->op == HT_OP_ConcatV2 && open_axis_of(g, n, &axis)) ||
+	       (n->op == HT_OP_StridedSlice && find_entry(g, n, &e));
+}
+
 static bool is_stitch(const struct ht_node *n)
 {
 	return n->op == HT_OP_DynamicStitch || n->op == HT_OP_ParallelDynamicStitch;
@@ -562,8 +745,9 @@ static void expand_first(struct forms *f, struct ht_node *n, bool stitches)
 void ht_expand_computing(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct forms f = { 0 };
+	struct ht_rw_within within;
 
-	ht_rw_init(&f.r, g, c);
+	ht_rw_init_within(&f.r, &within, g, c);
 	for (int pass = 0; pass < 2; pass++) {
 		size_t n;
 		struct ht_node **all = ht_rw_nodes(&f.r, &n);
@@ -585,6 +769,8 @@ static bool expand(struct forms *f, struct ht_node *n)
 		return expand_fill(f, n);
 	case HT_OP_ConcatV2:
 		return expand_concat(f, n);
+	case HT_OP_StridedSlice:
+		return expand_slice(f, n);
 	default:
 		return ht_axes(n) == HT_AXES_SEGMENTED ? expand_segments(f, n)
 						       : is_stitch(n) && expand_stitch(f, n);
@@ -594,11 +780,12 @@ static bool expand(struct forms *f, struct ht_node *n)
 bool ht_expand_computed(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct forms f = { 0 };
+	struct ht_rw_within within;
 	struct ht_node **all;
 	bool changed = false;
 	size_t n;
 
-	ht_rw_init(&f.r, g, c);
+	ht_rw_init_within(&f.r, &within, g, c);
 	all = ht_rw_nodes(&f.r, &n);
 	for (size_t i = 0; i < n; i++) {
 		f.at = all[i];

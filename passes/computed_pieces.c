@@ -438,12 +438,13 @@ static bool take(struct ht_rw *r, struct ht_node *n)
 
 bool ht_take_pieces(struct ht_graph *g, struct ht_pass_context *c)
 {
+	struct ht_rw_within within;
 	struct ht_rw r;
 	struct ht_node **all;
 	bool changed = false;
 	size_t n;
 
-	ht_rw_init(&r, g, c);
+	ht_rw_init_within(&r, &within, g, c);
 	all = ht_rw_nodes(&r, &n);
 	for (size_t i = 0; i < n; i++)
 		if (all[i]->graph && all[i]->outs && all[i]->ins && ht_rw_plain(&r, all[i]) &&

@@ -104,6 +104,19 @@ static struct ht_span of_size(const struct ht_graph *g, const struct ht_node *n)
 	return most < 0 ? unknown : (struct ht_span){ 0, most };
 }
 
+/* From 0 to the extent of the axis of operand 0 of a Shape whose number a StridedSlice takes; of all axes where it is not constant. */
+static struct ht_span of_one_extent(
+	const struct ht_graph *g, const struct ht_node *slice, const struct ht_node *shape)
+{
+	int64_t axis;
+	int count;
+
+	if (!ht_attr_int(slice, "shrink_axis_mask", 0) || ht_attr_int(slice, "begin_mask", 0) ||
+		!ht_const_small_ints(slice->in[1], &axis, 1, &count) || count != 1)
+		axis = -1;
+	return of_extent(g, shape, axis < 0 ? -1 : (int32_t)axis, false);
+}
+
 static struct ht_span sum_of(struct ht_span a, struct ht_span b)
 {
 	struct ht_span s;
@@ -217,9 +230,12 @@ static struct ht_span of_node(const struct ht_graph *g, struct ht_value v, int d
 	if (ht_is(n, HT_FINDS))
 		return of_extent(g, n, -1, true);
 	switch (n->op) {
+	case HT_OP_StridedSlice:
+		if (n->in[0].node->op == HT_OP_Shape)
+			return of_one_extent(g, n, n->in[0].node);
+		return of_operand(g, n, 0, depth);
 	case HT_OP_Transpose:
 	case HT_OP_Slice:
-	case HT_OP_StridedSlice:
 	case HT_OP_Tile:
 	case HT_OP_BroadcastTo:
 	case HT_OP_ReverseV2:

@@ -623,9 +623,9 @@ static enum ht_status find_again(struct ht_lists *l, struct ht_graph *g)
 	return HT_OK;
 }
 
-enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c)
+enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c, bool computes)
 {
-	struct ht_lists l = { .c = c, .g = g };
+	struct ht_lists l = { .c = c, .g = g, .computes = computes };
 	bool grown = false, grows = false;
 
 	if (!has_lists(g, c->scratch))

@@ -44,6 +44,7 @@ struct ht_lists {
 	const struct ht_graph *g; /* whose lists these are, and of its bodies */
 	struct ht_map known;      /* ht_infer_all_known(), where sizes are open */
 	bool settled;             /* nothing more becomes known of computed lengths */
+	bool computes;            /* sizes that the run computes may still be added (computed.c) */
 	struct ht_map of;         /* by value */
 };
 

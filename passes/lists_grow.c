@@ -22,9 +22,10 @@ struct counted {
 /* A node that is completed when the ranges of counts are known. */
 struct pending {
 	struct ht_node *node;
-	struct ht_list *of;    /* of a node that makes a list: the list whose length it gets */
-	struct ht_value count; /* of a node that reads a whole list, or its length: the number of
-		        * elements */
+	struct ht_list *of; /* of a node that makes a list: the list whose length it gets */
+	/* Of a node that reads a whole list, or its length: that list, and the number of its elements. */
+	struct ht_list *read;
+	struct ht_value count;
 };
 
 struct growth {
@@ -250,11 +251,21 @@ static void make_set(struct part *p, struct ht_node *n, struct ht_value count)
 	set_count(p->x, ht_out(n, 0), count);
 }
 
+static void read_all(struct part *p, struct ht_node *n, struct ht_value count, struct ht_list *of)
+{
+	struct pending *todo = pending_of(p->x, n);
+
+	todo->count = count;
+	todo->read = of;
+}
+
 static void make_length(struct part *p, struct ht_node *n, struct ht_value count)
 {
+	struct ht_list *of = ht_list_of(p->x->l, n->in[0]);
+
 	ht_rw_become(&p->r, n, HT_OP_Identity, &count, 1);
 	ht_attr_set_type(n, "T", HT_I32);
-	pending_of(p->x, n)->count = count;
+	read_all(p, n, count, of);
 }
 
 /* The largest of the indices. */
@@ -317,7 +328,7 @@ static void change_list_op(struct part *p, struct ht_node *n)
 		break;
 	case HT_OP_TensorListStack:
 	case HT_OP_TensorListConcatV2:
-		pending_of(p->x, n)->count = count;
+		read_all(p, n, count, ht_list_of(p->x->l, n->in[0]));
 		break;
 	default: /* TensorListElementShape */
 		break;
@@ -461,12 +472,51 @@ static struct ht_value first_elements(
 	return ht_out(list, 0);
 }
 
-/* `n` reads a whole list: it gets the existing elements. */
-static enum ht_status take_all(struct part *p, struct ht_node *n, struct ht_value count)
+/* A count that the run computes; it is at most the list's room, which bounds sizes that are computed of it. */
+static struct ht_value bounded(struct part *p, struct ht_node *n, const struct pending *of)
 {
-	struct ht_range r = ht_range_of(&p->x->ranges, count);
+	return ht_rw_binary(&p->r, n, HT_OP_Minimum, name_within(p, n, "count"), of->count,
+		integer(p, n, room_of(of->read)));
+}
+
+/* 0, 1, … below a count that the run computes. */
+static struct ht_value numbers_below(struct part *p, struct ht_node *n, const struct pending *of)
+{
+	struct ht_value in[] = { integer(p, n, 0), bounded(p, n, of), integer(p, n, 1) };
+	int64_t *dim = HT_NEW(p->r.g->arena, int64_t);
+	struct ht_node *numbers;
+
+	*dim = HT_DIM_UNKNOWN;
+	numbers = ht_rw_node(&p->r, n, HT_OP_Range, name_within(p, n, "numbers"), in, 3,
+		(struct ht_type){ HT_I32, { 1, dim } });
+	ht_attr_set_type(numbers, "Tidx", HT_I32);
+	return ht_out(numbers, 0);
+}
+
+/* Whether sizes may be computed of the number of elements: it is at most the room.  The stated length of a list, which no access checks,
+ * may be larger. */
+static bool may_compute(const struct part *p, const struct pending *of)
+{
+	return p->x->l->computes && !of->read->computed && !of->read->resized;
+}
+
+static bool may_take(const struct part *p, const struct ht_node *n, const struct pending *of)
+{
+	return may_compute(p, of) && n->op == HT_OP_TensorListStack &&
+	       ht_attr_int(n, "num_elements", -1) < 0;
+}
+
+/* `n` reads a whole list: it gets the existing elements. */
+static enum ht_status take_all(struct part *p, struct ht_node *n, const struct pending *of)
+{
+	struct ht_range r = ht_range_of(&p->x->ranges, of->count);
 	struct ht_value in[] = { n->in[0], { 0 }, n->in[1] };
 
+	if ((r.least != r.most || r.most < 0) && may_take(p, n, of)) {
+		in[1] = numbers_below(p, n, of);
+		become(p, n, HT_OP_TensorListGather, in, 3);
+		return HT_OK;
+	}
 	if (r.least != r.most || r.most < 0)
 		return refuse(p, n);
 	in[1] = first_numbers(p, n, r.most);
@@ -479,12 +529,14 @@ static enum ht_status take_all(struct part *p, struct ht_node *n, struct ht_valu
 }
 
 /* A length that is known becomes a constant. */
-static void tell_length(struct part *p, struct ht_node *n, struct ht_value count)
+static void tell_length(struct part *p, struct ht_node *n, const struct pending *of)
 {
-	struct ht_range r = ht_range_of(&p->x->ranges, count);
+	struct ht_range r = ht_range_of(&p->x->ranges, of->count);
 
 	if (r.least == r.most)
 		ht_rw_set_in(&p->r, n, 0, integer(p, n, r.most));
+	else if (may_compute(p, of))
+		ht_rw_set_in(&p->r, n, 0, bounded(p, n, of));
 }
 
 static enum ht_status finish_node(struct part *p, struct ht_node *n)
@@ -496,11 +548,11 @@ static enum ht_status finish_node(struct part *p, struct ht_node *n)
 	if (!todo)
 		return HT_OK;
 	if (n->op == HT_OP_Identity)
-		tell_length(p, n, todo->count);
+		tell_length(p, n, todo);
 	else if (todo->of)
 		ht_rw_set_in(&p->r, n, 1, integer(p, n, room_of(todo->of)));
 	else
-		return take_all(p, n, todo->count);
+		return take_all(p, n, todo);
 	return HT_OK;
 }
 

@@ -47,6 +47,8 @@ struct ht_pass_context {
 	/* Sizes that depend on data stay unknown, as in the imported graph: for graphs that
 	 * TensorFlow will run. */
 	bool keep_computed_sizes;
+	/* Branches and loops keep the functions that the model has, unless sizes that the program has reach them: for graphs that are written. */
+	bool keep_functions;
 	/* The entry's output whose gradients are multiplied by the variable HT_LOSS_SCALE, and divided by it before they are
 	 * used; empty: none. */
 	struct ht_str scaled_loss;

@@ -265,20 +265,31 @@ static bool reads_unknown(const struct ht_node *n)
 	return false;
 }
 
-/* Branches and loops stay as they are if open sizes do not reach them and no array gives a tensor of unknown shape. */
+/* Whether bodies of branches and loops compute sizes. */
+static bool may_compute(const struct ht_graph *g, const struct ht_pass_context *c)
+{
+	return !c->keep_functions && ht_computes_within(g, c->scratch);
+}
+
+/* Branches and loops of TensorFlow 1 become functions. */
+#define FUNCTIONS "tensor_arrays,prune,cases,functional"
+
+/* Branches and loops stay as they are if open sizes do not reach them, they compute none, and no array gives a tensor of unknown
+ * shape. */
 static enum ht_status make_bodies(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct ht_map all;
-	bool reached = false;
+	bool reached;
 
 	HT_TRY(ht_infer_types(g, c->diags));
+	reached = may_compute(g, c);
 	HT_TRY(ht_infer_all_known(g, c->scratch, c->diags, false, &all));
 	for (const struct ht_node *n = g->first; n; n = n->next)
 		reached = reached || reads_unknown(n) ||
 			  (is_control(n) && takes_open(g, ht_known_of(&all, g), n));
 	if (!reached)
 		return HT_OK;
-	HT_TRY(ht_run_passes(g, "tensor_arrays,prune,cases,functional", NULL, c));
+	HT_TRY(ht_run_passes(g, FUNCTIONS, NULL, c));
 	return ht_open_bodies(g, c);
 }
 
@@ -287,21 +298,37 @@ static enum ht_status make_bodies(struct ht_graph *g, struct ht_pass_context *c)
 static enum ht_status make_bodies_of_fixed(struct ht_graph *g, struct ht_pass_context *c)
 {
 	HT_TRY(ht_run_passes(g, "fold,infer,identity", NULL, c));
-	HT_TRY(make_bodies(g, c));
-	return ht_add_computed_sizes(g, c);
+	return make_bodies(g, c);
 }
 
-/* Bodies are made where sizes are known to be open: what sizes data decide follows from types in them. */
+/* Nodes that compute sizes in loops and branches of TensorFlow 1 are in bodies before sizes are numbered. */
+static enum ht_status make_functions(struct ht_graph *g, struct ht_pass_context *c)
+{
+	bool old = false;
+
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		old = old || ht_is(n, HT_SWITCHES | HT_ENTERS);
+	if (!old || c->keep_functions || !ht_computes(g))
+		return HT_OK;
+	HT_TRY(ht_infer_types(g, c->diags));
+	return ht_run_passes(g, FUNCTIONS, NULL, c);
+}
+
+/* Bodies are made where sizes are known to be open: which further sizes data decide follows from the types in them. */
 static enum ht_status run_bounded(struct ht_graph *g, struct ht_pass_context *c)
 {
-	bool made = g->sizes;
+	bool open = g->sizes;
 
-	if (made)
+	if (!c->keep_computed_sizes) {
+		HT_TRY(make_functions(g, c));
+		HT_TRY(ht_add_computed_sizes(g, c));
+	}
+	if (open)
 		HT_TRY(make_bodies(g, c));
+	else if (!c->keep_computed_sizes && (g->sizes || may_compute(g, c)))
+		HT_TRY(make_bodies_of_fixed(g, c));
 	if (!c->keep_computed_sizes)
 		HT_TRY(ht_add_computed_sizes(g, c));
-	if (g->sizes && !made)
-		HT_TRY(make_bodies_of_fixed(g, c));
 	return g->sizes ? ht_bound_sizes(g, c) : HT_OK;
 }
 
