@@ -18,7 +18,7 @@ PLAIN = ('unary', 'binary', 'reduce', 'product', 'transpose', 'flatten', 'end', 
          'compare', 'select', 'size', 'count_up', 'cast', 'wider', 'extreme', 'place', 'pieces', 'hot', 'spread')
 CONTROL = ('branch', 'switch', 'loop', 'loop', 'for_range', 'for_rows', 'broken', 'autograph_while', 'array', 'array', 'array_read',
            'array_dynamic', 'pushed', 'popped', 'map_rows', 'scan', 'fold', 'map_two', 'changed', 'called', 'joined_array')
-COMPUTED = ('mask', 'where', 'unique', 'range_of', 'partition', 'repeat_rows')
+COMPUTED = ('mask', 'where', 'unique', 'range_of', 'partition', 'repeat_rows', 'part', 'behind')
 
 
 class Maker:
@@ -651,6 +651,28 @@ class Maker:
         v = self.value(scope, I32)
         c = int(self.r.integers(1, 4))
         return v and Value(tf.fill([tf.math.floormod(self.fitted(v, ()), 5), c], self.number(-1, 1)), (self.fresh(), c), False)
+
+    def part(self, scope, depth):
+        """A part of an axis, by constant bounds."""
+        v = self.value(scope, F32, I32, rank=1)
+        if v is None:
+            return None
+        axis = int(self.r.integers(len(v.dims)))
+        cut = self.one([slice(1, None), slice(None, -1), slice(-2, None), slice(None, 3), slice(1, -1), slice(None, None, 2), slice(2, None, 3)])
+        dim = len(range(v.dims[axis])[cut]) if isinstance(v.dims[axis], int) else self.fresh()
+        return dim and Value(v.t[(slice(None),) * axis + (cut,)], (*v.dims[:axis], dim, *v.dims[axis + 1:]), v.exact) or None
+
+    def behind(self, scope, depth):
+        """A concatenation along any axis."""
+        v = self.value(scope, F32, I32, rank=1)
+        if v is None:
+            return None
+        axis = int(self.r.integers(len(v.dims)))
+        others = v.dims[:axis] + v.dims[axis + 1:]
+        w = self.value(scope, v.t.dtype, rank=len(v.dims), most=len(v.dims), where=lambda w: w.dims[:axis] + w.dims[axis + 1:] == others)
+        both = v.dims[axis], w.dims[axis]
+        dim = sum(both) if all(isinstance(d, int) for d in both) else self.fresh()
+        return Value(tf.concat([v.t, w.t], axis), (*v.dims[:axis], dim, *v.dims[axis + 1:]), v.exact and w.exact)
 
 
 def graphed(f):
