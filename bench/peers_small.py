@@ -10,7 +10,7 @@ sys.path.append(f'{HERE}/../tests/models')
 import environment
 from table import MODELS
 
-ROWS = {m.name: m for m in MODELS if m.oracle == 'tfjs'}
+ROWS = {m.name: m for m in MODELS if m.oracle in ('tfjs', 'tfjs-cpu')}
 FOLDER = f'{environment.ROOT}/build/peers/small'
 # Writes the inputs of a model and the outputs that the tests expect.  It runs in the environment of
 # the tests, which has the photographs and the oracle.
