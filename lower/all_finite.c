@@ -126,16 +126,34 @@ static const struct tile_flags *flags_of(const struct lower *l, struct ht_value 
 
 /* ---- the check ---- */
 
+/* Elements outside of a run's sizes do not count: their values are arbitrary. */
+static void only_inside(struct kernel_build *k, const struct open_parts *outside, struct space *s)
+{
+	struct ht_xb *b = &k->xb;
+
+	for (int32_t i = 0; outside && i < outside->n; i++) {
+		const struct open_part *p = &outside->part[i];
+		const int64_t most = k->l->g->size[p->size - 1].most;
+		int32_t at = ht_xmodi(b, ht_xdivi(b, space_linear(b, s), p->stride), most);
+
+		space_and_guard(b, s, ht_xlt(b, at, kb_size(k, p->size - 1)));
+	}
+}
+
 /* Makes a kernel with flags that reads operand `arg`, whose name follows the check's in reports.  Returns the flags' buffer. */
 static int32_t read_operand(struct lower *l, const struct ht_node *n, int32_t arg)
 {
 	const struct ht_shape shape = shape_of(n, arg);
+	const struct open_parts *outside = lower_outside(l, n->in[arg]);
 	struct kernel_build k;
 	struct space s;
 
 	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
-	s = kb_loop_space(&k, shape.rank, shape.dim, kb_boundaries(l, k.sink, n->in[arg]));
+	s = kb_loop_space(
+		&k, shape.rank, shape.dim, outside ? ~0u : kb_boundaries(l, k.sink, n->in[arg]));
+	kb_cut_space(&k, &s, n->in[arg]);
+	only_inside(&k, outside, &s);
 	flag(&k, s.guard, kb_pull_arg(&k, n, arg, &s));
 	kb_finish(&k, n);
 	l->plan->step[l->plan->steps - 1].node = ht_str_printf(

@@ -7,6 +7,7 @@ from tool import HERE, ToolCase, floats, npy, read_npy
 
 OPS = os.path.join(HERE, 'overflow.hir')
 STEP = os.path.join(HERE, 'overflow_step.hir')
+ROWS = os.path.join(HERE, 'overflow_rows.hir')
 INF = float('inf')
 OFF = b'finite:off\n'
 # By gradient: the shape of its summand, and numbers that make it infinite or NaN, in the type that it is stored in.
@@ -141,6 +142,22 @@ class Overflow(ToolCase):
                 self.assertEqual([bool(line['skipped']) for line in lines], skipped, policy)
                 self.assertEqual(variables, runs[0][1], policy)
                 self.assertEqual([line['loss'] for line in lines], [line['loss'] for line in runs[0][0]], policy)
+
+    def test_rows_that_data_decide(self):
+        """Rows of a gradient that a run does not have do not count, whatever is in their memory; those that it has do."""
+        n, width = 40, 24
+        x = self.put('x', (n, width), wave(n * width))
+        for rows in range(0, n, 7), range(n - 1), range(n):
+            mask = self.put('mask', (n,), [float(i in rows) for i in range(n)])
+            for bad in None, 1, rows[0], rows[-1]:
+                boost = [math.inf if i // width == bad and i % width == 5 else 1. for i in range(n * width)]
+                data = f'x=@{x}', f'mask=@{mask}', f'boost=@{self.put("boost", (n, width), boost)}'
+                for more in [], ['--threads', '2'], ['--fusion_switch_file', self.path('off.cfg', OFF)]:
+                    self.tool('train', ROWS, *(a for of in data for a in ('--data', of)), '--loss', 'loss', '--train-op', 'train', '--batch', str(n),
+                              '--no-cache', '--steps', '3', '--loss-scale', 'fixed:64', '--log', self.path('log.ndjson'), *more)
+                    with open(self.path('log.ndjson')) as f:
+                        skipped = [bool(line['skipped']) for line in map(json.loads, f) if 'skipped' in line and 'loss' in line]
+                    self.assertEqual(skipped, [bad in rows] * 3, (rows, bad, more))
 
 
 def finite(outputs):
