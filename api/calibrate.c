@@ -348,9 +348,9 @@ static void count(const struct ht_array *x, struct ht_magnitudes *m)
 	}
 }
 
-/* The value with which a step on samples begins; NULL: the model has none. */
-static struct ht_tensor *first_value(
-	struct ht_calibrator *c, const struct ht_node *n, struct ht_arena *a)
+/* The value with which a step on samples begins; NULL: the model has none, or one of another type or shape than `like`. */
+static struct ht_tensor *first_value(struct ht_calibrator *c, const struct ht_node *n,
+	const struct ht_tensor *like, struct ht_arena *a)
 {
 	const struct ht_variable_source *source = c->lowering->passes.variables;
 	struct ht_diags unwanted;
@@ -367,7 +367,10 @@ static struct ht_tensor *first_value(
 	ht_diags_init(&unwanted);
 	st = source->read(source->self, ht_variable_name(n), a, &unwanted, &t);
 	ht_diags_release(&unwanted);
-	return st == HT_OK && t->blob && t->dtype == ht_type_attr(n, "dtype") ? t : NULL;
+	return st == HT_OK && t->blob && t->dtype == like->dtype &&
+			       ht_shape_eq(t->shape, like->shape)
+		       ? t
+		       : NULL;
 }
 
 /* False: some variable has no value. */
@@ -379,7 +382,7 @@ static bool give_values(struct ht_calibrator *c, struct ht_graph *g, struct ht_a
 
 		if (!ht_is(n, HT_VARIABLE) || (known && known->blob))
 			continue;
-		t = first_value(c, n, a);
+		t = known ? first_value(c, n, known, a) : NULL;
 		if (!t)
 			return false;
 		ht_attr_set_str(n, "shared_name", ht_variable_name(n));

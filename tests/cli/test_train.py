@@ -8,6 +8,29 @@ from tool import HERE, TOOL, ToolCase, floats, npy, read_npy
 MODEL = os.path.join(HERE, 'train.hir')
 WEIGHTS = (1.5, -2.0, 0.5, 3.0)
 ROWS = 50
+# A step whose weights have COLUMNS columns.
+SMALL_STEP = '''hir 1
+entry "" {
+  input "x" = %x
+  output "loss" = %loss
+}
+%x = Placeholder() {dtype=f32, shape=shape[?,4]}
+%axes = Const() {dtype=i32, value=tensor i32[2] {0, 1}}
+%rate = Const() {dtype=f32, value=tensor f32[] {0.01}}
+%bias = Const() {dtype=f32, value=tensor f32[COLUMNS] {0.5 ...}}
+%w = VarHandleOp() {container="", dtype=f32, shape=shape[4,COLUMNS], shared_name="w"}
+%w/start = Const() {dtype=f32, value=tensor f32[4,COLUMNS] {0.25 ...}}
+%w/Assign = AssignVariableOp(%w, %w/start) {dtype=f32}
+%init = NoOp(^w/Assign)
+%w/read = ReadVariableOp(%w) {dtype=f32}
+%product = MatMul(%x, %w/read) {T=f32, transpose_a=false, transpose_b=false}
+%y = AddV2(%product, %bias) {T=f32}
+%squares = Square(%y) {T=f32}
+%loss = Sum(%squares, %axes) {T=f32, Tidx=i32, keep_dims=false}
+%gradient = MatMul(%x, %y) {T=f32, transpose_a=true, transpose_b=false}
+%update = ResourceApplyGradientDescent(%w, %rate, %gradient) {T=f32, use_locking=false}
+%train = NoOp(^update)
+'''
 
 
 def rows(seed, n=ROWS):
@@ -84,6 +107,25 @@ class Train(ToolCase):
             losses = self.losses(log)
             self.assertTrue(all(math.isfinite(x) for x in losses), more)
             self.assertLess(sum(losses[-20:]), sum(losses[:20]) / 10, more)
+
+    def test_samples_begin_at_a_checkpoint(self):
+        """Samples of a step begin at the values of the model's checkpoint, unless these are of another shape."""
+        def model(columns):
+            return self.path(f'of{columns}.hir', SMALL_STEP.replace('COLUMNS', str(columns)).encode())
+        self.tool('convert', model(3), '--outputs', 'loss,train', '-o', self.at('step.pb'))
+        with open(self.at('step.pb'), 'rb') as f:
+            graph = f.read()
+        size = bytes([len(graph) & 127 | 128, len(graph) >> 7])  # as a varint
+        step = self.path('step.meta', b'\x12' + size + graph)
+        rest = '--data', f'x=@{self.xs}', *self.names, '--batch', '8', '--no-cache', '--steps', '1', '--policy', 'optimal'
+        for columns in 3, 2:
+            self.tool('train', model(columns), *rest, '--save', self.at('save'))
+            for suffix, data in zip(('index', 'data-00000-of-00001'), self.bytes_of(self.at('save'), 1)):
+                self.path(f'step.{suffix}', data)
+            if columns == 3:
+                self.assertNotIn('has no values', self.tool('train', step, *rest, '--samples', '1:1').err)
+            else:
+                self.fails(3, 'the checkpoint has another type or shape', 'train', step, *rest, '--samples', '1:1')
 
     def test_artefact_of_entries(self):
         """compile --entry: a step in two precisions and an evaluation, over the same variables, whose values are the model's."""
