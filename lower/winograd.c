@@ -354,6 +354,18 @@ static void open_tiles(struct winograd *w, int64_t columns, bool blocked)
 		w->x[i] = ht_xdim(w->b, i);
 }
 
+/* Where the run's image ends.  A tile whose last results are behind those of the run also reads what is behind that end.  It is memory
+ * that nothing may have stored to, and the transforms mix it with the elements that the run's results need, so it counts as 0. */
+static int32_t image_end(struct winograd *w, int i)
+{
+	const struct ht_open_axis end = lower_axis_end(w->n, 1 + i);
+	const struct window *v = &w->v->w[i];
+
+	if (v->open.size || !end.size)
+		return window_end(w->k, v);
+	return ht_xaddi(w->b, kb_axis_end(w->k, &end, v->out), v->size - 1 - v->before);
+}
+
 static int32_t image_element(struct winograd *w, const struct view *in, int h, int ww)
 {
 	struct ht_xb *b = w->b;
@@ -365,7 +377,7 @@ static int32_t image_element(struct winograd *w, const struct view *in, int h, i
 		x[1 + i] = ht_xmuli(b, w->x[1 + i], w->by.m);
 		x[1 + i] = ht_xaddi(b, x[1 + i], tap[i] - w->v->w[i].before);
 		space_and_guard(b, &at, ht_xle(b, ht_xi(b, 0), x[1 + i]));
-		space_and_guard(b, &at, ht_xlt(b, x[1 + i], window_end(w->k, &w->v->w[i])));
+		space_and_guard(b, &at, ht_xlt(b, x[1 + i], image_end(w, i)));
 	}
 	at = space_of_coords(&at, 4, w->v->in.dim, x);
 	return kb_load(w->k, in, &at);

@@ -100,7 +100,7 @@ def pictures(r):
         small = tf.nn.depthwise_conv2d(y, tf.tile(d, [1, 1, 2, 1])[:, :, :24], [1, 2, 2, 1], pads[0])
         both = tf.concat([tf.nn.max_pool2d(z, 3, 2, pads[1]), tf.nn.avg_pool2d(z, 3, 2, pads[1])], -1)
         far = tf.nn.conv2d(z, h, [2, 1], 'SAME', dilations=1)
-        return (both, far, small, tf.nn.conv2d(z, one, 1, 'SAME', dilations=2), tf.nn.avg_pool2d(y, 2, 1, 'SAME'),
+        return (both, far, small, tf.nn.conv2d(z, g, 1, 'VALID'), tf.nn.conv2d(z, one, 1, 'SAME', dilations=2), tf.nn.avg_pool2d(y, 2, 1, 'SAME'),
                 tf.reduce_mean(z, [1, 2]), tf.reduce_max(far, 2), *(
                     tf.reduce_mean(tf.nn.relu(tf.nn.conv2d(y, g, stride, 'SAME')), [1, 2]) for stride in (1, 2)))
     return f, {'x': (('n', 'h', 'w', 3), F32)}
