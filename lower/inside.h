@@ -117,8 +117,8 @@ struct parts;
 struct lower_op {
 	const char *never; /* why no node is lowered, in words; the other members are NULL then */
 	enum family family;
-	bool alone;   /* ROOT: takes no epilogue */
-	bool dense;   /* ROOT: its results need dense memory, not a part of another tensor's */
+	bool alone; /* ROOT: takes no epilogue */
+	bool dense; /* ROOT: its results need dense memory of their own types, not a part of another tensor's */
 	bool aligned; /* MAP: operands are read at the result's (broadcast) coordinates, */
 	bool (*unaligned)(const struct ht_node *n); /* except those of these nodes; may be NULL */
 	/* MAP: the value of result `out` at `s`, in the compute type, before rounding. */
@@ -527,6 +527,8 @@ int32_t kb_result(struct kernel_build *k, const struct ht_node *n, int32_t i, in
 bool lower_stays_wide(const struct lower *l, const struct ht_node *sink, const struct ht_node *n);
 /* lower.c: whether `n` joins its operands in one tensor, parts of which they may be made in. */
 bool lower_is_concat(const struct ht_node *n);
+/* Whether the kernel of sink `n` needs dense memory for its results (struct lower_op). */
+bool lower_wants_dense(const struct lower *l, const struct ht_node *n);
 /* The node that alone uses `v`, as operand *arg, so that `v` may be made in that node's result;
  * NULL: there is none. */
 struct ht_node *lower_gathering_user(struct lower *l, struct ht_value v, int32_t *arg);

@@ -93,14 +93,14 @@ struct ht_node *lower_gathering_user(struct lower *l, struct ht_value v, int32_t
 	return only->node;
 }
 
-static bool wants_dense(struct lower *l, const struct ht_node *n)
+bool lower_wants_dense(const struct lower *l, const struct ht_node *n)
 {
 	return l->root[n->id] && lower_op_of(l->root[n->id])->dense;
 }
 
 static bool fits_in(struct lower *l, const struct ht_node *n, const struct ht_node *whole)
 {
-	return whole && (!wants_dense(l, n) || lower_op_of(whole)->dense);
+	return whole && (!lower_wants_dense(l, n) || lower_op_of(whole)->dense);
 }
 
 static void place_results(struct lower *l, struct ht_node *n)
@@ -131,7 +131,7 @@ static void place_results(struct lower *l, struct ht_node *n)
 			view_dense(&view[i],
 				plan_buffer(l, HT_PLAN_TEMP, held, ht_shape_count(n->out[i].shape)),
 				n->out[i].shape);
-			if (!wants_dense(l, n))
+			if (!lower_wants_dense(l, n))
 				lower_order_axes(l, v, &view[i]);
 		}
 	}

@@ -116,7 +116,7 @@ enum ht_dtype lower_held_type(struct lower *l, const struct ht_node *n)
 	enum ht_dtype t = n->out[0].dtype;
 	bool again = false;
 
-	if (local_type(l, t) == t || l->numerics || n->outs != 1 ||
+	if (local_type(l, t) == t || l->numerics || n->outs != 1 || lower_wants_dense(l, n) ||
 		ht_shape_count(n->out[0].shape) > l->target->l2 / (int64_t)sizeof(float))
 		return t;
 	return all_load(l, n, &again) && again ? local_type(l, t) : t;
