@@ -103,23 +103,32 @@ static bool fits_in(struct lower *l, const struct ht_node *n, const struct ht_no
 	return whole && (!lower_wants_dense(l, n) || lower_op_of(whole)->dense);
 }
 
-static void place_results(struct lower *l, struct ht_node *n)
+/* The node in whose memory the result of `n` is made, as operand *arg; NULL: there is none. */
+static struct ht_node *whole_of(struct lower *l, struct ht_node *n, int32_t *arg)
 {
-	struct view *view;
+	struct ht_node *whole;
 
-	if (l->view[n->id])
-		return;
-	view = l->view[n->id] = HT_NEW_ARRAY(l->scratch, struct view, (size_t)n->outs);
+	if (n->outs != 1 || output_buffer(l, ht_out(n, 0)) >= 0)
+		return NULL;
+	whole = lower_gathering_user(l, ht_out(n, 0), arg);
+	return fits_in(l, n, whole) ? whole : NULL;
+}
+
+/* The node in whose memory the result is made has its place already. */
+static void place_own_results(struct lower *l, struct ht_node *n)
+{
+	struct view *view = l->view[n->id] = HT_NEW_ARRAY(l->scratch, struct view, (size_t)n->outs);
+	int32_t arg;
+	struct ht_node *whole = whole_of(l, n, &arg);
+
 	for (int32_t i = 0; i < n->outs; i++) {
 		struct ht_value v = ht_out(n, i);
-		int32_t arg, output = output_buffer(l, v);
-		struct ht_node *whole = lower_gathering_user(l, v, &arg);
+		int32_t output = output_buffer(l, v);
 
 		if (output >= 0) {
 			view_dense(&view[i], output, n->out[i].shape);
 			view[i].open = l->plan->buffer[output].open;
-		} else if (fits_in(l, n, whole)) {
-			place_results(l, whole);
+		} else if (whole) {
 			lower_op_of(whole)->part(l, whole, arg, &view[i]);
 		} else if (ht_use_count(&l->uses, v) == 0 && n->outs > 1) {
 			view[i].buffer = -1;
@@ -135,6 +144,21 @@ static void place_results(struct lower *l, struct ht_node *n)
 				lower_order_axes(l, v, &view[i]);
 		}
 	}
+}
+
+/* Concatenations of concatenations may be as many as a graph has nodes, so this is a loop. */
+static void place_results(struct lower *l, struct ht_node *n)
+{
+	struct ht_node **nested = NULL; /* n, the node in whose memory it is made, and so on */
+	size_t depth = 0, cap = 0;
+	int32_t arg;
+
+	for (; n && !l->view[n->id]; n = whole_of(l, n, &arg)) {
+		nested = ht_grow(l->scratch, nested, depth, &cap, sizeof *nested);
+		nested[depth++] = n;
+	}
+	while (depth)
+		place_own_results(l, nested[--depth]);
 }
 
 /* ---- inputs and outputs ---- */

@@ -91,23 +91,40 @@ static bool loads(const struct ht_use *u)
 	       u->node->op == HT_OP_Mean || lower_is_concat(u->node);
 }
 
-/* Whether all readers of `n`, and of the concatenations that are made in the memory of `n`, load
- * F32; *again: whether one of them would widen an element several times. */
-static bool all_load(struct lower *l, const struct ht_node *n, bool *again)
+/* Whether all readers of `n` load F32; *again: whether one of them would widen an element several times. */
+static bool readers_load(const struct lower *l, const struct ht_node *n, bool *again)
 {
-	int32_t arg;
-
 	for (const struct ht_use *u = l->uses.of[n->id]; u; u = u->next) {
 		if (u->arg >= 0 &&
 			(!loads(u) || (widens_again(u) && contract_sums_short(l, u->node))))
 			return false;
 		*again = *again || (u->arg >= 0 && widens_again(u));
 	}
-	for (int32_t i = 0; lower_is_concat(n) && i < n->ins; i++)
-		if (lower_is_concat(n->in[i].node) &&
-			lower_gathering_user(l, n->in[i], &arg) == n &&
-			!all_load(l, n->in[i].node, again))
-			return false;
+	return true;
+}
+
+/* The same of the readers of `n` and of the concatenations that are made in the memory of `n`.  A loop, since these may be as many as a
+ * graph has nodes.  One that is several operands of another one is made in the place of one of them. */
+static bool all_load(struct lower *l, const struct ht_node *n, bool *again)
+{
+	const struct ht_node **concat = NULL;
+	size_t concats = 0, cap = 0;
+	int32_t arg;
+
+	if (!readers_load(l, n, again))
+		return false;
+	for (size_t done = 0; n; n = done < concats ? concat[done++] : NULL)
+		for (int32_t i = 0; lower_is_concat(n) && i < n->ins; i++) {
+			const struct ht_node *in = n->in[i].node;
+
+			if (!lower_is_concat(in) || lower_gathering_user(l, n->in[i], &arg) != n ||
+				arg != i)
+				continue;
+			if (!readers_load(l, in, again))
+				return false;
+			concat = ht_grow(l->scratch, concat, concats, &cap, sizeof *concat);
+			concat[concats++] = in;
+		}
 	return true;
 }
 

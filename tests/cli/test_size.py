@@ -33,8 +33,8 @@ REFUSED = {'dims': 'more than 254 dimensions', 'functions_nested': 'nested more 
 EXPLAINED = ('unpack', 'addn', 'users', 'constants_alike', 'chain', 'chain_matmul', 'matmul_users', 'identities', 'control_through',
              'functions_called', 'attributes')
 POLICIES = ('fp16', 'grappler-bf16', 'optimal')
-COMPILED = ('addn', 'users', 'chain', 'chain_matmul', 'matmul_users', 'ladder', 'concat', 'pack', 'constants', 'constants_alike',
-            'chain_add', 'functions_called', 'one_function', 'placeholders', 'control_in', 'chain_reshape')
+COMPILED = ('addn', 'users', 'chain', 'chain_matmul', 'matmul_users', 'ladder', 'concat', 'concat_nested', 'pack', 'constants',
+            'constants_alike', 'chain_add', 'functions_called', 'one_function', 'placeholders', 'control_in', 'chain_reshape')
 # Operands, results, inputs, constants and kernels of a program.
 RUN = ('addn', 'users', 'concat', 'placeholders', 'constants', 'control_in', 'one_function')
 

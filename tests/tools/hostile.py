@@ -8,7 +8,7 @@ Protobuf's wire format is written by hand, so that only Python is needed.
 """
 import os, struct, sys
 
-FLOAT, INT32 = 1, 3
+FLOAT, INT32, HALF = 1, 3, 19
 
 
 def varint(n):
@@ -122,6 +122,15 @@ def identities(n): return operands(n, 'IdentityN', True, T=of_types(FLOAT, n))
 def concat_constants(n):
     return graph([placeholder(), integer('axis', 0, dims=())] + [constant(f'c{i}', [i]) for i in range(n)] +
                  [node('y', 'ConcatV2', ['x'] + [f'c{i}' for i in range(n)] + ['axis'], N=of_int(n + 1), Tidx=of_type(INT32), **T)])
+
+
+def concat_nested(n):
+    """Concatenations, each of which is both operands of the next one: without elements, so that n is not limited."""
+    t = {'T': of_type(HALF)}
+    return graph([node('x', 'Placeholder', dtype=of_type(HALF), shape=of_shape(2, 0, 0)), integer('one', 1, dims=()), integer('two', 2, dims=()),
+                  node('n0', 'Relu', ['x'], **t)] +
+                 [node(f'n{i}', 'ConcatV2', [f'n{i - 1}'] * 2 + [('one', 'two')[i % 2]], N=of_int(2), Tidx=of_type(INT32), **t)
+                  for i in range(1, n)] + [node('y', 'Relu', [f'n{n - 1}'], **t)])
 
 
 def split(n):
@@ -365,7 +374,7 @@ def signatures(n):
 
 
 KINDS = {f.__name__: f for f in (
-    addn, addn_one, concat, concat_one, pack, pack_one, identities, concat_constants, split, unpack, users, alike, identity_users,
+    addn, addn_one, concat, concat_one, pack, pack_one, identities, concat_constants, concat_nested, split, unpack, users, alike, identity_users,
     constant_users, read_users, control_in, control_values, control_out, control_through, control_chain, functions_unused,
     functions_called, one_function, functions_nested, attributes, ints, shapes, types, strings, dims, chain, chain_identity,
     chain_mixed, chain_constants, chain_reshape, chain_transpose, chain_cast, chain_add, chain_matmul, matmul_users, ladder,
