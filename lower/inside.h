@@ -188,6 +188,14 @@ struct made_steps {
 	int32_t first, end;
 };
 
+/* Which nodes inside kernels these kernels store for the observer (tee.c). */
+struct inner_stores {
+	bool is;                     /* a node: it is stored so */
+	const struct ht_node *first; /* a sink: the first such node of its kernel */
+	const struct ht_node
+		*next; /* such a node: the next one of its kernel, in the graph's order */
+};
+
 /* The lowering of one graph: of the program, or of a body. */
 struct lower {
 	struct ht_graph *g;
@@ -205,7 +213,7 @@ struct lower {
 	const struct ht_node *shadow; /* tee.c: the node that a second kernel computes for the
 				       * observer; or NULL */
 	bool shadow_stays_wide;       /* its kernel does not round the shadow's result */
-	bool *stored; /* tee.c, by node id: the node is inside a kernel that stores its result for the observer, too; NULL: none is */
+	struct inner_stores *stored;  /* by node id; NULL: there are none */
 	bool *apart; /* tee.c, by node id: each node of its kernel has a kernel of its own; NULL: none has */
 	int64_t larger; /* weights are packed for this many times the rows of this part, which
 			 * are the rows of the largest part */

@@ -138,24 +138,40 @@ static bool can_be_stored(const struct lower *l, const struct ht_node *n)
 		return false;
 	for (const struct ht_use *u = l->uses.of[n->id]; u; u = u->next)
 		if (u->arg >= 0 && (!reads_in_place(n, u->node) ||
-					   (u->node != sink && !l->stored[u->node->id])))
+					   (u->node != sink && !l->stored[u->node->id].is)))
 			return false;
 	return true;
 }
 
 /* All such nodes of a kernel are stored, or none: a shadow, which runs before the kernel, may read none of them. */
+static void keep_few(const struct lower *l, struct inner_stores *of_sink)
+{
+	const struct ht_node *n = of_sink->first;
+	int count = 0;
+
+	for (; n; n = l->stored[n->id].next)
+		count++;
+	if (count <= MOST_STORED)
+		return;
+	for (n = of_sink->first; n; n = l->stored[n->id].next)
+		l->stored[n->id].is = false;
+	of_sink->first = NULL;
+}
+
 static void find_stored(struct lower *l)
 {
-	int32_t *count = HT_NEW_ARRAY(l->scratch, int32_t, l->g->ids); /* by node id of a sink */
-
-	l->stored = HT_NEW_ARRAY(l->scratch, bool, l->g->ids);
+	l->stored = HT_NEW_ARRAY(l->scratch, struct inner_stores, l->g->ids);
 	for (const struct ht_node *n = l->g->last; n; n = n->prev) {
-		l->stored[n->id] = can_be_stored(l, n);
-		count[l->stored[n->id] ? l->owner[n->id]->id : n->id]++;
+		struct inner_stores *s = &l->stored[n->id], *sink;
+
+		if (!can_be_stored(l, n))
+			continue;
+		sink = &l->stored[l->owner[n->id]->id];
+		*s = (struct inner_stores){ .is = true, .next = sink->first };
+		sink->first = n;
 	}
 	for (const struct ht_node *n = l->g->first; n; n = n->next)
-		if (l->stored[n->id] && count[l->owner[n->id]->id] > MOST_STORED)
-			l->stored[n->id] = false;
+		keep_few(l, &l->stored[n->id]);
 }
 
 void kb_tee(struct kernel_build *k, const struct ht_node *n, const struct space *s, int32_t x)
@@ -163,7 +179,7 @@ void kb_tee(struct kernel_build *k, const struct ht_node *n, const struct space 
 	const struct view *v = k->l->view[n->id];
 	struct space at;
 
-	if (!k->l->stored || !k->l->stored[n->id] || k->l->shadow)
+	if (!k->l->stored || !k->l->stored[n->id].is || k->l->shadow)
 		return;
 	at = space_reshape(&k->xb, s, v->rank, v->dim);
 	kb_store(k, v, &at, x);
@@ -171,9 +187,10 @@ void kb_tee(struct kernel_build *k, const struct ht_node *n, const struct space 
 
 void tee_stored(struct lower *l, const struct ht_node *sink)
 {
-	for (const struct ht_node *n = l->g->first; l->stored && n != sink; n = n->next)
-		if (l->stored[n->id] && l->owner[n->id] == sink)
-			tee_results(l, n);
+	const struct ht_node *n = l->stored ? l->stored[sink->id].first : NULL;
+
+	for (; n; n = l->stored[n->id].next)
+		tee_results(l, n);
 }
 
 /* ---- nodes that have a kernel of their own each ---- */
@@ -257,7 +274,7 @@ enum ht_status tee_alone(struct lower *l, struct ht_node *n)
 /* A node with an effect has no shadow: it must run once. */
 enum ht_status tee_inside(struct lower *l, struct ht_node *n)
 {
-	if (l->stored && l->stored[n->id]) {
+	if (l->stored && l->stored[n->id].is) {
 		place_inner(l, n, lower_stays_wide(l, l->owner[n->id], n));
 		return HT_OK;
 	}
