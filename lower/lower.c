@@ -76,16 +76,19 @@ static bool is_owned(struct lower *l, const struct ht_use *u)
  * concatenation that grows step by step would be copied in each step. */
 struct ht_node *lower_gathering_user(struct lower *l, struct ht_value v, int32_t *arg)
 {
+	const bool joins = lower_is_concat(v.node);
 	struct ht_use *only = NULL;
 
 	if (v.node->outs != 1 || l->uses.is_output[v.node->id])
 		return NULL;
 	for (struct ht_use *u = l->uses.of[v.node->id]; u; u = u->next) {
-		if (u->arg < 0 || (lower_is_concat(v.node) && (only || !lower_is_concat(u->node))))
+		if (u->arg < 0 || (joins && !lower_is_concat(u->node)))
 			continue;
 		if (only)
 			return NULL;
 		only = u;
+		if (joins)
+			break;
 	}
 	if (!only || !is_owned(l, only))
 		return NULL;
