@@ -464,6 +464,7 @@ static bool bit(const struct ht_node *n, const char *name, int32_t i)
 	return i < 63 && ht_attr_int(n, name, 0) >> i & 1;
 }
 
+/* An entry as a number of 32 bits: no extent is larger, so larger numbers mean the same, and sums of two do not overflow. */
 static bool const_entry(struct ht_value v, int32_t i, int64_t *x)
 {
 	int64_t all[HT_MAX_RANK];
@@ -471,7 +472,7 @@ static bool const_entry(struct ht_value v, int32_t i, int64_t *x)
 
 	if (!ht_const_small_ints(v, all, HT_MAX_RANK, &count) || i >= count)
 		return false;
-	*x = all[i];
+	*x = all[i] < -INT32_MAX ? -INT32_MAX : all[i] > INT32_MAX ? INT32_MAX : all[i];
 	return true;
 }
 
@@ -500,6 +501,8 @@ static bool find_entry(const struct ht_graph *g, const struct ht_node *n, struct
 	int64_t all = ht_shape_known(entries) ? ht_shape_count(entries) : -1;
 	int32_t named = 0, axis = 0;
 
+	if (all > HT_MAX_RANK) /* more than const_entry() reads */
+		return false;
 	for (int32_t i = 0; i < all; i++)
 		named += !bit(n, "new_axis_mask", i) && !bit(n, "ellipsis_mask", i);
 	for (int32_t i = 0; i < all && s.rank >= named; i++) {

@@ -111,7 +111,8 @@ static struct ht_span of_one_extent(
 	int64_t axis;
 	int count;
 
-	if (!ht_attr_int(slice, "shrink_axis_mask", 0) || ht_attr_int(slice, "begin_mask", 0) ||
+	if (ht_attr_int(slice, "shrink_axis_mask", 0) != 1 || ht_attr_int(slice, "begin_mask", 0) ||
+		ht_attr_int(slice, "new_axis_mask", 0) || ht_attr_int(slice, "ellipsis_mask", 0) ||
 		!ht_const_small_ints(slice->in[1], &axis, 1, &count) || count != 1)
 		axis = -1;
 	return of_extent(g, shape, axis < 0 ? -1 : (int32_t)axis, false);

@@ -90,6 +90,27 @@ class OpenShapes(ToolCase):
         self.assertRegex(kernels, r'dim d\d 64 to 8 \* \(\(p0 \+ 7\) / 8\) of 64\n')
         self.assertRegex(kernels, r'dim d\d reduce 64 to 8 \* \(\(p0 \+ 7\) / 8\) of 64\n')
 
+    def cut(self, slice_of, type_of, begin, end, then='', masks=(), output='y'):
+        """A StridedSlice `y` of x or of its shape `sh`, with one entry behind `begin` axes that it takes as a whole, and what follows it."""
+        masks = {**dict.fromkeys(('begin_mask', 'end_mask', 'ellipsis_mask', 'new_axis_mask', 'shrink_axis_mask'), 0), **dict(masks)}
+        number = '%%%s = Const() {dtype=i64, value=tensor i64[%d] {%s}}\n'
+        of = ''.join(number % (n, len(v), ', '.join(map(str, v))) for n, v in (('b', begin), ('e', end), ('s', [1] * len(begin))))
+        return self.path('cut.hir', ('hir 1\nentry "" {\n  input "x" = %%x\n  output "y" = %%%s\n}\n%%x = Placeholder() {dtype=f32, shape=shape[?,?]}\n'
+                                     '%%sh = Shape(%%x) {T=f32, out_type=i32}\n%s%%y = StridedSlice(%%%s, %%b, %%e, %%s) {T=%s, Index=i64, %s}\n%s' % (
+                                         output, of, slice_of, type_of, ', '.join('%s=%d' % m for m in masks.items()), then)).encode())
+
+    def test_parts(self):
+        """Bounds that no axis has, and the largest extent of a shape that gets an axis in front."""
+        sizes = '--input-shape', 'x:1..4,1..8'
+        for begin, end, want in (2 ** 63 - 1, -5, 0), (-2 ** 63, 2 ** 63 - 1, 3), (1, 2 ** 63 - 1, 2), (-2 ** 63, -1, 2), (1, -2 ** 63, 0):
+            model = self.cut('x', 'f32', [0, begin], [0, end], masks={'begin_mask': 1, 'end_mask': 1})
+            self.assertEqual(self.shape(model, *sizes, '--input', 'x=@' + self.array(2, 3)), [2, want])
+        largest = ('%a = Const() {dtype=i32, value=tensor i32[2] {0, 1}}\n%m = Max(%y, %a) {T=i32, Tidx=i32, keep_dims=false}\n'
+                   '%zero = Const() {dtype=i32, value=tensor i32[] {0}}\n%one = Const() {dtype=i32, value=tensor i32[] {1}}\n'
+                   '%r = Range(%zero, %m, %one) {Tidx=i32}\n')
+        model = self.cut('sh', 'i32', [0], [2], largest, {'new_axis_mask': 1, 'shrink_axis_mask': 1}, 'r')
+        self.assertEqual(self.shape(model, *sizes, '--input', 'x=@' + self.array(2, 6)), [6])
+
     def test_of_atc(self):
         model = '--model=' + SMALL, '--output=' + os.path.join(self.dir, 'm')
         r = self.tool('atc', *model, '--input_shape_range=x:[1~8,4]')
