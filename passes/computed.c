@@ -124,13 +124,14 @@ static enum ht_status refuse(
 		HT_MOST_RUN_SIZES);
 }
 
-/* A tensor without elements gets room for one, so that extents can be divided by the bound. */
+/* A tensor without elements gets room for one, so that extents can be divided by the bound.  The symbol has the size's number, since a node
+ * of the program may have a name that looks like one of a body. */
 static void add(struct ht_graph *g, const struct ht_node *n, int64_t bound)
 {
 	struct ht_graph *program = g->library;
 	struct ht_str within = g->function ? g->function->name : (struct ht_str){ 0 };
-	struct ht_str symbol = ht_str_printf(program->arena, "size of %.*s%s%.*s",
-		HT_STR_ARG(within), within.n ? "/" : "", HT_STR_ARG(n->name));
+	struct ht_str symbol = ht_str_printf(program->arena, "size %d, of %.*s%s%.*s",
+		(int)program->sizes, HT_STR_ARG(within), within.n ? "/" : "", HT_STR_ARG(n->name));
 
 	ht_graph_add_size(program, (struct ht_open_size){ .dim = ht_dim_named(program, symbol),
 					   .axis = -1,

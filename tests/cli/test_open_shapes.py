@@ -111,6 +111,27 @@ class OpenShapes(ToolCase):
         model = self.cut('sh', 'i32', [0], [2], largest, {'new_axis_mask': 1, 'shrink_axis_mask': 1}, 'r')
         self.assertEqual(self.shape(model, *sizes, '--input', 'x=@' + self.array(2, 6)), [6])
 
+    def test_names_of_sizes(self):
+        """A node of the program may be named as if it were in the body of a branch."""
+        body = '''
+function "%s" {
+  signature "\\n\\x04%s"
+  arg "a" = %%a
+  ret "r" = %%r
+  %%a = _Arg() {T=f32, index=0}
+  %%g = Greater(%%a, %%a) {T=f32}
+  %%w = Where(%%g) {T=b1}
+  %%r = Size(%%w) {T=i64, out_type=i32}
+}
+'''
+        model = self.path('names.hir', ('hir 1\nentry "" {\n  input "x" = %x\n  input "p" = %p\n  output "y" = %y\n  output "z" = %"then_1/w"\n}\n'
+                                        '%x = Placeholder() {dtype=f32, shape=shape[8]}\n%p = Placeholder() {dtype=b1, shape=shape[]}\n'
+                                        '%"then_1/w" = Where(%x) {T=f32}\n'
+                                        '%y = StatelessIf(%p, %x) {Tcond=b1, Tin=[f32], Tout=[i32], then_branch=@then{}, else_branch=@else{}}\n'
+                                        + body % ('then', 'then') + body % ('else', 'else')).encode())
+        r = json.loads(self.tool('run', '-q', '--format', 'json', model, '--input', 'x=f32[8]:1', '--input', 'p=bool[]:1').stdout)['outputs']
+        self.assertEqual([o['shape'] for o in r], [[], [8, 1]])
+
     def test_of_atc(self):
         model = '--model=' + SMALL, '--output=' + os.path.join(self.dir, 'm')
         r = self.tool('atc', *model, '--input_shape_range=x:[1~8,4]')
