@@ -216,6 +216,8 @@ enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context 
 		ht_expand_computing(x.of[i], c);
 	HT_TRY(add_rounds(g, &x, c));
 	for (int i = 0; i < ROUNDS; i++) {
+		x.n = 0; /* a body within another one may cut what that computes */
+		find_computing(&x, g, g->arena);
 		HT_TRY(take_pieces(g, &x, c));
 		if (!expand_computed(&x, c))
 			break;

@@ -21,8 +21,8 @@ F32 = tf.float32
 ALIGNMENT = 64
 POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1}
 NOT_ROUNDED = {'suppressed', 'best_of_each'}  # where rounded scores and overlaps rightly select other boxes
-NOT_CONVERTED = {'bodies', 'cut', 'grown'}  # loops take open sizes, so functions of their own are made for them (docs/sizes.md)
-SELECT = {'nested', 'counted', 'mean', 'distinct', 'parted', 'joined', 'ranged', 'drawn', 'scattered', 'pieces', 'judged', 'bodies', 'grown'}
+NOT_CONVERTED = {'bodies', 'within', 'cut', 'grown'}  # loops take open sizes, so functions of their own are made for them (docs/sizes.md)
+SELECT = {'nested', 'counted', 'mean', 'distinct', 'parted', 'joined', 'ranged', 'drawn', 'scattered', 'pieces', 'judged', 'bodies', 'within', 'grown'}
 # SELECT: models that compare multiples of their inputs or make integers of them, with the same results in 16 bits
 
 
@@ -358,6 +358,22 @@ def bodies(r):
     return f, {'x': (n, k), 'score': (n,)}
 
 
+def within(r):
+    """Parts and concatenations, in a branch and a loop that are within a loop, of what that selects; and in a loop, of the program's."""
+    n, k = int(r.integers(2, 40)), int(r.integers(1, 6))
+
+    def f(x, score):
+        rows = tf.boolean_mask(x, score > .5)
+
+        def add(i, total):
+            kept = tf.boolean_mask(x, score > tf.cast(i, F32) * .25 + .25)
+            some = tf.cond(i > 1, lambda: tf.reduce_sum(kept[1:], 0), lambda: tf.reduce_sum(kept, 0))
+            twice = tf.while_loop(lambda j, t: j < 2, lambda j, t: (j + 1, t + tf.reduce_sum(tf.concat([kept, kept * 2], 0)[1:-1], 0)), [0, total * 0])[1]
+            return i + 1, total + some + twice + tf.reduce_sum(rows[1:] - rows[:-1], 0)
+        return tf.while_loop(lambda i, t: i < 3, add, [0, tf.zeros([k])])[1]
+    return f, {'x': (n, k), 'score': (n,)}
+
+
 def best_of_each(r):
     """Boxes of several images, each with as many as are selected of it."""
     n, most, images = int(r.integers(1, 20)), int(r.integers(1, 9)), int(r.integers(1, 4))
@@ -404,7 +420,7 @@ def cut(r):
 
 
 MODELS = {f.__name__: f for f in (vector, any_rank, every_type, masked, elements, nested, counted, mean, open_too, branches, suppressed, distinct, parted, joined,
-                                 ranged, drawn, scattered, pieces, judged, bodies, best_of_each, grown, cut)}
+                                 ranged, drawn, scattered, pieces, judged, bodies, within, best_of_each, grown, cut)}
 SHARES = 0, 1, .5, .1
 MOST = {'rows': 6, 'length': 24}
 
