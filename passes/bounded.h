@@ -32,8 +32,7 @@ struct ht_bounded {
 /* computed.c: adds the sizes that nodes of program `g` and of the bodies that belong to its branches and loops (bodies.c) compute, if
  * they are bounded. */
 enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context *c);
-/* Whether a node of the graph, or of a function that it may call, always computes a size. */
-bool ht_computes(const struct ht_graph *g);
+/* Whether a node of a function that the graph may call always computes a size. */
 bool ht_computes_within(const struct ht_graph *g, struct ht_arena *scratch);
 /* Gives all tensors of `g` their extents at the largest sizes; c->entry must be set. */
 enum ht_status ht_bound_sizes(struct ht_graph *g, struct ht_pass_context *c);

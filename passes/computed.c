@@ -226,7 +226,7 @@ enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context 
 	return HT_OK;
 }
 
-bool ht_computes(const struct ht_graph *g)
+static bool computes(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
 		if (ht_computes_size(n))
@@ -242,7 +242,7 @@ bool ht_computes_within(const struct ht_graph *g, struct ht_arena *scratch)
 	for (size_t i = 0; i < called.count; i++) {
 		const struct ht_function *f = called.entries[i].value;
 
-		if (f->body && ht_computes(f->body))
+		if (f->body && computes(f->body))
 			return true;
 	}
 	return false;
