@@ -128,13 +128,21 @@ static bool reads_in_place(const struct ht_node *n, const struct ht_node *user)
 	       ht_shape_count(user->out[0].shape) == ht_shape_count(n->out[0].shape);
 }
 
+/* Whether computing the node cannot fail.  Integers are divided and indices can be out of range: a shadow that fails runs before the
+ * kernel, so that the fault has the node's name. */
+static bool cannot_fail(const struct lower *l, const struct ht_node *n)
+{
+	return ht_is_float(n->out[0].dtype) &&
+	       (n == l->root[l->owner[n->id]->id] || lower_keeps_places(n));
+}
+
 /* Asked of users first. */
 static bool can_be_stored(const struct lower *l, const struct ht_node *n)
 {
 	const struct ht_node *sink = l->owner[n->id];
 
 	if (l->place[n->id] != PLACE_INLINE || n->outs != 1 || ht_op_info(n->op)->effects ||
-		!can_store(l, sink))
+		!can_store(l, sink) || !cannot_fail(l, n))
 		return false;
 	for (const struct ht_use *u = l->uses.of[n->id]; u; u = u->next)
 		if (u->arg >= 0 && (!reads_in_place(n, u->node) ||
