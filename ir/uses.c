@@ -1,4 +1,4 @@
-/* The uses of each result. */
+/* The uses of each result, and what nodes depend on. */
 #include "ir/ir.h"
 
 static void add_use(
@@ -77,4 +77,29 @@ struct ht_uses ht_graph_uses(struct ht_graph *g, struct ht_arena *a)
 int ht_use_count(const struct ht_uses *u, struct ht_value v)
 {
 	return v.index < v.node->outs ? u->count[u->first_count[v.node->id] + (size_t)v.index] : 0;
+}
+
+void ht_mark_operands(const struct ht_graph *g, bool *marked, bool controls)
+{
+	struct ht_arena *a = ht_arena_within(g->arena);
+	const struct ht_node **wait = HT_NEW_ARRAY(a, const struct ht_node *, g->nodes);
+	size_t waits = 0;
+
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (marked[n->id])
+			wait[waits++] = n;
+	while (waits) {
+		const struct ht_node *n = wait[--waits];
+
+		for (int32_t i = 0; i < n->ins + (controls ? n->controls : 0); i++) {
+			const struct ht_node *of =
+				i < n->ins ? n->in[i].node : n->control[i - n->ins];
+
+			if (marked[of->id])
+				continue;
+			marked[of->id] = true;
+			wait[waits++] = of;
+		}
+	}
+	ht_arena_release(a);
 }

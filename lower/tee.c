@@ -128,12 +128,11 @@ static bool reads_in_place(const struct ht_node *n, const struct ht_node *user)
 	       ht_shape_count(user->out[0].shape) == ht_shape_count(n->out[0].shape);
 }
 
-/* Whether computing the node cannot fail.  Integers are divided and indices can be out of range: a shadow that fails runs before the
- * kernel, so that the fault has the node's name. */
+/* Whether computing the node cannot fail.  Where an operand is checked, or an index, a shadow runs before the kernel: a fault then has the
+ * name of this node. */
 static bool cannot_fail(const struct lower *l, const struct ht_node *n)
 {
-	return ht_is_float(n->out[0].dtype) &&
-	       (n == l->root[l->owner[n->id]->id] || lower_keeps_places(n));
+	return !ht_checks_second(n) && (n == l->root[l->owner[n->id]->id] || lower_keeps_places(n));
 }
 
 /* Asked of users first. */

@@ -45,29 +45,6 @@ static const struct ht_port *output_named(const struct ht_pass_context *c)
 	return NULL;
 }
 
-/* By node id: `n`, and the nodes that the operands of `n` depend on.  Control edges do not count. */
-static bool *needed_by(const struct ht_graph *g, struct ht_node *n, struct ht_arena *a)
-{
-	bool *needed = HT_NEW_ARRAY(a, bool, g->ids);
-	struct ht_node **stack = HT_NEW_ARRAY(a, struct ht_node *, g->ids + 1);
-	size_t depth = 0;
-
-	needed[n->id] = true;
-	stack[depth++] = n;
-	while (depth) {
-		n = stack[--depth];
-		for (int32_t i = 0; i < n->ins; i++) {
-			struct ht_node *of = n->in[i].node;
-
-			if (needed[of->id])
-				continue;
-			needed[of->id] = true;
-			stack[depth++] = of;
-		}
-	}
-	return needed;
-}
-
 static bool may_be_seed(struct ht_node *n)
 {
 	double x;
@@ -98,12 +75,14 @@ static void take_best(const struct ht_graph *g, struct ht_node *const *of, size_
 /* NULL: no other node is proportional to any candidate. */
 static struct ht_node *find_seed(struct ht_rw *r, struct ht_node *loss)
 {
-	const bool *needed = needed_by(r->g, loss, r->arena);
+	bool *needed = HT_NEW_ARRAY(r->arena, bool, r->g->ids); /* by the loss */
 	uint64_t *linear = HT_NEW_ARRAY(r->arena, uint64_t, r->g->ids);
 	struct ht_node *candidate[HT_LINEAR_MOST];
 	struct seed best = { .count = 1 };
 	size_t n = 0;
 
+	needed[loss->id] = true;
+	ht_mark_operands(r->g, needed, false);
 	for (struct ht_node *at = r->g->first; at; at = at->next) {
 		if (needed[at->id] || !may_be_seed(at))
 			continue;

@@ -301,31 +301,19 @@ static enum ht_status make_bodies_of_fixed(struct ht_graph *g, struct ht_pass_co
 	return make_bodies(g, c);
 }
 
-/* Whether a node that computes a size may be in a loop or a branch of TensorFlow 1: it needs a node that begins one. */
+/* Whether a loop or a branch of TensorFlow 1 may contain a node that computes a size: the node depends on one that begins a loop or a
+ * branch. */
 static bool may_compute_in_frames(const struct ht_graph *g, struct ht_arena *scratch)
 {
-	const struct ht_node **wait = HT_NEW_ARRAY(scratch, const struct ht_node *, g->ids);
-	bool *seen = HT_NEW_ARRAY(scratch, bool, g->ids);
-	size_t waits = 0;
+	bool *needed = HT_NEW_ARRAY(scratch, bool, g->ids);
+	bool begins = false;
 
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (ht_computes_size(n)) {
-			seen[n->id] = true;
-			wait[waits++] = n;
-		}
-	while (waits) {
-		const struct ht_node *n = wait[--waits];
-		if (ht_is(n, HT_SWITCHES | HT_ENTERS))
-			return true;
-		for (int32_t i = 0; i < n->ins + n->controls; i++) {
-			const struct ht_node *from =
-				i < n->ins ? n->in[i].node : n->control[i - n->ins];
-			if (!seen[from->id])
-				wait[waits++] = from;
-			seen[from->id] = true;
-		}
-	}
-	return false;
+		needed[n->id] = ht_computes_size(n);
+	ht_mark_operands(g, needed, true);
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		begins = begins || (needed[n->id] && ht_is(n, HT_SWITCHES | HT_ENTERS));
+	return begins;
 }
 
 /* Nodes that compute sizes in loops and branches of TensorFlow 1 are in bodies before sizes are numbered. */

@@ -21,30 +21,14 @@ static bool is_written(const struct ht_graph *g, struct ht_value v)
 	return false;
 }
 
-static void mark_needed(const struct ht_graph *g, bool *needed, struct ht_arena *a)
+/* Marks what outputs other than written values need. */
+static void mark_needed(const struct ht_graph *g, bool *needed)
 {
-	struct ht_node **stack = HT_NEW_ARRAY(a, struct ht_node *, g->ids + 1);
-	size_t depth = 0;
-
 	for (const struct ht_entry *e = g->entries; e; e = e->next)
-		for (const struct ht_port *o = e->outputs; o; o = o->next) {
-			struct ht_node *n = o->value.node;
-			if (o->value.index < 0 || needed[n->id] || is_written(g, o->value))
-				continue;
-			needed[n->id] = true;
-			stack[depth++] = n;
-		}
-	while (depth) {
-		struct ht_node *n = stack[--depth];
-
-		for (int32_t i = 0; i < n->ins; i++) {
-			struct ht_node *of = n->in[i].node;
-			if (needed[of->id])
-				continue;
-			needed[of->id] = true;
-			stack[depth++] = of;
-		}
-	}
+		for (const struct ht_port *o = e->outputs; o; o = o->next)
+			if (o->value.index >= 0 && !is_written(g, o->value))
+				needed[o->value.node->id] = true;
+	ht_mark_operands(g, needed, false);
 }
 
 uint8_t *ht_roles_of(const struct ht_graph *g, struct ht_arena *a)
@@ -54,7 +38,7 @@ uint8_t *ht_roles_of(const struct ht_graph *g, struct ht_arena *a)
 	uint8_t *role = HT_NEW_ARRAY(a, uint8_t, g->ids);
 
 	if (trains)
-		mark_needed(g, needed, a);
+		mark_needed(g, needed);
 	for (const struct ht_node *n = g->first; n; n = n->next) {
 		if (is_weight(role, n))
 			role[n->id] = HT_ROLE_WEIGHTS;
