@@ -233,9 +233,9 @@ enum ht_status ht_fusion_result_write(const struct ht_policy *p, const struct ht
 bool ht_pipeline_names(const char *pipeline, const char *pass);
 enum ht_upto {
 	HT_UPTO_PRECISION,
-	HT_UPTO_REPORT,  /* up to the decision, with the full report of it */
-	HT_UPTO_WRITTEN, /* likewise, for a graph that has the functions of the model */
-	HT_UPTO_MERGED,  /* likewise; for policies that paint, also the graph after clean-ups */
+	HT_UPTO_REPORT, /* up to the decision, with the full report of it */
+	HT_UPTO_WRITTEN, /* likewise, but branches and loops keep the model's functions: for convert */
+	HT_UPTO_MERGED, /* likewise; for policies that paint, also the graph after clean-ups */
 	HT_UPTO_LAYOUT,
 	HT_UPTO_LOOK /* up to the decision, with zeros for variables without values */
 };
@@ -591,7 +591,8 @@ struct ht_constants {
 	struct ht_map at; /* by hash and number of bytes: the address */
 };
 void ht_constants_init(struct ht_constants *c, struct ht_arena *a);
-/* Adds the constants of a program, which outlives `c` and every program that reads them.  It must not move them: ht_program_use_pages(). */
+/* Adds the constants of `p`.  The program must outlive `c` and every program that reads these constants, and ht_program_use_pages() must
+ * not be called on it, which moves them. */
 void ht_constants_add(struct ht_constants *c, const struct ht_program *p);
 /* The constant with these bytes, at a multiple of HT_IMAGE_ALIGN; NULL: there is none.  Several threads may call this.  `c` NULL: there are none. */
 const void *ht_constants_find(const struct ht_constants *c, const void *p, size_t n);

@@ -53,7 +53,7 @@ int64_t ht_multiply_adds(const struct ht_node *n);
 /* The operand of contraction `n` that becomes the columns of its product, which its kernel packs: weights, or the gradient of the results
  * where `n` is the gradient of a convolution by its filter. */
 int32_t ht_packed_operand(const struct ht_node *n);
-/* The products that the kernel of a contraction computes, divided by ht_multiply_adds().  Above 1 for the gradient of a convolution by its
+/* The number of products that the kernel of a contraction computes, divided by ht_multiply_adds().  Above 1 for the gradient of a convolution by its
  * image at a stride: its kernel also multiplies taps that meet no pixel, fewer of them where it computes phases of the stride. */
 double ht_products_share(const struct ht_node *n);
 /* How many variables an update changes, a step of an optimiser or an assignment that computes; 0 for other nodes. */

@@ -13,8 +13,8 @@ bool ht_span_of(const struct ht_graph *g, struct ht_value v, struct ht_span *s);
 
 /* computed_forms.c: ops whose sizes are computed become Where and ops that gather or scatter by
  * it; types must be known.  The first function handles ops that always compute a size.  The
- * second handles ops that may have a constant one, and returns whether it changed some. */
-/* The third says whether a node, of known types, concatenates along an open size or takes a part of one. */
+ * second handles ops that may have a constant one, and returns whether it changed some.  The third
+ * says whether a node concatenates along an open axis or takes a part of one. */
 void ht_expand_computing(struct ht_graph *g, struct ht_pass_context *c);
 bool ht_expand_computed(struct ht_graph *g, struct ht_pass_context *c);
 bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n);

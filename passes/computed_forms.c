@@ -528,8 +528,8 @@ static struct ht_value place(struct forms *f, int64_t at, struct ht_value size)
 		      : binary(f, HT_OP_Minimum, whole(f, HT_I64, at), size);
 }
 
-/* How many elements lie from `begin` on to before the end.  Where one bound is a distance from the axis' begin and the other one from its
- * end, the number is the size less both distances: equal distances give equal numbers, as in x[1:] and x[:-1]. */
+/* The number of elements between the bounds of an entry with step 1.  If the begin counts from the axis' first element and the end from its
+ * last one, the number is the axis' size less both distances, so that x[1:] and x[:-1] have the same size. */
 static struct ht_value distance(struct forms *f, const struct entry *e, struct ht_value size)
 {
 	int64_t begin = e->whole_begin ? 0 : e->begin, end = e->whole_end ? 0 : e->end;

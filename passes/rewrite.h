@@ -188,8 +188,8 @@ bool ht_reads_array(const struct ht_node *n);
  * belong to its branches and loops alone.  Types are inferred again. */
 enum ht_status ht_handles_to_lists(struct ht_graph *g, struct ht_pass_context *c);
 /* lists.c: lists become tensors if their length and element shape are known, in `g` and in the
- * bodies that belong to its branches and loops alone.  Types are inferred again.  computes: sizes that the run computes may still be
- * added, such as the number of elements of a list that grows. */
+ * bodies that belong to its branches and loops alone.  Types are inferred again.  If `computes`, the caller runs
+ * ht_add_computed_sizes() afterwards, so a list that grows may get a length that the run computes. */
 enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c, bool computes);
 
 /* bodies.c: of a graph whose sizes are open, all that pass "bodies" does before it makes bodies ready to be lowered: branches and loops

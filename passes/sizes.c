@@ -301,8 +301,7 @@ static enum ht_status make_bodies_of_fixed(struct ht_graph *g, struct ht_pass_co
 	return make_bodies(g, c);
 }
 
-/* Whether a loop or a branch of TensorFlow 1 may contain a node that computes a size: the node depends on one that begins a loop or a
- * branch. */
+/* Whether a node that computes a size may be in a loop or a branch of TensorFlow 1.  Such a node depends on an Enter or a Switch. */
 static bool may_compute_in_frames(const struct ht_graph *g, struct ht_arena *scratch)
 {
 	bool *needed = HT_NEW_ARRAY(scratch, bool, g->ids);

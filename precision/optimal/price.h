@@ -48,7 +48,8 @@ struct ht_saved {
 	int64_t bytes;       /* of all of them, in their types */
 	bool cold;           /* in float32 they do not fit into the last cache */
 };
-/* Fusion is that of the graph.  In `a`; a graph that changes no variable saves nothing. */
+/* Finds the saved activations of `g`, whose nodes `fusion` divides into kernels; *out has its arrays in `a`.  A graph that changes no
+ * variable is no training step and has none. */
 void ht_saved_find(const struct ht_graph *g, const struct ht_fusion *fusion,
 	const struct ht_target *t, struct ht_arena *a, struct ht_saved *out);
 /* Whether operand `i` of `n` is read from memory beyond the caches because it was saved. */
