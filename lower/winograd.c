@@ -85,18 +85,22 @@ static double taps_inside(const struct window *w)
 	return n;
 }
 
+/* Cycles to read the weights once from beyond the second level, at so many bytes for each channel and result. */
+static double weights_cycles(const struct ht_target *t, const struct conv *v, double bytes)
+{
+	return bytes * (double)v->in.dim[3] * (double)v->out.dim[3] / t->rates->weights;
+}
+
 /* Cycles to sum taps of type `dtype`, which are multiplied as another type, and to read their
  * weights. */
 static double direct_cycles(const struct ht_target *t, const struct conv *v, enum ht_dtype dtype,
 	enum ht_dtype multiplied)
 {
-	const struct ht_rates *rates = t->rates;
-	double weights = (double)v->in.dim[3] * (double)v->out.dim[3];
 	double products = (double)v->out.dim[0] * taps_inside(&v->w[0]) * taps_inside(&v->w[1]) *
-			  weights / ht_target_lanes(t);
+			  (double)v->in.dim[3] * (double)v->out.dim[3] / ht_target_lanes(t);
 
-	return products / ht_target_products(t, multiplied) / rates->efficiency +
-	       9 * (double)ht_dtype_info(dtype)->bytes * weights / rates->weights;
+	return products / ht_target_products(t, multiplied) / t->rates->efficiency +
+	       weights_cycles(t, v, 9 * (double)ht_dtype_info(dtype)->bytes);
 }
 
 /* An estimate below this share of the other method's time is trusted. */
@@ -180,12 +184,22 @@ static struct ht_winograd taken(
 		t, n, v, dtype, ht_target_multiplied(t, dtype, ht_sums_short(t, n, dtype)), &why);
 }
 
-double ht_winograd_share(const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype)
+double ht_winograd_share(
+	const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype, bool near_weights)
 {
 	struct conv v;
 	const struct ht_winograd by = taken(t, n, dtype, &v);
+	const double matrices = (by.m + 2) * (by.m + 2);
+	double cycles = by.cycles, direct;
 
-	return by.m ? by.cycles / direct_cycles(t, &v, HT_F32, HT_F32) : 0;
+	if (!by.m)
+		return 0;
+	direct = direct_cycles(t, &v, HT_F32, HT_F32);
+	if (near_weights) {
+		cycles -= weights_cycles(t, &v, matrices * ht_dtype_info(by.dtype)->bytes);
+		direct -= weights_cycles(t, &v, 9 * ht_dtype_info(HT_F32)->bytes);
+	}
+	return cycles / direct;
 }
 
 bool ht_winograd_rounds(const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype)

@@ -67,10 +67,8 @@ static enum ht_work_kind elementwise_kind(const struct ht_node *n)
 }
 
 /* Vectors of columns are computed whole.  A single column has other kernels, with rows along the lanes. */
-static double with_idle_lanes(const struct ht_pricing *p, int64_t columns)
+static double with_idle_lanes(int64_t lanes, int64_t columns)
 {
-	const int64_t lanes = ht_target_lanes(p->target);
-
 	return columns > 1 ? (double)(ht_ceil_div(columns, lanes) * lanes) / (double)columns : 1;
 }
 
@@ -90,7 +88,7 @@ static struct work product_work(
 	return (struct work){ HT_WORK_PRODUCT,
 		{ batch > 1 ? rows / batch : rows, columns,
 			(int64_t)(cells > 0 ? multiply_adds / cells : 1) },
-		multiply_adds * with_idle_lanes(p, columns) };
+		multiply_adds * with_idle_lanes(ht_target_lanes(p->target), columns) };
 }
 
 /* A resized image reads two pixels in each direction. */
@@ -230,24 +228,43 @@ static double packed_operand(const struct ht_pricing *p, const struct ht_node *n
 			       : 0;
 }
 
-/* The cost of ending a run, for each product of the run: its sum is loaded, widened, added and
- * stored. */
-#define END_OF_RUN (6.0 / HT_SHORT_RUN)
+/* The cost of ending a run, in steps of a pair: its sum is loaded, widened, added and stored. */
+#define END_OF_RUN 6.0
+
+/* Pairs of products in a run of contraction `n`, on average.  A run spans the taps of the innermost dimensions if they fit
+ * (ht_taps_of_run()); a deeper tap has several runs. */
+static double pairs_of_run(const struct ht_node *n, int64_t depth)
+{
+	const struct ht_shape filter = ht_type_of(n->in[1])->shape;
+	const int32_t windows =
+		ht_is(n, HT_CONV | HT_CONV_TRANSPOSE) && filter.rank > 2 ? filter.rank - 2 : 0;
+	int64_t taps = 1, pairs;
+
+	for (int32_t i = 0; i < windows; i++)
+		taps *= dim_of(filter, i);
+	pairs = ht_ceil_div(depth, 2 * taps);
+	for (int32_t i = windows - 1; i >= 0 && pairs * dim_of(filter, i) <= HT_SHORT_RUN; i--)
+		pairs *= dim_of(filter, i);
+	return (double)pairs / (double)ht_ceil_div(pairs, HT_SHORT_RUN);
+}
 
 /* Short runs of float16 add several products with one instruction, so they cost as much as a
- * float32 product of a correspondingly smaller depth. */
+ * float32 product of a correspondingly smaller depth.  Their vectors have more lanes, of which few columns leave more idle. */
 static double product(
 	const struct ht_pricing *p, const struct ht_node *n, enum ht_dtype t, struct work w)
 {
 	const int group = ht_target_group(p->target, HT_F16);
-	double faster;
+	const int64_t lanes = ht_target_lanes(p->target), columns = w.size.y;
+	double faster, end;
 
 	if (!ht_sums_short(p->target, n, t))
 		return look_up(p, w.kind, t, w.size, w.units);
 	faster = ht_target_products(p->target, HT_F16) / group /
 		 ht_target_products(p->target, HT_F32);
+	end = END_OF_RUN / pairs_of_run(n, w.size.z);
 	w.size.z = ht_ceil_div(w.size.z, group);
-	return look_up(p, w.kind, HT_F32, w.size, w.units / group) / faster * (1 + END_OF_RUN);
+	w.units *= with_idle_lanes(group * lanes, columns) / with_idle_lanes(lanes, columns);
+	return look_up(p, w.kind, HT_F32, w.size, w.units / group) / faster * (1 + end);
 }
 
 /* An update reads and writes its variables in place, and reads the gradient, its largest operand; all in float32. */
@@ -281,7 +298,7 @@ int64_t ht_price_work(const struct ht_pricing *p, const struct ht_node *n, enum 
 		return price(p, elementwise_kind(n), t, 1, count);
 	}
 	w = loop_work(p, n, does);
-	winograd = ht_is(n, HT_CONV) ? ht_winograd_share(p->target, n, t) : 0;
+	winograd = ht_is(n, HT_CONV) ? ht_winograd_share(p->target, n, t, p->near_weights) : 0;
 	if (winograd > 0)
 		ps = look_up(p, w.kind, HT_F32, w.size, winograd * w.units);
 	else if (w.kind == HT_WORK_PRODUCT)
@@ -312,7 +329,8 @@ void ht_pricing_init(struct ht_pricing *p, const struct ht_costs *costs, const s
 	*p = (struct ht_pricing){ .costs = costs,
 		.memo = HT_NEW_ARRAY(a, struct ht_price_memo, MEMO),
 		.target = t,
-		.cold_weights = weights > (double)t->l3 };
+		.cold_weights = weights > (double)t->l3,
+		.near_weights = weights <= (double)t->l2 / 2 };
 }
 
 static enum ht_dtype type_of(struct ht_value v)

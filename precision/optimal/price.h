@@ -21,6 +21,7 @@ struct ht_pricing {
 	const struct ht_target *target;
 	bool cold_weights; /* weights do not fit into the last cache, so every run reads them
 			    * from memory */
+	bool near_weights; /* weights fill at most half of the second level, so they stay there */
 };
 /* Works in `a`, which must live as long as *p. */
 void ht_pricing_init(struct ht_pricing *p, const struct ht_costs *costs, const struct ht_target *t,

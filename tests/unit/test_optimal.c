@@ -404,6 +404,45 @@ static void short_runs_err_half_as_much_as_bfloat16(void **unused)
 	assert_true(ht_run_variance(2 * HT_SHORT_RUN) > most * most);
 }
 
+/* The price of a product of 1024 rows, whose mode sums short runs where its type is float16. */
+static double price_of_runs(struct bench *b, int64_t columns, int64_t depth, enum ht_dtype t)
+{
+	const struct ht_target *target = ht_target_named("x86-64-v4+bf16+fp16");
+	const int64_t left[] = { 1024, depth }, right[] = { depth, columns };
+	struct ht_pricing p;
+	struct ht_node *x, *w, *m;
+
+	start(b);
+	x = input(b, "x", 2, left);
+	w = constant(b, "w", .5F, 2, right);
+	m = op(b, "MatMul", "m", x, w);
+	assert_int_equal(ht_infer_types(b->g, &b->diags), HT_OK);
+	ht_attr_set_str(m, ht_mode_attribute, ht_str(ht_impl_name(HT_IMPL_HIGH_PERFORMANCE)));
+	ht_pricing_init(&p, ht_costs_of_target(target, &b->arena), target, b->g, &b->arena);
+	return (double)ht_price_work(&p, m, t);
+}
+
+static void short_runs_pay_for_idle_lanes_and_their_ends(void **unused)
+{
+	double wide[2], narrow[2], one, two;
+	struct bench b;
+
+	(void)unused;
+	for (int i = 0; i < 2; i++) {
+		wide[i] = price_of_runs(&b, 32, 128, i ? HT_F16 : HT_F32);
+		end(&b);
+		narrow[i] = price_of_runs(&b, 16, 128, i ? HT_F16 : HT_F32);
+		end(&b);
+	}
+	assert_true(wide[1] < .65 * wide[0]);
+	assert_true(narrow[1] > .95 * narrow[0]);
+	one = price_of_runs(&b, 64, 2 * HT_SHORT_RUN, HT_F16);
+	end(&b);
+	two = price_of_runs(&b, 64, 2 * HT_SHORT_RUN + 2, HT_F16);
+	end(&b);
+	assert_true(two > 1.06 * one);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -421,6 +460,7 @@ int main(void)
 		cmocka_unit_test(every_target_has_costs),
 		cmocka_unit_test(short_runs_err_half_as_much_as_bfloat16),
 		cmocka_unit_test(functions_cost_alike),
+		cmocka_unit_test(short_runs_pay_for_idle_lanes_and_their_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
