@@ -37,43 +37,43 @@ enum ht_image_feature {
 
 /* The tables of an image, each an array of one type.  A number in one table refers to another table. */
 enum ht_image_table {
-	HT_IMAGE_PROCEDURES, /* struct ht_image_procedure */
-	HT_IMAGE_STEPS,      /* struct ht_image_step */
-	HT_IMAGE_NOTES,      /* struct ht_image_note, one a step */
-	HT_IMAGE_BUFFERS,    /* struct ht_image_buffer */
-	HT_IMAGE_ARGS,       /* uint32_t: a buffer, counted from its procedure's first */
-	HT_IMAGE_PATCHES,    /* uint32_t: an argument, counted from its procedure's first */
-	HT_IMAGE_PARAMS,     /* int64_t */
-	HT_IMAGE_KERNELS,    /* struct ht_image_kernel */
-	HT_IMAGE_TOUCHES,    /* struct ht_image_touch */
-	HT_IMAGE_CONSTANTS,  /* uint64_t: bytes */
-	HT_IMAGE_RANDOM,     /* struct ht_image_stream */
-	HT_IMAGE_VARIABLES,  /* struct ht_image_variable */
-	HT_IMAGE_ENTRIES,    /* struct ht_image_entry */
-	HT_IMAGE_PORTS,      /* struct ht_image_port */
-	HT_IMAGE_WORDS,      /* struct ht_image_words */
-	HT_IMAGE_DIMS,       /* int64_t */
-	HT_IMAGE_TEXTS,      /* char; texts end with a zero; the text at 0 is empty */
-	HT_IMAGE_DATA,       /* char: default values, each at a multiple of HT_IMAGE_ALIGN */
-	HT_IMAGE_FIXED_TABLES,
-	/* Only where the image has feature HT_IMAGE_OPEN. */
-	HT_IMAGE_SIZES = HT_IMAGE_FIXED_TABLES, /* struct ht_image_size */
-	HT_IMAGE_EXPRESSIONS,                   /* struct ht_image_expression */
-	HT_IMAGE_OPEN_TABLES,
-	/* Only where the image has feature HT_IMAGE_DERIVED, too. */
-	HT_IMAGE_DERIVATIONS = HT_IMAGE_OPEN_TABLES, /* struct ht_image_derivation, by size */
-	HT_IMAGE_SIZE_TABLES,
-	/* Only if the image has feature HT_IMAGE_DERIVES.  Its head then has places for all tables above, also for empty ones. */
-	HT_IMAGE_DERIVED_BUFFERS = HT_IMAGE_SIZE_TABLES, /* struct ht_image_derived */
-	HT_IMAGE_SOURCES,                                /* struct ht_image_source */
-	HT_IMAGE_DERIVED_TABLES,
-	/* Only if the image has feature HT_IMAGE_HAS_OBJECTS.  Its head then has places for all tables above, too. */
-	HT_IMAGE_OBJECTS = HT_IMAGE_DERIVED_TABLES, /* struct ht_image_object */
-	HT_IMAGE_OBJECT_TABLES,
-	/* Only if the image has feature HT_IMAGE_PLACED.  Its head then has places for all tables above, too. */
-	HT_IMAGE_PLACES = HT_IMAGE_OBJECT_TABLES, /* struct ht_image_place_of */
-	HT_IMAGE_REACHES, /* struct ht_image_reach, one for each item of TOUCHES */
+	HT_IMAGE_PROCEDURES,      /* struct ht_image_procedure */
+	HT_IMAGE_STEPS,           /* struct ht_image_step */
+	HT_IMAGE_NOTES,           /* struct ht_image_note, one a step */
+	HT_IMAGE_BUFFERS,         /* struct ht_image_buffer */
+	HT_IMAGE_ARGS,            /* uint32_t: a buffer, counted from its procedure's first */
+	HT_IMAGE_PATCHES,         /* uint32_t: an argument, counted from its procedure's first */
+	HT_IMAGE_PARAMS,          /* int64_t */
+	HT_IMAGE_KERNELS,         /* struct ht_image_kernel */
+	HT_IMAGE_TOUCHES,         /* struct ht_image_touch */
+	HT_IMAGE_CONSTANTS,       /* uint64_t: bytes */
+	HT_IMAGE_RANDOM,          /* struct ht_image_stream */
+	HT_IMAGE_VARIABLES,       /* struct ht_image_variable */
+	HT_IMAGE_ENTRIES,         /* struct ht_image_entry */
+	HT_IMAGE_PORTS,           /* struct ht_image_port */
+	HT_IMAGE_WORDS,           /* struct ht_image_words */
+	HT_IMAGE_DIMS,            /* int64_t */
+	HT_IMAGE_TEXTS,           /* char; texts end with a zero; the text at 0 is empty */
+	HT_IMAGE_DATA,            /* char: default values, each at a multiple of HT_IMAGE_ALIGN */
+	HT_IMAGE_SIZES,           /* struct ht_image_size */
+	HT_IMAGE_EXPRESSIONS,     /* struct ht_image_expression */
+	HT_IMAGE_DERIVATIONS,     /* struct ht_image_derivation, by size */
+	HT_IMAGE_DERIVED_BUFFERS, /* struct ht_image_derived */
+	HT_IMAGE_SOURCES,         /* struct ht_image_source */
+	HT_IMAGE_OBJECTS,         /* struct ht_image_object */
+	HT_IMAGE_PLACES,          /* struct ht_image_place_of */
+	HT_IMAGE_REACHES,         /* struct ht_image_reach, one for each item of TOUCHES */
 	HT_IMAGE_TABLES
+};
+
+/* How many tables the head of an image has places for.  A feature brings its tables and those above them, which may be empty. */
+enum {
+	HT_IMAGE_FIXED_TABLES = HT_IMAGE_SIZES,          /* without the features below */
+	HT_IMAGE_OPEN_TABLES = HT_IMAGE_DERIVATIONS,     /* HT_IMAGE_OPEN */
+	HT_IMAGE_SIZE_TABLES = HT_IMAGE_DERIVED_BUFFERS, /* HT_IMAGE_DERIVED */
+	HT_IMAGE_DERIVED_TABLES = HT_IMAGE_OBJECTS,      /* HT_IMAGE_DERIVES */
+	HT_IMAGE_OBJECT_TABLES =
+		HT_IMAGE_PLACES /* HT_IMAGE_HAS_OBJECTS; with HT_IMAGE_PLACED: all */
 };
 
 struct ht_image_place {
