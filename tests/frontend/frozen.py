@@ -15,7 +15,6 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 import environment  # noqa: E402
 
-os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'
 MODELS = {  # model: shape of its inputs where the graph leaves it open
     'kws_ref_model': (2, 49, 10, 1),
     'cifar/cifar_saved_model': (2, 32, 32, 3),
@@ -35,7 +34,7 @@ def main():
     if not os.path.isdir(models):
         print(f'skipped: {models} is absent')
         sys.exit(77)
-    environment.enter_venv()
+    environment.enter_venv(onednn=False)
     import numpy as np
     import tensorflow as tf
     v1 = tf.compat.v1

@@ -84,8 +84,7 @@ def judge(tf, proto, feeds, outputs, policy):
 
 def main():
     a = arguments()
-    environment.enter_venv()
-    os.environ.update(TF_ENABLE_ONEDNN_OPTS='0')
+    environment.enter_venv(onednn=False)
     import numpy as np
     import tensorflow as tf
     import generate

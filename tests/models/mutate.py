@@ -290,7 +290,7 @@ def check(row, a, i):
 
 def main():
     a = arguments()
-    environment.enter_venv()
+    environment.enter_venv(onednn=False)
     print(f'HALFTONE_TURN={environment.TURN}')
     passed = failed = 0
     for i, row in enumerate(MODELS):

@@ -334,7 +334,7 @@ def main():
     if unknown:
         print(f'no model {", ".join(unknown)} in tests/models/table.py', file=sys.stderr)
         return 2
-    environment.enter_venv()
+    environment.enter_venv(onednn=False)
     print(f'HALFTONE_TURN={environment.TURN}')
     passed = failed = 0
     skipped = []

@@ -28,8 +28,8 @@ from dataclasses import dataclass, field
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 import environment  # noqa: E402
 
-environment.enter_venv()
 os.environ.setdefault('TF_ENABLE_ONEDNN_OPTS', '0')
+environment.enter_venv()
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 from google.protobuf import text_format  # noqa: E402

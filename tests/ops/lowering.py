@@ -7,7 +7,6 @@ takes another.
 """
 import argparse
 import importlib
-import os
 import sys
 
 import cases
@@ -25,8 +24,7 @@ def main():
     unknown = set(a.names) - set(NAMES)
     if unknown:
         p.error(f'no module {", ".join(unknown)}')
-    environment.enter_venv()
-    os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'
+    environment.enter_venv(onednn=False)
     passed = failed = 0
     for name in a.names or NAMES:
         module = importlib.import_module(name)

@@ -291,8 +291,7 @@ def main():
     if a.list:
         print(*GROUPS, sep='\n')
         return 0
-    environment.enter_venv()
-    os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'
+    environment.enter_venv(onednn=False)
     import optable
     known, table = tests(), optable.rows()
     if a.coverage:

@@ -15,7 +15,6 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 import environment  # noqa: E402
 
-os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'
 POLICIES = (('allow_mix_precision_fp16', 'ascend910'), ('allow_mix_precision_bf16', 'ascend910b'),
             ('force_fp16', 'ascend910'), ('allow_fp32_to_fp16', 'ascend910'),
             ('allow_mix_precision_bf16', 'cpu'), ('must_keep_origin_dtype', 'ascend310p'))
@@ -141,7 +140,7 @@ def main():
     p.add_argument('--only', type=int)
     p.add_argument('--keep', metavar='DIR')
     a = p.parse_args()
-    environment.enter_venv()
+    environment.enter_venv(onednn=False)
     import numpy as np
     import tensorflow as tf
     tf.compat.v1.enable_control_flow_v2()

@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, '..', 'tools'))
 import environment  # noqa: E402
 
-environment.enter_venv()
+environment.enter_venv(onednn=False)
 import ml_dtypes  # noqa: E402
 import numpy as np  # noqa: E402
 

@@ -146,7 +146,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument('--seed', type=int)
     a = p.parse_args()
-    environment.enter_venv()
+    environment.enter_venv(onednn=False)
     import numpy as np
     import oracle
     tf = oracle.tensorflow()

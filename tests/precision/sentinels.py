@@ -18,7 +18,6 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 import environment  # noqa: E402
 
-os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'
 HEADS, LENGTH, DEPTH = 2, 8, 16
 LOWEST = -3.4028234663852886e38
 F16 = ('allow_mix_precision_fp16', 'force_fp16', 'grappler-fp16', 'grappler-fp16-cpu', 'tvm-fp16', 'pytorch-autocast-fp16', 'keras-fp16')
@@ -124,7 +123,7 @@ class Case:
 
 
 def main():
-    environment.enter_venv()
+    environment.enter_venv(onednn=False)
     import numpy as np
     import tensorflow as tf
     parser = argparse.ArgumentParser()

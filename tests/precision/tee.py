@@ -131,5 +131,5 @@ def main():
 
 
 if __name__ == '__main__':
-    environment.enter_venv()
+    environment.enter_venv(onednn=False)
     main()

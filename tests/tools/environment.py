@@ -4,16 +4,14 @@ import subprocess
 import sys
 import time
 
+import tensorflow_server
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.abspath(os.environ.get('HALFTONE_BUILD', f'{ROOT}/build'))
 TOOL = os.environ.get('HALFTONE_TOOL', f'{BUILD}/halftone')
 MODELS = os.environ.get('HALFTONE_MODELS', f'{ROOT}/build/models')
 SHARED = os.path.join(ROOT, os.environ.get('HALFTONE_SHARED', '../shared'))
 LONG = os.environ.get('HALFTONE_LONG') == '1'  # all cases instead of samples, which takes minutes or more
-# `import tensorflow` imports Keras if it can, and Keras imports the others if it can.  They take
-# much of the time of that import, and few tests use them.  Importing a module that is None here
-# fails.
-UNUSED = 'keras', 'matplotlib', 'sklearn'
 # The tool has sanitizers, which make it several times as slow.  Tests that run many models under
 # many policies then run only a few of them: the build without sanitizers compares the numbers.
 SANITIZED = bool(os.environ.get('HALFTONE_SANITIZE'))
@@ -48,21 +46,34 @@ def share_of_forms(cases, seed, second):
     return share(cases, seed) if SANITIZED else in_turn(cases, 2, int(second))
 
 
-def enter_venv(name='tests', requirements='tests/requirements.txt'):
-    """Continues in the pinned environment, which is made if it does not exist.  HALFTONE_PYTHON names another
-    interpreter that has the packages of the requirements file.  TensorFlow is quiet there, computes on the CPU, and
-    runs without Keras; see keras()."""
+def set_variables():
+    """TensorFlow is quiet, and computes on the CPU."""
     os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')
     os.environ['CUDA_VISIBLE_DEVICES'] = ''
+
+
+def interpreter(name='tests', requirements='tests/requirements.txt'):
+    """Python in a pinned environment, which is made if it does not exist.  HALFTONE_PYTHON names another interpreter that has
+    the packages of the requirements file of environment `tests`."""
     python = os.environ.get('HALFTONE_PYTHON') if name == 'tests' else None
-    if not python:
-        python = subprocess.run([f'{ROOT}/scripts/venv', name, requirements], check=True,
-                                stdout=subprocess.PIPE, text=True).stdout.strip()
+    return python or subprocess.run([f'{ROOT}/scripts/venv', name, requirements], check=True,
+                                    stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def enter_venv(name='tests', requirements='tests/requirements.txt', onednn=True):
+    """Continues in the pinned environment, where TensorFlow runs without Keras; see keras().  Without `onednn` TensorFlow computes
+    with its own kernels alone.  Where a server runs (tensorflow_server.py), TensorFlow is imported already."""
+    set_variables()
+    if not onednn:
+        os.environ[tensorflow_server.ONEDNN] = '0'
+    python = interpreter(name, requirements)
     if os.path.abspath(sys.executable) != os.path.abspath(python):
+        if name == 'tests':
+            tensorflow_server.run()
         os.environ['PYTHONDONTWRITEBYTECODE'] = '1'
         os.execv(python, [python] + sys.argv)
     if name == 'tests':
-        sys.modules.update(dict.fromkeys(m for m in UNUSED if m not in sys.modules))
+        tensorflow_server.leave_out_unused()
 
 
 def keras():

@@ -111,8 +111,7 @@ def judge(tf, proto, feeds, outputs, policy, keep):
 
 def main():
     a = arguments()
-    environment.enter_venv()
-    os.environ['TF_ENABLE_ONEDNN_OPTS'] = '0'
+    environment.enter_venv(onednn=False)
     import numpy as np
     import tensorflow as tf
     import generate
