@@ -5,7 +5,8 @@
  * _Within, which replaces elements outside of an axis by the neutral element of the reduction that follows.  These neutral
  * elements are stored unless all readers end before them (skipped.c).
  *
- * If there is no rule for an op here, all elements of its result are computed, which costs time only. */
+ * If there is no rule for an op here, all elements of its result are computed, which costs time, and which _AllFinite (all_finite.c)
+ * must not be told of: it would read elements that are computed from arbitrary memory.  So ops that move elements have rules. */
 #include "lower/index.h"
 #include "lower/product.h"
 
@@ -71,12 +72,13 @@ bool lower_ends_with_run(const struct lower *l, struct ht_value v, int32_t axis)
 	return false;
 }
 
-/* Axis `to` of the result is axis `from` of operand `arg`: elements that are outside along the
- * one are outside along the other. */
-static void move_axis_of(const struct lower *l, const struct ht_node *n, int arg,
-	const struct open_parts *all, int32_t from, int32_t to, struct open_parts *out)
+/* Axis `to` of a result of shape `s` is axis `from` of operand `arg`: elements that are outside along
+ * the one are outside along the other. */
+static void move_axis_to(const struct lower *l, const struct ht_node *n, int arg, int32_t from,
+	struct ht_shape s, int32_t to, struct open_parts *out)
 {
-	struct ht_shape in = shape_of(n, arg), s = n->out[0].shape;
+	const struct open_parts *all = lower_outside(l, n->in[arg]);
+	struct ht_shape in = shape_of(n, arg);
 
 	for (int32_t i = 0; all && i < all->n; i++) {
 		struct open_part p = all->part[i];
@@ -91,11 +93,12 @@ static void move_axis_of(const struct lower *l, const struct ht_node *n, int arg
 static void move_axis(const struct lower *l, const struct ht_node *n, int arg, int32_t from,
 	int32_t to, struct open_parts *out)
 {
-	move_axis_of(l, n, arg, lower_outside(l, n->in[arg]), from, to, out);
+	move_axis_to(l, n, arg, from, n->out[0].shape, to, out);
 }
 
 /* ---- rules ---- */
 
+/* Fills `out`, which has an element for each result of the node. */
 typedef void rule(const struct lower *l, const struct ht_node *n, struct open_parts *out);
 
 static void of_operand(
@@ -226,6 +229,85 @@ static void gathered_nd(const struct lower *l, const struct ht_node *n, struct o
 		move_axis(l, n, 1, i, i, out);
 }
 
+/* Operands from `first` to before `end`, concatenated along axis `axis`: the result has their other axes. */
+static void joined(const struct lower *l, const struct ht_node *n, int32_t first, int32_t end,
+	int32_t axis, struct open_parts *out)
+{
+	for (int32_t i = first; i < end; i++)
+		for (int32_t k = 0; k < n->out[0].shape.rank; k++)
+			if (k != axis)
+				move_axis(l, n, i, k, k, out);
+}
+
+static void concatenated(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	bool last = ht_axes(n) == HT_AXES_JOINED_V2;
+	int32_t of = last ? n->ins - 1 : 0;
+
+	if (is_const_ints(n, of))
+		joined(l, n, !last, n->ins - last,
+			axis_of(const_int(n, of, 0), n->out[0].shape.rank), out);
+}
+
+static void packed(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	int32_t axis = axis_of(ht_attr_int(n, "axis", 0), n->out[0].shape.rank);
+
+	for (int32_t i = 0; i < n->ins; i++)
+		for (int32_t k = 0; k + 1 < n->out[0].shape.rank; k++)
+			move_axis(l, n, i, k, k + (k >= axis), out);
+}
+
+static void unpacked(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	int32_t rank = shape_of(n, 0).rank, axis = axis_of(ht_attr_int(n, "axis", 0), rank);
+
+	for (int32_t i = 0; i < n->outs; i++)
+		for (int32_t k = 0; k < rank; k++)
+			if (k != axis)
+				move_axis_to(l, n, 0, k, n->out[i].shape, k - (k > axis), &out[i]);
+}
+
+/* The axis that is divided is not open: each result is shorter there. */
+static void split(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	int32_t value = n->ins == 2;
+
+	for (int32_t i = 0; i < n->outs && n->outs > 1; i++)
+		for (int32_t k = 0; k < shape_of(n, value).rank; k++)
+			move_axis_to(l, n, value, k, n->out[i].shape, k, &out[i]);
+}
+
+/* Pad, Slice, Tile: an axis that is as long as before has the same indices, since nothing was put in front of any. */
+static void kept(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	int32_t lead = n->out[0].shape.rank - shape_of(n, 0).rank;
+
+	for (int32_t i = 0; i < shape_of(n, 0).rank; i++)
+		move_axis(l, n, 0, i, lead + i, out);
+}
+
+/* Likewise if each entry of the slice is of one axis, which stays. */
+static void strided(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	if (!ht_attr_int(n, "new_axis_mask", 0) && !ht_attr_int(n, "shrink_axis_mask", 0))
+		kept(l, n, out);
+}
+
+static void mirrored(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	int32_t rank = shape_of(n, 0).rank;
+	bool along[HT_LOWER_RANK] = { false };
+
+	if (!is_const_ints(n, 1))
+		return;
+	for (int64_t i = 0; i < ht_shape_count(shape_of(n, 1)); i++)
+		along[axis_of(const_int(n, 1, (size_t)i), rank)] = true;
+	for (int32_t i = 0; i < rank; i++)
+		if (!along[i])
+			move_axis(l, n, 0, i, i, out);
+}
+
 static void hot(const struct lower *l, const struct ht_node *n, struct open_parts *out)
 {
 	for (int32_t i = 0; i < shape_of(n, 0).rank && ht_attr_int(n, "axis", -1) == -1; i++)
@@ -254,6 +336,17 @@ static rule *rule_of(const struct ht_node *n)
 		[HT_AXES_SAME] = same_elements,
 		[HT_AXES_FIRST] = of_first,
 		[HT_AXES_PERMUTED] = transposed,
+		[HT_AXES_JOINED] = concatenated,
+		[HT_AXES_JOINED_V2] = concatenated,
+		[HT_AXES_PACKED] = packed,
+		[HT_AXES_UNPACKED] = unpacked,
+		[HT_AXES_SPLIT] = split,
+		[HT_AXES_SLICED] = kept,
+		[HT_AXES_STRIDED] = strided,
+		[HT_AXES_PADDED] = kept,
+		[HT_AXES_REPEATED] = kept,
+		[HT_AXES_RUNNING] = of_first,
+		[HT_AXES_REVERSED] = mirrored,
 		[HT_AXES_GATHERED] = gathered,
 		[HT_AXES_GATHERED_ND] = gathered_nd,
 		[HT_AXES_ONE_HOT] = hot };
@@ -275,15 +368,11 @@ static rule *rule_of(const struct ht_node *n)
 static void find(struct lower *l, const struct ht_node *n)
 {
 	bool begins = n->ins || ht_is(n, HT_ARGUMENT);
-	rule *find_by = n->outs == 1 && begins ? rule_of(n) : NULL;
-	struct open_parts out = { 0 };
+	bool divides = ht_axes(n) == HT_AXES_SPLIT || ht_axes(n) == HT_AXES_UNPACKED;
+	rule *find_by = begins && (n->outs == 1 || divides) ? rule_of(n) : NULL;
 
-	if (l->outside[n->id] || !find_by || n->out[0].shape.rank > HT_LOWER_RANK)
-		return;
-	find_by(l, n, &out);
-	if (!out.n)
-		return;
-	*parts_of(l, n) = out;
+	if (!l->outside[n->id] && find_by && n->out[0].shape.rank <= HT_LOWER_RANK)
+		find_by(l, n, parts_of(l, n));
 }
 
 /* Results of a branch or loop end where attribute _ends says, which has as many axes for each. */

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Whether gradients are finite, which the kernels that store them note: one number that is not, in each of several gradients, of
 several types, first and last.  With the fusion and without it, on one thread and on two.  Then trainings that skip such steps."""
-import json, math, os, struct, unittest
+import json, math, os, re, struct, unittest
 
 from tool import HERE, ToolCase, floats, npy, read_npy
 
 OPS = os.path.join(HERE, 'overflow.hir')
 STEP = os.path.join(HERE, 'overflow_step.hir')
 ROWS = os.path.join(HERE, 'overflow_rows.hir')
+JOINED = os.path.join(HERE, 'overflow_joined.hir')
 INF = float('inf')
 OFF = b'finite:off\n'
 # By gradient: the shape of its summand, and numbers that make it infinite or NaN, in the type that it is stored in.
@@ -158,6 +159,24 @@ class Overflow(ToolCase):
                     with open(self.path('log.ndjson')) as f:
                         skipped = [bool(line['skipped']) for line in map(json.loads, f) if 'skipped' in line and 'loss' in line]
                     self.assertEqual(skipped, [bad in rows] * 3, (rows, bad, more))
+
+    def test_moved_rows_that_data_decide(self):
+        """Likewise of what is made of such a gradient along its other axis.  The first step has all rows and leaves numbers that are not
+        finite in all of the memory; the second one has fewer rows."""
+        n, width, few = 40, 24, 7
+        data = {'x': ((2 * n, width), wave(2 * n * width)), 'mask': ((2 * n,), [1.] * n + [float(i < few) for i in range(n)]),
+                'boost': ((2 * n, width), [math.nan] * (n * width) + [1.] * (n * width))}
+        feeds = [a for name, of in data.items() for a in ('--data', f'{name}=@{self.put(name, *of)}')]
+        with open(JOINED) as f:
+            text = f.read()
+        for norm in re.findall(r'^%(\w+)/norm = ', text, re.M):
+            model = self.path('joined.hir', re.sub('%norm = .*', f'%norm = Identity(%{norm}/norm) {{T=f32}}', text).encode())
+            for more in [], ['--threads', '2'], ['--fusion_switch_file', self.path('off.cfg', OFF)]:
+                self.tool('train', model, *feeds, '--loss', 'loss', '--train-op', 'train', '--batch', str(n), '--no-shuffle', '--no-cache', '--steps', '2',
+                          '--loss-scale', 'fixed:64', '--log', self.path('log.ndjson'), *more)
+                with open(self.path('log.ndjson')) as f:
+                    skipped = [bool(line['skipped']) for line in map(json.loads, f) if 'skipped' in line and 'loss' in line]
+                self.assertEqual(skipped, [True, False], (norm, more))
 
 
 def finite(outputs):
