@@ -82,6 +82,9 @@ struct ht_str ht_wanted_value(const struct ht_wanted *w, enum ht_read r, struct 
 
 	if (r == HT_READ_conv_method || r == HT_READ_block_method || r == HT_READ_batch_method)
 		return ht_str(method && strcmp(method, "auto") ? method : "");
+	if (r == HT_READ_loss_scale)
+		return w->model->scaled_loss ? ht_str_printf(a, "%.17g", w->model->loss_scale)
+					     : HT_STR("");
 	if (!w->policy)
 		return r == HT_READ_policy ? HT_STR("must_keep_origin_dtype") : HT_STR("");
 	if (r != HT_READ_samples)
@@ -114,8 +117,6 @@ struct ht_cache_key ht_graph_key(const struct ht_wanted *w, enum ht_cache_kind k
 	if (m->scaled_loss)
 		ht_key_field(
 			&k, m->unchecked ? "scaled-unchecked" : "scaled", ht_str(m->scaled_loss));
-	if (m->scaled_loss)
-		ht_key_field(&k, "loss-scale", ht_str_printf(a, "%a", m->loss_scale));
 	for (int r = 0; r < HT_READ_END && kind == HT_CACHE_GRAPH; r++)
 		if (ht_was_read(reads, (enum ht_read)r))
 			ht_key_field(&k,

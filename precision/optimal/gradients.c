@@ -49,6 +49,7 @@ static void find_lifted(struct ht_precision *p, struct ht_gradients *g)
 		}
 	g->lifted = lifted;
 	g->scale = p->loss_scale;
+	ht_read(p->policy, HT_READ_loss_scale);
 }
 
 /* ---- measuring ---- */

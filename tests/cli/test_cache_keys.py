@@ -5,7 +5,7 @@ import json, os, re, shutil, subprocess, unittest
 
 from cached import MODEL, Cached
 from test_methods import block, convolution
-from tool import TOOL
+from tool import HERE, TOOL
 
 W, B = (re.search(f'%{name} = .*\n', MODEL).group() for name in 'wb')
 
@@ -123,6 +123,18 @@ class Mutations(Cached):
         self.compile(*keep)
         self.assertEqual(self.counted('graph_hits', lambda: self.compile(*base, '--keep_dtype=' + self.path('other.txt', b'first\n'))), 1)
         self.assertEqual(self.counted('graph_hits', lambda: self.compile(*base, '--keep_dtype=' + self.path('k.txt', b'second\n'))), 0)
+
+    def test_loss_scale(self):
+        """The scale of the first step is in the key of the policy that asks how far gradients are lifted, and of no other."""
+        def compile(policy, scale, *more):
+            return self.compile('--entry', 'step=loss,train', '--input-shape', 'x:8,4;y:8,1', '--loss', 'loss', '--policy', policy, '--loss-scale', scale,
+                                *more, model=os.path.join(HERE, 'train.hir'))
+        for policy, reads in ('must_keep_origin_dtype', False), ('allow_mix_precision_fp16', False), ('optimal', True):
+            for scale, anew in ('fixed:64', True), ('fixed:64', False), ('fixed:1024', reads), ('dynamic', reads), ('none', True):
+                got = []
+                misses = self.counted('graph_misses', lambda: got.append(compile(policy, scale)))
+                self.assertEqual(bool(misses), anew, (policy, scale))
+                self.assertEqual(got, [compile(policy, scale, '--no-cache')], (policy, scale))
 
     def test_spellings_of_one_value(self):
         self.compile('--oo_constant_folding=false')
