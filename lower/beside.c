@@ -47,11 +47,6 @@ static void visit_call(struct beside *b, const struct ht_plan_call *c, visit_fn 
 		visit(b, c->buffer[i], i >= params, arg);
 }
 
-static int calls_of(const struct ht_plan_control *c)
-{
-	return c->kind == HT_PLAN_CALLS ? 1 : 2;
-}
-
 static void visit_step(struct beside *b, const struct ht_plan_step *s, visit_fn *visit, void *arg)
 {
 	const struct ht_kernel *k = s->kernel >= 0 ? b->p->kernel[s->kernel] : NULL;
@@ -63,7 +58,7 @@ static void visit_step(struct beside *b, const struct ht_plan_step *s, visit_fn 
 		return;
 	if (c->kind != HT_PLAN_CALLS)
 		visit(b, c->condition, c->kind == HT_PLAN_LOOPS, arg);
-	for (int i = 0; i < calls_of(c); i++)
+	for (int i = 0; i < ht_plan_calls(c); i++)
 		visit_call(b, &c->call[i], visit, arg);
 	visit_moves(b, c->begin, c->begins, visit, arg);
 	visit_moves(b, c->again, c->agains, visit, arg);
@@ -112,7 +107,7 @@ static bool is_free(struct beside *b, const struct ht_plan_step *s)
 {
 	bool state = false;
 
-	for (int i = 0; s->control && i < calls_of(s->control); i++)
+	for (int i = 0; s->control && i < ht_plan_calls(s->control); i++)
 		if (!is_free_procedure(b, s->control->call[i].procedure))
 			return false;
 	visit_step(b, s, find_state, &state);
@@ -157,7 +152,7 @@ static double procedure_ps(const struct beside *b, int32_t number)
 		const struct ht_plan_step *s = &b->p->step[i];
 		struct ht_kernel_work w;
 
-		for (int k = 0; s->control && k < calls_of(s->control); k++)
+		for (int k = 0; s->control && k < ht_plan_calls(s->control); k++)
 			ps += procedure_ps(b, s->control->call[k].procedure);
 		if (s->kernel < 0)
 			continue;
@@ -325,7 +320,7 @@ static const struct ht_plan_control *given_control(
 	to->condition = g->at[c->condition] - 1;
 	to->begin = given_moves(b, g, c->begin, c->begins);
 	to->again = given_moves(b, g, c->again, c->agains);
-	for (int i = 0; i < calls_of(c); i++) {
+	for (int i = 0; i < ht_plan_calls(c); i++) {
 		to->call[i].buffer = HT_NEW_ARRAY(b->l->arena, int32_t, (size_t)c->call[i].buffers);
 		for (int32_t k = 0; k < c->call[i].buffers; k++)
 			to->call[i].buffer[k] = g->at[c->call[i].buffer[k]] - 1;

@@ -27,7 +27,7 @@ static bool moves(const struct ht_plan_move *m, int32_t n, int32_t wanted)
 	return false;
 }
 
-static bool controls(const struct ht_plan_control *c, int32_t buffer)
+bool lower_control_has(const struct ht_plan_control *c, int32_t buffer)
 {
 	for (int i = 0; i < 2; i++)
 		if (has(c->call[i].buffer, c->call[i].buffers, buffer))
@@ -48,15 +48,14 @@ static struct use use_of(
 		else if (s->buffer[i] == new)
 			u.out = i;
 	}
-	u.reads = u.arg >= 0 || (s->control && controls(s->control, old));
-	u.writes = u.out >= 0 || (s->control && controls(s->control, new));
+	u.reads = u.arg >= 0 || (s->control && lower_control_has(s->control, old));
+	u.writes = u.out >= 0 || (s->control && lower_control_has(s->control, new));
 	return u;
 }
 
 /* ---- steps that do both ---- */
 
-/* Whether the stage reads argument `arg` only where it stores to argument `out` in the same iteration. */
-static bool is_pointwise(const struct ht_stage *s, int arg, int out)
+bool lower_is_pointwise(const struct ht_stage *s, int arg, int out)
 {
 	const struct ht_contract *c = s->kind == HT_STAGE_CONTRACT ? &s->contract : NULL;
 	int32_t at = -1;
@@ -82,7 +81,7 @@ static bool may_do_both(const struct ht_plan *p, const struct ht_plan_step *s, c
 
 	return k && !k->library && k->stages == 1 &&
 	       k->buffer[u->arg].dtype == k->buffer[u->out].dtype &&
-	       is_pointwise(k->stage, u->arg, u->out);
+	       lower_is_pointwise(k->stage, u->arg, u->out);
 }
 
 /* ---- the body ---- */

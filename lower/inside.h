@@ -257,6 +257,10 @@ struct lower_updated {
 /* carried.c: whether the body of a loop may have parameter `param` (-1: it does not read the value) and result `result`,
  * which are the old and the new value of what the loop carries, as one buffer. */
 bool lower_may_overwrite(const struct ht_plan *p, int32_t procedure, int32_t param, int32_t result);
+/* Whether the stage reads argument `arg` only where it stores to argument `out` in the same iteration. */
+bool lower_is_pointwise(const struct ht_stage *s, int arg, int out);
+/* Whether a branch, loop or call gets `buffer`. */
+bool lower_control_has(const struct ht_plan_control *c, int32_t buffer);
 /* condition.c: whether the body of a loop may compute the condition of the next iteration, in place of the procedure of the
  * condition. */
 bool lower_condition_moves(const struct lower *l, int32_t condition);
@@ -337,6 +341,8 @@ const char *variable_refuse(const struct ht_node *n, int i);
 void variable_find_assigned(struct lower *l);
 bool variable_is_assigned(const struct lower *l, struct ht_str name);
 const char *variable_refuse_type(const struct ht_node *n, int i, const struct ht_type *t);
+/* Whether `n` changes every element of its variable, by a copy of a tensor of that shape. */
+bool variable_assigns_all(const struct ht_node *n);
 
 /* ---- plan.c ---- */
 
@@ -425,6 +431,8 @@ void plan_all_uses(struct lower *l);
 void plan_loops_beside(struct lower *l);
 /* What a step's procedures have alive; of a recursion the first calls alone. */
 size_t plan_alive_in_callees(const struct ht_plan *p, const struct ht_plan_step *s);
+/* copies.c: variables in place of copies of them. */
+void plan_avoid_copies(struct lower *l);
 /* derived.c: the steps of the entry that compute the same in each run, until a variable or a steady input changes, become its
  * first, and what others read of theirs becomes derived buffers. */
 void plan_derive(struct lower *l);

@@ -50,7 +50,7 @@ size_t plan_alive_in_callees(const struct ht_plan *p, const struct ht_plan_step 
 {
 	size_t most = 0;
 
-	for (int i = 0; s->control && i < (s->control->kind == HT_PLAN_CALLS ? 1 : 2); i++) {
+	for (int i = 0; s->control && i < ht_plan_calls(s->control); i++) {
 		int32_t number = s->control->call[i].procedure;
 		size_t live = number >= 0 ? p->procedure[number].live_bytes : 0;
 

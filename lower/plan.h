@@ -125,6 +125,11 @@ struct ht_plan_control {
 	int32_t begins, agains;
 	bool tests;
 };
+/* How many of `call` there are. */
+static inline int ht_plan_calls(const struct ht_plan_control *c)
+{
+	return c->kind == HT_PLAN_CALLS ? 1 : 2;
+}
 
 struct ht_plan_step {
 	int32_t kernel; /* among the plan's; -1: see `control` */

@@ -1,7 +1,7 @@
 /* Variables that the graph changes: memory of the session.
  *
  * A read copies the variable, so that a later assignment does not change what was read, unless the program has no assignment
- * to it.  Reads and assignments stand in the order of the graph, which follows its control edges. */
+ * to it; copies.c then removes the copies that are not needed.  Reads and assignments stand in the order of the graph, which follows its control edges. */
 #include "image/image.h"
 #include "lower/inside.h"
 
@@ -75,8 +75,7 @@ static enum ht_status emit_assignment(struct lower *l, struct ht_node *n)
 	return HT_OK;
 }
 
-/* A kernel does not write to memory that it reads, so the sum is computed elsewhere and copied
- * into the variable. */
+/* The sum is computed elsewhere and copied into the variable; copies.c has the kernel write to the variable where it may. */
 static enum ht_status emit_update(
 	struct lower *l, struct ht_node *n, int32_t (*op)(struct ht_xb *b, int32_t x, int32_t y))
 {
@@ -133,6 +132,14 @@ const struct lower_op lower_sub_variable = { .family = FAMILY_ROOT,
 	.variables = 1,
 	.emit = emit_subtraction,
 	.refuse = refuse_assignment };
+
+bool variable_assigns_all(const struct ht_node *n)
+{
+	const struct lower_op *op = lower_op_of(n);
+
+	return op == &lower_assign_variable || op == &lower_add_variable ||
+	       op == &lower_sub_variable;
+}
 
 /* ---- how a run uses a variable ---- */
 
