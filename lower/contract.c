@@ -312,7 +312,7 @@ static void pack_stage(struct contraction *c, struct kernel_build *k, const stru
 	ht_xstore(b, to, offset, value);
 }
 
-static void size_packing(struct contraction *c)
+void contract_size(struct contraction *c)
 {
 	struct ht_pack p;
 
@@ -329,7 +329,7 @@ void contract_pack_taps(struct contraction *c, const struct view *v, int32_t lea
 	struct kernel_build k;
 	int64_t grid[2] = { 1 };
 
-	size_packing(c);
+	contract_size(c);
 	for (int32_t i = 0; i < lead; i++)
 		grid[0] *= v->dim[i];
 	grid[1] = ht_ceil_div(c->columns, c->nr);
@@ -347,7 +347,7 @@ void contract_pack_value(struct contraction *c, const struct view *v)
 
 void contract_pack_local(struct contraction *c, struct kernel_build *k, const struct view *v)
 {
-	size_packing(c);
+	contract_size(c);
 	c->b = kb_local(k, c->packed_type, c->packed_count);
 	pack_stage(c, k, v, v->rank - 2, true);
 	k->stage->start = true;

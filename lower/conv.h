@@ -61,6 +61,9 @@ void emit_by_image(struct lower *l, struct ht_node *n, const struct window w[2],
 double conv_phases_share(const struct ht_node *n, const struct window w[2]);
 void emit_phases(struct lower *l, struct ht_node *n, const struct window w[2]);
 
+/* filter_product.c: the gradient of convolution `v`, which has results and no groups, by its filter, `n`. */
+void emit_filter_product(struct lower *l, struct ht_node *n, const struct conv *v);
+
 /* conv_one.c: whether to use the method for a single result channel, and the method. */
 bool conv_has_one_result(const struct lower *l, const struct conv *v);
 void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v);

@@ -1,0 +1,430 @@
+/* The gradient of a convolution by its filter as a product over all pixels of all images.
+ *
+ * A row of the product is a position and a channel of the filter; it reads the image where the convolution read it.  The columns are
+ * the channels of the result's gradient.  A tile takes some channels of the image, some columns, and a part of the pixels, so that
+ * what it reads stays in the second level: it copies its share of the image, padded, to a local buffer in blocks of channels, packs its
+ * share of the gradient to another, and multiplies these.  The next tile takes other columns and finds the image in its buffer.  If there
+ * are several parts, another kernel adds them. */
+#include "lower/conv.h"
+#include "lower/index.h"
+
+#include <string.h>
+
+/* The rows of a tile, at least, if the filter has as many: each number of the gradient that is packed is multiplied with all of them. */
+enum { LEAST_TILE_ROWS = 512, LEAST_TILE_COLUMNS = 64 };
+
+/* A line of the result with fewer pixels than these is too short to be a loop of its own. */
+enum { SHORT_LINE = 28 };
+
+struct filter_product {
+	struct lower *l;
+	struct ht_node *n;
+	const struct conv *v;
+	struct contraction c; /* of a tile */
+	struct kernel_build *k;
+	struct ht_xb *b;
+	int64_t lanes, blocks, channel_groups; /* channels of a block, blocks of a tile, tiles */
+	int64_t column_groups;
+	int64_t images, lines; /* of a part */
+	int64_t each, bands;   /* parts: groups of images times bands of lines */
+	/* The copy of the image.  Either all its pixels once, or those that one column of the filter reads, for each of these `shifts`
+	 * apart.  Then the lines of the stride's `phases` are apart, too, and the lines of an image follow one another, so
+	 * that the depth of the product is an image and not a line. */
+	bool apart;
+	int64_t shifts, phases, height, width;
+	int32_t image, gradient; /* local buffers */
+};
+
+static int64_t least_divisor(int64_t n, int64_t least)
+{
+	int64_t d = least < 1 ? 1 : least;
+
+	while (d < n && n % d)
+		d++;
+	return d < n ? d : n;
+}
+
+/* ---- sizes ---- */
+
+/* Channels of a block: those of a line of a cache, if that leaves none over. */
+static int64_t lanes_of(int64_t channels)
+{
+	enum { HALF = LINE_ROWS / 2 };
+
+	return channels % LINE_ROWS == 0 ? LINE_ROWS : channels % HALF == 0 ? HALF : channels;
+}
+
+static void size_rows(struct filter_product *p)
+{
+	const struct ht_shape filter = p->v->filter;
+	const int64_t positions = filter.dim[0] * filter.dim[1];
+
+	p->lanes = lanes_of(filter.dim[2]);
+	p->blocks = least_divisor(
+		filter.dim[2] / p->lanes, ht_ceil_div(LEAST_TILE_ROWS, positions * p->lanes));
+	p->channel_groups = filter.dim[2] / p->lanes / p->blocks;
+	p->c.rows = positions * p->lanes * p->blocks;
+}
+
+static void size_columns(struct filter_product *p)
+{
+	const int64_t columns = p->v->filter.dim[3];
+	int64_t of_tile;
+
+	p->c.columns = columns;
+	/* about as deep as the parts will be */
+	p->c.depth = p->l->target->l2 / 4 / (LEAST_TILE_COLUMNS * (int64_t)sizeof(float));
+	contract_size(&p->c);
+	of_tile = p->c.nr;
+	while (of_tile < LEAST_TILE_COLUMNS && columns % (2 * of_tile) == 0)
+		of_tile *= 2;
+	p->c.columns = columns % of_tile ? columns : of_tile;
+	p->column_groups = columns / p->c.columns;
+}
+
+/* How far the last row of the filter is behind the first, in lines of the image. */
+static int64_t reach_of(const struct window *w)
+{
+	return (w->size - 1) * w->dilation;
+}
+
+/* Sets the sizes of the copy that are the same for all parts. */
+static void size_copy(struct filter_product *p)
+{
+	const struct window *w = p->v->w;
+	const int64_t steps = reach_of(&w[0]) + 1;
+
+	p->apart = w[1].size == 1 || w[1].out < SHORT_LINE;
+	p->shifts = p->apart ? w[1].size : 1;
+	p->phases = !p->apart ? 1 : steps < w[0].stride ? steps : w[0].stride;
+	p->width = p->apart ? w[1].out : (w[1].out - 1) * w[1].stride + reach_of(&w[1]) + 1;
+}
+
+static int64_t height_of(const struct filter_product *p, int64_t lines)
+{
+	const struct window *w = &p->v->w[0];
+
+	return p->apart ? lines + reach_of(w) / w->stride
+			: (lines - 1) * w->stride + reach_of(w) + 1;
+}
+
+/* Elements that a tile copies and packs for a part of so many lines of an image. */
+static int64_t elements_of(const struct filter_product *p, int64_t lines)
+{
+	const int64_t panels = ht_ceil_div(p->c.columns, p->c.nr);
+
+	return p->blocks * p->lanes * p->shifts * p->phases * height_of(p, lines) * p->width +
+	       lines * p->v->w[1].out * panels * p->c.nr;
+}
+
+/* The elements of a part take at most half of the second level. */
+static void divide(struct filter_product *p)
+{
+	const int64_t lines = p->v->out.dim[1], all = p->v->out.dim[0];
+	const int64_t most = p->l->target->l2 / 2 / (int64_t)sizeof(float);
+	const int64_t images = most / elements_of(p, lines);
+
+	p->each = least_divisor(all, images < 1 ? all : ht_ceil_div(all, images));
+	p->bands = 1;
+	while (images < 1 && p->bands < lines &&
+		(lines % p->bands || elements_of(p, lines / p->bands) > most))
+		p->bands++;
+	p->images = all / p->each;
+	p->lines = lines / p->bands;
+	p->height = height_of(p, p->lines);
+}
+
+/* ---- the stages in front of the product ---- */
+
+/* The first line of the part in the result, and its first image. */
+static int32_t first_line(const struct filter_product *p, int32_t part)
+{
+	return ht_xmuli(p->b, ht_xmodi(p->b, part, p->bands), p->lines);
+}
+
+static int32_t first_image(const struct filter_product *p, int32_t part)
+{
+	return ht_xmuli(p->b, ht_xdivi(p->b, part, p->bands), p->images);
+}
+
+static int32_t grid_index(struct filter_product *p, int grid, int64_t count)
+{
+	return ht_xdim(p->b, kb_grid_dim(p->k, grid, count, 1));
+}
+
+static int32_t part_of(struct filter_product *p)
+{
+	return grid_index(p, 0, p->each * p->bands);
+}
+
+enum {
+	SHARE_BLOCK,
+	SHARE_SHIFT,
+	SHARE_PHASE,
+	SHARE_IMAGE,
+	SHARE_LINE,
+	SHARE_COLUMN,
+	SHARE_LANE,
+	SHARE_RANK
+};
+
+/* The copy of the image. */
+static void share_strides(
+	const struct filter_product *p, int64_t dim[SHARE_RANK], int64_t stride[SHARE_RANK])
+{
+	int64_t n = 1;
+
+	memcpy(dim,
+		(int64_t[]){
+			p->blocks, p->shifts, p->phases, p->images, p->height, p->width, p->lanes },
+		SHARE_RANK * sizeof *dim);
+	for (int i = SHARE_RANK - 1; i >= 0; i--) {
+		stride[i] = n;
+		n *= dim[i];
+	}
+}
+
+/* Position of the image along direction i: number `at` of the copy, which begins at position `first` of the result. */
+static int32_t position(
+	const struct filter_product *p, int i, int32_t first, int32_t at, int32_t behind)
+{
+	const struct window *w = &p->v->w[i];
+	struct ht_xb *b = p->b;
+	int32_t x = ht_xadd(b, ht_xmuli(b, first, w->stride), ht_xaddi(b, behind, -w->before));
+
+	return ht_xadd(b, x, ht_xmuli(b, at, p->apart ? w->stride : 1));
+}
+
+static bool stays_inside(const struct filter_product *p)
+{
+	return !p->apart && !window_leaves(&p->v->w[0]) && !window_leaves(&p->v->w[1]);
+}
+
+static void image_stage(struct filter_product *p)
+{
+	/* All channels of a pixel are read together. */
+	static const int loop[SHARE_RANK] = { SHARE_SHIFT, SHARE_PHASE, SHARE_IMAGE, SHARE_LINE,
+		SHARE_COLUMN, SHARE_BLOCK, SHARE_LANE };
+	int64_t dim[SHARE_RANK], stride[SHARE_RANK];
+	const struct view *in = lower_operand(p->l, p->n, 0);
+	struct ht_xb *b = p->b;
+	struct space at = { .rank = SHARE_RANK, .guard = -1 };
+	int32_t part, channels, at_of[SHARE_RANK], x[4];
+
+	share_strides(p, dim, stride);
+	kb_stage(p->k, HT_STAGE_LOOP)->start = true;
+	part = part_of(p);
+	channels = grid_index(p, 1, p->channel_groups);
+	for (int i = 0; i < SHARE_RANK; i++)
+		at_of[loop[i]] = ht_xdim(b, kb_dim(p->k, dim[loop[i]]));
+	p->k->stage->vec = p->k->stage->dims - 1;
+	x[0] = ht_xadd(b, first_image(p, part), at_of[SHARE_IMAGE]);
+	x[1] = position(p, 0, first_line(p, part), at_of[SHARE_LINE], at_of[SHARE_PHASE]);
+	x[2] = ht_xmuli(b, at_of[SHARE_SHIFT], p->v->w[1].dilation);
+	x[2] = position(p, 1, ht_xi(b, 0), at_of[SHARE_COLUMN], x[2]);
+	x[3] = ht_xadd(b, ht_xmuli(b, channels, p->blocks), at_of[SHARE_BLOCK]);
+	x[3] = ht_xadd(b, ht_xmuli(b, x[3], p->lanes), at_of[SHARE_LANE]);
+	for (int i = 1; i < 3 && !stays_inside(p); i++)
+		space_and_guard(b, &at, index_inside(b, x[i], p->v->in.dim[i]));
+	at = space_of_coords(&at, 4, p->v->in.dim, x);
+	x[0] = kb_load(p->k, in, &at);
+	at = space_of_coords(&(struct space){ .guard = -1 }, SHARE_RANK, dim, at_of);
+	ht_xstore(b, p->image, space_offset(b, &at, stride, 0), x[0]);
+}
+
+/* Packs [image, line, column] along the depth. */
+static void gradient_stage(struct filter_product *p)
+{
+	const struct view *from = lower_operand(p->l, p->n, 2);
+	const int64_t panels = ht_ceil_div(p->c.columns, p->c.nr);
+	const int64_t dim[5] = { panels, p->images, p->lines, p->v->out.dim[2], p->c.nr };
+	struct space at = { .guard = -1 };
+	struct ht_xb *b = p->b;
+	int32_t part, group, i[5], x[4], column;
+
+	kb_stage(p->k, HT_STAGE_LOOP);
+	part = part_of(p);
+	group = grid_index(p, 2, p->column_groups);
+	for (int d = 0; d < 5; d++)
+		i[d] = ht_xdim(b, kb_dim(p->k, dim[d]));
+	p->k->stage->vec = p->k->stage->dims - 1;
+	x[0] = ht_xadd(b, first_image(p, part), i[1]);
+	x[1] = ht_xadd(b, first_line(p, part), i[2]);
+	x[2] = i[3];
+	column = ht_xadd(b, ht_xmuli(b, i[0], p->c.nr), i[4]);
+	x[3] = ht_xadd(b, ht_xmuli(b, group, p->c.columns), column);
+	if (p->c.columns % p->c.nr)
+		at.guard = ht_xlt(b, column, ht_xi(b, p->c.columns));
+	at = space_of_coords(&at, 4, p->v->out.dim, x);
+	x[0] = kb_load(p->k, from, &at);
+	at = space_of_coords(&(struct space){ .guard = -1 }, 5, dim, i);
+	ht_xstore(b, p->gradient, space_linear(b, &at), x[0]);
+}
+
+/* ---- the product ---- */
+
+/* A row of the product. */
+struct filter_row {
+	int32_t block, position[2], lane;
+};
+
+static struct filter_row filter_row(const struct filter_product *p, int32_t m)
+{
+	struct space rows = { .rank = 4, .groups = 1, .guard = -1 };
+	struct filter_row r;
+
+	memcpy(rows.dim,
+		(int64_t[]){ p->blocks, p->v->filter.dim[0], p->v->filter.dim[1], p->lanes },
+		4 * sizeof *rows.dim);
+	rows.group[0] = (struct space_group){ 0, 3, m };
+	r.block = space_coord(p->b, &rows, 0);
+	r.position[0] = space_coord(p->b, &rows, 1);
+	r.position[1] = space_coord(p->b, &rows, 2);
+	r.lane = space_coord(p->b, &rows, 3);
+	return r;
+}
+
+/* Where the row begins in the copy of the image, for the current tap: an image, or a line of one. */
+static int32_t row_offset(const struct filter_product *p, const struct filter_row *r)
+{
+	const struct window *w = p->v->w;
+	int64_t dim[SHARE_RANK], stride[SHARE_RANK];
+	struct ht_xb *b = p->b;
+	int32_t x[SHARE_RANK], down = ht_xmuli(b, r->position[0], w[0].dilation);
+	struct space at = { .guard = -1 };
+
+	share_strides(p, dim, stride);
+	x[SHARE_BLOCK] = r->block;
+	x[SHARE_SHIFT] = x[SHARE_PHASE] = x[SHARE_COLUMN] = ht_xi(b, 0);
+	x[SHARE_IMAGE] = p->c.tap_x[0];
+	x[SHARE_LANE] = r->lane;
+	if (p->apart) {
+		x[SHARE_SHIFT] = r->position[1];
+		x[SHARE_PHASE] = ht_xmodi(b, down, w[0].stride);
+		x[SHARE_LINE] = ht_xdivi(b, down, w[0].stride);
+	} else {
+		x[SHARE_LINE] = ht_xadd(b, ht_xmuli(b, p->c.tap_x[1], w[0].stride), down);
+		x[SHARE_COLUMN] = ht_xmuli(b, r->position[1], w[1].dilation);
+	}
+	at = space_of_coords(&at, SHARE_RANK, dim, x);
+	return space_offset(b, &at, stride, 0);
+}
+
+/* Adds the dimensions of the sum: taps and depth. */
+static void sum_dims(struct filter_product *p)
+{
+	p->c.tap_x[0] = ht_xdim(p->b, kb_reduce_dim(p->k, p->images));
+	if (!p->apart)
+		p->c.tap_x[1] = ht_xdim(p->b, kb_reduce_dim(p->k, p->lines));
+	kb_reduce_dim(p->k, (p->apart ? p->lines : 1) * p->v->out.dim[2]);
+}
+
+/* `parts`: where the sums of all parts are; NULL: there is one part. */
+static void product_stage(struct filter_product *p, const struct view *parts)
+{
+	const struct ht_shape filter = p->v->filter;
+	struct ht_contract *t = &kb_stage(p->k, HT_STAGE_CONTRACT)->contract;
+	struct ht_xb *b = p->b;
+	int32_t channels, columns, x[5], sum;
+	struct space out = { .guard = -1 };
+	struct filter_row row;
+	int64_t dim[5];
+
+	x[0] = part_of(p);
+	channels = grid_index(p, 1, p->channel_groups);
+	columns = grid_index(p, 2, p->column_groups);
+	t->m = kb_dim(p->k, p->c.rows);
+	t->n = kb_dim(p->k, p->c.columns);
+	sum_dims(p);
+	p->k->stage->vec = t->n;
+	row = filter_row(p, ht_xdim(b, t->m));
+	t->a_buffer = p->image;
+	t->a_row = row_offset(p, &row);
+	contract_packed(&p->c, p->k, p->gradient, ht_xi(b, 0));
+	x[1] = row.position[0];
+	x[2] = row.position[1];
+	x[3] = ht_xadd(b, ht_xmuli(b, channels, p->blocks), row.block);
+	x[3] = ht_xadd(b, ht_xmuli(b, x[3], p->lanes), row.lane);
+	x[4] = ht_xadd(b, ht_xmuli(b, columns, p->c.columns), ht_xdim(b, t->n));
+	sum = ht_xred(b, 0, HT_F32);
+	dim[0] = p->each * p->bands;
+	memcpy(dim + 1, filter.dim, 4 * sizeof *dim);
+	if (parts) {
+		out = space_of_coords(&out, 5, dim, x);
+		kb_store(p->k, parts, &out, sum);
+	} else {
+		out = space_of_coords(&out, 4, dim + 1, x + 1);
+		kb_store_root(p->k, p->n, sum, &out);
+	}
+}
+
+/* Adds the parts, [part, ..the filter..]. */
+static void add_parts(struct lower *l, struct ht_node *n, const struct view *parts)
+{
+	struct kernel_build k;
+	struct space out, at;
+	int32_t x[5];
+
+	kb_init(&k, l, n);
+	kb_stage(&k, HT_STAGE_LOOP);
+	out = kb_loop_space(&k, 4, n->out[0].shape.dim,
+		kb_out_boundaries(l, k.sink, 0) | kb_boundaries(l, k.sink, ht_out(n, 0)));
+	x[0] = ht_xdim(&k.xb, kb_reduce_dim(&k, parts->dim[0]));
+	for (int i = 0; i < 4; i++)
+		x[1 + i] = space_coord(&k.xb, &out, i);
+	at = space_of_coords(&out, 5, parts->dim, x);
+	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, HT_F32, kb_load(&k, parts, &at)), &out);
+	kb_finish(&k, n);
+}
+
+static struct view memory_of_parts(const struct filter_product *p)
+{
+	int64_t dim[5] = { p->each * p->bands };
+	struct view v;
+
+	memcpy(dim + 1, p->v->filter.dim, 4 * sizeof *dim);
+	view_dense(&v,
+		plan_buffer(p->l, HT_PLAN_TEMP, HT_F32, dim[0] * ht_shape_count(p->v->filter)),
+		(struct ht_shape){ 5, dim });
+	return v;
+}
+
+static void emit_tiles(struct filter_product *p, const struct view *parts)
+{
+	const int64_t grid[3] = { p->each * p->bands, p->channel_groups, p->column_groups };
+	int64_t dim[SHARE_RANK], stride[SHARE_RANK];
+	struct kernel_build *k = p->k = &p->c.k;
+
+	p->b = &k->xb;
+	kb_init(k, p->l, p->n);
+	kb_grid(k, 3, grid);
+	share_strides(p, dim, stride);
+	p->image = kb_local(k, HT_F32, dim[0] * stride[0]);
+	p->gradient = kb_local(k, HT_F32, p->c.packed_count);
+	image_stage(p);
+	gradient_stage(p);
+	product_stage(p, parts);
+	kb_finish(k, p->n);
+}
+
+void emit_filter_product(struct lower *l, struct ht_node *n, const struct conv *v)
+{
+	struct filter_product p = { .l = l, .n = n, .v = v };
+	struct view parts;
+
+	contract_init(&p.c, l, n, HT_F32);
+	size_rows(&p);
+	size_columns(&p);
+	size_copy(&p);
+	divide(&p);
+	p.c.a_step = p.lanes * (p.apart ? 1 : v->w[1].stride);
+	p.c.packed_count =
+		ht_ceil_div(p.c.columns, p.c.nr) * p.c.nr * p.images * p.lines * v->out.dim[2];
+	if (p.each * p.bands == 1) {
+		emit_tiles(&p, NULL);
+		return;
+	}
+	parts = memory_of_parts(&p);
+	emit_tiles(&p, &parts);
+	add_parts(l, n, &parts);
+}
