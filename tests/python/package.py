@@ -5,7 +5,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, '..', 'tools'))
 import environment
 
-environment.enter_venv()
+environment.enter_venv(served=False)  # TensorFlow's libraries are loaded only where a test wants them beside the package's
 PRELOAD = os.environ.get('HALFTONE_PRELOAD')  # the library of a build with sanitizers
 if PRELOAD and os.environ.get('LD_PRELOAD') != PRELOAD:
     # The library must be loaded before Python, whose own leaks are ignored.

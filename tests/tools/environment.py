@@ -60,15 +60,15 @@ def interpreter(name='tests', requirements='tests/requirements.txt'):
                                     stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
-def enter_venv(name='tests', requirements='tests/requirements.txt', onednn=True):
+def enter_venv(name='tests', requirements='tests/requirements.txt', onednn=True, served=True):
     """Continues in the pinned environment, where TensorFlow runs without Keras; see keras().  Without `onednn` TensorFlow computes
-    with its own kernels alone.  Where a server runs (tensorflow_server.py), TensorFlow is imported already."""
+    with its own kernels alone.  Where a server runs (tensorflow_server.py), TensorFlow is imported already if `served`."""
     set_variables()
     if not onednn:
         os.environ[tensorflow_server.ONEDNN] = '0'
     python = interpreter(name, requirements)
     if os.path.abspath(sys.executable) != os.path.abspath(python):
-        if name == 'tests':
+        if name == 'tests' and served:
             tensorflow_server.run()
         os.environ['PYTHONDONTWRITEBYTECODE'] = '1'
         os.execv(python, [python] + sys.argv)
