@@ -228,6 +228,10 @@ def has_pages_of_1g():
         return False
 
 
+def turn(cases):
+    return environment.in_turn(cases, 3 if environment.SANITIZED else 2)
+
+
 class Classes(ToolCase):
     known = {}  # results for settings that several rows begin with, over all tests
 
@@ -362,7 +366,7 @@ class Classes(ToolCase):
     def test_honoured(self):
         own = {n for n, o in self.rows.items() if o['class'] == 'honoured' and not n.startswith('atc.')}
         self.assertEqual(own, set(HONOURED))
-        for name, (base, value, what) in environment.share(HONOURED.items()):
+        for name, (base, value, what) in turn(HONOURED.items()):
             if name.endswith('1g_huge_page') and has_pages_of_1g():
                 continue  # no run stops here; unit.pages simulates a machine without such pages
             with self.subTest(name):
@@ -377,7 +381,7 @@ class Classes(ToolCase):
                 self.assertNotEqual(one['traced'], two['traced'])
 
     def test_defaults_ask_for_nothing(self):
-        for name, o in environment.share(self.rows.items()):
+        for name, o in turn(self.rows.items()):
             if name.startswith('atc.') or not o['default'] or o['class'] != 'honoured':
                 continue
             # The spelling of a mode is in the report.
@@ -404,9 +408,9 @@ class Classes(ToolCase):
         return '.' if values in ('FOLDER', 'FILE') else 'text'
 
     def test_without_effect(self):
-        """One by one, the report and the key of the cache equal those of the previous compilation; then all at once.  Under sanitizers,
-        one by one only those that have their turn."""
-        alone = environment.share(self.rows)
+        """One by one those that have their turn: the report and the key of the cache equal those of the previous compilation.  Then
+        all at once."""
+        alone = turn(self.rows)
         plain, d, everything = self.seen_before(self.seen, []), self.folder(), []
         self.call(d, 'compile', '-o', 'net.htx', *TARGET, 'm.hir')
         before = self.left(d)

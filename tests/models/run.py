@@ -48,13 +48,14 @@ def arguments():
 
 def policies_of(a, row, i):
     """The policies under which the i-th model is tried: all if it is named, else float32 and two others in turn; for the large
-    models and the many of TensorFlow.js one other."""
+    models and the many of TensorFlow.js one other, every other day."""
     if a.policies:
         return a.policies.split(',')
     if environment.LONG or row.name in a.names:
         return POLICIES
     if group_of(row) != 'shared':
-        return [FULL, POLICIES[1 + (i + environment.TURN) % 3]]
+        turn = i + environment.TURN
+        return [FULL, POLICIES[1 + turn // 2 % 3]] if turn % 2 else [FULL]
     return [p for p in POLICIES if p != ALIKE[(i + environment.TURN) % 2]]
 
 

@@ -103,13 +103,13 @@ def problems_of(tf, r, case, targets, check):
 
 
 def run(module, seed, count):
-    """Of so many cases checks every other one, under sanitizers every twelfth, in turn; (passed, failed).  The module's check() yields the
+    """Of so many cases checks every third one, under sanitizers every twelfth, in turn; (passed, failed).  The module's check() yields the
     errors of one case.  Each case has random numbers of its own, so that it is the same whichever others are checked."""
     import numpy as np
     import tensorflow as tf
     targets, passed, failed = runnable(), 0, 0
     print(f'{module.__name__}: seed {seed}, targets {" ".join(targets)}')
-    for i in environment.in_turn(range(count), min(12 if environment.SANITIZED else 2, count)):
+    for i in environment.in_turn(range(count), min(12 if environment.SANITIZED else 3, count)):
         r = np.random.default_rng([seed, i])
         case = module.random_case(r)
         # code of this machine, and of a lesser one by turn

@@ -225,7 +225,7 @@ def compare_models(work):
             graph_def = tf.compat.v1.graph_util.extract_sub_graph(graph_def, outputs)
             for n in graph_def.node:
                 n.attr.pop('_output_shapes', None)  # some are wrong, but TensorFlow trusts them
-        for mode in MODES if environment.LONG else (*MODES[:i % 3], *MODES[i % 3 + 1:]):  # else two of three
+        for mode in environment.in_turn(MODES, len(MODES), i):
             no, wrong = compare(path, graph_def, outputs, mode)
             count += 1
             refused += no
