@@ -117,24 +117,50 @@ struct ht_bound ht_bound_scaled(
 	return ht_bound_settled(sizes, s);
 }
 
+/* What is added to a product of sizes, if that is more than 0. */
+static int64_t added(const struct ht_bound *b)
+{
+	return b->add > 0 ? b->add : 0;
+}
+
+/* Of a * b, where b is not negative, without lo and hi: (A + m) * (B + n) is at most A * B + m * B + n * A + m * n, where A and B are
+ * products of sizes, which are at their largest in the terms behind the first. */
+static struct ht_bound highest_product(
+	const struct ht_reach_sizes *sizes, const struct ht_bound *a, const struct ht_bound *b)
+{
+	int64_t most_a = highest(sizes, a) - a->add, most_b = highest(sizes, b) - b->add;
+	struct ht_bound p = { .known = true, .divisor = a->divisor * b->divisor };
+
+	if (ht_bound_is_constant(a) != ht_bound_is_constant(b)) { /* m * B */
+		const struct ht_bound *of = ht_bound_is_constant(a) ? b : a;
+
+		return ht_bound_scaled(sizes, of, added(of == a ? b : a));
+	}
+	p.up = ht_size_product(a->up, b->up);
+	if (most_a > HT_BOUND_LIMIT || most_b > HT_BOUND_LIMIT || added(a) > HT_BOUND_LIMIT / 2 ||
+		added(b) > HT_BOUND_LIMIT / 2)
+		return HT_BOUND_UNKNOWN;
+	p.add = added(a) * most_b + added(b) * most_a + added(a) * added(b);
+	return p;
+}
+
 struct ht_bound ht_bound_product(
 	const struct ht_reach_sizes *sizes, const struct ht_bound *a, const struct ht_bound *b)
 {
-	struct ht_bound p = { .known = true, .divisor = 1 };
+	struct ht_bound p;
 
 	if (a->lo == a->hi)
 		return ht_bound_scaled(sizes, b, a->lo);
 	if (b->lo == b->hi)
 		return ht_bound_scaled(sizes, a, b->lo);
-	if (a->lo < 0 || b->lo < 0 || a->hi > HT_BOUND_LIMIT || b->hi > HT_BOUND_LIMIT)
+	if (b->lo < 0)
+		return a->lo < 0 ? HT_BOUND_UNKNOWN : ht_bound_product(sizes, b, a);
+	if (a->lo < -HT_BOUND_LIMIT || a->hi > HT_BOUND_LIMIT || b->hi > HT_BOUND_LIMIT)
 		return HT_BOUND_UNKNOWN;
-	p.lo = a->lo * b->lo;
-	p.hi = a->hi * b->hi;
-	if (a->add > 0 || b->add > 0 || ht_bound_is_constant(a) || ht_bound_is_constant(b))
-		return ht_bound_constant(p.lo, p.hi);
+	p = highest_product(sizes, a, b);
+	p.lo = a->lo * (a->lo < 0 ? b->hi : b->lo);
+	p.hi = a->hi * (a->hi < 0 ? b->lo : b->hi);
 	p.exact = a->exact && b->exact;
-	p.up = ht_size_product(a->up, b->up);
-	p.divisor = a->divisor * b->divisor;
 	return ht_bound_settled(sizes, p);
 }
 

@@ -392,11 +392,9 @@ bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim);
 int64_t ht_taps_of_run(const struct ht_stage *s, int64_t run);
 
 /* schedule.c: the first function chooses nr and kp for packing a contraction of `m` rows, `n`
- * columns, `k` depth with operands of type `t`; the second returns the rows of its register tile,
- * where a tile of the grid has `m` rows; the third sets them, mr, in a finished kernel. */
+ * columns, `k` depth with operands of type `t`; the second sets mr in a finished kernel. */
 void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
 	int64_t k, int32_t *nr, int32_t *kp);
-int32_t ht_schedule_rows(const struct ht_target *t, int32_t nr, int64_t m, enum ht_dtype dtype);
 /* Tile sizes along m and n for the grid: multiples of the register tile, whose columns are the `nr` that the right operand is
  * packed with. */
 void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,

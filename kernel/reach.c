@@ -7,7 +7,9 @@ struct reach {
 	const struct ht_kernel *k;
 	const struct ht_stage *s;
 	const struct ht_reach_sizes *sizes;
-	struct ht_bound *x; /* by expression of the stage */
+	struct ht_bound *x;     /* by expression of the stage */
+	struct ht_bound *where; /* likewise, where a guard is true: of_guarded() */
+	int32_t *below;         /* by expression: 1 + an expression that is larger there, or 0 */
 };
 
 /* floor(end) of a cut as a bound of the last index: behind it code executes as many as fill a step. */
@@ -171,6 +173,49 @@ static struct ht_bound of_x(const struct reach *r, const struct ht_x *x)
 	}
 }
 
+/* ---- where guards are true ---- */
+
+/* Of expression i, with the bounds that r->below has. */
+static struct ht_bound narrowed(const struct reach *r, int32_t i)
+{
+	const struct ht_bound minus_one = ht_bound_constant(-1, -1);
+	struct ht_bound b = of_x(r, &r->s->x[i]), end;
+
+	if (!r->below[i] || !r->where[r->below[i] - 1].known)
+		return b;
+	end = ht_bound_sum(r->sizes, &r->where[r->below[i] - 1], &minus_one);
+	return end.known ? ht_bound_lower(r->sizes, &b, &end) : b;
+}
+
+/* Notes in r->below what guard `x` says, or forgets it. */
+static void note_guard(const struct reach *r, int32_t x, bool note)
+{
+	const struct ht_x *e = &r->s->x[x];
+
+	while (e->op == HT_X_AND) {
+		note_guard(r, e->b, note);
+		e = &r->s->x[e->a];
+	}
+	if (e->op == HT_X_LT && r->s->x[e->a].dtype == HT_I64)
+		r->below[e->a] = note ? e->b + 1 : 0;
+}
+
+/* Expression `x` where expression `guard` (-1: always) is true.  It is computed again, with what the guard says of its terms. */
+static struct ht_bound of_guarded(const struct reach *r, int32_t x, int32_t guard)
+{
+	struct reach in = *r;
+
+	if (guard < 0)
+		return r->x[x];
+	note_guard(r, guard, true);
+	in.x = r->where;
+	in.where = r->x;
+	for (int32_t i = 0; i <= x; i++)
+		in.x[i] = in.s->x[i].dtype == HT_I64 ? narrowed(&in, i) : HT_BOUND_UNKNOWN;
+	note_guard(r, guard, false);
+	return in.x[x];
+}
+
 /* ---- what a stage touches ---- */
 
 /* So far, of the argument. */
@@ -191,13 +236,13 @@ static void touches(const struct reach *r, struct most *m, struct ht_bound at)
 /* Element a_row + k * a_step of the left operand, for each k of the depth. */
 static struct ht_bound row_end(const struct reach *r, const struct ht_contract *c)
 {
-	const struct ht_bound *row = &r->x[c->a_row];
+	const struct ht_bound row = of_guarded(r, c->a_row, c->a_guard);
 	struct ht_bound depth = of_dim(r, r->s->dims - 1);
 
-	if (!row->known)
+	if (!row.known)
 		return HT_BOUND_UNKNOWN;
 	depth = ht_bound_scaled(r->sizes, &depth, c->a_step > 0 ? c->a_step : 0);
-	return depth.known ? ht_bound_sum(r->sizes, row, &depth) : HT_BOUND_UNKNOWN;
+	return depth.known ? ht_bound_sum(r->sizes, &row, &depth) : HT_BOUND_UNKNOWN;
 }
 
 /* All of the panels from b_base on. */
@@ -228,12 +273,14 @@ static void of_stage(const struct reach *r, int32_t arg, struct most *m)
 
 	for (int32_t i = 0; i < s->xs; i++) {
 		r->x[i] = s->x[i].dtype == HT_I64 ? of_x(r, &s->x[i]) : HT_BOUND_UNKNOWN;
-		if (s->x[i].op == HT_X_LOAD && s->x[i].imm == arg)
-			touches(r, m, r->x[s->x[i].a]);
+		r->below[i] = 0;
 	}
+	for (int32_t i = 0; i < s->xs; i++)
+		if (s->x[i].op == HT_X_LOAD && s->x[i].imm == arg)
+			touches(r, m, of_guarded(r, s->x[i].a, s->x[i].b));
 	for (int32_t i = 0; i < s->stores; i++)
 		if (s->store[i].buffer == arg)
-			touches(r, m, r->x[s->store[i].offset]);
+			touches(r, m, of_guarded(r, s->store[i].offset, s->store[i].guard));
 	if (s->kind == HT_STAGE_CONTRACT && s->contract.a_buffer == arg)
 		touches(r, m, row_end(r, &s->contract));
 	if (s->kind == HT_STAGE_CONTRACT && s->contract.b_buffer == arg)
@@ -258,12 +305,16 @@ bool ht_kernel_reach(const struct ht_kernel *k, int32_t arg, const struct ht_rea
 	if (k->library)
 		return false;
 	r.x = calloc((size_t)most_expressions(k) + 1, sizeof *r.x);
-	HT_CHECK(r.x);
+	r.where = calloc((size_t)most_expressions(k) + 1, sizeof *r.where);
+	r.below = calloc((size_t)most_expressions(k) + 1, sizeof *r.below);
+	HT_CHECK(r.x && r.where && r.below);
 	for (int32_t i = 0; i < k->stages && m.known; i++) {
 		r.s = &k->stage[i];
 		of_stage(&r, arg, &m);
 	}
 	free(r.x);
+	free(r.where);
+	free(r.below);
 	if (!m.any || !m.known || !m.b.known)
 		return false;
 	out->of = ht_size_canonical(m.b.up);

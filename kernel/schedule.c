@@ -229,11 +229,6 @@ void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m
 		}
 }
 
-int32_t ht_schedule_rows(const struct ht_target *t, int32_t nr, int64_t m, enum ht_dtype dtype)
-{
-	return balanced_rows(t, panel_vectors(t, nr), m, dtype);
-}
-
 void ht_schedule_contract(const struct ht_target *t, struct ht_kernel *k)
 {
 	for (int32_t i = 0; i < k->stages; i++) {
@@ -243,7 +238,7 @@ void ht_schedule_contract(const struct ht_target *t, struct ht_kernel *k)
 		if (k->stage[i].kind != HT_STAGE_CONTRACT)
 			continue;
 		int64_t rows = m->grid >= 0 && m->step < m->extent ? m->step : m->extent;
-		c->mr = ht_schedule_rows(
-			t, c->nr, rows, c->kp == 2 ? k->buffer[c->b_buffer].dtype : HT_F32);
+		c->mr = balanced_rows(t, panel_vectors(t, c->nr), rows,
+			c->kp == 2 ? k->buffer[c->b_buffer].dtype : HT_F32);
 	}
 }

@@ -239,6 +239,25 @@ static void try_blocks(const struct shape *s, const struct ht_winograd_shape *sh
 	}
 }
 
+/* The local buffers of a block have as many rows of tiles for small images as for the largest.  Takes the division with the fewest rows
+ * that is about as fast as *best. */
+static void take_few_rows(const struct shape *s, const struct ht_winograd_shape *shape,
+	struct ht_winograd *best, double least)
+{
+	const double about = 1.02 * least;
+
+	for (int64_t rows = 1; rows < best->rows; rows++) {
+		struct ht_winograd few = *best;
+		double cycles = about;
+
+		try_blocks(s, shape, 1, rows, &few, &cycles);
+		if (cycles < about) {
+			*best = few;
+			return;
+		}
+	}
+}
+
 struct ht_winograd ht_schedule_winograd(const struct ht_target *t,
 	const struct ht_winograd_shape *shape, int m, enum ht_dtype dtype)
 {
@@ -254,5 +273,7 @@ struct ht_winograd ht_schedule_winograd(const struct ht_target *t,
 		try_blocks(&s, shape, 1, ht_ceil_div(tiles[0], i), &best, &least);
 	for (int64_t images = 2; images <= shape->together; images *= 2)
 		try_blocks(&s, shape, images, tiles[0], &best, &least);
+	if (shape->open)
+		take_few_rows(&s, shape, &best, least);
 	return best;
 }

@@ -36,6 +36,7 @@ void ht_winograd_filter_of_run(struct ht_xb *b, int m, const int32_t x[9], int32
 struct ht_winograd_shape {
 	int64_t images, out[2], channels, results;
 	int64_t together;     /* the most images of a block */
+	bool open;            /* height or width; `out` is the largest */
 	int64_t filter_loads; /* loads of a vector of filters that is transformed in each run; 0:
 			       * the filter is constant */
 };

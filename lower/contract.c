@@ -440,6 +440,7 @@ void contract_begin(struct contraction *c)
 	c->m_x = ht_xdim(&k->xb, k->stage->contract.m);
 	c->pixel_x = c->m_x;
 	c->pixel_guard = -1;
+	c->pixel_end = NULL;
 	c->n_x = ht_xdim(&k->xb, k->stage->contract.n);
 	for (int i = 0; i < c->taps; i++)
 		c->tap_x[i] = ht_xdim(&k->xb, kb_reduce_dim(k, c->tap[i]));

@@ -18,6 +18,10 @@ void read_conv(const struct ht_node *n, struct conv *c);
 struct space conv_pixels(struct contraction *c, struct ht_shape out);
 struct space conv_result(struct contraction *c, struct ht_shape out, int64_t group_channels);
 
+/* Whether a convolution by products has few channels, so that it reads a padded copy of the image, in which a row of a window is one run of
+ * memory. */
+bool conv_copies_image(const struct conv *c);
+
 /* Ends a loop that writes a padded copy of the image where the windows of the run's results end.  `index` is its index along the height
  * (i is 0) or the width, where each pixel has `each` indices. */
 void conv_cut_copy(struct kernel_build *k, const struct ht_node *n, const struct conv *c, int i,
@@ -47,8 +51,8 @@ struct simple_conv {
 bool conv_is_simple(const struct conv *v);
 void simple_conv(struct lower *l, struct ht_node *n, const struct conv *v, struct simple_conv *s);
 /* Where pixel (image, row, column) of the result begins in s->in, for the row `tap` of the filter. */
-int32_t simple_conv_row(
-	const struct simple_conv *s, struct ht_xb *b, const int32_t tap[], const int32_t pixel[3]);
+int32_t simple_conv_row(const struct simple_conv *s, struct kernel_build *k, const int32_t tap[],
+	const int32_t pixel[3]);
 
 /* conv_transpose.c: the gradient of a convolution by its image, which is a transposed
  * convolution, as a loop over its taps. Operands: the image's sizes, the filter, the gradient of

@@ -88,6 +88,18 @@ static const struct ht_plan_step *step_of(const struct ht_plan *p, int32_t numbe
 	return NULL;
 }
 
+/* The buffer that is argument `arg` of kernel `number`: an open input or output, if some step has one, of which the kernel accesses only
+ * what the run has. */
+static int32_t buffer_of(const struct ht_plan *p, int32_t number, int32_t arg)
+{
+	const struct ht_plan_step *first = step_of(p, number);
+
+	for (const struct ht_plan_step *s = first; s && s < p->step + p->steps; s++)
+		if (s->kernel == number && p->buffer[s->buffer[arg]].open)
+			return s->buffer[arg];
+	return first ? first->buffer[arg] : -1;
+}
+
 /* The object of the buffer; NULL: the buffer is memory. */
 static const struct ht_plan_object *object_of(const struct ht_plan *p, int32_t buffer)
 {
@@ -120,13 +132,13 @@ static void put_places(struct writing *w)
 static void put_kernel(struct writing *w, int32_t number)
 {
 	const struct ht_kernel *k = w->plan->kernel[number];
-	const struct ht_plan_step *s =
-		w->plan->sizes || w->plan->objects ? step_of(w->plan, number) : NULL;
+	const bool varies = w->plan->sizes || w->plan->objects;
 	struct ht_image_touch *touch =
 		HT_NEW_ARRAY(w->arena, struct ht_image_touch, (size_t)k->args);
 
 	for (int32_t i = 0; i < k->args; i++) {
-		const struct ht_plan_object *o = s ? object_of(w->plan, s->buffer[i]) : NULL;
+		const int32_t buffer = varies ? buffer_of(w->plan, number, i) : -1;
+		const struct ht_plan_object *o = buffer >= 0 ? object_of(w->plan, buffer) : NULL;
 
 		if (o)
 			touch[i] = ht_image_object_touch(&w->b, o->kind);
@@ -135,7 +147,7 @@ static void put_kernel(struct writing *w, int32_t number)
 				.bytes = (uint64_t)k->buffer[i].count *
 					 ht_dtype_info(k->buffer[i].dtype)->bytes,
 				.written = k->buffer[i].kind == HT_BUFFER_OUT,
-				.sized = s ? put_open_bytes(w, s->buffer[i]) : 0
+				.sized = buffer >= 0 ? put_open_bytes(w, buffer) : 0
 			};
 	}
 	ht_image_put_kernel(&w->b, k->library ? k->library : "", touch, (size_t)k->args,

@@ -28,6 +28,9 @@ struct view {
 	/* By axis: the open sizes of an input or output whose memory has only as many elements
 	 * as the sizes of the run; NULL: all axes have their largest size. */
 	const struct ht_open_axis *open;
+	/* By axis: how many indices memory has of it, a number or less than `dim`.  So the stride of an axis in front is as many times less than
+	 * `stride`, which is for the largest sizes (strides.h).  NULL: `dim`. */
+	const struct ht_size_expr *ends;
 };
 
 void view_dense(struct view *v, int32_t buffer, struct ht_shape s);
@@ -48,12 +51,19 @@ struct space {
 	int64_t dim[HT_LOWER_RANK];
 	struct space_group group[HT_LOWER_RANK];
 	int32_t guard; /* BOOL: the element is asked for only where this is true; -1: always */
+	/* By dimension, expressions: groups number as many indices of it; NULL: `dim`. */
+	const int32_t *end;
 };
 
 /* Coordinate of dimension k. */
 int32_t space_coord(struct ht_xb *b, const struct space *s, int32_t k);
 /* Sum of coordinate * stride + offset. */
 int32_t space_offset(struct ht_xb *b, const struct space *s, const int64_t *stride, int64_t offset);
+/* Whether a group has the strides of one long dimension at the largest sizes; *last becomes its last dimension with several indices, or -1. */
+bool space_is_linear(
+	const struct space *s, const struct space_group *g, const int64_t *stride, int32_t *last);
+/* Whether a group numbers the indices of the largest sizes. */
+bool space_numbers_most(const struct ht_xb *b, const struct space *s, const struct space_group *g);
 /* Linear index of the element. */
 int32_t space_linear(struct ht_xb *b, const struct space *s);
 /* The element of an operand of shape `dim` that is broadcast to `s`. */
@@ -119,6 +129,7 @@ struct lower_op {
 	enum family family;
 	bool alone; /* ROOT: takes no epilogue */
 	bool dense; /* ROOT: its results need dense memory of their own types, not a part of another tensor's */
+	bool by_run; /* ROOT: operand 0 and the results may have strides that follow the run's sizes (strides.h) */
 	bool aligned; /* MAP: operands are read at the result's (broadcast) coordinates, */
 	bool (*unaligned)(const struct ht_node *n); /* except those of these nodes; may be NULL */
 	/* MAP: the value of result `out` at `s`, in the compute type, before rounding. */
@@ -630,6 +641,8 @@ bool lower_skips(const struct lower *l, const struct ht_node *n, const struct op
 uint32_t view_boundaries(const struct view *v, int32_t rank, const int64_t *dim);
 uint32_t kb_boundaries(struct lower *l, const struct ht_node *sink, struct ht_value v);
 uint32_t kb_out_boundaries(struct lower *l, struct ht_node *sink, int32_t i);
+/* The same for a loop that numbers elements as they lie in the memory of the result (struct view, `ends`). */
+uint32_t kb_run_boundaries(struct lower *l, struct ht_node *sink, int32_t i);
 /* Splits dimensions by `bits` into groups: first[i]..last[i] of group i; returns the number. */
 int split_groups(int32_t rank, const int64_t *dim, uint32_t bits, int32_t *first, int32_t *last,
 	int64_t *extent);
@@ -715,6 +728,7 @@ struct contraction {
 	/* Where row m is in the result, and whether the result has it (-1: always).
 	 * conv_pixels() sets both for open heights and widths. */
 	int32_t pixel_x, pixel_guard;
+	const int32_t *pixel_end; /* `end` of the space of pixels */
 };
 
 /* Rows of a left operand that is transposed lie side by side: those of a line of a cache, F32 numbers, are LINE_ROWS.  A product reads

@@ -295,7 +295,7 @@ static int32_t pixel_row(struct joining *j, const struct simple_conv *from, cons
 
 	for (int32_t i = 0; i < 3; i++)
 		pixel[i] = at->groups == 4 ? at->group[i].x : space_coord(j->b, at, i);
-	return simple_conv_row(from, j->b, tap, pixel);
+	return simple_conv_row(from, &j->k, tap, pixel);
 }
 
 static void take_left(

@@ -1,5 +1,6 @@
 /* Making one kernel: arguments, stages, and values pulled through the nodes that it holds. */
 #include "lower/inside.h"
+#include "lower/strides.h"
 
 #include <string.h>
 
@@ -225,10 +226,19 @@ static int32_t source_of(struct kernel_build *k, const struct view *v)
 	return plan_widened(k->l, v->buffer);
 }
 
+/* *guard becomes whether the run has the element, where it is to be stored or memory has only those of the run. */
 static int32_t offset_in(struct kernel_build *k, const struct view *v, const struct space *s,
-	int64_t begin, int32_t *guard)
+	bool stores, int32_t *guard)
 {
-	return v->open ? kb_open_offset(k, v, s, guard) : space_offset(&k->xb, s, v->stride, begin);
+	struct space at = *s;
+
+	*guard = s->guard;
+	if (v->open && !v->ends)
+		return kb_open_offset(k, v, s, guard);
+	if (v->open || stores)
+		kb_guard_ends(k, v, &at, v->open);
+	*guard = at.guard;
+	return kb_offset(k, v, &at, stores ? 0 : v->offset);
 }
 
 int32_t kb_load(struct kernel_build *k, const struct view *v, const struct space *s)
@@ -238,9 +248,9 @@ int32_t kb_load(struct kernel_build *k, const struct view *v, const struct space
 	if (!immediate(k, v, &x)) {
 		int32_t buffer = source_of(k, v), arg = kb_arg(k, buffer, HT_BUFFER_IN);
 		enum ht_dtype t = k->l->plan->buffer[buffer].dtype;
-		int32_t guard = s->guard;
+		int32_t guard;
 
-		offset = offset_in(k, v, s, v->offset, &guard);
+		offset = offset_in(k, v, s, false, &guard);
 		x = guard < 0 ? ht_xload(&k->xb, arg, t, offset)
 			      : ht_xload_if(&k->xb, arg, t, offset, guard, ht_xk(&k->xb, t, 0));
 	}
@@ -331,7 +341,7 @@ void kb_store(struct kernel_build *k, const struct view *v, const struct space *
 {
 	enum ht_dtype t = k->l->plan->buffer[v->buffer].dtype;
 	int32_t arg = kb_arg(k, v->buffer, HT_BUFFER_OUT), at = begin(k, v->offset);
-	int32_t guard = s->guard, offset = offset_in(k, v, s, 0, &guard);
+	int32_t guard, offset = offset_in(k, v, s, true, &guard);
 
 	ht_xstore_if(&k->xb, arg, ht_xadd(&k->xb, offset, at), ht_xcvt(&k->xb, t, x), guard);
 }

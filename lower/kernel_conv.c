@@ -2,6 +2,7 @@
 #include "lower/conv.h"
 #include "lower/index.h"
 #include "lower/parts.h"
+#include "lower/strides.h"
 
 #include <string.h>
 
@@ -44,40 +45,27 @@ static void cut_pixels(
 		c->k.stage->dim[c->k.stage->contract.m].cut[0] = (struct ht_cut){ pixels, run };
 }
 
-/* x / y of numbers that are not negative; if y is 0, nobody uses the result. */
-static int32_t quotient(struct ht_xb *b, int32_t x, int32_t y)
-{
-	return ht_xdiv(b, x, ht_xmax(b, y, ht_xi(b, 1)));
-}
-
-/* The place of row m among the pixels of the largest sizes.  Rows are the run's pixels, without
- * gaps between lines, so that blocks of rows are full for all sizes.  *guard becomes whether the
- * row exists. */
-static int32_t pixel_of_run(struct contraction *c, struct ht_shape out, int32_t *guard)
+/* Has rows number the run's pixels, without gaps between lines, so that blocks of rows are full for all sizes. */
+static void number_pixels(struct contraction *c, struct ht_shape out)
 {
 	struct ht_open_axis end[PIXEL_AXES];
 	struct ht_xb *b = &c->k.xb;
-	int32_t extent[PIXEL_AXES], count, m, line, image;
+	int32_t *extent, count;
 
 	for (int i = 0; i < PIXEL_AXES; i++)
 		end[i] = lower_axis_end(c->n, i);
 	if (!end[1].size && !end[2].size) /* only whole images are cut off, as rows of a matrix
 					   * product are */
-		return c->m_x;
+		return;
 	cut_pixels(c, out, end);
+	extent = HT_NEW_ARRAY(c->k.arena, int32_t, PIXEL_AXES + 1);
 	for (int i = 0; i < PIXEL_AXES; i++)
 		extent[i] = kb_axis_end(&c->k, &end[i], out.dim[i]);
+	extent[PIXEL_AXES] = ht_xi(b, out.dim[PIXEL_AXES]);
 	count = ht_xmul(b, ht_xmul(b, extent[0], extent[1]), extent[2]);
-	*guard = ht_xlt(b, c->m_x, count);
-	m = ht_xmax(b, ht_xmin(b, c->m_x, ht_xaddi(b, count, -1)), ht_xi(b, 0));
-	line = quotient(b, m, extent[2]);
-	m = ht_xsub(b, m, ht_xmul(b, line, extent[2]));
-	if (out.dim[0] > 1) {
-		image = quotient(b, line, extent[1]);
-		line = ht_xadd(b, ht_xmuli(b, image, out.dim[1]),
-			ht_xsub(b, line, ht_xmul(b, image, extent[1])));
-	}
-	return ht_xadd(b, ht_xmuli(b, line, out.dim[2]), m);
+	c->pixel_guard = ht_xlt(b, c->m_x, count);
+	c->pixel_x = ht_xmax(b, ht_xmin(b, c->m_x, ht_xaddi(b, count, -1)), ht_xi(b, 0));
+	c->pixel_end = extent;
 }
 
 struct space conv_pixels(struct contraction *c, struct ht_shape out)
@@ -85,8 +73,8 @@ struct space conv_pixels(struct contraction *c, struct ht_shape out)
 	struct space s = { .rank = 3, .groups = 1, .guard = -1 };
 
 	memcpy(s.dim, out.dim, 3 * sizeof *out.dim);
-	c->pixel_guard = -1;
-	c->pixel_x = pixel_of_run(c, out, &c->pixel_guard);
+	number_pixels(c, out);
+	s.end = c->pixel_end;
 	s.group[0] = (struct space_group){ 0, 2, c->pixel_x };
 	return s;
 }
@@ -94,7 +82,7 @@ struct space conv_pixels(struct contraction *c, struct ht_shape out)
 struct space conv_result(struct contraction *c, struct ht_shape out, int64_t group_channels)
 {
 	struct ht_xb *b = &c->k.xb;
-	struct space s = { .rank = 4, .groups = 2, .guard = c->pixel_guard };
+	struct space s = { .rank = 4, .groups = 2, .guard = c->pixel_guard, .end = c->pixel_end };
 	int32_t channel = ht_xadd(b, ht_xmuli(b, c->batch_x, group_channels), c->n_x);
 
 	memcpy(s.dim, out.dim, 4 * sizeof *out.dim);
@@ -172,7 +160,7 @@ struct view conv_image(struct contraction *c, int arg)
 
 enum { FEW_CHANNELS = 8 };
 
-static bool takes_padded_copy(const struct conv *c)
+bool conv_copies_image(const struct conv *c)
 {
 	return c->in.dim[3] <= FEW_CHANNELS && c->groups == 1 && c->w[1].size > 1 &&
 	       c->w[1].dilation == 1;
@@ -206,8 +194,15 @@ static int32_t load_run(
 	int32_t run = shifted_run(k, &c->w[1], channels, s->group[2].x), ok;
 	int32_t x[3] = { s->group[0].x, h, run };
 	struct view rows = *in;
+	struct ht_size_expr ends[3];
 	struct space at;
 
+	for (int32_t i = 0; in->ends && i < 3; i++)
+		ends[i] = in->ends[i];
+	if (in->ends) {
+		ends[2] = ht_size_product(ends[2], ht_size_number(channels));
+		rows.ends = ends;
+	}
 	rows.rank = 3;
 	rows.dim[2] = c->in.dim[2] * channels;
 	rows.stride[2] = 1;
@@ -238,22 +233,44 @@ static int32_t load_pixel(
 	return kb_load(k, in, &at);
 }
 
-void conv_cut_copy(struct kernel_build *k, const struct ht_node *n, const struct conv *c, int i,
-	int32_t index, int64_t each)
+/* How many indices of a padded copy, along height (i is 0) or width, the windows of the run's results reach. */
+static struct ht_size_expr windows_reach(
+	const struct lower *l, const struct ht_node *n, const struct conv *c, int i)
 {
 	const struct ht_open_axis end = lower_axis_end(n, 1 + i);
 	const struct window *w = &c->w[i];
-	const struct ht_x *x = &k->stage->x[index];
-	struct ht_size_expr pixels;
+	const int64_t more = (w->size - 1) * w->dilation + 1 - w->stride;
 
-	if (!end.size || x->op != HT_X_DIM)
+	if (!end.size || end.inner * l->g->size[end.size - 1].most != w->out)
+		return ht_size_number(w->stride * w->out + more);
+	return ht_size_floor(ht_size_multiple(w->stride * end.inner, end.size - 1), more, 1);
+}
+
+void conv_cut_copy(struct kernel_build *k, const struct ht_node *n, const struct conv *c, int i,
+	int32_t index, int64_t each)
+{
+	const struct ht_size_expr pixels = windows_reach(k->l, n, c, i);
+	const struct ht_x *x = &k->stage->x[index];
+
+	if (!ht_size_count(&pixels) || x->op != HT_X_DIM)
 		return;
-	pixels = ht_size_floor(ht_size_multiple(w->stride * end.inner, end.size - 1),
-		(w->size - 1) * w->dilation + 1 - w->stride, 1);
 	kb_take_sizes(k);
 	k->stage->dim[x->imm].cut[0] =
 		(struct ht_cut){ ht_size_product(pixels, ht_size_number(each)),
 			k->stage->dim[x->imm].extent };
+}
+
+/* Lines of the copy are as long as the run's. */
+static void follow_windows(
+	const struct lower *l, const struct ht_node *n, const struct conv *c, struct view *v)
+{
+	struct ht_size_expr *ends = HT_NEW_ARRAY(l->scratch, struct ht_size_expr, 4);
+
+	for (int i = 0; i < 4; i++)
+		ends[i] = i == 1 || i == 2 ? windows_reach(l, n, c, i - 1)
+					   : ht_size_number(v->dim[i]);
+	if (ht_size_count(&ends[1]) || ht_size_count(&ends[2]))
+		v->ends = ends;
 }
 
 static struct view padded_copy(struct lower *l, struct ht_node *n, const struct conv *c)
@@ -271,12 +288,13 @@ static struct view padded_copy(struct lower *l, struct ht_node *n, const struct 
 			     (c->w[i].size - 1) * c->w[i].dilation + 1;
 		inside = inside && !window_leaves(&c->w[i]);
 	}
-	if (inside)
+	if (inside && !in->open)
 		return *in;
 	view_dense(&to,
 		plan_buffer(l, HT_PLAN_TEMP, contract_sums_short(l, n) ? t : local_type(l, t),
 			dim[0] * dim[1] * dim[2] * dim[3]),
 		(struct ht_shape){ 4, dim });
+	follow_windows(l, n, c, &to);
 	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
 	/* row by row; pixels and channels of a row are one run of memory */
@@ -290,7 +308,7 @@ static struct view padded_copy(struct lower *l, struct ht_node *n, const struct 
 
 bool conv_is_simple(const struct conv *v)
 {
-	return v->groups == 1 && (is_product(v) || takes_padded_copy(v));
+	return v->groups == 1 && (is_product(v) || conv_copies_image(v));
 }
 
 bool conv_is_plain(const struct ht_node *n, struct conv *v)
@@ -328,17 +346,19 @@ void simple_conv(struct lower *l, struct ht_node *n, const struct conv *v, struc
 	pack_filter(c, n, 1, c->depth * c->columns, c->columns, 1, 1, 0);
 }
 
-int32_t simple_conv_row(
-	const struct simple_conv *s, struct ht_xb *b, const int32_t tap[], const int32_t pixel[3])
+int32_t simple_conv_row(const struct simple_conv *s, struct kernel_build *k, const int32_t tap[],
+	const int32_t pixel[3])
 {
 	const struct window *w = s->v->w;
-	int32_t h = ht_xmuli(b, pixel[1], w[0].stride), row = ht_xi(b, s->in.offset);
+	struct ht_xb *b = &k->xb;
+	int32_t x[3] = { pixel[0], ht_xmuli(b, pixel[1], w[0].stride) };
+	struct space at = { .guard = -1 };
 
 	if (s->c.taps)
-		h = ht_xadd(b, h, ht_xmuli(b, tap[0], w[0].dilation));
-	row = ht_xadd(b, row, ht_xmuli(b, pixel[0], s->in.stride[0]));
-	row = ht_xadd(b, row, ht_xmuli(b, h, s->in.stride[1]));
-	return ht_xadd(b, row, ht_xmuli(b, pixel[2], w[1].stride * s->in.stride[2]));
+		x[1] = ht_xadd(b, x[1], ht_xmuli(b, tap[0], w[0].dilation));
+	x[2] = ht_xmuli(b, pixel[2], w[1].stride);
+	at = space_of_coords(&at, 3, s->in.dim, x);
+	return kb_offset(k, &s->in, &at, s->in.offset);
 }
 
 static void emit_few_channels(struct lower *l, struct ht_node *n, const struct conv *v)
@@ -354,8 +374,8 @@ static void emit_few_channels(struct lower *l, struct ht_node *n, const struct c
 	for (int i = 0; i < 3; i++)
 		pixel[i] = space_coord(b, &at, i);
 	out = conv_result(&s.c, v->out, s.c.columns);
-	contract_end(
-		&s.c, s.in.buffer, simple_conv_row(&s, b, s.c.tap_x, pixel), ht_xi(b, 0), &out);
+	contract_end(&s.c, s.in.buffer, simple_conv_row(&s, &s.c.k, s.c.tap_x, pixel), ht_xi(b, 0),
+		&out);
 }
 
 /* ---- the general case: a tap for each position of the window ---- */
@@ -395,9 +415,9 @@ static void emit_taps(struct lower *l, struct ht_node *n, const struct conv *v)
 				&c.k, &v->w[i], space_coord(b, &at, 1 + i), c.tap_x[i], &from);
 		c.a_guard = from.guard;
 		from = space_of_coords(&from, 4, v->in.dim, x);
-		a_row = space_offset(b, &from, in.stride, in.offset);
+		a_row = kb_offset(&c.k, &in, &from, in.offset);
 	} else {
-		a_row = space_offset(b, &at, in.stride, in.offset);
+		a_row = kb_offset(&c.k, &in, &at, in.offset);
 	}
 	a_row = ht_xadd(b, a_row, ht_xmuli(b, c.batch_x, v->filter.dim[2] * in.stride[3]));
 	out = conv_result(&c, v->out, group_channels);
@@ -462,7 +482,7 @@ static enum ht_status emit_any_conv(struct lower *l, struct ht_node *n)
 		emit_winograd(l, n, &v, &by);
 	else if (conv_has_one_result(l, &v))
 		emit_one_result(l, n, &v);
-	else if (takes_padded_copy(&v))
+	else if (conv_copies_image(&v))
 		emit_few_channels(l, n, &v);
 	else
 		emit_taps(l, n, &v);
@@ -489,9 +509,11 @@ static const char *refuse_conv(const struct ht_node *n)
 		       : "has no kernel for this data_format";
 }
 
-const struct lower_op lower_conv2d = {
-	.family = FAMILY_ROOT, .emit = emit_conv, .refuse = refuse_conv, .rows = rows_of_image
-};
+const struct lower_op lower_conv2d = { .family = FAMILY_ROOT,
+	.emit = emit_conv,
+	.refuse = refuse_conv,
+	.rows = rows_of_image,
+	.by_run = true };
 
 /* ---- depthwise: channels along lanes, several pixels side by side so that they share weights ---- */
 
@@ -550,6 +572,8 @@ static enum ht_status emit_depthwise(struct lower *l, struct ht_node *n)
 	return emit_depthwise_loop(l, n);
 }
 
-const struct lower_op lower_depthwise = {
-	.family = FAMILY_ROOT, .emit = emit_depthwise, .refuse = refuse_conv, .rows = rows_of_image
-};
+const struct lower_op lower_depthwise = { .family = FAMILY_ROOT,
+	.emit = emit_depthwise,
+	.refuse = refuse_conv,
+	.rows = rows_of_image,
+	.by_run = true };

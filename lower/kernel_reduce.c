@@ -223,7 +223,8 @@ const struct lower_op lower_reduce = { .family = FAMILY_ROOT,
 	.emit = emit_reduce,
 	.refuse = refuse_reduce,
 	.takes = takes_first,
-	.rows = reduced_rows };
+	.rows = reduced_rows,
+	.by_run = true };
 const struct lower_op lower_l2_loss = {
 	.family = FAMILY_ROOT, .emit = emit_reduce, .takes = takes_first
 };
@@ -369,9 +370,11 @@ static bool pooled_rows(const struct parts *p, const struct ht_node *n)
 	return pool_is_spatial(n) && rows_of_image(p, n);
 }
 
-const struct lower_op lower_pool = {
-	.family = FAMILY_ROOT, .emit = emit_pool, .refuse = refuse_pool, .rows = pooled_rows
-};
+const struct lower_op lower_pool = { .family = FAMILY_ROOT,
+	.emit = emit_pool,
+	.refuse = refuse_pool,
+	.rows = pooled_rows,
+	.by_run = true };
 
 /* ---- local response normalisation ---- */
 

@@ -1,5 +1,6 @@
 /* Kernels without a root: one loop over the sink's elements. */
 #include "lower/inside.h"
+#include "lower/strides.h"
 
 enum { TILE_ELEMENTS = 16384, VECTOR_MULTIPLE = 64 };
 
@@ -105,8 +106,11 @@ enum ht_status emit_loop(struct lower *l, struct ht_node *sink)
 			continue;
 		kb_init(&k, l, sink);
 		kb_stage(&k, HT_STAGE_LOOP);
-		s = kb_loop_space(&k, v->rank, v->dim, kb_out_boundaries(l, sink, i));
-		kb_cut_space(&k, &s, ht_out(sink, i));
+		s = kb_loop_space(&k, v->rank, v->dim, kb_run_boundaries(l, sink, i));
+		if (v->ends)
+			kb_number_as_held(&k, &s, v);
+		else
+			kb_cut_space(&k, &s, ht_out(sink, i));
 		kb_store_result(&k, i, v, &s, kb_pull(&k, ht_out(sink, i), &s));
 		kb_finish(&k, sink);
 	}

@@ -2,6 +2,7 @@
  * makes their kernels in the graph's order. */
 #include "image/image.h"
 #include "lower/order.h"
+#include "lower/strides.h"
 
 #include <string.h>
 
@@ -130,7 +131,7 @@ static void place_own_results(struct lower *l, struct ht_node *n)
 
 		if (output >= 0) {
 			view_dense(&view[i], output, n->out[i].shape);
-			view[i].open = l->plan->buffer[output].open;
+			lower_open_view(l, &view[i], l->plan->buffer[output].open);
 		} else if (whole) {
 			lower_op_of(whole)->part(l, whole, arg, &view[i]);
 		} else if (ht_use_count(&l->uses, v) == 0 && n->outs > 1) {
@@ -143,8 +144,11 @@ static void place_own_results(struct lower *l, struct ht_node *n)
 			view_dense(&view[i],
 				plan_buffer(l, HT_PLAN_TEMP, held, ht_shape_count(n->out[i].shape)),
 				n->out[i].shape);
-			if (!lower_wants_dense(l, n))
-				lower_order_axes(l, v, &view[i]);
+			if (lower_wants_dense(l, n))
+				continue;
+			lower_order_axes(l, v, &view[i]);
+			if (view_is_dense(&view[i]))
+				lower_follow_run(l, v, &view[i]);
 		}
 	}
 }
@@ -223,7 +227,7 @@ static void add_input(struct lower *l, struct ht_node *n, int32_t buffer)
 {
 	l->view[n->id] = HT_NEW(l->scratch, struct view);
 	view_dense(l->view[n->id], buffer, n->out[0].shape);
-	l->view[n->id]->open = l->plan->buffer[buffer].open;
+	lower_open_view(l, l->view[n->id], l->plan->buffer[buffer].open);
 	l->place[n->id] = PLACE_MEMORY;
 	l->owner[n->id] = n;
 }
@@ -262,7 +266,7 @@ static void copy_outputs(struct lower *l)
 		if (from->buffer == b)
 			continue;
 		view_dense(&to, b, ht_type_of(p->value)->shape);
-		to.open = l->plan->buffer[b].open;
+		lower_open_view(l, &to, l->plan->buffer[b].open);
 		emit_copy(l, p->value.node, from, &to);
 	}
 }

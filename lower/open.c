@@ -3,6 +3,7 @@
  *
  * A kernel that reads a size gets all sizes of the run as its parameters. */
 #include "lower/index.h"
+#include "lower/strides.h"
 
 void kb_take_sizes(struct kernel_build *k)
 {
@@ -106,7 +107,9 @@ static int32_t pull_relaid(
 	return kb_operand(k, n, out, s);
 }
 
-const struct lower_op lower_relaid = { .family = FAMILY_MAP, .aligned = true, .pull = pull_relaid };
+const struct lower_op lower_relaid = {
+	.family = FAMILY_MAP, .aligned = true, .pull = pull_relaid, .given = lower_reads_input
+};
 
 /* The initial value of the reduction. */
 static int32_t filling(struct ht_xb *b, const struct ht_node *n, enum ht_dtype t)

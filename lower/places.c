@@ -70,6 +70,8 @@ static struct ht_reach larger(const struct ht_reach *a, const struct ht_reach *b
 	const struct ht_reach *other = ht_size_count(&a->of) ? b : a;
 
 	r.add = a->add > b->add ? a->add : b->add;
+	if (r.add >= bytes)
+		return whole(bytes);
 	if (!ht_size_count(&other->of))
 		return r;
 	if (!ht_size_same_sizes(&a->of, &b->of))

@@ -21,6 +21,47 @@ static const struct space_group *group_of(const struct space *s, int32_t k)
 	return NULL;
 }
 
+/* The first dimension of a group that has several indices. */
+static int32_t first_of(const struct space *s, const struct space_group *g)
+{
+	int32_t i = g->first;
+
+	while (i < g->last && s->dim[i] == 1)
+		i++;
+	return i;
+}
+
+bool space_numbers_most(const struct ht_xb *b, const struct space *s, const struct space_group *g)
+{
+	for (int32_t i = first_of(s, g) + 1; s->end && i <= g->last; i++) {
+		const struct ht_x *end = &b->stage->x[s->end[i]];
+
+		if (s->dim[i] != 1 && (end->op != HT_X_CONST || end->imm != s->dim[i]))
+			return false;
+	}
+	return true;
+}
+
+/* x / y of numbers that are not negative; if y is 0, nobody uses the result. */
+static int32_t quotient(struct ht_xb *b, int32_t x, int32_t y)
+{
+	return ht_xdiv(b, x, ht_xmax(b, y, ht_xi(b, 1)));
+}
+
+/* Coordinate of dimension k of a group that numbers the indices of the run. */
+static int32_t coord_of_run(
+	struct ht_xb *b, const struct space *s, const struct space_group *g, int32_t k)
+{
+	int32_t below = ht_xi(b, 1), x = g->x;
+
+	for (int32_t i = k + 1; i <= g->last; i++)
+		below = ht_xmul(b, below, s->end[i]);
+	x = quotient(b, x, below);
+	if (first_of(s, g) < k)
+		x = ht_xsub(b, x, ht_xmul(b, quotient(b, x, s->end[k]), s->end[k]));
+	return x;
+}
+
 int32_t space_coord(struct ht_xb *b, const struct space *s, int32_t k)
 {
 	const struct space_group *g = group_of(s, k);
@@ -30,6 +71,8 @@ int32_t space_coord(struct ht_xb *b, const struct space *s, int32_t k)
 	HT_CHECK(g);
 	if (s->dim[k] == 1)
 		return ht_xi(b, 0);
+	if (!space_numbers_most(b, s, g))
+		return coord_of_run(b, s, g, k);
 	below = extent(s, k + 1, g->last);
 	above = extent(s, g->first, k - 1);
 	x = g->x;
@@ -40,27 +83,33 @@ int32_t space_coord(struct ht_xb *b, const struct space *s, int32_t k)
 	return x;
 }
 
-/* Whether a group has the strides of one long dimension; *last becomes the stride of its last
- * dimension. */
-static bool group_is_linear(
-	const struct space *s, const struct space_group *g, const int64_t *stride, int64_t *last)
+bool space_is_linear(
+	const struct space *s, const struct space_group *g, const int64_t *stride, int32_t *last)
 {
 	int64_t want = 0;
-	bool seen = false;
 
-	*last = 0;
+	*last = -1;
 	for (int32_t k = g->last; k >= g->first; k--) {
 		if (s->dim[k] == 1)
 			continue;
-		if (!seen) {
-			/* dimensions of size one behind k do not count */
-			*last = stride[k];
-			seen = true;
-		} else if (stride[k] != want)
+		if (*last < 0)
+			*last = k; /* dimensions of size one behind k do not count */
+		else if (stride[k] != want)
 			return false;
 		want = stride[k] * s->dim[k];
 	}
 	return true;
+}
+
+/* Whether a group has the strides of one long dimension; *step becomes the stride of its last dimension. */
+static bool group_is_linear(const struct ht_xb *b, const struct space *s,
+	const struct space_group *g, const int64_t *stride, int64_t *step)
+{
+	int32_t last;
+	bool linear = space_is_linear(s, g, stride, &last) && space_numbers_most(b, s, g);
+
+	*step = linear && last >= 0 ? stride[last] : 0;
+	return linear;
 }
 
 int32_t space_offset(struct ht_xb *b, const struct space *s, const int64_t *stride, int64_t offset)
@@ -71,7 +120,7 @@ int32_t space_offset(struct ht_xb *b, const struct space *s, const int64_t *stri
 		const struct space_group *g = &s->group[i];
 		int64_t last;
 
-		if (group_is_linear(s, g, stride, &last)) {
+		if (group_is_linear(b, s, g, stride, &last)) {
 			if (last)
 				sum = ht_xadd(b, sum, ht_xmuli(b, g->x, last));
 			continue;
@@ -120,6 +169,8 @@ struct space space_broadcast(
 	int32_t lead = s->rank - rank;
 
 	HT_CHECK(lead >= 0);
+	if (s->end)
+		r.end = s->end + lead;
 	if (rank)
 		memcpy(r.dim, dim, (size_t)rank * sizeof *dim);
 	for (int32_t i = 0; i < s->groups; i++) {
@@ -151,7 +202,8 @@ static int32_t segment_linear(struct ht_xb *b, const struct space *s, int32_t fi
 	int32_t sum = ht_xi(b, 0);
 
 	for (int32_t i = 0; i < s->groups; i++)
-		if (s->group[i].first == first && s->group[i].last == last)
+		if (s->group[i].first == first && s->group[i].last == last &&
+			space_numbers_most(b, s, &s->group[i]))
 			return s->group[i].x;
 	for (int32_t k = last; k >= first; k--) {
 		stride[k] = n;
@@ -162,7 +214,8 @@ static int32_t segment_linear(struct ht_xb *b, const struct space *s, int32_t fi
 		int64_t step;
 		if (g->last < first || g->first > last)
 			continue;
-		if (g->first >= first && g->last <= last && group_is_linear(s, g, stride, &step)) {
+		if (g->first >= first && g->last <= last &&
+			group_is_linear(b, s, g, stride, &step)) {
 			if (step)
 				sum = ht_xadd(b, sum, ht_xmuli(b, g->x, step));
 			continue;
@@ -180,6 +233,8 @@ struct space space_reshape(struct ht_xb *b, const struct space *s, int32_t rank,
 	struct space r = { .rank = rank, .guard = s->guard };
 	int32_t i = 0, j = 0;
 
+	if (s->end && s->rank == rank && !memcmp(s->dim, dim, (size_t)rank * sizeof *dim))
+		return *s;
 	if (rank)
 		memcpy(r.dim, dim, (size_t)rank * sizeof *dim);
 	while (j < rank) {

@@ -64,7 +64,7 @@ static struct ht_winograd schedule(const struct ht_target *t, const struct ht_no
 {
 	const bool open = lower_axis_end(n, 1).size || lower_axis_end(n, 2).size;
 	const struct ht_winograd_shape shape = { v->out.dim[0], { v->out.dim[1], v->out.dim[2] },
-		v->in.dim[3], v->out.dim[3], open ? 1 : v->out.dim[0], filter_loads(t, n) };
+		v->in.dim[3], v->out.dim[3], open ? 1 : v->out.dim[0], open, filter_loads(t, n) };
 
 	return ht_schedule_winograd(
 		t, &shape, m, m == 2 && ht_is_low(multiplied) ? multiplied : HT_F32);
@@ -280,28 +280,44 @@ static void pack_filters(struct winograd *w)
 
 /* ---- places in the local buffers ---- */
 
-/* Tiles of the run have no gaps between them in the block, whatever the width of the image. */
-static int32_t tiles_in_row(struct winograd *w)
+/* Tiles of the run, along the height (i is 0) or width.  They have no gaps between them in the block. */
+static int32_t tiles_of_run(struct winograd *w, int i)
 {
-	if (!w->end[1].size)
-		return ht_xi(w->b, w->by.tiles[1]);
+	if (!w->end[i].size)
+		return ht_xi(w->b, w->by.tiles[i]);
 	return ht_xdivi(
-		w->b, ht_xaddi(w->b, kb_size(w->k, w->end[1].size - 1), w->by.m - 1), w->by.m);
+		w->b, ht_xaddi(w->b, kb_size(w->k, w->end[i].size - 1), w->by.m - 1), w->by.m);
 }
 
-/* Ends dimension `dim` at the run's height (i is 0) or width; each tile has `inner` of its
- * indices. */
-static void cut_tiles(struct winograd *w, int dim, int i, int64_t inner)
+static struct ht_size_expr number_of_tiles(const struct winograd *w, int i)
 {
-	struct ht_size_expr tiles;
+	if (!w->end[i].size)
+		return ht_size_number(w->by.tiles[i]);
+	return ht_size_floor(ht_size_multiple(1, w->end[i].size - 1), w->by.m - 1, w->by.m);
+}
 
+/* Ends dimension `dim` at the run's height (i is 0) or width. */
+static void cut_tiles(struct winograd *w, int dim, int i)
+{
 	if (!w->end[i].size)
 		return;
 	kb_take_sizes(w->k);
-	tiles = ht_size_floor(ht_size_multiple(1, w->end[i].size - 1), w->by.m - 1, w->by.m);
-	w->k->stage->dim[dim].cut[0] =
-		(struct ht_cut){ ht_size_product(tiles, ht_size_number(inner)),
-			inner * ht_ceil_div(w->l->g->size[w->end[i].size - 1].most, w->by.m) };
+	w->k->stage->dim[dim].cut[0] = (struct ht_cut){ number_of_tiles(w, i), w->by.tiles[i] };
+}
+
+/* Ends dimension `dim`, the tiles of blocks, at those of the run: in each block if there are several. */
+static void cut_blocks(struct winograd *w, int dim)
+{
+	const bool one = w->by.rows == w->by.tiles[0];
+	struct ht_size_expr rows = ht_size_number(w->by.rows), width = number_of_tiles(w, 1);
+	struct ht_size_expr tiles = ht_size_product(one ? number_of_tiles(w, 0) : rows, width);
+
+	if (ht_size_is_none(&tiles)) /* both are rounded quotients */
+		tiles = ht_size_product(rows, width);
+	if (!ht_size_count(&tiles))
+		return;
+	kb_take_sizes(w->k);
+	w->k->stage->dim[dim].cut[0] = (struct ht_cut){ tiles, w->block };
 }
 
 /* Tile of the block, from the image, the rows and columns of tiles. */
@@ -316,7 +332,7 @@ static int32_t tile_of_block(struct winograd *w)
 		image = ht_xsub(b, w->x[0], ht_xmuli(b, ht_xgrid(b, 0), w->by.images));
 		row = ht_xadd(b, ht_xmuli(b, image, w->by.tiles[0]), row);
 	}
-	return ht_xadd(b, ht_xmul(b, row, tiles_in_row(w)), w->x[2]);
+	return ht_xadd(b, ht_xmul(b, row, tiles_of_run(w, 1)), w->x[2]);
 }
 
 /* Channel of the block, from the result's channel. */
@@ -327,18 +343,16 @@ static int32_t column_of_block(struct winograd *w, int32_t n)
 	return ht_xsub(b, n, ht_xmuli(b, ht_xgrid(b, 2), w->by.columns));
 }
 
-/* The distance of two products in a local buffer, in tiles: those of a block, and the rows behind them that code for the products also
- * computes (ht_cut_slack). */
+/* The distance of two products in a local buffer, in tiles: those that a block has of the run's image. */
 static int32_t tiles_of_product(struct winograd *w)
 {
 	struct ht_xb *b = w->b;
-	int32_t mr, tiles;
+	int32_t rows;
 
-	if (!w->end[1].size)
+	if (!w->end[0].size && !w->end[1].size)
 		return ht_xi(b, w->block);
-	mr = ht_schedule_rows(w->l->target, w->c.nr, w->block, w->c.kp == 2 ? w->by.dtype : HT_F32);
-	tiles = ht_xaddi(b, ht_xmuli(b, tiles_in_row(w), w->by.rows), mr - 1);
-	return ht_xmin(b, tiles, ht_xi(b, w->block));
+	rows = ht_xmin(b, ht_xi(b, w->by.rows), tiles_of_run(w, 0));
+	return ht_xmul(b, rows, tiles_of_run(w, 1));
 }
 
 static int32_t local_at(
@@ -362,8 +376,8 @@ static void open_tiles(struct winograd *w, int64_t columns, bool blocked)
 	kb_grid_dim(k, 1, w->by.tiles[0], w->by.rows);
 	kb_dim(k, w->by.tiles[1]);
 	k->stage->vec = blocked ? kb_grid_dim(k, 2, columns, w->by.columns) : kb_dim(k, columns);
-	cut_tiles(w, 1, 0, 1);
-	cut_tiles(w, 2, 1, 1);
+	cut_tiles(w, 1, 0);
+	cut_tiles(w, 2, 1);
 	for (int i = 0; i < 4; i++)
 		w->x[i] = ht_xdim(w->b, i);
 }
@@ -429,7 +443,7 @@ static void product_stage(struct winograd *w)
 	struct kernel_build *k = w->k;
 	struct ht_xb *b = w->b;
 	struct ht_contract *c;
-	int32_t product, tile, m, n;
+	int32_t product, tile, tiles, guard, m, n;
 
 	c = &kb_stage(k, HT_STAGE_CONTRACT)->contract;
 	if (grid == 1)
@@ -439,7 +453,7 @@ static void product_stage(struct winograd *w)
 	c->n = kb_grid_dim(k, 2, w->results, w->by.columns);
 	kb_reduce_dim(k, w->channels);
 	if (grid == 1)
-		cut_tiles(w, c->m, 1, w->by.rows);
+		cut_blocks(w, c->m);
 	k->stage->vec = c->n;
 	m = ht_xdim(b, c->m);
 	n = ht_xdim(b, c->n);
@@ -453,8 +467,26 @@ static void product_stage(struct winograd *w)
 	c->nr = w->c.nr;
 	c->kp = w->c.kp;
 	c->run = w->by.dtype == HT_F16 ? HT_SHORT_RUN : 0;
-	ht_xstore(b, w->product, local_at(w, product, tile, column_of_block(w, n), w->by.columns),
-		ht_xred(b, 0, HT_F32));
+	tiles = tiles_of_product(w);
+	guard = ht_xlt(b, tile, tiles); /* behind them the next product begins */
+	ht_xstore_if(b, w->product,
+		local_at(w, product, tile, column_of_block(w, n), w->by.columns),
+		ht_xred(b, 0, HT_F32), w->end[0].size || w->end[1].size ? guard : -1);
+}
+
+/* Where lines of the result are as long as the run's, no line behind its last one is touched; kb_store() guards the columns then. */
+static void guard_result(struct winograd *w, int i, int32_t x, struct space *at)
+{
+	const struct view *to = w->l->view[w->k->sink->id];
+	const int64_t out = w->v->out.dim[1 + i];
+
+	if (to->ends && to->rank == 4 && w->end[i].size && ht_size_count(&to->ends[1 + i])) {
+		if (i == 0)
+			space_and_guard(
+				w->b, at, ht_xlt(w->b, x, kb_size(w->k, w->end[i].size - 1)));
+	} else if (out % w->by.m) {
+		space_and_guard(w->b, at, ht_xlt(w->b, x, ht_xi(w->b, out)));
+	}
 }
 
 /* Stores the epilogue of result (h, w) of the tile, unless it is outside of the image. */
@@ -468,9 +500,7 @@ static void store_result(struct winograd *w, int h, int ww, int32_t x)
 	for (int i = 0; i < 2; i++) {
 		coord[1 + i] = ht_xmuli(b, w->x[1 + i], w->by.m);
 		coord[1 + i] = ht_xaddi(b, coord[1 + i], place[i]);
-		if (w->v->out.dim[1 + i] % w->by.m)
-			space_and_guard(
-				b, &at, ht_xlt(b, coord[1 + i], ht_xi(b, w->v->out.dim[1 + i])));
+		guard_result(w, i, coord[1 + i], &at);
 	}
 	at = space_of_coords(&at, 4, w->v->out.dim, coord);
 	kb_store_root(w->k, w->n, x, &at);

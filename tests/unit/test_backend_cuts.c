@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include "base/size_math.h"
 #include "kernel/expr.h"
+#include "kernel/bound.h"
 #include "kernel/reach.h"
 #include "tests/unit/backend.h"
 #include "tests/unit/random.h"
@@ -480,12 +481,107 @@ static void test_constant(void **unused)
 	ht_arena_release(&g.arena);
 }
 
+enum { MOST_LINES = 64, LONGEST_LINE = 40 };
+
+/* Reads elements (i + dy, j + dx) of lines that are as long as size 1, where there are such elements. */
+static void read_lines(struct gen *g, int64_t dy, int64_t dx)
+{
+	struct ht_xb *b = &g->b;
+	int32_t i, j, inside, size[2], offset, zero;
+
+	begin(g, 2);
+	g->stage.dims = 2;
+	g->stage.dim[0] = (struct ht_dim){ .extent = MOST_LINES, .grid = -1, .unroll = 1 };
+	g->stage.dim[1] = (struct ht_dim){ .extent = LONGEST_LINE, .grid = -1, .unroll = 1 };
+	for (int k = 0; k < 2; k++) {
+		g->stage.dim[k].cut[0] =
+			(struct ht_cut){ ht_size_multiple(1, k), g->stage.dim[k].extent };
+		size[k] = ht_xparam(b, k);
+	}
+	add_buffer(g, HT_BUFFER_IN, 2 * MOST_LINES * LONGEST_LINE);
+	add_buffer(g, HT_BUFFER_OUT, MOST_LINES * LONGEST_LINE);
+	i = ht_xdim(b, 0);
+	j = ht_xdim(b, 1);
+	offset = ht_xadd(b, ht_xmuli(b, i, LONGEST_LINE), j);
+	i = ht_xaddi(b, i, dy);
+	j = ht_xaddi(b, j, dx);
+	inside = ht_xlt(b, i, size[0]);
+	inside = ht_xand(b, inside, ht_xlt(b, j, size[1]));
+	zero = ht_xf(b, 0);
+	j = ht_xadd(b, ht_xmul(b, i, size[1]), j);
+	ht_xstore(b, 1, offset, ht_xload_if(b, 0, HT_F32, j, inside, zero));
+}
+
+static void check_lines(const struct gen *g, int64_t dy, int64_t dx)
+{
+	const int64_t least[2] = { 2, 2 }, most[2] = { MOST_LINES, LONGEST_LINE };
+	struct ht_kernel_reach r;
+
+	assert_true(ht_kernel_reach(&g->k, 0, &(struct ht_reach_sizes){ least, most, 2 }, &r));
+	for (int64_t h = 2; h <= MOST_LINES; h += 3)
+		for (int64_t w = 2; w <= LONGEST_LINE; w += 2) {
+			int64_t reach = ht_size_value(&r.of, (int64_t[]){ h, w }) + r.add;
+
+			if (dy < h && dx < w)
+				assert_true(reach >= h * w);
+			assert_true(reach <= h * w + LONGEST_LINE + 3); /* dx may be added last */
+		}
+}
+
+/* The guard bounds what is read: not more than the lines of the run, and one more of the longest. */
+static void test_lines(void **unused)
+{
+	(void)unused;
+	for (int64_t dy = -1; dy < 4; dy++)
+		for (int64_t dx = -1; dx < 4; dx++) {
+			struct gen g;
+
+			read_lines(&g, dy, dx);
+			check_lines(&g, dy, dx);
+			ht_arena_release(&g.arena);
+		}
+}
+
+/* Bounds of (A + m) * (B + n), brute force: factors are sizes, halved or not, and a number more. */
+static void test_products_of_bounds(void **unused)
+{
+	const int64_t least[2] = { 2, 1 }, most[2] = { 9, 7 };
+	const struct ht_reach_sizes sizes = { least, most, 2 };
+
+	(void)unused;
+	for (int64_t m = -4; m < 5; m++)
+		for (int64_t n = -1; n < 4; n++)
+			for (int64_t by = 1; by < 3; by++) {
+				struct ht_bound a = ht_bound_of_size(&sizes, 0), p;
+				struct ht_bound b = ht_bound_of_size(&sizes, 1);
+				struct ht_bound mm = ht_bound_constant(m, m),
+						nn = ht_bound_constant(n, n);
+
+				a = ht_bound_divided(&sizes, &a, by);
+				a = ht_bound_sum(&sizes, &a, &mm);
+				b = ht_bound_sum(&sizes, &b, &nn);
+				p = ht_bound_product(&sizes, &a, &b);
+				assert_true(p.known);
+				for (int64_t x = least[0]; x <= most[0]; x++)
+					for (int64_t y = least[1]; y <= most[1]; y++) {
+						int64_t is = (x / by + m) * (y + n);
+						int64_t up =
+							ht_size_value(&p.up, (int64_t[]){ x, y });
+
+						assert_true(p.lo <= is && is <= p.hi);
+						assert_true(is <= ht_bound_ceil_div(up, p.divisor) +
+									  p.add);
+					}
+			}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_stores),
 		cmocka_unit_test(test_left_out), cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_products), cmocka_unit_test(test_unbounded),
-		cmocka_unit_test(test_other_divisor), cmocka_unit_test(test_constant) };
+		cmocka_unit_test(test_other_divisor), cmocka_unit_test(test_constant),
+		cmocka_unit_test(test_lines), cmocka_unit_test(test_products_of_bounds) };
 
 	backend = backend_open();
 	if (!backend)
