@@ -660,6 +660,8 @@ void ht_mark_operands(const struct ht_graph *g, bool *marked, bool controls);
  * back edge NextIteration → Merge; for any other cycle it reports the nodes and returns
  * HT_E_INPUT. */
 enum ht_status ht_graph_sort(struct ht_graph *g, struct ht_diags *d);
+/* Makes `order`, which has each of the g->nodes nodes once, the order of the nodes. */
+void ht_graph_set_order(struct ht_graph *g, struct ht_node *const *order);
 /* Whether the edge is the back edge of a loop, which the order ignores. */
 bool ht_closes_loop(const struct ht_node *from, const struct ht_node *to);
 

@@ -85,9 +85,10 @@ static enum ht_status visit(struct sort *s, struct ht_node *root)
 	return HT_OK;
 }
 
-static void relink(struct ht_graph *g, struct ht_node **order, size_t n)
+void ht_graph_set_order(struct ht_graph *g, struct ht_node *const *order)
 {
-	HT_CHECK(n == g->nodes);
+	const size_t n = g->nodes;
+
 	for (size_t i = 0; i < n; i++) {
 		order[i]->prev = i ? order[i - 1] : NULL;
 		order[i]->next = i + 1 < n ? order[i + 1] : NULL;
@@ -107,7 +108,8 @@ static enum ht_status sort_graph(struct ht_graph *g, struct ht_arena *scratch, s
 	for (struct ht_node *n = g->first; n; n = n->next)
 		if (s.state[n->id] == UNSEEN)
 			HT_TRY(visit(&s, n));
-	relink(g, s.order, s.count);
+	HT_CHECK(s.count == g->nodes);
+	ht_graph_set_order(g, s.order);
 	for (struct ht_function *f = g->functions; f; f = f->next) {
 		st = sort_graph(f->body, scratch, d);
 		if (st != HT_OK) {

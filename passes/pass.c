@@ -17,6 +17,7 @@
 	PASS(cse)                                                                                  \
 	PASS(dilate)                                                                               \
 	PASS(einsum)                                                                               \
+	PASS(early_updates)                                                                        \
 	PASS(expand_fused)                                                                         \
 	PASS(feeds)                                                                                \
 	PASS(float_status)                                                                         \
