@@ -16,8 +16,8 @@
 	PASS(concat_split)                                                                         \
 	PASS(cse)                                                                                  \
 	PASS(dilate)                                                                               \
-	PASS(einsum)                                                                               \
 	PASS(early_updates)                                                                        \
+	PASS(einsum)                                                                               \
 	PASS(expand_fused)                                                                         \
 	PASS(feeds)                                                                                \
 	PASS(float_status)                                                                         \
@@ -38,6 +38,7 @@
 	PASS(momentum)                                                                             \
 	PASS(precision)                                                                            \
 	PASS(prune)                                                                                \
+	PASS(recompute)                                                                            \
 	PASS(recurrent)                                                                            \
 	PASS(references)                                                                           \
 	PASS(rms_norm)                                                                             \

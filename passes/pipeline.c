@@ -20,7 +20,7 @@ const char ht_pipeline_painted[] = MERGE;
  * last. */
 #define LAYOUT                                                                                     \
 	"split_batch_norm,training,einsum,layout,transposes,fold,simplify,cse,"                    \
-	"identity,fold_pad,dilate,casts,cse,prune,infer,early_updates"
+	"identity,fold_pad,dilate,casts,cse,prune,infer,recompute,early_updates"
 const char ht_pipeline_layout[] =
 	"strings,loss_scale,tensor_arrays,prune,cases,functional,bodies,recurrent,infer," LAYOUT;
 /* For a body, whose dtypes are decided already. */
