@@ -117,11 +117,10 @@ static int64_t elements_of(const struct filter_product *p, int64_t lines)
 	       lines * p->v->w[1].out * panels * p->c.nr;
 }
 
-/* The elements of a part take at most half of the second level. */
-static void divide(struct filter_product *p)
+/* Makes the largest parts of which a tile copies and packs at most so many elements. */
+static void divide_by(struct filter_product *p, int64_t most)
 {
 	const int64_t lines = p->v->out.dim[1], all = p->v->out.dim[0];
-	const int64_t most = p->l->target->l2 / 2 / (int64_t)sizeof(float);
 	const int64_t images = most / elements_of(p, lines);
 
 	p->each = least_divisor(all, images < 1 ? all : ht_ceil_div(all, images));
@@ -132,6 +131,20 @@ static void divide(struct filter_product *p)
 	p->images = all / p->each;
 	p->lines = lines / p->bands;
 	p->height = height_of(p, p->lines);
+}
+
+/* The elements of a part take at most half of the second level.  Exception: the sums of all parts would take several times the memory of
+ * the operands. */
+static void divide(struct filter_product *p)
+{
+	enum { MOST_OF_OPERANDS = 3 };
+	const int64_t operands = ht_shape_count(p->v->in) + ht_shape_count(p->v->out);
+	const int64_t parts = MOST_OF_OPERANDS * operands / ht_shape_count(p->v->filter);
+	int64_t most = p->l->target->l2 / 2 / (int64_t)sizeof(float);
+
+	divide_by(p, most);
+	while (p->each * p->bands > 1 && p->each * p->bands > parts)
+		divide_by(p, most *= 2);
 }
 
 /* ---- the stages in front of the product ---- */
