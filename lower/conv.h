@@ -72,7 +72,10 @@ void emit_filter_product(struct lower *l, struct ht_node *n, const struct conv *
 bool conv_has_one_result(const struct lower *l, const struct conv *v);
 void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v);
 
-/* winograd.c: the form of Winograd's method for `n` (m is 0: none), and the method.  `n` is a convolution, or the gradient of one by its
+/* winograd.c: whether `n`, the gradient of a convolution by its image, is a convolution itself: by the filter turned around, which is
+ * computed in the run, at a stride of 1.  *v becomes that convolution; `filter` holds the sizes of its filter. */
+bool conv_turned(const struct ht_node *n, int64_t filter[4], struct conv *v);
+/* The form of Winograd's method for `n` (m is 0: none), and the method.  `n` is a convolution, or the gradient of one by its
  * image, of which `v` is the convolution by the filter turned around. */
 struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, const struct conv *v);
 void emit_winograd(

@@ -105,25 +105,14 @@ static bool takes_phases(struct lower *l, struct ht_node *n, const struct window
 }
 
 /* Whether it took Winograd's method: at a stride of 1 it is the convolution by the filter turned around. */
-static bool takes_winograd(struct lower *l, struct ht_node *n, const struct window w[2])
+static bool takes_winograd(struct lower *l, struct ht_node *n)
 {
-	struct conv v = { .in = shape_of(n, 2), .out = n->out[0].shape, .groups = 1 };
-	int64_t filter[4] = { w[0].size, w[1].size, v.in.dim[3], v.out.dim[3] };
+	int64_t filter[4];
+	struct conv v;
 	struct ht_winograd by;
 
-	if (ht_const_tensor(n->in[1]))
+	if (!conv_turned(n, filter, &v))
 		return false;
-	for (int i = 0; i < 2; i++) {
-		if (w[i].open.size || w[i].stride != 1)
-			return false;
-		v.w[i] = (struct window){ .size = w[i].size,
-			.in = w[i].out,
-			.out = w[i].in,
-			.stride = 1,
-			.dilation = w[i].dilation,
-			.before = (w[i].size - 1) * w[i].dilation - w[i].before };
-	}
-	v.filter = (struct ht_shape){ 4, filter };
 	by = wanted_winograd(l, n, &v);
 	if (by.m)
 		emit_winograd(l, n, &v, &by);
@@ -147,7 +136,7 @@ static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 		emit_by_image(l, n, w, false);
 		return HT_OK;
 	}
-	if (!is_tiled(from, to, w) && (takes_phases(l, n, w) || takes_winograd(l, n, w)))
+	if (!is_tiled(from, to, w) && (takes_phases(l, n, w) || takes_winograd(l, n)))
 		return HT_OK;
 	if (!l->chosen[n->id]) /* Winograd's method was not considered */
 		choose(l, n, w, is_tiled(from, to, w));

@@ -58,8 +58,9 @@ int32_t ht_packed_operand(const struct ht_node *n);
 double ht_products_share(const struct ht_node *n);
 /* How many variables an update changes, a step of an optimiser or an assignment that computes; 0 for other nodes. */
 int ht_updated_variables(const struct ht_node *n);
-/* Estimated time of a convolution of type `t` by the faster form of Winograd's method, divided
- * by the time of summing its taps in F32; 0 if AUTO sums taps.  Near weights stay in the second level between runs. */
+/* Estimated time of a convolution of type `t`, or of the gradient of one by its image, by the
+ * faster form of Winograd's method, divided by the time of summing its taps in F32; 0 if AUTO
+ * sums taps, and for other nodes.  Near weights stay in the second level between runs. */
 double ht_winograd_share(const struct ht_target *target, const struct ht_node *n, enum ht_dtype t,
 	bool near_weights);
 /* Whether AUTO computes the convolution by F(2 x 2) with transformed factors that are rounded to

@@ -7,6 +7,9 @@
  * rounds the transformed factors to the type where the target multiplies pairs of it, for F16
  * only if products are summed in short runs of F16. */
 #include "lower/conv.h"
+#include "lower/index.h"
+
+#include <string.h>
 
 struct winograd {
 	struct lower *l;
@@ -167,18 +170,52 @@ static struct ht_winograd asked(const struct lower *l, const struct ht_node *n,
 	return by;
 }
 
-/* The form that AUTO chooses for a convolution of type `dtype`; m 0: it sums taps. */
-static struct ht_winograd taken(
-	const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype, struct conv *v)
+bool conv_turned(const struct ht_node *n, int64_t filter[4], struct conv *v)
+{
+	const struct ht_shape of = shape_of(n, 1);
+	struct window w[2];
+
+	*v = (struct conv){ .in = shape_of(n, 2), .out = n->out[0].shape, .groups = 1 };
+	if (is_constant(n->in[1]) || of.rank != 4 || v->in.rank != 4 || v->out.rank != 4)
+		return false;
+	read_windows(n, v->out, v->in, of.dim, w);
+	for (int i = 0; i < 2; i++) {
+		if (w[i].open.size || w[i].stride != 1)
+			return false;
+		v->w[i] = (struct window){ .size = w[i].size,
+			.in = w[i].out,
+			.out = w[i].in,
+			.stride = 1,
+			.dilation = w[i].dilation,
+			.before = (w[i].size - 1) * w[i].dilation - w[i].before };
+	}
+	memcpy(filter, (int64_t[]){ of.dim[0], of.dim[1], of.dim[3], of.dim[2] },
+		4 * sizeof *filter);
+	v->filter = (struct ht_shape){ 4, filter };
+	return true;
+}
+
+/* Reads the convolution that `n` computes; false: it computes none. */
+static bool read_any(const struct ht_node *n, int64_t filter[4], struct conv *v)
+{
+	if (ht_is(n, HT_CONV_TRANSPOSE))
+		return ht_multiply_adds(n) > 0 && !lower_refuse(n) && conv_turned(n, filter, v);
+	if (!ht_is(n, HT_CONV))
+		return false;
+	read_conv(n, v);
+	return true;
+}
+
+/* The form that AUTO chooses for a convolution of type `dtype`, or for the gradient of one by its image; m 0: it sums taps.  `filter`
+ * holds the sizes of the filter of `v`. */
+static struct ht_winograd taken(const struct ht_target *t, const struct ht_node *n,
+	enum ht_dtype dtype, int64_t filter[4], struct conv *v)
 {
 	const struct ht_winograd none = { 0 };
 	struct ht_method_choice why;
 
-	if (!ht_is(n, HT_CONV) || !ht_shape_known(n->out[0].shape) ||
-		ht_shape_count(n->out[0].shape) == 0)
-		return none;
-	read_conv(n, v);
-	if (!fits(v))
+	if (!n->outs || !ht_shape_known(n->out[0].shape) || ht_shape_count(n->out[0].shape) == 0 ||
+		!read_any(n, filter, v) || !fits(v))
 		return none;
 	return faster(
 		t, n, v, dtype, ht_target_multiplied(t, dtype, ht_sums_short(t, n, dtype)), &why);
@@ -188,7 +225,8 @@ double ht_winograd_share(
 	const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype, bool near_weights)
 {
 	struct conv v;
-	const struct ht_winograd by = taken(t, n, dtype, &v);
+	int64_t filter[4];
+	const struct ht_winograd by = taken(t, n, dtype, filter, &v);
 	const double matrices = (by.m + 2) * (by.m + 2);
 	double cycles = by.cycles, direct;
 
@@ -205,7 +243,8 @@ double ht_winograd_share(
 bool ht_winograd_rounds(const struct ht_target *t, const struct ht_node *n, enum ht_dtype dtype)
 {
 	struct conv v;
-	const struct ht_winograd by = taken(t, n, dtype, &v);
+	int64_t filter[4];
+	const struct ht_winograd by = taken(t, n, dtype, filter, &v);
 
 	return by.m && ht_is_low(by.dtype);
 }

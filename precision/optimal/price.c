@@ -298,7 +298,7 @@ int64_t ht_price_work(const struct ht_pricing *p, const struct ht_node *n, enum 
 		return price(p, elementwise_kind(n), t, 1, count);
 	}
 	w = loop_work(p, n, does);
-	winograd = ht_is(n, HT_CONV) ? ht_winograd_share(p->target, n, t, p->near_weights) : 0;
+	winograd = ht_winograd_share(p->target, n, t, p->near_weights);
 	if (winograd > 0)
 		ps = look_up(p, w.kind, HT_F32, w.size, winograd * w.units);
 	else if (w.kind == HT_WORK_PRODUCT)

@@ -452,6 +452,32 @@ static void gradients_by_images_are_priced_by_their_products(void **unused)
 	end(&b);
 }
 
+/* At a stride of 1, by a filter that is computed, AUTO takes Winograd's method. */
+static void gradients_by_images_are_priced_by_their_method(void **unused)
+{
+	const struct ht_target *t = ht_target_named(BF16_TARGET);
+	struct ht_node *winograd, *fixed, *phases, *point;
+	double share;
+	struct ht_pricing p;
+	struct bench b;
+
+	(void)unused;
+	start(&b);
+	winograd = by_image(&b, "winograd", 3, 1, false);
+	fixed = by_image(&b, "fixed", 3, 1, true);
+	phases = by_image(&b, "phases", 3, 2, false);
+	point = by_image(&b, "point", 1, 1, false);
+	assert_int_equal(ht_infer_types(b.g, &b.diags), HT_OK);
+	share = ht_winograd_share(t, winograd, HT_F32, false);
+	assert_true(share > 0 && share < 1);
+	assert_true(ht_winograd_share(t, fixed, HT_F32, false) == 0);
+	assert_true(ht_winograd_share(t, phases, HT_F32, false) == 0);
+	assert_true(ht_winograd_share(t, point, HT_F32, false) == 0);
+	ht_pricing_init(&p, ht_costs_of_target(t, &b.arena), t, b.g, &b.arena);
+	assert_true(ht_price_work(&p, winograd, HT_F32) < .9 * ht_price_work(&p, fixed, HT_F32));
+	end(&b);
+}
+
 static void updates_have_a_price(void **unused)
 {
 	const struct ht_target *t = ht_target_named(BF16_TARGET);
@@ -493,6 +519,7 @@ int main(void)
 		cmocka_unit_test(low_activations_take_half_of_the_memory),
 		cmocka_unit_test(activations_that_leave_the_cache_cost_more),
 		cmocka_unit_test(gradients_by_images_are_priced_by_their_products),
+		cmocka_unit_test(gradients_by_images_are_priced_by_their_method),
 		cmocka_unit_test(updates_have_a_price),
 	};
 
