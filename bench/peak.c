@@ -7,8 +7,9 @@
 #include <time.h>
 
 #define ACCUMULATORS 24 /* more than latency times issue width, fewer than the registers */
-#define ROUNDS 1000000L
-#define REPEATS 16 /* the fastest one counts */
+#define ROUNDS 100000L
+#define REPEATS                                                                                    \
+	160 /* the fastest one counts; each is too short to be disturbed on a busy machine */
 
 static double now(void)
 {
