@@ -15,6 +15,7 @@
 
 struct ht_e_tile {
 	const struct ht_contract *c;
+	int kp;                             /* numbers of a row that a step in depth multiplies */
 	enum ht_dtype a, b, sum;            /* a: as it is read in the loop over depth */
 	bool widened;                       /* A: before it is multiplied */
 	bool splits;                        /* pairs of B into vectors of F32, as A is F32 */
@@ -22,11 +23,12 @@ struct ht_e_tile {
 	LLVMValueRef step[HT_E_MAX_COPIES]; /* elements per step in depth */
 	int rows, columns, sides;           /* columns: in vectors */
 	LLVMValueRef acc[HT_E_MAX_COPIES * IN_FLIGHT]; /* allocas: [side][row][column] */
-	int64_t run;                                   /* steps of kp; 0: there are no runs */
+	int64_t run;                                   /* steps; 0: there are no runs */
 	LLVMValueRef total[HT_E_MAX_COPIES];           /* of the runs, in F32: [row][column] */
 	LLVMValueRef panel;  /* of B: tap 0, depth 0 of this block of columns */
 	LLVMValueRef wide;   /* the same place in the panel that is kept as F32, or NULL */
-	int64_t depth;       /* steps of kp */
+	int64_t depth;       /* in steps */
+	int64_t tap_lines;   /* of B: those of a tap, of kp numbers a column */
 	bool straight;       /* the loop over a tap is unrolled completely */
 	int64_t taps_of_run; /* 1: a tap has one run or several */
 };
@@ -34,13 +36,14 @@ struct ht_e_tile {
 /* B in the current tap, from depth 0 on. */
 struct b_rows {
 	enum ht_dtype type;
+	bool pairs; /* in memory, while a step takes one number of each */
 	LLVMValueRef from;
 	LLVMValueRef keep; /* where to store it as F32, or NULL */
 };
 
-static int64_t steps_in_depth(const struct ht_stage *s)
+static int64_t steps_in_depth(const struct ht_e *e)
 {
-	return ht_ceil_div(s->dim[s->dims - 1].extent, s->contract.kp);
+	return ht_ceil_div(e->s->dim[e->s->dims - 1].extent, ht_e_step(e));
 }
 
 /* Products of vectors in a tap of a complete block. */
@@ -48,7 +51,7 @@ static int64_t tap_size(const struct ht_e *e)
 {
 	const struct ht_contract *c = &e->s->contract;
 
-	return steps_in_depth(e->s) * e->max_copies[c->m] * e->max_copies[c->n];
+	return steps_in_depth(e) * e->max_copies[c->m] * e->max_copies[c->n];
 }
 
 /* Unrolls the taps of a small window: one row address serves all of them, and there is no loop. */
@@ -151,7 +154,7 @@ static LLVMValueRef multiply_add(
 {
 	if (t->c->run)
 		return ht_e_muladd(e, halves(e, a), halves(e, b), acc);
-	if (t->c->kp == 2 && !t->splits)
+	if (t->kp == 2 && !t->splits)
 		return dot_pairs(e, acc, a, b);
 	if (t->sum == HT_F32)
 		return ht_e_muladd(e, a, b, acc);
@@ -160,26 +163,66 @@ static LLVMValueRef multiply_add(
 
 static LLVMTypeRef b_step(struct ht_e *e, const struct ht_e_tile *t, enum ht_dtype type)
 {
-	return t->c->kp == 2 ? e->i32 : ht_e_mem_type(e, type);
+	return t->kp == 2 ? e->i32 : ht_e_mem_type(e, type);
 }
 
-/* Vector j of the columns of B, `at` columns behind the beginning of the tap. */
-static LLVMValueRef load_b(
-	struct ht_e *e, const struct ht_e_tile *t, const struct b_rows *b, LLVMValueRef at, int j)
+/* The second numbers of the packed pairs at p.  A load that leaves out the first numbers needs no register for a mask of bits. */
+static LLVMValueRef load_seconds(struct ht_e *e, LLVMValueRef p)
 {
-	const struct ht_contract *c = t->c;
-	LLVMTypeRef one = b_step(e, t, b->type);
-	unsigned size = (unsigned)ht_dtype_info(b->type)->bytes * (unsigned)c->kp;
-	LLVMValueRef v;
+	LLVMTypeRef pairs = ht_e_form(e->i32, e->vl), numbers = ht_e_form(e->i16, 2 * e->vl);
+	LLVMValueRef *odd = HT_NEW_ARRAY(e->arena, LLVMValueRef, 2 * (size_t)e->vl), v;
 
-	at = LLVMBuildNSWAdd(e->b, at, ht_e_i64(e, (int64_t)j * e->vl), "");
-	v = ht_e_load_at(e, ht_e_form(one, e->vl), ht_e_at(e, one, b->from, at), size);
-	if (c->kp == 2)
+	if (e->vl == 1 || e->t->masked_bytes != 1)
+		return half_of_packed_pair(e, ht_e_load_at(e, pairs, p, 4), true);
+	for (int i = 0; i < 2 * e->vl; i++)
+		odd[i] = LLVMConstInt(e->i1, (unsigned)i % 2, false);
+	v = ht_e_load_masked(e, numbers, p, 4, LLVMConstVector(odd, 2 * (unsigned)e->vl),
+		LLVMConstNull(numbers));
+	return LLVMBuildBitCast(e->b, v, ht_e_form(e->f32, e->vl), "");
+}
+
+/* The first or second numbers of the packed pairs that are `pair` pairs behind number `at` of the tap. */
+static LLVMValueRef load_half(
+	struct ht_e *e, const struct b_rows *b, LLVMValueRef at, int64_t pair, bool second)
+{
+	LLVMTypeRef number = ht_e_mem_type(e, b->type);
+	LLVMValueRef p;
+
+	at = LLVMBuildNSWAdd(e->b, at, ht_e_i64(e, 2 * pair), "");
+	p = ht_e_at(e, number, b->from, at);
+	if (second)
+		return load_seconds(e, p);
+	return half_of_packed_pair(e, ht_e_load_at(e, ht_e_form(e->i32, e->vl), p, 4), false);
+}
+
+/* A vector of B as it is multiplied, pairs or numbers, from `at` of these behind the beginning of the tap on. */
+static LLVMValueRef load_columns(
+	struct ht_e *e, const struct ht_e_tile *t, const struct b_rows *b, LLVMValueRef at)
+{
+	LLVMTypeRef one = b_step(e, t, b->type);
+	unsigned size = (unsigned)ht_dtype_info(b->type)->bytes * (unsigned)t->kp;
+	LLVMValueRef v = ht_e_load_at(e, ht_e_form(one, e->vl), ht_e_at(e, one, b->from, at), size);
+
+	if (t->kp == 2)
 		return v;
 	if (b->type == HT_BF16) /* no packed number is subnormal */
-		v = ht_e_widen(e, v);
+		return ht_e_widen(e, v);
+	return widen(e, v, b->type, t->sum);
+}
+
+/* Vector j of the columns of B in step k + ahead of a tap; k is even. */
+static LLVMValueRef load_b(struct ht_e *e, const struct ht_e_tile *t, const struct b_rows *b,
+	LLVMValueRef k, int ahead, int j)
+{
+	const int64_t nr = t->c->nr;
+	LLVMValueRef line = LLVMBuildNSWMul(e->b, k, ht_e_i64(e, nr), ""), at, v;
+
+	at = LLVMBuildNSWAdd(e->b, line, ht_e_i64(e, (int64_t)ahead * nr), "");
+	at = LLVMBuildNSWAdd(e->b, at, ht_e_i64(e, (int64_t)j * e->vl), "");
+	if (b->pairs)
+		v = load_half(e, b, line, ahead / 2 * nr + (int64_t)j * e->vl, ahead % 2);
 	else
-		v = widen(e, v, b->type, t->sum);
+		v = load_columns(e, t, b, at);
 	if (b->keep)
 		ht_e_store_at(e, v, ht_e_at(e, e->f32, b->keep, at), 4);
 	return v;
@@ -201,7 +244,7 @@ static LLVMValueRef load_a(struct ht_e *e, const struct ht_e_tile *t, LLVMValueR
 
 	if (half)
 		v = LLVMBuildZExt(e->b, ht_e_load_at(e, e->i16, p, 2), e->i32, "");
-	else if (t->c->kp == 2)
+	else if (t->kp == 2)
 		v = ht_e_load_at(e, e->i32, p, 2);
 	else if (t->widened)
 		v = ht_e_load_widened(e, p);
@@ -241,14 +284,13 @@ static void add_pair_of_row(struct ht_e *e, const struct ht_e_tile *t, const LLV
 static void depth_step(struct ht_e *e, struct ht_e_tile *t, const struct b_rows *rows,
 	LLVMValueRef k, int ahead, bool half)
 {
-	const struct ht_contract *c = t->c;
 	LLVMTypeRef a_type = ht_e_mem_type(e, t->a);
-	LLVMValueRef b[HT_E_MAX_COPIES], at, p, *sum;
+	LLVMValueRef b[HT_E_MAX_COPIES], p, *sum;
 
-	at = LLVMBuildNSWMul(e->b, k, ht_e_i64(e, c->nr), "");
-	at = LLVMBuildNSWAdd(e->b, at, ht_e_i64(e, (int64_t)ahead * c->nr), "");
+	if (t->straight || rows->pairs) /* else LLVM interleaves steps and spills vectors */
+		LLVMBuildFence(e->b, LLVMAtomicOrderingSequentiallyConsistent, true, "");
 	for (int j = 0; j < t->columns; j++)
-		b[j] = load_b(e, t, rows, at, j);
+		b[j] = load_b(e, t, rows, k, ahead, j);
 	for (int i = 0; i < t->rows; i++) {
 		p = ht_e_at(e, a_type, t->row[i], LLVMBuildNSWMul(e->b, k, t->step[i], ""));
 		p = ht_e_at(
@@ -311,7 +353,7 @@ static LLVMValueRef row_addresses(struct ht_e *e, struct ht_e_tile *t)
 	const struct ht_contract *c = t->c;
 	LLVMTypeRef type = ht_e_mem_type(e, e->k->buffer[c->a_buffer].dtype);
 	bool certain = false;
-	LLVMValueRef p, inside, any = NULL, step = ht_e_i64(e, c->a_step * c->kp);
+	LLVMValueRef p, inside, any = NULL, step = ht_e_i64(e, c->a_step * t->kp);
 	int64_t displace;
 
 	for (int i = 0; i < t->rows; i++) {
@@ -382,7 +424,7 @@ void ht_e_contract_prefetch(struct ht_e *e, LLVMValueRef k, int round)
 {
 	const struct ht_e_tile *t = e->tile;
 	const int64_t steps = tap_count(e) * t->depth;
-	const struct ht_e_panel p = ht_e_panel_of(e, steps * t->c->nr * t->c->kp, steps, round);
+	const struct ht_e_panel p = ht_e_panel_of(e, steps * t->c->nr * t->kp, steps, round);
 	LLVMValueRef done;
 
 	if (!ht_e_panel_lines(e, p))
@@ -416,14 +458,14 @@ static bool is_cut(const struct ht_e *e)
 	       !e->s->contract.run;
 }
 
-/* Where the loop over depth ends, in steps of kp; `all`: the number of steps without a cut. */
+/* Where the loop over depth ends, in steps; `all`: the number of steps without a cut. */
 static LLVMValueRef loop_steps(struct ht_e *e, int64_t all)
 {
 	const struct ht_dim *d = &e->s->dim[e->s->dims - 1];
 
 	if (!is_cut(e))
 		return ht_e_i64(e, all);
-	return LLVMBuildUDiv(e->b, ht_e_cut(e, d->cut), ht_e_i64(e, e->s->contract.kp), "");
+	return LLVMBuildUDiv(e->b, ht_e_cut(e, d->cut), ht_e_i64(e, ht_e_step(e)), "");
 }
 
 /* Emits steps in depth from 0 to `steps`, a multiple of HT_E_DEPTH_UNROLL; fewer if the depth is
@@ -454,7 +496,7 @@ static int64_t steps_in_runs(
 /* Emits the products of the current tap. */
 static void products(struct ht_e *e, struct ht_e_tile *t, const struct b_rows *b)
 {
-	bool odd = t->c->kp == 2 && e->s->dim[e->s->dims - 1].extent % 2;
+	bool odd = t->kp == 2 && e->s->dim[e->s->dims - 1].extent % 2;
 	int64_t whole = t->straight ? 0 : (t->depth - odd) / HT_E_DEPTH_UNROLL * HT_E_DEPTH_UNROLL;
 	int64_t ended = 0; /* steps that certainly belong to runs that have ended */
 
@@ -467,22 +509,21 @@ static void products(struct ht_e *e, struct ht_e_tile *t, const struct b_rows *b
 		ended = steps_in_runs(e, t, b, whole);
 	}
 	for (int i = 0; i < t->depth - whole; i++) {
-		if (t->straight) /* otherwise LLVM interleaves the steps and spills vectors of B */
-			LLVMBuildFence(e->b, LLVMAtomicOrderingSequentiallyConsistent, true, "");
 		depth_step(e, t, b, ht_e_i64(e, whole), i, odd && whole + i == t->depth - 1);
 	}
 	if (t->run && t->taps_of_run == 1 && ended < t->depth)
 		end_runs(e, t);
 }
 
-/* Whether the current block of rows is the first one of the tile. */
+/* Whether the current block of rows is the first one that is multiplied with its panel. */
 static LLVMValueRef is_first(struct ht_e *e)
 {
 	const int m = e->s->contract.m;
-	LLVMValueRef begin, count;
+	LLVMValueRef begin, count, first;
 
 	ht_e_extent(e, m, &begin, &count);
-	return LLVMBuildICmp(e->b, LLVMIntEQ, e->level[e->level_of[m]].index, begin, "");
+	first = LLVMBuildICmp(e->b, LLVMIntEQ, e->level[e->level_of[m]].index, begin, "");
+	return ht_e_inherits_panel(e) ? LLVMBuildAnd(e->b, first, e->starts, "") : first;
 }
 
 /* The first block of rows reads 16 bits and stores F32 for the other blocks. */
@@ -509,7 +550,7 @@ static void tap(struct ht_e *e)
 	struct ht_e_tile *t = e->tile;
 	LLVMValueRef at, any = row_addresses(e, t), first = t->wide ? is_first(e) : NULL;
 	LLVMBasicBlockRef yes, no = NULL;
-	struct b_rows b = { .type = t->b }, kept = { .type = HT_F32 };
+	struct b_rows b = { .type = t->b, .pairs = t->kp < t->c->kp }, kept = { .type = HT_F32 };
 
 	if (any && first) /* it must widen B for all others */
 		any = LLVMBuildOr(e->b, any, first, "");
@@ -521,7 +562,8 @@ static void tap(struct ht_e *e)
 	}
 	if (t->widened)
 		ht_e_widen_rows(e, t->row, t->step, t->rows);
-	at = LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, t->depth * t->c->nr), "");
+	at = ht_e_i64(e, t->tap_lines * t->c->kp / t->kp * t->c->nr);
+	at = LLVMBuildNSWMul(e->b, tap_number(e), at, "");
 	b.from = ht_e_at(e, b_step(e, t, t->b), t->panel, at);
 	if (first) {
 		b.keep = kept.from = ht_e_at(e, e->f32, t->wide, at);
@@ -592,9 +634,10 @@ static void panel_addresses(struct ht_e *e, struct ht_e_tile *t)
 
 	panel = LLVMBuildUDiv(e->b, n, ht_e_i64(e, c->nr), "");
 	lane = LLVMBuildURem(e->b, n, ht_e_i64(e, c->nr), "");
-	if (c->wide_buffer)
+	if (c->wide_buffer && t->kp == 1) /* pairs are multiplied as they are */
 		t->wide = ht_e_at(e, e->f32, e->buffer[c->wide_buffer], lane);
-	at = LLVMBuildNSWMul(e->b, panel, ht_e_i64(e, tap_count(e) * t->depth * c->nr * c->kp), "");
+	at = ht_e_i64(e, tap_count(e) * t->tap_lines * c->nr * c->kp);
+	at = LLVMBuildNSWMul(e->b, panel, at, "");
 	at = LLVMBuildNSWAdd(e->b, at, LLVMBuildNSWMul(e->b, lane, ht_e_i64(e, c->kp), ""), "");
 	at = LLVMBuildNSWAdd(e->b, at, ht_e_get(e, c->b_base, false), "");
 	t->panel = ht_e_at(e, ht_e_mem_type(e, t->b), e->buffer[c->b_buffer], at);
@@ -622,6 +665,11 @@ static LLVMValueRef total(struct ht_e *e, const struct ht_e_tile *t, int i, int 
 	return sum;
 }
 
+static int64_t taps_of_long_run(const struct ht_e *e, const struct ht_e_tile *t)
+{
+	return ht_taps_of_run(e->s, LONG_RUN * t->kp / t->c->kp);
+}
+
 /* Long sums are divided into runs, unless each tap would end a run that is much shorter. */
 static int64_t run_of(const struct ht_e *e, const struct ht_e_tile *t)
 {
@@ -629,7 +677,7 @@ static int64_t run_of(const struct ht_e *e, const struct ht_e_tile *t)
 		return t->c->run;
 	if (t->sum != HT_F32 || e->matrix || tap_count(e) * t->depth <= 2 * LONG_RUN)
 		return 0;
-	return ht_taps_of_run(e->s, LONG_RUN) * t->depth < LONG_RUN / 4 ? 0 : LONG_RUN;
+	return taps_of_long_run(e, t) * t->depth < LONG_RUN / 4 ? 0 : LONG_RUN;
 }
 
 static LLVMValueRef sum_from_zero(struct ht_e *e, LLVMTypeRef type)
@@ -648,17 +696,19 @@ static void tile(struct ht_e *e)
 	LLVMTypeRef type;
 
 	t->c = c;
+	t->kp = ht_e_step(e);
 	t->a = e->k->buffer[c->a_buffer].dtype;
 	t->b = e->k->buffer[c->b_buffer].dtype;
 	t->straight = tap_size(e) <= MOST_STRAIGHT && !is_cut(e);
 	t->widened = ht_e_widens_rows(e);
 	if (t->widened)
 		t->a = HT_F32;
-	t->splits = c->kp == 2 && t->a == HT_F32;
+	t->splits = t->kp == 2 && t->a == HT_F32;
 	t->sum = ht_is_float(t->a) ? HT_F32 : HT_I32;
 	t->rows = e->level[e->level_of[c->m]].copies;
 	t->columns = e->level[e->level_of[c->n]].copies;
-	t->depth = steps_in_depth(s);
+	t->depth = steps_in_depth(e);
+	t->tap_lines = ht_ceil_div(s->dim[s->dims - 1].extent, c->kp);
 	/* As for a complete block: all results are summed in the same order, whichever block
 	 * they are in. */
 	t->sides = IN_FLIGHT / (e->max_copies[c->m] * e->max_copies[c->n]);
@@ -668,7 +718,7 @@ static void tile(struct ht_e *e)
 		t->sides = HT_E_DEPTH_UNROLL;
 	type = ht_e_form(ht_e_type(e, t->sum), e->vl);
 	t->run = run_of(e, t);
-	t->taps_of_run = t->run ? ht_taps_of_run(s, t->run) : 1;
+	t->taps_of_run = c->run ? ht_taps_of_run(s, c->run) : t->run ? taps_of_long_run(e, t) : 1;
 	for (int i = 0; i < t->rows * t->columns && t->run; i++)
 		t->total[i] = sum_from_zero(e, type);
 	if (c->run)

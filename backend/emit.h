@@ -321,12 +321,17 @@ void ht_e_contract_stage(struct ht_e *e);
 int64_t ht_e_zero_row(const struct ht_kernel *k, const struct ht_stage *s);
 /* ---- widen.c: widens operand A to F32 before the products ---- */
 bool ht_e_widens_rows(const struct ht_e *e);
+/* How many numbers of a row a step in depth multiplies: kp of them, but one where several rows share vectors of F32 that are made of
+ * packed pairs, as no instruction multiplies pairs. */
+int ht_e_step(const struct ht_e *e);
 /* Widens rows of the current tap: where they begin, and the distance of their numbers; both are
  * updated. */
 void ht_e_widen_rows(struct ht_e *e, LLVMValueRef *row, LLVMValueRef *step, int rows);
 /* Loads one number of such a row. */
 LLVMValueRef ht_e_load_widened(struct ht_e *e, LLVMValueRef p);
 
+/* Whether a tile finds the panel that the tile before it widened, unless the call begins or the last coordinate of the grid is 0. */
+bool ht_e_inherits_panel(const struct ht_e *e);
 /* Prefetches a part of the next panel, of a contraction that has done k of a tap's steps in depth and does `steps` more. */
 void ht_e_contract_prefetch(struct ht_e *e, LLVMValueRef k, int steps);
 

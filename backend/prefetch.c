@@ -148,7 +148,8 @@ struct ht_e_panel ht_e_panel_of(const struct ht_e *e, int64_t numbers, int64_t s
 	struct ht_e_panel p = { .buffer = in_memory ? c->b_buffer : -1,
 		.steps = steps,
 		.round = round,
-		.blocks = row_blocks(e, step_of(&e->s->dim[c->m])) };
+		.blocks = row_blocks(e, ht_e_inherits_panel(e) ? e->s->dim[c->m].extent
+							       : step_of(&e->s->dim[c->m])) };
 
 	if (p.buffer >= 0)
 		p.bytes = numbers * (int64_t)ht_dtype_info(e->k->buffer[p.buffer].dtype)->bytes;
@@ -181,7 +182,7 @@ void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel
 	const int64_t lines = ht_e_panel_lines(e, p);
 	LLVMValueRef at = e->level[e->level_of[c->m]].index;
 
-	if (m->grid >= 0)
+	if (m->grid >= 0 && !ht_e_inherits_panel(e))
 		at = LLVMBuildURem(e->b, at, ht_e_i64(e, m->step), "");
 	at = LLVMBuildUDiv(e->b, at, ht_e_i64(e, e->max_copies[c->m]), "");
 	at = LLVMBuildAdd(e->b, LLVMBuildMul(e->b, at, ht_e_i64(e, p.steps), ""), done, "");

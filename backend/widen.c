@@ -24,6 +24,32 @@ static bool splits_pairs(const struct ht_e *e)
 	return !e->s->contract.run && !ht_e_has_dot(e, e->lanes);
 }
 
+int ht_e_step(const struct ht_e *e)
+{
+	const struct ht_contract *c = &e->s->contract;
+	const bool shared = e->max_copies[c->m] > 1 && !ht_e_has_matrix(e);
+
+	return shared && c->kp == 2 && splits_pairs(e) ? 1 : c->kp;
+}
+
+bool ht_e_inherits_panel(const struct ht_e *e)
+{
+	const struct ht_contract *c = &e->s->contract;
+	const struct ht_dim *m = &e->s->dim[c->m], *n = &e->s->dim[c->n];
+
+	if (!c->wide_buffer || m->grid < 0 || m->grid != e->k->grid_dims - 1 || m->cut[0].run ||
+		n->grid < 0 || n->step != c->nr)
+		return false;
+	for (int i = 0; i < e->s->dims; i++) {
+		const struct ht_dim *d = &e->s->dim[i];
+
+		if (d != m && d != n && !d->reduce && d->extent != 1 &&
+			(d->grid < 0 || d->step != 1))
+			return false;
+	}
+	return true;
+}
+
 bool ht_e_widens_rows(const struct ht_e *e)
 {
 	const struct ht_contract *c = &e->s->contract;
@@ -103,7 +129,7 @@ void ht_e_widen_rows(struct ht_e *e, LLVMValueRef *row, LLVMValueRef *step, int 
 	widen_rest(e, from, row, to, rows);
 	for (int i = 0; i < rows; i++) {
 		row[i] = to[i];
-		step[i] = ht_e_i64(e, e->s->contract.kp);
+		step[i] = ht_e_i64(e, ht_e_step(e));
 	}
 }
 

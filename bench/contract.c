@@ -134,7 +134,7 @@ static int run(struct problem *p)
 	p->a = (void *)(((uintptr_t)p->a + 63) & ~(uintptr_t)63);
 	p->b = (void *)(((uintptr_t)p->b + 63) & ~(uintptr_t)63);
 	ht_schedule_packing(p->t, p->dtype, p->m, p->n, p->k * p->taps, &nr, &kp);
-	ht_schedule_tiles(p->t, p->dtype, p->m, p->n, p->k * p->taps, nr, &m_step, &n_step);
+	ht_schedule_tiles(p->t, p->dtype, p->m, p->n, p->k * p->taps, nr, false, &m_step, &n_step);
 	printf("%s m %ld n %ld k %ld taps %ld: nr %d, tile %ld x %ld: %.1f a ns\n",
 		ht_dtype_info(p->dtype)->tag, (long)p->m, (long)p->n, (long)p->k, (long)p->taps, nr,
 		(long)m_step, (long)n_step, measure(p, nr, kp, 0, m_step, n_step, &arena));

@@ -235,9 +235,10 @@ struct ht_store {
  * their sum is added to the sum in F32; then both begin at 0 again.  Code may use more sums for
  * a run, to have more products in flight: the order within a run is unspecified.
  *
- * wide_buffer > 0: B is F16 or BF16 and kp is 1.  Code keeps the current panel as F32 in this
- * local buffer of Q * K * nr numbers: the first block of a tile's rows widens it and stores it
- * there, the other blocks read it.  This does not change the sums. */
+ * wide_buffer > 0: B is F16 or BF16, and there are no short runs.  Code keeps the current panel as F32 in this
+ * local buffer of Q * K' * nr numbers: the first block of a tile's rows widens it and stores it
+ * there, the other blocks read it.  Where the rows are the last dimension of the grid and each tile has one panel, the tiles behind the
+ * first one of a call find it there, too.  This does not change the sums.  Code that multiplies pairs as they are makes no use of it. */
 struct ht_contract {
 	int32_t m, n; /* domain dimensions */
 	int32_t a_buffer, b_buffer, wide_buffer;
@@ -396,9 +397,9 @@ int64_t ht_taps_of_run(const struct ht_stage *s, int64_t run);
 void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
 	int64_t k, int32_t *nr, int32_t *kp);
 /* Tile sizes along m and n for the grid: multiples of the register tile, whose columns are the `nr` that the right operand is
- * packed with. */
+ * packed with.  one_panel: each tile has `nr` columns. */
 void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
-	int64_t k, int32_t nr, int64_t *m_step, int64_t *n_step);
+	int64_t k, int32_t nr, bool one_panel, int64_t *m_step, int64_t *n_step);
 void ht_schedule_contract(const struct ht_target *t, struct ht_kernel *k);
 
 #endif

@@ -198,7 +198,7 @@ static int64_t finer(int64_t tiles)
 }
 
 void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
-	int64_t k, int32_t nr, int64_t *m_step, int64_t *n_step)
+	int64_t k, int32_t nr, bool one_panel, int64_t *m_step, int64_t *n_step)
 {
 	struct shape s = { .m = m > 0 ? m : 1,
 		.n = n > 0 ? n : 1,
@@ -214,9 +214,9 @@ void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m
 	rows = ht_ceil_div(s.m, s.mr);
 	columns = ht_ceil_div(s.n, s.nr);
 	*m_step = s.m;
-	*n_step = columns * nr;
+	*n_step = one_panel ? nr : columns * nr;
 	for (int64_t i = 1; i <= rows; i = finer(i))
-		for (int64_t j = 1; j <= columns; j = finer(j)) {
+		for (int64_t j = one_panel ? columns : 1; j <= columns; j = finer(j)) {
 			int64_t mi = ht_ceil_div(rows, i) * s.mr,
 				nj = ht_ceil_div(columns, j) * s.nr;
 			double c = tile_cycles(&s, mi, nj);
@@ -239,6 +239,6 @@ void ht_schedule_contract(const struct ht_target *t, struct ht_kernel *k)
 			continue;
 		int64_t rows = m->grid >= 0 && m->step < m->extent ? m->step : m->extent;
 		c->mr = balanced_rows(t, panel_vectors(t, c->nr), rows,
-			c->kp == 2 ? k->buffer[c->b_buffer].dtype : HT_F32);
+			c->kp == 2 && !c->wide_buffer ? k->buffer[c->b_buffer].dtype : HT_F32);
 	}
 }

@@ -432,12 +432,13 @@ static void verify_wide(struct verifier *v, const struct ht_stage *s)
 	const struct ht_kernel_buffer *wide = &v->k->buffer[c->wide_buffer];
 	int64_t panel = c->nr;
 
-	for (int i = 0; i < s->dims; i++)
+	for (int i = 0; i < s->dims - 1; i++)
 		if (s->dim[i].reduce)
 			panel *= s->dim[i].extent;
+	panel *= ht_ceil_div(s->dim[s->dims - 1].extent, c->kp) * c->kp;
 	rule(v, wide->kind == HT_BUFFER_LOCAL && wide->dtype == HT_F32 && wide->count >= panel,
 		"no local buffer of a panel as f32");
-	rule(v, c->kp == 1 && ht_is_low(v->k->buffer[c->b_buffer].dtype),
+	rule(v, c->run == 0 && ht_is_low(v->k->buffer[c->b_buffer].dtype),
 		"b is not widened to f32");
 }
 

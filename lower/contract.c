@@ -116,21 +116,21 @@ static enum ht_dtype packed_type(const struct contraction *c)
 	return small && c->rows >= LEAST_ROWS ? multiplied_type(c) : c->dtype;
 }
 
-/* Whether one row is multiplied with packed pairs of BF16 on a machine that has no instruction for products of pairs
- * (docs/kernels.md). */
+/* Whether weights are packed in pairs of BF16 on a machine that has no instruction for products of pairs, since halves of pairs are
+ * F32 after one operation (docs/kernels.md). */
 static bool splits_pairs(const struct contraction *c)
 {
-	return c->packed_type == HT_BF16 && c->kp == 1 && c->rows * c->l->larger == 1 &&
-	       c->a_step == 1 && multiplied_type(c) == HT_F32;
+	return c->packed_type == HT_BF16 && c->kp == 1 && c->a_step == 1 &&
+	       multiplied_type(c) == HT_F32;
 }
 
-/* At least two vectors in a panel, as one has too few sums to hide the latency of both products of a pair. */
+/* One row has at least two vectors in a panel, as one has too few sums to hide the latency of both products of a pair. */
 static void pack_pairs_to_split(struct contraction *c)
 {
 	const int two = 2 * lanes(c->l);
 
 	c->kp = 2;
-	if (c->nr < two && c->columns > lanes(c->l))
+	if (c->rows * c->l->larger == 1 && c->nr < two && c->columns > lanes(c->l))
 		c->nr = two;
 }
 
@@ -371,7 +371,15 @@ void contract_packed(const struct contraction *c, struct kernel_build *k, int32_
 /* Bytes of so many rows, or columns, as F32. */
 static int64_t wide_bytes(const struct contraction *c, int64_t count)
 {
-	return count * tap_count(c) * c->depth * (int64_t)sizeof(float);
+	return count * tap_count(c) * ht_ceil_div(c->depth, c->kp) * c->kp * (int64_t)sizeof(float);
+}
+
+/* Whether the left operand, if it is the node's first one, has another type in memory than its own. */
+static bool is_held_wide(const struct contraction *c)
+{
+	const struct view *v = lower_operand(c->l, c->n, 0);
+
+	return v->buffer >= 0 && c->l->plan->buffer[v->buffer].dtype != c->dtype;
 }
 
 /* Operands that are multiplied as F32 but are held in another type are widened by each tile.
@@ -383,10 +391,16 @@ static void choose_widening(struct contraction *c, int64_t m_step)
 	const int64_t for_a_panel = c->l->target->l2 / 2, for_rows = c->l->target->l2 / 4;
 	const bool many = multiplied_type(c) != c->dtype && c->rows >= LEAST_ROWS;
 
-	c->wide_columns = many && c->packed_type == c->dtype && c->kp == 1 &&
-			  wide_bytes(c, c->nr) <= for_a_panel;
+	c->wide_columns = many && c->packed_type == c->dtype && wide_bytes(c, c->nr) <= for_a_panel;
 	c->wide_rows = many && !c->taps && c->a_guard < 0 && c->a_step == 1 && c->columns > c->nr &&
-		       wide_bytes(c, m_step) <= for_rows;
+		       !is_held_wide(c) && wide_bytes(c, m_step) <= for_rows;
+}
+
+/* Whether the tiles that share a panel follow each other, so that a thread widens the panel once.  Tiles that share rows follow each
+ * other where the rows are copied.  Where the loop over rows ends at a size of the run, a tile may have none that widen. */
+static bool shares_panels(const struct contraction *c)
+{
+	return c->wide_columns && !c->wide_rows && !c->l->g->sizes;
 }
 
 /* Products of matrices read rows at one distance from where they are, and others from a copy that they make for each panel of columns.
@@ -410,17 +424,26 @@ static int64_t rows_of_tile(const struct contraction *c, int64_t m_step)
 	return c->rows_of_run / tiles;
 }
 
+static void choose_tiles(const struct contraction *c, int64_t *m_step, int64_t *n_step)
+{
+	ht_schedule_tiles(c->l->target, multiplied_type(c), c->rows, c->columns,
+		tap_count(c) * c->depth, c->nr, c->by_panels, m_step, n_step);
+	if (c->rows_of_run && c->rows_of_run < c->rows)
+		*m_step = rows_of_tile(c, *m_step);
+}
+
 void contract_begin(struct contraction *c)
 {
 	struct kernel_build *k = &c->k;
 	int64_t m_step, n_step, grid[3];
 
-	ht_schedule_tiles(c->l->target, multiplied_type(c), c->rows, c->columns,
-		tap_count(c) * c->depth, c->nr, &m_step, &n_step);
-	if (c->rows_of_run && c->rows_of_run < c->rows)
-		m_step = rows_of_tile(c, m_step);
+	choose_tiles(c, &m_step, &n_step);
 	choose_widening(c, m_step);
+	c->by_panels = shares_panels(c);
+	if (c->by_panels)
+		choose_tiles(c, &m_step, &n_step);
 	c->gathers = pays_to_gather(c, m_step);
+	const int m_grid = c->by_panels ? 2 : 1, n_grid = 3 - m_grid;
 	kb_init(k, c->l, c->n);
 	if (c->rows == 1 && !c->l->chosen[c->n->id]) {
 		k->kernel->method = ht_method_info[HT_METHOD_MATRIX_VECTOR].name;
@@ -430,13 +453,13 @@ void contract_begin(struct contraction *c)
 				.reason = HT_REASON_ONE_ROW });
 	}
 	grid[0] = c->batch;
-	grid[1] = ht_ceil_div(c->rows, m_step);
-	grid[2] = ht_ceil_div(c->columns, n_step);
+	grid[m_grid] = ht_ceil_div(c->rows, m_step);
+	grid[n_grid] = ht_ceil_div(c->columns, n_step);
 	kb_grid(k, 3, grid);
 	kb_stage(k, HT_STAGE_CONTRACT);
 	c->batch_x = ht_xdim(&k->xb, kb_grid_dim(k, 0, c->batch, 1));
-	k->stage->contract.m = kb_grid_dim(k, 1, c->rows, m_step);
-	k->stage->contract.n = kb_grid_dim(k, 2, c->columns, n_step);
+	k->stage->contract.m = kb_grid_dim(k, m_grid, c->rows, m_step);
+	k->stage->contract.n = kb_grid_dim(k, n_grid, c->columns, n_step);
 	c->m_x = ht_xdim(&k->xb, k->stage->contract.m);
 	c->pixel_x = c->m_x;
 	c->pixel_guard = -1;

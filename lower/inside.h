@@ -721,6 +721,7 @@ struct contraction {
 			    * not constant */
 	/* Each tile widens a panel of columns, or its rows, to F32 in a local buffer. */
 	bool wide_columns, wide_rows;
+	bool by_panels; /* the grid's tiles have one panel of columns each, and those of a panel follow each other */
 	bool apart; /* rows are not at one distance from each other in memory */
 	bool gathers; /* and each tile has them side by side in a local buffer, all taps of a row together */
 	struct kernel_build k;

@@ -90,15 +90,17 @@ static void make_dims(struct gen *g, bool flat)
 		(struct ht_dim){ .extent = g->depth, .grid = -1, .reduce = true, .unroll = 1 };
 	s->dims = d;
 	if (chance(60)) {
+		const int by_panels = chance(50); /* the tiles of a panel follow each other */
+
 		m_step = 1 + below(48);
-		n_step = s->contract.nr * (1 + below(2));
-		s->dim[m].grid = 0;
+		n_step = s->contract.nr * (1 + (by_panels ? 0 : below(2)));
+		s->dim[m].grid = (int8_t)by_panels;
 		s->dim[m].step = m_step;
-		s->dim[m + 1].grid = 1;
+		s->dim[m + 1].grid = (int8_t)!by_panels;
 		s->dim[m + 1].step = n_step;
 		g->k.grid_dims = 2;
-		g->k.grid[0] = (s->dim[m].extent + m_step - 1) / m_step;
-		g->k.grid[1] = (g->n + n_step - 1) / n_step;
+		g->k.grid[by_panels] = (s->dim[m].extent + m_step - 1) / m_step;
+		g->k.grid[!by_panels] = (g->n + n_step - 1) / n_step;
 	}
 }
 
@@ -218,7 +220,7 @@ static void keep_panel(struct gen *g)
 {
 	g->stage.contract.wide_buffer = WIDE;
 	g->buffer[WIDE] = (struct ht_kernel_buffer){ HT_BUFFER_LOCAL, HT_F32,
-		g->kh * g->kw * g->depth * g->stage.contract.nr };
+		g->kh * g->kw * ht_ceil_div(g->depth, g->pack.kp) * g->pack.kp * g->pack.nr };
 }
 
 static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
@@ -272,7 +274,7 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 	g->buffer[OUT] = (struct ht_kernel_buffer){ HT_BUFFER_OUT,
 		g->t == HT_I8 || g->t == HT_U8 ? HT_I32 : floats[below(3)],
 		g->buffer[OTHER].count };
-	if (ht_is_low(g->t) && g->stage.contract.kp == 1 && chance(60))
+	if (ht_is_low(g->t) && !g->stage.contract.run && chance(60))
 		keep_panel(g);
 	g->k = (struct ht_kernel){ .buffer = g->buffer,
 		.buffers = g->stage.contract.wide_buffer ? ALL : BUFFERS,

@@ -86,8 +86,9 @@ static void test_schedules_of_targets(void **state)
 	(void)state;
 	small.l1 /= 4;
 	small.l2 /= 64;
-	ht_schedule_tiles(ht_target_named("znver4"), HT_F32, 3136, 512, 256, 64, &m[0], &n[0]);
-	ht_schedule_tiles(&small, HT_F32, 3136, 512, 256, 64, &m[1], &n[1]);
+	ht_schedule_tiles(
+		ht_target_named("znver4"), HT_F32, 3136, 512, 256, 64, false, &m[0], &n[0]);
+	ht_schedule_tiles(&small, HT_F32, 3136, 512, 256, 64, false, &m[1], &n[1]);
 	assert_true(m[0] != m[1] || n[0] != n[1]);
 	for (const struct ht_target *const *t = ht_targets(); *t; t++)
 		for (int64_t rows = 1; rows < 4000; rows = rows * 3 + 1) {
