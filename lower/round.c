@@ -7,6 +7,7 @@
  *
  * A 16-bit tensor that stays in the second level is held as F32 (after rounding) if products
  * read it, on machines that multiply F32 for it: there a conversion takes longer than a product. */
+#include "lower/conv.h"
 #include "lower/inside.h"
 
 /* x (F64) as F32, rounded towards zero, with the last bit set if that is not exact (round to
@@ -73,12 +74,18 @@ int32_t kb_result(struct kernel_build *k, const struct ht_node *n, int32_t i, in
 
 /* ---- memory ---- */
 
-/* Whether `u` multiplies each element several times and would widen it each time: a product
- * reads a row once for every few columns, and a depthwise convolution reads an element once for
- * every tap. */
-static bool widens_again(const struct ht_use *u)
+/* Whether `u` multiplies the tensor's elements, which it can read as F32. */
+static bool multiplies(const struct ht_use *u)
 {
 	return u->arg == 0 && ht_is(u->node, HT_CONV | HT_DEPTHWISE | HT_MATMUL);
+}
+
+/* Whether `u` multiplies each element several times and would widen it each time: a product
+ * reads a row once for every few columns, and a depthwise convolution reads an element once for
+ * every tap.  A convolution that makes a padded copy of its image reads each element once. */
+static bool widens_again(const struct ht_use *u)
+{
+	return multiplies(u) && !conv_copies_image(u->node);
 }
 
 /* Whether `u` can read the tensor in the type that it has in memory, even if that is not its own
@@ -87,7 +94,7 @@ static bool loads(const struct ht_use *u)
 {
 	const struct lower_op *op = lower_op_of(u->node);
 
-	return widens_again(u) || (op && op->family == FAMILY_MAP) || ht_is(u->node, HT_POOLS) ||
+	return multiplies(u) || (op && op->family == FAMILY_MAP) || ht_is(u->node, HT_POOLS) ||
 	       u->node->op == HT_OP_Mean || lower_is_concat(u->node);
 }
 
@@ -96,7 +103,7 @@ static bool readers_load(const struct lower *l, const struct ht_node *n, bool *a
 {
 	for (const struct ht_use *u = l->uses.of[n->id]; u; u = u->next) {
 		if (u->arg >= 0 &&
-			(!loads(u) || (widens_again(u) && contract_sums_short(l, u->node))))
+			(!loads(u) || (multiplies(u) && contract_sums_short(l, u->node))))
 			return false;
 		*again = *again || (u->arg >= 0 && widens_again(u));
 	}
