@@ -425,9 +425,11 @@ void ht_e_contract_prefetch(struct ht_e *e, LLVMValueRef k, int round)
 	const struct ht_e_tile *t = e->tile;
 	const int64_t steps = tap_count(e) * t->depth;
 	const struct ht_e_panel p = ht_e_panel_of(e, steps * t->c->nr * t->kp, steps, round);
+	/* One row of an open number may be all that the run has: then nothing follows for which to fetch. */
+	const bool alone = t->rows == 1 && e->s->dim[t->c->m].cut[0].run;
 	LLVMValueRef done;
 
-	if (!ht_e_panel_lines(e, p))
+	if (alone || !ht_e_panel_lines(e, p))
 		return;
 	done = LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, t->depth), "");
 	ht_e_prefetch_panel(e, p, t->panel, LLVMBuildNSWAdd(e->b, done, k, ""));

@@ -79,9 +79,32 @@ static LLVMValueRef cut_end(
 	return ht_e_smin(e, end, at);
 }
 
+/* The least number of indices that cuts leave of a dimension. */
+static int64_t least_end(const struct ht_dim *d)
+{
+	int64_t least = d->extent;
+
+	for (int c = 0; c < HT_CUTS && d->cut[c].run; c++) {
+		int64_t end = ht_size_scaled(&d->cut[c].end, 1);
+
+		least = end < least ? end : least;
+	}
+	return least;
+}
+
+/* Whether the rows of a contraction that remain behind whole blocks are in blocks of powers of two: a run may have one row, and would
+ * compute all rows of a block for it.  Where the least run has more rows than two blocks, that saves less time than it costs code. */
+static bool has_short_blocks(const struct ht_e *e, int dim)
+{
+	const struct ht_dim *d = &e->s->dim[dim];
+
+	return e->s->kind == HT_STAGE_CONTRACT && dim == e->s->contract.m && !e->matrix &&
+	       d->cut[0].run && e->max_copies[dim] > 1 && least_end(d) <= 2 * e->max_copies[dim];
+}
+
 /* Reduces the number of indices of a dimension by those that its cuts permit to skip.  A
- * reduction ends exactly there.  Other loops end after a whole step of all copies and lanes, so
- * that their remainder loop is the same as without cuts. */
+ * reduction ends exactly there, and so do blocks of rows that become shorter.  Other loops end after a whole step of all copies and
+ * lanes, so that their remainder loop is the same as without cuts. */
 static void cut(struct ht_e *e, int dim, LLVMValueRef begin, LLVMValueRef *count)
 {
 	const struct ht_dim *d = &e->s->dim[dim];
@@ -92,7 +115,7 @@ static void cut(struct ht_e *e, int dim, LLVMValueRef begin, LLVMValueRef *count
 	for (int c = 0; c < HT_CUTS && d->cut[c].run; c++)
 		end = cut_end(e, d, &d->cut[c], end);
 	n = ht_e_smax(e, LLVMBuildNSWSub(e->b, end, begin, ""), ht_e_i64(e, 0));
-	if (!d->reduce && step > 1) {
+	if (!d->reduce && step > 1 && !has_short_blocks(e, dim)) {
 		n = LLVMBuildNSWAdd(e->b, n, ht_e_i64(e, step - 1), "");
 		n = LLVMBuildNSWSub(e->b, n, LLVMBuildURem(e->b, n, ht_e_i64(e, step), ""), "");
 		n = ht_e_smin(e, n, *count);
@@ -316,13 +339,30 @@ static int64_t whole_rest(const struct ht_e *e, int dim, int64_t step, int64_t l
 	return d->extent % step;
 }
 
+/* Fewer than `copies` rows, in blocks of powers of two. */
+static void rest_of_rows(struct ht_e *e, int level, int end, ht_e_leaf *leaf, struct ht_e_run r,
+	LLVMValueRef left, int copies)
+{
+	int rows = 1;
+
+	while (2 * rows < copies)
+		rows *= 2;
+	for (; rows > 0; rows /= 2) {
+		r.count = whole(e, left, rows);
+		r.step = r.copies = rows;
+		ht_e_run(e, level, end, leaf, &r);
+		advance(e, &r, left, &left);
+	}
+}
+
 static void range(struct ht_e *e, int level, int end, ht_e_leaf *leaf, LLVMValueRef begin,
 	LLVMValueRef count, int64_t lo, int64_t hi)
 {
 	int dim = e->level[level].dim, copies = e->max_copies[dim];
 	int64_t lanes = dim == e->s->vec ? e->lanes : 1;
 	struct ht_e_run r = { begin, count, copies * lanes, lo, hi, copies, false };
-	int64_t known = whole_rest(e, dim, r.step, lo, hi);
+	const bool shorter = has_short_blocks(e, dim);
+	int64_t known = shorter ? -1 : whole_rest(e, dim, r.step, lo, hi);
 	LLVMValueRef left;
 
 	r.count = whole(e, count, r.step);
@@ -336,6 +376,10 @@ static void range(struct ht_e *e, int level, int end, ht_e_leaf *leaf, LLVMValue
 			rest_masked(e, level, end, leaf, r, left, known);
 		else
 			rest_scalar(e, level, end, leaf, r, left, copies);
+		return;
+	}
+	if (shorter) {
+		rest_of_rows(e, level, end, leaf, r, left, copies);
 		return;
 	}
 	r.count = left;
