@@ -359,6 +359,23 @@ static void cut_blocks(struct winograd *w, int dim)
 	w->k->stage->dim[dim].cut[0] = (struct ht_cut){ tiles, w->block };
 }
 
+/* Ends dimension `dim`, which has `inner` indices for each image, at the run's number of images. */
+static void cut_images(struct winograd *w, int dim, int64_t inner)
+{
+	const struct ht_value v = ht_out(w->k->sink, 0);
+	const int64_t images = w->v->out.dim[0];
+	struct ht_cut *cut = w->k->stage->dim[dim].cut, *end = cut + HT_CUTS;
+
+	while (cut < end && cut->run)
+		cut++;
+	kb_cut(w->k, dim, v,
+		(struct cut_span){ .stride = ht_shape_count(ht_type_of(v)->shape) / images,
+			.extent = images });
+	for (; cut < end && cut->run; cut++)
+		*cut = (struct ht_cut){ ht_size_product(cut->end, ht_size_number(inner)),
+			cut->run * inner };
+}
+
 /* Tile of the block, from the image, the rows and columns of tiles. */
 static int32_t tile_of_block(struct winograd *w)
 {
@@ -415,6 +432,7 @@ static void open_tiles(struct winograd *w, int64_t columns, bool blocked)
 	kb_grid_dim(k, 1, w->by.tiles[0], w->by.rows);
 	kb_dim(k, w->by.tiles[1]);
 	k->stage->vec = blocked ? kb_grid_dim(k, 2, columns, w->by.columns) : kb_dim(k, columns);
+	cut_images(w, 0, 1);
 	cut_tiles(w, 1, 0);
 	cut_tiles(w, 2, 1);
 	for (int i = 0; i < 4; i++)
@@ -491,8 +509,12 @@ static void product_stage(struct winograd *w)
 	c->m = kb_grid_dim(k, grid, (grid == 1 ? 1 : w->v->out.dim[0]) * image_tiles, w->block);
 	c->n = kb_grid_dim(k, 2, w->results, w->by.columns);
 	kb_reduce_dim(k, w->channels);
-	if (grid == 1)
+	if (grid == 1) {
+		cut_images(w, 0, 1);
 		cut_blocks(w, c->m);
+	} else {
+		cut_images(w, c->m, image_tiles);
+	}
 	k->stage->vec = c->n;
 	m = ht_xdim(b, c->m);
 	n = ht_xdim(b, c->n);
