@@ -64,7 +64,7 @@ static enum ht_status emit_concat(struct lower *l, struct ht_node *n)
 		concat_part(l, n, i, &to);
 		from = lower_view(l, n->in[i]);
 		if (!same_view(from, &to))
-			emit_copy(l, n, from, &to);
+			emit_copy_of(l, n, n->in[i], from, &to);
 	}
 	return HT_OK;
 }

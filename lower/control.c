@@ -241,17 +241,23 @@ enum ht_status lower_bodies(struct lower *l)
 
 /* ---- steps ---- */
 
-/* By argument: the buffers of the operands that a procedure reads; -1: none reads it. */
-static int32_t *operands_of(struct lower *l, const struct ht_node *n)
+/* Whether memory has the operand for argument i: a procedure reads it, or a result of the loop begins with it. */
+static bool needs_operand(const struct lower *l, const struct ht_node *n, int32_t i)
 {
 	const struct body *b = l->body[n->id];
+
+	return b->takes[0][i] || b->takes[1][i] ||
+	       (is_loop(n) && (b->carries[i] || l->view[n->id][i].buffer >= 0));
+}
+
+/* By argument: the buffers of the operands that are needed; -1: the operand is not. */
+static int32_t *operands_of(struct lower *l, const struct ht_node *n)
+{
 	int32_t first = ht_control_first(n), args = n->ins - first;
 	int32_t *at = HT_NEW_ARRAY(l->scratch, int32_t, (size_t)args);
 
 	for (int32_t i = 0; i < args; i++)
-		at[i] = is_loop(n) || b->takes[0][i] || b->takes[1][i]
-				? dense_operand(l, n, first + i)
-				: -1;
+		at[i] = needs_operand(l, n, i) ? dense_operand(l, n, first + i) : -1;
 	return at;
 }
 

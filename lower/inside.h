@@ -655,6 +655,9 @@ struct space kb_loop_space(struct kernel_build *k, int32_t rank, const int64_t *
 enum ht_status emit_loop(struct lower *l, struct ht_node *sink);
 void emit_copy(
 	struct lower *l, const struct ht_node *n, const struct view *from, const struct view *to);
+/* Likewise of the elements of `v`, except for those outside of the sizes of the run. */
+void emit_copy_of(struct lower *l, const struct ht_node *n, struct ht_value v,
+	const struct view *from, const struct view *to);
 
 /* Splits the outermost of `groups` loops into tiles of about a fixed amount of work, `work` a
  * point.  step[i]: indices a tile, 0 for loops that are not split; returns the grid's dimensions. */

@@ -120,6 +120,12 @@ enum ht_status emit_loop(struct lower *l, struct ht_node *sink)
 void emit_copy(
 	struct lower *l, const struct ht_node *n, const struct view *from, const struct view *to)
 {
+	emit_copy_of(l, n, (struct ht_value){ 0 }, from, to);
+}
+
+void emit_copy_of(struct lower *l, const struct ht_node *n, struct ht_value v,
+	const struct view *from, const struct view *to)
+{
 	struct kernel_build k;
 	struct space s;
 
@@ -129,6 +135,8 @@ void emit_copy(
 	kb_stage(&k, HT_STAGE_LOOP);
 	s = kb_loop_space(&k, to->rank, to->dim,
 		view_boundaries(from, to->rank, to->dim) | view_boundaries(to, to->rank, to->dim));
+	if (v.node)
+		kb_cut_space(&k, &s, v);
 	kb_store(&k, to, &s, kb_load(&k, from, &s));
 	kb_finish(&k, n);
 }

@@ -278,6 +278,7 @@ static void change(
 	kb_stage(&k, HT_STAGE_LOOP);
 	s = kb_sequential_space(
 		&k, slices.rank, slices.dim, scatter_outer(n, sc->indices, sc->kind));
+	kb_cut_space(&k, &s, n->in[sc->slices]);
 	at = scatter_place(&k, n, sc->indices, sc->kind, shape, &s);
 	scalar = space_of_coords(&at, 0, NULL, NULL);
 	s.guard = at.guard;

@@ -267,6 +267,25 @@ static void close_shapes(struct ht_bounded *b, struct ht_node *n)
 	}
 }
 
+/* A tensor of zeros in the shape of the operand does not need the operand, which may be computed for nothing else. */
+static void fill_instead(struct ht_bounded *b, struct ht_node *n, const struct ht_open *axes)
+{
+	const struct ht_type t = n->out[0];
+	int64_t dim[HT_MAX_RANK];
+	struct ht_value in[2];
+
+	if (ht_number(n) != HT_NUMBER_ZERO || !ht_is_float(t.dtype) || t.shape.rank < 0)
+		return;
+	for (int32_t i = 0; i < t.shape.rank; i++)
+		dim[i] = ht_open_most(b, t.shape.dim[i]);
+	in[0] = ht_rw_const_ints(&b->r, n, n->name, HT_I64, dim, t.shape.rank);
+	in[1] = ht_rw_scalar(&b->r, n, n->name, t.dtype, 0);
+	ht_rw_become(&b->r, n, HT_OP_Fill, in, 2);
+	ht_attr_set_type(n, "T", t.dtype);
+	ht_attr_set_type(n, "index_type", HT_I64);
+	ht_open_mark_results(n, axes, b->r.arena);
+}
+
 static enum ht_status follow(struct ht_bounded *b, struct ht_node *n)
 {
 	ht_open_rule *rule = ht_open_rule_of(n);
@@ -287,6 +306,8 @@ static enum ht_status follow(struct ht_bounded *b, struct ht_node *n)
 	}
 	b->axes[n->id] = HT_NEW_ARRAY(b->r.arena, struct ht_open, (size_t)n->outs * HT_OPEN_RANK);
 	HT_TRY(rule(b, n, b->axes[n->id]));
+	if (ht_is(n, HT_CONSTANT_LIKE))
+		fill_instead(b, n, b->axes[n->id]);
 	close_shapes(b, n);
 	return ht_open_check_results(b, n, b->axes[n->id]);
 }

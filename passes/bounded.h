@@ -39,6 +39,8 @@ enum ht_status ht_bound_sizes(struct ht_graph *g, struct ht_pass_context *c);
 
 /* bounded.c: a node in the order of the graph. */
 enum ht_status ht_open_visit(struct ht_bounded *b, struct ht_node *n);
+/* Sets attribute _ends, from which lowering knows which elements of each result are outside, where operands do not show it. */
+void ht_open_mark_results(struct ht_node *n, const struct ht_open *axes, struct ht_arena *a);
 /* Each result that is used has open axes where its shape has, and no others; `axes` has HT_OPEN_RANK of each. */
 enum ht_status ht_open_check_results(
 	struct ht_bounded *b, const struct ht_node *n, const struct ht_open *axes);

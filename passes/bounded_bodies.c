@@ -100,6 +100,18 @@ static enum ht_status check_computed(
 	return HT_OK;
 }
 
+/* Whether an iteration hands on argument i as result i.  The argument is the tensor that the loop was given, also where it is a size. */
+static bool is_handed_on(const struct control *x, int k, const struct ht_port *ret, int32_t i)
+{
+	const struct ht_port *arg = x->body.of[k]->args;
+
+	if (!ht_is(x->n, HT_LOOPS))
+		return false;
+	while (i-- > 0)
+		arg = arg->next;
+	return ht_value_eq(ret->value, arg->value);
+}
+
 /* Results of body `k`, whose axes have to be those in `axes`, by result. */
 static enum ht_status end_body(const struct control *x, struct ht_bounded *in, int k, bool first,
 	struct ht_open (*axes)[HT_OPEN_RANK])
@@ -109,7 +121,7 @@ static enum ht_status end_body(const struct control *x, struct ht_bounded *in, i
 	for (struct ht_port *p = x->body.of[k]->rets; p; p = p->next, i++) {
 		const struct ht_open none[HT_OPEN_RANK] = { 0 }, *own = ht_open_axes(in, p->value);
 
-		if (ht_open_count(in, p->value))
+		if (ht_open_count(in, p->value) && !is_handed_on(x, k, p, i))
 			p->value = ht_open_value(in, p->value);
 		own = own ? own : none;
 		for (int32_t a = 0; a < HT_OPEN_RANK; a++) {
@@ -195,8 +207,7 @@ static enum ht_status bound_branches(struct control *x, struct ht_open *out)
 	return bound_body(x, 1, false, results);
 }
 
-/* Likewise for the results of `n` in the program. */
-static void mark_results(struct ht_node *n, const struct ht_open *axes, struct ht_arena *a)
+void ht_open_mark_results(struct ht_node *n, const struct ht_open *axes, struct ht_arena *a)
 {
 	size_t count = (size_t)n->outs * HT_OPEN_RANK;
 	int64_t *ends = HT_NEW_ARRAY(a, int64_t, 2 * count);
@@ -246,7 +257,7 @@ enum ht_status ht_open_control(struct ht_bounded *b, struct ht_node *n)
 	HT_TRY(begin_operands(&x));
 	HT_TRY((ht_is(n, HT_LOOPS) ? bound_loop : bound_branches)(&x, out));
 	b->axes[n->id] = out;
-	mark_results(n, out, b->r.arena);
+	ht_open_mark_results(n, out, b->r.arena);
 	ht_open_wait(b, n, x.awaited);
 	return ht_open_check_results(b, n, out);
 }

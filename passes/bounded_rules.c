@@ -89,6 +89,7 @@ enum ht_status ht_open_made(struct ht_bounded *b, struct ht_node *n, struct ht_o
 {
 	for (int32_t i = 0; i < n->out[0].shape.rank; i++)
 		HT_TRY(ht_open_make(b, n, i, out));
+	ht_open_mark_results(n, out, b->r.arena);
 	return HT_OK;
 }
 

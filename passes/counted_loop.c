@@ -71,12 +71,37 @@ bool ht_counted_counts(const struct ht_counted_loop *x, int32_t i, int64_t *from
 	return false;
 }
 
+/* The value of the scalar where the sizes of the run are the largest; -1: it is no product of sizes. */
+static int64_t most_of_sizes(const struct ht_node *n)
+{
+	const struct ht_open_size *size = n->graph->library->size;
+	int64_t of[1 + HT_DIM_SIZES];
+	const struct ht_attr *a = ht_attr_find(n, "of");
+
+	if (n->op != HT_OP__Sizes || n->out[0].shape.rank || !a)
+		return -1;
+	for (size_t i = 0; i < HT_COUNT(of); i++)
+		of[i] = a->value.list.item[i].i;
+	for (size_t i = 1; i < HT_COUNT(of); i++)
+		if (of[i] && __builtin_mul_overflow(of[0], size[of[i] - 1].most, &of[0]))
+			return -1;
+	return of[0];
+}
+
+/* The most that the bound of a counter may be; -1: that is not known. */
+static int64_t most_of(struct ht_value v)
+{
+	int64_t n;
+	int count;
+
+	return ht_const_small_ints(v, &n, 1, &count) && count == 1 ? n : most_of_sizes(v.node);
+}
+
 /* The most steps that condition `v` lets the loop do; -1: it does not say. */
 static int64_t most_steps(const struct ht_counted_loop *x, struct ht_value v, int depth)
 {
 	const struct ht_node *n = v.node;
 	int64_t from, to, a, b;
-	int count;
 
 	if (ht_is(n, HT_FORWARDS) && n->ins == 1 && depth)
 		return most_steps(x, n->in[0], depth - 1);
@@ -85,11 +110,11 @@ static int64_t most_steps(const struct ht_counted_loop *x, struct ht_value v, in
 		b = most_steps(x, n->in[1], depth - 1);
 		return a < 0 || (b >= 0 && b < a) ? b : a;
 	}
-	if (n->op != HT_OP_Less || !ht_const_small_ints(n->in[1], &to, 1, &count) || count != 1 ||
-		!ht_counted_counts(x, ht_counted_argument(x->condition, n->in[0]), &from) ||
-		to < from)
+	if (n->op != HT_OP_Less ||
+		!ht_counted_counts(x, ht_counted_argument(x->condition, n->in[0]), &from))
 		return -1;
-	return to - from;
+	to = most_of(n->in[1]);
+	return to < from ? -1 : to - from;
 }
 
 /* ---- lists ---- */
@@ -109,17 +134,40 @@ bool ht_counted_reads(const struct ht_counted_loop *x, const struct ht_node *n)
 
 /* ---- the loop ---- */
 
-static struct ht_value add_to_function(
-	struct ht_function *f, struct ht_port ***end, int32_t i, struct ht_type t)
+/* Results of a loop end where its attribute _ends says, which has as many numbers for each: those of the last one follow. */
+static void add_ends(struct ht_node *n, const int64_t *ends, size_t count)
+{
+	size_t had;
+	int64_t *old = ht_attr_ints(n, "_ends", &had, n->graph->arena), *all;
+	const size_t each = old ? had / (size_t)(n->outs - 1) : 0;
+
+	if (!old)
+		return;
+	all = HT_NEW_ARRAY(n->graph->arena, int64_t, had + each);
+	memcpy(all, old, had * sizeof *all);
+	memcpy(all + had, ends, (count < each ? count : each) * sizeof *all);
+	ht_attr_set_ints(n, "_ends", all, had + each);
+}
+
+static struct ht_value add_to_function(struct ht_function *f, struct ht_port ***end, int32_t i,
+	struct ht_type t, const int64_t *ends, size_t count)
 {
 	struct ht_value v = ht_function_add_arg(f, end, t.dtype, i);
 
 	v.node->out[0].shape = ht_shape_make(f->body->arena, t.shape.rank, t.shape.dim);
+	if (count)
+		ht_attr_set_ints(v.node, "_ends", ends, count);
 	ht_node_move(v.node, f->body->first);
 	return v;
 }
 
 struct ht_counted_arg ht_counted_pass(struct ht_counted_loop *x, struct ht_value v)
+{
+	return ht_counted_pass_open(x, v, NULL, 0);
+}
+
+struct ht_counted_arg ht_counted_pass_open(
+	struct ht_counted_loop *x, struct ht_value v, const int64_t *ends, size_t count)
 {
 	struct ht_node *n = x->node;
 	int32_t i = n->ins;
@@ -136,8 +184,10 @@ struct ht_counted_arg ht_counted_pass(struct ht_counted_loop *x, struct ht_value
 		t[k] = n->out[k].dtype;
 	ht_attr_set_types(n, "T", t, i + 1);
 	ht_attr_remove(n, "output_shapes");
-	arg.condition = add_to_function(x->condition, &x->args_end[0], i, *ht_type_of(v));
-	arg.body = add_to_function(x->body, &x->args_end[1], i, *ht_type_of(v));
+	add_ends(n, ends, count);
+	arg.condition =
+		add_to_function(x->condition, &x->args_end[0], i, *ht_type_of(v), ends, count);
+	arg.body = add_to_function(x->body, &x->args_end[1], i, *ht_type_of(v), ends, count);
 	ht_function_add_ret(x->body, &x->rets_end, arg.body);
 	return arg;
 }

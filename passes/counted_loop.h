@@ -1,5 +1,5 @@
 /* Loops that count from a constant, one by one, up to the length of a list that they read element by element, as recurrent layers,
- * map_fn and scan do. */
+ * map_fn and scan do.  The length is a constant, or a size of the run: then the list has the memory of the largest size. */
 #ifndef HT_COUNTED_LOOP_H
 #define HT_COUNTED_LOOP_H
 
@@ -37,6 +37,9 @@ struct ht_counted_arg {
 	struct ht_value condition, body; /* the arguments of the functions */
 };
 struct ht_counted_arg ht_counted_pass(struct ht_counted_loop *x, struct ht_value v);
+/* Likewise a tensor with open axes: a size and the indices for each of it, by axis, `count` numbers in all (bounded_bodies.c). */
+struct ht_counted_arg ht_counted_pass_open(
+	struct ht_counted_loop *x, struct ht_value v, const int64_t *ends, size_t count);
 
 /* recurrent_end.c: where steps behind the last that a mask lets count change nothing, the loop ends there. */
 void ht_recurrent_end(struct ht_counted_loop *x);

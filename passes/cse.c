@@ -1,10 +1,10 @@
 /* cse: merges nodes that compute the same (common subexpression elimination).
  *
  * Two nodes compute the same if they have the same op, operands, control inputs, and attributes,
- * except those that begin with "_". Operands of commutative ops may be in either order.
+ * except those that begin with "_" other than _ends, which says how much of a result there is. Operands of commutative ops may be in either order.
  * Constants of at most SMALL bytes are compared by content; larger ones are left alone, so that
  * no weights are read.  Nodes that have an effect, draw random numbers or are inputs are left
- * alone. */
+ * alone.  So are those that fill a tensor for a loop: each loop changes its own where it was filled, and would copy a shared one. */
 #include "passes/rewrite.h"
 
 #include <stdlib.h>
@@ -110,7 +110,7 @@ static void put_attrs(struct keys *k, const struct ht_node *n)
 	size_t count = 0;
 
 	for (const struct ht_attr *a = n->attrs; a; a = a->next) {
-		if (ht_str_starts(a->name, "_"))
+		if (ht_str_starts(a->name, "_") && !ht_str_is(a->name, "_ends"))
 			continue;
 		k->attr = ht_grow(k->text.arena, k->attr, count, &k->cap, sizeof *k->attr);
 		k->attr[count++] = a;
@@ -148,12 +148,21 @@ static struct ht_str key_of(struct keys *k, const struct ht_node *n)
 	return ht_buf_str(b);
 }
 
-static bool is_candidate(const struct ht_node *n)
+static bool fills_for_loop(const struct ht_rw *r, struct ht_node *n)
+{
+	const struct ht_node *user =
+		ht_axes(n) == HT_AXES_MADE ? ht_rw_only_user(r, ht_out(n, 0)) : NULL;
+
+	return user && ht_is(user, HT_LOOPS);
+}
+
+static bool is_candidate(const struct ht_rw *r, struct ht_node *n)
 {
 	if (ht_computes_size(n) && n->graph->closed)
 		return false; /* a node that computes a size is referred to by the number of its
 			       * size */
-	return n->op != HT_OP_OPAQUE && !ht_op_info(n->op)->effects && n->outs && !ht_is(n, HT_FED);
+	return !fills_for_loop(r, n) && n->op != HT_OP_OPAQUE && !ht_op_info(n->op)->effects &&
+	       n->outs && !ht_is(n, HT_FED);
 }
 
 static bool is_output(const struct ht_rw *r, struct ht_node *n)
@@ -234,7 +243,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	for (size_t i = 0; i < count; i++) {
 		struct slot *slot;
 
-		if (!all[i]->graph || !is_candidate(all[i]))
+		if (!all[i]->graph || !is_candidate(&r, all[i]))
 			continue;
 		slot = find(&seen, all[i]);
 		if (slot->node)

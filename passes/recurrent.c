@@ -84,21 +84,86 @@ static bool pays(const struct ht_node *product)
 
 /* ---- nodes in front of the loop ---- */
 
-/* A tensor of all steps, of a shape of one. */
-static struct ht_shape of_all_steps(struct ht_counted_loop *x, struct ht_shape s)
+/* What leaves a loop.  With an open number of rows, the rows of all steps would lie as far apart as the most rows do, and the product
+ * would have few at a time.  The steps of each row lie side by side instead, if the first axis of a step is the rows' everywhere. */
+struct leaving {
+	struct ht_counted_loop *x;
+	const struct ht_node *step; /* gathers the list's element */
+	bool by_rows;               /* tensors are [rows, steps, ...], not [steps, rows, ...] */
+};
+
+static const struct ht_node *step_of(const struct ht_counted_loop *x, struct ht_value v)
 {
-	int64_t dim[HT_MAX_RANK] = { x->steps };
+	while (!ht_counted_reads(x, v.node))
+		v = v.node->in[stepped_operand(x, v.node)];
+	return v.node;
+}
+
+/* The size and the indices for each of it, of axis `axis` of the list; 0 and 0: it is not open. */
+static void end_of_list(const struct leaving *l, size_t axis, int64_t end[2])
+{
+	size_t count;
+	const int64_t *ends =
+		ht_attr_ints(l->step->in[0].node, "_ends", &count, l->x->outside.arena);
+
+	end[0] = end[1] = 0;
+	if (2 * axis + 1 < count)
+		memcpy(end, ends + 2 * axis, 2 * sizeof *end);
+}
+
+/* Whether operand `i` of an elementwise node differs from row to row of the result. */
+static bool has_rows(const struct ht_node *n, int32_t i)
+{
+	struct ht_shape s = ht_type_of(n->in[i])->shape;
+
+	return s.rank == n->out[0].shape.rank && s.dim[0] != 1;
+}
+
+/* Whether the rows of the list's element are those of every tensor from it to `v`, and only they differ by row. */
+static bool keeps_rows(const struct ht_counted_loop *x, struct ht_value v)
+{
+	const struct ht_node *n = v.node;
+	struct ht_shape s = n->out[0].shape, of;
+	int32_t arg;
+
+	if (!s.rank || ht_counted_reads(x, n))
+		return s.rank > 0;
+	arg = stepped_operand(x, n);
+	of = ht_type_of(n->in[arg])->shape;
+	if (n->ins == 2 && ht_is(n, HT_ELEMENTWISE) && has_rows(n, 1 - arg))
+		return false;
+	return of.rank && of.dim[0] == s.dim[0] && keeps_rows(x, n->in[arg]);
+}
+
+static struct leaving leaving_of(struct ht_counted_loop *x, struct ht_value v)
+{
+	struct leaving l = { .x = x, .step = step_of(x, v) };
+	int64_t end[2];
+
+	end_of_list(&l, 1, end);
+	l.by_rows = end[0] && keeps_rows(x, v);
+	return l;
+}
+
+/* A tensor of all steps, of a shape of one. */
+static struct ht_shape of_all_steps(const struct leaving *l, struct ht_shape s)
+{
+	int64_t dim[HT_MAX_RANK] = { l->x->steps };
 
 	memcpy(dim + 1, s.dim, (size_t)s.rank * sizeof *dim);
-	return ht_shape_make(x->outside.arena, s.rank + 1, dim);
+	if (l->by_rows) {
+		dim[0] = dim[1];
+		dim[1] = l->x->steps;
+	}
+	return ht_shape_make(l->x->outside.arena, s.rank + 1, dim);
 }
 
 /* Likewise, the steps' first dimensions being one: as products take their rows. */
-static struct ht_shape of_all_rows(struct ht_counted_loop *x, struct ht_shape s)
+static struct ht_shape of_all_rows(const struct leaving *l, struct ht_shape s)
 {
-	struct ht_shape all = ht_shape_make(x->outside.arena, s.rank, s.dim);
+	struct ht_shape all = ht_shape_make(l->x->outside.arena, s.rank, s.dim);
 
-	((int64_t *)(uintptr_t)all.dim)[0] *= x->steps;
+	((int64_t *)(uintptr_t)all.dim)[0] *= l->x->steps;
 	return all;
 }
 
@@ -122,51 +187,83 @@ static struct ht_value same_op(struct ht_counted_loop *x, const struct ht_node *
 }
 
 static struct ht_value reshape(
-	struct ht_counted_loop *x, const struct ht_node *n, struct ht_value v, struct ht_shape to)
+	const struct leaving *l, const struct ht_node *n, struct ht_value v, struct ht_shape to)
 {
-	return ht_rw_reshape(&x->outside, x->node, n->name, v, to);
+	return ht_rw_reshape(&l->x->outside, l->x->node, n->name, v, to);
+}
+
+static struct ht_value whole_list(const struct leaving *l)
+{
+	struct ht_value list = ht_counted_kept(l->x, l->step->in[0]);
+	int64_t perm[HT_MAX_RANK];
+
+	for (int32_t i = 0; i < HT_MAX_RANK; i++)
+		perm[i] = i < 2 ? 1 - i : i;
+	return l->by_rows ? ht_rw_transpose(&l->x->outside, l->x->node, l->step->name, list, perm)
+			  : list;
 }
 
 /* `v` of all steps. */
-static struct ht_value of_steps(struct ht_counted_loop *x, struct ht_value v)
+static struct ht_value of_steps(const struct leaving *l, struct ht_value v)
 {
 	const struct ht_node *n = v.node;
-	struct ht_shape all = of_all_steps(x, n->out[0].shape);
+	struct ht_shape all = of_all_steps(l, n->out[0].shape);
 	struct ht_value in[2];
 	int32_t arg;
 
-	if (ht_counted_reads(x, n))
-		return ht_counted_kept(x, n->in[0]);
-	arg = stepped_operand(x, n);
-	in[arg] = of_steps(x, n->in[arg]);
+	if (n == l->step)
+		return whole_list(l);
+	arg = stepped_operand(l->x, n);
+	in[arg] = of_steps(l, n->in[arg]);
 	if (ht_is(n, HT_RESHAPES))
-		return reshape(x, n, in[0], all);
+		return reshape(l, n, in[0], all);
 	if (n->ins == 2)
-		in[1 - arg] = outside(x, n->in[1 - arg]);
-	if (!is_product(x, n))
-		return same_op(x, n, in, all);
-	in[0] = reshape(x, n, in[0], of_all_rows(x, ht_type_of(n->in[0])->shape));
-	return reshape(x, n, same_op(x, n, in, of_all_rows(x, n->out[0].shape)), all);
+		in[1 - arg] = outside(l->x, n->in[1 - arg]);
+	if (!is_product(l->x, n))
+		return same_op(l->x, n, in, all);
+	in[0] = reshape(l, n, in[0], of_all_rows(l, ht_type_of(n->in[0])->shape));
+	return reshape(l, n, same_op(l->x, n, in, of_all_rows(l, n->out[0].shape)), all);
 }
 
 /* ---- the loop ---- */
 
-static struct ht_node *step_of(const struct ht_counted_loop *x, struct ht_value v)
+/* Gives the loop what leaves it.  Its steps end where those of the list do, and so do its rows. */
+static struct ht_value pass(const struct leaving *l, struct ht_value all, bool rows)
 {
-	while (!ht_counted_reads(x, v.node))
-		v = v.node->in[stepped_operand(x, v.node)];
-	return v.node;
+	int64_t end[2 * HT_MAX_RANK] = { 0 };
+	const int32_t rank = ht_type_of(all)->shape.rank;
+
+	end_of_list(l, 0, end + (l->by_rows ? 2 : 0));
+	if (rows)
+		end_of_list(l, 1, end + (l->by_rows ? 0 : 2));
+	return ht_counted_pass_open(l->x, all, end, end[0] || end[2] ? 2 * (size_t)rank : 0).body;
+}
+
+/* Element `step` of a tensor of all steps. */
+static struct ht_node *element(const struct leaving *l, struct ht_node *before, struct ht_value all)
+{
+	struct ht_value in[] = { all, l->step->in[1], { 0 } };
+	const enum ht_op op = l->by_rows ? HT_OP_GatherV2 : HT_OP_Gather;
+	struct ht_node *gather;
+
+	if (l->by_rows)
+		in[2] = ht_rw_scalar(&l->x->inside, before, before->name, HT_I32, 1);
+	gather = ht_rw_node(
+		&l->x->inside, before, op, before->name, in, l->by_rows ? 3 : 2, before->out[0]);
+	ht_attr_set_type(gather, "Tparams", before->out[0].dtype);
+	ht_rw_copy_attr(gather, l->step, "Tindices");
+	if (l->by_rows)
+		ht_attr_set_type(gather, "Taxis", HT_I32);
+	return gather;
 }
 
 static void leave(struct ht_counted_loop *x, struct ht_node *n)
 {
-	struct ht_node *step = step_of(x, ht_out(n, 0)), *gather;
-	struct ht_value in[] = { ht_counted_pass(x, of_steps(x, ht_out(n, 0))).body, step->in[1] };
+	struct leaving l = leaving_of(x, ht_out(n, 0));
+	const bool rows = keeps_rows(x, ht_out(n, 0));
+	struct ht_value all = pass(&l, of_steps(&l, ht_out(n, 0)), rows);
 
-	gather = ht_rw_node(&x->inside, n, HT_OP_Gather, n->name, in, 2, n->out[0]);
-	ht_attr_set_type(gather, "Tparams", n->out[0].dtype);
-	ht_rw_copy_attr(gather, step, "Tindices");
-	ht_rw_take_place(&x->inside, n, ht_out(gather, 0));
+	ht_rw_take_place(&x->inside, n, ht_out(element(&l, n, all), 0));
 	ht_rw_hit(&x->outside, HT_FUSION_recurrent_inputs);
 }
 

@@ -97,6 +97,15 @@ def embedded(r, x):
     return layers.LSTM(units(r))(layers.Embedding(40, 4, mask_zero=True)(words))
 
 
+def images(r):
+    """Rows are images, which kernels of Winograd's method compute several at a time."""
+    side, channels, filters = 4 * int(r.integers(1, 4)), int(r.integers(3, 17)), 4 * int(r.integers(1, 5))
+    x = keras.Input((None, side, side, channels))
+    model = keras.Model(x, layers.ConvLSTM2D(filters, 3, padding='same')(x))
+    model.set_weights([weights(r, *w.shape) * .3 for w in model.get_weights()])
+    return lambda x: (model(x),), {'x': (None, None, side, side, channels)}
+
+
 def one_row(r):
     """The batch is one row, so states have shapes in which fixed numbers stand beside open ones."""
     f, shapes = lstm_sequences(r)
@@ -225,7 +234,7 @@ def chosen(r):
     return f, {'x': (None, None)}
 
 
-MODELS = [lstm, lstm_sequences, one_row, stacked, gru, simple, backwards, both_ways, masked, embedded, mapped, scanned, in_each_other, array, joined, carried, until, shaped,
+MODELS = [lstm, lstm_sequences, images, one_row, stacked, gru, simple, backwards, both_ways, masked, embedded, mapped, scanned, in_each_other, array, joined, carried, until, shaped,
           steps, ends, nested, branched, by_size, chosen]
 
 
@@ -282,6 +291,25 @@ def check_end():
         said = tool('compile', '-q', '--emit', 'hir', f'{folder}/m.pb', *asked)
         if 'Maximum(' not in said or not re.search(r'= _Within\(.*fill="zero".* : b1\[', said):
             sys.exit(f'a loop does not end where the mask of its rows does: {said}')
+
+
+# ---- what is in front of loops ----
+
+def check_front():
+    """The products of all steps are in front of the loops, with the steps of a row side by side.  Lists, which are too large for
+    constants here, are filled where the loops change them, and are not copied."""
+    rows, steps, features, width = 7, 512, 3, 80
+    with tempfile.TemporaryDirectory() as folder:
+        x = keras.Input((None, features))
+        model = keras.Model(x, layers.Bidirectional(layers.GRU(width, return_sequences=True))(x))
+        frozen = freeze(lambda x: model(x), [tf.TensorSpec((None, None, features), F32, 'x')], f'{folder}/m.pb')
+        asked = [f'{folder}/m.pb', '--outputs', frozen.outputs[0].name.removesuffix(':0'), '--input-shape', f'x:1..{rows},1..{steps},{features}']
+        said = tool('compile', '-q', '--emit', 'hir', *asked)
+        if said.count(f'f32[{rows},{steps},{3 * width}]\n') < 2 or 'GatherV2(%arg' not in said:
+            sys.exit(f'products of the steps are in the loops: {said}')
+        plan = tool('compile', '-q', '--emit', 'plan', *asked)
+        if any(int(n) > 4 * rows * width for n in re.findall(r'copy \(.*\[(\d+)\]', plan)):
+            sys.exit(f'a list is copied: {plan}')
 
 
 # ---- what stops, and what is refused ----
@@ -351,6 +379,7 @@ def main():
                 print('FAILED', name, str(e)[:1500])
     if not args.only:
         check_end()
+        check_front()
         check_refusals()
     if failed:
         sys.exit(f'seed {args.seed}: {failed}')
