@@ -222,7 +222,7 @@ static struct ht_shape join(
 {
 	if (in->hopeful)
 		return ht_either_shape(in, a, b);
-	return ht_shape_eq(a, b) ? a : stated;
+	return a.rank >= 0 && ht_shape_eq(a, b) ? a : stated;
 }
 
 enum ht_status ht_infer_call_if(struct ht_infer *in, struct ht_node *n)

@@ -191,7 +191,7 @@ enum ht_status ht_infer_padded(struct ht_infer *in, struct ht_node *n)
 	for (int32_t i = 0; i < s.rank; i++)
 		d[i] = s.dim[i];
 	most = ht_dim_most(in->g, s.dim[axis]);
-	d[axis] = most < 0 ? HT_DIM_UNKNOWN : most;
+	d[axis] = most < 0 ? HT_DIM_UNKNOWN : ht_attr_int(n, "room", most);
 	ht_set_shape(n, 0, s.rank, d);
 	return HT_OK;
 }

@@ -79,7 +79,7 @@ static bool computes_some(const struct ht_graph *g)
 		if (ht_computes_size(n) || (n->op == HT_OP_Range && !ht_is_const(n->in[1])) ||
 			(n->op == HT_OP_Fill && !ht_is_const(n->in[0])) ||
 			(ht_axes(n) == HT_AXES_SEGMENTED && !ht_is_const(n->in[2])) ||
-			ht_cuts_open(g, n))
+			ht_cuts_open(g, n) || ht_meets_open(g, n))
 			return true;
 	return false;
 }
@@ -201,7 +201,7 @@ static bool expand_computed(const struct graphs *x, struct ht_pass_context *c)
 	return changed;
 }
 
-enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context *c)
+static enum ht_status add_sizes(struct ht_graph *g, struct ht_pass_context *c)
 {
 	enum { ROUNDS = 64 };
 	struct graphs x = { 0 };
@@ -226,10 +226,23 @@ enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context 
 	return HT_OK;
 }
 
+/* Bodies that hand on tensors of other extents than they get compute further sizes, and their results have further ones. */
+enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context *c)
+{
+	enum { ROUNDS = 16 };
+	bool changed = true;
+
+	for (int i = 0; i < ROUNDS && changed; i++) {
+		HT_TRY(add_sizes(g, c));
+		HT_TRY(ht_give_room(g, c, &changed));
+	}
+	return changed ? add_sizes(g, c) : HT_OK;
+}
+
 static bool computes(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (ht_computes_size(n))
+		if (ht_computes_size(n) || ht_may_grow(n))
 			return true;
 	return false;
 }
@@ -238,6 +251,9 @@ bool ht_computes_within(const struct ht_graph *g, struct ht_arena *scratch)
 {
 	struct ht_map called;
 
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (ht_may_grow(n))
+			return true;
 	ht_called_functions(g, scratch, &called);
 	for (size_t i = 0; i < called.count; i++) {
 		const struct ht_function *f = called.entries[i].value;

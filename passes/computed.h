@@ -19,8 +19,17 @@ void ht_expand_computing(struct ht_graph *g, struct ht_pass_context *c);
 bool ht_expand_computed(struct ht_graph *g, struct ht_pass_context *c);
 bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n);
 
+/* computed_meet.c: whether an open size meets another size in a broadcast, which may differ. */
+bool ht_meets_open(const struct ht_graph *g, const struct ht_node *n);
+
 /* computed_pieces.c: slices that take one operand of a concatenation become that operand, and sums of padded parts a concatenation,
  * where their extents are not known.  Says whether it changed some; types have to be inferred again then. */
 bool ht_take_pieces(struct ht_graph *g, struct ht_pass_context *c);
+
+/* grown.c: results of branches and loops whose extents these change get room for the longest, and their extent beside them; types must be
+ * known.  *changed: there were some, so types have to be inferred again and the bodies compute further sizes. */
+enum ht_status ht_give_room(struct ht_graph *g, struct ht_pass_context *c, bool *changed);
+/* Whether a branch, a loop, or what merges both in TensorFlow 1, may have a result whose extent it changes; types must be known. */
+bool ht_may_grow(const struct ht_node *n);
 
 #endif

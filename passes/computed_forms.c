@@ -12,197 +12,15 @@
  *   from the size.
  * - UnsortedSegmentSum and its kin with a computed number of segments: the number is the length
  *   of such a range.
+ * - _Padded with attribute room: the tensor is cut or padded to the room (grown.c).
  * - DynamicStitch by computed indices: data are concatenated, and scattered. */
 #include "ir/infer.h"
 #include "passes/bounded.h"
-#include "passes/computed.h"
+#include "passes/computed_nodes.h"
 
 enum { MOST_COUNT = 1 << 24 /* longer ranges would need much memory for their bound alone */ };
 
-/* ---- nodes ---- */
-
-/* Makes nodes in front of `at`, named after it. */
-struct forms {
-	struct ht_rw r;
-	struct ht_node *at;
-};
-
-static struct ht_value whole(struct forms *f, enum ht_dtype t, int64_t x)
-{
-	return ht_rw_scalar(&f->r, f->at, f->at->name, t, x);
-}
-
-static struct ht_value node(struct forms *f, enum ht_op op, const struct ht_value *in, int32_t ins,
-	enum ht_dtype t, struct ht_shape s)
-{
-	return ht_out(
-		ht_rw_node(&f->r, f->at, op, f->at->name, in, ins, (struct ht_type){ t, s }), 0);
-}
-
-static struct ht_value binary(struct forms *f, enum ht_op op, struct ht_value a, struct ht_value b)
-{
-	return ht_rw_binary(&f->r, f->at, op, f->at->name, a, b);
-}
-
-static struct ht_value compare(struct forms *f, enum ht_op op, struct ht_value a, struct ht_value b)
-{
-	struct ht_value v = binary(f, op, a, b);
-
-	v.node->out[0].dtype = HT_BOOL;
-	return v;
-}
-
-static struct ht_shape open_shape(struct forms *f, int32_t rank)
-{
-	int64_t dim[HT_MAX_RANK];
-
-	for (int32_t i = 0; i < rank; i++)
-		dim[i] = HT_DIM_UNKNOWN;
-	return rank < 0 ? HT_SHAPE_UNKNOWN : ht_shape_make(f->r.g->arena, rank, dim);
-}
-
-static struct ht_value where(struct forms *f, struct ht_value condition)
-{
-	struct ht_value v = node(f, HT_OP_Where, &condition, 1, HT_I64, open_shape(f, 2));
-
-	ht_attr_set_type(v.node, "T", HT_BOOL);
-	return v;
-}
-
-/* Positions of shape [n,1] as a vector. */
-static struct ht_value squeezed(struct forms *f, struct ht_value at)
-{
-	const int64_t axis = 1;
-	struct ht_value v = node(f, HT_OP_Squeeze, &at, 1, HT_I64, open_shape(f, 1));
-
-	ht_attr_set_type(v.node, "T", HT_I64);
-	ht_attr_set_ints(v.node, "squeeze_dims", &axis, 1);
-	return v;
-}
-
-static struct ht_value with_axis(struct forms *f, struct ht_value x, int64_t axis)
-{
-	struct ht_type t = *ht_type_of(x);
-	struct ht_value v =
-		node(f, HT_OP_ExpandDims, (struct ht_value[]){ x, whole(f, HT_I32, axis) }, 2,
-			t.dtype, open_shape(f, t.shape.rank < 0 ? -1 : t.shape.rank + 1));
-
-	ht_attr_set_type(v.node, "T", t.dtype);
-	ht_attr_set_type(v.node, "Tdim", HT_I32);
-	return v;
-}
-
-static struct ht_value gathered_nd(struct forms *f, struct ht_value params, struct ht_value at)
-{
-	struct ht_value v = node(f, HT_OP_GatherNd, (struct ht_value[]){ params, at }, 2,
-		ht_type_of(params)->dtype, HT_SHAPE_UNKNOWN);
-
-	ht_attr_set_type(v.node, "Tparams", ht_type_of(params)->dtype);
-	ht_attr_set_type(v.node, "Tindices", ht_type_of(at)->dtype);
-	return v;
-}
-
-static struct ht_value gathered(
-	struct forms *f, struct ht_value params, struct ht_value at, int64_t axis)
-{
-	struct ht_value v =
-		node(f, HT_OP_GatherV2, (struct ht_value[]){ params, at, whole(f, HT_I32, axis) },
-			3, ht_type_of(params)->dtype, HT_SHAPE_UNKNOWN);
-
-	ht_attr_set_type(v.node, "Tparams", ht_type_of(params)->dtype);
-	ht_attr_set_type(v.node, "Tindices", ht_type_of(at)->dtype);
-	ht_attr_set_type(v.node, "Taxis", HT_I32);
-	return v;
-}
-
-/* 0, 1, … up to a constant - 1. */
-static struct ht_value numbers(struct forms *f, enum ht_dtype t, int64_t count)
-{
-	struct ht_value v = node(f, HT_OP_Range,
-		(struct ht_value[]){ whole(f, t, 0), whole(f, t, count), whole(f, t, 1) }, 3, t,
-		ht_shape_make(f->r.g->arena, 1, &count));
-
-	ht_attr_set_type(v.node, "Tidx", t);
-	return v;
-}
-
-/* Element `i` of a vector, or the scalar itself. */
-static struct ht_value element(struct forms *f, struct ht_value v, int32_t i)
-{
-	const int64_t from = i, to = i + 1, step = 1;
-	struct ht_value in[4], x;
-
-	if (ht_type_of(v)->shape.rank == 0)
-		return v;
-	if (v.node->op == HT_OP_Pack && i < v.node->ins)
-		return v.node->in[i];
-	in[0] = v;
-	in[1] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &from, 1);
-	in[2] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &to, 1);
-	in[3] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &step, 1);
-	x = node(f, HT_OP_StridedSlice, in, 4, ht_type_of(v)->dtype, HT_SHAPE_SCALAR);
-	ht_attr_set_type(x.node, "T", ht_type_of(v)->dtype);
-	ht_attr_set_type(x.node, "Index", HT_I32);
-	ht_attr_set_int(x.node, "shrink_axis_mask", 1);
-	return x;
-}
-
-/* The result of an op without attributes on the shape of `v`: the shape as a vector, or the
- * number of elements. */
-static struct ht_value told(struct forms *f, enum ht_op op, struct ht_value v, enum ht_dtype t)
-{
-	int64_t rank = ht_type_of(v)->shape.rank;
-	struct ht_value s = node(f, op, &v, 1, t,
-		op == HT_OP_Size ? HT_SHAPE_SCALAR : ht_shape_make(f->r.g->arena, 1, &rank));
-
-	ht_attr_set_type(s.node, "T", ht_type_of(v)->dtype);
-	ht_attr_set_type(s.node, "out_type", t);
-	return s;
-}
-
-/* The positions of the numbers below `count`, which is at most `most`: [count,1]. */
-static struct ht_value counted(struct forms *f, struct ht_value count, int64_t most)
-{
-	enum ht_dtype t = ht_type_of(count)->dtype;
-
-	return where(f, compare(f, HT_OP_Less, numbers(f, t, most ? most : 1), count));
-}
-
-static struct ht_value packed(
-	struct forms *f, const struct ht_value *in, int32_t n, enum ht_dtype t)
-{
-	const int64_t count = n;
-	struct ht_value v = node(f, HT_OP_Pack, in, n, t, ht_shape_make(f->r.g->arena, 1, &count));
-
-	ht_attr_set_int(v.node, "N", n);
-	ht_attr_set_type(v.node, "T", t);
-	ht_attr_set_int(v.node, "axis", 0);
-	return v;
-}
-
-static struct ht_value joined(struct forms *f, struct ht_value *in, int32_t n, int64_t axis)
-{
-	enum ht_dtype t = ht_type_of(in[0])->dtype;
-	struct ht_value v;
-
-	if (n == 1)
-		return in[0];
-	in[n] = whole(f, HT_I32, axis);
-	v = node(f, HT_OP_ConcatV2, in, n + 1, t, open_shape(f, ht_type_of(in[0])->shape.rank));
-	ht_attr_set_int(v.node, "N", n);
-	ht_attr_set_type(v.node, "T", t);
-	ht_attr_set_type(v.node, "Tidx", HT_I32);
-	return v;
-}
-
 /* ---- DynamicPartition and ListDiff ---- */
-
-/* 0 where `x` is 0.  Elsewhere the run stops, as `x` is not a valid index. (A list of one
- * element would be folded to a constant.) */
-static struct ht_value only_zero(struct forms *f, struct ht_value x)
-{
-	return gathered(f, numbers(f, HT_I32, 2), binary(f, HT_OP_Mul, x, whole(f, HT_I32, 2)), 0);
-}
 
 /* A partition number that is out of range stops the run: numbers are looked up in a list of the
  * parts' numbers. */
@@ -256,18 +74,6 @@ static int64_t most_numbers(struct ht_span start, struct ht_span limit, struct h
 	return far <= 0 ? 0 : far / d + (far % d != 0);
 }
 
-/* `x`; the run stops where `a` is below `b`. */
-static struct ht_value unless_below(
-	struct forms *f, struct ht_value x, struct ht_value a, struct ht_value b)
-{
-	enum ht_dtype t = ht_type_of(x)->dtype;
-	struct ht_value below =
-		ht_rw_cast(&f->r, f->at, f->at->name, compare(f, HT_OP_Less, a, b), HT_I32);
-
-	return binary(
-		f, HT_OP_AddV2, x, ht_rw_cast(&f->r, f->at, f->at->name, only_zero(f, below), t));
-}
-
 /* The length of the range: the distance divided by the step, rounded up. */
 static struct ht_value count_of_range(struct forms *f, const struct ht_node *n, bool up)
 {
@@ -311,59 +117,6 @@ static bool take_size(struct forms *f, struct ht_value count, struct ht_value *s
 	*size = told(f, HT_OP_Size, counted(f, count, s.most < 1 ? 1 : s.most),
 		ht_type_of(count)->dtype);
 	return true;
-}
-
-/* ---- extents ---- */
-
-/* `x` padded to its largest length; elements beyond its size have no defined values. */
-static struct ht_value padded(struct forms *f, struct ht_value x, int64_t axis)
-{
-	struct ht_type t = *ht_type_of(x);
-	struct ht_value v = node(f, HT_OP__Padded, &x, 1, t.dtype, open_shape(f, t.shape.rank));
-
-	ht_attr_set_type(v.node, "T", t.dtype);
-	ht_attr_set_int(v.node, "axis", axis);
-	return v;
-}
-
-/* Where a tensor has extent `dim`: the result of the node that computes it, or an input of the graph; -1: in none of these. */
-static int32_t axis_with(const struct forms *f, int64_t dim, struct ht_value *of)
-{
-	const struct ht_graph *g = f->r.g;
-	int32_t size = ht_dim_size(g, dim);
-	struct ht_node *by = size ? ht_size_node(g, size) : NULL;
-	const struct ht_port *p = f->r.c->entry ? f->r.c->entry->inputs : NULL;
-
-	for (int32_t k = 0; by && k < by->out[0].shape.rank; k++) {
-		*of = ht_out(by, 0);
-		if (by->out[0].shape.dim[k] == dim)
-			return k;
-	}
-	for (; size && p; p = p->next) {
-		struct ht_shape s = ht_type_of(p->value)->shape;
-
-		*of = p->value;
-		for (int32_t k = 0; k < s.rank; k++)
-			if (s.dim[k] == dim)
-				return k;
-	}
-	return -1;
-}
-
-/* The length of operand `i`. If it is a single size, it is always told of the same tensor, so that lists of equal length are
- * recognised. */
-static struct ht_value extent(struct forms *f, const struct ht_node *n, int32_t i, int64_t axis)
-{
-	int64_t dim = ht_in_shape(n, i).dim[axis];
-	struct ht_value of;
-	int32_t k;
-
-	if (dim >= 0)
-		return whole(f, HT_I64, dim);
-	k = axis_with(f, dim, &of);
-	if (k >= 0)
-		return element(f, told(f, HT_OP_Shape, of, HT_I64), k);
-	return element(f, told(f, HT_OP_Shape, n->in[i], HT_I64), (int32_t)axis);
 }
 
 /* ---- Fill, and numbers of segments ---- */
@@ -605,6 +358,75 @@ static bool expand_slice(struct forms *f, struct ht_node *n)
 	return true;
 }
 
+/* ---- rooms ---- */
+
+/* The first elements of an axis. */
+static struct ht_value first_of(struct forms *f, struct ht_value x, int64_t axis, int64_t count)
+{
+	int64_t begin[HT_MAX_RANK] = { 0 }, end[HT_MAX_RANK] = { 0 }, step[HT_MAX_RANK];
+	int64_t rank = ht_type_of(x)->shape.rank, all = (INT64_C(1) << rank) - 1;
+	struct ht_value in[4] = { x }, v;
+
+	for (int64_t i = 0; i < rank; i++)
+		step[i] = 1;
+	end[axis] = count;
+	in[1] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, begin, rank);
+	in[2] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, end, rank);
+	in[3] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, step, rank);
+	v = node(f, HT_OP_StridedSlice, in, 4, ht_type_of(x)->dtype, open_shape(f, (int32_t)rank));
+	ht_attr_set_type(v.node, "T", ht_type_of(x)->dtype);
+	ht_attr_set_type(v.node, "Index", HT_I32);
+	ht_attr_set_int(v.node, "begin_mask", all);
+	ht_attr_set_int(v.node, "end_mask", all & ~(INT64_C(1) << axis));
+	return v;
+}
+
+/* So many zeros behind the elements of an axis. */
+static struct ht_value with_zeros(struct forms *f, struct ht_value x, int64_t axis, int64_t count)
+{
+	int64_t pair[2 * HT_MAX_RANK] = { 0 };
+	struct ht_shape s = ht_type_of(x)->shape;
+	const int64_t dim[2] = { s.rank, 2 };
+	struct ht_value in[2] = { x }, v;
+
+	pair[2 * axis + 1] = count;
+	in[1] = ht_rw_reshape(&f->r, f->at, f->at->name,
+		ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, pair, 2 * (int64_t)s.rank),
+		ht_shape_make(f->r.g->arena, 2, dim));
+	v = node(f, HT_OP_Pad, in, 2, ht_type_of(x)->dtype, open_shape(f, s.rank));
+	ht_attr_set_type(v.node, "T", ht_type_of(x)->dtype);
+	ht_attr_set_type(v.node, "Tpaddings", HT_I32);
+	return v;
+}
+
+/* A tensor gets the length that it is to have (grown.c). */
+static bool expand_room(struct forms *f, struct ht_node *n)
+{
+	int64_t axis = ht_attr_int(n, "axis", 0), room = ht_attr_int(n, "room", -1), dim, most;
+	struct ht_shape s = ht_in_shape(n, 0);
+	struct ht_value x = n->in[0];
+
+	if (room < 0 || s.rank <= axis)
+		return false;
+	dim = s.dim[axis];
+	most = ht_dim_most(f->r.g, dim);
+	if (most < 0)
+		return false;
+	if (dim < 0) {
+		x = padded(f, x, axis);
+		x.node->out[0].shape = s;
+	}
+	if (most > room)
+		x = first_of(f, x, axis, room);
+	else if (most < room)
+		x = with_zeros(f, x, axis, room - most);
+	if (ht_value_eq(x, n->in[0]))
+		ht_rw_replace_node(&f->r, n, x);
+	else
+		ht_rw_take_place(&f->r, n, x);
+	return true;
+}
+
 /* ---- DynamicStitch ---- */
 
 /* A vector of indices, or the rows that belong to them; false: there are several axes of unknown
@@ -774,9 +596,12 @@ static bool expand(struct forms *f, struct ht_node *n)
 		return expand_concat(f, n);
 	case HT_OP_StridedSlice:
 		return expand_slice(f, n);
+	case HT_OP__Padded:
+		return expand_room(f, n);
 	default:
-		return ht_axes(n) == HT_AXES_SEGMENTED ? expand_segments(f, n)
-						       : is_stitch(n) && expand_stitch(f, n);
+		return (ht_axes(n) == HT_AXES_SEGMENTED ? expand_segments(f, n)
+							: is_stitch(n) && expand_stitch(f, n)) ||
+		       ht_expand_meeting(f, n);
 	}
 }
 

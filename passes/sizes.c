@@ -11,6 +11,7 @@
  * computed.c. */
 #include "ir/infer.h"
 #include "passes/bounded.h"
+#include "passes/computed.h"
 #include "passes/rewrite.h"
 
 struct sizes {
@@ -293,10 +294,23 @@ static enum ht_status make_bodies(struct ht_graph *g, struct ht_pass_context *c)
 	return ht_open_bodies(g, c);
 }
 
+static bool has_control(const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (is_control(n))
+			return true;
+	return false;
+}
+
 /* Likewise where no input is open.  How often loops run, and so how long arrays are, follows from constants.  Where arrays are tensors,
  * data may decide on more sizes. */
 static enum ht_status make_bodies_of_fixed(struct ht_graph *g, struct ht_pass_context *c)
 {
+	if (!has_control(g))
+		return HT_OK;
+	HT_TRY(ht_infer_types(g, c->diags));
+	if (!g->sizes && !may_compute(g, c))
+		return HT_OK;
 	HT_TRY(ht_run_passes(g, "fold,infer,identity", NULL, c));
 	return make_bodies(g, c);
 }
@@ -308,19 +322,29 @@ static bool may_compute_in_frames(const struct ht_graph *g, struct ht_arena *scr
 	bool begins = false;
 
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		needed[n->id] = ht_computes_size(n);
+		needed[n->id] = ht_computes_size(n) || ht_may_grow(n);
 	ht_mark_operands(g, needed, true);
 	for (const struct ht_node *n = g->first; n; n = n->next)
 		begins = begins || (needed[n->id] && ht_is(n, HT_SWITCHES | HT_ENTERS));
 	return begins;
 }
 
+static bool has_frames(const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (ht_is(n, HT_SWITCHES | HT_ENTERS))
+			return true;
+	return false;
+}
+
 /* Nodes that compute sizes in loops and branches of TensorFlow 1 are in bodies before sizes are numbered. */
 static enum ht_status make_functions(struct ht_graph *g, struct ht_pass_context *c)
 {
-	if (c->keep_functions || !may_compute_in_frames(g, c->scratch))
+	if (c->keep_functions || !has_frames(g))
 		return HT_OK;
 	HT_TRY(ht_infer_types(g, c->diags));
+	if (!may_compute_in_frames(g, c->scratch))
+		return HT_OK;
 	return ht_run_passes(g, FUNCTIONS, NULL, c);
 }
 
@@ -335,7 +359,7 @@ static enum ht_status run_bounded(struct ht_graph *g, struct ht_pass_context *c)
 	}
 	if (open)
 		HT_TRY(make_bodies(g, c));
-	else if (!c->keep_computed_sizes && (g->sizes || may_compute(g, c)))
+	else if (!c->keep_computed_sizes)
 		HT_TRY(make_bodies_of_fixed(g, c));
 	if (!c->keep_computed_sizes)
 		HT_TRY(ht_add_computed_sizes(g, c));

@@ -279,10 +279,18 @@ def whole(x):
 
 
 def check_sizes():
-    refused('sizes that meet in a loop', lambda x: times(3, lambda i, y: (y + tf.transpose(x),), x, invariants=(tf.TensorShape([]), tf.TensorShape([None, None])))[0],
-            "outer", 'may differ')
-    refused('computed sizes that meet', lambda x: tf.boolean_mask(x[0], x[0] > 0) + tf.boolean_mask(x[0], x[0] < 2), 'Add', 'may differ')
-    refused('a computed size and one of an input', lambda x: tf.boolean_mask(x[0], x[0] > 0) + x[0], 'Add')
+    odd = np.float32([[1, 2, 3]])
+    stops('sizes that meet in a loop', lambda x: times(3, lambda i, y: (y + tf.transpose(x),), x, invariants=(tf.TensorShape([]), tf.TensorShape([None, None])))[0],
+          ones(2, 3), 'an index is out of range', 'iteration 1 of', "'outer")
+    stops('sizes that meet in the third iteration', lambda x: times(4, lambda i, s: (s + tf.reduce_sum(x[:, 0] * tf.ones([tf.minimum(i + 2, 5)])),), 0.)[0],
+          ones(2, 3), 'an index is out of range', 'iteration 2 of', "'outer", forms=[False])
+    stops('computed sizes that meet', lambda x: tf.boolean_mask(x[0], x[0] > 0) + tf.boolean_mask(x[0], x[0] < 3), odd, 'add', 'an index is out of range')
+    stops('none and several', lambda x: tf.boolean_mask(x[0], x[0] > 5) + x[0], odd, 'add', 'an index is out of range')
+    stops('a computed size and one of an input', lambda x: tf.boolean_mask(x[0], x[0] > 1) + x[0], odd, 'add', 'an index is out of range')
+    stops('a size and a fixed one', lambda x: x + tf.constant([1., 2.]), ones(2, 3), 'add', 'an index is out of range')
+    stops('a tensor that outgrows its room', lambda x: tf.while_loop(lambda y: tf.reduce_sum(y) > -1., lambda y: (tf.concat([y, x], 0),), (x,),
+                                                                     shape_invariants=(tf.TensorShape([None, None]),), name='outer')[0],
+          ones(5, 2), 'an index is out of range', 'iteration 204 of', "'outer")
     stops('a size below zero', lambda x: tf.fill([tf.minimum(whole(x), 9)], 1.), -ones(2, 3), 'Fill', 'out of range', forms=[False])
     stops('a range of a size below zero', lambda x: tf.range(tf.minimum(whole(x), 9)), -ones(2, 3), 'ange', 'out of range', forms=[False])
     product = lambda x: tf.matmul(x, x, transpose_a=True) + 1  # noqa: E731

@@ -521,15 +521,10 @@ def refused(name, f, *why, shape=(8,), command='run', code=4):
 def check_refusals():
     def kept(x):
         return tf.boolean_mask(x, x > .5)
-    refused('sizes that meet', lambda x: kept(x) + tf.boolean_mask(x, x < 0), 'Add', 'may differ')
-    refused('a fixed size', lambda x: kept(x) + x, 'Add', 'boolean_mask/Where')
     refused('no bound', lambda x: tf.range(tf.cast(x[0], tf.int32)), 'Range', 'bound')
     refused('a reshape', lambda x: tf.reshape(kept(x), [2, -1]), 'Reshape')
     refused('open classes', lambda x: tf.nn.sparse_softmax_cross_entropy_with_logits([0], kept(x)[None]), 'CrossEntropy', 'rows')
     refused('a net', kept, 'where', 'ahead of time', command='aot')
-    refused('of an iteration', lambda x: tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, kept(y)), [0, x],
-                                                       shape_invariants=[tf.TensorShape([]), tf.TensorShape([None])])[1], 'while', 'not known')
-    refused('of a branch', lambda x: tf.cond(x[0] > 0, lambda: kept(x), lambda: kept(x * 2)), 'cond', 'a branch computes the size of a result')
     refused('no bound in a loop', lambda x: tf.while_loop(
         lambda i, y: i < 3, lambda i, y: (i + 1, y + tf.reduce_sum(tf.ones([tf.cast(y[0], tf.int32)])) + tf.reduce_sum(kept(y))), [0, x])[1],
         'Fill', 'bound')

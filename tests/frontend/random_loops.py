@@ -98,7 +98,9 @@ def check(r, f, inputs, form, path, threads):
     for sizes in sizes_of(r):
         feeds = control_graphs.feeds_of(r, inputs, sizes)
         want, got = expected(f, inputs, feeds), run(context, program, feeds)
-        if want is None:
+        if want is None:  # sizes that meet differ
+            if not isinstance(got, str):
+                raise Wrong(f'{form}, {sizes}, {threads} threads: does not stop')
             continue
         if isinstance(got, str):
             raise Wrong(f'{form}, {sizes}, {threads} threads: stops: {got}')

@@ -218,7 +218,8 @@ def refused(name, f, shape, *why, size='?', feed=None, code=4):
 
 def check_refusals():
     refused('a reshape of the batch', lambda x: tf.reshape(x, [64, -1]), (4,), 'Reshape')
-    refused('a fixed number of rows', lambda x: x + tf.ones([64, 4]) * tf.reduce_mean(x, 1, True), (4,), '64')
+    refused('a fixed number of rows', lambda x: x + tf.ones([64, 4]) * tf.reduce_mean(x, 1, True), (4,), 'mul', 'out of range',
+            feed=np.zeros((2, 4), 'f4'), code=3)
     refused('random numbers', lambda x: x + tf.random.uniform(tf.shape(x)), (4,), 'random')
     refused('a size above the range', lambda x: x + 1, (4,), '2 to 8', '9 was given', size='2..8',
             feed=np.zeros((9, 4), 'f4'), code=3)

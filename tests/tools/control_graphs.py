@@ -18,7 +18,7 @@ PLAIN = ('unary', 'binary', 'reduce', 'product', 'transpose', 'flatten', 'end', 
          'compare', 'select', 'size', 'count_up', 'cast', 'wider', 'extreme', 'place', 'pieces', 'hot', 'spread')
 CONTROL = ('branch', 'switch', 'loop', 'loop', 'for_range', 'for_rows', 'broken', 'autograph_while', 'array', 'array', 'array_read',
            'array_dynamic', 'pushed', 'popped', 'map_rows', 'scan', 'fold', 'map_two', 'changed', 'called', 'joined_array')
-COMPUTED = ('mask', 'where', 'unique', 'range_of', 'partition', 'repeat_rows', 'part', 'behind')
+COMPUTED = ('mask', 'where', 'unique', 'range_of', 'partition', 'repeat_rows', 'part', 'behind', 'meet')
 
 
 class Maker:
@@ -599,6 +599,8 @@ class Maker:
         n = int(self.r.integers(0, 4))
         t = tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, tf.concat([y, v.t], 0)), (0, v.t),
                           shape_invariants=(tf.TensorShape([]), tf.TensorShape([None, *self.known(v)[1:]])))[1]
+        if self.chance(.4):
+            return Value(tf.tanh(t), (self.fresh(), *v.dims[1:]), False)
         return Value(tf.tanh(tf.reduce_sum(t, 0) * .2), v.dims[1:], False)
 
     def called(self, scope, depth):
@@ -673,6 +675,14 @@ class Maker:
         both = v.dims[axis], w.dims[axis]
         dim = sum(both) if all(isinstance(d, int) for d in both) else self.fresh()
         return Value(tf.concat([v.t, w.t], axis), (*v.dims[:axis], dim, *v.dims[axis + 1:]), v.exact and w.exact)
+
+    def meet(self, scope, depth):
+        """Two sizes of one axis: TensorFlow stops where they differ and neither is 1."""
+        v = self.value(scope, F32, rank=2, most=3, where=lambda v: any(isinstance(d, str) for d in v.dims[-2:]))
+        if v is None:
+            return None
+        t = tf.tanh(v.t + tf.transpose(v.t, [*range(len(v.dims) - 2), len(v.dims) - 1, len(v.dims) - 2]))
+        return Value(tf.tanh(tf.reduce_sum(t) * .1), (), False)
 
 
 def graphed(f):

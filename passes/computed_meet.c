@@ -1,0 +1,185 @@
+/* Open sizes that meet other sizes, open or fixed, in a broadcast, for pass sizes.
+ *
+ * As in TensorFlow, all must be equal or 1.  A run compares them, and stops where they differ (an index is out of range, which is 0 where all
+ * is well).  The result has the size that is not 1: a fixed one, or one that the run computes.  Each operand of another size gets that
+ * size by a gather, which takes its only element again and again where its size is 1. */
+#include "passes/computed_nodes.h"
+
+/* An axis of a result where sizes meet; it is counted from the last axis, the last one is 1. */
+struct meeting {
+	int32_t from_last;
+	int64_t fixed;           /* the fixed size that some operand has; -1: none */
+	int64_t most;            /* the largest of all sizes */
+	struct ht_value numbers; /* the indices of the result: 0, 1, … */
+};
+
+/* The extent of an operand; 1 if the axis is not there. */
+static int64_t dim_of(const struct ht_node *n, int32_t i, int32_t from_last)
+{
+	struct ht_shape s = ht_in_shape(n, i);
+
+	return s.rank < from_last ? 1 : s.dim[s.rank - from_last];
+}
+
+/* Whether operands have sizes above 1 along the axis that may differ, all of which are bounded. */
+static bool find_meeting(
+	const struct ht_graph *g, const struct ht_node *n, int32_t from_last, struct meeting *m)
+{
+	int64_t first = 1;
+	bool differ = false, open = false;
+
+	*m = (struct meeting){ .from_last = from_last, .fixed = -1 };
+	for (int32_t i = 0; i < n->ins; i++) {
+		int64_t dim = dim_of(n, i, from_last), most = ht_dim_most(g, dim);
+
+		if (dim == 1)
+			continue;
+		if (most < 0 || dim == 0)
+			return false;
+		if (dim > 0)
+			m->fixed = dim;
+		open = open || dim < 0;
+		differ = differ || (first != 1 && first != dim);
+		first = dim;
+		m->most = most > m->most ? most : m->most;
+	}
+	return differ && open;
+}
+
+/* Whether the op broadcasts its operands. */
+static bool broadcasts(const struct ht_node *n)
+{
+	if (!ht_is(n, HT_ELEMENTWISE) || n->ins < 2 || n->outs != 1 || n->out[0].shape.rank < 0)
+		return false;
+	for (int32_t i = 0; i < n->ins; i++)
+		if (ht_in_shape(n, i).rank < 0 || ht_type_of(n->in[i])->dtype == HT_VARIANT)
+			return false;
+	return true;
+}
+
+bool ht_meets_open(const struct ht_graph *g, const struct ht_node *n)
+{
+	struct meeting m;
+
+	for (int32_t k = 1; broadcasts(n) && k <= n->out[0].shape.rank; k++)
+		if (find_meeting(g, n, k, &m))
+			return true;
+	return false;
+}
+
+static struct ht_value select_of(
+	struct forms *f, struct ht_value condition, struct ht_value a, struct ht_value b)
+{
+	const struct ht_value in[] = { condition, a, b };
+	struct ht_shape s = ht_type_of(b)->shape;
+	struct ht_value v = node(f, HT_OP_SelectV2, in, 3, HT_I64, s);
+
+	ht_attr_set_type(v.node, "T", HT_I64);
+	return v;
+}
+
+static struct ht_value size_of(
+	struct forms *f, const struct ht_node *n, int32_t i, const struct meeting *m)
+{
+	return extent(f, n, i, ht_in_shape(n, i).rank - m->from_last);
+}
+
+static struct ht_value is_one(struct forms *f, struct ht_value size)
+{
+	return compare(f, HT_OP_Equal, size, whole(f, HT_I64, 1));
+}
+
+/* The size of the result: the fixed one, or the first one that is not 1. */
+static struct ht_value result_size(
+	struct forms *f, const struct ht_node *n, const struct meeting *m)
+{
+	struct ht_value size = whole(f, HT_I64, m->fixed);
+	bool some = m->fixed >= 0;
+
+	for (int32_t i = m->fixed < 0 ? n->ins : 0; i-- > 0;) {
+		struct ht_value own;
+
+		if (dim_of(n, i, m->from_last) == 1)
+			continue;
+		own = size_of(f, n, i, m);
+		size = some ? select_of(f, is_one(f, own), size, own) : own;
+		some = true;
+	}
+	return size;
+}
+
+/* Whether the size of operand `i` is neither that of the result nor 1. */
+static struct ht_value differs(struct forms *f, const struct ht_node *n, int32_t i,
+	const struct meeting *m, struct ht_value size)
+{
+	struct ht_value own = size_of(f, n, i, m), other = compare(f, HT_OP_NotEqual, own, size);
+	struct ht_value more =
+		ht_rw_unary(&f->r, f->at, HT_OP_LogicalNot, f->at->name, is_one(f, own));
+
+	return binary(f, HT_OP_LogicalAnd, other, more);
+}
+
+/* 0; the run stops where some sizes differ. */
+static struct ht_value check_sizes(
+	struct forms *f, const struct ht_node *n, const struct meeting *m, struct ht_value size)
+{
+	struct ht_value any = { 0 };
+
+	for (int32_t i = 0; i < n->ins; i++) {
+		struct ht_value one;
+
+		if (dim_of(n, i, m->from_last) >= 0)
+			continue;
+		one = differs(f, n, i, m, size);
+		any = any.node ? binary(f, HT_OP_LogicalOr, any, one) : one;
+	}
+	any = only_zero(f, ht_rw_cast(&f->r, f->at, f->at->name, any, HT_I32));
+	return ht_rw_cast(&f->r, f->at, f->at->name, any, HT_I64);
+}
+
+/* The indices of the result.  What compares the sizes is evaluated even if the result has no elements. */
+static void number_result(struct forms *f, const struct ht_node *n, struct meeting *m)
+{
+	struct ht_value size = result_size(f, n, m), check = check_sizes(f, n, m, size);
+
+	if (m->fixed >= 0)
+		m->numbers = binary(f, HT_OP_AddV2, numbers(f, HT_I64, m->fixed), check);
+	else
+		m->numbers = squeezed(f, counted(f, binary(f, HT_OP_AddV2, size, check), m->most));
+}
+
+/* Operand `i` as long as the result. */
+static struct ht_value as_long(
+	struct forms *f, const struct ht_node *n, int32_t i, const struct meeting *m)
+{
+	struct ht_value one = is_one(f, size_of(f, n, i, m));
+
+	return gathered(f, n->in[i], select_of(f, one, whole(f, HT_I64, 0), m->numbers),
+		ht_in_shape(n, i).rank - m->from_last);
+}
+
+static void expand_axis(struct forms *f, struct ht_node *n, struct meeting *m)
+{
+	number_result(f, n, m);
+	for (int32_t i = 0; i < n->ins; i++) {
+		struct ht_type t = *ht_type_of(n->in[i]);
+		int64_t dim = dim_of(n, i, m->from_last);
+
+		if (dim >= 0)
+			continue;
+		ht_rw_set_in(&f->r, n, i, as_long(f, n, i, m));
+		n->in[i].node->out[0].shape = open_shape(f, t.shape.rank);
+	}
+}
+
+bool ht_expand_meeting(struct forms *f, struct ht_node *n)
+{
+	struct meeting m;
+
+	for (int32_t k = 1; broadcasts(n) && k <= n->out[0].shape.rank; k++)
+		if (find_meeting(f->r.g, n, k, &m)) {
+			expand_axis(f, n, &m);
+			return true; /* further axes when the types are known again */
+		}
+	return false;
+}

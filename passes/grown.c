@@ -1,0 +1,548 @@
+/* Tensors whose extents branches and loops change, for pass sizes.
+ *
+ * Such a tensor has other extents in each iteration, or behind each of two branches, but what branches and loops hand on has one shape.
+ * So they hand on a tensor as long as it can become, its room, and beside it the extent as an integer.  A body gathers the elements that
+ * exist, and so does what is behind the node; their number is a size that the run computes (computed.c).  A result is cut or padded to the
+ * room (_Padded with attribute room).
+ *
+ * The room of a loop's tensor is the largest value of that integer (ranges.c), or HT_LIST_ROOM if there is no bound: then a check stops the
+ * run in the iteration that needs more.  The room of a branch's result is the longer one of both sides. */
+#include "passes/carry.h"
+#include "passes/computed.h"
+#include "passes/lists.h"
+#include "passes/ranges.h"
+
+#include "ir/infer.h"
+
+enum { MOST_ROOM = 1 << 20 /* a larger bound says nothing about the actual extent */, DEPTH = 32 };
+
+static const struct ht_type count_type = { HT_I32, { 0, NULL } };
+
+/* An axis of an argument that iterations change. */
+struct grown {
+	struct ht_node *node; /* the loop */
+	int32_t arg, axis;
+	int64_t before;            /* the largest extent in front of the loop */
+	struct ht_value count;     /* behind the loop */
+	struct ht_value within[2]; /* in the condition and in the body */
+};
+
+struct growth {
+	struct ht_pass_context *c;
+	struct grown *of;
+	size_t n, cap;
+	struct ht_ranges ranges;
+	bool changed;
+};
+
+/* One graph's part; `at`: nodes are made in front of it and named after it. */
+struct part {
+	struct ht_rw r;
+	struct ht_rw_within within;
+	struct ht_node *at;
+};
+
+static void begin(struct part *p, const struct growth *x, struct ht_graph *g, struct ht_node *at)
+{
+	ht_rw_init_within(&p->r, &p->within, g, x->c);
+	p->at = at;
+}
+
+/* ---- nodes ---- */
+
+static struct ht_str name_within(struct part *p, const char *what)
+{
+	return ht_str_printf(p->r.arena, "%.*s/%s", HT_STR_ARG(p->at->name), what);
+}
+
+static struct ht_value integer(struct part *p, int64_t v)
+{
+	return ht_rw_scalar(&p->r, p->at, name_within(p, "number"), HT_I32, v);
+}
+
+static struct ht_value binary(struct part *p, enum ht_op op, struct ht_value a, struct ht_value b)
+{
+	return ht_rw_binary(&p->r, p->at, op, name_within(p, "extent"), a, b);
+}
+
+static struct ht_value node(struct part *p, enum ht_op op, const char *what,
+	const struct ht_value *in, int32_t ins, struct ht_type t)
+{
+	return ht_out(ht_rw_node(&p->r, p->at, op, name_within(p, what), in, ins, t), 0);
+}
+
+static struct ht_value gathered(
+	struct part *p, const char *what, struct ht_value from, struct ht_value at, int64_t axis)
+{
+	const struct ht_value in[] = { from, at, integer(p, axis) };
+	struct ht_value v = node(p, HT_OP_GatherV2, what, in, 3,
+		(struct ht_type){ ht_type_of(from)->dtype, HT_SHAPE_UNKNOWN });
+
+	ht_attr_set_type(v.node, "Tparams", ht_type_of(from)->dtype);
+	ht_attr_set_type(v.node, "Tindices", HT_I32);
+	ht_attr_set_type(v.node, "Taxis", HT_I32);
+	return v;
+}
+
+/* Extent `axis` of a tensor as the run tells it. */
+static struct ht_value told_extent(struct part *p, struct ht_value v, int64_t axis)
+{
+	const int64_t rank = ht_type_of(v)->shape.rank;
+	struct ht_value all = node(p, HT_OP_Shape, "shape", &v, 1,
+		(struct ht_type){ HT_I32, ht_shape_make(p->r.g->arena, 1, &rank) });
+
+	ht_attr_set_type(all.node, "T", ht_type_of(v)->dtype);
+	ht_attr_set_type(all.node, "out_type", HT_I32);
+	return gathered(p, "extent", all, integer(p, axis), 0);
+}
+
+/* ---- extents ---- */
+
+/* An argument of a body, whose extent along an axis is `count`. */
+struct known_extent {
+	struct ht_value arg, count;
+};
+
+static struct ht_value extent_of(
+	struct part *p, struct ht_value v, int32_t axis, const struct known_extent *k, int depth);
+
+/* Whether the node puts its operands behind each other along `axis`, or along another one that is known. */
+static bool joins(const struct ht_node *n, int32_t axis, bool *along)
+{
+	int64_t at;
+	int one;
+
+	if (n->op != HT_OP_ConcatV2 || !ht_const_small_ints(n->in[n->ins - 1], &at, 1, &one) ||
+		!ht_fix_axis(&at, ht_in_shape(n, 0).rank))
+		return false;
+	*along = at == axis;
+	return true;
+}
+
+static struct ht_value extent_of_concat(struct part *p, const struct ht_node *n, int32_t axis,
+	bool along, const struct known_extent *k, int depth)
+{
+	struct ht_value sum = extent_of(p, n->in[0], axis, k, depth);
+
+	for (int32_t i = 1; along && i + 1 < n->ins; i++)
+		sum = binary(p, HT_OP_AddV2, sum, extent_of(p, n->in[i], axis, k, depth));
+	return sum;
+}
+
+/* The only operand of an elementwise op that has more than one element along `axis`, counted from the last one; -1: there are several. */
+static int32_t longest_operand(const struct ht_node *n, int32_t from_last)
+{
+	int32_t found = -1;
+
+	for (int32_t i = 0; i < n->ins; i++) {
+		struct ht_shape s = ht_in_shape(n, i);
+
+		if (s.rank < 0)
+			return -1;
+		if (s.rank < from_last || s.dim[s.rank - from_last] == 1)
+			continue;
+		if (found >= 0 && !ht_value_eq(n->in[i], n->in[found]))
+			return -1;
+		found = i;
+	}
+	return found;
+}
+
+/* The extent of a node's result as a sum, as far as its form tells it: so a range follows from how often a loop adds to it. */
+static struct ht_value extent_of_node(
+	struct part *p, struct ht_value v, int32_t axis, const struct known_extent *k, int depth)
+{
+	const struct ht_node *n = v.node;
+	bool along;
+	int32_t i, rank = ht_type_of(v)->shape.rank;
+
+	if (ht_is(n, HT_FORWARDS))
+		return extent_of(p, n->in[v.index], axis, k, depth);
+	if (joins(n, axis, &along))
+		return extent_of_concat(p, n, axis, along, k, depth);
+	i = ht_is(n, HT_ELEMENTWISE) ? longest_operand(n, rank - axis) : -1;
+	return i < 0 ? told_extent(p, v, axis)
+		     : extent_of(p, n->in[i], ht_in_shape(n, i).rank - rank + axis, k, depth);
+}
+
+/* An open extent is between 0 and its largest value. */
+static struct ht_value bounded_extent(struct part *p, struct ht_value v, int32_t axis, int64_t most)
+{
+	struct ht_value x = binary(p, HT_OP_Minimum, told_extent(p, v, axis), integer(p, most));
+
+	return binary(p, HT_OP_Maximum, x, integer(p, 0));
+}
+
+static struct ht_value extent_of(
+	struct part *p, struct ht_value v, int32_t axis, const struct known_extent *k, int depth)
+{
+	struct ht_shape s = ht_type_of(v)->shape;
+	int64_t most = s.rank > axis ? ht_dim_most(p->r.g, s.dim[axis]) : -1;
+
+	if (k && ht_value_eq(v, k->arg))
+		return k->count;
+	if (most >= 0 && s.dim[axis] >= 0)
+		return integer(p, most);
+	if (most >= 0)
+		return bounded_extent(p, v, axis, most);
+	return depth ? extent_of_node(p, v, axis, k, depth - 1) : told_extent(p, v, axis);
+}
+
+/* ---- tensors with room ---- */
+
+/* `v` with room for so many elements along the axis. */
+static struct ht_value with_room(struct part *p, struct ht_value v, int64_t axis, int64_t room)
+{
+	struct ht_value x = node(p, HT_OP__Padded, "room", &v, 1,
+		(struct ht_type){ ht_type_of(v)->dtype, HT_SHAPE_UNKNOWN });
+
+	ht_attr_set_type(x.node, "T", ht_type_of(v)->dtype);
+	ht_attr_set_int(x.node, "axis", axis);
+	ht_attr_set_int(x.node, "room", room);
+	return x;
+}
+
+/* Uses of `v` get its first `count` elements along the axis instead. */
+static struct ht_value take_existing(
+	struct part *p, struct ht_value v, int64_t axis, struct ht_value count, int64_t room)
+{
+	const int64_t unknown = HT_DIM_UNKNOWN;
+	const struct ht_value limits[] = { integer(p, 0),
+		binary(p, HT_OP_Minimum, count, integer(p, room)), integer(p, 1) };
+	struct ht_value at = node(p, HT_OP_Range, "existing", limits, 3,
+				(struct ht_type){
+					HT_I32, ht_shape_make(p->r.g->arena, 1, &unknown) }),
+			x;
+
+	ht_attr_set_type(at.node, "Tidx", HT_I32);
+	x = gathered(p, "existing", v, at, axis);
+	ht_rw_replace_behind(&p->r, v, x);
+	return x;
+}
+
+/* `count`; the run stops where it is above the room. */
+static struct ht_value within_room(struct part *p, struct ht_value count, int64_t room)
+{
+	static const int64_t numbers[] = { 0, 1 };
+	struct ht_value more = binary(p, HT_OP_Greater, count, integer(p, room));
+
+	more.node->out[0].dtype = HT_BOOL;
+	more = binary(p, HT_OP_Mul,
+		ht_rw_cast(&p->r, p->at, name_within(p, "extent"), more, HT_I32), integer(p, 2));
+	more = gathered(p, "room",
+		ht_rw_const_ints(&p->r, p->at, name_within(p, "numbers"), HT_I32, numbers, 2), more,
+		0);
+	return binary(p, HT_OP_AddV2, count, more);
+}
+
+static struct ht_port *port_at(struct ht_port *p, int32_t i)
+{
+	while (i--)
+		p = p->next;
+	return p;
+}
+
+/* Whether tensors of the type can be padded. */
+static bool is_plain(const struct ht_type *t)
+{
+	return t->dtype != HT_VARIANT && t->dtype != HT_RESOURCE && t->dtype != HT_STRING &&
+	       t->dtype != HT_INVALID && t->shape.rank > 0;
+}
+
+/* Whether the result of an iteration has room along the axis already. */
+static bool has_room(struct ht_value ret, int32_t axis)
+{
+	for (; ret.node->op == HT_OP__Padded; ret = ret.node->in[0])
+		if (ht_attr_find(ret.node, "room") && ht_attr_int(ret.node, "axis", 0) == axis)
+			return true;
+	return false;
+}
+
+/* Whether iterations change the extent of the argument, which has a bound in front of the loop. */
+static bool changes(const struct ht_node *n, int32_t arg, struct ht_shape now, int32_t axis)
+{
+	struct ht_shape before = ht_in_shape(n, ht_control_first(n) + arg),
+			behind = n->out[arg].shape;
+
+	return now.dim[axis] == HT_DIM_UNKNOWN && before.rank == now.rank &&
+	       ht_dim_most(n->graph, before.dim[axis]) >= 0 &&
+	       (behind.rank != now.rank || behind.dim[axis] == HT_DIM_UNKNOWN);
+}
+
+/* ---- loops: the extents beside the tensors ---- */
+
+static void add_extent(
+	struct growth *x, struct part *p, struct ht_node *n, int32_t arg, int32_t axis)
+{
+	const struct ht_bodies b = ht_control_bodies(n);
+	struct grown *to;
+	struct known_extent k;
+	struct part body;
+	struct ht_value v;
+
+	x->of = ht_grow(x->c->scratch, x->of, x->n, &x->cap, sizeof *x->of);
+	to = &x->of[x->n++];
+	v = n->in[ht_control_first(n) + arg];
+	*to = (struct grown){ .node = n,
+		.arg = arg,
+		.axis = axis,
+		.before = ht_dim_most(n->graph, ht_type_of(v)->shape.dim[axis]) };
+	ht_carry_operand(&p->r, n, extent_of(p, v, axis, NULL, DEPTH));
+	to->count = ht_carry_result(n, count_type);
+	for (int i = 0; i < 2; i++)
+		to->within[i] = ht_carry_argument(b.of[i], count_type);
+	v = port_at(b.of[1]->rets, arg)->value;
+	begin(&body, x, b.of[1]->body, v.node);
+	k = (struct known_extent){ port_at(b.of[1]->args, arg)->value, to->within[1] };
+	ht_carry_return(b.of[1], extent_of(&body, v, axis, &k, DEPTH));
+}
+
+static void add_extents_of_loop(struct growth *x, struct ht_node *n)
+{
+	const struct ht_bodies b = ht_control_bodies(n);
+	struct part p;
+	int32_t args = n->outs;
+
+	begin(&p, x, n->graph, n);
+	for (int32_t i = 0; i < args; i++) {
+		const struct ht_type *now = ht_type_of(port_at(b.of[1]->args, i)->value);
+
+		if (!is_plain(now))
+			continue;
+		for (int32_t k = 0; k < now->shape.rank; k++)
+			if (changes(n, i, now->shape, k) &&
+				!has_room(port_at(b.of[1]->rets, i)->value, k))
+				add_extent(x, &p, n, i, k);
+	}
+}
+
+/* ---- loops: the tensors ---- */
+
+static int64_t room_of(const struct growth *x, const struct grown *of, bool *proved)
+{
+	int64_t most = ht_range_of(&x->ranges, of->count).most;
+	int64_t during = ht_range_of(&x->ranges, of->within[1]).most;
+
+	most = during > most ? during : most;
+	*proved = most <= MOST_ROOM;
+	if (!*proved)
+		most = HT_LIST_ROOM;
+	most = of->before > most ? of->before : most;
+	return most < 1 ? 1 : most;
+}
+
+static void finish_body(const struct growth *x, const struct grown *of, const struct ht_bodies *b,
+	int64_t room, bool proved)
+{
+	struct ht_port *ret = port_at(b->of[1]->rets, of->arg), *count = b->of[1]->rets, *arg;
+	struct part p;
+
+	for (arg = b->of[1]->args; !ht_value_eq(arg->value, of->within[1]); arg = arg->next)
+		count = count->next;
+	for (int i = 0; i < 2; i++) {
+		arg = port_at(b->of[i]->args, of->arg);
+		begin(&p, x, b->of[i]->body, arg->value.node);
+		take_existing(&p, arg->value, of->axis, of->within[i], room);
+	}
+	begin(&p, x, b->of[1]->body, of->node);
+	p.at = ret->value.node;
+	ret->value = with_room(&p, ret->value, of->axis, room);
+	if (!proved)
+		count->value = within_room(&p, count->value, room);
+}
+
+static enum ht_status finish_loop(const struct growth *x, const struct grown *of)
+{
+	const struct ht_bodies b = ht_control_bodies(of->node);
+	int32_t in = ht_control_first(of->node) + of->arg;
+	bool proved;
+	int64_t room = room_of(x, of, &proved);
+	struct part p;
+
+	finish_body(x, of, &b, room, proved);
+	begin(&p, x, of->node->graph, of->node);
+	ht_rw_set_in(&p.r, of->node, in, with_room(&p, of->node->in[in], of->axis, room));
+	take_existing(&p, ht_out(of->node, of->arg), of->axis, of->count, room);
+	for (int i = 0; i < 2; i++)
+		HT_TRY(ht_graph_sort(b.of[i]->body, x->c->diags));
+	return ht_graph_sort(of->node->graph, x->c->diags);
+}
+
+/* ---- branches ---- */
+
+/* Whether the body computes the size that an extent is. */
+static bool computes(const struct ht_graph *body, int64_t dim)
+{
+	int32_t size = ht_dim_size(body, dim);
+
+	return size && ht_size_node(body, size);
+}
+
+/* The room of a result whose extent the branches have different, or compute; 0: it needs none, or has no bound. */
+static int64_t room_of_result(const struct ht_port *const ret[2], int32_t axis)
+{
+	int64_t dim[2], most[2];
+
+	for (int k = 0; k < 2; k++) {
+		dim[k] = ht_type_of(ret[k]->value)->shape.dim[axis];
+		most[k] = ht_dim_most(ret[k]->value.node->graph, dim[k]);
+		if (most[k] < 0)
+			return 0;
+	}
+	if (dim[0] == dim[1] && !computes(ret[0]->value.node->graph, dim[0]))
+		return 0;
+	return most[0] > most[1] ? most[0] : most[1] > 0 ? most[1] : 1;
+}
+
+static void give_room(
+	struct growth *x, struct ht_node *n, int32_t result, int32_t axis, int64_t room)
+{
+	const struct ht_bodies b = ht_control_bodies(n);
+	struct ht_value count;
+	struct part p;
+
+	for (int k = 0; k < 2; k++) {
+		struct ht_port *ret = port_at(b.of[k]->rets, result);
+
+		begin(&p, x, b.of[k]->body, ret->value.node);
+		ht_carry_return(b.of[k], extent_of(&p, ret->value, axis, NULL, 0));
+		ret->value = with_room(&p, ret->value, axis, room);
+	}
+	count = ht_carry_result(n, count_type);
+	begin(&p, x, n->graph, n);
+	take_existing(&p, ht_out(n, result), axis, count, room);
+	x->changed = true;
+}
+
+static void give_result_room(
+	struct growth *x, const struct ht_rw *r, struct ht_node *n, int32_t result)
+{
+	const struct ht_bodies b = ht_control_bodies(n);
+	const struct ht_port *const ret[2] = { port_at(b.of[0]->rets, result),
+		port_at(b.of[1]->rets, result) };
+	struct ht_shape s[2], stated = n->out[result].shape;
+	int64_t room[HT_MAX_RANK];
+
+	for (int k = 0; k < 2; k++) {
+		if (!is_plain(ht_type_of(ret[k]->value)))
+			return;
+		s[k] = ht_type_of(ret[k]->value)->shape;
+	}
+	if (s[0].rank != s[1].rank || !ht_rw_uses(r, ht_out(n, result)))
+		return;
+	for (int32_t i = 0; i < s[0].rank; i++)
+		room[i] =
+			stated.rank != s[0].rank || stated.dim[i] < 0 ? room_of_result(ret, i) : 0;
+	for (int32_t i = 0; i < s[0].rank; i++)
+		if (room[i])
+			give_room(x, n, result, i, room[i]);
+}
+
+static enum ht_status grow_branch(struct growth *x, const struct ht_rw *r, struct ht_node *n)
+{
+	const struct ht_bodies b = ht_control_bodies(n);
+	int32_t outs = n->outs;
+
+	for (int32_t i = 0; i < outs; i++)
+		give_result_room(x, r, n, i);
+	for (int k = 0; k < 2 && n->outs > outs; k++)
+		HT_TRY(ht_graph_sort(b.of[k]->body, x->c->diags));
+	return n->outs > outs ? ht_graph_sort(n->graph, x->c->diags) : HT_OK;
+}
+
+/* ---- graphs ---- */
+
+/* Calls `visit` for the loops, or branches, of a graph and of the bodies in it that have functions of their own. */
+static enum ht_status each_control(struct growth *x, struct ht_graph *g, bool loops)
+{
+	struct part p;
+	struct ht_node **all;
+	size_t n;
+
+	begin(&p, x, g, NULL);
+	all = ht_rw_nodes(&p.r, &n);
+	for (size_t i = 0; i < n; i++) {
+		struct ht_bodies b;
+
+		if (!all[i]->graph || !ht_runs_own(all[i]))
+			continue;
+		b = ht_control_bodies(all[i]);
+		for (int k = 0; k < 2; k++)
+			HT_TRY(each_control(x, b.of[k]->body, loops));
+		if (ht_is(all[i], HT_LOOPS) && loops)
+			add_extents_of_loop(x, all[i]);
+		else if (!ht_is(all[i], HT_LOOPS) && !loops)
+			HT_TRY(grow_branch(x, &p.r, all[i]));
+	}
+	return HT_OK;
+}
+
+enum ht_status ht_give_room(struct ht_graph *g, struct ht_pass_context *c, bool *changed)
+{
+	struct growth x = { .c = c };
+
+	HT_TRY(each_control(&x, g, false));
+	HT_TRY(each_control(&x, g, true));
+	*changed = x.changed || x.n;
+	if (!x.n)
+		return HT_OK;
+	ht_ranges_find(&x.ranges, g, c->scratch);
+	for (size_t i = 0; i < x.n; i++)
+		HT_TRY(finish_loop(&x, &x.of[i]));
+	return HT_OK;
+}
+
+/* ---- before bodies are made ---- */
+
+/* Whether some extent of a tensor of known rank is not known. */
+static bool is_partly_known(const struct ht_type *t)
+{
+	for (int32_t i = 0; is_plain(t) && i < t->shape.rank; i++)
+		if (t->shape.dim[i] == HT_DIM_UNKNOWN)
+			return true;
+	return false;
+}
+
+static bool has_partly_known_result(const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->outs; i++)
+		if (is_partly_known(&n->out[i]))
+			return true;
+	return false;
+}
+
+/* Whether a node of the body may give a tensor of another extent than its operands have. */
+static bool changes_extents(const struct ht_graph *body, bool loops)
+{
+	for (const struct ht_node *n = body->first; n; n = n->next)
+		switch (ht_axes(n)) {
+		case HT_AXES_JOINED:
+		case HT_AXES_JOINED_V2:
+		case HT_AXES_PADDED:
+		case HT_AXES_SLICED:
+		case HT_AXES_PERMUTED:
+			return true;
+		case HT_AXES_STRIDED: /* by which most loops read their rows */
+			if (!loops)
+				return true;
+			break;
+		default:
+			break;
+		}
+	return false;
+}
+
+bool ht_may_grow(const struct ht_node *n)
+{
+	const struct ht_bodies b = ht_control_bodies(n);
+
+	if (!has_partly_known_result(n))
+		return false;
+	if (ht_is(n, HT_MERGES))
+		return true;
+	for (int k = 0; k < 2; k++)
+		if (ht_is(n, HT_BRANCHES | HT_LOOPS) && b.of[k] && b.of[k]->body &&
+			changes_extents(b.of[k]->body, ht_is(n, HT_LOOPS)))
+			return true;
+	return false;
+}
