@@ -79,7 +79,7 @@ static bool computes_some(const struct ht_graph *g)
 		if (ht_computes_size(n) || (n->op == HT_OP_Range && !ht_is_const(n->in[1])) ||
 			(n->op == HT_OP_Fill && !ht_is_const(n->in[0])) ||
 			(ht_axes(n) == HT_AXES_SEGMENTED && !ht_is_const(n->in[2])) ||
-			ht_cuts_open(g, n) || ht_meets_open(g, n))
+			ht_cuts_open(g, n) || ht_meets_open(g, n) || ht_attr_find(n, "room"))
 			return true;
 	return false;
 }
