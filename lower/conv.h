@@ -51,7 +51,7 @@ struct simple_conv {
 bool conv_is_simple(const struct conv *v);
 /* Whether `n` is a convolution of few channels whose windows leave the image, so that it makes a padded copy, unless it has another
  * method. */
-bool conv_copies_image(const struct ht_node *n);
+bool conv_pads_image(const struct ht_node *n);
 void simple_conv(struct lower *l, struct ht_node *n, const struct conv *v, struct simple_conv *s);
 /* Where pixel (image, row, column) of the result begins in s->in, for the row `tap` of the filter. */
 int32_t simple_conv_row(const struct simple_conv *s, struct kernel_build *k, const int32_t tap[],

@@ -306,14 +306,14 @@ static struct view padded_copy(struct lower *l, struct ht_node *n, const struct 
 	return to;
 }
 
-bool conv_copies_image(const struct ht_node *n)
+bool conv_pads_image(const struct ht_node *n)
 {
 	struct conv v;
 
 	if (!ht_is(n, HT_CONV))
 		return false;
 	read_conv(n, &v);
-	return takes_padded_copy(&v) && (window_leaves(&v.w[0]) || window_leaves(&v.w[1]));
+	return conv_copies_image(&v) && (window_leaves(&v.w[0]) || window_leaves(&v.w[1]));
 }
 
 bool conv_is_simple(const struct conv *v)

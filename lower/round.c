@@ -85,7 +85,7 @@ static bool multiplies(const struct ht_use *u)
  * every tap.  A convolution that makes a padded copy of its image reads each element once. */
 static bool widens_again(const struct ht_use *u)
 {
-	return multiplies(u) && !conv_copies_image(u->node);
+	return multiplies(u) && !conv_pads_image(u->node);
 }
 
 /* Whether `u` can read the tensor in the type that it has in memory, even if that is not its own
