@@ -82,16 +82,16 @@ void *aligned_alloc(size_t align, size_t n)
 
 enum { ROWS = 16, WIDTH = 64, MOST_STEPS = 256 };
 
-/* Two layers whose weights are trained, behind one whose weights are not. */
+/* Two layers whose weights are trained, behind one whose weights are not and have so many columns that they must be packed. */
 static const char text[] =
 	"hir 1\n"
 	"entry \"\" {\n  input \"x\" = %x\n  output \"loss\" = %loss\n}\n"
 	"%x = Placeholder() {dtype=f32, shape=shape[16,64]}\n"
-	"%f = VarHandleOp() {container=\"\", dtype=f32, shape=shape[64,64], shared_name=\"f\"}\n"
-	"%f/start = Const() {dtype=f32, value=tensor f32[64,64] {0.125 ...}}\n"
+	"%f = VarHandleOp() {container=\"\", dtype=f32, shape=shape[64,160], shared_name=\"f\"}\n"
+	"%f/start = Const() {dtype=f32, value=tensor f32[64,160] {0.125 ...}}\n"
 	"%f/Assign = AssignVariableOp(%f, %f/start) {dtype=f32}\n"
-	"%v = VarHandleOp() {container=\"\", dtype=f32, shape=shape[64,64], shared_name=\"v\"}\n"
-	"%v/start = Const() {dtype=f32, value=tensor f32[64,64] {0.0625 ...}}\n"
+	"%v = VarHandleOp() {container=\"\", dtype=f32, shape=shape[160,64], shared_name=\"v\"}\n"
+	"%v/start = Const() {dtype=f32, value=tensor f32[160,64] {0.0625 ...}}\n"
 	"%v/Assign = AssignVariableOp(%v, %v/start) {dtype=f32}\n"
 	"%w = VarHandleOp() {container=\"\", dtype=f32, shape=shape[64,64], shared_name=\"w\"}\n"
 	"%w/start = Const() {dtype=f32, value=tensor f32[64,64] {0.03125 ...}}\n"
