@@ -275,6 +275,7 @@ def wait(running, servers):
 
 def with_servers(command):
     """The exit code of the command."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what it runs in the background ignore it, but tests send it
     with tempfile.TemporaryDirectory() as folder:
         servers = [Server(folder, v) for v in VALUES]
         running = subprocess.Popen(command, env={**os.environ, FOLDER: folder})
