@@ -45,7 +45,7 @@ struct ht_float_format {
 extern const struct ht_float_format ht_formats[];
 
 /* Reads a name, optionally followed by ":PROPERTY=VALUE,…", or "float:PROPERTY=VALUE,…"
- * (docs/policies.md).  HT_E_USAGE: the text is no format; the message begins with `what`. */
+ * (docs/number-formats.md).  HT_E_USAGE: the text is no format; the message begins with `what`. */
 enum ht_status ht_format_parse(
 	struct ht_str text, const char *what, struct ht_diags *d, struct ht_float_format *out);
 /* Writes the text that ht_format_parse() reads back as the same format. */

@@ -5,7 +5,7 @@ set(HALFTONE_TEST_HANGS 3600)
 
 # If the costs of this machine are unknown, each process measures its rates, which takes longer than most
 # tests, and its decisions depend on the results.  So the tests treat such a machine as the nearest one with a
-# table of costs (docs/policies.md); cli.rates tests the measurement.
+# table of costs (docs/optimal.md); cli.rates tests the measurement.
 set(HALFTONE_TEST_HOST)
 if(EXISTS /proc/cpuinfo)
 	file(STRINGS /proc/cpuinfo vendor REGEX "^vendor_id.*AuthenticAMD" LIMIT_COUNT 1)

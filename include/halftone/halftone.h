@@ -457,7 +457,7 @@ HT_API enum ht_status ht_list(
  * LLVM, artefacts and cache entries, and the targets with their features.  It loads no module. */
 HT_API enum ht_status ht_build_info(struct ht_diags *d, struct ht_bytes *out);
 /* Measures the rates of this machine that decide between kernels, in at most half a second, and writes them as text
- * that option "rates" of a policy reads (docs/policies.md).  Any thread may call it; others that compute meanwhile
+ * that option "rates" of a policy reads (docs/optimal.md).  Any thread may call it; others that compute meanwhile
  * disturb it little, since all rates are multiples of the time of a float32 multiply-add. */
 HT_API enum ht_status ht_measure_rates(struct ht_diags *d, struct ht_bytes *out);
 

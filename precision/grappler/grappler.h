@@ -3,7 +3,7 @@
  * Each op type is on one of four lists: allow ops become low; deny ops keep float32, and so do
  * the ops behind them; infer ops become low between and behind allow ops; clear ops follow their
  * neighbours.  Marks spread over the vertices of the imported graph (paint.h) in the order of
- * TensorFlow's passes, including their quirks, which docs/policies.md lists. */
+ * TensorFlow's passes, including their quirks, which docs/system-rules.md lists. */
 #ifndef HT_GRAPPLER_H
 #define HT_GRAPPLER_H
 

@@ -3,7 +3,7 @@
  * A table has measured points: picoseconds for one unit of a kind of work, in one element type,
  * at some size.  Between points it interpolates over the logarithms of the sizes, with the same
  * weights for all types, so that comparisons of types are fair.  Tables are text
- * (docs/policies.md): those of data/ are part of the library; `halftone tune --costs` measures
+ * (docs/optimal.md): those of data/ are part of the library; `halftone tune --costs` measures
  * one on the current machine.  Targets without a table have a roofline, computed from their
  * vectors and memory. */
 #ifndef HT_COST_H

@@ -1,4 +1,4 @@
-/* rates: a machine's rates as text, which --rates reads and halftone tune writes (docs/policies.md). */
+/* rates: a machine's rates as text, which --rates reads and halftone tune writes (docs/optimal.md). */
 #ifndef HT_OPTIMAL_RATES_H
 #define HT_OPTIMAL_RATES_H
 

@@ -3,7 +3,7 @@
  * A preset is data (data/NAME.preset): a class for each listed op type, and one for all others.
  * One walk in topological order gives each node that is float32 in the graph the low type or
  * float32; nodes with other types keep them.  The rules were made for other systems' graphs;
- * docs/policies.md lists the differences on TensorFlow's. */
+ * docs/system-rules.md lists the differences on TensorFlow's. */
 #ifndef HT_PRESET_H
 #define HT_PRESET_H
 
