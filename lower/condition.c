@@ -5,8 +5,7 @@
  * condition behind its own, on the values of the next iteration. */
 #include "lower/inside.h"
 
-/* Whether the kernel cannot stop the run.  A message would name the iteration before. */
-static bool never_stops(const struct ht_kernel *k)
+bool lower_never_stops(const struct ht_kernel *k)
 {
 	for (int32_t i = 0; i < k->stages; i++)
 		for (int32_t x = 0; x < k->stage[i].xs; x++)
@@ -19,7 +18,8 @@ static bool is_simple(const struct ht_plan *p, const struct ht_plan_step *s)
 {
 	const struct ht_kernel *k = s->kernel >= 0 ? p->kernel[s->kernel] : NULL;
 
-	if (!k || s->computes || !never_stops(k))
+	/* The message of a kernel that stops would name the iteration before. */
+	if (!k || s->computes || !lower_never_stops(k))
 		return false;
 	for (int32_t i = 0; i < k->args; i++) {
 		enum ht_plan_kind kind = p->buffer[s->buffer[i]].kind;

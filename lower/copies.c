@@ -119,7 +119,7 @@ static bool may_stop(const struct copies *c, int32_t step)
 {
 	const struct ht_kernel *k = kernel_of(c, step);
 
-	return !k || k->library || c->p->step[step].words_count;
+	return !k || !lower_never_stops(k);
 }
 
 /* ---- copies ---- */
@@ -134,7 +134,8 @@ static bool is_copy(const struct copies *c, int32_t step)
 	return k && !k->library && k->args == 2 && k->stages == 1 && s->kind == HT_STAGE_LOOP &&
 	       k->buffer[1].kind == HT_BUFFER_OUT && k->buffer[0].dtype == k->buffer[1].dtype &&
 	       c->p->buffer[buffer[0]].bytes == c->p->buffer[buffer[1]].bytes && s->stores == 1 &&
-	       s->x[s->store[0].value].op == HT_X_LOAD && lower_is_pointwise(s, 0, 1);
+	       s->store[0].guard < 0 && s->x[s->store[0].value].op == HT_X_LOAD &&
+	       s->x[s->store[0].value].b < 0 && lower_is_pointwise(s, 0, 1);
 }
 
 static void replace(const struct copies *c, int32_t first, int32_t last, int32_t old, int32_t new)

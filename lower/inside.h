@@ -272,6 +272,8 @@ bool lower_may_overwrite(const struct ht_plan *p, int32_t procedure, int32_t par
 bool lower_is_pointwise(const struct ht_stage *s, int arg, int out);
 /* Whether a branch, loop or call gets `buffer`. */
 bool lower_control_has(const struct ht_plan_control *c, int32_t buffer);
+/* condition.c: whether no element makes the kernel stop the run. */
+bool lower_never_stops(const struct ht_kernel *k);
 /* condition.c: whether the body of a loop may compute the condition of the next iteration, in place of the procedure of the
  * condition. */
 bool lower_condition_moves(const struct lower *l, int32_t condition);
