@@ -9,6 +9,10 @@
  * elementwise nodes behind those, which may share a kernel with them. */
 #include "passes/rewrite.h"
 
+/* An update waits for at most so many nodes behind a read, the nearest ones: waiting avoids a copy only, and many reads in one long chain would
+ * have as many edges as the square of its length. */
+enum { MOST_MET = 256 };
+
 /* An update, or a node that several updates and nothing else need; and the nodes that only it needs. */
 struct update {
 	struct ht_node *node;
@@ -50,7 +54,8 @@ struct early {
 	struct met *met;         /* by that walk */
 	size_t mets;
 	struct ht_node **order;
-	bool *placed; /* by node id */
+	struct ht_node *left; /* all nodes before it in the old order are placed */
+	bool *placed;         /* by node id */
 	size_t count;
 	struct update **ready; /* a queue */
 	size_t readies, taken, cap;
@@ -169,7 +174,8 @@ static bool shares_kernels(const struct ht_node *n)
  * share its kernel. */
 static void meet_users(struct early *x, const struct met *m, const struct ht_node *writer)
 {
-	for (const struct ht_use *u = x->uses.of[m->node->id]; u; u = u->next) {
+	for (const struct ht_use *u = x->uses.of[m->node->id]; u && x->mets < MOST_MET;
+		u = u->next) {
 		bool shares = shares_kernels(u->node);
 
 		if (u->arg < 0 || x->seen[u->node->id] == x->walk || (m->loop && !shares))
@@ -207,22 +213,52 @@ static void touch(struct early *x, struct accesses *v, struct ht_node *n)
 	v->readers = 0;
 }
 
+/* Node `n` touches variable `v`. */
+static void note_access(
+	struct early *x, struct ht_map *of, const struct ht_node *v, struct ht_node *n)
+{
+	struct ht_map_entry *e = ht_map_at(of, ht_variable_name(v));
+
+	if (!e->value)
+		e->value = HT_NEW(x->a, struct accesses);
+	touch(x, e->value, n);
+}
+
+static void access_all(
+	struct early *x, struct ht_map *of, const struct ht_graph *body, struct ht_node *n)
+{
+	for (const struct ht_node *v = body->first; v; v = v->next)
+		if (ht_is(v, HT_VARIABLE))
+			note_access(x, of, v, n);
+}
+
+/* Bodies of branches, loops and calls have handles of their own (bodies.c). */
+static void access_within(struct early *x, struct ht_map *of, struct ht_node *n)
+{
+	const struct ht_bodies b = ht_control_bodies(n);
+	struct ht_map called;
+
+	for (int k = 0; k < 2; k++) {
+		if (!b.of[k])
+			continue;
+		access_all(x, of, b.of[k]->body, n);
+		ht_called_functions(b.of[k]->body, x->a, &called);
+		for (size_t i = 0; i < called.count; i++)
+			access_all(x, of, ((struct ht_function *)called.entries[i].value)->body, n);
+	}
+}
+
 static void order_accesses(struct early *x)
 {
 	struct ht_map of;
 
 	ht_map_init(&of, x->a);
-	for (struct ht_node *n = x->g->first; n; n = n->next)
-		for (int32_t i = 0; i < n->ins; i++) {
-			const struct ht_node *v = x->handle[n->in[i].node->id];
-			struct ht_map_entry *e = v ? ht_map_at(&of, ht_variable_name(v)) : NULL;
-
-			if (!e || x->handle[n->id])
-				continue;
-			if (!e->value)
-				e->value = HT_NEW(x->a, struct accesses);
-			touch(x, e->value, n);
-		}
+	for (struct ht_node *n = x->g->first; n; n = n->next) {
+		for (int32_t i = 0; i < n->ins && !x->handle[n->id]; i++)
+			if (x->handle[n->in[i].node->id])
+				note_access(x, &of, x->handle[n->in[i].node->id], n);
+		access_within(x, &of, n);
+	}
 }
 
 /* ---- the new order ---- */
@@ -268,6 +304,14 @@ static void place_ready(struct early *x)
 		place_update(x, x->ready[x->taken++], false);
 }
 
+/* An update at its old place.  If it waits for nodes that are to move with a later one, these and all others before it keep their places. */
+static void place_at_latest(struct early *x, struct update *u)
+{
+	for (; (u->missing || u->waits) && x->left != u->node; x->left = x->left->next)
+		place(x, x->left);
+	place_update(x, u, true);
+}
+
 /* Constants need no memory of a run, so they may come first. */
 static void place_all(struct early *x)
 {
@@ -285,15 +329,15 @@ static void place_all(struct early *x)
 
 		if (!u)
 			place(x, n);
-		else if (u->node == n) /* at the latest */
-			place_update(x, u, true);
+		else if (u->node == n)
+			place_at_latest(x, u);
 		place_ready(x);
 	}
 }
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
-	struct early x = { .g = g, .a = c->scratch };
+	struct early x = { .g = g, .a = c->scratch, .left = g->first };
 	uint32_t place = 0;
 
 	if (!ht_changes_any(g))
@@ -305,7 +349,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	x.before = HT_NEW_ARRAY(x.a, struct edge *, g->ids);
 	x.place = HT_NEW_ARRAY(x.a, uint32_t, g->ids);
 	x.seen = HT_NEW_ARRAY(x.a, uint32_t, g->ids);
-	x.met = HT_NEW_ARRAY(x.a, struct met, g->nodes);
+	x.met = HT_NEW_ARRAY(x.a, struct met, MOST_MET);
 	x.order = HT_NEW_ARRAY(x.a, struct ht_node *, g->nodes);
 	x.placed = HT_NEW_ARRAY(x.a, bool, g->ids);
 	for (const struct ht_node *n = g->first; n; n = n->next)
