@@ -14,7 +14,11 @@
 
 #include "ir/infer.h"
 
-enum { MOST_ROOM = 1 << 20 /* a larger bound says nothing about the actual extent */, DEPTH = 32 };
+enum {
+	MOST_ROOM = 1 << 20, /* a larger bound says nothing about the actual extent */
+	MOST_NODES =
+		256 /* whose form an extent follows from; the run tells the extents behind them */
+};
 
 static const struct ht_type count_type = { HT_I32, { 0, NULL } };
 
@@ -98,13 +102,15 @@ static struct ht_value told_extent(struct part *p, struct ht_value v, int64_t ax
 
 /* ---- extents ---- */
 
-/* An argument of a body, whose extent along an axis is `count`. */
-struct known_extent {
-	struct ht_value arg, count;
+/* What an extent is found by. */
+struct extents {
+	struct ht_value arg,
+		count; /* an argument of a body, whose extent along the axis is `count`; .node NULL: none */
+	int left; /* so many nodes may still be looked at */
 };
 
 static struct ht_value extent_of(
-	struct part *p, struct ht_value v, int32_t axis, const struct known_extent *k, int depth);
+	struct part *p, struct ht_value v, int32_t axis, struct extents *k);
 
 /* Whether the node puts its operands behind each other along `axis`, or along another one that is known. */
 static bool joins(const struct ht_node *n, int32_t axis, bool *along)
@@ -119,13 +125,13 @@ static bool joins(const struct ht_node *n, int32_t axis, bool *along)
 	return true;
 }
 
-static struct ht_value extent_of_concat(struct part *p, const struct ht_node *n, int32_t axis,
-	bool along, const struct known_extent *k, int depth)
+static struct ht_value extent_of_concat(
+	struct part *p, const struct ht_node *n, int32_t axis, bool along, struct extents *k)
 {
-	struct ht_value sum = extent_of(p, n->in[0], axis, k, depth);
+	struct ht_value sum = extent_of(p, n->in[0], axis, k);
 
 	for (int32_t i = 1; along && i + 1 < n->ins; i++)
-		sum = binary(p, HT_OP_AddV2, sum, extent_of(p, n->in[i], axis, k, depth));
+		sum = binary(p, HT_OP_AddV2, sum, extent_of(p, n->in[i], axis, k));
 	return sum;
 }
 
@@ -150,19 +156,19 @@ static int32_t longest_operand(const struct ht_node *n, int32_t from_last)
 
 /* The extent of a node's result as a sum, as far as its form tells it: so a range follows from how often a loop adds to it. */
 static struct ht_value extent_of_node(
-	struct part *p, struct ht_value v, int32_t axis, const struct known_extent *k, int depth)
+	struct part *p, struct ht_value v, int32_t axis, struct extents *k)
 {
 	const struct ht_node *n = v.node;
 	bool along;
 	int32_t i, rank = ht_type_of(v)->shape.rank;
 
 	if (ht_is(n, HT_FORWARDS))
-		return extent_of(p, n->in[v.index], axis, k, depth);
+		return extent_of(p, n->in[v.index], axis, k);
 	if (joins(n, axis, &along))
-		return extent_of_concat(p, n, axis, along, k, depth);
-	i = ht_is(n, HT_ELEMENTWISE) ? longest_operand(n, rank - axis) : -1;
+		return extent_of_concat(p, n, axis, along, k);
+	i = ht_is(n, HT_ELEMENTWISE) && rank > axis ? longest_operand(n, rank - axis) : -1;
 	return i < 0 ? told_extent(p, v, axis)
-		     : extent_of(p, n->in[i], ht_in_shape(n, i).rank - rank + axis, k, depth);
+		     : extent_of(p, n->in[i], ht_in_shape(n, i).rank - rank + axis, k);
 }
 
 /* An open extent is between 0 and its largest value. */
@@ -173,19 +179,21 @@ static struct ht_value bounded_extent(struct part *p, struct ht_value v, int32_t
 	return binary(p, HT_OP_Maximum, x, integer(p, 0));
 }
 
-static struct ht_value extent_of(
-	struct part *p, struct ht_value v, int32_t axis, const struct known_extent *k, int depth)
+static struct ht_value extent_of(struct part *p, struct ht_value v, int32_t axis, struct extents *k)
 {
 	struct ht_shape s = ht_type_of(v)->shape;
 	int64_t most = s.rank > axis ? ht_dim_most(p->r.g, s.dim[axis]) : -1;
 
-	if (k && ht_value_eq(v, k->arg))
+	if (ht_value_eq(v, k->arg))
 		return k->count;
 	if (most >= 0 && s.dim[axis] >= 0)
 		return integer(p, most);
 	if (most >= 0)
 		return bounded_extent(p, v, axis, most);
-	return depth ? extent_of_node(p, v, axis, k, depth - 1) : told_extent(p, v, axis);
+	if (!k->left)
+		return told_extent(p, v, axis);
+	k->left--;
+	return extent_of_node(p, v, axis, k);
 }
 
 /* ---- tensors with room ---- */
@@ -276,7 +284,7 @@ static void add_extent(
 {
 	const struct ht_bodies b = ht_control_bodies(n);
 	struct grown *to;
-	struct known_extent k;
+	struct extents k = { .left = MOST_NODES };
 	struct part body;
 	struct ht_value v;
 
@@ -287,14 +295,14 @@ static void add_extent(
 		.arg = arg,
 		.axis = axis,
 		.before = ht_dim_most(n->graph, ht_type_of(v)->shape.dim[axis]) };
-	ht_carry_operand(&p->r, n, extent_of(p, v, axis, NULL, DEPTH));
+	ht_carry_operand(&p->r, n, extent_of(p, v, axis, &k));
 	to->count = ht_carry_result(n, count_type);
 	for (int i = 0; i < 2; i++)
 		to->within[i] = ht_carry_argument(b.of[i], count_type);
 	v = port_at(b.of[1]->rets, arg)->value;
 	begin(&body, x, b.of[1]->body, v.node);
-	k = (struct known_extent){ port_at(b.of[1]->args, arg)->value, to->within[1] };
-	ht_carry_return(b.of[1], extent_of(&body, v, axis, &k, DEPTH));
+	k = (struct extents){ port_at(b.of[1]->args, arg)->value, to->within[1], MOST_NODES };
+	ht_carry_return(b.of[1], extent_of(&body, v, axis, &k));
 }
 
 static void add_extents_of_loop(struct growth *x, struct ht_node *n)
@@ -403,9 +411,10 @@ static void give_room(
 
 	for (int k = 0; k < 2; k++) {
 		struct ht_port *ret = port_at(b.of[k]->rets, result);
+		struct extents told = { .left = 0 };
 
 		begin(&p, x, b.of[k]->body, ret->value.node);
-		ht_carry_return(b.of[k], extent_of(&p, ret->value, axis, NULL, 0));
+		ht_carry_return(b.of[k], extent_of(&p, ret->value, axis, &told));
 		ret->value = with_room(&p, ret->value, axis, room);
 	}
 	count = ht_carry_result(n, count_type);
