@@ -252,7 +252,8 @@ static void follow(struct chain *k)
 	double *scale, *offset;
 
 	tell_of_users(k);
-	while ((n = ht_rw_only_user(k->r, v)) && !n->controls && ht_rw_plain(k->r, v.node)) {
+	while ((n = ht_rw_only_user(k->r, v)) && n->outs && !n->controls &&
+		ht_rw_plain(k->r, v.node)) {
 		if (keeps_channels(k, n, v)) {
 			v = ht_out(n, 0);
 			k->axis = n->out[0].shape.rank - 1;
