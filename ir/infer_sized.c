@@ -179,7 +179,7 @@ enum ht_status ht_infer_difference(struct ht_infer *in, struct ht_node *n)
 enum ht_status ht_infer_padded(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
-	int64_t axis = ht_attr_int(n, "axis", 0), most;
+	int64_t axis = ht_attr_int(n, "axis", 0), most, room;
 	int64_t *d;
 
 	if (s.rank < 0)
@@ -187,11 +187,14 @@ enum ht_status ht_infer_padded(struct ht_infer *in, struct ht_node *n)
 	if (!ht_fix_axis(&axis, s.rank))
 		return ht_infer_fail(in, n, "axis %lld does not fit %.*s", (long long)axis,
 			HT_STR_ARG(ht_shape_text(in, s)));
+	most = ht_dim_most(in->g, s.dim[axis]);
+	room = ht_attr_int(n, "room", most < 0 ? 0 : most);
+	if (room < 0)
+		return ht_infer_fail(in, n, "attribute room is %lld", (long long)room);
 	d = ht_new_dims(in, s.rank);
 	for (int32_t i = 0; i < s.rank; i++)
 		d[i] = s.dim[i];
-	most = ht_dim_most(in->g, s.dim[axis]);
-	d[axis] = most < 0 ? HT_DIM_UNKNOWN : ht_attr_int(n, "room", most);
+	d[axis] = most < 0 ? HT_DIM_UNKNOWN : room;
 	ht_set_shape(n, 0, s.rank, d);
 	return HT_OK;
 }
