@@ -3,8 +3,8 @@
  * Backpropagation begins with the derivative of the loss with respect to itself: a constant, the *seed*, which is 1 in TensorFlow's
  * gradients.  The graph does not say which constant that is.  Among the constants and OnesLike nodes that the loss does not
  * depend on, this pass takes the one to which the most nodes are proportional (linear.h), and multiplies it by the variable
- * HT_LOSS_SCALE.  It runs before constants are folded.  Pass loss_scale divides by the scale wherever proportionality ends, so even
- * a wrong choice would change results by rounding errors only.
+ * HT_LOSS_SCALE.  It runs before constants are folded, and before any pass may merge the seed with an equal tensor of the loss.  Pass loss_scale
+ * divides by the scale wherever proportionality ends, so a wrong choice would change results by rounding errors only, if the graph has no cycle then.
  *
  * Left alone: a graph that changes no variable, or that does not have the loss among its outputs. */
 #include "passes/linear.h"
@@ -122,6 +122,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 
 	if (!loss || !ht_changes_any(g))
 		return HT_OK;
+	HT_TRY(ht_infer_types(g, c->diags));
 	ht_rw_init(&r, g, c);
 	seed = find_seed(&r, loss->value.node);
 	if (!seed)

@@ -32,6 +32,39 @@ entry "" {
 %train = NoOp(^update)
 '''
 
+# The gradients begin at a tensor that the loss has, too, filled by a shape that is no constant: such tensors become one early.  The power that a step
+# multiplies waits for the update, and is multiplied by what the update takes, as Adam's are.
+SHARED = '''hir 1
+entry "" {
+  input "x" = %x
+  output "loss" = %loss
+}
+%x = Placeholder() {dtype=f32, shape=shape[?,4]}
+%beta = Const() {dtype=f32, value=tensor f32[] {0.01}}
+%axes = Const() {dtype=i32, value=tensor i32[2] {0, 1}}
+%w = VarHandleOp() {container="", dtype=f32, shape=shape[4,4], shared_name="w"}
+%w/start = Const() {dtype=f32, value=tensor f32[4,4] {0.25 ...}}
+%w/Assign = AssignVariableOp(%w, %w/start) {dtype=f32}
+%power = VarHandleOp() {container="", dtype=f32, shape=shape[], shared_name="power"}
+%power/Assign = AssignVariableOp(%power, %beta) {dtype=f32}
+%init = NoOp(^w/Assign, ^power/Assign)
+%w/read = ReadVariableOp(%w) {dtype=f32}
+%power/read = ReadVariableOp(%power) {dtype=f32}
+%product = MatMul(%x, %w/read) {T=f32, transpose_a=false, transpose_b=false}
+%shape = Shape(%x) {T=f32, out_type=i32}
+%one = Const() {dtype=f32, value=tensor f32[] {1}}
+%ones = Fill(%shape, %one) {T=f32, index_type=i32}
+%y = Sub(%product, %ones) {T=f32}
+%loss = Sum(%y, %axes) {T=f32, Tidx=i32, keep_dims=false}
+%seed/one = Const() {dtype=f32, value=tensor f32[] {1}}
+%seed = Fill(%shape, %seed/one) {T=f32, index_type=i32}
+%gradient = MatMul(%x, %seed) {T=f32, transpose_a=true, transpose_b=false}
+%update = ResourceApplyGradientDescent(%w, %beta, %gradient) {T=f32, use_locking=false}
+%next = Mul(%power/read, %beta, ^update) {T=f32}
+%power/update = AssignVariableOp(%power, %next) {dtype=f32}
+%train = NoOp(^power/update)
+'''
+
 
 def rows(seed, n=ROWS):
     r = random.Random(seed)
@@ -531,6 +564,16 @@ class Train(ToolCase):
             self.tool(*self.base, '--steps', '30', '--loss-scale', scale, '--log', log)
         plain, *others = map(self.losses, logs)
         self.assertEqual(others, [plain, plain])
+
+    def test_loss_scale_of_gradients_that_begin_as_the_loss(self):
+        """What the gradients begin at is found although the loss has an equal tensor."""
+        model, logs = self.path('shared.hir', SHARED.encode()), [self.at(f'log{i}') for i in range(2)]
+        for log, scale in zip(logs, ('none', 'fixed:1024')):
+            self.tool('train', model, '--data', f'x=@{self.xs}', *self.names, '--batch', '8', '--no-cache', '--steps', '10', '--loss-scale', scale,
+                      '--log', log)
+        plain, scaled = map(self.losses, logs)
+        self.assertEqual(scaled, plain)
+        self.assertEqual(len(set(plain)), 10)
 
     def test_loss_scale_saves_small_gradients(self):
         """Gradients near 6e-8, the least positive float16, keep almost no digits in float16.  With a loss scale the training is nearly that
