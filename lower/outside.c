@@ -314,11 +314,12 @@ static void hot(const struct lower *l, const struct ht_node *n, struct open_part
 		move_axis(l, n, 0, i, i, out);
 }
 
-/* The result's open sizes are none of the operand's: it ends where attribute _ends says, as an argument of a body does.  The first axis
- * of a result is that of the operand. */
-static void ending(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+/* The result's open sizes are none of the operand's: it ends where attribute _ends says, as an argument of a body does. */
+static void stated(const struct lower *l, const struct ht_node *n, struct open_parts *out)
 {
 	struct ht_shape s = n->out[0].shape;
+
+	(void)l;
 
 	for (int32_t i = 0; i < s.rank; i++) {
 		struct ht_open_axis a = lower_axis_end(n, i);
@@ -326,6 +327,12 @@ static void ending(const struct lower *l, const struct ht_node *n, struct open_p
 		if (a.size)
 			add(out, outside_of(&a, s, i));
 	}
+}
+
+/* Likewise of windows.  The first axis of a result is that of the operand. */
+static void ending(const struct lower *l, const struct ht_node *n, struct open_parts *out)
+{
+	stated(l, n, out);
 	if (n->ins && !lower_axis_end(n, 0).size)
 		move_axis(l, n, ht_is(n, HT_CONV_TRANSPOSE) ? 2 : 0, 0, 0, out);
 }
@@ -352,7 +359,8 @@ static rule *rule_of(const struct ht_node *n)
 		[HT_AXES_ONE_HOT] = hot };
 
 	if (ht_attr_find(n, "_ends"))
-		return ending;
+		return ht_axes(n) == HT_AXES_MADE || ht_axes(n) == HT_AXES_SCATTERED ? stated
+										     : ending;
 	if (by_axes[ht_axes(n)])
 		return by_axes[ht_axes(n)];
 	return ht_is(n, HT_RESHAPES)         ? same_elements
