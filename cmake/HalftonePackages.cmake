@@ -39,6 +39,19 @@ set_target_properties(LLVMStatic PROPERTIES
 	INTERFACE_LINK_LIBRARIES "${llvm_static};${ZSTD_LIBRARY};ZLIB::ZLIB;${CMAKE_DL_LIBS};m")
 set(HALFTONE_LLVM_TOOLS ${LLVM_libdir}/../bin)
 
+# The module for signatures has libcrypto inside with all names hidden, since libtensorflow_framework.so exports those of another
+# libcrypto: in a process that imported TensorFlow, keys would be read and signed with by functions of both.  Some systems have
+# only the shared library; there signing in such a process fails.
+find_library(CRYPTO_ARCHIVE libcrypto.a HINTS ${CRYPTO_LIBDIR})
+if(CRYPTO_ARCHIVE)
+	add_library(CryptoStatic INTERFACE IMPORTED)
+	set_target_properties(CryptoStatic PROPERTIES INTERFACE_LINK_OPTIONS "-Wl,--gc-sections"
+		INTERFACE_LINK_LIBRARIES "${CRYPTO_ARCHIVE};${CMAKE_DL_LIBS};Threads::Threads")
+else()
+	message(STATUS "No libcrypto.a: signing fails in processes that import TensorFlow")
+	add_library(CryptoStatic ALIAS PkgConfig::CRYPTO)
+endif()
+
 if(HALFTONE_TESTS)
 	pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 	pkg_check_modules(MPFR REQUIRED IMPORTED_TARGET mpfr)

@@ -32,6 +32,19 @@ entry "" {
 %y = StatelessWhile(%x) {T=[f32], cond=@more{}, body=@step{}}
 ''' + while_functions('%next = Mul(%y, %y) {T=f32}')
 
+SIGN = RUN + f'''import sys
+private, public, signed, plain = sys.argv[1:]
+p = ht.load({SMALL!r}).compile()
+p.save(plain)
+p.save(signed, sign_key=private)
+ht.Program.load(signed, require_signature=public)
+try:
+    ht.Program.load(plain, require_signature=public)
+except ht.InputError:
+    sys.exit()
+sys.exit("it was loaded without a signature")
+'''
+
 
 def many_kernels(n):
     """A chain of n matrix products of different sizes, each with a kernel of its own."""
@@ -72,6 +85,13 @@ class Process(FolderCase):
         exported = subprocess.run(['nm', '-D', '--defined-only', '--format=just-symbols',
                                    f'{environment.BUILD}/lib/halftone/halftone-backend.so'], check=True, capture_output=True, text=True)
         self.assertEqual(exported.stdout.split(), ['ht_backend'])
+
+    def test_signs_beside_tensorflow(self):
+        """libtensorflow_framework.so exports the names of another libcrypto."""
+        private, public = self.path('private.pem'), self.path('public.pem')
+        for command in ('genpkey', '-algorithm', 'ed25519', '-out', private), ('pkey', '-in', private, '-pubout', '-out', public):
+            subprocess.run(['openssl', *command], check=True, capture_output=True)
+        self.ends_well('import tensorflow\n' + SIGN, private, public, self.path('signed.htx'), self.path('plain.htx'), TF_CPP_MIN_LOG_LEVEL='3')
 
     def test_ends_with_objects_alive(self):
         self.ends_well(f'import halftone as ht\nm = ht.load({SMALL!r}); p = m.compile(); c = p.context()\n'
