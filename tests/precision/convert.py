@@ -100,7 +100,7 @@ def main():
     failures, count, refused, odd = [], 0, 0, 0
     with tempfile.TemporaryDirectory() as work:
         out = os.path.join(work, 'out.pb')
-        for i, path in enumerate(environment.share(graphs(models), 0)):
+        for i, path in enumerate(environment.share(graphs(models))):
             if tool('convert', path, '-o', out).returncode:
                 refused += 1
                 continue

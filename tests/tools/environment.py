@@ -68,9 +68,9 @@ def enter_venv(name='tests', requirements='tests/requirements.txt', onednn=True,
         os.environ[tensorflow_server.ONEDNN] = '0'
     python = interpreter(name, requirements)
     if os.path.abspath(sys.executable) != os.path.abspath(python):
+        os.environ['PYTHONDONTWRITEBYTECODE'] = '1'
         if name == 'tests' and served:
             tensorflow_server.run()
-        os.environ['PYTHONDONTWRITEBYTECODE'] = '1'
         os.execv(python, [python] + sys.argv)
     if name == 'tests':
         tensorflow_server.leave_out_unused()

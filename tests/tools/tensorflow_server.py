@@ -5,6 +5,7 @@
 the environment `tests` (environment.enter_venv()) hands its arguments, environment, folder and standard files to a server,
 which has imported TensorFlow; the server forks a process that continues as the test, and the test's first process ends as that one does.
 Where there is no server, the test imports TensorFlow itself.
+The continued test has the limits, the priority, and the mask of new files' modes of the command.  It ends when its first process, the command or the server does.
 
 TensorFlow reads TF_ENABLE_ONEDNN_OPTS while it is imported, so there is a server for each of its values; it starts when a
 test first asks for it.  A test sets the variable before it enters the environment, or says it there; if it sets it later, `import tensorflow` fails.
@@ -27,6 +28,7 @@ import sys
 import tempfile
 import threading
 import types
+import warnings
 
 FOLDER = 'HALFTONE_TENSORFLOW'
 ONEDNN = 'TF_ENABLE_ONEDNN_OPTS'
@@ -35,6 +37,7 @@ VALUES = '0', '1'  # of ONEDNN
 # much of the time of that import, and few tests use them.  Importing a module that is None here
 # fails.
 UNUSED = 'keras', 'matplotlib', 'sklearn'
+PR_SET_PDEATHSIG = 1
 
 
 def leave_out_unused():
@@ -116,17 +119,17 @@ class Tests:
     def accept(self):
         connection, _ = self.listening.accept()
         _, files, _, _ = socket.recv_fds(connection, 1, 4)
-        if len(files) < 4:
-            connection.close()
-            return None
-        pid = os.fork()
+        pid = fork() if len(files) == 4 else None
         if pid == 0:
             self.leave()
             connection.close()
             return files
         for f in files:
             os.close(f)
-        self.begin(pid, connection)
+        if pid:
+            self.begin(pid, connection)
+        else:
+            connection.close()
         return None
 
     def begin(self, pid, connection):
@@ -159,9 +162,29 @@ class Tests:
     def leave(self):
         """In a new process: closes what belongs to the server."""
         for key in list(self.selector.get_map().values()):
-            if key.fd > 2:
+            if isinstance(key.fileobj, socket.socket):
+                key.fileobj.close()
+            elif key.fd > 2:
                 os.close(key.fd)
         self.selector.close()
+
+
+def fork():
+    """As os.fork(), or None where the machine has no memory or no process left: then the test imports TensorFlow itself."""
+    import ctypes
+    server, prctl = os.getpid(), ctypes.CDLL(None).prctl
+    try:
+        with warnings.catch_warnings():  # of Python 3.12 and later, that NumPy has threads; none of them runs while the server waits
+            warnings.simplefilter('ignore', DeprecationWarning)
+            pid = os.fork()
+    except OSError as e:
+        print(f'the server of TensorFlow cannot fork: {e}', file=sys.stderr, flush=True)
+        return None
+    if pid == 0:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # if something kills the server, nobody else ends its tests
+        if os.getppid() != server:
+            os._exit(1)
+    return pid
 
 
 def send(connection, answer):
@@ -248,11 +271,15 @@ class Server:
         self.listening.listen(64)
 
     def start(self):
+        """Ctrl-C in a terminal, which ends the command, leaves the server alone: it has a session of its own, and ends the tests."""
         import environment
         environment.set_variables()
         f = self.listening.fileno()
-        self.process = subprocess.Popen([environment.interpreter(), __file__, '--serve', str(f)], pass_fds=[f], stdin=subprocess.PIPE,
-                                        env={**os.environ, ONEDNN: self.onednn, 'PYTHONDONTWRITEBYTECODE': '1'})
+        try:
+            self.process = subprocess.Popen([environment.interpreter(), __file__, '--serve', str(f)], pass_fds=[f], stdin=subprocess.PIPE,
+                                            env={**os.environ, ONEDNN: self.onednn, 'PYTHONDONTWRITEBYTECODE': '1'}, start_new_session=True)
+        except (OSError, subprocess.CalledProcessError) as e:
+            print(f'no server of TensorFlow: {e}', file=sys.stderr, flush=True)
         self.listening.close()  # so that connections end when the server does
 
     def stop(self):
@@ -273,11 +300,19 @@ def wait(running, servers):
                     key.data.start()
 
 
+def servers_in(folder):
+    try:
+        return [Server(folder, v) for v in VALUES]
+    except OSError as e:  # the path of a socket has about a hundred bytes
+        print(f'no server of TensorFlow in {folder}: {e}', file=sys.stderr, flush=True)
+        return []
+
+
 def with_servers(command):
     """The exit code of the command."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has what it runs in the background ignore it, but tests send it
     with tempfile.TemporaryDirectory() as folder:
-        servers = [Server(folder, v) for v in VALUES]
+        servers = servers_in(folder)
         running = subprocess.Popen(command, env={**os.environ, FOLDER: folder})
         try:
             wait(running, servers)
