@@ -13,8 +13,9 @@
  * cold, constants are in no cache when a run begins, as in a model whose weights are larger than
  * the last cache.  With --slices, the tiles of a kernel are timed in so many slices, one after the
  * other, in processor time, and the fastest run is the sum of each slice's: on a busy machine a
- * slice is often undisturbed where a run of many milliseconds never is.  --copy measures the limit of memory: GB/s for so many bytes read and so many
- * written, with usual stores and with stores that bypass the caches. */
+ * slice is often undisturbed where a run of many milliseconds never is.  --copy measures the limit
+ * of memory: GB/s for so many bytes read and so many written, with usual stores and with stores
+ * that bypass the caches. */
 #include "api/api.h"
 #include "lower/inside.h"
 
@@ -244,13 +245,13 @@ static double time_slices(struct measure *m, int32_t i, void *const *arg, double
 
 static void put_time(struct measure *m, int32_t i, void *const *arg)
 {
-	double end = now() + m->seconds, least[MOST_SLICES], fastest = 0;
+	double end = now() + m->seconds, least[MOST_SLICES] = { 0 }, fastest = 0;
 	size_t n = 0;
 
-	for (int64_t k = 0; k < m->slices; k++)
-		least[k] = 1e9;
 	for (int k = 0; k < 2; k++)
 		time_slices(m, i, arg, least);
+	for (int64_t k = 0; k < m->slices; k++) /* with cold weights the runs above do not count */
+		least[k] = 1e9;
 	do {
 		if (m->cold)
 			forget_constants(m, i);
