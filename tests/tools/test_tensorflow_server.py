@@ -12,6 +12,7 @@ import time
 import unittest
 import unittest.mock
 
+import environment
 import tensorflow_server
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -22,6 +23,8 @@ ENTER = f'import os, sys\nsys.path.insert(0, {HERE!r})\nimport environment\nenvi
 class Server(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
+        if os.path.abspath(environment.interpreter()) == os.path.abspath(sys.executable):
+            raise unittest.SkipTest('tests are in their environment from the beginning, and ask no server')
         cls.folder = tempfile.TemporaryDirectory()
         cls.command, cls.env = cls.serve('folder')
 
