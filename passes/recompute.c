@@ -10,8 +10,11 @@
 
 /* Smaller tensors stay in the caches, and are many: parameters and what is computed from them. */
 #define LEAST_ELEMENTS ((int64_t)1 << 14)
-/* The elements of a tensor for each of one that is broadcast to it. */
-enum { LEAST_SHARE = 16 };
+enum {
+	LEAST_SHARE = 16, /* the elements of a tensor for each of one that is broadcast to it */
+	MOST_CHAIN =
+		4 /* nodes that are computed again, each from the one before: each user computes all of them */
+};
 
 static int64_t count_of(struct ht_value v)
 {
@@ -37,6 +40,17 @@ static bool is_cheap(const struct ht_node *n)
 	return n->outs == 1 && ht_shape_count(n->out[0].shape) >= LEAST_ELEMENTS &&
 	       ht_is_float(n->out[0].dtype) && (widens(n) || is_difference(n)) &&
 	       !ht_is_const(n->in[0]);
+}
+
+/* Whether few cheap nodes are behind each other up to this one. */
+static bool ends_short_chain(const struct ht_node *n)
+{
+	int count = 0;
+
+	for (; is_cheap(n); n = n->in[0].node)
+		if (++count > MOST_CHAIN)
+			return false;
+	return count > 0;
 }
 
 /* Whether all users compute the node's elements in their own loops. */
@@ -83,7 +97,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	ht_rw_init(&r, g, c);
 	all = ht_rw_nodes(&r, &n);
 	while (n--)
-		if (is_cheap(all[n]) && all_compute(&r, all[n]))
+		if (ends_short_chain(all[n]) && all_compute(&r, all[n]))
 			repeat(&r, all[n]);
 	return HT_OK;
 }
