@@ -242,7 +242,7 @@ static double pairs_of_run(const struct ht_node *n, int64_t depth)
 
 	for (int32_t i = 0; i < windows; i++)
 		taps *= dim_of(filter, i);
-	pairs = ht_ceil_div(depth, 2 * taps);
+	pairs = ht_ceil_div(depth > 1 ? depth : 1, 2 * taps);
 	for (int32_t i = windows - 1; i >= 0 && pairs * dim_of(filter, i) <= HT_SHORT_RUN; i--)
 		pairs *= dim_of(filter, i);
 	return (double)pairs / (double)ht_ceil_div(pairs, HT_SHORT_RUN);
