@@ -227,7 +227,7 @@ class AgainstHostileServer(Client):
         self.addCleanup(self.server.stop)
 
     def gets(self, behaviour, n=5, total_ms=400, **more):
-        lines, said = self.client(self.server.url(behaviour), *['get', 'a', self.path('b')] * n, connect_ms=300,
+        lines, said = self.client(self.server.url(behaviour), *['get', 'a', self.path('b')] * n, connect_ms=max(300, total_ms),
                                   total_ms=total_ms, **more)
         return lines, said, self.server.requests.get(behaviour, 0)
 
