@@ -345,7 +345,9 @@ static enum ht_status make_functions(struct ht_graph *g, struct ht_pass_context 
 	HT_TRY(ht_infer_types(g, c->diags));
 	if (!may_compute_in_frames(g, c->scratch))
 		return HT_OK;
-	return ht_run_passes(g, FUNCTIONS, NULL, c);
+	/* A branch that is never taken may be all that has another extent. */
+	HT_TRY(ht_run_passes(g, "fold,infer,branches,prune", NULL, c));
+	return may_compute_in_frames(g, c->scratch) ? ht_run_passes(g, FUNCTIONS, NULL, c) : HT_OK;
 }
 
 /* Bodies are made where sizes are known to be open: which further sizes data decide follows from the types in them. */

@@ -81,12 +81,12 @@ class OpenShapes(ToolCase):
         self.fails(2, "no input 'q'", 'compile', '--dynamic_input', '--dynamic_inputs_shape_range=q:[1~2]', SMALL)
 
     def test_sums_end_with_the_size(self):
-        """A sum over an open size, and the packing of its operand, end at the size rounded up to a multiple of 8.  Stores of results end at
-        the size itself."""
+        """A sum over an open size, the packing of its operand, and the copy of the input with zeros behind its rows end at the size rounded
+        up to a multiple of 8."""
         model = self.path('sum.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n%x = Placeholder() {dtype=f32, shape=shape[4,?]}\n'
                           b'%y = MatMul(%x, %x) {T=f32, transpose_a=false, transpose_b=true}\n')
         kernels = self.tool('compile', '-q', '--emit', 'kernels', '-o', '-', '--input-shape', 'x:4,1..64', model).stdout.decode()
-        self.assertRegex(kernels, r'dim d\d 64 lanes to p0 of 64\n')
+        self.assertRegex(kernels, r'dim d\d 64 lanes to 8 \* \(\(p0 \+ 7\) / 8\) of 64\n')
         self.assertRegex(kernels, r'dim d\d 64 to 8 \* \(\(p0 \+ 7\) / 8\) of 64\n')
         self.assertRegex(kernels, r'dim d\d reduce 64 to 8 \* \(\(p0 \+ 7\) / 8\) of 64\n')
 

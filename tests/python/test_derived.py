@@ -16,7 +16,7 @@ except ImportError:
 
 from halftone._library import _api, call, lib
 
-ROWS, IN, HIDDEN, OUT = 16, 64, 96, 32
+ROWS, IN, HIDDEN, OUT = 16, 160, 192, 128  # so many columns that weights are packed
 WEIGHTS = 'first', 'second'
 
 
