@@ -145,7 +145,8 @@ static void add_ends(struct ht_node *n, const int64_t *ends, size_t count)
 		return;
 	all = HT_NEW_ARRAY(n->graph->arena, int64_t, had + each);
 	memcpy(all, old, had * sizeof *all);
-	memcpy(all + had, ends, (count < each ? count : each) * sizeof *all);
+	for (size_t i = 0; i < count && i < each; i++)
+		all[had + i] = ends[i];
 	ht_attr_set_ints(n, "_ends", all, had + each);
 }
 
