@@ -27,7 +27,7 @@ static enum ht_status emit_loop_filter(
 	struct kernel_build k;
 	struct ht_xb *b = &k.xb;
 	struct space out, from, by;
-	int32_t x[4], y[4], product;
+	int32_t x[4], y[4], product, gradient;
 
 	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
@@ -49,8 +49,8 @@ static enum ht_status emit_loop_filter(
 				v->filter.dim[2]));
 	from = space_of_coords(&from, 4, v->in.dim, x);
 	by = space_of_coords(&out, 4, v->out.dim, y);
-	product = ht_xmul(b, kb_load(&k, lower_operand(l, n, 0), &from),
-		kb_load(&k, lower_operand(l, n, 2), &by));
+	gradient = kb_load(&k, lower_operand(l, n, 2), &by);
+	product = ht_xmul(b, kb_load(&k, lower_operand(l, n, 0), &from), gradient);
 	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, product), &out);
 	kb_finish(&k, n);
 	return HT_OK;

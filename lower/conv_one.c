@@ -67,7 +67,7 @@ void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v)
 	struct kernel_build k;
 	struct ht_xb *b = &k.xb;
 	struct space out, from, filter;
-	int32_t x[4], f[4], product;
+	int32_t x[4], f[4], product, weight;
 
 	plan_choice(l, n,
 		(struct ht_method_choice){ .method = HT_METHOD_ONE_RESULT,
@@ -93,7 +93,8 @@ void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v)
 	f[3] = ht_xi(b, 0);
 	from = space_of_coords(&out, 4, in.dim, x);
 	filter = space_of_coords(&out, 4, v->filter.dim, f);
-	product = ht_xmul(b, kb_load(&k, &in, &from), kb_load(&k, lower_operand(l, n, 1), &filter));
+	weight = kb_load(&k, lower_operand(l, n, 1), &filter);
+	product = ht_xmul(b, kb_load(&k, &in, &from), weight);
 	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, HT_F32, product), &out);
 	kb_finish(&k, n);
 }

@@ -443,7 +443,7 @@ static void emit_loop_conv(struct lower *l, struct ht_node *n, const struct conv
 	struct kernel_build k;
 	struct ht_xb *b = &k.xb;
 	struct space out, from, filter;
-	int32_t x[4], f[4], product, depth;
+	int32_t x[4], f[4], product, weight, depth;
 
 	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
@@ -465,8 +465,8 @@ static void emit_loop_conv(struct lower *l, struct ht_node *n, const struct conv
 	f[3] = out.group[3].x;
 	from = space_of_coords(&from, 4, v->in.dim, x);
 	filter = space_of_coords(&out, 4, v->filter.dim, f);
-	product = ht_xmul(b, kb_load(&k, lower_operand(l, n, 0), &from),
-		kb_load(&k, lower_operand(l, n, 1), &filter));
+	weight = kb_load(&k, lower_operand(l, n, 1), &filter);
+	product = ht_xmul(b, kb_load(&k, lower_operand(l, n, 0), &from), weight);
 	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, product), &out);
 	kb_finish(&k, n);
 }
@@ -536,7 +536,7 @@ static enum ht_status emit_depthwise_loop(struct lower *l, struct ht_node *n)
 	struct kernel_build k;
 	struct ht_xb *b = &k.xb;
 	struct space out, from, filter;
-	int32_t x[4], f[4], product;
+	int32_t x[4], f[4], product, weight;
 	int64_t multiplier;
 	bool rows;
 
@@ -569,8 +569,8 @@ static enum ht_status emit_depthwise_loop(struct lower *l, struct ht_node *n)
 	}
 	from = space_of_coords(&from, 4, v.in.dim, x);
 	filter = space_of_coords(&out, 4, v.filter.dim, f);
-	product = ht_xmul(b, kb_load(&k, lower_operand(l, n, 0), &from),
-		kb_load(&k, lower_operand(l, n, 1), &filter));
+	weight = kb_load(&k, lower_operand(l, n, 1), &filter);
+	product = ht_xmul(b, kb_load(&k, lower_operand(l, n, 0), &from), weight);
 	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, product), &out);
 	kb_finish(&k, n);
 	return HT_OK;
