@@ -57,6 +57,8 @@ struct space {
 
 /* Coordinate of dimension k. */
 int32_t space_coord(struct ht_xb *b, const struct space *s, int32_t k);
+/* The first dimension of a group that has several indices; the last one if none has. */
+int32_t space_first(const struct space *s, const struct space_group *g);
 /* Sum of coordinate * stride + offset. */
 int32_t space_offset(struct ht_xb *b, const struct space *s, const int64_t *stride, int64_t offset);
 /* Whether a group has the strides of one long dimension at the largest sizes; *last becomes its last dimension with several indices, or -1. */

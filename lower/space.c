@@ -21,8 +21,7 @@ static const struct space_group *group_of(const struct space *s, int32_t k)
 	return NULL;
 }
 
-/* The first dimension of a group that has several indices. */
-static int32_t first_of(const struct space *s, const struct space_group *g)
+int32_t space_first(const struct space *s, const struct space_group *g)
 {
 	int32_t i = g->first;
 
@@ -33,7 +32,7 @@ static int32_t first_of(const struct space *s, const struct space_group *g)
 
 bool space_numbers_most(const struct ht_xb *b, const struct space *s, const struct space_group *g)
 {
-	for (int32_t i = first_of(s, g) + 1; s->end && i <= g->last; i++) {
+	for (int32_t i = space_first(s, g) + 1; s->end && i <= g->last; i++) {
 		const struct ht_x *end = &b->stage->x[s->end[i]];
 
 		if (s->dim[i] != 1 && (end->op != HT_X_CONST || end->imm != s->dim[i]))
@@ -57,7 +56,7 @@ static int32_t coord_of_run(
 	for (int32_t i = k + 1; i <= g->last; i++)
 		below = ht_xmul(b, below, s->end[i]);
 	x = quotient(b, x, below);
-	if (first_of(s, g) < k)
+	if (space_first(s, g) < k)
 		x = ht_xsub(b, x, ht_xmul(b, quotient(b, x, s->end[k]), s->end[k]));
 	return x;
 }

@@ -76,21 +76,11 @@ void kb_number_as_held(struct kernel_build *k, struct space *s, const struct vie
 
 /* ---- offsets ---- */
 
-/* The first dimension of a group that has several indices. */
-static int32_t first_of(const struct space *s, const struct space_group *g)
-{
-	int32_t i = g->first;
-
-	while (i < g->last && s->dim[i] == 1)
-		i++;
-	return i;
-}
-
 /* Whether the group numbers indices as they lie in memory. */
 static bool numbers_as_held(struct kernel_build *k, const struct view *v, const struct space *s,
 	const struct space_group *g)
 {
-	for (int32_t i = first_of(s, g) + 1; i <= g->last; i++) {
+	for (int32_t i = space_first(s, g) + 1; i <= g->last; i++) {
 		int32_t numbered = s->end ? s->end[i] : ht_xi(&k->xb, s->dim[i]);
 
 		if (s->dim[i] != 1 && numbered != held(k, v, i))
@@ -150,7 +140,7 @@ static bool needs_guard(const struct view *v, int32_t i, bool all)
 static void guard_group(struct kernel_build *k, const struct view *v, struct space *s,
 	const struct space_group *g, bool all)
 {
-	int32_t end = ht_xi(&k->xb, 1), first = first_of(s, g);
+	int32_t end = ht_xi(&k->xb, 1), first = space_first(s, g);
 	bool any = false;
 
 	for (int32_t i = g->first; i <= g->last; i++) {
