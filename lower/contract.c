@@ -374,7 +374,7 @@ static int64_t wide_bytes(const struct contraction *c, int64_t count)
 	return count * tap_count(c) * ht_ceil_div(c->depth, c->kp) * c->kp * (int64_t)sizeof(float);
 }
 
-/* Whether the left operand, if it is the node's first one, has another type in memory than its own. */
+/* Whether operand 0 of the node, as the left operand, is held in memory in another type than the product reads. */
 static bool is_held_wide(const struct contraction *c)
 {
 	const struct view *v = lower_operand(c->l, c->n, 0);

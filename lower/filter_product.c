@@ -245,7 +245,7 @@ static void image_stage(struct filter_product *p)
 	ht_xstore(b, p->image, space_offset(b, &at, stride, 0), x[0]);
 }
 
-/* Packs [image, line, column] along the depth. */
+/* Packs the gradient of the result: its pixels, [image, line, column], are the depth of the product. */
 static void gradient_stage(struct filter_product *p)
 {
 	const struct view *from = lower_operand(p->l, p->n, 2);

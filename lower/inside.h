@@ -756,7 +756,7 @@ void contract_round_operands(struct lower *l, const struct ht_node *n, bool cons
  * own. */
 const struct view *lower_operand(struct lower *l, const struct ht_node *n, int arg);
 void contract_init(struct contraction *c, struct lower *l, struct ht_node *n, enum ht_dtype t);
-/* Chooses the packing of a right operand that is computed in the run: nr, kp, packed_type and packed_count. */
+/* Sets how a right operand that is computed in the run is packed: nr, kp, packed_type and packed_count. */
 void contract_size(struct contraction *c);
 /* Element (tap, depth, column) of matrix i is at i * stride + tap * sq + depth * sk + column * sn. */
 void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64_t sq, int64_t sk,

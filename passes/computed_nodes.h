@@ -242,8 +242,8 @@ static inline int32_t axis_with(const struct forms *f, int64_t dim, struct ht_va
 	return -1;
 }
 
-/* The length of operand `i`. If it is a single size, it is always told of the same tensor, so that lists of equal length are
- * recognised. */
+/* The extent of operand `i` along an axis, as an integer.  Axes that have the same size read it from the Shape of one tensor, so that
+ * lists of equal length are recognised. */
 static inline struct ht_value extent(
 	struct forms *f, const struct ht_node *n, int32_t i, int64_t axis)
 {

@@ -1,4 +1,4 @@
-/* Tensors whose extents branches and loops change, for pass sizes.
+/* Part of pass sizes: tensors that have other extents behind a branch or a loop than in front of it.
  *
  * Such a tensor has other extents in each iteration, or behind each of two branches, but what branches and loops hand on has one shape.
  * So they hand on a tensor as long as it can become, its room, and beside it the extent as an integer.  A body gathers the elements that

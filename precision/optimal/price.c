@@ -233,7 +233,7 @@ static double packed_operand(const struct ht_pricing *p, const struct ht_node *n
 
 /* Pairs of products in a run of contraction `n`, on average.  A run spans the taps of the innermost dimensions if they fit
  * (ht_taps_of_run()); a deeper tap has several runs. */
-static double pairs_of_run(const struct ht_node *n, int64_t depth)
+static double mean_pairs_of_run(const struct ht_node *n, int64_t depth)
 {
 	const struct ht_shape filter = ht_type_of(n->in[1])->shape;
 	const int32_t windows =
@@ -261,7 +261,7 @@ static double product(
 		return look_up(p, w.kind, t, w.size, w.units);
 	faster = ht_target_products(p->target, HT_F16) / group /
 		 ht_target_products(p->target, HT_F32);
-	end = END_OF_RUN / pairs_of_run(n, w.size.z);
+	end = END_OF_RUN / mean_pairs_of_run(n, w.size.z);
 	w.size.z = ht_ceil_div(w.size.z, group);
 	w.units *= with_idle_lanes(group * lanes, columns) / with_idle_lanes(lanes, columns);
 	return look_up(p, w.kind, HT_F32, w.size, w.units / group) / faster * (1 + end);
