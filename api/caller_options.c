@@ -13,11 +13,14 @@
 /* Larger than every version of every struct: a struct_size above it was not initialised. */
 #define MOST_BYTES 4096
 
+/* It names a type: clang-tidy takes the sizeof of an expression that is a pointer for a mistake. */
+#define SIZE_OF_MEMBER(type, member) sizeof(__typeof__(((struct type *)0)->member))
+
 /* A new member must not lie where an older struct has padding, which an older program leaves unset. */
 #define VERSIONED(type, initialiser, last)                                                         \
 	_Static_assert(offsetof(struct type, struct_size) == 0, #type " begins with struct_size"); \
-	_Static_assert(sizeof(struct type) ==                                                      \
-			       offsetof(struct type, last) + sizeof(((struct type *)0)->last),     \
+	_Static_assert(                                                                            \
+		sizeof(struct type) == offsetof(struct type, last) + SIZE_OF_MEMBER(type, last),   \
 		#type " has padding behind its last member");
 #include <versioned_structs.def>
 #undef VERSIONED
