@@ -187,6 +187,12 @@ const struct lower_op lower_conv2d_transpose = {
 	.family = FAMILY_ROOT, .emit = emit_conv_transpose, .refuse = refuse_conv_transpose
 };
 
+/* Whether there is one window, which is the whole image. */
+static bool is_one_window(const struct window *w)
+{
+	return w->size == w->in && w->out == 1 && w->dilation == 1 && !window_leaves(w);
+}
+
 double ht_products_share(const struct ht_node *n)
 {
 	struct ht_shape from, to;
@@ -203,6 +209,8 @@ double ht_products_share(const struct ht_node *n)
 	if (is_tiled(from, to, w))
 		return 1;
 	all = (double)to.dim[1] * (double)to.dim[2] / ((double)from.dim[1] * (double)from.dim[2]);
+	for (int i = 1; i >= 0 && is_one_window(&w[i]); i--) /* pass fold_width */
+		all /= (double)w[i].in;
 	share = conv_phases_share(n, w);
 	return all * (share < CONV_PHASES_WORTH ? share : 1);
 }

@@ -23,6 +23,7 @@
 	PASS(float_status)                                                                         \
 	PASS(fold)                                                                                 \
 	PASS(fold_pad)                                                                             \
+	PASS(fold_width)                                                                           \
 	PASS(freeze)                                                                               \
 	PASS(functional)                                                                           \
 	PASS(gelu)                                                                                 \

@@ -3,7 +3,7 @@ import numpy as np
 
 from case import DTYPES, LOW, TAGS, Case, flushed, tensorflow_op, widen
 from elementwise import accuracy
-from images import POOLS, conv_attrs, nchw, spatial
+from images import POOLS, columns, conv_attrs, nchw, spatial, strides
 from optable import FLOATS
 from reductions import sums
 from values import SHAPES, pair_edges, pick, random
@@ -61,8 +61,8 @@ def pool_gradient(r, rows):
     for op in rows:
         is_max = op.name == 'MaxPoolGrad'
         for tag in op.types['T']:
-            for h, w, c, kh, kw, stride, padding in pick(r, POOLS, 5):
-                attrs = {'ksize': spatial(kh, kw), 'strides': spatial(stride, stride), 'padding': padding}
+            for h, w, c, kh, kw, stride, padding in [*pick(r, POOLS, 5), *columns(r, 2)]:
+                attrs = {'ksize': spatial(kh, kw), 'strides': strides(stride), 'padding': padding}
                 x = random(r, tag, (2, h, w, c), -3, 3)
                 if is_max and tag in FLOATS:
                     x = np.round(x)  # with ties: the first one counts
@@ -98,7 +98,16 @@ def pool_oracle(op, tag):
 FILTERS = [(2, 7, 9, 3, 3, 3, 5, 1, 1, 'SAME'), (3, 7, 9, 3, 3, 3, 5, 2, 1, 'SAME'), (2, 8, 8, 4, 3, 3, 17, 2, 1, 'VALID'),
            (2, 5, 5, 16, 1, 1, 16, 1, 1, 'SAME'), (1, 6, 7, 5, 1, 1, 3, 2, 1, 'VALID'), (2, 12, 11, 2, 5, 3, 7, 1, 2, 'SAME'),
            (2, 10, 10, 1, 7, 7, 20, 2, 1, 'SAME'), (6, 56, 56, 4, 3, 3, 70, 1, 1, 'SAME'), (2, 150, 150, 3, 3, 3, 64, 1, 1, 'SAME'),
+           (2, 8, 6, 5, 1, 1, 20, 2, 1, 'SAME'), (5, 20, 20, 8, 3, 3, 64, 1, 1, 'SAME'), (1, 60, 60, 40, 3, 3, 64, 1, 1, 'SAME'),
            (2, 6, 6, 3, 3, 3, 4, 1, 1, [1, 0, 2, 1])]
+
+
+def as_wide(r):
+    """Windows as wide as the image, and sometimes as high: padding in front of and behind rows, none beside columns."""
+    h, w, c = int(r.integers(2, 24)), int(r.integers(1, 40)), int(r.integers(1, 4))
+    kh = h if r.random() < .2 else int(r.integers(1, min(h, 5) + 1))
+    above, below = (0, 0) if kh == h else r.integers(0, kh, 2).tolist()
+    return (int(r.integers(1, 4)), h, w, c, kh, w, int(r.integers(1, 70)), int(r.integers(1, 3)), 1, [above, below, 0, 0])
 
 
 def sizes_of(c):
@@ -125,7 +134,8 @@ def conv2d_filter(r, rows):
         names = ['input_sizes', 'filter', 'out_backprop'] if by_image else ['input', 'filter_sizes', 'out_backprop']
         for tag in op.types['T']:
             more = {'f32': dict(slack=1e-5), 'f64': dict(slack=1e-13)}.get(tag, sums(tag))
-            for c in pick(r, FILTERS[:-1] if depthwise else FILTERS, 10 if tag == 'f32' else 4):
+            for c in [*pick(r, FILTERS[:-1] if depthwise else FILTERS, 12 if tag == 'f32' else 4),
+                      *(as_wide(r) for _ in range(0 if depthwise else 6 if tag == 'f32' else 2))]:
                 n, h, w, ci, kh, kw, co, stride, dilation, padding = c
                 co = ci * (co % 3 + 1) if depthwise else co
                 filters = (kh, kw, ci, co // ci if depthwise else co)

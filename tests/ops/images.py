@@ -173,13 +173,24 @@ POOLS = [(7, 9, 3, 2, 2, 2, 'VALID'), (7, 9, 3, 3, 3, 2, 'SAME'), (8, 8, 17, 2, 
          (1, 1, 5, 1, 1, 1, 'VALID')]
 
 
+def columns(r, count):
+    """Windows of one column, which move along rows alone, of images with few channels."""
+    return [(int(r.integers(4, 20)), int(r.integers(2, 40)), int(r.integers(1, 9)), int(r.integers(1, 5)), 1, (int(r.integers(1, 4)), 1),
+             ('VALID', 'SAME')[int(r.integers(2))]) for _ in range(count)]
+
+
+def strides(stride):
+    """Of rows and columns; one number: of both."""
+    return spatial(*stride) if isinstance(stride, tuple) else spatial(stride, stride)
+
+
 def pool(r, rows):
     for op in rows:
         name = op.args[0].name
         for tag in op.types['T']:
             more = {} if op.name == 'MaxPool' else contraction(tag)
-            for h, w, c, kh, kw, stride, padding in pick(r, POOLS, 4):
-                attrs = {'ksize': spatial(kh, kw), 'strides': spatial(stride, stride),
+            for h, w, c, kh, kw, stride, padding in [*pick(r, POOLS, 4), *columns(r, 2)]:
+                attrs = {'ksize': spatial(kh, kw), 'strides': strides(stride),
                          'padding': padding}
                 yield Case(op.name, [random(r, tag, (2, h, w, c))], attrs, **more)
             if tag in ('f32', 'bf16'):
