@@ -30,7 +30,7 @@ double conv_phases_share(const struct ht_node *n, const struct window w[2])
 		if (w[i].dilation != 1 || w[i].open.size || w[i].shifts || w[i].before < 0 ||
 			n->out[0].shape.dim[1 + i] % w[i].stride)
 			return INFINITY;
-		share *= (double)taps_of(&w[i]) / (double)w[i].size;
+		share /= (double)w[i].stride; /* each tap belongs to one phase */
 	}
 	return share;
 }

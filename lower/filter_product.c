@@ -3,7 +3,7 @@
  * A row of the product is a position and a channel of the filter; it reads the image where the convolution read it.  The columns are
  * the channels of the result's gradient.  A tile takes some channels of the image, some columns, and a part of the pixels, so that
  * what it reads stays in the second level: it copies its share of the image, padded, to a local buffer in blocks of channels, packs its
- * share of the gradient to another, and multiplies these.  The next tile takes other columns and finds the image in its buffer.  If there
+ * share of the gradient to another, unless it lies in memory like that, and multiplies these.  The next tile takes other columns and finds the image in its buffer.  If there
  * are several parts, another kernel adds them. */
 #include "lower/conv.h"
 #include "lower/index.h"
@@ -31,6 +31,7 @@ struct filter_product {
 	 * apart.  Then the lines of the stride's `phases` are apart, too, and the lines of an image follow one another, so
 	 * that the depth of the product is an image and not a line. */
 	bool apart;
+	bool packed; /* the gradient lies in memory as a tile would pack it */
 	int64_t shifts, phases, height, width;
 	int32_t image, gradient; /* local buffers */
 };
@@ -245,6 +246,17 @@ static void image_stage(struct filter_product *p)
 	ht_xstore(b, p->image, space_offset(b, &at, stride, 0), x[0]);
 }
 
+/* Whether the channels of a pixel of the gradient are one panel, so that a part of it is a packed operand where it lies.  The product reads it there: it
+ * waits for memory while it multiplies, and not before. */
+static bool is_packed(const struct filter_product *p)
+{
+	const struct view *from = lower_operand(p->l, p->n, 2);
+
+	return p->v->filter.dim[3] == p->c.nr && p->c.kp == 1 && view_is_dense(from) &&
+	       !from->open && !from->ends && from->buffer >= 0 &&
+	       p->l->plan->buffer[from->buffer].dtype == p->c.packed_type;
+}
+
 /* Packs the gradient of the result: its pixels, [image, line, column], are the depth of the product. */
 static void gradient_stage(struct filter_product *p)
 {
@@ -272,6 +284,20 @@ static void gradient_stage(struct filter_product *p)
 	x[0] = kb_load(p->k, from, &at);
 	at = space_of_coords(&(struct space){ .guard = -1 }, 5, dim, i);
 	ht_xstore(b, p->gradient, space_linear(b, &at), x[0]);
+}
+
+/* Where the part's share of the gradient begins. */
+static int32_t gradient_base(struct filter_product *p, int32_t part)
+{
+	const struct ht_shape out = p->v->out;
+	struct ht_xb *b = p->b;
+	int32_t line = ht_xmuli(b, first_image(p, part), out.dim[1]);
+
+	if (!p->packed)
+		return ht_xi(b, 0);
+	line = ht_xadd(b, line, first_line(p, part));
+	return ht_xaddi(b, ht_xmuli(b, line, out.dim[2] * out.dim[3]),
+		lower_operand(p->l, p->n, 2)->offset);
 }
 
 /* ---- the product ---- */
@@ -353,7 +379,7 @@ static void product_stage(struct filter_product *p, const struct view *parts)
 	row = filter_row(p, ht_xdim(b, t->m));
 	t->a_buffer = p->image;
 	t->a_row = row_offset(p, &row);
-	contract_packed(&p->c, p->k, p->gradient, ht_xi(b, 0));
+	contract_packed(&p->c, p->k, p->gradient, gradient_base(p, x[0]));
 	x[1] = row.position[0];
 	x[2] = row.position[1];
 	x[3] = ht_xadd(b, ht_xmuli(b, channels, p->blocks), row.block);
@@ -413,9 +439,12 @@ static void emit_tiles(struct filter_product *p, const struct view *parts)
 	kb_grid(k, 3, grid);
 	share_strides(p, dim, stride);
 	p->image = kb_local(k, HT_F32, dim[0] * stride[0]);
-	p->gradient = kb_local(k, HT_F32, p->c.packed_count);
+	p->packed = is_packed(p);
+	p->gradient = p->packed ? kb_arg(k, lower_operand(p->l, p->n, 2)->buffer, HT_BUFFER_IN)
+				: kb_local(k, HT_F32, p->c.packed_count);
 	image_stage(p);
-	gradient_stage(p);
+	if (!p->packed)
+		gradient_stage(p);
 	product_stage(p, parts);
 	kb_finish(k, p->n);
 }

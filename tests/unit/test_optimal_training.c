@@ -446,7 +446,7 @@ static void gradients_by_images_are_priced_by_their_products(void **unused)
 	tiled = by_image(&b, "tiled", 2, 2, false);
 	assert_int_equal(ht_infer_types(b.g, &b.diags), HT_OK);
 	assert_true(ht_products_share(plain) == 1);
-	assert_true(fabs(ht_products_share(phases) - 16 / 9.) < 1e-12);
+	assert_true(ht_products_share(phases) == 1);
 	assert_true(ht_products_share(all) == 4);
 	assert_true(ht_products_share(tiled) == 1);
 	end(&b);
