@@ -228,6 +228,7 @@ void ht_e_prefetch(struct ht_e *e); /* before an innermost body, for all of its 
 /* The panels of weights of a contraction. */
 struct ht_e_panel {
 	int32_t buffer;       /* -1: they are in no memory that is passed in */
+	bool own;             /* each tile has one panel, which other tiles do not read */
 	int64_t bytes, steps; /* of one, of all taps; in depth */
 	int64_t blocks;       /* of rows that pass by a panel */
 	int64_t round;        /* steps after each of which some lines are asked for */

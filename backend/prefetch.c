@@ -145,7 +145,9 @@ struct ht_e_panel ht_e_panel_of(const struct ht_e *e, int64_t numbers, int64_t s
 {
 	const struct ht_contract *c = &e->s->contract;
 	const bool in_memory = e->k->buffer[c->b_buffer].kind == HT_BUFFER_IN;
+	const bool single = e->s->dim[c->n].extent <= c->nr;
 	struct ht_e_panel p = { .buffer = in_memory ? c->b_buffer : -1,
+		.own = single && e->info[c->b_base].uses,
 		.steps = steps,
 		.round = round,
 		.blocks = row_blocks(e, ht_e_inherits_panel(e) ? e->s->dim[c->m].extent
@@ -157,7 +159,7 @@ struct ht_e_panel ht_e_panel_of(const struct ht_e *e, int64_t numbers, int64_t s
 }
 
 /* Weights that stay in the second level need no prefetch.  With many blocks of rows, the wait of
- * the first block hardly matters.  For weights that are widened, a prefetch pays on every
+ * the first block hardly matters, unless each tile has a panel of its own.  For weights that are widened, a prefetch pays on every
  * machine (docs/kernels.md). */
 int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p)
 {
@@ -168,7 +170,7 @@ int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p)
 
 	if (!(e->s->contract.wide_buffer ? e->t->prefetch : e->t->prefetch_panels) ||
 		p.buffer < 0 || ht_e_bytes(&e->k->buffer[p.buffer]) < e->t->l2 / 8 ||
-		p.blocks < 2 || p.blocks > MOST_BLOCKS || !rounds)
+		p.blocks < 2 || (p.blocks > MOST_BLOCKS && !p.own) || !rounds)
 		return 0;
 	lines = ht_ceil_div(p.bytes / HT_E_LINE, rounds);
 	return lines > most ? most : (int)lines;
@@ -188,6 +190,9 @@ void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel
 	at = LLVMBuildAdd(e->b, LLVMBuildMul(e->b, at, ht_e_i64(e, p.steps), ""), done, "");
 	at = LLVMBuildUDiv(e->b, at, ht_e_i64(e, p.round), "");
 	at = LLVMBuildMul(e->b, at, ht_e_i64(e, lines * HT_E_LINE), "");
+	if (p.own) /* where there are more rounds than lines */
+		at = ht_e_select(e, LLVMBuildICmp(e->b, LLVMIntULT, at, ht_e_i64(e, p.bytes), ""),
+			at, ht_e_i64(e, p.bytes - HT_E_LINE));
 	for (int64_t i = 0; i < lines; i++)
 		prefetch(e,
 			ht_e_at(e, e->i8, panel,

@@ -286,18 +286,15 @@ static void gradient_stage(struct filter_product *p)
 	ht_xstore(b, p->gradient, space_linear(b, &at), x[0]);
 }
 
-/* Where the part's share of the gradient begins. */
+/* Where the part's share of the gradient begins: parts follow one another. */
 static int32_t gradient_base(struct filter_product *p, int32_t part)
 {
 	const struct ht_shape out = p->v->out;
-	struct ht_xb *b = p->b;
-	int32_t line = ht_xmuli(b, first_image(p, part), out.dim[1]);
 
 	if (!p->packed)
-		return ht_xi(b, 0);
-	line = ht_xadd(b, line, first_line(p, part));
-	return ht_xaddi(b, ht_xmuli(b, line, out.dim[2] * out.dim[3]),
-		lower_operand(p->l, p->n, 2)->offset);
+		return ht_xi(p->b, 0);
+	part = ht_xmuli(p->b, part, p->images * p->lines * out.dim[2] * out.dim[3]);
+	return ht_xaddi(p->b, part, lower_operand(p->l, p->n, 2)->offset);
 }
 
 /* ---- the product ---- */
