@@ -26,6 +26,7 @@
 	PASS(fold_width)                                                                           \
 	PASS(freeze)                                                                               \
 	PASS(functional)                                                                           \
+	PASS(gates)                                                                                \
 	PASS(gelu)                                                                                 \
 	PASS(hard_swish)                                                                           \
 	PASS(identity)                                                                             \

@@ -25,4 +25,4 @@ const char ht_pipeline_layout[] =
 	"strings,loss_scale,tensor_arrays,prune,cases,functional,bodies,recurrent,infer," LAYOUT;
 /* For a body, whose dtypes are decided already. */
 const char ht_pipeline_body[] =
-	"split_fused,infer,identity," FOLD FUSE ",bodies,recurrent,infer," LAYOUT;
+	"split_fused,infer,identity," FOLD FUSE ",gates,bodies,recurrent,infer," LAYOUT;

@@ -57,6 +57,10 @@ def convolved(r, x):
     return layers.ConvLSTM1D(int(r.integers(1, 5)), 3, padding='same', return_sequences=True)(x[:, :, :, None])
 
 
+def images_convolved(r, x):
+    return layers.ConvLSTM2D(int(r.integers(1, 5)), 3, padding='same', return_sequences=True)(x[:, :, :, None, None])
+
+
 LSTM, GRU, SimpleRNN = layers.LSTM, layers.GRU, layers.SimpleRNN
 LAYERS = {
     'lstm': of(LSTM),
@@ -77,6 +81,7 @@ LAYERS = {
     'embedding': embedded,
     'cells': cells,
     'convolution': convolved,
+    'convolution of images': images_convolved,
 }
 
 

@@ -94,6 +94,16 @@ def image(x):
     return tf.reshape(x, [1, 4, 3, 16])
 
 
+def gates(x):
+    """A loop with four convolutions of one tensor."""
+    w = [const(3, 3, 16, 16) for _ in range(4)]
+
+    def step(i, h):
+        a, b, c, d = (tf.nn.conv2d(h, f, 1, 'SAME') for f in w)
+        return i + 1, tf.sigmoid(a) * tf.tanh(b) + tf.sigmoid(c) * d
+    return tf.while_loop(lambda i, _: i < 3, step, (0, image(x)))[1]
+
+
 def masked(x):
     """A loop that keeps the state where the mask excludes a step."""
     rows, counts = tf.TensorArray(tf.float32, 12).unstack(x), tf.TensorArray(tf.bool, 12).unstack(x[:, :1] > 0)
@@ -179,6 +189,7 @@ CASES = {
     'square': (lambda x: x * x, EXACT, 'Square'),
     'swish': (lambda x: x * tf.sigmoid(x), 4e-7, 'Silu'),
     'recurrent_end': (masked, 1e-6, 'Maximum'),
+    'recurrent_gates': (gates, 1e-5, None),
     'recurrent_inputs': (recurrent, 1e-6, 'MatMul'),
     'window_elementwise': (lambda x: tf.tanh(tf.nn.avg_pool2d(image(x), 2, 1, 'VALID')), 4e-7, None),
 }
