@@ -71,17 +71,6 @@ static const struct ht_node *product_behind(const struct ht_counted_loop *x, str
 	return NULL;
 }
 
-/* In the loop, a step reads `depth` rows of weights; in front of it, the products of all steps
- * are written and read again instead. */
-static bool pays(const struct ht_node *product)
-{
-	struct ht_shape w = ht_type_of(product->in[1])->shape, out = product->out[0].shape;
-	int64_t columns = out.dim[out.rank - 1],
-		rows = ht_shape_count(out) / (columns ? columns : 1);
-
-	return columns && (rows < FEW_ROWS || ht_shape_count(w) / columns >= 2 * rows);
-}
-
 /* ---- nodes in front of the loop ---- */
 
 /* What leaves a loop.  With an open number of rows, the rows of all steps would lie as far apart as the most rows do, and the product
@@ -133,6 +122,35 @@ static bool keeps_rows(const struct ht_counted_loop *x, struct ht_value v)
 	if (n->ins == 2 && ht_is(n, HT_ELEMENTWISE) && has_rows(n, 1 - arg))
 		return false;
 	return of.rank && of.dim[0] == s.dim[0] && keeps_rows(x, n->in[arg]);
+}
+
+/* Whether the weights of all products of a step stay in the second level from one step to the next, beside what the step computes. */
+static bool weights_stay(const struct ht_counted_loop *x)
+{
+	const struct ht_target *t = x->outside.c->target;
+	int64_t bytes = 0;
+
+	for (const struct ht_node *n = x->inside.g->first; n; n = n->next)
+		if (is_product(x, n))
+			bytes += ht_shape_count(ht_type_of(n->in[1])->shape) *
+				 (int64_t)ht_dtype_info(ht_type_of(n->in[1])->dtype)->bytes;
+	return t && bytes <= t->l2 / 4 * 3;
+}
+
+/* In the loop, a step reads `depth` rows of weights; in front of it, the products of all steps
+ * are written and read again instead. Few rows wait for weights wherever these are; many are multiplied while they are read,
+ * if they are near.  An open number of rows may be few in a run. */
+static bool pays(struct ht_counted_loop *x, const struct ht_node *product)
+{
+	const struct leaving l = { .x = x, .step = step_of(x, product->in[0]) };
+	struct ht_shape w = ht_type_of(product->in[1])->shape, out = product->out[0].shape;
+	int64_t columns = out.dim[out.rank - 1],
+		rows = ht_shape_count(out) / (columns ? columns : 1), end[2];
+
+	if (!columns || rows < FEW_ROWS)
+		return columns > 0;
+	end_of_list(&l, 1, end);
+	return ht_shape_count(w) / columns >= 2 * rows && (end[0] || !weights_stay(x));
 }
 
 static struct leaving leaving_of(struct ht_counted_loop *x, struct ht_value v)
@@ -277,11 +295,11 @@ static void visit(struct ht_counted_loop *x, struct ht_node *n)
 	product = product_behind(x, ht_out(n, 0));
 	if (!product)
 		return;
-	if (pays(product))
+	if (pays(x, product))
 		leave(x, n);
 	else if (product == n)
 		ht_rw_miss(&x->outside, id, 2, n,
-			"has so many rows a step that its products are more than its weights");
+			"has so many rows a step that its weights are read beside its products");
 }
 
 /* From the last node on: what is behind a product leaves with it. */
