@@ -11,29 +11,45 @@ struct use {
 	int arg, out;       /* of a kernel: its arguments that are these */
 };
 
-static bool has(const int32_t *buffer, int32_t n, int32_t wanted)
+static void each_of_moves(
+	const struct ht_plan_move *m, int32_t n, void (*fn)(void *arg, int32_t buffer), void *arg)
 {
-	for (int32_t i = 0; i < n; i++)
-		if (buffer[i] == wanted)
-			return true;
-	return false;
+	for (int32_t i = 0; i < n; i++) {
+		fn(arg, m[i].to);
+		fn(arg, m[i].from);
+	}
 }
 
-static bool moves(const struct ht_plan_move *m, int32_t n, int32_t wanted)
+void lower_each_of_control(
+	const struct ht_plan_control *c, void (*fn)(void *arg, int32_t buffer), void *arg)
 {
-	for (int32_t i = 0; i < n; i++)
-		if (m[i].from == wanted || m[i].to == wanted)
-			return true;
-	return false;
-}
-
-bool lower_control_has(const struct ht_plan_control *c, int32_t buffer)
-{
+	if (c->condition >= 0)
+		fn(arg, c->condition);
 	for (int i = 0; i < 2; i++)
-		if (has(c->call[i].buffer, c->call[i].buffers, buffer))
-			return true;
-	return c->condition == buffer || moves(c->begin, c->begins, buffer) ||
-	       moves(c->again, c->agains, buffer);
+		for (int32_t k = 0; k < c->call[i].buffers; k++)
+			fn(arg, c->call[i].buffer[k]);
+	each_of_moves(c->begin, c->begins, fn, arg);
+	each_of_moves(c->again, c->agains, fn, arg);
+}
+
+struct sought {
+	int32_t buffer;
+	bool found;
+};
+
+static void compare(void *arg, int32_t buffer)
+{
+	struct sought *s = arg;
+
+	s->found |= s->buffer == buffer;
+}
+
+static bool control_has(const struct ht_plan_control *c, int32_t buffer)
+{
+	struct sought s = { buffer, false };
+
+	lower_each_of_control(c, compare, &s);
+	return s.found;
 }
 
 static struct use use_of(
@@ -48,8 +64,8 @@ static struct use use_of(
 		else if (s->buffer[i] == new)
 			u.out = i;
 	}
-	u.reads = u.arg >= 0 || (s->control && lower_control_has(s->control, old));
-	u.writes = u.out >= 0 || (s->control && lower_control_has(s->control, new));
+	u.reads = u.arg >= 0 || (s->control && control_has(s->control, old));
+	u.writes = u.out >= 0 || (s->control && control_has(s->control, new));
 	return u;
 }
 

@@ -272,8 +272,9 @@ struct lower_updated {
 bool lower_may_overwrite(const struct ht_plan *p, int32_t procedure, int32_t param, int32_t result);
 /* Whether the stage reads argument `arg` only where it stores to argument `out` in the same iteration. */
 bool lower_is_pointwise(const struct ht_stage *s, int arg, int out);
-/* Whether a branch, loop or call gets `buffer`. */
-bool lower_control_has(const struct ht_plan_control *c, int32_t buffer);
+/* Calls `fn` for each buffer that a branch, loop or call gets, once for each time that it gets it. */
+void lower_each_of_control(
+	const struct ht_plan_control *c, void (*fn)(void *arg, int32_t buffer), void *arg);
 /* condition.c: whether no element makes the kernel stop the run. */
 bool lower_never_stops(const struct ht_kernel *k);
 /* condition.c: whether the body of a loop may compute the condition of the next iteration, in place of the procedure of the

@@ -248,23 +248,17 @@ static void use(struct lower *l, int32_t step, int32_t buffer)
 	b->last_step = step;
 }
 
-static void use_moves(struct lower *l, int32_t step, const struct ht_plan_move *m, int32_t n)
+struct using
 {
-	for (int32_t i = 0; i < n; i++) {
-		use(l, step, m[i].to);
-		use(l, step, m[i].from);
-	}
-}
+	struct lower *l;
+	int32_t step;
+};
 
-static void use_control(struct lower *l, int32_t step, const struct ht_plan_control *c)
+static void use_of_control(void *arg, int32_t buffer)
 {
-	if (c->condition >= 0)
-		use(l, step, c->condition);
-	for (int i = 0; i < 2; i++)
-		for (int32_t k = 0; k < c->call[i].buffers; k++)
-			use(l, step, c->call[i].buffer[k]);
-	use_moves(l, step, c->begin, c->begins);
-	use_moves(l, step, c->again, c->agains);
+	const struct using *u = arg;
+
+	use(u->l, u->step, buffer);
 }
 
 void plan_uses(struct lower *l, int32_t step)
@@ -274,7 +268,7 @@ void plan_uses(struct lower *l, int32_t step)
 	for (int32_t i = 0; s->kernel >= 0 && i < l->plan->kernel[s->kernel]->args; i++)
 		use(l, step, s->buffer[i]);
 	if (s->control)
-		use_control(l, step, s->control);
+		lower_each_of_control(s->control, use_of_control, &(struct using){ l, step });
 }
 
 void plan_step(struct lower *l, struct kernel_build *k, const struct ht_node *node)
