@@ -4,6 +4,9 @@
  * each layer would keep both until then.  This pass moves an update, with all nodes that nothing else needs, to where the last of the
  * tensors is computed that these nodes read.  So the gradient by a weight is followed by its update, and its operands end there.
  *
+ * An update stays behind all nodes that check data, such as Assert, behind which it stood: a step that such a check stops changes no variables
+ * that it would not have changed in the order of the graph.
+ *
  * Reads and writes of a variable keep their order.  An update also waits for the kernels that may read the variable's old value in
  * place, which the order of the nodes would let it overtake: elementwise nodes behind a read, the nodes with loops behind these, and
  * elementwise nodes behind those, which may share a kernel with them. */
@@ -53,6 +56,8 @@ struct early {
 	uint32_t *seen, walk;    /* by node id: the last walk that met it */
 	struct met *met;         /* by that walk */
 	size_t mets;
+	struct ht_node *check; /* the last node so far that checks data */
+	bool checks; /* whether the current node does, itself or in a function that it runs */
 	struct ht_node **order;
 	struct ht_node *left; /* all nodes before it in the old order are placed */
 	bool *placed;         /* by node id */
@@ -224,12 +229,19 @@ static void note_access(
 	touch(x, e->value, n);
 }
 
+static bool is_check(const struct ht_node *n)
+{
+	return ht_op_info(n->op)->effects & HT_ORDERED;
+}
+
 static void access_all(
 	struct early *x, struct ht_map *of, const struct ht_graph *body, struct ht_node *n)
 {
-	for (const struct ht_node *v = body->first; v; v = v->next)
+	for (const struct ht_node *v = body->first; v; v = v->next) {
 		if (ht_is(v, HT_VARIABLE))
 			note_access(x, of, v, n);
+		x->checks |= is_check(v);
+	}
 }
 
 /* Bodies of branches, loops and calls have handles of their own (bodies.c). */
@@ -248,6 +260,15 @@ static void access_within(struct early *x, struct ht_map *of, struct ht_node *n)
 	}
 }
 
+/* Checks that are no updates keep their order, so that the last one in front of an update comes behind all others. */
+static void order_checks(struct early *x, struct ht_node *n)
+{
+	if (x->check && (x->checks || writes(n)))
+		put_before(x, x->check, n);
+	if (x->checks)
+		x->check = n;
+}
+
 static void order_accesses(struct early *x)
 {
 	struct ht_map of;
@@ -257,7 +278,9 @@ static void order_accesses(struct early *x)
 		for (int32_t i = 0; i < n->ins && !x->handle[n->id]; i++)
 			if (x->handle[n->in[i].node->id])
 				note_access(x, &of, x->handle[n->in[i].node->id], n);
+		x->checks = is_check(n);
 		access_within(x, &of, n);
+		order_checks(x, n);
 	}
 }
 
