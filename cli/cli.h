@@ -566,6 +566,12 @@ enum ht_status crowd_run(
 /* Appends a member of JSON with the seed of random ops, if there are any. */
 void text_seed(struct text *t, const struct session *s);
 
+/* ---- step_memory.c ---- */
+
+/* The memory of a run of a program that changes variables: a text, or members of a JSON object. */
+enum ht_status text_step_memory(
+	struct text *t, const struct cli *c, const struct ht_program *p, bool json);
+
 /* ---- memory.c ---- */
 
 /* Checks that --max-memory, or the machine's free memory, is enough for a run. */

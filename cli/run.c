@@ -194,10 +194,24 @@ static void put_numerics(struct text *t, const struct session *s, bool json)
 	free(all);
 }
 
+/* The memory of a program that changes variables. */
+static enum ht_status put_memory(
+	const struct cli *c, const struct session *s, struct text *t, bool json)
+{
+	enum ht_status st;
+
+	if (!json || !ht_program_variables(s->program))
+		return HT_OK;
+	text_printf(t, ",\n \"memory\": {");
+	st = text_step_memory(t, c, s->program, true);
+	text_printf(t, "}");
+	return st;
+}
+
 static enum ht_status report(struct cli *c, const struct session *s, const struct summary *summary,
 	const struct verdict *v, bool json)
 {
-	enum ht_status st, printed;
+	enum ht_status st, profiled, printed;
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
 	struct ht_value_info out;
 	struct text t = { 0 };
@@ -233,8 +247,10 @@ static enum ht_status report(struct cli *c, const struct session *s, const struc
 		text_printf(&t, "],\n \"ok\": %s", ok ? "true" : "false");
 	if (option_on(c, OPTION_NUMERICS))
 		put_numerics(&t, s, json);
-	st = profile_end(c, &(struct profiled){ NULL, s->context }, 1, &t,
+	st = put_memory(c, s, &t, json);
+	profiled = profile_end(c, &(struct profiled){ NULL, s->context }, 1, &t,
 		json ? HT_FORMAT_JSON : HT_FORMAT_TEXT);
+	st = st == HT_OK ? profiled : st;
 	text_printf(&t, json ? "}\n" : "");
 	if (!strcmp(option(c, OPTION_OUTPUT, ""), "-")) {
 		free(t.p);

@@ -730,12 +730,34 @@ static void put_scale(const struct training *t, struct text *out, bool json)
 		text_printf(out, "null");
 }
 
+/* The memory of each program of a step. */
+static enum ht_status put_memory(const struct training *t, struct text *out, bool json)
+{
+	enum ht_status st = HT_OK;
+	const char *separator = "";
+
+	for (int i = 0; i < HT_PHASE_KINDS && st == HT_OK; i++) {
+		const struct ht_program *p = t->step[i].program;
+		struct ht_program_info info = HT_PROGRAM_INFO_INIT;
+
+		if (!p)
+			continue;
+		ht_program_about(p, &info);
+		text_printf(out, json ? "%s{\"policy\": \"%s\", " : "%smemory  %s  ", separator,
+			info.policy);
+		st = text_step_memory(out, t->c, p, json);
+		text_printf(out, json ? "}" : "\n");
+		separator = json ? ",\n  " : "";
+	}
+	return st;
+}
+
 static enum ht_status report(struct training *t, bool json)
 {
 	double seconds = log_seconds(&t->log), done = (double)(t->steps - t->first);
 	struct ht_program_info info = HT_PROGRAM_INFO_INIT;
 	struct text out = { 0 };
-	enum ht_status printed, profiled;
+	enum ht_status st, printed, profiled;
 
 	ht_program_about(a_step(t)->program, &info);
 	if (!json) {
@@ -743,11 +765,12 @@ static enum ht_status report(struct training *t, bool json)
 			t->last_loss, seconds, seconds > 0 ? done / seconds : 0, info.policy);
 		put_scale(t, &out, false);
 		put_phases(t, &out, false);
+		st = put_memory(t, &out, false);
 		for (size_t i = 0; i < t->measures && t->evaluated; i++)
 			text_printf(&out, "evaluation  %s %.6g\n", t->measured[i], t->value[i]);
 		profiled = profile_end(t->c, t->watched, t->watches, &out, HT_FORMAT_TEXT);
 		printed = text_print(&out);
-		return printed == HT_OK ? profiled : printed;
+		return st != HT_OK ? st : printed == HT_OK ? profiled : printed;
 	}
 	text_printf(&out, "{\"schema\": \"halftone.train/1\",\n \"model\": ");
 	text_json(&out, t->c->model);
@@ -761,6 +784,8 @@ static enum ht_status report(struct training *t, bool json)
 	put_scale(t, &out, true);
 	text_printf(&out, ",\n \"seconds\": %.6f,\n \"phases\": [", seconds);
 	put_phases(t, &out, true);
+	text_printf(&out, "],\n \"memory\": [");
+	st = put_memory(t, &out, true);
 	text_printf(&out, "],\n \"evaluation\": {");
 	for (size_t i = 0; i < t->measures && t->evaluated; i++) {
 		text_printf(&out, i ? ", " : "");
@@ -772,7 +797,7 @@ static enum ht_status report(struct training *t, bool json)
 	profiled = profile_end(t->c, t->watched, t->watches, &out, HT_FORMAT_JSON);
 	text_printf(&out, "}\n");
 	printed = text_print(&out);
-	return printed == HT_OK ? profiled : printed;
+	return st != HT_OK ? st : printed == HT_OK ? profiled : printed;
 }
 
 /* Sets the outputs of a step: the loss, `others`, the train op. */

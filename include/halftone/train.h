@@ -119,6 +119,23 @@ HT_API enum ht_status ht_session_steps(struct ht_session *s, struct ht_session_l
 	const struct ht_array *in, size_t ins, const struct ht_array *out, size_t outs,
 	struct ht_diags *d);
 
+/* The memory of a run of a program that changes variables, in bytes, by what it is for (docs/train-memory.md). */
+struct ht_step_memory {
+	size_t struct_size;
+	size_t variables; /* those that other nodes than updates read: the weights */
+	size_t slots;     /* all other variables, such as slots of optimisers */
+	/* Of gradients that updates take, of copies and of all other intermediate results, the most that are alive at once. Copies are
+	 * computed from one variable alone, in another type or order; constants and what is kept from run to run count as such, too. */
+	size_t gradients, copies, activations;
+	size_t arena; /* of intermediate results, on one thread */
+	size_t peak;  /* variables, slots, what is kept from run to run, and arena */
+	size_t bound; /* variables + slots + gradients + copies + 1.15 times activations; `peak` is at most that */
+};
+#define HT_STEP_MEMORY_INIT { sizeof(struct ht_step_memory), 0, 0, 0, 0, 0, 0, 0, 0 }
+/* HT_E_ENVIRONMENT: memory ran out.  HT_E_USAGE: out->struct_size is not set. */
+HT_API enum ht_status ht_program_step_memory(
+	const struct ht_program *p, struct ht_diags *d, struct ht_step_memory *out);
+
 /* Numbers of the caller's that are saved with the variables, such as how many steps were done: `n` of them as `name`. */
 HT_API enum ht_status ht_session_note(
 	struct ht_session *s, const char *name, const int64_t *value, size_t n, struct ht_diags *d);

@@ -26,7 +26,7 @@ from ._program import Context, Info, Program, diff, is_artefact, manifest, save,
 from ._records import EventFile, Feature, Records
 from ._report import Report
 from ._search import Search, search
-from ._session import Counters, Entries, Loop, LossScale, Session
+from ._session import Counters, Entries, Loop, LossScale, Session, StepMemory
 from ._tables import (
     Option, build_info, check_option, check_settings, config, formats, fusions, measure_rates, option, options, ops, passes, policies,
     profiles, targets, use_device,
@@ -34,7 +34,7 @@ from ._tables import (
 
 __all__ = [
     'Comparison', 'Context', 'Counters', 'Entries', 'EventFile', 'Feature', 'HalftoneError', 'HalftoneWarning', 'Info', 'InputError', 'InternalError',
-    'LimitError', 'Loop', 'LossScale', 'Message', 'Model', 'Option', 'Policy', 'Program', 'Records', 'Report', 'Search', 'Session',
+    'LimitError', 'Loop', 'LossScale', 'Message', 'Model', 'Option', 'Policy', 'Program', 'Records', 'Report', 'Search', 'Session', 'StepMemory',
     'SystemFailure', 'Tensor', 'UnsupportedError', 'UsageError', 'Verdict', '__version__', 'aot', 'build_info', 'cache', 'check_option',
     'check_settings', 'compare',
     'config', 'diff', 'formats', 'fusions', 'is_artefact', 'load', 'manifest', 'measure_rates', 'narrow', 'option', 'options',

@@ -36,6 +36,18 @@ class LossScale(NamedTuple):
     diverges: bool  # the last 100 steps or more were skipped, and the scale is fixed or 1
 
 
+class StepMemory(NamedTuple):
+    """The memory of a training step, in bytes, by what it is for (docs/train-memory.md)."""
+    variables: int    # those that other nodes than updates read
+    slots: int        # all other variables
+    gradients: int    # that updates take: the most that are alive at once
+    copies: int       # of variables in another type or order: likewise; constants; what is kept from run to run
+    activations: int  # all other intermediate results: likewise
+    arena: int        # of intermediate results
+    peak: int         # variables, slots, what is kept from run to run, and arena
+    bound: int        # variables + slots + gradients + copies + 1.15 activations
+
+
 class Counters(NamedTuple):
     """The counters of the vendor's TellMeStepOrLossHook, on which phases by step or by loss depend."""
     step_now: int      # finished steps, including those of earlier trainings
@@ -242,7 +254,7 @@ class Session(_Variables):
 
     Made by Model.session(); one thread at a time may use it.
     """
-    __slots__ = ('_model', '_loss', '_train_op', '_fetches', '_entries', '_phases', '_policy', '_begun', 'steps', '_init', '_loop', '_last')
+    __slots__ = ('_model', '_loss', '_train_op', '_fetches', '_entries', '_phases', '_policy', '_begun', 'steps', '_init', '_loop', '_last', '_stepped')
 
     def __init__(self, model: Model, train_op: str | None, loss: str | None, fetches: Iterable[str],
                  policy: Policy | str | None, options: Mapping[str, object] | None, threads: int, seed: int | None,
@@ -267,6 +279,7 @@ class Session(_Variables):
             raise UsageError('accelerate_train_mode needs the loss')
         self._entries: dict[Any, _Entry] = {}
         self._begun, self._init = False, init_op
+        self._stepped: _Entry | None = None
         if loss_scale is not None:
             if loss is None:
                 raise UsageError('loss_scale needs the loss')
@@ -304,7 +317,8 @@ class Session(_Variables):
         feeds = {**(feeds or {}), **named}
         entries = {k: self._entry('step', wanted, feeds, policy, k) for k, policy in self._phases.compile.items()}  # before the first step
         self._phases.next()
-        got = self._run(entries[self._phases.kind], feeds)
+        self._stepped = entries[self._phases.kind]
+        got = self._run(self._stepped, feeds)
         self.steps += 1
         if self._loss:
             self._last = float(numpy.mean(numpy.asarray(got[self._loss.removesuffix(':0')], 'f8')))
@@ -369,6 +383,15 @@ class Session(_Variables):
         if not lib.ht_session_loss_scale(self._handle, made):
             return None
         return LossScale(made.scale, made.good, made.bad, made.runs, made.skipped, bool(made.finite), bool(made.diverges))
+
+    @property
+    def step_memory(self) -> StepMemory | None:
+        """The memory of the last step's program; None before the first step."""
+        if self._stepped is None:
+            return None
+        made = _api.ht_step_memory_init()
+        call(lib.ht_program_step_memory, self._stepped.program, late=(made,))
+        return StepMemory(*(getattr(made, name) for name in StepMemory._fields))
 
     def save(self, directory: Any) -> str:
         """Writes a checkpoint that TensorFlow restores, as ckpt-STEPS in a folder, and returns its prefix.

@@ -13,11 +13,14 @@ channels last if its kernels require that.
   tensor by tensor, or
   sixteen roundings of the tensor's largest number.  Convolutions are direct.
 
+The plan keeps to the formula of docs/train-memory.md: no more than variables, slots, gradients, copies and 1.15 times activations.
+
 The loss, the gradients that optimisers take, and the variables after the step are compared; for Adam, which divides by
 roots of squares that may be 0, only the gradients.
 
 Without a name: the graphs that take seconds, and with HALFTONE_LONG=1 all.  Exit code 77: nothing to test with.
 """
+import json
 import os
 import re
 import subprocess
@@ -493,7 +496,7 @@ class Copies:
         self.of = gradients(single, step.optimizer)
         self.outputs = [*([step.loss] if step.loss else []), *self.of, *read_behind(single, step.train, adaptive)]
         self.graph = {'float32': single, 'float64': doubled(single)}
-        self.results = {}
+        self.results, self.memory = {}, {}
 
     def fed(self, dtype):
         return {k: a.astype(dtype) if a.dtype == np.float32 else a for k, a in self.feeds.items()}
@@ -510,12 +513,13 @@ class Copies:
         self.save(model, dtype)
         np.savez(f'{model}/x.npz', **self.fed(dtype))
         command = [environment.TOOL, 'run', model, '--outputs', ','.join(dict.fromkeys([*self.outputs, self.step.train])), '-o',
-                   f'{model}/y.npz', '--policy', 'must_keep_origin_dtype', '--conv-method', 'direct']
+                   f'{model}/y.npz', '--policy', 'must_keep_origin_dtype', '--conv-method', 'direct', '--format', 'json']
         for k in self.feeds:
             command += ['--input', f'{k}=@{model}/x.npz#{k}']
         done = subprocess.run(command, capture_output=True, text=True, errors='replace')
         if done.returncode:
             raise RuntimeError(done.stderr.strip()[:1500])
+        self.memory[dtype] = json.loads(done.stdout)['memory']
         with np.load(f'{model}/y.npz') as z:
             return [z[n] for n in self.outputs]
 
@@ -563,6 +567,9 @@ def compare(c, onednn):
         worst[1] = max(worst[1], e / max(theirs, ROUNDINGS / WORSE))
         if not e <= max(WORSE * theirs, ROUNDINGS):
             yield f'{name} in float32: error {e:.2g}, TensorFlow\'s is {theirs:.2g}'
+    for dtype, m in c.memory.items():
+        if m['peak'] > m['bound']:
+            yield f'memory in {dtype}: {m}'
     print(f'{c.step.name}: {len(c.outputs)} tensors, float64 within {worst[0]:.1e}, float32 at most {worst[1]:.2f} of TensorFlow\'s error',
           flush=True)
 

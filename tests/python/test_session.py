@@ -57,6 +57,60 @@ def frame(data):
     return n + crc32c(n) + data + crc32c(data)
 
 
+# The update could run as soon as the product is computed; the check stands before it.
+CHECKED = '''hir 1
+entry "" {
+  input "x" = %x
+  output "loss" = %loss
+}
+%x = Placeholder() {dtype=f32, shape=shape[4]}
+%w = VarHandleOp() {container="", dtype=f32, shape=shape[4], shared_name="w"}
+%w/start = Const() {dtype=f32, value=tensor f32[4] {1.0, 2.0, 3.0, 4.0}}
+%w/Assign = AssignVariableOp(%w, %w/start) {dtype=f32}
+%w/read = ReadVariableOp(%w) {dtype=f32}
+%product = Mul(%w/read, %x) {T=f32}
+%axes = Const() {dtype=i32, value=tensor i32[1] {0}}
+%loss = Sum(%product, %axes) {T=f32, Tidx=i32, keep_dims=false}
+%limit = Const() {dtype=f32, value=tensor f32[] {100.0}}
+%fine = Less(%loss, %limit) {T=f32}
+%check = Assert(%fine, %loss) {T=[f32], summarize=3}
+%update = AssignSubVariableOp(%w, %x) {dtype=f32}
+%train = NoOp(^update, ^check)
+'''
+
+
+def layers(widths, batch, clips):
+    """A step of products and tanh with momentum; where it clips, gradients are divided by the norm of all of them."""
+    def const(name, value, dtype='f32', shape=''):
+        return f'%{name} = Const() {{dtype={dtype}, value=tensor {dtype}[{shape}] {{{value}}}}}'
+    n, text = len(widths) - 1, [const('rate', .01), const('momentum', .5), const('axes', '0, 1', 'i32', '2'), const('seed', 1.0),
+                                f'%x = Placeholder() {{dtype=f32, shape=shape[{batch},{widths[0]}]}}']
+    for i in range(n):
+        shape = f'{widths[i]},{widths[i + 1]}'
+        text += [f'%w{i}{part} = VarHandleOp() {{container="", dtype=f32, shape=shape[{shape}], shared_name="w{i}{part}"}}\n'
+                 + const(f'w{i}{part}/shape', shape, 'i32', '2') + f'\n%w{i}{part}/start = RandomUniform(%w{i}{part}/shape) {{T=i32, dtype=f32, seed=1, seed2={i}}}\n'
+                 + f'%w{i}{part}/Assign = AssignVariableOp(%w{i}{part}, %w{i}{part}/start) {{dtype=f32}}' for part in ('', '/slot')]
+        text += [f'%w{i}/read = ReadVariableOp(%w{i}) {{dtype=f32}}',
+                 f'%p{i} = MatMul(%{f"a{i - 1}" if i else "x"}, %w{i}/read) {{T=f32, transpose_a=false, transpose_b=false}}', f'%a{i} = Tanh(%p{i}) {{T=f32}}']
+    text.append(f'%loss = Mean(%a{n - 1}, %axes) {{T=f32, Tidx=i32, keep_dims=false}}')
+    for i in reversed(range(n)):
+        by = f'TanhGrad(%a{i}, %{f"b{i + 1}" if i < n - 1 else "ones"})'
+        if i == n - 1:
+            text += [f'%shape = Shape(%a{i}) {{T=f32, out_type=i32}}', '%ones = Fill(%shape, %seed) {T=f32, index_type=i32}']
+        text += [f'%d{i} = {by} {{T=f32}}',
+                 f'%g{i} = MatMul(%{f"a{i - 1}" if i else "x"}, %d{i}) {{T=f32, transpose_a=true, transpose_b=false}}']
+        if i:
+            text.append(f'%b{i} = MatMul(%d{i}, %w{i}/read) {{T=f32, transpose_a=false, transpose_b=true}}')
+    if clips:
+        text += [f'%s{i} = L2Loss(%g{i}) {{T=f32}}' for i in range(n)]
+        text += ['%sum = AddN(' + ', '.join(f'%s{i}' for i in range(n)) + ') {N=' + str(n) + ', T=f32}', '%norm = Sqrt(%sum) {T=f32}']
+        text += [f'%c{i} = RealDiv(%g{i}, %norm) {{T=f32}}' for i in range(n)]
+    text += [f'%u{i} = ResourceApplyMomentum(%w{i}, %w{i}/slot, %rate, %{"c" if clips else "g"}{i}, %momentum) {{T=f32, use_locking=false, use_nesterov=false}}'
+             for i in range(n)]
+    return '\n'.join(['hir 1', 'entry "" {', '  input "x" = %x', '  output "loss" = %loss', '}', *text,
+                      '%train = NoOp(' + ', '.join(f'^u{i}' for i in range(n)) + ')\n'])
+
+
 class Sessions(FolderCase):
     def session(self, seed=3, **more):
         return ht.load(TRAINING).session(train_op='train', loss='loss', seed=seed, **more)
@@ -72,6 +126,46 @@ class Sessions(FolderCase):
         self.assertEqual(sorted(s.variables()), ['step', 'w', 'w/slot'])
         self.assertEqual(s.variables()['step'], 200)
         self.assertIn('200 steps', repr(s))
+
+    def test_a_check_that_fails_changes_nothing(self):
+        s = ht.load(self.path('checked.hir', CHECKED.encode())).session(train_op='train', loss='loss')
+        one = np.ones(4, np.float32)
+        self.assertEqual(s.step(x=one)['loss'], 10)
+        self.assertRaisesRegex(ht.HalftoneError, 'check', s.step, x=100 * one)
+        self.assertEqual(s.variables()['w'].tolist(), [0, 1, 2, 3])
+        self.assertEqual(s.step(x=one)['loss'], 6)
+
+    def test_memory_of_a_step(self):
+        """Variables and slots by their sizes, and a plan that keeps to the formula."""
+        s = self.session()
+        self.assertIsNone(s.step_memory)
+        self.losses(s, 1)
+        m = s.step_memory
+        self.assertEqual((m.variables, m.slots), (16, 16 + 8))
+        self.assertLessEqual(m.gradients, 64)
+        self.assertLessEqual(m.peak, m.bound)
+        self.assertGreaterEqual(m.peak, m.variables + m.slots + m.arena)
+
+    def test_memory_of_random_steps(self):
+        """Layers of random widths: gradients are few at a time, unless a norm of all of them makes each update wait; copies are those of weights in 16 bits."""
+        r = np.random.default_rng(int(os.environ.get('HALFTONE_SEED', '1')))
+        for clips in False, True:
+            widths = r.integers(20, 90, int(r.integers(4, 9))).tolist()
+            batch = int(r.integers(30, 80))
+            weights = [4 * a * b for a, b in zip(widths, widths[1:])]
+            path = self.path('layers.hir', layers(widths, batch, clips).encode())
+            for policy in None, 'allow_mix_precision_bf16':
+                s = ht.load(path).session(train_op='train', loss='loss', policy=policy)
+                s.step(x=np.ones((batch, widths[0]), np.float32))
+                m, said = s.step_memory, (widths, batch, clips, policy, s.step_memory)
+                self.assertEqual((m.variables, m.slots), (sum(weights), sum(weights)), said)
+                self.assertLessEqual(m.peak, m.bound, said)
+                self.assertLessEqual(m.gradients, sum(weights) + max(weights) + 64 * len(weights), said)
+                if clips:
+                    self.assertGreaterEqual(m.gradients, sum(weights) / 2, said)  # in 16 bits at least
+                else:
+                    self.assertLess(m.gradients, sum(weights), said)
+                self.assertGreaterEqual(m.activations, 2 * batch * widths[1], said)
 
     def test_goes_on_with_the_same_bits(self):
         s = self.session()

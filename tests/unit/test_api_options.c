@@ -178,7 +178,13 @@ static enum ht_status fill_ht_loss_scale(void *out)
 	return ht_session_loss_scale(session, out) ? HT_OK : HT_E_USAGE;
 }
 
+static enum ht_status fill_ht_step_memory(void *out)
+{
+	return ht_program_step_memory(program, diags, out);
+}
+
 #define take_ht_program_info NULL
+#define take_ht_step_memory NULL
 #define take_ht_search_state NULL
 #define take_ht_feature NULL
 #define take_ht_loss_scale NULL
