@@ -3,6 +3,8 @@
 #include "precision/optimal/rates.h"
 #include "precision/precision.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FILE_LIMIT ((size_t)1 << 20)
@@ -373,6 +375,24 @@ static enum ht_status set_cost_target(struct setting *s)
 static enum ht_status set_priced_node(struct setting *s)
 {
 	s->p->priced = ht_str_copy(&s->p->arena, ht_str(s->value)).p;
+	return HT_OK;
+}
+
+/* Bytes: a number from 1 on, perhaps with K, M or G for powers of 1024. */
+static enum ht_status set_activation_memory(struct setting *s)
+{
+	static const char unit[] = "KMG";
+	const char *at;
+	char *end;
+	long long n;
+
+	errno = 0;
+	n = strtoll(s->value, &end, 10);
+	at = *end ? strchr(unit, *end) : NULL;
+	if (end == s->value || errno || n < 1 || (*end && (!at || end[1])) ||
+		__builtin_mul_overflow(n, INT64_C(1) << (at ? 10 * (at - unit + 1) : 0), &n))
+		return illegal(s, "sizes such as 500M or 2G");
+	s->p->activation_memory = n;
 	return HT_OK;
 }
 

@@ -319,6 +319,20 @@ static enum ht_status check_budget(const struct ht_policy *p, struct ht_diags *d
 	return HT_OK;
 }
 
+static enum ht_status check_activation_memory(const struct ht_policy *p, struct ht_diags *d)
+{
+	if (!p->activation_memory)
+		return HT_OK;
+	if (!ht_policy_can(ht_policy_effective(p), HT_CAN_READ_BUDGET))
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"activation_memory is for policy optimal, not '%s'",
+			ht_policy_effective(p)->name);
+	if (ht_budget_asked(&p->budget))
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"activation_memory does not go with budget and frontier");
+	return HT_OK;
+}
+
 /* check_mixlist() checks modify_mixlist for the vendor's modes. */
 static enum ht_status check_readers(const struct ht_policy *p, struct ht_diags *d)
 {
@@ -394,6 +408,7 @@ enum ht_status ht_policy_check(const struct ht_policy *p, struct ht_diags *d)
 	HT_TRY(check_customize(p, d));
 	HT_TRY(check_machine(p, d));
 	HT_TRY(check_budget(p, d));
+	HT_TRY(check_activation_memory(p, d));
 	if (p->rules[HT_RULES_CHOSEN].option && !p->select_impl)
 		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
 			"optypelist_for_implmode: op_select_implmode must be set too");

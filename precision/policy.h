@@ -320,6 +320,7 @@ struct ht_policy {
 	const struct ht_costs *costs;        /* instead of the target's; NULL: the target's */
 	const struct ht_target *cost_target; /* instead of the target of the code; NULL: that one */
 	struct ht_budget budget;
+	int64_t activation_memory; /* the most bytes of saved activations; 0: any */
 	/* Whether every constant is checked against the range of float16.  Otherwise large
 	 * constants are read only for nodes where float16 is the cheapest, which depends on the
 	 * machine.  Contractions then have no mode that a decision report does not state.  No option sets this; a search does. */

@@ -29,6 +29,8 @@ struct optimal {
 	struct ht_certificate *certificate;
 	struct ht_str winner;
 	int64_t price, saved;
+	int64_t bound; /* of saved activations, in bytes; INT64_MAX: none */
+	int64_t least; /* the least that an assignment saves which safety permits */
 };
 
 /* ---- candidates ---- */
@@ -57,9 +59,14 @@ static struct ht_str refused(struct optimal *o)
 	uint8_t *label = HT_NEW_ARRAY(o->work, uint8_t, o->problem.assign.units);
 	const struct ht_node *culprit;
 
-	if (ht_problem_labels(o->p, &o->problem, o->taken, label, &culprit))
+	if (!ht_problem_labels(o->p, &o->problem, o->taken, label, &culprit))
+		return refusal(o, culprit);
+	if (o->trial.saved.bytes < o->least)
+		o->least = o->trial.saved.bytes;
+	if (o->trial.saved.bytes <= o->bound)
 		return (struct ht_str){ 0 };
-	return refusal(o, culprit);
+	return ht_str_printf(
+		o->p->decisions->arena, "activation_memory: %lld bytes", (long long)o->bound);
 }
 
 /* Whether the trial is cheaper than the best one so far, or as cheap with less memory. */
@@ -211,12 +218,26 @@ static void solve(struct optimal *o)
 	} while (leaves_range(o));
 }
 
+/* Notes which results are saved in float32. */
+static void note_saved(struct optimal *o)
+{
+	bool *saved = HT_NEW_ARRAY(o->p->arena, bool, o->p->graph->ids);
+
+	for (const struct ht_node *n = o->p->graph->first; n; n = n->next)
+		saved[n->id] = o->trial.saved.is[o->trial.copy[n->id]->id];
+	o->pricing.saved = saved;
+}
+
 static void iterate(struct optimal *o)
 {
 	struct ht_certificate *c = o->certificate;
 	uint8_t *before = NULL;
 
 	write_out(o); /* no column is taken: all float32 */
+	note_saved(o);
+	if (o->bound != INT64_MAX && !o->trial.saved.bytes)
+		ht_note(o->p->diags, HT_NOWHERE,
+			"activation_memory has no effect: no gradient needs activations of this graph");
 	for (int i = 1; i <= MAX_ITERATES && !c->settled; i++) {
 		size_t units;
 		solve(o);
@@ -233,6 +254,53 @@ static void iterate(struct optimal *o)
 		write_out(o);
 		judge(o, ht_str_printf(o->p->decisions->arena, "iterate %d", i));
 	}
+}
+
+/* ---- a bound of memory ---- */
+
+/* The highest price of a byte, in picoseconds; more than a run of any length would pay. */
+enum { MOST_FOR_BYTE = 1 << 20, HALVES = 4 };
+
+/* Judges the cheapest assignment at this price of a saved byte.  Whether it keeps the bound. */
+static bool keeps_at(struct optimal *o, int64_t byte)
+{
+	o->pricing.byte = byte;
+	solve(o);
+	o->pricing.byte = 0;
+	ht_problem_columns(o->p, &o->problem, o->solution.label, o->taken);
+	write_out(o);
+	judge(o, ht_str_printf(
+			 o->p->decisions->arena, "at %lld ps for a saved byte", (long long)byte));
+	return o->trial.saved.bytes <= o->bound;
+}
+
+/* If the last iterate exceeds the bound, saved bytes cost more and more, until the cheapest assignment keeps it; then less again, as
+ * long as it does. */
+static void keep_bound(struct optimal *o)
+{
+	int64_t low = 0, high = 1;
+
+	if (o->trial.saved.bytes <= o->bound)
+		return;
+	while (high < MOST_FOR_BYTE && !keeps_at(o, high)) {
+		low = high;
+		high *= 8;
+	}
+	for (int i = 0; i < HALVES && high < MOST_FOR_BYTE && high - low > 1; i++) {
+		int64_t middle = low + (high - low) / 2;
+
+		*(keeps_at(o, middle) ? &high : &low) = middle;
+	}
+	solve(o); /* without that price, for the certificate */
+}
+
+static enum ht_status check_bound(struct optimal *o)
+{
+	if (o->winner.n)
+		return HT_OK;
+	return ht_error(o->p->diags, HT_E_LIMIT, HT_NOWHERE,
+		"activation_memory: %lld bytes of activations may be saved; the least that was found is %lld",
+		(long long)o->bound, (long long)o->least);
 }
 
 /* ---- the report ---- */
@@ -417,6 +485,9 @@ void ht_optimal_decide(struct ht_precision *p)
 	struct ht_short_runs runs;
 	enum ht_status st;
 
+	o.bound = ht_read(policy, HT_READ_activation_memory)->activation_memory;
+	o.bound = o.bound ? o.bound : INT64_MAX;
+	o.least = INT64_MAX;
 	o.certificate = HT_NEW(p->decisions->arena, struct ht_certificate);
 	o.taken = HT_NEW_ARRAY(p->arena, const struct ht_column *, p->graph->ids);
 	o.best = HT_NEW_ARRAY(p->arena, const struct ht_column *, p->graph->ids);
@@ -438,6 +509,7 @@ void ht_optimal_decide(struct ht_precision *p)
 	if (policy->question)
 		ht_question_deny(p, &o.safety);
 	iterate(&o);
+	keep_bound(&o);
 	ht_trial_free(&o.trial);
 	for (const struct ht_policy_kind *k = ht_policy_kinds; k->name; k++)
 		if (is_painting(&o, k) && k->family->paint)
@@ -447,6 +519,8 @@ void ht_optimal_decide(struct ht_precision *p)
 	certify(&o);
 	if (policy->question)
 		ht_question_answer(p, &o.problem);
+	if (st == HT_OK)
+		st = check_bound(&o);
 	p->status = st == HT_OK ? keep_budget(&o) : st;
 	price_flips(&o);
 	certify_errors(&o);

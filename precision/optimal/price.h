@@ -22,6 +22,10 @@ struct ht_pricing {
 	bool cold_weights; /* weights do not fit into the last cache, so every run reads them
 			    * from memory */
 	bool near_weights; /* weights fill at most half of the second level, so they stay there */
+	/* While a bound of memory is kept: by node id of the graph that is decided on, whether its result is saved in float32, and the price of
+	 * a saved byte. */
+	const bool *saved;
+	int64_t byte;
 };
 /* Works in `a`, which must live as long as *p. */
 void ht_pricing_init(struct ht_pricing *p, const struct ht_costs *costs, const struct ht_target *t,
@@ -38,6 +42,9 @@ int64_t ht_price_round(const struct ht_pricing *p, struct ht_value v, enum ht_dt
 /* A separate kernel that casts between F32 and `low`. */
 int64_t ht_price_cast(
 	const struct ht_pricing *p, struct ht_value v, enum ht_dtype low, bool widens);
+
+/* The price of saving the results of `n` in type `t`; 0 unless a bound of memory is kept. */
+int64_t ht_price_saved(const struct ht_pricing *p, const struct ht_node *n, enum ht_dtype t);
 
 /* What a kernel pays beside the load of an activation that left the caches since it was computed. */
 int64_t ht_price_reload(const struct ht_pricing *p, struct ht_value v, enum ht_dtype t);

@@ -246,7 +246,7 @@ static int64_t cost_of(struct build *b, struct ht_node *n, enum ht_dtype t)
 {
 	const struct ht_node *kernel = kernel_of(b, n);
 	bool root = kernel && b->trial->fusion.root[kernel->id] == b->trial->copy[n->id];
-	int64_t cost = t != HT_F32;
+	int64_t cost = (t != HT_F32) + ht_price_saved(b->pricing, n, t);
 
 	if (!kernel || is_free_view(b, n))
 		return cost;

@@ -44,6 +44,13 @@ static int64_t elements_of(const struct ht_node *n)
 	return count < INT64_C(1) << 40 ? count : 0;
 }
 
+int64_t ht_price_saved(const struct ht_pricing *p, const struct ht_node *n, enum ht_dtype t)
+{
+	return p->byte && p->saved[n->id]
+		       ? p->byte * elements_of(n) * (int64_t)ht_dtype_info(t)->bytes
+		       : 0;
+}
+
 void ht_saved_find(const struct ht_graph *g, const struct ht_fusion *f, const struct ht_target *t,
 	struct ht_arena *a, struct ht_saved *s)
 {

@@ -16,7 +16,7 @@ VALUES = {
     'inferlist_add': 'Softmax', 'inferlist_remove': 'Mul', 'clearlist_add': 'Softmax', 'clearlist_remove': 'Relu',
     'budget': 'y:rel<=0.5', 'cost_target': 'x86-64', 'profile': 'ascend910', 'priced_node': 'y', 'samples': '3:7',
     'optimization_switch': 'constant_folding:off', 'optypelist_for_implmode': 'Softmax', 'enable_scope_fusion_passes': 'ScopeLayerNormPass',
-    'op_select_implmode': 'high_precision', 'allow_hf32': '11', 'frontier': 'true', 'debug_dir': 'D',
+    'activation_memory': '1M', 'op_select_implmode': 'high_precision', 'allow_hf32': '11', 'frontier': 'true', 'debug_dir': 'D',
 }
 FILES = {
     'keep_dtype': 'first\n', 'modify_mixlist': '{"black-list": {"to-add": ["MatMul"]}}',
@@ -100,7 +100,7 @@ class Mutations(Cached):
         self.assertGreater(kinds['differs'], 1, kinds)
         kinds = self.mutate(['--policy=allow_mix_precision'], ['modify_mixlist', 'keep_dtype', 'ops_info', 'op_precision_mode', 'profile', 'allow_hf32'])
         self.assertGreater(kinds['differs'], 1, kinds)
-        self.mutate(['--policy=optimal'], ['cost_target', 'budget', 'frontier', 'priced_node', 'modify_mixlist'])
+        self.mutate(['--policy=optimal'], ['activation_memory', 'cost_target', 'budget', 'frontier', 'priced_node', 'modify_mixlist'])
 
     def test_options_of_the_tool(self):
         """The options that are not a policy's."""

@@ -89,9 +89,10 @@ DIMS, NODES, SHAPES = '--dynamic_input_config.dynamic_dims=2;3', '--dynamic_node
 # 'draws': the numbers that random ops draw.  'left': the files that a run leaves.  'traced':
 # likewise, with the columns of tables and the points of iterations.  'stops': whether a run stops.
 # 'crowds': whether a bench of two contexts stops.  'fault': the files of a run that fails.
-# 'opened': the plan of a model with an open size, and the code that runs.  'exit': the exit code.
+# 'opened': the plan of a model with an open size, and the code that runs.  'trains': the decisions on a training step.  'exit': the exit code.
 # {FILE} in a value stands for a file of that name with the content of FILES.
 HONOURED = {
+    'activation_memory': (OPTIMAL, '1', 'trains'),
     'allow_hf32': ([], '11', 'report'),
     'allowlist_add': (GRAPPLER, 'Sin', 'report'),
     'allowlist_remove': (GRAPPLER, 'MatMul', 'report'),
@@ -341,6 +342,12 @@ class Classes(ToolCase):
         ran = self.call(d, 'bench', '--runs=1', '--duration=0', '--format=json', *TARGET, *settings, 'open.hir')
         return {'opened': (done.returncode, done.stdout, re.findall(rb'"code_bytes": \d+', ran.stdout)), 'exit': (0, 0)}
 
+    def trains(self, settings):
+        """The decisions on a training step, or the error."""
+        model = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'train.hir')
+        done = self.call(self.folder(), 'explain', '--format=json', '--outputs=loss,train', '--input-shape=x:8,4;y:8,1', *TARGET, *settings, model)
+        return {'trains': (done.returncode, done.stdout), 'exit': (0, 0)}
+
     def fault(self, settings):
         """The files of a run that fails."""
         d = self.folder()
@@ -357,7 +364,7 @@ class Classes(ToolCase):
 
     def differs(self, name, base, value, what):
         see = {'draws': self.draws, 'left': self.run_leaves, 'traced': self.traced, 'stops': self.stops, 'crowds': self.crowds,
-               'fault': self.fault, 'opened': self.opened}.get(what, self.seen)
+               'fault': self.fault, 'opened': self.opened, 'trains': self.trains}.get(what, self.seen)
         before, after = self.seen_before(see, base), see([*base, '--%s=%s' % (name, value)])
         if what != 'exit':
             self.assertEqual((before['exit'], after['exit']), ((0, 0), (0, 0)), name)

@@ -141,6 +141,25 @@ class Train(ToolCase):
             self.assertTrue(all(math.isfinite(x) for x in losses), more)
             self.assertLess(sum(losses[-20:]), sum(losses[:20]) / 10, more)
 
+    def test_optimal_keeps_a_bound_of_memory(self):
+        """The cheapest types save more bytes of activations than allowed: others are taken, at a higher price; below the least, an error says it."""
+        explain = ['explain', MODEL, '--outputs', 'loss,train', '--input-shape', 'x:8,4;y:8,1', '--policy', 'optimal',
+                   '--cost-table', os.path.join(HERE, '../../precision/data/x86-64-v3@generic.costs'), '--format', 'json']
+        def certificate(*more):
+            return json.loads(self.tool(*explain, *more).stdout)['certificate']
+        free = certificate()
+        most = free['saved']['bytes']
+        bound = certificate('--activation-memory', str(most - 1))
+        self.assertLess(bound['saved']['bytes'], most)
+        self.assertGreater(bound['price_ps'], free['price_ps'])
+        self.assertIn(f'activation_memory: {most - 1} bytes', [a.get('refused') for a in bound['alternatives']])
+        self.assertEqual(certificate('--activation-memory', '1G')['winner'], free['winner'])
+        self.fails(6, 'activation_memory: 1 bytes of activations may be saved; the least that was found is', *explain, '--activation-memory', '1')
+        self.fails(2, 'sizes such as 500M or 2G', *explain, '--activation-memory', '1Q')
+        self.fails(2, 'activation_memory is for policy optimal', *self.base, '--steps', '1', '--policy', 'force_fp16', '--activation-memory', '1M')
+        self.fails(2, 'does not go with budget', *explain, '--activation-memory', '1M', '--frontier', 'true')
+        self.assertIn('activation_memory has no effect', self.tool('explain', MODEL, '--input-shape', 'x:8,4;y:8,1', '--policy', 'optimal', '--activation-memory', '1M').err)
+
     def test_samples_begin_at_a_checkpoint(self):
         """Samples of a step begin at the values of the model's checkpoint, unless these are of another shape."""
         def model(columns):
