@@ -2,6 +2,7 @@
 #include "api/session.h"
 
 #include "base/object.h"
+#include "frontend/bundle.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -210,6 +211,8 @@ static enum ht_status read_variable(struct restoring *x, size_t i)
 		return ht_error(x->d, HT_E_INPUT, at_variable(x, v->name),
 			"the checkpoint has another type or shape for this variable");
 	x->value[i] = t;
+	ht_bundle_forget(
+		t); /* until all are checked, so that a checkpoint and variables are not in memory together */
 	return HT_OK;
 }
 
@@ -325,6 +328,7 @@ static void take_values(struct restoring *x)
 		if (!x->value[i])
 			continue;
 		ht_session_write(v, x->value[i]->blob->p);
+		ht_bundle_forget(x->value[i]);
 	}
 }
 

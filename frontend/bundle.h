@@ -39,6 +39,8 @@ bool ht_restore_keys(struct ht_graph *g, struct ht_arena *a, struct ht_map *keys
 /* A file of a checkpoint: one of `files`, or if they are NULL, the file that has that name now. */
 enum ht_status ht_bundle_file(const struct ht_input_file *files, const char *path, size_t limit,
 	struct ht_diags *d, struct ht_file **out);
+/* Takes a tensor that lies in a checkpoint's file out of memory; who reads it again reads the file again. */
+void ht_bundle_forget(const struct ht_tensor *t);
 #define HT_BUNDLE_INDEX_LIMIT ((size_t)256 << 20)
 #define HT_BUNDLE_SHARD_LIMIT ((size_t)1 << 40)
 

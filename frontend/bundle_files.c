@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <glob.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 struct files {
 	struct ht_arena *a;
@@ -78,4 +80,14 @@ enum ht_status ht_bundle_file(const struct ht_input_file *files, const char *pat
 		}
 	return ht_error(d, HT_E_ENVIRONMENT, (struct ht_where){ .path = path, .offset = -1 },
 		"cannot read: %s", strerror(ENOENT));
+}
+
+/* Pages that it shares with other tensors are read again, too. */
+void ht_bundle_forget(const struct ht_tensor *t)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)t->blob->p;
+	const uintptr_t from = at & ~(page - 1);
+
+	if (t->blob->file && t->blob->n)
+		madvise((void *)from, at + t->blob->n - from, MADV_DONTNEED);
 }
