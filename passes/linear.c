@@ -89,8 +89,8 @@ static uint64_t bits_of_node(const uint64_t *linear, const struct ht_node *n)
 
 /* ---- the graph ---- */
 
-void ht_linear_in(const struct ht_graph *g, struct ht_node *const *of, size_t n, uint64_t *linear,
-	size_t *count)
+void ht_linear_in(const struct ht_graph *g, struct ht_node *const *of, size_t n, const bool *fixed,
+	uint64_t *linear, size_t *count)
 {
 	memset(linear, 0, g->ids * sizeof *linear);
 	for (size_t i = 0; i < n; i++) {
@@ -98,7 +98,8 @@ void ht_linear_in(const struct ht_graph *g, struct ht_node *const *of, size_t n,
 		count[i] = 0;
 	}
 	for (const struct ht_node *at = n ? of[0] : NULL; at; at = at->next) {
-		uint64_t bits = linear[at->id] |= bits_of_node(linear, at);
+		uint64_t bits = linear[at->id] |=
+			fixed && fixed[at->id] ? 0 : bits_of_node(linear, at);
 
 		for (; bits; bits &= bits - 1)
 			count[__builtin_ctzll(bits)]++;

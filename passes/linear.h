@@ -9,10 +9,11 @@ enum { HT_LINEAR_MOST = 64 };
 /* Sets bit i of linear[id] for each node id of the graph: whether all floating-point results of
  * the node are proportional to the first result of of[i] in exact arithmetic, for every value of
  * the graph's other inputs. 0 may also mean that this is unknown.  It is 1 for of[i] itself.
+ * Nodes that are `fixed` (NULL: none), by node id, count as proportional to nothing but themselves.
  * count[i] is the number of nodes with bit i.  There are at most HT_LINEAR_MOST nodes `of`, in
  * the graph's order. */
-void ht_linear_in(const struct ht_graph *g, struct ht_node *const *of, size_t n, uint64_t *linear,
-	size_t *count);
+void ht_linear_in(const struct ht_graph *g, struct ht_node *const *of, size_t n, const bool *fixed,
+	uint64_t *linear, size_t *count);
 /* Whether `n` reads the shape of its operand, and none of its elements. */
 bool ht_asks_shape_alone(const struct ht_node *n);
 

@@ -290,7 +290,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	ht_rw_init(&x.r, g, c);
 	all = ht_rw_nodes(&x.r, &count);
 	x.linear = HT_NEW_ARRAY(x.r.arena, uint64_t, x.ids);
-	ht_linear_in(g, &read, 1, x.linear, &proportional);
+	ht_linear_in(g, &read, 1, NULL, x.linear, &proportional);
 	x.inverse = ht_rw_unary(
 		&x.r, x.end, HT_OP_Reciprocal, HT_STR("loss_scale/inverse"), ht_out(read, 0));
 	for (size_t i = 0; i < count; i++)

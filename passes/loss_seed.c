@@ -1,9 +1,11 @@
 /* loss_seed: multiplies the gradients of a loss by the loss scale where backpropagation begins.
  *
  * Backpropagation begins with the derivative of the loss with respect to itself: a constant, the *seed*, which is 1 in TensorFlow's
- * gradients.  The graph does not say which constant that is.  Among the constants and OnesLike nodes that the loss does not
- * depend on, this pass takes the one to which the most nodes are proportional (linear.h), and multiplies it by the variable
- * HT_LOSS_SCALE.  It runs before constants are folded, and before any pass may merge the seed with an equal tensor of the loss.  Pass loss_scale
+ * gradients.  The graph does not say which constant that is.  Of the constants and OnesLike nodes, this pass takes the one to which the most
+ * nodes are proportional (linear.h), of the nodes that the loss does not depend on; it multiplies the constant by the variable HT_LOSS_SCALE
+ * where these nodes use it.  A constant that the loss depends on as well counts only if there are more such nodes than for any other one:
+ * a graph in which equal constants were merged has one node for its seed and for constants of the model.
+ * The pass runs before constants are folded, and before any pass may merge the seed with an equal tensor of the loss.  Pass loss_scale
  * divides by the scale wherever proportionality ends, so a wrong choice would change results by rounding errors only, if the graph has no cycle then.
  *
  * Left alone: a graph that changes no variable, or that does not have the loss among its outputs. */
@@ -61,45 +63,71 @@ struct seed {
 	size_t count;
 };
 
-static void take_best(const struct ht_graph *g, struct ht_node *const *of, size_t n,
-	uint64_t *linear, struct seed *best)
+struct seeking {
+	struct ht_rw *r;
+	bool *needed; /* by node id: by the loss */
+	uint64_t *linear;
+	struct seed best;
+};
+
+static void take_best(struct seeking *x, struct ht_node *const *of, size_t n)
 {
 	size_t count[HT_LINEAR_MOST];
 
-	ht_linear_in(g, of, n, linear, count);
+	ht_linear_in(x->r->g, of, n, x->needed, x->linear, count);
 	for (size_t i = 0; i < n; i++)
-		if (count[i] > best->count)
-			*best = (struct seed){ of[i], count[i] };
+		if (count[i] > x->best.count)
+			x->best = (struct seed){ of[i], count[i] };
 }
 
-/* NULL: no other node is proportional to any candidate. */
-static struct ht_node *find_seed(struct ht_rw *r, struct ht_node *loss)
+/* Tries the candidates that the loss depends on, or the others. */
+static void seek(struct seeking *x, bool needed)
 {
-	bool *needed = HT_NEW_ARRAY(r->arena, bool, r->g->ids); /* by the loss */
-	uint64_t *linear = HT_NEW_ARRAY(r->arena, uint64_t, r->g->ids);
-	struct ht_node *candidate[HT_LINEAR_MOST];
-	struct seed best = { .count = 1 };
+	struct ht_node *candidate[HT_LINEAR_MOST] = { NULL };
 	size_t n = 0;
 
-	needed[loss->id] = true;
-	ht_mark_operands(r->g, needed, false);
-	for (struct ht_node *at = r->g->first; at; at = at->next) {
-		if (needed[at->id] || !may_be_seed(at))
+	for (struct ht_node *at = x->r->g->first; at; at = at->next) {
+		if (x->needed[at->id] != needed || !may_be_seed(at))
 			continue;
 		candidate[n++] = at;
 		if (n == HT_LINEAR_MOST) {
-			take_best(r->g, candidate, n, linear, &best);
+			take_best(x, candidate, n);
 			n = 0;
 		}
 	}
-	take_best(r->g, candidate, n, linear, &best);
-	return best.node;
+	take_best(x, candidate, n);
+}
+
+/* NULL: no other node is proportional to any candidate.  Sets `needed` for the nodes that the loss depends on. */
+static struct ht_node *find_seed(struct ht_rw *r, struct ht_node *loss, bool *needed)
+{
+	struct seeking x = { .r = r,
+		.needed = needed,
+		.linear = HT_NEW_ARRAY(r->arena, uint64_t, r->g->ids),
+		.best = { .count = 1 } };
+
+	needed[loss->id] = true;
+	ht_mark_operands(r->g, needed, false);
+	seek(&x, false);
+	seek(&x, true);
+	return x.best.node;
 }
 
 /* ---- the scale ---- */
 
-static void scale(struct ht_rw *r, struct ht_node *seed)
+/* Where nodes that the loss does not depend on use `from`, they get `to`; `ids` is the number of nodes before `to` was made. */
+static void replace_in_gradients(
+	struct ht_rw *r, struct ht_value from, struct ht_value to, const bool *needed, uint32_t ids)
 {
+	for (struct ht_node *n = r->g->first; n; n = n->next)
+		for (int32_t i = 0; n->id < ids && !needed[n->id] && i < n->ins; i++)
+			if (ht_value_eq(n->in[i], from))
+				ht_rw_set_in(r, n, i, to);
+}
+
+static void scale(struct ht_rw *r, struct ht_node *seed, const bool *needed)
+{
+	const uint32_t ids = r->g->ids;
 	struct ht_node *before = seed->next, *read;
 	enum ht_dtype t = seed->out[0].dtype;
 	struct ht_value handle = ht_own_variable(r, before, HT_LOSS_SCALE, HT_F32), v, product;
@@ -111,7 +139,7 @@ static void scale(struct ht_rw *r, struct ht_node *seed)
 	if (t != HT_F32)
 		v = ht_rw_cast(r, before, HT_STR("loss_scale/cast"), v, t);
 	product = ht_rw_binary(r, before, HT_OP_Mul, HT_STR("loss_scale/seed"), ht_out(seed, 0), v);
-	ht_rw_replace_behind(r, ht_out(seed, 0), product);
+	replace_in_gradients(r, ht_out(seed, 0), product, needed, ids);
 }
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
@@ -119,19 +147,21 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	const struct ht_port *loss = c->scaled_loss.n ? output_named(c) : NULL;
 	struct ht_rw r;
 	struct ht_node *seed;
+	bool *needed;
 
 	if (!loss || !ht_changes_any(g))
 		return HT_OK;
 	HT_TRY(ht_infer_types(g, c->diags));
 	ht_rw_init(&r, g, c);
-	seed = find_seed(&r, loss->value.node);
+	needed = HT_NEW_ARRAY(r.arena, bool, g->ids);
+	seed = find_seed(&r, loss->value.node, needed);
 	if (!seed)
 		return ht_error(c->diags, HT_E_UNSUPPORTED,
 			(struct ht_where){
 				.path = g->path, .node = loss->value.node->name, .offset = -1 },
 			"the gradients of this loss cannot be scaled: no constant is found that "
 			"they begin at");
-	scale(&r, seed);
+	scale(&r, seed, needed);
 	return ht_graph_sort(g, c->diags);
 }
 

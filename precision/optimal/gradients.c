@@ -44,7 +44,7 @@ static void find_lifted(struct ht_precision *p, struct ht_gradients *g)
 
 	for (struct ht_node *n = p->graph->first; n; n = n->next)
 		if (reads_scale(n) && p->loss_scale > 1) {
-			ht_linear_in(p->graph, &n, 1, lifted, &count);
+			ht_linear_in(p->graph, &n, 1, NULL, lifted, &count);
 			break;
 		}
 	g->lifted = lifted;
