@@ -80,6 +80,15 @@ static bool function_changes(struct looking *x, const struct ht_function *f)
 	return e->value == &yes;
 }
 
+bool ht_runs_changes(const struct ht_node *n, struct ht_arena *a)
+{
+	const struct ht_bodies b =
+		runs_functions(n) ? ht_control_bodies(n) : (struct ht_bodies){ { NULL, NULL } };
+
+	return (b.of[0] && changes_when_run(b.of[0], a)) ||
+	       (b.of[1] && changes_when_run(b.of[1], a));
+}
+
 /* Whether `n` may change a variable that it takes. */
 static bool may_change(struct looking *x, const struct ht_node *n)
 {
@@ -104,6 +113,14 @@ struct ht_node **ht_variable_handles(const struct ht_graph *g, struct ht_arena *
 	return of;
 }
 
+/* The variable whose handle a node takes as `v`, also where a Switch of TensorFlow 1 passes it to a branch. */
+static const struct ht_node *variable_behind(struct ht_node *const *handle, struct ht_value v)
+{
+	while (ht_is(v.node, HT_SWITCHES) && v.node->ins)
+		v = v.node->in[0];
+	return handle[v.node->id];
+}
+
 static void look(struct looking *x, const struct ht_graph *g)
 {
 	struct ht_node **handle = ht_variable_handles(g, x->arena);
@@ -112,7 +129,7 @@ static void look(struct looking *x, const struct ht_graph *g)
 		if (!may_change(x, n))
 			continue;
 		for (int32_t i = 0; i < n->ins; i++) {
-			const struct ht_node *v = handle[n->in[i].node->id];
+			const struct ht_node *v = variable_behind(handle, n->in[i]);
 
 			if (v)
 				ht_map_at(x->changed, ht_variable_name(v))->value = &yes;

@@ -100,4 +100,9 @@ enum ht_status ht_evaluate(struct ht_node *n, struct ht_arena *a, struct ht_tens
 /* The type of a tensor as stated in the graph, without inference. */
 struct ht_type ht_stated_type(struct ht_value v);
 
+/* ---- changed.c ---- */
+
+/* Whether a function that `n` runs, or one that it calls, writes to a variable. */
+bool ht_runs_changes(const struct ht_node *n, struct ht_arena *a);
+
 #endif

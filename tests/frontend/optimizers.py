@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Steps of optimisers: TensorFlow and the tool train small nets with variables by reference and by handle from the same
-start and batches; the tool changes the session's variables in place.  AdamW and LAMB, which graphs spell out in
+start and batches; the tool changes the session's variables in place.  Steps also run in a branch, by a flag, and in a loop of the graph.  AdamW and LAMB, which graphs spell out in
 elementary ops, are also tested with fed gradients, so that both use the same ones: against TensorFlow, and against
 their definition in float64.
 
@@ -24,26 +24,29 @@ RUNS = 4
 TOLERANCE = {'float32': 2e-5, 'float64': 1e-11}
 
 
+# An optimiser is a function of (gradient, variable) pairs that returns the op of a step.
+
+def slots_of(variables, name, value, resource=True):
+    """A variable for each of these, outside of the branches and loops that the step is in."""
+    with tf.init_scope():
+        return [v1.get_variable(f'{name}{i}', use_resource=resource, trainable=False, initializer=tf.fill(v.shape, tf.constant(value, v.dtype.base_dtype)))
+                for i, v in enumerate(variables)]
+
+
 def keras_momentum(nesterov):
     """tf.raw_ops has the step, but TensorFlow 1 has no optimiser for it."""
-    def minimize(loss):
-        variables = v1.trainable_variables()
-        slots = [v1.get_variable(f'slot{i}', use_resource=True, initializer=tf.zeros(v.shape, v.dtype.base_dtype), trainable=False)
-                 for i, v in enumerate(variables)]
+    def apply(pairs):
         return tf.group(*(tf.raw_ops.ResourceApplyKerasMomentum(
             var=v.handle, accum=s.handle, lr=tf.constant(.05, v.dtype.base_dtype), grad=g,
             momentum=tf.constant(.9, v.dtype.base_dtype), use_nesterov=nesterov)
-            for v, s, g in zip(variables, slots, v1.gradients(loss, variables))))
-    return minimize
+            for (g, v), s in zip(pairs, slots_of([v for _, v in pairs], 'slot', 0.))))
+    return apply
 
 
-def adagrad_v2(loss):
-    variables = v1.trainable_variables()
-    slots = [v1.get_variable(f'slot{i}', use_resource=True, initializer=tf.ones(v.shape, v.dtype.base_dtype), trainable=False)
-             for i, v in enumerate(variables)]
+def adagrad_v2(pairs):
     return tf.group(*(tf.raw_ops.ResourceApplyAdagradV2(
         var=v.handle, accum=s.handle, lr=tf.constant(.05, v.dtype.base_dtype), epsilon=tf.constant(.01, v.dtype.base_dtype),
-        grad=g) for v, s, g in zip(variables, slots, v1.gradients(loss, variables))))
+        grad=g) for (g, v), s in zip(pairs, slots_of([v for _, v in pairs], 'slot', 1.))))
 
 
 # ---- AdamW and LAMB: their definition, with the functions of TensorFlow or of NumPy ----
@@ -81,26 +84,36 @@ class OfTensorFlow:
 RULES = {'adam_w': adam_w, 'lamb': lamb}
 
 
-def spelled(rule, variables, gradients, resource, waits=()):
-    """Ops that change variables, moments and the number of steps, once `waits` are computed."""
-    dtype = variables[0].dtype.base_dtype
-    t = v1.get_variable('steps', initializer=tf.ones([], dtype), use_resource=resource, trainable=False)
-    now, slots, after = t.read_value(), [], []
-    for i, (w, g) in enumerate(zip(variables, gradients)):
-        slots.append([v1.get_variable(f'{k}{i}', initializer=tf.zeros(w.shape, dtype), use_resource=resource, trainable=False) for k in 'mv'])
-        after.append(rule(OfTensorFlow, w.read_value(), g, *(s.read_value() for s in slots[i]), now))
-    with tf.control_dependencies([*waits, *sum(after, ())]):  # references change in place
+def spelled(rule, pairs, resource):
+    """Ops that change variables, moments and the number of steps."""
+    variables = [v for _, v in pairs]
+    with tf.init_scope():
+        t = v1.get_variable('steps', initializer=tf.ones([], variables[0].dtype.base_dtype), use_resource=resource, trainable=False)
+    slots = list(zip(*(slots_of(variables, k, 0., resource) for k in 'mv')))
+    now, after = t.read_value(), []
+    for (g, w), of in zip(pairs, slots):
+        after.append(rule(OfTensorFlow, w.read_value(), g, *(s.read_value() for s in of), now))
+    with tf.control_dependencies(sum(after, ())):  # references change in place
         writes = [x.assign(a) for w, s, of in zip(variables, slots, after) for x, a in zip((w, *s), of)]
     with tf.control_dependencies(writes):
         return t.assign_add(1).op
 
 
 def by_rule(rule, resource):
-    return lambda loss: spelled(rule, v1.trainable_variables(), v1.gradients(loss, v1.trainable_variables()), resource, [loss])
+    return lambda pairs: spelled(rule, pairs, resource)
 
 
 def by(optimizer):
-    return lambda loss: optimizer().minimize(loss, global_step=v1.train.get_or_create_global_step())
+    def apply(pairs):
+        with tf.init_scope():
+            steps = v1.train.get_or_create_global_step()
+        return optimizer().apply_gradients(pairs, global_step=steps)
+    return apply
+
+
+def pairs_of(loss):
+    variables = v1.trainable_variables()
+    return list(zip(v1.gradients(loss, variables), variables))
 
 
 BOTH = {
@@ -116,11 +129,8 @@ BOTH = {
 BY_HANDLE = {'keras_momentum': keras_momentum(False), 'keras_nesterov': keras_momentum(True), 'adagrad_v2': adagrad_v2}
 
 
-def net(r, dtype, resource):
+def net(r, dtype, resource, x, y):
     """A convolution, batch norm by moments, pooling and a dense layer; the loss against classes."""
-    x = v1.placeholder(dtype, [4, 8, 8, 3], 'x')
-    y = v1.placeholder(tf.int32, [4], 'y')
-
     def variable(name, *shape):
         start = (r.standard_normal(shape) * .3).astype(dtype)
         return v1.get_variable(name, initializer=tf.constant(start), use_resource=resource)
@@ -135,15 +145,60 @@ def net(r, dtype, resource):
     return loss + tf.nn.l2_loss(v1.trainable_variables()[0]) * .01
 
 
-def build(r, folder, minimize, dtype, resource):
+def small_net(r, dtype, resource, x, y):
+    """One layer of each row of the images; the loss against classes."""
+    start = (r.standard_normal((24, 7)) * .3).astype(dtype)
+    weights = v1.get_variable('weights', initializer=tf.constant(start), use_resource=resource)
+    logits = tf.reduce_mean(tf.tanh(tf.reshape(tf.matmul(tf.reshape(x, [32, 24]), weights), [4, 8, 7])), 1)
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits))
+
+
+def alone(loss_of, apply):
+    """The loss, and the op of a step."""
+    loss = loss_of()
+    pairs = pairs_of(loss)
+    with tf.control_dependencies([loss]):  # references change in place
+        return loss, apply(pairs)
+
+
+def in_branch(loss_of, apply):
+    """A step that trains in the first two runs only, by a flag."""
+    loss = loss_of()
+    pairs = pairs_of(loss)
+    runs = v1.get_variable('runs', initializer=0, use_resource=True, trainable=False)
+    with tf.control_dependencies([loss]):
+        training = tf.less(runs.read_value(), 2)
+        trained = v1.cond(training, lambda: apply(pairs), tf.no_op)
+    with tf.control_dependencies([trained]):
+        return loss, runs.assign_add(1).op
+
+
+def in_loop(loss_of, apply):
+    """Three steps in a loop of the graph; the loss is that of the last one."""
+    first = loss_of()
+
+    def body(i, _):
+        loss = loss_of()
+        pairs = pairs_of(loss)
+        with tf.control_dependencies([loss]), tf.control_dependencies([apply(pairs)]):
+            return i + 1, tf.identity(loss)
+    loss = v1.while_loop(lambda i, _: i < 3, body, [tf.constant(0), first])[1]
+    return loss, loss.op
+
+
+def build(r, folder, apply, dtype, resource, make=net, how=alone):
     """TensorFlow's results for each run of a SavedModel in `folder` with the initial values; its outputs and feeds."""
     with tf.Graph().as_default() as g, v1.Session() as session:
-        loss = tf.identity(net(r, dtype, resource), 'loss')
-        train = minimize(loss)
+        inputs = {'x': v1.placeholder(dtype, [4, 8, 8, 3], 'x'), 'y': v1.placeholder(tf.int32, [4], 'y')}
+
+        def loss_of():
+            with v1.variable_scope('net', reuse=v1.AUTO_REUSE):
+                return make(r, dtype, resource, *inputs.values())
+        loss, train = how(loss_of, apply)
+        loss = tf.identity(loss, 'loss')
         with tf.control_dependencies([train]):
             after = [tf.identity(v.read_value(), f'after{i}') for i, v in enumerate(v1.global_variables())]
         session.run(v1.global_variables_initializer())
-        inputs = {n: g.get_tensor_by_name(f'{n}:0') for n in ('x', 'y')}
         v1.saved_model.simple_save(session, folder, inputs, {'loss': loss})
         feeds = {'x': r.standard_normal((4, 8, 8, 3)).astype(dtype), 'y': r.integers(0, 7, 4).astype('i4')}
         names = ['loss'] + [a.op.name for a in after]
@@ -164,16 +219,25 @@ def run(folder, names, feeds, runs, *more):
         return [z[n] for n in names]
 
 
-def check(name, minimize, dtype, resource, seed):
+def check(name, apply, dtype, resource, seed, make=net, how=alone):
     r = np.random.default_rng(seed)
+    what = f'{name} {how.__name__} {dtype} {"handles" if resource else "references"}'
     with tempfile.TemporaryDirectory() as folder:
-        names, feeds, fetched = build(r, folder + '/model', minimize, dtype, resource)
+        names, feeds, fetched = build(r, folder + '/model', apply, dtype, resource, make, how)
         for runs, threads in (1, 1), (RUNS, 2):
             got = run(folder, names, feeds, runs, '--threads', str(threads))
             for n, a, b in zip(names, got, fetched[runs - 1]):
                 error = np.max(np.abs(a.astype('f8') - b) / max(np.max(np.abs(b)), 1e-3))
                 if a.shape != np.shape(b) or not error <= TOLERANCE[dtype] * runs:
-                    sys.exit(f'{name} {dtype} {"handles" if resource else "references"}: {n} after {runs} runs: error {error}')
+                    sys.exit(f'{what}: {n} after {runs} runs: error {error}')
+
+
+def check_inside(number, name, apply, resources):
+    """The optimiser in a branch and in a loop, which both exist in the form of TensorFlow 1 and of TensorFlow 2; one of the four in turn."""
+    for how, newer in environment.in_turn([(h, n) for h in (in_branch, in_loop) for n in (False, True)], 4, number):
+        (v1.enable_control_flow_v2 if newer else v1.disable_control_flow_v2)()
+        by_handle = newer or how is in_loop or resources == (True,) or number % 2 == 0
+        check(f'{name}, {"new" if newer else "old"} form,', apply(by_handle), 'float32', by_handle, number, small_net, how)
 
 
 # ---- the update rule, with the same gradients ----
@@ -203,7 +267,7 @@ def check_rule(name, dtype, resource, seed):
     with tf.Graph().as_default() as g, v1.Session() as session, tempfile.TemporaryDirectory() as folder:
         fed = [v1.placeholder(dtype, s, f'g{i}') for i, s in enumerate(shapes)]
         variables = [v1.get_variable(f'w{i}', initializer=tf.constant(w), use_resource=resource) for i, w in enumerate(start)]
-        train = spelled(RULES[name], variables, fed, resource)
+        train = spelled(RULES[name], list(zip(fed, variables)), resource)
         with tf.control_dependencies([train]):
             after = [tf.identity(g.get_tensor_by_name(f'{k}{i}:0') if not resource else v.read_value(), f'after_{k}{i}')
                      for i in range(len(shapes)) for k in 'wmv' for v in v1.global_variables() if v.op.name == f'{k}{i}']
@@ -250,17 +314,22 @@ def main():
         if os.path.isdir(path):
             check_model(path, *parts)
             count += 1
-    for seed, (name, minimize) in environment.share(enumerate({**BOTH, **BY_HANDLE}.items())):
-        for resource in (False, True) if name in BOTH else (True,):
+    for seed, (name, apply) in environment.share(enumerate({**BOTH, **BY_HANDLE}.items())):
+        resources = (False, True) if name in BOTH else (True,)
+        for resource in resources:
             for dtype in list(TOLERANCE)[seed % 2:][:1] if environment.SANITIZED else TOLERANCE:
-                check(name, minimize, dtype, resource, seed)
+                check(name, apply, dtype, resource, seed)
                 count += 1
+        check_inside(seed, name, lambda resource, of=apply: of, resources)
+        count += 1
     for seed, (name, rule) in enumerate(RULES.items()):
         for resource in environment.in_turn((False, True), 2, seed) if environment.SANITIZED else (False, True):
             for dtype in list(TOLERANCE)[seed % 2:][:1] if environment.SANITIZED else TOLERANCE:
                 check(name, by_rule(rule, resource), dtype, resource, seed)
                 check_rule(name, dtype, resource, seed)
                 count += 2
+        check_inside(seed, name, lambda resource, of=rule: by_rule(of, resource), (False, True))
+        count += 1
     print(f'{count} trainings agree with TensorFlow')
 
 
