@@ -52,16 +52,15 @@ typedef void rule(struct ht_infer *in, struct ht_node *n);
 static void value_sizes(struct ht_infer *in, struct ht_node *n)
 {
 	const struct ht_graph *home = in->g->library;
-	size_t count;
-	const int64_t *of = ht_attr_ints(n, "of", &count, in->scratch);
 	struct ht_elem *e = home->sizes && !home->closed ? typed_result(in, n) : NULL;
+	int64_t of[1 + HT_DIM_SIZES];
 
-	for (size_t i = 0; e && i + HT_DIM_SIZES < count; i += 1 + HT_DIM_SIZES) {
-		int64_t dim = of[i];
-
-		for (int k = 1; k <= HT_DIM_SIZES && of[i + (size_t)k]; k++)
-			dim = ht_dim_mul(in, dim, home->size[of[i + (size_t)k] - 1].dim);
-		e[i / (1 + HT_DIM_SIZES)] = ht_elem_of_dim(dim);
+	for (int64_t i = 0; e && i < ht_shape_count(n->out[0].shape); i++) {
+		if (!ht_stated_product(n, i, of))
+			continue;
+		for (int k = 1; k <= HT_DIM_SIZES && of[k]; k++)
+			of[0] = ht_dim_mul(in, of[0], home->size[of[k] - 1].dim);
+		e[i] = ht_elem_of_dim(of[0]);
 	}
 }
 

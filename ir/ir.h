@@ -386,6 +386,9 @@ int32_t ht_computed_size(const struct ht_graph *g, const struct ht_node *n);
 struct ht_node *ht_size_node(const struct ht_graph *g, int32_t size);
 /* Size `size` of the program that `g` belongs to, counted from 1. */
 const struct ht_open_size *ht_size_at(const struct ht_graph *g, int32_t size);
+/* Element `i` of attribute `of` of a node _Sizes: a number, and the sizes by which it is multiplied, counted from 1 (0: none).
+ * False: the attribute says no such thing, since it came from a file. */
+bool ht_stated_product(const struct ht_node *n, int64_t i, int64_t of[1 + HT_DIM_SIZES]);
 
 /* The format from which a graph was read, and in which it is written again. */
 enum ht_source {

@@ -128,6 +128,22 @@ const struct ht_open_size *ht_size_at(const struct ht_graph *g, int32_t size)
 	return &home(g)->size[size - 1];
 }
 
+bool ht_stated_product(const struct ht_node *n, int64_t i, int64_t of[1 + HT_DIM_SIZES])
+{
+	const struct ht_attr *a = ht_attr_find(n, "of");
+	const size_t each = 1 + HT_DIM_SIZES;
+
+	if (!a || a->value.kind != HT_ATTR_LIST || a->value.list.kind != HT_ATTR_INT || i < 0 ||
+		(size_t)i >= a->value.list.n / each)
+		return false;
+	for (size_t k = 0; k < each; k++) {
+		of[k] = a->value.list.item[(size_t)i * each + k].i;
+		if (k && (of[k] < 0 || of[k] > n->graph->library->sizes))
+			return false;
+	}
+	return true;
+}
+
 /* Whether a node of `g` computes the size. */
 static bool is_of_graph(const struct ht_open_size *s, const struct ht_graph *g)
 {

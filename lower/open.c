@@ -181,19 +181,47 @@ static int32_t pull_sizes(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
-	size_t count;
-	const int64_t *of = ht_attr_ints(n, "of", &count, k->arena);
 	int32_t at = space_linear(b, s), x = ht_xi(b, 0);
+	int64_t of[1 + HT_DIM_SIZES];
 
 	(void)out;
-	for (size_t i = 0; i + 2 < count; i += 3)
-		x = ht_xselect(
-			b, ht_xeq(b, at, ht_xi(b, (int64_t)i / 3)), product_of_sizes(k, of + i), x);
+	for (int64_t i = 0; ht_stated_product(n, i, of); i++)
+		x = ht_xselect(b, ht_xeq(b, at, ht_xi(b, i)), product_of_sizes(k, of), x);
 	return ht_xcvt(b, n->out[0].dtype, x);
 }
 
-const struct lower_op lower_sizes = { .family = FAMILY_MAP, .pull = pull_sizes };
+static const char no_size[] = "has a size that the graph does not have";
 
-const struct lower_op lower_within = {
-	.family = FAMILY_MAP, .aligned = true, .apart = true, .pull = pull_within
+static const char *refuse_sizes(const struct ht_node *n)
+{
+	int64_t of[1 + HT_DIM_SIZES];
+
+	for (int64_t i = 0; i < ht_shape_count(n->out[0].shape); i++)
+		if (!ht_stated_product(n, i, of))
+			return no_size;
+	return NULL;
+}
+
+static const char *refuse_within(const struct ht_node *n)
+{
+	int64_t size = ht_attr_int(n, "size", 0), inner = ht_attr_int(n, "inner", 1),
+		axis = ht_attr_int(n, "axis", 0), units;
+
+	if (size < 1 || size > n->graph->library->sizes)
+		return no_size;
+	if (axis < 0 || axis >= n->out[0].shape.rank || inner < 1 ||
+		__builtin_mul_overflow(inner, ht_size_at(n->graph, (int32_t)size)->most, &units) ||
+		n->out[0].shape.dim[axis] % units)
+		return "has no axis of its size";
+	return NULL;
+}
+
+const struct lower_op lower_sizes = {
+	.family = FAMILY_MAP, .pull = pull_sizes, .refuse = refuse_sizes
 };
+
+const struct lower_op lower_within = { .family = FAMILY_MAP,
+	.aligned = true,
+	.apart = true,
+	.pull = pull_within,
+	.refuse = refuse_within };

@@ -322,7 +322,7 @@ static void keep_ends(const struct control *x, const bool *keep)
 	bool *keeps = HT_NEW_ARRAY(x->c->scratch, bool, all + 1);
 
 	for (size_t i = 0; i < all; i++)
-		keeps[i] = keep[i / (all / (size_t)x->args)];
+		keeps[i] = keep[i * (size_t)x->args / all];
 	ht_keep_items(x->node, "_ends", keeps, (int32_t)all);
 }
 

@@ -74,16 +74,13 @@ bool ht_counted_counts(const struct ht_counted_loop *x, int32_t i, int64_t *from
 /* The value of the scalar where the sizes of the run are the largest; -1: it is no product of sizes. */
 static int64_t most_of_sizes(const struct ht_node *n)
 {
-	const struct ht_open_size *size = n->graph->library->size;
 	int64_t of[1 + HT_DIM_SIZES];
-	const struct ht_attr *a = ht_attr_find(n, "of");
 
-	if (n->op != HT_OP__Sizes || n->out[0].shape.rank || !a)
+	if (n->op != HT_OP__Sizes || n->out[0].shape.rank || !ht_stated_product(n, 0, of))
 		return -1;
-	for (size_t i = 0; i < HT_COUNT(of); i++)
-		of[i] = a->value.list.item[i].i;
 	for (size_t i = 1; i < HT_COUNT(of); i++)
-		if (of[i] && __builtin_mul_overflow(of[0], size[of[i] - 1].most, &of[0]))
+		if (of[i] && __builtin_mul_overflow(
+				     of[0], ht_size_at(n->graph, (int32_t)of[i])->most, &of[0]))
 			return -1;
 	return of[0];
 }

@@ -368,16 +368,36 @@ static enum ht_status run_bounded(struct ht_graph *g, struct ht_pass_context *c)
 	return g->sizes ? ht_bound_sizes(g, c) : HT_OK;
 }
 
+/* A file may have attributes of the names by which this pass tells others of sizes; there they mean nothing. */
+static void drop_attributes(struct ht_graph *g)
+{
+	static const char *const names[] = { "_open", "_ends", "_within", "_sizes", "_enough" };
+
+	for (struct ht_node *n = g->first; n; n = n->next)
+		for (size_t i = 0; i < HT_COUNT(names); i++)
+			if (ht_attr_find(n, names[i]))
+				ht_attr_remove(n, names[i]);
+}
+
+static void drop_all_attributes(struct ht_graph *g)
+{
+	drop_attributes(g);
+	for (struct ht_function *f = g->functions; f; f = f->next)
+		if (f->body)
+			drop_attributes(f->body);
+}
+
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct sizes s = { 0 };
 	struct ht_node **all;
 	size_t n;
 
-	if (c->entry && !is_open(c->entry))
-		return run_bounded(g, c);
 	if (!c->entry)
 		return HT_OK;
+	drop_all_attributes(g);
+	if (!is_open(c->entry))
+		return run_bounded(g, c);
 	ht_rw_init(&s.r, g, c);
 	HT_TRY(ht_infer_known(g, s.r.arena, c->diags, &s.known));
 	s.rows = HT_NEW_ARRAY(s.r.arena, bool, g->ids);

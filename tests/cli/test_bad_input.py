@@ -31,6 +31,37 @@ class BadInput(ToolCase):
         self.assertEqual(json.loads(self.tool('inspect', '--format=json', self.path('odd.hir')).stdout)['unsupported'],
                          {'NobodyKnows': 1, 'AlsoUnknown': 1})
 
+    def test_sizes_that_a_graph_does_not_have(self):
+        """Ops and attributes that passes make name sizes of the graph by number; a file may name any."""
+        shape, feed = ['--input-shape', 'x:1..8'], self.path('x.npy', npy('<f4', (8,), floats(*range(8))))
+        head = 'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n%x = Placeholder() {dtype=f32, shape=shape[?]}\n'
+        loop = '%zero = Const() {dtype=i32, value=tensor i32[] {0}}\n' \
+            '%l = StatelessWhile(%zero, %x) {T=[i32,f32], cond=@cond{}, body=@body{}}\n%y = Identity(%l:1) {T=f32}\n'
+        for name in 'cond', 'body':
+            loop += f'function "{name}" {{\n  signature "\\n\\x04{name}"\n  arg "i" = %i\n  arg "x" = %x\n  ' + \
+                ('ret "r" = %more\n' if name == 'cond' else 'ret "r0" = %next\n  ret "r1" = %twice\n') + \
+                '  %i = _Arg() {T=i32, index=0}\n  %x = _Arg() {T=f32, index=1}\n' + \
+                ('  %n = _Sizes() {dtype=i32, shape=shape[], of=LIST}\n  %more = Less(%i, %n) {T=i32}\n' if name == 'cond' else
+                 '  %one = Const() {dtype=i32, value=tensor i32[] {1}}\n  %next = AddV2(%i, %one) {T=i32}\n  %twice = AddV2(%x, %x) {T=f32}\n') + '}\n'
+        plain = '%n = _Sizes() {dtype=f32, shape=shape[], of=LIST}\n%y = Mul(%x, %n) {T=f32}\n'.replace('f32, shape', 'i32, shape', 1) \
+            .replace('%y = Mul(%x, %n)', '%m = Cast(%n) {SrcT=i32, DstT=f32}\n%y = Mul(%x, %m)')
+        for text in loop, plain:
+            for of in '[1,99,0]', '[1,0,-5]', '[1,2,0]', '[1]', '[]', '"text"', '[1,9223372036854775807,0]':
+                for more in shape, ['--input-shape', 'x:8']:
+                    self.fails(4, r"_Sizes.*a size that the graph does not have", 'run', *more, '--input', f'x=@{feed}',
+                               self.path('of.hir', (head + text.replace('LIST', of)).encode()))
+        for within in ('size=99, axis=0, inner=1', 'size=0, axis=0, inner=1', 'size=-1, axis=0, inner=1', 'size=1, axis=7, inner=1',
+                       'size=1, axis=-1, inner=1', 'size=1, axis=0, inner=0', 'size=1, axis=0, inner=4611686018427387904'):
+            text = f'{head}%y = _Within(%x) {{T=f32, {within}, fill="zero"}}\n'
+            self.fails(4, r'_Within.*(a size that the graph does not have|no axis of its size)', 'compile', *shape, '-o', self.path('w.htx'),
+                       self.path('within.hir', text.encode()))
+        for ends in '[99,1]', '[-1,1]', '[1,0]', '[1,-9]', '[9223372036854775807,1]', '[]', '"text"', '[1.5,2.5]':
+            for attribute in '_ends', '_open', '_within', '_sizes':
+                text = f'{head}%axes = Const() {{dtype=i32, value=tensor i32[1] {{0}}}}\n%s = Mean(%x, %axes) {{T=f32, Tidx=i32, keep_dims=true, {attribute}={ends}}}\n' \
+                    f'%y = Mul(%x, %s) {{T=f32, {attribute}={ends}}}\n'
+                self.tool('run', *shape, '--input', f'x=@{feed}', '-o', self.path('y.npz'), self.path('ends.hir', text.encode()))
+                self.assertEqual(self.outputs(self.path('y.npz'))['y.npy'][2], [3.5 * i for i in range(8)])
+
     def test_stated_shapes_that_contradict_each_other(self):
         two = self.path('two.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  input "y" = %y\n  output "z" = %z\n}\n'
                         b'%x = Placeholder() {dtype=f32, shape=shape[?]}\n%y = Placeholder() {dtype=f32, shape=shape[?]}\n'
