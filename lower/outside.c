@@ -545,7 +545,9 @@ bool lower_cuts_depth(const struct lower *l, const struct ht_node *n)
 		return false;
 	x = neutral_depth(l, n, 0, product_transposes(n, true) ? rx - 2 : rx - 1);
 	y = neutral_depth(l, n, 1, product_transposes(n, false) ? ry - 1 : ry - 2);
-	return x && y && x->size == y->size && most_of(l, x) % WHOLE == 0;
+	/* A loop without an iteration would store no sum. */
+	return x && y && x->size == y->size && most_of(l, x) % WHOLE == 0 &&
+	       l->g->size[x->size - 1].least > 0;
 }
 
 /* How many sets of neutral elements an operand has. */
