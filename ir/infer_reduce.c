@@ -107,6 +107,7 @@ enum ht_status ht_infer_arg_reduce(struct ht_infer *in, struct ht_node *n)
 enum ht_status ht_infer_top_k(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
+	const struct ht_known *known = n->ins > 1 ? ht_in_known(in, n, 1) : NULL;
 	int64_t k = HT_DIM_UNKNOWN;
 	int64_t *d;
 
@@ -115,6 +116,8 @@ enum ht_status ht_infer_top_k(struct ht_infer *in, struct ht_node *n)
 		k = ht_attr_int(n, "k", -1);
 	else if (ht_in_int(in, n, 1, &k) && k < 0)
 		return ht_infer_fail(in, n, "k is %lld", (long long)k);
+	if (k == HT_DIM_UNKNOWN && known && known->n == 1)
+		k = ht_elem_dim(known->e);
 	if (s.rank < 1)
 		return HT_OK;
 	if (k >= 0 && s.dim[s.rank - 1] >= 0 && k > s.dim[s.rank - 1])

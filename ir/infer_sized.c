@@ -175,6 +175,48 @@ enum ht_status ht_infer_difference(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
+/* ---- sparse tensors: indices of values, a row for each, and the shape as a vector ---- */
+
+static int64_t dim_of(const struct ht_node *n, int32_t i, int32_t axis)
+{
+	struct ht_shape s = ht_in_shape(n, i);
+
+	return s.rank > axis ? s.dim[axis] : HT_DIM_UNKNOWN;
+}
+
+enum ht_status ht_infer_sparse_reshape(struct ht_infer *in, struct ht_node *n)
+{
+	int64_t *d = ht_new_dims(in, 2);
+
+	HT_TRY(ht_want_rank(in, n, 0, 2));
+	HT_TRY(ht_want_rank(in, n, 1, 1));
+	HT_TRY(ht_want_rank(in, n, 2, 1));
+	d[0] = dim_of(n, 0, 0);
+	d[1] = dim_of(n, 2, 0);
+	ht_set_shape(n, 0, 2, d);
+	ht_set_shape(n, 1, 1, d + 1);
+	return HT_OK;
+}
+
+enum ht_status ht_infer_sparse_fill(struct ht_infer *in, struct ht_node *n)
+{
+	const struct ht_known *shape = ht_in_known(in, n, 2);
+	int64_t *d = ht_new_dims(in, 4);
+
+	HT_TRY(ht_want_rank(in, n, 0, 2));
+	HT_TRY(ht_want_rank(in, n, 1, 1));
+	HT_TRY(ht_want_rank(in, n, 2, 1));
+	d[1] = dim_of(n, 0, 1);
+	ht_set_shape(n, 0, 2, d); /* how many rows are empty is not known */
+	ht_set_shape(n, 1, 1, d);
+	if (shape && shape->n)
+		d[2] = ht_elem_dim(&shape->e[0]);
+	ht_set_shape(n, 2, 1, d + 2);
+	d[3] = dim_of(n, 0, 0);
+	ht_set_shape(n, 3, 1, d + 3);
+	return HT_OK;
+}
+
 /* The result has the largest possible extent along its axis. */
 enum ht_status ht_infer_padded(struct ht_infer *in, struct ht_node *n)
 {

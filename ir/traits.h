@@ -112,11 +112,11 @@
  * (ELEMENTWISE, REDUCES, …) ---- */
 enum ht_axes {
 	HT_AXES_UNKNOWN,
-	HT_AXES_SAME,     /* of the only operand */
-	HT_AXES_FIRST,    /* of operand 0 */
-	HT_AXES_OF_KEYS,  /* of operand 1 */
-	HT_AXES_WITHIN,   /* of operand 0; elements outside of the open size get a neutral number */
-	HT_AXES_ALONG,    /* of operand 0, except for that of attribute axis */
+	HT_AXES_SAME,    /* of the only operand */
+	HT_AXES_FIRST,   /* of operand 0 */
+	HT_AXES_OF_KEYS, /* of operand 1 */
+	HT_AXES_WITHIN,  /* of operand 0; elements outside of the open size get a neutral number */
+	HT_AXES_ALONG, /* of operand 0, except for that of attribute axis, or without it the last */
 	HT_AXES_PERMUTED, /* of operand 0, in the order of operand 1 */
 	HT_AXES_JOINED, /* of all operands but the first, which is the axis along which they lie */
 	HT_AXES_JOINED_V2, /* likewise; the last operand is the axis */
@@ -143,8 +143,8 @@ enum ht_axes {
 	HT_AXES_SCATTERED_INTO,
 	/* a new one, then the inner ones of operand 0; operand 1 has the positions */
 	HT_AXES_SEGMENTED,
-	HT_AXES_POSITIONS,  /* a list of positions in operand 0 */
-	HT_AXES_SUPPRESSED, /* a list of rows of operands 0 and 1 */
+	HT_AXES_POSITIONS, /* a list of positions in operand 0 */
+	HT_AXES_SUPPRESSED, /* a list of rows of operands 0 and 1; in batches: the first one of both */
 	/* a list of slices of operand 0; for each slice its index in the list; the counts */
 	HT_AXES_DISTINCT,
 	HT_AXES_DRAWN,    /* result 1 has those of operand 0, the others have none */
@@ -155,7 +155,7 @@ enum ht_axes {
 #define HT_AXES_BIT 56
 #define HT_AXES(which) ((uint64_t)HT_AXES_##which << HT_AXES_BIT)
 
-/* ---- field: the number that REDUCES, FINDS and axes CONSUMED ignore, and that CONSTANT_LIKE gives
+/* ---- field: the number that REDUCES, FINDS and axes CONSUMED and RUNNING ignore, and that CONSTANT_LIKE gives
  * ---- */
 enum ht_number {
 	HT_NUMBER_NONE,

@@ -134,6 +134,7 @@ static bool is_shape(const struct ht_node *n, int32_t i)
 	case HT_OP_Fill:
 		return i == 0;
 	case HT_OP_Range:
+	case HT_OP_TopKV2:
 		return i == 1;
 	case HT_OP_ScatterNd:
 	case HT_OP_UnsortedSegmentSum:

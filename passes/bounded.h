@@ -30,8 +30,9 @@ struct ht_bounded {
 };
 
 /* computed.c: adds the sizes that nodes of program `g` and of the bodies that belong to its branches and loops (bodies.c) compute, if
- * they are bounded. */
-enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context *c);
+ * they are bounded.  Not `all`: branches and loops have no functions of their own yet, so what follows from their results may still turn
+ * out to be constant. */
+enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context *c, bool all);
 /* Whether a node of a function that the graph may call always computes a size, or a branch or loop may change extents; types must be known. */
 bool ht_computes_within(const struct ht_graph *g, struct ht_arena *scratch);
 /* Gives all tensors of `g` their extents at the largest sizes; c->entry must be set. */

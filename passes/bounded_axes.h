@@ -121,7 +121,7 @@ ht_open_rule ht_open_of_first;
 
 /* bounded_sums.c */
 ht_open_rule ht_open_multiplied, ht_open_contracted, ht_open_reduced, ht_open_consumed,
-	ht_open_found, ht_open_shared, ht_open_judged;
+	ht_open_found, ht_open_shared, ht_open_judged, ht_open_best;
 /* bounded_indices.c */
 ht_open_rule ht_open_gathered, ht_open_gathered_nd, ht_open_scattered, ht_open_scattered_into,
 	ht_open_segmented, ht_open_updated, ht_open_located, ht_open_along, ht_open_suppressed,

@@ -59,18 +59,28 @@ static void tell_outside(struct ht_bounded *b, struct ht_node *n, int32_t arg, i
 	ht_open_wait(b, n, sizes);
 }
 
+/* Attribute batch_dims: how many first axes the tensor and the indices have in common; -1: not known. */
+static int32_t batch_of(const struct ht_node *n)
+{
+	int64_t batch = ht_attr_int(n, "batch_dims", 0);
+
+	batch += batch < 0 ? ht_in_shape(n, 1).rank : 0;
+	return batch < 0 || batch > ht_in_shape(n, 1).rank ? -1 : (int32_t)batch;
+}
+
 enum ht_status ht_open_gathered(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
-	int32_t rank = ht_in_shape(n, 0).rank, own = ht_in_shape(n, 1).rank;
+	int32_t rank = ht_in_shape(n, 0).rank, own = ht_in_shape(n, 1).rank, batch = batch_of(n);
 	int32_t axis = n->ins > 2 ? named_axis(b, n->in[2], 0, rank) : 0;
 
-	if (axis < 0 || ht_attr_int(n, "batch_dims", 0))
+	if (axis < 0 || batch < 0 || batch > axis)
 		return ht_open_refuse(b, n, "this gathers along it");
 	HT_TRY(limit(b, n, axis, axis + 1));
 	HT_TRY(put_axes(b, n, 0, 0, axis, out, 0));
-	HT_TRY(put_axes(b, n, 1, 0, own, out, axis));
+	HT_TRY(put_axes(b, n, 1, 0, batch, out, 0));
+	HT_TRY(put_axes(b, n, 1, batch, own, out, axis));
 	tell_outside(b, n, 1, own);
-	return put_axes(b, n, 0, axis + 1, rank, out, axis + own);
+	return put_axes(b, n, 0, axis + 1, rank, out, axis + own - batch);
 }
 
 /* The last axis of the indices has one index for each of the first axes of operand 0. */
@@ -212,11 +222,31 @@ static bool is_open_elsewhere(
 
 enum ht_status ht_open_along(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
-	int64_t axis = ht_attr_int(n, "axis", 0);
+	int64_t axis = ht_attr_int(n, "axis", -1);
 
+	if (axis < 0)
+		return ht_open_best(b, n, out);
 	for (int32_t i = 0; i < ht_in_shape(n, 0).rank; i++)
 		if (i != axis)
 			HT_TRY(put(b, n, out, i, axis_of(b, n, 0, i)));
+	return HT_OK;
+}
+
+/* Boxes of several classes of each image: those that a run does not have get the least score, which selects none. */
+static enum ht_status suppressed_in_batches(
+	struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	struct axes boxes = axes_of(b, n, 0), scores = axes_of(b, n, 1);
+
+	for (int32_t i = 0; i < 2; i++)
+		if (!is_same(boxes.axis[i], scores.axis[i]))
+			return ht_open_refuse(b, n, "there are not as many boxes as scores");
+	if (ht_open_some(boxes.axis[2]) || ht_open_some(boxes.axis[3]) ||
+		ht_open_some(scores.axis[2]))
+		return ht_open_refuse(b, n, "the number of classes may not be it");
+	for (int32_t i = 0; i < n->outs; i++)
+		HT_TRY(put(b, n, out + (ptrdiff_t)i * HT_OPEN_RANK, 0, boxes.axis[0]));
+	ht_open_mask_all(b, n, 1, 1, scores.axis[1], HT_NUMBER_LOWEST);
 	return HT_OK;
 }
 
@@ -229,6 +259,8 @@ enum ht_status ht_open_suppressed(struct ht_bounded *b, struct ht_node *n, struc
 		if (ht_open_in(b, n, i))
 			return ht_open_refuse(
 				b, n, "this takes it as an operand that it may not be of");
+	if (ht_in_shape(n, 0).rank == 4)
+		return suppressed_in_batches(b, n, out);
 	if (!is_same(axis_of(b, n, 0, 0), axis_of(b, n, 1, 0)) || is_open_elsewhere(b, n, 0, 0))
 		return ht_open_refuse(b, n, "there are not as many boxes as scores");
 	HT_TRY(limit(b, n, 0, 1));

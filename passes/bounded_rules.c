@@ -182,17 +182,39 @@ static enum ht_status repeated(struct ht_bounded *b, struct ht_node *n, struct h
 	return HT_OK;
 }
 
+/* From the end on, elements outside come first. */
 static enum ht_status summed_up(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
-	if (ht_attr_bool(n, "reverse", false))
+	int32_t axis = named_axis(b, n->in[1], 0, ht_in_shape(n, 0).rank);
+	bool reverse = ht_attr_bool(n, "reverse", false);
+
+	if (reverse && (axis < 0 || ht_number(n) == HT_NUMBER_NONE))
 		return ht_open_refuse(b, n, "this sums from its end");
-	return ht_open_of_first(b, n, out);
+	HT_TRY(ht_open_of_first(b, n, out));
+	if (reverse)
+		ht_open_mask_all(b, n, 0, axis, axis_of(b, n, 0, axis), ht_number(n));
+	return HT_OK;
+}
+
+/* A vector selects rows. */
+static enum ht_status selected_rows(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	int32_t rank = n->out[0].shape.rank;
+
+	HT_TRY(put(b, n, out, 0, axis_of(b, n, 0, 0)));
+	for (int32_t i = 1; i < 3; i++)
+		HT_TRY(ht_open_align(b, n, i, rank, out));
+	for (int32_t i = 1; i < 3; i++)
+		for (int32_t k = 0; k < rank; k++)
+			if (ht_open_some(out[k]) && !ht_open_some(axis_of(b, n, i, k)))
+				return ht_open_refuse(b, n, "it meets a size that is fixed here");
+	return HT_OK;
 }
 
 static enum ht_status selected(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	if (ht_in_shape(n, 0).rank != ht_in_shape(n, 1).rank && ht_in_shape(n, 0).rank)
-		return ht_open_refuse(b, n, "this selects rows by a vector");
+		return selected_rows(b, n, out);
 	return aligned(b, n, out);
 }
 

@@ -5,11 +5,21 @@
 
 #include <string.h>
 
+/* Whether each run has elements of the axis. */
+static bool has_some(const struct ht_bounded *b, struct ht_open a)
+{
+	for (int i = 0; i < 2 && a.part[i].size; i++)
+		if (ht_size_at(b->r.g, a.part[i].size)->least < 1)
+			return false;
+	return true;
+}
+
 /* For sums of products, elements outside become zeros. */
 static enum ht_status sum_along(struct ht_bounded *b, struct ht_node *n, int32_t x, int32_t y)
 {
 	struct ht_open a = axis_of(b, n, 0, x), c = axis_of(b, n, 1, y);
-	bool zeros = ht_is(n->in[0].node, HT_SHARES) && x == ht_in_shape(n, 0).rank - 1;
+	bool zeros = ht_is(n->in[0].node, HT_SHARES) && x == ht_in_shape(n, 0).rank - 1 &&
+		     has_some(b, a); /* shares of nothing are no numbers */
 
 	if (!ht_open_some(a) && !ht_open_some(c))
 		return HT_OK;
@@ -173,5 +183,20 @@ enum ht_status ht_open_judged(struct ht_bounded *b, struct ht_node *n, struct ht
 	HT_TRY(put(b, n, out, 0, rows));
 	HT_TRY(put(b, n, out + HT_OPEN_RANK, 0, rows));
 	ht_open_mask_all(b, n, 1, 0, rows, HT_NUMBER_ZERO);
+	return HT_OK;
+}
+
+/* The largest elements of each row: those outside are the lowest, behind all others. */
+enum ht_status ht_open_best(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	int32_t last = ht_in_shape(n, 0).rank - 1;
+	struct ht_open a = axis_of(b, n, 0, last);
+
+	for (int32_t i = 0; i < n->outs; i++) {
+		HT_TRY(put_axes(b, n, 0, 0, last, out + i * HT_OPEN_RANK, 0));
+		if (n->out[i].shape.dim[last] == ht_in_shape(n, 0).dim[last])
+			HT_TRY(put(b, n, out + i * HT_OPEN_RANK, last, a));
+	}
+	ht_open_mask_all(b, n, 0, last, a, HT_NUMBER_LOWEST);
 	return HT_OK;
 }

@@ -192,16 +192,22 @@ static enum ht_status take_pieces(
 	return HT_OK;
 }
 
-static bool expand_computed(const struct graphs *x, struct ht_pass_context *c)
+static bool expand_some(const struct graphs *x, struct ht_pass_context *c, enum ht_expansion what)
 {
 	bool changed = false;
 
 	for (size_t i = 0; i < x->n; i++)
-		changed = ht_expand_computed(x->of[i], c) || changed;
+		changed = ht_expand_computed(x->of[i], c, what) || changed;
 	return changed;
 }
 
-static enum ht_status add_sizes(struct ht_graph *g, struct ht_pass_context *c)
+static bool expand_computed(const struct graphs *x, struct ht_pass_context *c, bool all)
+{
+	return expand_some(x, c, HT_EXPAND_KNOWN) ||
+	       expand_some(x, c, all ? HT_EXPAND_ALL : HT_EXPAND_COMPUTED);
+}
+
+static enum ht_status add_sizes(struct ht_graph *g, struct ht_pass_context *c, bool all)
 {
 	enum { ROUNDS = 64 };
 	struct graphs x = { 0 };
@@ -219,7 +225,7 @@ static enum ht_status add_sizes(struct ht_graph *g, struct ht_pass_context *c)
 		x.n = 0; /* a body within another one may cut what that computes */
 		find_computing(&x, g, g->arena);
 		HT_TRY(take_pieces(g, &x, c));
-		if (!expand_computed(&x, c))
+		if (!expand_computed(&x, c, all))
 			break;
 		HT_TRY(add_rounds(g, &x, c));
 	}
@@ -227,16 +233,16 @@ static enum ht_status add_sizes(struct ht_graph *g, struct ht_pass_context *c)
 }
 
 /* Bodies that hand on tensors of other extents than they get compute further sizes, and their results have further ones. */
-enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context *c)
+enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context *c, bool all)
 {
 	enum { ROUNDS = 16 };
 	bool changed = true;
 
 	for (int i = 0; i < ROUNDS && changed; i++) {
-		HT_TRY(add_sizes(g, c));
+		HT_TRY(add_sizes(g, c, all));
 		HT_TRY(ht_give_room(g, c, &changed));
 	}
-	return changed ? add_sizes(g, c) : HT_OK;
+	return changed ? add_sizes(g, c, all) : HT_OK;
 }
 
 static bool computes(const struct ht_graph *g)

@@ -8,17 +8,14 @@
  * - Fill with a computed size: that size is the length of such a range.
  * - Concat along an open size: the operands are concatenated with their largest lengths, and
  *   the existing elements are gathered.
- * - StridedSlice that takes a part of an open axis: the elements are gathered, whose number follows
- *   from the size.
+ * - Slices, the largest elements of rows, padding: computed_parts.c; Tile, Reshape, OneHot: computed_shapes.c; ops on
+ *   sparse tensors: computed_sparse.c.
  * - UnsortedSegmentSum and its kin with a computed number of segments: the number is the length
  *   of such a range.
  * - _Padded with attribute room: the tensor is cut or padded to the room (grown.c).
  * - DynamicStitch by computed indices: data are concatenated, and scattered. */
 #include "ir/infer.h"
-#include "passes/bounded.h"
 #include "passes/computed_nodes.h"
-
-enum { MOST_COUNT = 1 << 24 /* longer ranges would need much memory for their bound alone */ };
 
 /* ---- DynamicPartition and ListDiff ---- */
 
@@ -199,162 +196,6 @@ static bool expand_concat(struct forms *f, struct ht_node *n)
 	}
 	at = squeezed(f, where(f, joined(f, is, count, 0)));
 	ht_rw_take_place(&f->r, n, gathered(f, joined(f, part, count, axis), at, axis));
-	return true;
-}
-
-/* ---- slices ---- */
-
-/* An entry of a StridedSlice: the elements of axis `axis` from `begin` to before `end`, `step` apart; below zero they count from the
- * axis' end. */
-struct entry {
-	int32_t number, axis;
-	int64_t begin, end, step;
-	bool whole_begin, whole_end;
-};
-
-static bool bit(const struct ht_node *n, const char *name, int32_t i)
-{
-	return i < 63 && ht_attr_int(n, name, 0) >> i & 1;
-}
-
-/* An entry as a number of 32 bits: no extent is larger, so larger numbers mean the same, and sums of two do not overflow. */
-static bool const_entry(struct ht_value v, int32_t i, int64_t *x)
-{
-	int64_t all[HT_MAX_RANK];
-	int count;
-
-	if (!ht_const_small_ints(v, all, HT_MAX_RANK, &count) || i >= count)
-		return false;
-	*x = all[i] < -INT32_MAX ? -INT32_MAX : all[i] > INT32_MAX ? INT32_MAX : all[i];
-	return true;
-}
-
-/* Whether entry `e->number` takes a part of its axis: of constant bounds, or all in reversed order. */
-static bool takes_part(const struct ht_node *n, struct entry *e)
-{
-	int32_t i = e->number;
-
-	e->whole_begin = bit(n, "begin_mask", i);
-	e->whole_end = bit(n, "end_mask", i);
-	if (bit(n, "shrink_axis_mask", i) || !const_entry(n->in[3], i, &e->step) ||
-		(!e->whole_begin && !const_entry(n->in[1], i, &e->begin)) ||
-		(!e->whole_end && !const_entry(n->in[2], i, &e->end)))
-		return false;
-	e->whole_begin = e->whole_begin || (e->begin == 0 && e->step > 0);
-	if (e->step < 0)
-		return e->step == -1 && (e->whole_begin || e->begin == -1) && e->whole_end;
-	return e->step > 0 && e->step < MOST_COUNT &&
-	       !(e->whole_begin && e->whole_end && e->step == 1);
-}
-
-/* The first entry that takes a part of an open axis. */
-static bool find_entry(const struct ht_graph *g, const struct ht_node *n, struct entry *e)
-{
-	struct ht_shape s = ht_in_shape(n, 0), entries = ht_in_shape(n, 1);
-	int64_t all = ht_shape_known(entries) ? ht_shape_count(entries) : -1;
-	int32_t named = 0, axis = 0;
-
-	if (all > HT_MAX_RANK) /* more than const_entry() reads */
-		return false;
-	for (int32_t i = 0; i < all; i++)
-		named += !bit(n, "new_axis_mask", i) && !bit(n, "ellipsis_mask", i);
-	for (int32_t i = 0; i < all && s.rank >= named; i++) {
-		*e = (struct entry){ .number = i, .axis = axis };
-		if (bit(n, "ellipsis_mask", i))
-			axis += s.rank - named;
-		else if (!bit(n, "new_axis_mask", i) && ht_dim_size(g, s.dim[axis++]) &&
-			 takes_part(n, e))
-			return true;
-	}
-	return false;
-}
-
-static struct ht_value plus(struct forms *f, struct ht_value x, int64_t by)
-{
-	return by ? binary(f, HT_OP_AddV2, x, whole(f, HT_I64, by)) : x;
-}
-
-/* A bound from the axis' begin, at most `size`. */
-static struct ht_value place(struct forms *f, int64_t at, struct ht_value size)
-{
-	return at < 0 ? binary(f, HT_OP_Maximum, plus(f, size, at), whole(f, HT_I64, 0))
-		      : binary(f, HT_OP_Minimum, whole(f, HT_I64, at), size);
-}
-
-/* The number of elements between the bounds of an entry with step 1.  If the begin counts from the axis' first element and the end from its
- * last one, the number is the axis' size less both distances, so that x[1:] and x[:-1] have the same size. */
-static struct ht_value distance(struct forms *f, const struct entry *e, struct ht_value size)
-{
-	int64_t begin = e->whole_begin ? 0 : e->begin, end = e->whole_end ? 0 : e->end;
-	struct ht_value far;
-
-	if (begin >= 0 && (e->whole_end || end < 0))
-		far = plus(f, size, end - begin);
-	else
-		far = binary(f, HT_OP_Sub, e->whole_end ? size : place(f, end, size),
-			place(f, begin, size));
-	return binary(f, HT_OP_Maximum, far, whole(f, HT_I64, 0));
-}
-
-/* Of the elements that a slice takes, by number, the indices. */
-static struct ht_value indices_of(
-	struct forms *f, const struct entry *e, struct ht_value size, struct ht_value at)
-{
-	struct ht_value first;
-
-	if (e->step > 1)
-		at = binary(f, HT_OP_Mul, at, whole(f, HT_I64, e->step));
-	if (e->whole_begin)
-		return at;
-	first = e->begin < 0 ? place(f, e->begin, size) : whole(f, HT_I64, e->begin);
-	return binary(f, HT_OP_AddV2, at, first);
-}
-
-/* The slice takes the axis as a whole from now on. */
-static void take_whole(struct forms *f, struct ht_node *n, const struct entry *e)
-{
-	int64_t step[HT_MAX_RANK], one = INT64_C(1) << e->number;
-	int count;
-
-	ht_const_small_ints(n->in[3], step, HT_MAX_RANK, &count);
-	step[e->number] = 1;
-	ht_rw_set_in(&f->r, n, 3,
-		ht_rw_const_ints(&f->r, n, n->name, ht_type_of(n->in[3])->dtype, step, count));
-	ht_attr_set_int(n, "begin_mask", ht_attr_int(n, "begin_mask", 0) | one);
-	ht_attr_set_int(n, "end_mask", ht_attr_int(n, "end_mask", 0) | one);
-}
-
-static struct ht_value reversed(struct forms *f, struct ht_value x, int64_t axis)
-{
-	struct ht_value in[] = { x, ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &axis, 1) };
-	struct ht_value v =
-		node(f, HT_OP_ReverseV2, in, 2, ht_type_of(x)->dtype, ht_type_of(x)->shape);
-
-	ht_attr_set_type(v.node, "T", ht_type_of(x)->dtype);
-	ht_attr_set_type(v.node, "Tidx", HT_I32);
-	return v;
-}
-
-static struct ht_value part_of(struct forms *f, const struct ht_node *n, const struct entry *e)
-{
-	int64_t most = ht_dim_most(f->r.g, ht_in_shape(n, 0).dim[e->axis]);
-	struct ht_value size = extent(f, n, 0, e->axis), count = distance(f, e, size), at;
-
-	if (e->step > 1)
-		count = binary(
-			f, HT_OP_FloorDiv, plus(f, count, e->step - 1), whole(f, HT_I64, e->step));
-	at = squeezed(f, counted(f, count, most));
-	return gathered(f, n->in[0], indices_of(f, e, size, at), e->axis);
-}
-
-static bool expand_slice(struct forms *f, struct ht_node *n)
-{
-	struct entry e;
-
-	if (!find_entry(f->r.g, n, &e))
-		return false;
-	ht_rw_set_in(&f->r, n, 0, e.step < 0 ? reversed(f, n->in[0], e.axis) : part_of(f, n, &e));
-	take_whole(f, n, &e);
 	return true;
 }
 
@@ -544,11 +385,10 @@ static bool expand_stitch(struct forms *f, struct ht_node *n)
 
 bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n)
 {
-	struct entry e;
 	int64_t axis;
 
-	return (n->op == HT_OP_ConcatV2 && open_axis_of(g, n, &axis)) ||
-	       (n->op == HT_OP_StridedSlice && find_entry(g, n, &e));
+	return (n->op == HT_OP_ConcatV2 && open_axis_of(g, n, &axis)) || ht_may_take_part(n) ||
+	       ht_takes_open_part(g, n) || ht_reshapes_open(g, n) || ht_is_sparse_open(g, n);
 }
 
 static bool is_stitch(const struct ht_node *n)
@@ -585,7 +425,32 @@ void ht_expand_computing(struct ht_graph *g, struct ht_pass_context *c)
 	}
 }
 
-static bool expand(struct forms *f, struct ht_node *n)
+/* Whether a value may follow from a result of a branch or a loop, or from a list; at most `left` nodes are looked at. */
+static bool follows_control(struct ht_value v, int *left)
+{
+	enum ht_dtype t = ht_type_of(v)->dtype;
+
+	if ((ht_op_info(v.node->op)->effects & HT_CALLS) || t == HT_VARIANT || t == HT_RESOURCE ||
+		--*left < 0)
+		return true;
+	for (int32_t i = 0; i < v.node->ins; i++)
+		if (follows_control(v.node->in[i], left))
+			return true;
+	return false;
+}
+
+/* Whether to write a node by extents that only the run tells. */
+static bool is_last(const struct ht_node *n, enum ht_expansion what)
+{
+	int left = 200;
+
+	for (int32_t i = 1; what == HT_EXPAND_COMPUTED && i < n->ins; i++)
+		if (follows_control(n->in[i], &left))
+			return false;
+	return what != HT_EXPAND_KNOWN;
+}
+
+static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 {
 	switch (n->op) {
 	case HT_OP_Range:
@@ -593,19 +458,39 @@ static bool expand(struct forms *f, struct ht_node *n)
 	case HT_OP_Fill:
 		return expand_fill(f, n);
 	case HT_OP_ConcatV2:
-		return expand_concat(f, n);
+		return ht_expand_meeting(f, n) || expand_concat(f, n);
+	case HT_OP_Slice:
+		return ht_expand_slice(f, n, is_last(n, what));
 	case HT_OP_StridedSlice:
-		return expand_slice(f, n);
+		return ht_expand_strided_slice(f, n, is_last(n, what));
+	case HT_OP_TopK:
+	case HT_OP_TopKV2:
+		return ht_expand_best(f, n, is_last(n, what));
+	case HT_OP_Pad:
+	case HT_OP_PadV2:
+		return ht_expand_pad(f, n, is_last(n, what));
+	case HT_OP_Tile:
+		return ht_expand_tile(f, n);
+	case HT_OP_Reshape:
+		return ht_expand_reshape(f, n, is_last(n, what));
+	case HT_OP_OneHot:
+		return is_last(n, what) && ht_expand_one_hot(f, n);
+	case HT_OP_SparseToDense:
+	case HT_OP_SparseReshape:
+	case HT_OP_SparseFillEmptyRows:
+		return ht_expand_sparse(f, n);
 	case HT_OP__Padded:
 		return expand_room(f, n);
 	default:
+		if (ht_is(n, HT_FINDS))
+			return ht_expand_extreme(f, n);
 		return (ht_axes(n) == HT_AXES_SEGMENTED ? expand_segments(f, n)
 							: is_stitch(n) && expand_stitch(f, n)) ||
 		       ht_expand_meeting(f, n);
 	}
 }
 
-bool ht_expand_computed(struct ht_graph *g, struct ht_pass_context *c)
+bool ht_expand_computed(struct ht_graph *g, struct ht_pass_context *c, enum ht_expansion what)
 {
 	struct forms f = { 0 };
 	struct ht_rw_within within;
@@ -617,7 +502,7 @@ bool ht_expand_computed(struct ht_graph *g, struct ht_pass_context *c)
 	all = ht_rw_nodes(&f.r, &n);
 	for (size_t i = 0; i < n; i++) {
 		f.at = all[i];
-		if (f.at->graph && ht_rw_plain(&f.r, f.at) && expand(&f, f.at))
+		if (f.at->graph && ht_rw_plain(&f.r, f.at) && expand(&f, f.at, what))
 			changed = true;
 	}
 	return changed;

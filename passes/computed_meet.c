@@ -1,67 +1,65 @@
-/* Open sizes that meet other sizes, open or fixed, in a broadcast, for pass sizes.
+/* Open sizes that meet other sizes, open or fixed, for pass sizes: in broadcasts, and where axes of several operands have to be equally long.
  *
- * As in TensorFlow, all must be equal or 1.  A run compares them, and stops where they differ (an index is out of range, which is 0 where all
- * is well).  The result has the size that is not 1: a fixed one, or one that the run computes.  Each operand of another size gets that
- * size by a gather, which takes its only element again and again where its size is 1. */
+ * As in TensorFlow, all must be equal, or 1 in a broadcast.  A run compares them, and stops where they differ (an index is out of range, which is
+ * 0 where all is well).  They become one size: a fixed one, or one that the run computes.  Each operand of another size gets that
+ * size by a gather, which takes its only element again and again where it is repeated. */
 #include "passes/computed_nodes.h"
 
-/* An axis of a result where sizes meet; it is counted from the last axis, the last one is 1. */
+/* A group of axes whose sizes meet (computed_groups.c). */
 struct meeting {
-	int32_t from_last;
+	int32_t group;
+	bool repeats;            /* operands of size 1 are repeated */
 	int64_t fixed;           /* the fixed size that some operand has; -1: none */
 	int64_t most;            /* the largest of all sizes */
 	struct ht_value numbers; /* the indices of the result: 0, 1, … */
 };
 
-/* The extent of an operand; 1 if the axis is not there. */
-static int64_t dim_of(const struct ht_node *n, int32_t i, int32_t from_last)
+/* The extent of an operand; 1 if it has no axis of the group and is repeated. */
+static int64_t dim_of(const struct ht_node *n, int32_t i, const struct meeting *m)
 {
-	struct ht_shape s = ht_in_shape(n, i);
+	int32_t axis = ht_meeting_axis(n, m->group, i);
 
-	return s.rank < from_last ? 1 : s.dim[s.rank - from_last];
+	return axis < 0 ? 1 : ht_in_shape(n, i).dim[axis];
 }
 
-/* Whether operands have sizes above 1 along the axis that may differ, all of which are bounded. */
-static bool find_meeting(
-	const struct ht_graph *g, const struct ht_node *n, int32_t from_last, struct meeting *m)
+/* Whether the operand has no size that has to be equal. */
+static bool is_apart(const struct ht_node *n, int32_t i, const struct meeting *m)
 {
-	int64_t first = 1;
+	return ht_meeting_axis(n, m->group, i) < 0 || (m->repeats && dim_of(n, i, m) == 1);
+}
+
+/* Whether operands have sizes in the group that may differ, all of which are bounded. */
+static bool find_meeting(
+	const struct ht_graph *g, const struct ht_node *n, int32_t group, struct meeting *m)
+{
+	int64_t first = HT_DIM_UNKNOWN;
 	bool differ = false, open = false;
 
-	*m = (struct meeting){ .from_last = from_last, .fixed = -1 };
+	*m = (struct meeting){
+		.group = group, .repeats = ht_meeting_repeats(n, group), .fixed = -1
+	};
 	for (int32_t i = 0; i < n->ins; i++) {
-		int64_t dim = dim_of(n, i, from_last), most = ht_dim_most(g, dim);
+		int64_t dim = dim_of(n, i, m), most = ht_dim_most(g, dim);
 
-		if (dim == 1)
+		if (is_apart(n, i, m))
 			continue;
 		if (most < 0 || dim == 0)
 			return false;
 		if (dim > 0)
 			m->fixed = dim;
 		open = open || dim < 0;
-		differ = differ || (first != 1 && first != dim);
+		differ = differ || (first != HT_DIM_UNKNOWN && first != dim);
 		first = dim;
 		m->most = most > m->most ? most : m->most;
 	}
 	return differ && open;
 }
 
-/* Whether the op broadcasts its operands. */
-static bool broadcasts(const struct ht_node *n)
-{
-	if (!ht_is(n, HT_ELEMENTWISE) || n->ins < 2 || n->outs != 1 || n->out[0].shape.rank < 0)
-		return false;
-	for (int32_t i = 0; i < n->ins; i++)
-		if (ht_in_shape(n, i).rank < 0 || ht_type_of(n->in[i])->dtype == HT_VARIANT)
-			return false;
-	return true;
-}
-
 bool ht_meets_open(const struct ht_graph *g, const struct ht_node *n)
 {
 	struct meeting m;
 
-	for (int32_t k = 1; broadcasts(n) && k <= n->out[0].shape.rank; k++)
+	for (int32_t k = 0, groups = ht_meeting_groups(n); k < groups; k++)
 		if (find_meeting(g, n, k, &m))
 			return true;
 	return false;
@@ -81,7 +79,7 @@ static struct ht_value select_of(
 static struct ht_value size_of(
 	struct forms *f, const struct ht_node *n, int32_t i, const struct meeting *m)
 {
-	return extent(f, n, i, ht_in_shape(n, i).rank - m->from_last);
+	return extent(f, n, i, ht_meeting_axis(n, m->group, i));
 }
 
 static struct ht_value is_one(struct forms *f, struct ht_value size)
@@ -89,7 +87,7 @@ static struct ht_value is_one(struct forms *f, struct ht_value size)
 	return compare(f, HT_OP_Equal, size, whole(f, HT_I64, 1));
 }
 
-/* The size of the result: the fixed one, or the first one that is not 1. */
+/* The size that all have to have: the fixed one, or the first one that is not 1 and so not repeated. */
 static struct ht_value result_size(
 	struct forms *f, const struct ht_node *n, const struct meeting *m)
 {
@@ -99,24 +97,25 @@ static struct ht_value result_size(
 	for (int32_t i = m->fixed < 0 ? n->ins : 0; i-- > 0;) {
 		struct ht_value own;
 
-		if (dim_of(n, i, m->from_last) == 1)
+		if (is_apart(n, i, m))
 			continue;
 		own = size_of(f, n, i, m);
-		size = some ? select_of(f, is_one(f, own), size, own) : own;
+		size = some && m->repeats ? select_of(f, is_one(f, own), size, own) : own;
 		some = true;
 	}
 	return size;
 }
 
-/* Whether the size of operand `i` is neither that of the result nor 1. */
+/* Whether the size of operand `i` is neither that of the result nor repeated. */
 static struct ht_value differs(struct forms *f, const struct ht_node *n, int32_t i,
 	const struct meeting *m, struct ht_value size)
 {
 	struct ht_value own = size_of(f, n, i, m), other = compare(f, HT_OP_NotEqual, own, size);
-	struct ht_value more =
-		ht_rw_unary(&f->r, f->at, HT_OP_LogicalNot, f->at->name, is_one(f, own));
 
-	return binary(f, HT_OP_LogicalAnd, other, more);
+	if (!m->repeats)
+		return other;
+	return binary(f, HT_OP_LogicalAnd, other,
+		ht_rw_unary(&f->r, f->at, HT_OP_LogicalNot, f->at->name, is_one(f, own)));
 }
 
 /* 0; the run stops where some sizes differ. */
@@ -128,7 +127,7 @@ static struct ht_value check_sizes(
 	for (int32_t i = 0; i < n->ins; i++) {
 		struct ht_value one;
 
-		if (dim_of(n, i, m->from_last) >= 0)
+		if (dim_of(n, i, m) >= 0)
 			continue;
 		one = differs(f, n, i, m, size);
 		any = any.node ? binary(f, HT_OP_LogicalOr, any, one) : one;
@@ -152,20 +151,22 @@ static void number_result(struct forms *f, const struct ht_node *n, struct meeti
 static struct ht_value as_long(
 	struct forms *f, const struct ht_node *n, int32_t i, const struct meeting *m)
 {
-	struct ht_value one = is_one(f, size_of(f, n, i, m));
+	int32_t axis = ht_meeting_axis(n, m->group, i);
+	struct ht_value one;
 
-	return gathered(f, n->in[i], select_of(f, one, whole(f, HT_I64, 0), m->numbers),
-		ht_in_shape(n, i).rank - m->from_last);
+	if (!m->repeats)
+		return gathered(f, n->in[i], m->numbers, axis);
+	one = is_one(f, size_of(f, n, i, m));
+	return gathered(f, n->in[i], select_of(f, one, whole(f, HT_I64, 0), m->numbers), axis);
 }
 
-static void expand_axis(struct forms *f, struct ht_node *n, struct meeting *m)
+static void expand_group(struct forms *f, struct ht_node *n, struct meeting *m)
 {
 	number_result(f, n, m);
 	for (int32_t i = 0; i < n->ins; i++) {
 		struct ht_type t = *ht_type_of(n->in[i]);
-		int64_t dim = dim_of(n, i, m->from_last);
 
-		if (dim >= 0)
+		if (dim_of(n, i, m) >= 0)
 			continue;
 		ht_rw_set_in(&f->r, n, i, as_long(f, n, i, m));
 		n->in[i].node->out[0].shape = open_shape(f, t.shape.rank);
@@ -176,9 +177,9 @@ bool ht_expand_meeting(struct forms *f, struct ht_node *n)
 {
 	struct meeting m;
 
-	for (int32_t k = 1; broadcasts(n) && k <= n->out[0].shape.rank; k++)
+	for (int32_t k = 0, groups = ht_meeting_groups(n); k < groups; k++)
 		if (find_meeting(f->r.g, n, k, &m)) {
-			expand_axis(f, n, &m);
+			expand_group(f, n, &m);
 			return true; /* further axes when the types are known again */
 		}
 	return false;

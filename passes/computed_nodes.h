@@ -2,6 +2,7 @@
 #ifndef HT_PASSES_COMPUTED_NODES_H
 #define HT_PASSES_COMPUTED_NODES_H
 
+#include "passes/bounded.h"
 #include "passes/computed.h"
 
 #include "ir/infer.h"
@@ -259,10 +260,143 @@ static inline struct ht_value extent(
 	return element(f, told(f, HT_OP_Shape, n->in[i], HT_I64), (int32_t)axis);
 }
 
+/* ---- numbers ---- */
+
+/* Element i of a vector as a number of 32 bits: no extent is larger, so larger numbers mean the same, and sums of two do not overflow. */
+static inline bool const_entry(struct ht_value v, int32_t i, int64_t *x)
+{
+	int64_t all[2 * HT_MAX_RANK];
+	int count;
+
+	if (v.node->op == HT_OP_Pack && ht_type_of(v)->shape.rank == 1 && i < v.node->ins) {
+		v = v.node->in[i];
+		i = 0;
+	}
+	if (!ht_const_small_ints(v, all, 2 * HT_MAX_RANK, &count) || i >= count)
+		return false;
+	*x = all[i] < -INT32_MAX ? -INT32_MAX : all[i] > INT32_MAX ? INT32_MAX : all[i];
+	return true;
+}
+
+static inline struct ht_value wide(struct forms *f, struct ht_value x)
+{
+	return ht_type_of(x)->dtype == HT_I64 ? x
+					      : ht_rw_cast(&f->r, f->at, f->at->name, x, HT_I64);
+}
+
+static inline struct ht_value entry_of(struct forms *f, struct ht_value v, int32_t i)
+{
+	int64_t x;
+
+	return const_entry(v, i, &x) ? whole(f, HT_I64, x) : wide(f, element(f, v, i));
+}
+
+/* Entry `i` of operand `arg`, a vector of `count` elements, becomes `number`. */
+static inline void set_entry(
+	struct forms *f, struct ht_node *n, int32_t arg, int32_t count, int32_t i, int64_t number)
+{
+	struct ht_value entry[HT_MAX_RANK];
+	enum ht_dtype t = ht_type_of(n->in[arg])->dtype;
+	int64_t x = 0, all[HT_MAX_RANK] = { 0 };
+	bool known = true;
+
+	for (int32_t k = 0; k < count; k++) {
+		known = known && (k == i || const_entry(n->in[arg], k, &x));
+		all[k] = k == i ? number : x;
+	}
+	for (int32_t k = 0; k < count && !known; k++)
+		entry[k] = k == i ? whole(f, t, number) : element(f, n->in[arg], k);
+	ht_rw_set_in(&f->r, n, arg,
+		known ? ht_rw_const_ints(&f->r, n, n->name, t, all, count)
+		      : packed(f, entry, count, t));
+}
+
+static inline struct ht_value plus(struct forms *f, struct ht_value x, int64_t by)
+{
+	return by ? binary(f, HT_OP_AddV2, x, whole(f, HT_I64, by)) : x;
+}
+
+/* 0, 1, … up to `count` - 1; there are at most `most` of them.  `check` is 0, or stops the run. */
+static inline struct ht_value counted_up(
+	struct forms *f, struct ht_value count, struct ht_value check, int64_t most)
+{
+	struct ht_span s;
+
+	if (ht_span_of(f->r.g, count, &s) && s.most < most)
+		most = s.most < 1 ? 1 : s.most;
+	return squeezed(f, counted(f, binary(f, HT_OP_AddV2, count, check), most));
+}
+
+/* Likewise up to an extent that other nodes tell. */
+static inline struct ht_value range_of(struct forms *f, struct ht_value count)
+{
+	enum ht_dtype t = ht_type_of(count)->dtype;
+	struct ht_value v =
+		node(f, HT_OP_Range, (struct ht_value[]){ whole(f, t, 0), count, whole(f, t, 1) },
+			3, t, open_shape(f, 1));
+
+	ht_attr_set_type(v.node, "Tidx", t);
+	return v;
+}
+
+static inline bool is_bounded_shape(const struct ht_graph *g, struct ht_shape s)
+{
+	for (int32_t i = 0; i < s.rank; i++)
+		if (ht_dim_most(g, s.dim[i]) < 0)
+			return false;
+	return s.rank > 0 && s.rank <= HT_OPEN_RANK;
+}
+
+/* ---- computed_groups.c ---- */
+
+/* Groups of axes of operands that have to be equally long.  An operand has at most one axis in a group; -1: none.  A group may repeat
+ * operands of size 1. */
+int32_t ht_meeting_groups(const struct ht_node *n);
+int32_t ht_meeting_axis(const struct ht_node *n, int32_t group, int32_t i);
+bool ht_meeting_repeats(const struct ht_node *n, int32_t group);
+
 /* ---- computed_meet.c ---- */
 
-/* Where open sizes meet others in a broadcast, operands are gathered to the size of the result, and the run stops if sizes differ; says
+/* Where open sizes meet others in such a group, operands are gathered to one size, and the run stops if sizes differ; says
  * whether it changed the node. */
 bool ht_expand_meeting(struct forms *f, struct ht_node *n);
+
+/* ---- computed_parts.c ---- */
+
+enum { MOST_COUNT = 1 << 24 /* longer ranges would need much memory for their bound alone */ };
+
+/* Slices, the largest elements of rows, and padding; each says whether it changed the node.  If `last`, those whose extents nothing
+ * but the run tells, so that what other nodes tell is known before. */
+bool ht_expand_slice(struct forms *f, struct ht_node *n, bool last);
+bool ht_expand_strided_slice(struct forms *f, struct ht_node *n, bool last);
+bool ht_expand_best(struct forms *f, struct ht_node *n, bool last);
+bool ht_expand_extreme(struct forms *f, struct ht_node *n);
+bool ht_expand_pad(struct forms *f, struct ht_node *n, bool last);
+/* computed_shapes.c: likewise repeated axes, one-hot vectors, and reshapes. */
+bool ht_expand_one_hot(struct forms *f, struct ht_node *n);
+bool ht_expand_tile(struct forms *f, struct ht_node *n);
+bool ht_expand_reshape(struct forms *f, struct ht_node *n, bool last);
+/* Extents of a tensor as numbers. */
+struct extents {
+	struct ht_value size[HT_MAX_RANK];
+	int32_t rank;
+	struct ht_value check; /* 0; the run stops where the number of elements is another one */
+};
+struct ht_value ht_product_of(struct forms *f, const struct ht_value *x, int32_t n);
+/* Reads a shape of to->rank extents, one of which may be -1, of `total` elements. */
+void ht_read_extents(
+	struct forms *f, struct ht_value shape, struct ht_value total, struct extents *to);
+/* The places of elements by their numbers in a tensor of these extents: the last axis has an index for each axis. */
+struct ht_value ht_places_of(
+	struct forms *f, struct ht_value number, const struct ht_value *size, int32_t rank);
+
+/* computed_sparse.c: ops on sparse tensors; says whether it changed the node. */
+bool ht_expand_sparse(struct forms *f, struct ht_node *n);
+bool ht_is_sparse_open(const struct ht_graph *g, const struct ht_node *n);
+
+/* Whether one of these may change the node; only for the second and third one types have to be known. */
+bool ht_may_take_part(const struct ht_node *n);
+bool ht_takes_open_part(const struct ht_graph *g, const struct ht_node *n);
+bool ht_reshapes_open(const struct ht_graph *g, const struct ht_node *n);
 
 #endif

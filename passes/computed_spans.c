@@ -209,14 +209,31 @@ static struct ht_span of_sum(const struct ht_graph *g, const struct ht_node *n, 
 	return product_of(either(each, (struct ht_span){ 0, 0 }), count);
 }
 
-/* The union of the ranges of operands from `first` to before `end`. */
+/* The range of a product of elements that are not below 0. */
+static struct ht_span of_product(const struct ht_graph *g, const struct ht_node *n, int depth)
+{
+	struct ht_span each = of_operand(g, n, 0, depth), count = of_size(g, n), all = { 0, 1 };
+
+	if (!is_known(each) || !is_known(count) || each.least < 0 || count.most > 8)
+		return unknown;
+	for (int64_t i = 0; i < count.most && is_known(all); i++)
+		all = product_of(all, (struct ht_span){ 0, each.most < 1 ? 1 : each.most });
+	return all;
+}
+
+/* The union of the ranges of operands that have elements, from `first` to before `end`. */
 static struct ht_span of_all(
 	const struct ht_graph *g, const struct ht_node *n, int32_t first, int32_t end, int depth)
 {
-	struct ht_span s = of_operand(g, n, first, depth);
+	struct ht_span s = unknown;
+	bool some = false;
 
-	for (int32_t i = first + 1; i < end; i++)
-		s = either(s, of_operand(g, n, i, depth));
+	for (int32_t i = first; i < end; i++) {
+		if (ht_shape_count(ht_in_shape(n, i)) == 0)
+			continue;
+		s = some ? either(s, of_operand(g, n, i, depth)) : of_operand(g, n, i, depth);
+		some = true;
+	}
 	return s;
 }
 
@@ -253,6 +270,7 @@ static struct ht_span of_node(const struct ht_graph *g, struct ht_value v, int d
 		return of_all(g, n, 0, n->ins - 1, depth);
 	case HT_OP_Select:
 	case HT_OP_SelectV2:
+	case HT_OP_ClipByValue:
 		return of_all(g, n, 1, 3, depth);
 	case HT_OP_Shape:
 		return of_extent(g, n, -1, false);
@@ -264,6 +282,8 @@ static struct ht_span of_node(const struct ht_graph *g, struct ht_value v, int d
 		return v.index ? of_extent(g, n, 0, true) : of_operand(g, n, 0, depth);
 	case HT_OP_Sum:
 		return of_sum(g, n, depth);
+	case HT_OP_Prod:
+		return of_product(g, n, depth);
 	case HT_OP_Max:
 	case HT_OP_Min:
 		return of_operand(g, n, 0, depth);

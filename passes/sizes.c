@@ -357,14 +357,14 @@ static enum ht_status run_bounded(struct ht_graph *g, struct ht_pass_context *c)
 
 	if (!c->keep_computed_sizes) {
 		HT_TRY(make_functions(g, c));
-		HT_TRY(ht_add_computed_sizes(g, c));
+		HT_TRY(ht_add_computed_sizes(g, c, false));
 	}
 	if (open)
 		HT_TRY(make_bodies(g, c));
 	else if (!c->keep_computed_sizes)
 		HT_TRY(make_bodies_of_fixed(g, c));
 	if (!c->keep_computed_sizes)
-		HT_TRY(ht_add_computed_sizes(g, c));
+		HT_TRY(ht_add_computed_sizes(g, c, true));
 	return g->sizes ? ht_bound_sizes(g, c) : HT_OK;
 }
 

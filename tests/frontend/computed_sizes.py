@@ -20,9 +20,10 @@ from opened import weights  # noqa: E402
 F32 = tf.float32
 ALIGNMENT = 64
 POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1}
-NOT_ROUNDED = {'suppressed', 'best_of_each'}  # where rounded scores and overlaps rightly select other boxes
+NOT_ROUNDED = {'suppressed', 'best_of_each', 'detections', 'shaped'}  # where rounded scores and overlaps rightly select other boxes
 NOT_CONVERTED = {'bodies', 'within', 'cut', 'grown'}  # loops take open sizes, so functions of their own are made for them (docs/sizes.md)
-SELECT = {'nested', 'counted', 'mean', 'distinct', 'parted', 'joined', 'ranged', 'drawn', 'scattered', 'pieces', 'judged', 'bodies', 'within', 'grown'}
+SELECT = {'nested', 'counted', 'mean', 'distinct', 'parted', 'joined', 'ranged', 'drawn', 'scattered', 'pieces', 'judged', 'bodies', 'within', 'grown', 'products', 'best',
+          'sliced', 'sparse', 'shaped'}
 # SELECT: models that compare multiples of their inputs or make integers of them, with the same results in 16 bits
 
 
@@ -419,8 +420,125 @@ def cut(r):
     return f, {'x': ('rows', k), 'y': ('rows', 'length')}
 
 
+def products(r):
+    """Sizes of different nodes, which are equal in each run, meet in products, sums by labels, concatenations, packs, scatters and
+    segments; and one meets a fixed size."""
+    n, k = int(r.integers(2, 40)), int(r.integers(1, 9))
+    w = weights(r, n, 3)
+    boxes = tf.constant(boxes_of(r, n))
+
+    def f(x, score):
+        mask, same = score > .5, score * 2 > 1.
+        a, b, at = tf.boolean_mask(x, mask), tf.boolean_mask(x * 2, same), tf.where(mask)
+        whole, low = tf.boolean_mask(x, score > -99.), tf.boolean_mask(x, score < .2)
+        labels = tf.minimum(tf.cast(tf.abs(tf.boolean_mask(score, same)) * 2, tf.int32), k - 1)
+        best = tf.image.non_max_suppression(tf.boolean_mask(boxes, mask), tf.boolean_mask(score, same), 9)
+        return (tf.matmul(a, b, transpose_a=True), tf.einsum('ij,ik->kj', a, b), tf.einsum('ij,ij->i', a, b), tf.concat([a, b, a], 1),
+                tf.reduce_sum(tf.stack([a, b]), 0), tf.stack([b, a], 1), tf.matmul(whole, w, transpose_a=True), tf.concat([w, whole], 1),
+                tf.matmul(tf.stack([a, a * 3]), b[None], transpose_a=True), tf.tensor_scatter_nd_add(x, at, b), tf.scatter_nd(at, b, [n, k]),
+                tf.math.unsorted_segment_sum(b, at[:, 0], n), best, tf.nn.sparse_softmax_cross_entropy_with_logits(labels, a),
+                tf.gather(a[:, None] + tf.range(3.)[:, None], labels[:, None] % 3, batch_dims=1), tf.add_n([a, b]),
+                tf.compat.v1.where(tf.boolean_mask(score, same) > 1., a, b), tf.nn.softmax(tf.matmul(a, low, transpose_b=True)) @ low)
+    return f, {'x': (n, k), 'score': (n,)}
+
+
+def best(r):
+    """The largest elements of rows whose length, or their own number, data decide; sorted rows."""
+    n, k = int(r.integers(2, 40)), int(r.integers(2, 9))
+
+    def f(x, score):
+        kept, rows = tf.boolean_mask(score, score > .5), tf.boolean_mask(x, score > .5)
+        count = tf.size(kept)
+        values, at = tf.math.top_k(kept, tf.minimum(count, 5))
+        return (values, at, tf.gather(rows, at) * 2, *tf.math.top_k(score, count), *tf.math.top_k(rows, 2), tf.math.top_k(tf.transpose(rows), count)[1],
+                tf.sort(kept), tf.argsort(kept, direction='DESCENDING'), tf.math.top_k(tf.concat([kept, score], 0), n)[0],
+                tf.math.top_k(tf.cast(kept * 9, tf.int32), tf.minimum(count, 3))[0], tf.size(values))
+    return f, {'x': (n, k), 'score': (n,)}
+
+
+def sliced(r):
+    """Slices by computed bounds, and padding by computed amounts, of fixed and of masked rows."""
+    n, k = int(r.integers(2, 40)), int(r.integers(2, 9))
+
+    def f(x, score):
+        kept = tf.boolean_mask(x, score > .5)
+        count = tf.shape(kept)[0]
+        half, third = count // 2, count // 3
+        return (x[:count], x[count:] * 2, x[third:half + 2], x[-count:], x[half:count:2], kept[half:], kept[third:-1], kept[-third:, 1:], kept[:, :-1][:half],
+                tf.slice(x, [0, 0], [count, -1]), tf.slice(x, [count, 1], [-1, k - 1]), tf.slice(kept, [half, 0], [count - half, 2]),
+                tf.slice(x, [half, 0], [third, -1]) + tf.slice(kept, [half, 0], [third, -1]), tf.reduce_sum(x[:count] * kept, 0),
+                tf.pad(kept, [[0, n - count], [0, 0]]), tf.pad(kept, [[half, 1], [0, 2]]), tf.pad(x, [[0, count], [half, 0]], constant_values=.5),
+                tf.pad(score, [[third, half]]), tf.pad(kept, [[1, 1], [1, 0]]), tf.shape(x[:count])[0] * 2)
+    return f, {'x': (n, k), 'score': (n,)}
+
+
+def beams(r):
+    """One step of a search along beams, of any number of rows: the best continuations, and the states from which they come."""
+    beams, words, k = int(r.integers(1, 5)), int(r.integers(2, 12)), int(r.integers(1, 5))
+
+    def f(score, state):
+        values, at = tf.math.top_k(tf.reshape(score, [-1, beams * words]), beams)
+        where = at // words
+        return values, at % words, tf.gather(state, where, batch_dims=1), tf.gather(score, where, batch_dims=1, axis=1) * 2, tf.sort(score, -1)
+    return f, {'score': ('rows', beams, words), 'state': ('rows', beams, k)}
+
+
+def detections(r):
+    """What follows a detector: the best boxes of each class, in order of their scores, padded to a fixed number."""
+    n, classes, most = int(r.integers(2, 40)), int(r.integers(1, 4)), int(r.integers(1, 12))
+    boxes = tf.constant(boxes_of(r, n))
+
+    def f(score):
+        parts = []
+        for c in range(classes):
+            mask = score[:, c] > .5
+            left, own = tf.boolean_mask(boxes, mask), tf.boolean_mask(score[:, c], mask)
+            at = tf.image.non_max_suppression(left, own, tf.minimum(4, tf.shape(own)[0]), .4)
+            parts.append((tf.gather(left, at), tf.gather(own, at), tf.fill([tf.size(at)], c)))
+        found, own, which = (tf.concat(part, 0) for part in zip(*parts))
+        own, at = tf.math.top_k(own, tf.minimum(most, tf.size(own)))
+        found, which, count = tf.gather(found, at), tf.gather(which, at), tf.size(at)
+        return (found, own, which, tf.pad(found, [[0, most - count], [0, 0]]), tf.pad(own, [[0, most - count]]),
+                tf.boolean_mask(found, own > 1.) @ tf.ones([4, 2]), found[:tf.minimum(count, 3)])
+    return f, {'score': (n, classes)}
+
+
+def sparse(r):
+    """Sparse tensors of masked elements: dense again, in another shape, with a value in each row, and as lists of embeddings."""
+    n, k = int(r.integers(1, 12)), int(r.integers(1, 9))
+    table = weights(r, 20, 3)
+
+    def f(x):
+        some = tf.sparse.from_dense(tf.where(x > .5, x, 0.))
+        flat = tf.sparse.reshape(some, [k, -1])
+        full, empty = tf.sparse.fill_empty_rows(some, -1.)
+        ids = tf.sparse.from_dense(tf.where(x > .5, tf.cast(x * 8, tf.int64), 0))
+        return (tf.sparse.to_dense(some), some.dense_shape, tf.sparse.to_dense(tf.sparse.from_dense(tf.where(x > 1., x, 0.)), -1.), flat.indices, flat.dense_shape,
+                tf.sparse.to_dense(flat) * 2, full.indices, full.values, empty, tf.nn.safe_embedding_lookup_sparse(table, ids, combiner='mean'),
+                tf.nn.embedding_lookup_sparse(table, tf.sparse.fill_empty_rows(ids, 1)[0], None, combiner='sum'))
+    return f, {'x': (n, k)}
+
+
+def shaped(r):
+    """Reshapes whose extents follow from computed sizes, repeated rows, one-hot vectors, sums from the end, boxes of several classes."""
+    n, k, times = int(r.integers(2, 30)), int(r.integers(1, 5)), int(r.integers(2, 4))
+    boxes = tf.constant(boxes_of(r, n))
+
+    def f(x, score):
+        kept, rows = tf.boolean_mask(score, score > .5), tf.boolean_mask(x, score > .5)
+        half = tf.size(kept) // 2
+        even = kept[:half * 2]
+        whole = tf.cast(tf.minimum(tf.abs(kept) * 2, 5.), tf.int32)
+        left = tf.concat([tf.boolean_mask(boxes, score > .5), kept[:, None], kept[:, None] * .5], 1)
+        return (tf.reshape(even, [-1, 2]), tf.reshape(even, [2, half]) * 2, tf.reshape(tf.concat([rows, rows], 1), [-1]), tf.tile(rows, [times, 1]),
+                tf.tile(x, [tf.minimum(half, 3), 1]), tf.repeat(kept, times), tf.one_hot(whole, tf.size(kept)), tf.cumsum(rows, reverse=True),
+                tf.math.cumprod(kept, reverse=True, exclusive=True),
+                *tf.image.combined_non_max_suppression(left[None, :, None, :4], left[None, :, 4:], 3, 7, .5, .3))
+    return f, {'x': (n, k), 'score': (n,)}
+
+
 MODELS = {f.__name__: f for f in (vector, any_rank, every_type, masked, elements, nested, counted, mean, open_too, branches, suppressed, distinct, parted, joined,
-                                 ranged, drawn, scattered, pieces, judged, bodies, within, best_of_each, grown, cut)}
+                                 ranged, drawn, scattered, pieces, judged, bodies, within, best_of_each, grown, cut, products, best, sliced, beams, detections, sparse, shaped)}
 SHARES = 0, 1, .5, .1
 MOST = {'rows': 6, 'length': 24}
 
@@ -522,7 +640,6 @@ def check_refusals():
     def kept(x):
         return tf.boolean_mask(x, x > .5)
     refused('no bound', lambda x: tf.range(tf.cast(x[0], tf.int32)), 'Range', 'bound')
-    refused('a reshape', lambda x: tf.reshape(kept(x), [2, -1]), 'Reshape')
     refused('open classes', lambda x: tf.nn.sparse_softmax_cross_entropy_with_logits([0], kept(x)[None]), 'CrossEntropy', 'rows')
     refused('a net', kept, 'where', 'ahead of time', command='aot')
     refused('no bound in a loop', lambda x: tf.while_loop(
@@ -553,6 +670,40 @@ def check_empty():
             check_stops(wrong.__name__, folder, f'{folder}/m.pb', {'x': -x}, 'index is out of range')
 
 
+def check_differing():
+    """Sizes that have to be equal and are not, rows that are too short, and bounds that leave a tensor stop the run, as in TensorFlow."""
+    def kept(x, least):
+        return tf.boolean_mask(tf.stack([x, x * 2], 1), x > least)
+
+    def count(x):
+        return tf.size(tf.where(x > .5))
+    graphs = {'a product': lambda x: tf.matmul(kept(x, .5), kept(x, 1.5), transpose_a=True),
+              'a product of nothing': lambda x: tf.matmul(kept(x, 9.), kept(x, 1.5), transpose_a=True),
+              'labels': lambda x: tf.einsum('ij,ik->jk', kept(x, .5), kept(x, 1.5)),
+              'a concatenation': lambda x: tf.concat([kept(x, .5), kept(x, 1.5)], 1),
+              'a fixed size': lambda x: tf.concat([kept(x, .5), tf.ones([4, 1])], 1),
+              'a pack': lambda x: tf.stack([kept(x, .5), kept(x, 1.5)]),
+              'a scatter': lambda x: tf.scatter_nd(tf.where(x > .5), kept(x, 1.5), [8, 2]),
+              'segments': lambda x: tf.math.unsorted_segment_sum(kept(x, 1.5), tf.where(x > .5)[:, 0], 8),
+              'boxes': lambda x: tf.image.non_max_suppression(tf.concat([kept(x, .5)] * 2, 1), kept(x, 1.5)[:, 0], 3),
+              'short rows': lambda x: tf.math.top_k(kept(x, .5)[:, 0], 8),
+              'a long k': lambda x: tf.math.top_k(kept(x, 1.5)[:, 0], count(x)),
+              'a long slice': lambda x: tf.slice(kept(x, 1.5), [0, 0], [count(x), 2]),
+              'a late begin': lambda x: tf.slice(kept(x, 1.5), [count(x), 0], [-1, 2]),
+              'a reshape': lambda x: tf.reshape(kept(x, .5)[:, 0], [2, -1]),
+              'the place of an extreme': lambda x: tf.argmax(kept(x, 9.)),
+              'negative padding': lambda x: tf.pad(x, [[0, 4 - count(x)]])}
+    x = np.arange(8, dtype='f4')
+    with tempfile.TemporaryDirectory() as folder:
+        for name, f in graphs.items():
+            frozen, _ = model_of(f, {'x': (8,)}, f'{folder}/m.pb')
+            try:
+                expected(frozen, {'x': x})
+                sys.exit(f'{name}: TensorFlow does not stop')
+            except tf.errors.InvalidArgumentError:
+                check_stops(name, folder, f'{folder}/m.pb', {'x': x}, "node '", 'index is out of range')
+
+
 def check_plan():
     with tempfile.TemporaryDirectory() as folder:
         freeze(lambda x: tf.where(x > .5), [tf.TensorSpec([7], F32, name='x')], f'{folder}/m.pb')
@@ -578,6 +729,7 @@ def main():
     if not a.name and not a.python:
         check_refusals()
         check_empty()
+        check_differing()
         check_plan()
     print('ok')
 

@@ -18,7 +18,7 @@ PLAIN = ('unary', 'binary', 'reduce', 'product', 'transpose', 'flatten', 'end', 
          'compare', 'select', 'size', 'count_up', 'cast', 'wider', 'extreme', 'place', 'pieces', 'hot', 'spread')
 CONTROL = ('branch', 'switch', 'loop', 'loop', 'for_range', 'for_rows', 'broken', 'autograph_while', 'array', 'array', 'array_read',
            'array_dynamic', 'pushed', 'popped', 'map_rows', 'scan', 'fold', 'map_two', 'changed', 'called', 'joined_array')
-COMPUTED = ('mask', 'where', 'unique', 'range_of', 'partition', 'repeat_rows', 'part', 'behind', 'meet')
+COMPUTED = ('mask', 'where', 'unique', 'range_of', 'partition', 'repeat_rows', 'part', 'behind', 'meet', 'largest', 'cut_by', 'padded_by', 'paired', 'folded')
 
 
 class Maker:
@@ -492,9 +492,11 @@ class Maker:
 
     def array_dynamic(self, scope, depth):
         """An array that grows, as often as a number, a size or data say; then a sum of its elements, or all of them."""
-        v, n = self.value(scope, F32, most=2), int(self.r.integers(0, 5))
+        v = self.value(scope, F32, most=2)
         if v is None:
             return None
+        fixed = all(isinstance(d, int) for d in v.dims)  # TensorFlow stacks no empty list of elements of unknown shape
+        n = int(self.r.integers(not fixed, 5))
         count = n if self.chance(.5) else self.count(scope) + 1
 
         def body(i, a):
@@ -683,6 +685,57 @@ class Maker:
             return None
         t = tf.tanh(v.t + tf.transpose(v.t, [*range(len(v.dims) - 2), len(v.dims) - 1, len(v.dims) - 2]))
         return Value(tf.tanh(tf.reduce_sum(t) * .1), (), False)
+
+    def small(self, scope, most):
+        """A number that data decide, below `most`."""
+        v = self.value(scope, I32)
+        return v and tf.math.floormod(self.fitted(v, ()), most)
+
+    def largest(self, scope, depth):
+        """The largest elements of each row, as many as data say."""
+        v, k = self.value(scope, F32, I32, rank=1, where=lambda v: v.exact), self.small(scope, 4)
+        if v is None or k is None:
+            return None
+        values, at = tf.math.top_k(v.t, tf.minimum(k, tf.shape(v.t)[-1]))
+        dims = (*v.dims[:-1], self.fresh())
+        return [Value(values, dims, True), Value(at, dims, True)]
+
+    def cut_by(self, scope, depth):
+        """A part of an axis, by bounds that data decide."""
+        v, a, b = self.value(scope, F32, I32, rank=1), self.small(scope, 3), self.small(scope, 5)
+        if v is None or a is None or b is None:
+            return None
+        axis = int(self.r.integers(len(v.dims)))
+        cut = self.one([slice(a, None), slice(None, b), slice(a, b), slice(-b, None), slice(a, None, 2)])
+        return Value(v.t[(slice(None),) * axis + (cut,)], (*v.dims[:axis], self.fresh(), *v.dims[axis + 1:]), v.exact)
+
+    def padded_by(self, scope, depth):
+        """Numbers in front of an axis, and behind it, as many as data say."""
+        v, a, b = self.value(scope, F32, I32, rank=1, most=3), self.small(scope, 3), self.small(scope, 2)
+        if v is None or a is None or b is None:
+            return None
+        axis = int(self.r.integers(len(v.dims)))
+        t = tf.pad(v.t, [[a, b] if i == axis else [0, 0] for i in range(len(v.dims))], constant_values=v.t.dtype.as_numpy_dtype(1))
+        return Value(t, (*v.dims[:axis], self.fresh(), *v.dims[axis + 1:]), v.exact)
+
+    def paired(self, scope, depth):
+        """Two sizes that are equal in every run, in a product or a pack."""
+        v = self.value(scope, F32, rank=2, most=3)
+        if v is None:
+            return None
+        n = tf.minimum(tf.shape(v.t)[-2], 99)
+        w = v.t[..., :n, :]
+        if self.chance(.5):
+            return Value(tf.tanh(tf.matmul(v.t, w, transpose_a=True) * .2), (*v.dims[:-2], v.dims[-1], v.dims[-1]), False)
+        return Value(tf.tanh(tf.reduce_sum(tf.stack([w, v.t]), 0) * .4), v.dims, False)
+
+    def folded(self, scope, depth):
+        """Pairs of all elements but, where their number is odd, the last."""
+        v = self.value(scope, F32, I32, rank=1)
+        if v is None:
+            return None
+        flat = tf.reshape(v.t, [-1])
+        return Value(tf.reshape(flat[:tf.size(flat) // 2 * 2], [-1, 2]), (self.fresh(), 2), v.exact)
 
 
 def graphed(f):

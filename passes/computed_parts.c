@@ -1,0 +1,654 @@
+/* Parts of axes that are open, or whose bounds a run computes, for pass sizes: Slice and StridedSlice gather their elements, whose number
+ * is a size of the graph.  The k largest elements of rows are the first k of as many as there may be.  Padding is a concatenation with
+ * tensors of computed extents. */
+#include "passes/computed_nodes.h"
+
+static struct ht_value least(struct forms *f, struct ht_value x, int64_t number)
+{
+	return binary(f, HT_OP_Maximum, x, whole(f, HT_I64, number));
+}
+
+/* 1 where the claim holds, else 0. */
+static struct ht_value one_if(struct forms *f, enum ht_op op, struct ht_value a, struct ht_value b)
+{
+	return ht_rw_cast(&f->r, f->at, f->at->name, compare(f, op, a, b), HT_I64);
+}
+
+/* ---- StridedSlice ---- */
+
+struct bound {
+	bool whole, computed;
+	int64_t at; /* where it is not computed */
+};
+
+/* An entry of a StridedSlice: the elements of axis `axis` from `begin` to before `end`, `step` apart; below zero they count from the
+ * axis' end. */
+struct entry {
+	int32_t number, axis;
+	int64_t step;
+	struct bound begin, end;
+};
+
+static bool bit(const struct ht_node *n, const char *name, int32_t i)
+{
+	return i < 63 && ht_attr_int(n, name, 0) >> i & 1;
+}
+
+static struct bound bound_of(const struct ht_node *n, int32_t arg, int32_t i)
+{
+	struct bound b = { .whole = bit(n, arg == 1 ? "begin_mask" : "end_mask", i) };
+
+	b.computed = !b.whole && !const_entry(n->in[arg], i, &b.at);
+	return b;
+}
+
+/* Whether entry `e->number` takes a part of its axis, of extent `dim`: of computed bounds, if the extent `to` of the result is not known;
+ * of constant ones, or all in reversed order, if the axis is open. */
+static bool takes_part(
+	const struct ht_graph *g, const struct ht_node *n, struct entry *e, int64_t dim, int64_t to)
+{
+	int32_t i = e->number;
+
+	e->begin = bound_of(n, 1, i);
+	e->end = bound_of(n, 2, i);
+	if (bit(n, "shrink_axis_mask", i) || !const_entry(n->in[3], i, &e->step))
+		return false;
+	if (e->begin.computed || e->end.computed)
+		return (dim >= 0 || ht_dim_size(g, dim)) && to == HT_DIM_UNKNOWN && e->step > 0 &&
+		       e->step < MOST_COUNT;
+	if (!ht_dim_size(g, dim))
+		return false;
+	e->begin.whole = e->begin.whole || (e->begin.at == 0 && e->step > 0);
+	if (e->step < 0)
+		return e->step == -1 && (e->begin.whole || e->begin.at == -1) && e->end.whole;
+	return e->step > 0 && e->step < MOST_COUNT &&
+	       !(e->begin.whole && e->end.whole && e->step == 1);
+}
+
+/* The first entry that takes a part; `last`: of computed bounds, too. */
+static bool find_entry(
+	const struct ht_graph *g, const struct ht_node *n, bool last, struct entry *e)
+{
+	struct ht_shape s = ht_in_shape(n, 0), entries = ht_in_shape(n, 1), r = n->out[0].shape;
+	int64_t all = ht_shape_known(entries) ? ht_shape_count(entries) : -1;
+	int32_t named = 0, axis = 0, to = 0;
+
+	if (all > HT_MAX_RANK || r.rank < 0) /* more than const_entry() reads */
+		return false;
+	for (int32_t i = 0; i < all; i++)
+		named += !bit(n, "new_axis_mask", i) && !bit(n, "ellipsis_mask", i);
+	for (int32_t i = 0; i < all && s.rank >= named; i++) {
+		*e = (struct entry){ .number = i, .axis = axis };
+		if (bit(n, "ellipsis_mask", i)) {
+			axis += s.rank - named;
+			to += s.rank - named;
+		} else if (bit(n, "new_axis_mask", i)) {
+			to++;
+		} else if (bit(n, "shrink_axis_mask", i)) {
+			axis++;
+		} else if (takes_part(g, n, e, s.dim[axis++], r.dim[to++]) &&
+			   (last || (!e->begin.computed && !e->end.computed))) {
+			return true;
+		}
+	}
+	return false;
+}
+
+/* A bound from the axis' begin, at most `size`. */
+static struct ht_value place(struct forms *f, int64_t at, struct ht_value size)
+{
+	return at < 0 ? least(f, plus(f, size, at), 0)
+		      : binary(f, HT_OP_Minimum, whole(f, HT_I64, at), size);
+}
+
+/* Likewise one that the run computes: below zero it counts from the axis' end. */
+static struct ht_value computed_place(struct forms *f, struct ht_value at, struct ht_value size)
+{
+	struct ht_value below = one_if(f, HT_OP_Less, at, whole(f, HT_I64, 0));
+
+	at = binary(f, HT_OP_AddV2, at, binary(f, HT_OP_Mul, below, size));
+	return binary(f, HT_OP_Minimum, least(f, at, 0), size);
+}
+
+static struct ht_value place_of(struct forms *f, const struct ht_node *n, int32_t arg,
+	const struct entry *e, struct ht_value size)
+{
+	const struct bound *b = arg == 1 ? &e->begin : &e->end;
+
+	if (b->whole)
+		return arg == 1 ? whole(f, HT_I64, 0) : size;
+	return b->computed ? computed_place(f, entry_of(f, n->in[arg], e->number), size)
+			   : place(f, b->at, size);
+}
+
+/* The number of elements between the bounds of an entry with step 1.  If the begin counts from the axis' first element and the end from its
+ * last one, the number is the axis' size less both distances, so that x[1:] and x[:-1] have the same size. */
+static struct ht_value distance(
+	struct forms *f, const struct ht_node *n, const struct entry *e, struct ht_value size)
+{
+	int64_t begin = e->begin.whole ? 0 : e->begin.at, end = e->end.whole ? 0 : e->end.at;
+	bool computed = e->begin.computed || e->end.computed;
+
+	if (!computed && begin >= 0 && (e->end.whole || end < 0))
+		return least(f, plus(f, size, end - begin), 0);
+	return least(
+		f, binary(f, HT_OP_Sub, place_of(f, n, 2, e, size), place_of(f, n, 1, e, size)), 0);
+}
+
+/* Of the elements that a slice takes, by number, the indices. */
+static struct ht_value indices_of(struct forms *f, const struct ht_node *n, const struct entry *e,
+	struct ht_value size, struct ht_value at)
+{
+	struct ht_value first;
+
+	if (e->step > 1)
+		at = binary(f, HT_OP_Mul, at, whole(f, HT_I64, e->step));
+	if (e->begin.whole)
+		return at;
+	first = e->begin.computed || e->begin.at < 0 ? place_of(f, n, 1, e, size)
+						     : whole(f, HT_I64, e->begin.at);
+	return binary(f, HT_OP_AddV2, at, first);
+}
+
+/* Bounds that no entry computes any more become a constant. */
+static void settle_bounds(struct forms *f, struct ht_node *n, int32_t arg, int count)
+{
+	int64_t at[HT_MAX_RANK];
+
+	for (int32_t i = 0; i < count; i++) {
+		struct bound b = bound_of(n, arg, i);
+
+		if (b.computed)
+			return;
+		at[i] = b.at;
+	}
+	ht_rw_set_in(&f->r, n, arg,
+		ht_rw_const_ints(&f->r, n, n->name, ht_type_of(n->in[arg])->dtype, at, count));
+}
+
+/* The slice takes the axis as a whole from now on. */
+static void take_whole(struct forms *f, struct ht_node *n, const struct entry *e)
+{
+	int64_t step[HT_MAX_RANK], one = INT64_C(1) << e->number;
+	int count = (int)ht_in_shape(n, 1).dim[0];
+
+	for (int32_t i = 0; i < count; i++)
+		if (!const_entry(n->in[3], i, &step[i]))
+			return;
+	step[e->number] = 1;
+	ht_rw_set_in(&f->r, n, 3,
+		ht_rw_const_ints(&f->r, n, n->name, ht_type_of(n->in[3])->dtype, step, count));
+	ht_attr_set_int(n, "begin_mask", ht_attr_int(n, "begin_mask", 0) | one);
+	ht_attr_set_int(n, "end_mask", ht_attr_int(n, "end_mask", 0) | one);
+	settle_bounds(f, n, 1, count);
+	settle_bounds(f, n, 2, count);
+}
+
+static struct ht_value reversed(struct forms *f, struct ht_value x, int64_t axis)
+{
+	struct ht_value in[] = { x, ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &axis, 1) };
+	struct ht_value v =
+		node(f, HT_OP_ReverseV2, in, 2, ht_type_of(x)->dtype, ht_type_of(x)->shape);
+
+	ht_attr_set_type(v.node, "T", ht_type_of(x)->dtype);
+	ht_attr_set_type(v.node, "Tidx", HT_I32);
+	return v;
+}
+
+static struct ht_value part_of(struct forms *f, const struct ht_node *n, const struct entry *e)
+{
+	int64_t most = ht_dim_most(f->r.g, ht_in_shape(n, 0).dim[e->axis]);
+	struct ht_value size = extent(f, n, 0, e->axis), count = distance(f, n, e, size), at;
+
+	if (e->step > 1)
+		count = binary(
+			f, HT_OP_FloorDiv, plus(f, count, e->step - 1), whole(f, HT_I64, e->step));
+	at = counted_up(f, count, whole(f, HT_I64, 0), most);
+	return gathered(f, n->in[0], indices_of(f, n, e, size, at), e->axis);
+}
+
+/* Whether all steps are constant, so that entries can change. */
+static bool has_steps(const struct ht_node *n)
+{
+	int64_t step;
+
+	for (int32_t i = 0; i < ht_in_shape(n, 1).dim[0]; i++)
+		if (!const_entry(n->in[3], i, &step))
+			return false;
+	return true;
+}
+
+bool ht_expand_strided_slice(struct forms *f, struct ht_node *n, bool last)
+{
+	struct entry e;
+
+	if (!find_entry(f->r.g, n, last, &e) || !has_steps(n))
+		return false;
+	ht_rw_set_in(&f->r, n, 0, e.step < 0 ? reversed(f, n->in[0], e.axis) : part_of(f, n, &e));
+	take_whole(f, n, &e);
+	return true;
+}
+
+/* ---- Slice ---- */
+
+/* How an axis of a Slice is taken. */
+enum taking {
+	TAKE_AS_IT_IS,
+	TAKE_NUMBER, /* as many elements as the result's extent says */
+	TAKE_COUNT   /* as many as the run computes */
+};
+
+static enum taking taking_of(
+	const struct ht_graph *g, const struct ht_node *n, int32_t i, bool last)
+{
+	int64_t dim = ht_in_shape(n, 0).dim[i], to = n->out[0].shape.dim[i], begin = -1;
+	bool first = const_entry(n->in[1], i, &begin) && begin == 0;
+
+	if (ht_dim_most(g, dim) < 0)
+		return TAKE_AS_IT_IS;
+	if (to == HT_DIM_UNKNOWN)
+		return last ? TAKE_COUNT : TAKE_AS_IT_IS;
+	if (ht_dim_most(g, to) < 0 || (dim >= 0 && to >= 0) || (first && dim == to))
+		return TAKE_AS_IT_IS;
+	return dim >= 0 && first && ht_dim_most(g, to) <= dim ? TAKE_AS_IT_IS : TAKE_NUMBER;
+}
+
+/* How many elements a Slice takes: -1 says all from the begin on. */
+static struct ht_value slice_count(struct forms *f, const struct ht_node *n, int32_t i,
+	struct ht_value begin, struct ht_value size)
+{
+	struct ht_value count = entry_of(f, n->in[2], i), rest;
+	int64_t x;
+
+	rest = binary(f, HT_OP_Sub, size, begin);
+	if (const_entry(n->in[2], i, &x) && x == -1)
+		count = rest;
+	else if (!const_entry(n->in[2], i, &x))
+		count = binary(f, HT_OP_AddV2, count,
+			binary(f, HT_OP_Mul, one_if(f, HT_OP_Equal, count, whole(f, HT_I64, -1)),
+				plus(f, rest, 1)));
+	return count;
+}
+
+/* The numbers of the elements that are taken. */
+static struct ht_value taken_numbers(
+	struct forms *f, const struct ht_node *n, int32_t i, enum taking how, struct ht_value begin)
+{
+	int64_t dim = ht_in_shape(n, 0).dim[i], to = n->out[0].shape.dim[i];
+
+	if (how == TAKE_COUNT) {
+		struct ht_value count = slice_count(f, n, i, begin, extent(f, n, 0, i)),
+				zero = whole(f, HT_I64, 0);
+
+		return counted_up(
+			f, count, unless_below(f, zero, count, zero), ht_dim_most(f->r.g, dim));
+	}
+	return to >= 0 ? numbers(f, HT_I64, to) : wide(f, range_of(f, element(f, n->in[2], i)));
+}
+
+static struct ht_value sliced_axis(
+	struct forms *f, const struct ht_node *n, int32_t i, enum taking how)
+{
+	struct ht_value begin = entry_of(f, n->in[1], i), at = taken_numbers(f, n, i, how, begin);
+
+	if (!ht_const_is(begin, 0))
+		at = binary(f, HT_OP_AddV2, at, begin);
+	return gathered(f, n->in[0], at, i);
+}
+
+bool ht_expand_slice(struct forms *f, struct ht_node *n, bool last)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+
+	if (s.rank < 0 || n->out[0].shape.rank != s.rank)
+		return false;
+	for (int32_t i = 0; i < s.rank; i++) {
+		enum taking how = taking_of(f->r.g, n, i, last);
+
+		if (how == TAKE_AS_IT_IS)
+			continue;
+		ht_rw_set_in(&f->r, n, 0, sliced_axis(f, n, i, how));
+		n->in[0].node->out[0].shape = open_shape(f, s.rank);
+		set_entry(f, n, 1, s.rank, i, 0);
+		set_entry(f, n, 2, s.rank, i, -1);
+		return true; /* further axes when the types are known again */
+	}
+	return false;
+}
+
+/* ---- the largest elements of rows ---- */
+
+/* A node of as many elements as every row may have to give. */
+static struct ht_node *best_of(struct forms *f, const struct ht_node *n, int64_t most)
+{
+	const struct ht_value in[] = { n->in[0], whole(f, HT_I32, most) };
+	int32_t rank = ht_in_shape(n, 0).rank;
+	struct ht_value v = node(f, HT_OP_TopKV2, in, 2, n->out[0].dtype, open_shape(f, rank));
+
+	ht_attr_set_type(v.node, "T", n->out[0].dtype);
+	ht_attr_set_type(v.node, "Tk", HT_I32);
+	ht_attr_set_type(v.node, "index_type", n->out[1].dtype);
+	ht_attr_set_bool(v.node, "sorted", true);
+	ht_attr_set_bool(v.node, "_enough", true); /* what is behind compares k with the extent */
+	ht_node_set_outs(v.node, 2);
+	v.node->out[1] = (struct ht_type){ n->out[1].dtype, open_shape(f, rank) };
+	return v.node;
+}
+
+/* Whether rows of a run may be shorter than `k`. */
+static bool may_be_shorter(const struct ht_graph *g, int64_t dim, int64_t k)
+{
+	int32_t size = ht_dim_size(g, dim);
+
+	return dim < 0 && (!size || ht_size_at(g, size)->least < k);
+}
+
+/* Whether the node finds the place of an extreme along an open axis that may have no elements. */
+static bool finds_in_open(const struct ht_graph *g, const struct ht_node *n)
+{
+	struct ht_shape s = n->ins > 1 ? ht_in_shape(n, 0) : HT_SHAPE_UNKNOWN;
+	int64_t axis;
+	int one;
+
+	return ht_is(n, HT_FINDS) && !ht_attr_find(n, "_enough") &&
+	       ht_const_small_ints(n->in[1], &axis, 1, &one) && ht_fix_axis(&axis, s.rank) &&
+	       ht_dim_most(g, s.dim[axis]) >= 0 && may_be_shorter(g, s.dim[axis], 1);
+}
+
+/* 0; the run stops where rows are shorter than `k`, or `k` is below 0. */
+static struct ht_value check_k(struct forms *f, const struct ht_node *n, struct ht_value k)
+{
+	struct ht_value zero = whole(f, HT_I64, 0);
+
+	return unless_below(
+		f, unless_below(f, zero, extent(f, n, 0, ht_in_shape(n, 0).rank - 1), k), k, zero);
+}
+
+/* The most elements that there may be of `k`, of rows of at most `most`; at least 1, but for rows without elements. */
+static int64_t most_best(const struct forms *f, struct ht_value k, int64_t most)
+{
+	struct ht_span s;
+
+	if (ht_span_of(f->r.g, k, &s) && s.most < most)
+		most = s.most < 1 && most ? 1 : s.most;
+	return most;
+}
+
+/* Whether the node gives all elements of rows, or as many as each has at least. */
+static bool has_enough(const struct ht_graph *g, int64_t dim, int64_t to)
+{
+	return to == dim || (to >= 0 && !may_be_shorter(g, dim, to));
+}
+
+bool ht_expand_best(struct forms *f, struct ht_node *n, bool last)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	int64_t dim = s.rank < 1 ? HT_DIM_UNKNOWN : s.dim[s.rank - 1],
+		most = ht_dim_most(f->r.g, dim), to;
+	struct ht_value k, at;
+	struct ht_node *best;
+
+	if (most < 0 || n->out[0].shape.rank != s.rank || ht_attr_find(n, "_enough"))
+		return false;
+	to = n->out[0].shape.dim[s.rank - 1];
+	if (has_enough(f->r.g, dim, to) || (to == HT_DIM_UNKNOWN && !last))
+		return false;
+	k = to >= 0 ? whole(f, HT_I64, to) : wide(f, n->in[1]);
+	most = most_best(f, k, most);
+	best = best_of(f, n, most);
+	at = check_k(f, n, k);
+	at = to >= 0 ? binary(f, HT_OP_AddV2, numbers(f, HT_I64, to), at)
+		     : squeezed(f, counted(f, binary(f, HT_OP_AddV2, k, at), most));
+	for (int32_t i = 0; i < 2 && n->graph; i++)
+		if (ht_rw_uses(&f->r, ht_out(n, i)))
+			ht_rw_replace(
+				&f->r, ht_out(n, i), gathered(f, ht_out(best, i), at, s.rank - 1));
+	return true;
+}
+
+/* ---- the place of an extreme ---- */
+
+/* There is none in a row of no elements: the run stops. */
+bool ht_expand_extreme(struct forms *f, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	struct ht_value check, place;
+	int64_t axis;
+	int one;
+
+	if (!finds_in_open(f->r.g, n) || !ht_const_small_ints(n->in[1], &axis, 1, &one) ||
+		!ht_fix_axis(&axis, s.rank))
+		return false;
+	check = unless_below(f, whole(f, HT_I64, 0), extent(f, n, 0, axis), whole(f, HT_I64, 1));
+	check = ht_rw_cast(&f->r, f->at, f->at->name, check, n->out[0].dtype);
+	ht_attr_set_bool(n, "_enough", true);
+	place = binary(f, HT_OP_AddV2, ht_out(n, 0), check);
+	ht_node_move(place.node, n->next);
+	ht_rw_replace_behind(&f->r, ht_out(n, 0), place);
+	return true;
+}
+
+/* ---- padding ---- */
+
+static bool is_rows(struct ht_value v)
+{
+	return v.node->op == HT_OP_Pack && ht_attr_int(v.node, "axis", 0) == 0 &&
+	       ht_type_of(v)->shape.rank == 2;
+}
+
+/* How many elements Pad puts in front of an axis, or behind it, if that is constant. */
+static bool const_amount(const struct ht_node *n, int32_t axis, int32_t behind, int64_t *x)
+{
+	struct ht_value v = n->in[1];
+
+	return is_rows(v) ? const_entry(v.node->in[axis], behind, x)
+			  : const_entry(v, 2 * axis + behind, x);
+}
+
+static struct ht_value amount_of(
+	struct forms *f, const struct ht_node *n, int32_t axis, int32_t behind)
+{
+	struct ht_value v = n->in[1];
+	const int64_t all = 2 * (int64_t)ht_in_shape(n, 0).rank;
+
+	if (is_rows(v))
+		return entry_of(f, v.node->in[axis], behind);
+	return entry_of(f,
+		ht_rw_reshape(&f->r, f->at, f->at->name, v, ht_shape_make(f->r.g->arena, 1, &all)),
+		2 * axis + behind);
+}
+
+static bool has_const_amounts(const struct ht_node *n, int32_t axis, int64_t amount[2])
+{
+	return const_amount(n, axis, 0, &amount[0]) && const_amount(n, axis, 1, &amount[1]);
+}
+
+/* So many elements as Pad puts around. */
+static struct ht_value filled(
+	struct forms *f, const struct ht_node *n, int32_t axis, struct ht_value amount)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	enum ht_dtype t = n->out[0].dtype;
+	struct ht_value size[HT_MAX_RANK], in[2], v;
+
+	for (int32_t i = 0; i < s.rank; i++)
+		size[i] = i == axis ? amount : extent(f, n, 0, i);
+	in[0] = packed(f, size, s.rank, HT_I64);
+	in[1] = n->ins > 2 ? n->in[2] : whole(f, t, 0);
+	v = node(f, HT_OP_Fill, in, 2, t, open_shape(f, s.rank));
+	ht_attr_set_type(v.node, "T", t);
+	ht_attr_set_type(v.node, "index_type", HT_I64);
+	return v;
+}
+
+/* The operand with elements in front of an axis and behind it. */
+static struct ht_value padded_axis(struct forms *f, const struct ht_node *n, int32_t axis)
+{
+	struct ht_value part[4];
+	int32_t count = 0;
+	int64_t x;
+
+	if (!const_amount(n, axis, 0, &x) || x)
+		part[count++] = filled(f, n, axis, amount_of(f, n, axis, 0));
+	part[count++] = n->in[0];
+	if (!const_amount(n, axis, 1, &x) || x)
+		part[count++] = filled(f, n, axis, amount_of(f, n, axis, 1));
+	return joined(f, part, count, axis);
+}
+
+/* All amounts as a constant, with 0 for `without` (-1: for no axis); false: some are computed. */
+static bool const_paddings(
+	struct forms *f, const struct ht_node *n, int32_t without, struct ht_value *paddings)
+{
+	int64_t all[2 * HT_MAX_RANK] = { 0 };
+	int32_t rank = ht_in_shape(n, 0).rank;
+	const int64_t dim[2] = { rank, 2 };
+
+	for (int32_t i = 0; i < rank; i++)
+		if (i != without && !has_const_amounts(n, i, &all[2 * i]))
+			return false;
+	*paddings = ht_rw_reshape(&f->r, f->at, f->at->name,
+		ht_rw_const_ints(&f->r, f->at, f->at->name, ht_type_of(n->in[1])->dtype, all,
+			2 * (int64_t)rank),
+		ht_shape_make(f->r.g->arena, 2, dim));
+	return true;
+}
+
+static struct ht_value paddings_without(struct forms *f, const struct ht_node *n, int32_t axis)
+{
+	int32_t rank = ht_in_shape(n, 0).rank;
+	const int64_t dim[2] = { rank, 2 };
+	struct ht_value row[HT_MAX_RANK], v;
+
+	for (int32_t i = 0; i < rank; i++) {
+		struct ht_value amount[2];
+
+		for (int32_t k = 0; k < 2; k++)
+			amount[k] = i == axis ? whole(f, HT_I64, 0) : amount_of(f, n, i, k);
+		row[i] = packed(f, amount, 2, HT_I64);
+	}
+	v = node(f, HT_OP_Pack, row, rank, HT_I64, ht_shape_make(f->r.g->arena, 2, dim));
+	ht_attr_set_int(v.node, "N", rank);
+	ht_attr_set_type(v.node, "T", HT_I64);
+	ht_attr_set_int(v.node, "axis", 0);
+	return v;
+}
+
+/* Whether the extent of the result along the axis follows from what a run computes. */
+static bool pads_computed(const struct ht_node *n, int32_t axis)
+{
+	int64_t amount[2];
+	bool known = has_const_amounts(n, axis, amount);
+
+	return n->out[0].shape.dim[axis] == HT_DIM_UNKNOWN &&
+	       !(known && (ht_in_shape(n, 0).dim[axis] >= 0 || (!amount[0] && !amount[1])));
+}
+
+static void pad_axis(struct forms *f, struct ht_node *n, int32_t axis)
+{
+	struct ht_value x = padded_axis(f, n, axis), paddings;
+
+	if (!const_paddings(f, n, axis, &paddings)) {
+		paddings = paddings_without(f, n, axis);
+		ht_attr_set_type(n, "Tpaddings", HT_I64);
+	}
+	ht_rw_set_in(&f->r, n, 0, x);
+	ht_rw_set_in(&f->r, n, 1, paddings);
+}
+
+bool ht_expand_pad(struct forms *f, struct ht_node *n, bool last)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	struct ht_value paddings;
+
+	if (!last || !is_bounded_shape(f->r.g, s) || n->out[0].shape.rank != s.rank)
+		return false;
+	for (int32_t i = 0; i < s.rank; i++)
+		if (pads_computed(n, i)) {
+			pad_axis(f, n, i);
+			return true; /* further axes when the types are known again */
+		}
+	if (ht_shape_known(n->out[0].shape) || ht_is_const(n->in[1]) ||
+		ht_is(n->in[1].node, HT_RESHAPES) || !const_paddings(f, n, -1, &paddings))
+		return false;
+	ht_rw_set_in(&f->r, n, 1, paddings);
+	return true;
+}
+
+/* ---- which nodes these are ---- */
+
+static bool has_computed_bound(const struct ht_node *n)
+{
+	int64_t step;
+
+	for (int32_t i = 0; i < HT_MAX_RANK && const_entry(n->in[3], i, &step); i++)
+		if (!bit(n, "shrink_axis_mask", i) &&
+			(bound_of(n, 1, i).computed || bound_of(n, 2, i).computed))
+			return true;
+	return false;
+}
+
+bool ht_may_take_part(const struct ht_node *n)
+{
+	switch (n->op) {
+	case HT_OP_Slice:
+		return !ht_is_const(n->in[1]) || !ht_is_const(n->in[2]);
+	case HT_OP_StridedSlice:
+		return has_computed_bound(n);
+	case HT_OP_TopKV2:
+	case HT_OP_Pad:
+	case HT_OP_PadV2:
+	case HT_OP_Tile:
+	case HT_OP_OneHot:
+		return !ht_is_const(n->in[1]);
+	default:
+		return false;
+	}
+}
+
+static bool slices_open(const struct ht_graph *g, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->out[0].shape.rank && i < ht_in_shape(n, 0).rank; i++)
+		if (taking_of(g, n, i, false) != TAKE_AS_IT_IS)
+			return true;
+	return false;
+}
+
+static bool has_open_dim(const struct ht_graph *g, struct ht_shape s)
+{
+	for (int32_t i = 0; i < s.rank; i++)
+		if (ht_dim_is_open(g, s.dim[i]))
+			return true;
+	return false;
+}
+
+static bool has_unknown_dim(struct ht_shape s)
+{
+	for (int32_t i = 0; i < s.rank; i++)
+		if (s.dim[i] == HT_DIM_UNKNOWN)
+			return true;
+	return false;
+}
+
+bool ht_takes_open_part(const struct ht_graph *g, const struct ht_node *n)
+{
+	struct ht_shape s = n->ins ? ht_in_shape(n, 0) : HT_SHAPE_UNKNOWN;
+	struct entry e;
+
+	if (finds_in_open(g, n))
+		return true;
+	switch (n->op) {
+	case HT_OP_Slice:
+		return slices_open(g, n);
+	case HT_OP_StridedSlice:
+		return find_entry(g, n, false, &e);
+	case HT_OP_TopK:
+	case HT_OP_TopKV2:
+		return s.rank > 0 && ht_dim_is_open(g, s.dim[s.rank - 1]);
+	case HT_OP_Pad:
+	case HT_OP_PadV2:
+		return has_open_dim(g, s) && has_unknown_dim(n->out[0].shape);
+	default:
+		return false;
+	}
+}

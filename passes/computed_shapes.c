@@ -1,0 +1,252 @@
+/* Axes that are repeated so often as the run computes, or whose open indices are repeated, and reshapes to extents that the run computes,
+ * for pass sizes: both gather the elements of their operand by index.  One-hot vectors of computed lengths. */
+#include "passes/computed_nodes.h"
+
+/* ---- Tile ---- */
+
+static bool repeats(const struct ht_graph *g, const struct ht_node *n, int32_t i)
+{
+	int64_t dim = ht_in_shape(n, 0).dim[i], to = n->out[0].shape.dim[i], times;
+
+	if (const_entry(n->in[1], i, &times))
+		return times != 1 && dim < 0;
+	return to == HT_DIM_UNKNOWN || (dim != 1 && to < 0 && to != dim && !ht_dim_size(g, to));
+}
+
+/* The most elements along an axis that is repeated; -1: not known. */
+static int64_t most_repeated(struct forms *f, int64_t most, struct ht_value times)
+{
+	struct ht_span s;
+
+	return ht_span_of(f->r.g, times, &s) && s.most <= MOST_COUNT &&
+			       !__builtin_mul_overflow(most, s.most < 1 ? 1 : s.most, &most) &&
+			       most <= MOST_COUNT
+		       ? most
+		       : -1;
+}
+
+bool ht_expand_tile(struct forms *f, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+
+	if (!is_bounded_shape(f->r.g, s) || n->out[0].shape.rank != s.rank)
+		return false;
+	for (int32_t i = 0; i < s.rank; i++) {
+		struct ht_value times, size, at;
+		int64_t most;
+
+		if (!repeats(f->r.g, n, i))
+			continue;
+		times = entry_of(f, n->in[1], i);
+		most = most_repeated(f, ht_dim_most(f->r.g, s.dim[i]), times);
+		if (most < 0)
+			continue;
+		times = unless_below(f, times, times, whole(f, HT_I64, 0));
+		size = extent(f, n, 0, i);
+		at = squeezed(f, counted(f, binary(f, HT_OP_Mul, size, times), most));
+		size = binary(f, HT_OP_Maximum, size, whole(f, HT_I64, 1));
+		ht_rw_set_in(
+			&f->r, n, 0, gathered(f, n->in[0], binary(f, HT_OP_FloorMod, at, size), i));
+		n->in[0].node->out[0].shape = open_shape(f, s.rank);
+		set_entry(f, n, 1, s.rank, i, 1);
+		return true; /* further axes when the types are known again */
+	}
+	return false;
+}
+
+/* ---- Reshape ---- */
+
+struct ht_value ht_product_of(struct forms *f, const struct ht_value *x, int32_t n)
+{
+	struct ht_value all = whole(f, HT_I64, 1);
+
+	for (int32_t i = 0; i < n; i++)
+		all = binary(f, HT_OP_Mul, all, x[i]);
+	return all;
+}
+
+/* 0; the run stops where both numbers differ. */
+static struct ht_value check_equal(struct forms *f, struct ht_value a, struct ht_value b)
+{
+	struct ht_value differ =
+		ht_rw_cast(&f->r, f->at, f->at->name, compare(f, HT_OP_NotEqual, a, b), HT_I32);
+
+	return ht_rw_cast(&f->r, f->at, f->at->name, only_zero(f, differ), HT_I64);
+}
+
+/* 1 where `x`, an entry of a shape, is -1; else 0. */
+static struct ht_value one_if_rest(struct forms *f, struct ht_value x)
+{
+	return ht_rw_cast(&f->r, f->at, f->at->name,
+		compare(f, HT_OP_Equal, x, whole(f, HT_I64, -1)), HT_I64);
+}
+
+/* The extent where the entry `x` of a shape is -1: all that other entries, of product `others`, leave. */
+static struct ht_value rest_of(
+	struct forms *f, struct ht_value x, struct ht_value others, struct ht_value total)
+{
+	struct ht_value rest = binary(
+		f, HT_OP_FloorDiv, total, binary(f, HT_OP_Maximum, others, whole(f, HT_I64, 1)));
+
+	if (ht_const_is(x, -1))
+		return rest;
+	return binary(f, HT_OP_AddV2, x, binary(f, HT_OP_Mul, plus(f, rest, 1), one_if_rest(f, x)));
+}
+
+void ht_read_extents(
+	struct forms *f, struct ht_value shape, struct ht_value total, struct extents *to)
+{
+	struct ht_value known[HT_MAX_RANK], others;
+	bool may_be_rest[HT_MAX_RANK];
+
+	for (int32_t i = 0; i < to->rank; i++) {
+		struct ht_span s;
+
+		to->size[i] = known[i] = entry_of(f, shape, i);
+		may_be_rest[i] = !ht_span_of(f->r.g, known[i], &s) || s.least < 0;
+		if (may_be_rest[i]) /* 1 instead of -1 */
+			known[i] = binary(f, HT_OP_AddV2, known[i],
+				binary(f, HT_OP_Mul, one_if_rest(f, known[i]),
+					whole(f, HT_I64, 2)));
+	}
+	others = ht_product_of(f, known, to->rank);
+	for (int32_t i = 0; i < to->rank; i++)
+		if (may_be_rest[i])
+			to->size[i] = rest_of(f, to->size[i], others, total);
+	to->check = check_equal(f, ht_product_of(f, to->size, to->rank), total);
+}
+
+/* The indices of an axis of the result. */
+static struct ht_value indices(
+	struct forms *f, const struct ht_node *n, const struct extents *r, int32_t i, int64_t most)
+{
+	int64_t dim = n->out[0].shape.dim[i];
+
+	if (dim >= 0)
+		return binary(f, HT_OP_AddV2, numbers(f, HT_I64, dim), r->check);
+	if (dim == HT_DIM_UNKNOWN)
+		return counted_up(f, r->size[i], r->check, most);
+	return wide(f, range_of(f, element(f, n->in[1], i)));
+}
+
+/* For each element of the result its number among all. */
+static struct ht_value numbered(
+	struct forms *f, const struct ht_node *n, const struct extents *r, int64_t most)
+{
+	struct ht_value sum = { 0 };
+
+	for (int32_t i = 0; i < r->rank; i++) {
+		struct ht_value x = indices(f, n, r, i, most);
+
+		x.node->out[0].shape = open_shape(f, 1);
+		for (int32_t k = i + 1; k < r->rank; k++)
+			x = with_axis(f, x, -1);
+		x = binary(f, HT_OP_Mul, x, ht_product_of(f, r->size + i + 1, r->rank - i - 1));
+		sum = sum.node ? binary(f, HT_OP_AddV2, sum, x) : x;
+		sum.node->out[0].shape = open_shape(f, r->rank);
+	}
+	return sum;
+}
+
+struct ht_value ht_places_of(
+	struct forms *f, struct ht_value number, const struct ht_value *size, int32_t rank)
+{
+	struct ht_value at[HT_MAX_RANK + 1];
+	int32_t own = ht_type_of(number)->shape.rank;
+
+	for (int32_t i = rank; i-- > 0;) {
+		struct ht_value some = binary(f, HT_OP_Maximum, size[i], whole(f, HT_I64, 1));
+		struct ht_value x = i ? binary(f, HT_OP_FloorMod, number, some) : number;
+
+		x.node->out[0].shape = open_shape(f, own);
+		at[i] = with_axis(f, x, -1);
+		number = binary(f, HT_OP_FloorDiv, number, some);
+		number.node->out[0].shape = open_shape(f, own);
+	}
+	return joined(f, at, rank, own);
+}
+
+static int64_t most_elements(const struct ht_graph *g, struct ht_shape s)
+{
+	int64_t n = 1;
+
+	for (int32_t i = 0; i < s.rank; i++)
+		if (__builtin_mul_overflow(n, ht_dim_most(g, s.dim[i]), &n) || n > MOST_COUNT)
+			return -1;
+	return n;
+}
+
+/* Whether an extent of the result is one that the run computes; all others are known. */
+static bool is_computed(const struct ht_graph *g, const struct ht_node *n)
+{
+	struct ht_shape s = n->out[0].shape;
+	bool some = false;
+
+	for (int32_t i = 0; i < s.rank; i++) {
+		some = some || s.dim[i] == HT_DIM_UNKNOWN;
+		if (s.dim[i] < 0 && s.dim[i] != HT_DIM_UNKNOWN && !ht_dim_size(g, s.dim[i]))
+			return false;
+	}
+	return some;
+}
+
+bool ht_expand_reshape(struct forms *f, struct ht_node *n, bool last)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	struct extents from = { .rank = s.rank }, to = { .rank = n->out[0].shape.rank };
+	struct ht_value at;
+	int64_t most;
+
+	if (!last || !is_bounded_shape(f->r.g, s) || to.rank < 1 || to.rank >= HT_OPEN_RANK ||
+		!is_computed(f->r.g, n))
+		return false;
+	most = most_elements(f->r.g, s);
+	if (most < 0)
+		return false;
+	for (int32_t i = 0; i < s.rank; i++)
+		from.size[i] = extent(f, n, 0, i);
+	ht_read_extents(f, n->in[1], ht_product_of(f, from.size, s.rank), &to);
+	at = ht_places_of(f, numbered(f, n, &to, most), from.size, s.rank);
+	ht_rw_take_place(&f->r, n, gathered_nd(f, n->in[0], at));
+	return true;
+}
+
+/* ---- OneHot ---- */
+
+/* Each index is compared with all numbers below the depth. */
+bool ht_expand_one_hot(struct forms *f, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	enum ht_dtype t = n->out[0].dtype;
+	int64_t axis = ht_attr_int(n, "axis", -1);
+	struct ht_value in[3], at;
+
+	if (!is_bounded_shape(f->r.g, s) || s.rank >= HT_OPEN_RANK ||
+		(axis != -1 && axis != s.rank) || n->out[0].shape.rank != s.rank + 1 ||
+		n->out[0].shape.dim[s.rank] != HT_DIM_UNKNOWN)
+		return false;
+	at = range_of(f, wide(f, n->in[1]));
+	in[0] = compare(f, HT_OP_Equal, with_axis(f, wide(f, n->in[0]), -1), at);
+	in[0].node->out[0].shape = open_shape(f, s.rank + 1);
+	in[1] = n->in[2];
+	in[2] = n->in[3];
+	at = node(f, HT_OP_SelectV2, in, 3, t, open_shape(f, s.rank + 1));
+	ht_attr_set_type(at.node, "T", t);
+	ht_rw_take_place(&f->r, n, at);
+	return true;
+}
+
+/* ---- which nodes these are ---- */
+
+bool ht_reshapes_open(const struct ht_graph *g, const struct ht_node *n)
+{
+	struct ht_shape s = n->ins ? ht_in_shape(n, 0) : HT_SHAPE_UNKNOWN;
+
+	if (n->op == HT_OP_Reshape)
+		return is_bounded_shape(g, s) && !ht_shape_known(s) && is_computed(g, n);
+	for (int32_t i = 0; n->op == HT_OP_Tile && n->out[0].shape.rank == s.rank && i < s.rank;
+		i++)
+		if (ht_dim_is_open(g, s.dim[i]) && repeats(g, n, i))
+			return true;
+	return false;
+}

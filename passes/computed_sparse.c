@@ -1,0 +1,236 @@
+/* Ops on sparse tensors, for pass sizes: how many values these have is a size of the graph.
+ *
+ * - SparseToDense: the values are scattered into a tensor of the default.
+ * - SparseReshape: the places of the values follow from their numbers among all elements.
+ * - SparseFillEmptyRows: the default of each empty row is scattered between the values.  These have to be in the order of their rows;
+ *   otherwise the run stops. */
+#include "passes/computed_nodes.h"
+
+/* ---- nodes ---- */
+
+/* Column `i` of a matrix. */
+static struct ht_value column(struct forms *f, struct ht_value x, int64_t i)
+{
+	struct ht_value v = gathered(f, x, whole(f, HT_I32, i), 1);
+
+	v.node->out[0].shape = open_shape(f, 1);
+	return v;
+}
+
+static struct ht_value sum(struct forms *f, struct ht_value a, struct ht_value b)
+{
+	return binary(f, HT_OP_AddV2, a, b);
+}
+
+static struct ht_value length_of(struct forms *f, struct ht_value x)
+{
+	return told(f, HT_OP_Size, x, HT_I64);
+}
+
+static struct ht_value filled(struct forms *f, struct ht_value count, struct ht_value value)
+{
+	enum ht_dtype t = ht_type_of(value)->dtype;
+	struct ht_value in[] = { packed(f, &count, 1, ht_type_of(count)->dtype), value };
+	struct ht_value v = node(f, HT_OP_Fill, in, 2, t, open_shape(f, 1));
+
+	ht_attr_set_type(v.node, "T", t);
+	ht_attr_set_type(v.node, "index_type", ht_type_of(count)->dtype);
+	return v;
+}
+
+/* A tensor with `slices` at the positions `at` of its first axis. */
+static struct ht_value scattered(struct forms *f, struct ht_value at, struct ht_value slices,
+	const struct ht_value *size, int32_t rank)
+{
+	struct ht_value in[] = { with_axis(f, at, 1), slices, packed(f, size, rank, HT_I64) };
+	enum ht_dtype t = ht_type_of(slices)->dtype;
+	struct ht_value v = node(f, HT_OP_ScatterNd, in, 3, t, open_shape(f, rank));
+
+	ht_attr_set_type(v.node, "T", t);
+	ht_attr_set_type(v.node, "Tindices", HT_I64);
+	return v;
+}
+
+/* For each element of a vector the sum of those before it. */
+static struct ht_value sums_before(struct forms *f, struct ht_value x)
+{
+	struct ht_value in[] = { x, whole(f, HT_I32, 0) };
+	struct ht_value v = node(f, HT_OP_Cumsum, in, 2, HT_I64, open_shape(f, 1));
+
+	ht_attr_set_type(v.node, "T", HT_I64);
+	ht_attr_set_type(v.node, "Tidx", HT_I32);
+	ht_attr_set_bool(v.node, "exclusive", true);
+	ht_attr_set_bool(v.node, "reverse", false);
+	return v;
+}
+
+static struct ht_value at_rows(struct forms *f, struct ht_value x, struct ht_value rows)
+{
+	struct ht_value v = gathered(f, x, rows, 0);
+
+	v.node->out[0].shape = open_shape(f, 1);
+	return v;
+}
+
+/* ---- SparseToDense ---- */
+
+static void expand_dense(struct forms *f, struct ht_node *n)
+{
+	enum ht_dtype t = n->out[0].dtype, index = ht_type_of(n->in[0])->dtype;
+	struct ht_value fill[2] = { n->in[1], n->in[3] }, in[3], v;
+	int32_t rank = n->out[0].shape.rank;
+
+	in[0] = node(f, HT_OP_Fill, fill, 2, t, open_shape(f, rank));
+	ht_attr_set_type(in[0].node, "T", t);
+	ht_attr_set_type(in[0].node, "index_type", index);
+	in[1] = n->in[0];
+	in[2] = n->in[2];
+	v = node(f, HT_OP_TensorScatterUpdate, in, 3, t, open_shape(f, rank));
+	ht_attr_set_type(v.node, "T", t);
+	ht_attr_set_type(v.node, "Tindices", index);
+	ht_rw_take_place(&f->r, n, v);
+}
+
+/* ---- SparseReshape ---- */
+
+static void replace_used(struct forms *f, struct ht_node *n, int32_t i, struct ht_value v)
+{
+	if (n->graph && ht_rw_uses(&f->r, ht_out(n, i)))
+		ht_rw_replace(&f->r, ht_out(n, i), v);
+}
+
+static void expand_sparse_reshape(struct forms *f, struct ht_node *n)
+{
+	struct extents from = { .rank = (int32_t)ht_in_shape(n, 1).dim[0] },
+		       to = { .rank = (int32_t)ht_in_shape(n, 2).dim[0] };
+	struct ht_value number = { 0 }, places, shape;
+
+	for (int32_t i = 0; i < from.rank; i++)
+		from.size[i] = entry_of(f, n->in[1], i);
+	ht_read_extents(f, n->in[2], ht_product_of(f, from.size, from.rank), &to);
+	for (int32_t i = 0; i < from.rank; i++) {
+		struct ht_value x = column(f, n->in[0], i);
+
+		number = i ? sum(f, binary(f, HT_OP_Mul, number, from.size[i]), x) : x;
+		number.node->out[0].shape = open_shape(f, 1);
+	}
+	places = ht_places_of(f, sum(f, number, to.check), to.size, to.rank);
+	shape = packed(f, to.size, to.rank, HT_I64);
+	replace_used(f, n, 0, places);
+	replace_used(f, n, 1, shape);
+}
+
+/* ---- SparseFillEmptyRows ---- */
+
+/* What is known of the rows of a sparse tensor. */
+struct rows {
+	struct ht_value of;     /* of each value */
+	struct ht_value counts; /* of each row: how many values it has */
+	struct ht_value empty;  /* of each row: whether it has none */
+};
+
+static void count_rows(struct forms *f, const struct ht_node *n, struct rows *r)
+{
+	struct ht_value in[3];
+
+	r->of = column(f, n->in[0], 0);
+	in[0] = filled(f, length_of(f, n->in[1]), whole(f, HT_I64, 1));
+	in[1] = r->of;
+	in[2] = entry_of(f, n->in[2], 0);
+	r->counts = node(f, HT_OP_UnsortedSegmentSum, in, 3, HT_I64, open_shape(f, 1));
+	ht_attr_set_type(r->counts.node, "T", HT_I64);
+	ht_attr_set_type(r->counts.node, "Tindices", HT_I64);
+	ht_attr_set_type(r->counts.node, "Tnumsegments", HT_I64);
+	r->empty = compare(f, HT_OP_Equal, r->counts, whole(f, HT_I64, 0));
+}
+
+/* Where each value is behind the defaults of empty rows; the run stops unless it is among the values of its row. */
+static struct ht_value places_of_values(
+	struct forms *f, const struct ht_node *n, const struct rows *r)
+{
+	struct ht_value number = range_of(f, length_of(f, n->in[1])),
+			first = at_rows(f, sums_before(f, r->counts), r->of), outside, end;
+	struct ht_value empty = ht_rw_cast(&f->r, f->at, f->at->name, r->empty, HT_I64);
+
+	end = sum(f, first, at_rows(f, r->counts, r->of));
+	outside = binary(f, HT_OP_LogicalOr, compare(f, HT_OP_Less, number, first),
+		compare(f, HT_OP_GreaterEqual, number, end));
+	outside.node->out[0].dtype = HT_BOOL;
+	outside = only_zero(f, ht_rw_cast(&f->r, f->at, f->at->name, outside, HT_I32));
+	outside.node->out[0].shape = open_shape(f, 1);
+	number = sum(f, number, at_rows(f, sums_before(f, empty), r->of));
+	return sum(f, number, ht_rw_cast(&f->r, f->at, f->at->name, outside, HT_I64));
+}
+
+static void expand_fill(struct forms *f, struct ht_node *n)
+{
+	struct ht_value missing, indices[3], values[3], at[3], size[2], all;
+	int64_t rank = ht_in_shape(n, 0).dim[1], first[HT_MAX_RANK] = { 1 };
+	struct rows r;
+
+	count_rows(f, n, &r);
+	missing = squeezed(f, where(f, r.empty));
+	at[0] = places_of_values(f, n, &r);
+	at[1] = sum(f, at_rows(f, sums_before(f, r.counts), missing),
+		range_of(f, length_of(f, missing)));
+	at[0].node->out[0].shape = at[1].node->out[0].shape = open_shape(f, 1);
+	indices[0] = n->in[0];
+	indices[1] = binary(f, HT_OP_Mul, with_axis(f, missing, 1),
+		ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, first, rank));
+	indices[1].node->out[0].shape = open_shape(f, 2);
+	values[0] = n->in[1];
+	values[1] = filled(f, length_of(f, missing), n->in[3]);
+	all = at[0];
+	at[0] = joined(f, at, 2, 0);
+	size[0] = length_of(f, at[0]);
+	size[1] = whole(f, HT_I64, rank);
+	replace_used(f, n, 0, scattered(f, at[0], joined(f, indices, 2, 0), size, 2));
+	replace_used(f, n, 1, scattered(f, at[0], joined(f, values, 2, 0), size, 1));
+	replace_used(f, n, 2, r.empty);
+	replace_used(f, n, 3, all);
+}
+
+/* ---- every node ---- */
+
+static bool is_vector(const struct ht_node *n, int32_t i)
+{
+	struct ht_shape s = ht_in_shape(n, i);
+
+	return s.rank == 1 && s.dim[0] > 0 && s.dim[0] < HT_OPEN_RANK;
+}
+
+bool ht_is_sparse_open(const struct ht_graph *g, const struct ht_node *n)
+{
+	struct ht_shape indices = n->ins ? ht_in_shape(n, 0) : HT_SHAPE_UNKNOWN;
+
+	if (indices.rank != 2 || ht_dim_most(g, indices.dim[0]) < 0 || indices.dim[1] < 1)
+		return false;
+	switch (n->op) {
+	case HT_OP_SparseToDense:
+		return ht_in_shape(n, 2).rank == 1 && n->out[0].shape.rank > 0 &&
+		       (ht_dim_is_open(g, indices.dim[0]) ||
+			       ht_dim_is_open(g, ht_in_shape(n, 2).dim[0]) ||
+			       !ht_shape_known(n->out[0].shape));
+	case HT_OP_SparseReshape:
+		return is_vector(n, 1) && is_vector(n, 2) &&
+		       ht_in_shape(n, 1).dim[0] == indices.dim[1];
+	case HT_OP_SparseFillEmptyRows:
+		return ht_in_shape(n, 1).rank == 1 && is_vector(n, 2) &&
+		       ht_in_shape(n, 2).dim[0] == indices.dim[1];
+	default:
+		return false;
+	}
+}
+
+bool ht_expand_sparse(struct forms *f, struct ht_node *n)
+{
+	if (!ht_is_sparse_open(f->r.g, n))
+		return false;
+	if (n->op == HT_OP_SparseToDense)
+		expand_dense(f, n);
+	else if (n->op == HT_OP_SparseReshape)
+		expand_sparse_reshape(f, n);
+	else
+		expand_fill(f, n);
+	return true;
+}
