@@ -262,8 +262,8 @@ def check_refusals():
     refused('a size that is fixed', lambda x: x + tf.ones([1, 5, 4]), 'add', 'out of range', feeds={'x': zeros(1, 2, 4)}, code=3)
     refused('a part of it', lambda x: x[:, ::-2], 'StridedSlice', 'part')
     refused('an element that is not there', lambda x: x[:, 2], 'out of range', feeds={'x': zeros(1, 2, 4)}, code=3)
-    refused('a reshape that divides it', lambda x: tf.reshape(x, [1, 4, -1]), 'Reshape', 'divides')
-    refused('a table that is too short', lambda x: x + tf.ones([6, 4])[:tf.shape(x)[1]], 'StridedSlice', 'how many')
+    refused('a reshape that divides it', lambda x: tf.reshape(x, [1, 3, -1]), 'Reshape', 'out of range', feeds={'x': zeros(1, 2, 4)}, code=3)
+    refused('a table that is too short', lambda x: x + tf.ones([6, 4])[:tf.shape(x)[1]], 'add', 'out of range', feeds={'x': zeros(1, 7, 4)}, code=3)
     refused('sizes that meet', lambda x, y: x + tf.transpose(y, [1, 0, 2]), 'add', 'out of range', shape=[(1, None, 4), (None, 1, 4)],
             asked='x:1,1..8,4;y:1..8,1,4', feeds={'x': zeros(1, 2, 4), 'y': zeros(3, 1, 4)}, code=3)
     refused('sizes that differ', lambda x, y: x + y, 'dimension 1', '3 was given', shape=[(1, None, 4)] * 2,

@@ -217,7 +217,7 @@ def refused(name, f, shape, *why, size='?', feed=None, code=4):
 
 
 def check_refusals():
-    refused('a reshape of the batch', lambda x: tf.reshape(x, [64, -1]), (4,), 'Reshape')
+    refused('a reshape of the batch', lambda x: tf.reshape(x, [64, -1]), (4,), 'Reshape', 'out of range', feed=np.zeros((2, 4), 'f4'), code=3)
     refused('a fixed number of rows', lambda x: x + tf.ones([64, 4]) * tf.reduce_mean(x, 1, True), (4,), 'mul', 'out of range',
             feed=np.zeros((2, 4), 'f4'), code=3)
     refused('random numbers', lambda x: x + tf.random.uniform(tf.shape(x)), (4,), 'random')
