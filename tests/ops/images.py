@@ -142,14 +142,21 @@ def depthwise(r, rows):
                        **contraction(tag))
 
 
+def as_wide(r):
+    """A convolution whose windows are as wide as the image, and sometimes as high."""
+    h, w = int(r.integers(2, 20)), int(r.integers(2, 20))
+    kh = h if r.random() < .2 else int(r.integers(1, min(h, 5) + 1))
+    return h, w, int(r.integers(1, 4)), kh, w, int(r.integers(1, 20)), int(r.integers(1, 3)), 'VALID'
+
+
 def conv2d_transpose(r, rows):
     for op in rows:
         for tag in op.types['T']:
-            for h, w, ci, kh, kw, co, stride, padding in pick(r, [
+            for h, w, ci, kh, kw, co, stride, padding in [as_wide(r), as_wide(r), *pick(r, [
                     (8, 8, 3, 3, 3, 5, 2, 'SAME'), (7, 9, 4, 2, 2, 3, 2, 'VALID'),
                     (6, 6, 2, 4, 4, 2, 2, 'SAME'), (5, 7, 3, 3, 3, 16, 1, 'SAME'),
                     (9, 9, 1, 3, 3, 2, 3, 'VALID'), (8, 6, 5, 1, 1, 3, 1, 'SAME'),
-                    (6, 8, 17, 2, 2, 3, 2, 'SAME')], 4):
+                    (8, 6, 5, 1, 1, 3, 2, 'SAME'), (6, 8, 17, 2, 2, 3, 2, 'SAME')], 4)]:
                 out = [-(-v // stride) if padding == 'SAME' else -(-(v - k + 1) // stride)
                        for v, k in ((h, kh), (w, kw))]
                 for constants in ('input_sizes', 'filter'), ('input_sizes',):
