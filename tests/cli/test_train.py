@@ -153,6 +153,8 @@ class Train(ToolCase):
         self.assertLess(bound['saved']['bytes'], most)
         self.assertGreater(bound['price_ps'], free['price_ps'])
         self.assertIn(f'activation_memory: {most - 1} bytes', [a.get('refused') for a in bound['alternatives']])
+        priced = [a for a in bound['alternatives'] if a['name'].endswith('for a saved byte')]
+        self.assertTrue(any(not a.get('refused') for a in priced), priced)
         self.assertEqual(certificate('--activation-memory', '1G')['winner'], free['winner'])
         self.fails(6, 'activation_memory: 1 bytes of activations may be saved; the least that was found is', *explain, '--activation-memory', '1')
         self.fails(2, 'sizes such as 500M or 2G', *explain, '--activation-memory', '1Q')
