@@ -133,9 +133,11 @@ static void analyse_one(struct ht_e *e, const struct ht_x *x, struct ht_e_info *
 	const struct ht_stage *s = e->s;
 	const int32_t arg[3] = { x->a, x->b, x->c };
 
+	r->of_indices = x->op != HT_X_LOAD && x->op != HT_X_RED && x->op != HT_X_CHECK;
 	for (int i = 0; i < 3; i++) {
 		if (arg[i] < 0)
 			continue;
+		r->of_indices = r->of_indices && e->info[arg[i]].of_indices;
 		r->uses |= e->info[arg[i]].uses;
 		r->varies = r->varies || e->info[arg[i]].varies;
 	}

@@ -134,23 +134,33 @@ bool ht_e_range(const struct ht_e *e, int32_t x, int64_t *lo, int64_t *hi)
 	return range_of(e, x, 0, lo, hi);
 }
 
-bool ht_e_inequality(const struct ht_e *e, int32_t x, struct ht_e_info *p)
+bool ht_e_comparison(const struct ht_e *e, int32_t x, struct ht_e_comparison *c)
 {
 	const struct ht_x *v = &e->s->x[x];
 	bool negated = v->op == HT_X_NOT;
-	bool strict;
 
 	if (negated)
 		v = &e->s->x[v->a];
 	if ((v->op != HT_X_LT && v->op != HT_X_LE) || e->s->x[v->a].dtype != HT_I64)
 		return false;
-	strict = (v->op == HT_X_LT) != negated;
+	c->low = negated ? v->b : v->a;
+	c->high = negated ? v->a : v->b;
+	c->strict = (v->op == HT_X_LT) != negated;
+	return true;
+}
+
+bool ht_e_inequality(const struct ht_e *e, int32_t x, struct ht_e_info *p)
+{
+	struct ht_e_comparison c;
+
+	if (!ht_e_comparison(e, x, &c))
+		return false;
 	memset(p, 0, sizeof *p);
 	p->pure = true;
-	ht_e_add_scaled(p, &e->info[v->b], negated ? -1 : 1);
-	ht_e_add_scaled(p, &e->info[v->a], negated ? 1 : -1);
-	p->c -= strict;
-	return p->pure;
+	ht_e_add_scaled(p, &e->info[c.high], 1);
+	ht_e_add_scaled(p, &e->info[c.low], -1);
+	p->c -= c.strict;
+	return p->pure || (!p->opaque && e->info[c.high].of_indices && e->info[c.low].of_indices);
 }
 
 static int decide_compare(const struct ht_e *e, const struct ht_x *x)
@@ -184,7 +194,7 @@ static int decide(const struct ht_e *e, int32_t i, int depth)
 		return -1;
 	if (e->assumed[i])
 		return 1;
-	if (ht_e_inequality(e, i, &p)) {
+	if (ht_e_inequality(e, i, &p) && p.pure) {
 		pure_range(e, &p, &lo, &hi);
 		return lo >= 0 ? 1 : hi < 0 ? 0 : -1;
 	}

@@ -30,7 +30,8 @@ struct ht_e_info {
 	uint32_t uses; /* bits of the dimensions that it depends on */
 	uint32_t opaque;
 	bool pure;
-	bool varies; /* from lane to lane */
+	bool of_indices; /* computed of indices and parameters alone, not of what is in memory */
+	bool varies;     /* from lane to lane */
 	bool lane;   /* an I64 that grows by lane_step from lane to lane, so it has a scalar form */
 	int8_t home; /* number of levels that contain it */
 	int64_t lane_step;
@@ -156,7 +157,14 @@ void ht_e_add_scaled(struct ht_e_info *r, const struct ht_e_info *a, int64_t k);
 bool ht_e_range(const struct ht_e *e, int32_t x, int64_t *lo, int64_t *hi);
 /* The value of a BOOL at the current place: 1, 0, or -1 if it is unknown. */
 int ht_e_decide(const struct ht_e *e, int32_t x);
-/* Difference b - a of the operands of a comparison as `p >= 0` (LE) after normalising LT. */
+/* Comparison x of two I64, or the negation of one: low < high if it is strict, else low <= high. */
+struct ht_e_comparison {
+	int32_t low, high;
+	bool strict;
+};
+bool ht_e_comparison(const struct ht_e *e, int32_t x, struct ht_e_comparison *c);
+/* Such a comparison as `p >= 0`.  Where p is not pure, there is one more term, which neither an index nor memory changes; false: it has
+ * no such form. */
 bool ht_e_inequality(const struct ht_e *e, int32_t x, struct ht_e_info *p);
 /* Calls fn for every conjunct of guard x. */
 void ht_e_conjuncts(const struct ht_e *e, int32_t x, void (*fn)(void *, int32_t), void *arg);
@@ -295,6 +303,9 @@ int ht_e_splits(const struct ht_e *e, int d, int64_t *at);
 /* Narrows the range of reduction dimension d to the indices where its guards hold, and marks
  * these as assumed in e->assumed and in `set`, so that the caller can undo it. */
 void ht_e_clip(struct ht_e *e, int d, LLVMValueRef *begin, LLVMValueRef *count, uint8_t *set);
+/* Narrows the range from *begin to before *end of dimension d, which is no reduction, to the indices where the guards hold that depend
+ * on parameters, of windows that are reduced.  Marks these guards in `set`.  False: there are none. */
+bool ht_e_inner(struct ht_e *e, int d, LLVMValueRef *begin, LLVMValueRef *end, uint8_t *set);
 /* ---- stage.c ---- */
 void ht_e_stage_begin(struct ht_e *e, const struct ht_stage *s);
 void ht_e_stores(struct ht_e *e); /* stores for all copies of the outer levels */

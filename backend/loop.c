@@ -79,43 +79,45 @@ static LLVMValueRef cut_end(
 	return ht_e_smin(e, end, at);
 }
 
-/* The least number of indices that cuts leave of a dimension. */
-static int64_t least_end(const struct ht_dim *d)
-{
-	int64_t least = d->extent;
-
-	for (int c = 0; c < HT_CUTS && d->cut[c].run; c++) {
-		int64_t end = ht_size_scaled(&d->cut[c].end, 1);
-
-		least = end < least ? end : least;
-	}
-	return least;
-}
-
-/* Whether the rows of a contraction that remain behind whole blocks are in blocks of powers of two: a run may have one row, and would
- * compute all rows of a block for it.  Where the least run has more rows than two blocks, that saves less time than it costs code. */
+/* Whether the indices of an exact end that remain behind whole blocks of copies are in blocks of powers of two.  They are rows of a
+ * contraction or results of a window, so a block of fewer takes less time than as many single ones.  Where the least run has many blocks
+ * of rows, that saves less time than it costs code. */
 static bool has_short_blocks(const struct ht_e *e, int dim)
 {
+	enum { FEW_BLOCKS = 8 };
 	const struct ht_dim *d = &e->s->dim[dim];
 
-	return e->s->kind == HT_STAGE_CONTRACT && dim == e->s->contract.m && !e->matrix &&
-	       d->cut[0].run && e->max_copies[dim] > 1 && least_end(d) <= 2 * e->max_copies[dim];
+	if (!d->cut[0].run || d->reduce || e->max_copies[dim] == 1)
+		return false;
+	if (e->s->kind == HT_STAGE_CONTRACT)
+		return dim == e->s->contract.m && !e->matrix &&
+		       d->least <= FEW_BLOCKS * e->max_copies[dim];
+	return dim != e->s->vec && e->s->reds > 0;
 }
 
-/* Reduces the number of indices of a dimension by those that its cuts permit to skip.  A
- * reduction ends exactly there, and so do blocks of rows that become shorter.  Other loops end after a whole step of all copies and
- * lanes, so that their remainder loop is the same as without cuts. */
+/* Whether a loop ends after a whole step of all copies or lanes, so that its remainder is the same as without cuts.  Others end exactly
+ * at their cuts (struct ht_cut). */
+static bool ends_in_steps(const struct ht_e *e, int dim)
+{
+	const struct ht_stage *s = e->s;
+
+	if (s->kind == HT_STAGE_CONTRACT)
+		return dim == s->contract.n || (dim == s->contract.m && e->matrix);
+	return dim == s->vec && !s->dim[dim].reduce;
+}
+
+/* Reduces the number of indices of a dimension by those that its cuts permit to skip. */
 static void cut(struct ht_e *e, int dim, LLVMValueRef begin, LLVMValueRef *count)
 {
 	const struct ht_dim *d = &e->s->dim[dim];
 	int64_t step = (int64_t)e->max_copies[dim] * (dim == e->s->vec ? e->lanes : 1);
 	LLVMValueRef end = LLVMBuildNSWAdd(e->b, begin, *count, ""), n;
 
-	HT_CHECK(d->reduce || step <= ht_cut_slack(e->s, dim) + 1);
 	for (int c = 0; c < HT_CUTS && d->cut[c].run; c++)
 		end = cut_end(e, d, &d->cut[c], end);
 	n = ht_e_smax(e, LLVMBuildNSWSub(e->b, end, begin, ""), ht_e_i64(e, 0));
-	if (!d->reduce && step > 1 && !has_short_blocks(e, dim)) {
+	if (step > 1 && ends_in_steps(e, dim)) {
+		HT_CHECK(step <= ht_cut_slack(e->s, dim) + 1);
 		n = LLVMBuildNSWAdd(e->b, n, ht_e_i64(e, step - 1), "");
 		n = LLVMBuildNSWSub(e->b, n, LLVMBuildURem(e->b, n, ht_e_i64(e, step), ""), "");
 		n = ht_e_smin(e, n, *count);
@@ -332,14 +334,15 @@ static int64_t whole_rest(const struct ht_e *e, int dim, int64_t step, int64_t l
 {
 	const struct ht_dim *d = &e->s->dim[dim];
 
-	if (d->reduce || lo != 0 || hi != d->extent - 1)
+	if (d->reduce || lo != 0 || hi != d->extent - 1 ||
+		(d->cut[0].run && !ends_in_steps(e, dim)))
 		return -1;
 	if (d->grid >= 0 && d->step % step != 0)
 		return d->cut[0].run && d->extent % d->step == 0 ? d->step % step : -1;
 	return d->extent % step;
 }
 
-/* Fewer than `copies` rows, in blocks of powers of two. */
+/* Fewer than `copies` indices, in blocks of powers of two. */
 static void rest_of_rows(struct ht_e *e, int level, int end, ht_e_leaf *leaf, struct ht_e_run r,
 	LLVMValueRef left, int copies)
 {
@@ -355,22 +358,28 @@ static void rest_of_rows(struct ht_e *e, int level, int end, ht_e_leaf *leaf, st
 	}
 }
 
-static void range(struct ht_e *e, int level, int end, ht_e_leaf *leaf, LLVMValueRef begin,
-	LLVMValueRef count, int64_t lo, int64_t hi)
+/* A part of a dimension: `count` indices from `begin`, with inclusive bounds.  `of_run`: where it ends depends on sizes of the run. */
+struct part {
+	LLVMValueRef begin, count;
+	int64_t lo, hi;
+	bool of_run;
+};
+
+static void range(struct ht_e *e, int level, int end, ht_e_leaf *leaf, const struct part *p)
 {
 	int dim = e->level[level].dim, copies = e->max_copies[dim];
 	int64_t lanes = dim == e->s->vec ? e->lanes : 1;
-	struct ht_e_run r = { begin, count, copies * lanes, lo, hi, copies, false };
+	struct ht_e_run r = { p->begin, p->count, copies * lanes, p->lo, p->hi, copies, false };
 	const bool shorter = has_short_blocks(e, dim);
-	int64_t known = shorter ? -1 : whole_rest(e, dim, r.step, lo, hi);
+	int64_t known = shorter || p->of_run ? -1 : whole_rest(e, dim, r.step, p->lo, p->hi);
 	LLVMValueRef left;
 
-	r.count = whole(e, count, r.step);
+	r.count = whole(e, p->count, r.step);
 	ht_e_run(e, level, end, leaf, &r);
 	if (r.step == 1 || known == 0)
 		return;
 	known = known < 0 ? 0 : known;
-	advance(e, &r, count, &left);
+	advance(e, &r, p->count, &left);
 	if (dim == e->s->vec && e->lanes > 1) {
 		if (e->t->masks)
 			rest_masked(e, level, end, leaf, r, left, known);
@@ -389,6 +398,40 @@ static void range(struct ht_e *e, int level, int end, ht_e_leaf *leaf, LLVMValue
 	ht_e_run(e, level, end, leaf, &r);
 }
 
+/* The indices from `from` to before `to` one by one. */
+static void border(struct ht_e *e, int level, int end, ht_e_leaf *leaf, const struct part *p,
+	LLVMValueRef from, LLVMValueRef to)
+{
+	const struct ht_e_run r = { from, LLVMBuildNSWSub(e->b, to, from, ""), 1, p->lo, p->hi, 1,
+		false };
+
+	if (from != to)
+		ht_e_run(e, level, end, leaf, &r);
+}
+
+/* A part of a dimension: its interior without the guards that depend on sizes of the run, and the few indices around it with them. */
+static void bordered(struct ht_e *e, int level, int end, ht_e_leaf *leaf, const struct part *p)
+{
+	uint8_t *set = HT_NEW_ARRAY(e->arena, uint8_t, (size_t)e->s->xs + 1);
+	LLVMValueRef last = LLVMBuildNSWAdd(e->b, p->begin, p->count, ""), to = last;
+	struct part inner = *p;
+
+	if (e->s->dim[e->level[level].dim].reduce ||
+		!ht_e_inner(e, e->level[level].dim, &inner.begin, &to, set)) {
+		range(e, level, end, leaf, p);
+		return;
+	}
+	inner.count = LLVMBuildNSWSub(e->b, to, inner.begin, "");
+	inner.of_run = true;
+	border(e, level, end, leaf, p, p->begin, inner.begin);
+	for (int32_t i = 0; i < e->s->xs; i++)
+		e->assumed[i] = e->assumed[i] || set[i];
+	range(e, level, end, leaf, &inner);
+	for (int32_t i = 0; i < e->s->xs; i++)
+		e->assumed[i] = e->assumed[i] && !set[i];
+	border(e, level, end, leaf, p, to, last);
+}
+
 /* The part of [begin, begin + count) inside of [lo, hi). */
 static void segment(struct ht_e *e, int level, int end, ht_e_leaf *leaf, LLVMValueRef begin,
 	LLVMValueRef count, int64_t lo, int64_t hi)
@@ -396,8 +439,9 @@ static void segment(struct ht_e *e, int level, int end, ht_e_leaf *leaf, LLVMVal
 	LLVMValueRef last = LLVMBuildNSWAdd(e->b, begin, count, "");
 	LLVMValueRef from = ht_e_smax(e, begin, ht_e_i64(e, lo));
 	LLVMValueRef to = ht_e_smin(e, last, ht_e_i64(e, hi));
+	const struct part p = { from, LLVMBuildNSWSub(e->b, to, from, ""), lo, hi - 1, false };
 
-	range(e, level, end, leaf, from, LLVMBuildNSWSub(e->b, to, from, ""), lo, hi - 1);
+	bordered(e, level, end, leaf, &p);
 }
 
 void ht_e_nest(struct ht_e *e, int level, int end, ht_e_leaf *leaf)
@@ -417,14 +461,14 @@ void ht_e_nest(struct ht_e *e, int level, int end, ht_e_leaf *leaf)
 	if (e->s->dim[dim].reduce && dim != e->s->vec && e->max_copies[dim] == 1) {
 		set = HT_NEW_ARRAY(e->arena, uint8_t, (size_t)e->s->xs + 1);
 		ht_e_clip(e, dim, &begin, &count, set);
-		range(e, level, end, leaf, begin, count, 0, extent - 1);
+		range(e, level, end, leaf, &(struct part){ begin, count, 0, extent - 1, false });
 		for (int32_t i = 0; i < e->s->xs; i++)
 			e->assumed[i] = e->assumed[i] && !set[i];
 		return;
 	}
 	n = e->s->dim[dim].reduce ? 0 : ht_e_splits(e, dim, split);
 	if (n == 0) {
-		range(e, level, end, leaf, begin, count, 0, extent - 1);
+		bordered(e, level, end, leaf, &(struct part){ begin, count, 0, extent - 1, false });
 		return;
 	}
 	for (int i = 0; i <= n; i++) {

@@ -130,10 +130,13 @@ static void fetch(struct ht_e *e, const struct ht_x *x, LLVMValueRef at)
 
 /* ---- weights ---- */
 
-/* How many blocks of `rows` rows there are. */
+/* How many blocks of `rows` rows pass by a panel; where rows end at a size of the run, those of the least one, if it has several. */
 static int64_t row_blocks(const struct ht_e *e, int64_t rows)
 {
-	return ht_ceil_div(rows, e->max_copies[e->s->contract.m]);
+	const int m = e->s->contract.m, copies = e->max_copies[m];
+	const int64_t least = e->s->dim[m].least;
+
+	return least >= 2 * copies && least < rows ? least / copies : ht_ceil_div(rows, copies);
 }
 
 static int64_t step_of(const struct ht_dim *d)
@@ -193,6 +196,8 @@ void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel
 	if (p.own) /* where there are more rounds than lines */
 		at = ht_e_select(e, LLVMBuildICmp(e->b, LLVMIntULT, at, ht_e_i64(e, p.bytes), ""),
 			at, ht_e_i64(e, p.bytes - HT_E_LINE));
+	if (m->least) /* the run may have more blocks of rows than the panel has parts */
+		at = ht_e_smin(e, at, ht_e_i64(e, p.bytes));
 	for (int64_t i = 0; i < lines; i++)
 		prefetch(e,
 			ht_e_at(e, e->i8, panel,

@@ -1,5 +1,5 @@
 /* Splits loops where guards change along a dimension: the interior runs without guards, and
- * reduction loops run only over indices where their guards hold. */
+ * reduction loops run only over indices where their guards hold.  Where a guard changes may depend on sizes of the run. */
 #include "backend/emit.h"
 
 #include <string.h>
@@ -33,34 +33,43 @@ static void add_split(struct splits *s, int64_t at)
 	s->at[i] = at;
 }
 
-/* Splits s->dim where inequality p begins or ceases to hold for all, and for any, of the
- * reduction's indices, if p has only unrolled reduction dimensions besides s->dim.  If p has
- * another reduction dimension, that loop is clipped instead (ht_e_clip()), unless several copies
- * of s->dim share it. */
+/* The least and the most of form p over the indices of reductions, without dimension `dim`.  False: p has another dimension, or a
+ * reduction dimension that is not unrolled.  Then that loop is clipped instead (ht_e_clip()), unless several copies of `dim` share
+ * it. */
+static bool spans(
+	const struct ht_e *e, int dim, const struct ht_e_info *p, int64_t *least, int64_t *most)
+{
+	const struct ht_stage *s = e->s;
+
+	*least = *most = p->c;
+	for (int d = 0; d < s->dims; d++) {
+		int64_t far = p->coef[d] * (s->dim[d].extent - 1);
+
+		if (d == dim || p->coef[d] == 0)
+			continue;
+		if (!s->dim[d].reduce ||
+			(e->max_copies[d] != s->dim[d].extent && e->max_copies[dim] == 1))
+			return false;
+		*least += far < 0 ? far : 0;
+		*most += far > 0 ? far : 0;
+	}
+	for (int g = 0; g < HT_MAX_GRID; g++)
+		if (p->grid[g])
+			return false;
+	return true;
+}
+
+/* Splits s->dim where inequality x begins or ceases to hold for all, and for any, of the
+ * reduction's indices. */
 static void split_at(void *arg, int32_t x)
 {
 	struct splits *s = arg;
-	const struct ht_stage *stage = s->e->s;
 	struct ht_e_info p;
 	int64_t min, max, k;
 
-	if (!ht_e_inequality(s->e, x, &p) || p.coef[s->dim] == 0)
+	if (!ht_e_inequality(s->e, x, &p) || !p.pure || p.coef[s->dim] == 0 ||
+		!spans(s->e, s->dim, &p, &min, &max))
 		return;
-	min = max = p.c;
-	for (int d = 0; d < stage->dims; d++) {
-		int64_t far = p.coef[d] * (stage->dim[d].extent - 1);
-
-		if (d == s->dim || p.coef[d] == 0)
-			continue;
-		if (!stage->dim[d].reduce || (s->e->max_copies[d] != stage->dim[d].extent &&
-						     s->e->max_copies[s->dim] == 1))
-			return;
-		min += far < 0 ? far : 0;
-		max += far > 0 ? far : 0;
-	}
-	for (int g = 0; g < HT_MAX_GRID; g++)
-		if (p.grid[g])
-			return;
 	k = p.coef[s->dim];
 	if (k > 0) {
 		add_split(s, ht_ceil_div(-max, k));
@@ -69,6 +78,22 @@ static void split_at(void *arg, int32_t x)
 		add_split(s, ht_ceil_div(min + 1, -k));
 		add_split(s, ht_ceil_div(max + 1, -k));
 	}
+}
+
+/* Calls fn for every conjunct of every guard of the stage. */
+static void each_guard(const struct ht_e *e, void (*fn)(void *, int32_t), void *arg)
+{
+	for (int32_t i = 0; i < e->s->xs; i++) {
+		const struct ht_x *x = &e->s->x[i];
+
+		if (x->op == HT_X_LOAD && x->b >= 0)
+			ht_e_conjuncts(e, x->b, fn, arg);
+		if (x->op == HT_X_SELECT)
+			ht_e_conjuncts(e, x->a, fn, arg);
+	}
+	for (int32_t i = 0; i < e->s->stores; i++)
+		if (e->s->store[i].guard >= 0)
+			ht_e_conjuncts(e, e->s->store[i].guard, fn, arg);
 }
 
 int ht_e_splits(const struct ht_e *e, int d, int64_t *at)
@@ -85,25 +110,53 @@ int ht_e_splits(const struct ht_e *e, int d, int64_t *at)
 		for (int32_t i = 0; i < e->s->xs; i++)
 			if (e->s->x[i].op == HT_X_FLOORMOD && e->info[i].lane)
 				return 0; /* it relies on whole vectors */
-	for (int32_t i = 0; i < e->s->xs; i++) {
-		const struct ht_x *x = &e->s->x[i];
-
-		if (x->op == HT_X_LOAD && x->b >= 0)
-			ht_e_conjuncts(e, x->b, split_at, &s);
-		if (x->op == HT_X_SELECT)
-			ht_e_conjuncts(e, x->a, split_at, &s);
-	}
-	for (int32_t i = 0; i < e->s->stores; i++)
-		if (e->s->store[i].guard >= 0)
-			ht_e_conjuncts(e, e->s->store[i].guard, split_at, &s);
+	each_guard(e, split_at, &s);
 	if (s.overflow || e->s->xs > MAX_SPLIT_BODY)
 		return 0;
 	memcpy(at, s.at, sizeof s.at);
 	return s.n;
 }
 
-/* The linear form without dimension `dim`; false if that is not a scalar here. */
-static bool rest_of(struct ht_e *e, const struct ht_e_info *p, int dim, LLVMValueRef *rest)
+/* The term of I64 expression x that no index changes, besides the constant of its linear form. */
+static LLVMValueRef term_of_run(struct ht_e *e, int32_t x)
+{
+	const struct ht_x *v = &e->s->x[x];
+
+	if (e->info[x].pure)
+		return ht_e_i64(e, 0);
+	switch (v->op) {
+	case HT_X_ADD:
+		return LLVMBuildNSWAdd(e->b, term_of_run(e, v->a), term_of_run(e, v->b), "");
+	case HT_X_SUB:
+		return LLVMBuildNSWSub(e->b, term_of_run(e, v->a), term_of_run(e, v->b), "");
+	case HT_X_NEG:
+		return LLVMBuildNSWNeg(e->b, term_of_run(e, v->a), "");
+	case HT_X_MUL:
+		if (ht_e_is_const(&e->info[v->a]))
+			return LLVMBuildNSWMul(
+				e->b, term_of_run(e, v->b), ht_e_i64(e, e->info[v->a].c), "");
+		if (ht_e_is_const(&e->info[v->b]))
+			return LLVMBuildNSWMul(
+				e->b, term_of_run(e, v->a), ht_e_i64(e, e->info[v->b].c), "");
+		break;
+	default:
+		break;
+	}
+	return ht_e_get(e, x, false);
+}
+
+/* The same of inequality x. */
+static LLVMValueRef term_of_inequality(struct ht_e *e, int32_t x)
+{
+	struct ht_e_comparison c = { 0 };
+
+	ht_e_comparison(e, x, &c);
+	return LLVMBuildNSWSub(e->b, term_of_run(e, c.high), term_of_run(e, c.low), "");
+}
+
+/* Inequality x, whose form is p, without dimension `dim`; false if that is not a scalar here. */
+static bool rest_of(
+	struct ht_e *e, int32_t x, const struct ht_e_info *p, int dim, LLVMValueRef *rest)
 {
 	LLVMValueRef v = ht_e_i64(e, p->c);
 
@@ -121,6 +174,8 @@ static bool rest_of(struct ht_e *e, const struct ht_e_info *p, int dim, LLVMValu
 		if (p->grid[g])
 			v = LLVMBuildNSWAdd(e->b, v,
 				LLVMBuildNSWMul(e->b, e->grid[g], ht_e_i64(e, p->grid[g]), ""), "");
+	if (!p->pure)
+		v = LLVMBuildNSWAdd(e->b, v, term_of_inequality(e, x), "");
 	*rest = v;
 	return true;
 }
@@ -155,7 +210,7 @@ void ht_e_clip(struct ht_e *e, int d, LLVMValueRef *begin, LLVMValueRef *count, 
 	for (int32_t i = 0; i < s->xs; i++) {
 		if (set[i] &&
 			(e->assumed[i] || ht_e_decide(e, i) == 1 || !ht_e_inequality(e, i, &p) ||
-				p.coef[d] == 0 || !rest_of(e, &p, d, &rest)))
+				p.coef[d] == 0 || !rest_of(e, i, &p, d, &rest)))
 			set[i] = 0;
 		if (!set[i])
 			continue;
@@ -169,4 +224,55 @@ void ht_e_clip(struct ht_e *e, int d, LLVMValueRef *begin, LLVMValueRef *count, 
 		}
 	}
 	*count = LLVMBuildNSWSub(e->b, end, *begin, "");
+}
+
+/* ---- guards that depend on sizes of the run ---- */
+
+struct inner {
+	struct ht_e *e;
+	int dim;
+	LLVMValueRef begin, end;
+	uint8_t *set;
+	bool front, behind; /* some indices there are left out */
+};
+
+/* Leaves out the indices where guard x does not hold for all indices of the reductions. */
+static void narrow(void *arg, int32_t x)
+{
+	struct inner *in = arg;
+	struct ht_e *e = in->e;
+	struct ht_e_info p;
+	int64_t least, most, k;
+	LLVMValueRef rest;
+
+	if (in->set[x] || ht_e_decide(e, x) >= 0 || !ht_e_inequality(e, x, &p) || p.pure ||
+		p.coef[in->dim] == 0 || !spans(e, in->dim, &p, &least, &most))
+		return;
+	k = p.coef[in->dim];
+	rest = LLVMBuildNSWAdd(e->b, term_of_inequality(e, x), ht_e_i64(e, least), "");
+	if (k > 0) {
+		rest = LLVMBuildNeg(e->b, floor_of(e, rest, k), "");
+		in->begin = ht_e_smax(e, in->begin, rest);
+		in->front = true;
+	} else {
+		rest = LLVMBuildNSWAdd(e->b, floor_of(e, rest, -k), ht_e_i64(e, 1), "");
+		in->end = ht_e_smin(e, in->end, rest);
+		in->behind = true;
+	}
+	in->set[x] = 1;
+}
+
+bool ht_e_inner(struct ht_e *e, int d, LLVMValueRef *begin, LLVMValueRef *end, uint8_t *set)
+{
+	struct inner in = { .e = e, .dim = d, .begin = *begin, .end = *end, .set = set };
+
+	if (d == e->s->vec || e->s->kind == HT_STAGE_CONTRACT || e->s->reds == 0 ||
+		e->s->xs > MAX_SPLIT_BODY)
+		return false;
+	each_guard(e, narrow, &in);
+	if (in.front)
+		*begin = ht_e_smin(e, in.begin, *end);
+	if (in.behind)
+		*end = ht_e_smax(e, in.end, *begin);
+	return in.front || in.behind;
 }

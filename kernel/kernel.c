@@ -138,16 +138,13 @@ int64_t ht_cut_slack(const struct ht_stage *s, int dim)
 {
 	enum { COPIES = 4, LANES = 16, ROWS = 6 /* where the stage does not say how many */ };
 	const struct ht_dim *d = &s->dim[dim];
-	int64_t copies = d->unroll > 1 ? d->unroll : 1;
+	const bool pairs = s->kind == HT_STAGE_CONTRACT && s->contract.kp > 1;
 
-	if (d->reduce)
-		return 0;
-	if (copies < COPIES &&
-		(s->reds || dim == s->vec)) /* windows share loads, vectors other values */
-		copies = COPIES;
 	if (s->kind == HT_STAGE_LOOP)
-		return (dim == s->vec ? LANES : 1) * copies - 1;
-	if (dim == s->contract.m)
+		return dim == s->vec && !d->reduce
+			       ? LANES * (d->unroll > COPIES ? d->unroll : COPIES) - 1
+			       : 0;
+	if (dim == s->contract.m && pairs) /* a matrix unit may compute them */
 		return (s->contract.mr < 1 ? ROWS : s->contract.mr) - 1;
 	return dim == s->contract.n ? s->contract.nr - 1 : 0;
 }

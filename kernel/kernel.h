@@ -156,8 +156,9 @@ bool ht_fault_has_words(enum ht_fault f);
  * indices, or of a part of one.  In each run only the first `end` indices are needed: code may skip the others, or execute them; in
  * a dimension that is no reduction and one run, it executes no more of them than ht_cut_slack().
  *
- * Code must skip the indices behind `end` in the last run in two cases:
- * - in a reduction dimension of a loop;
+ * Code must skip the indices behind `end` in the last run in these cases:
+ * - in a reduction dimension of a loop, and in a dimension of a loop that does not run along lanes;
+ * - in the rows of a contraction that no matrix unit computes;
  * - in the depth of a contraction, if it has one cut by one size and one run, its extent and end.times are multiples of HT_CUT_ROUND,
  *   and neither short runs of sums (ht_contract.run) nor a matrix unit compute it. */
 struct ht_cut {
@@ -176,6 +177,7 @@ struct ht_dim {
 	int64_t step;
 	int8_t unroll; /* a hint: copies of the body side by side in registers (1: none) */
 	struct ht_cut cut[HT_CUTS];
+	int64_t least; /* a hint: no `end` of its cuts is less, whatever the sizes are */
 };
 
 enum ht_red {

@@ -53,6 +53,8 @@ static void print_dims(const struct ht_stage *s, struct ht_buf *out)
 			ht_size_print(&d->cut[c].end, print_parameter, NULL, out);
 			put_number(out, " of ", d->cut[c].run);
 		}
+		if (d->least)
+			put_number(out, " from ", d->least);
 		ht_putc(out, '\n');
 	}
 }

@@ -161,11 +161,39 @@ static void place_locals(struct kernel_build *k)
 	}
 }
 
+/* The least end of a dimension's cuts; 0: it has none. */
+static int64_t least_end(const struct ht_dim *d, const int64_t *least_sizes)
+{
+	int64_t least = d->cut[0].run ? d->extent : 0;
+
+	for (int c = 0; c < HT_CUTS && d->cut[c].run; c++) {
+		int64_t end = ht_size_value(&d->cut[c].end, least_sizes);
+
+		least = end < least ? end : least;
+	}
+	return least;
+}
+
+static void set_least_ends(struct kernel_build *k)
+{
+	const struct ht_graph *g = k->l->g;
+	int64_t *least = HT_NEW_ARRAY(k->arena, int64_t, (size_t)g->sizes);
+
+	for (int32_t i = 0; i < g->sizes; i++)
+		least[i] = g->size[i].least;
+	for (int32_t i = 0; i < k->kernel->stages; i++)
+		for (int32_t d = 0; d < k->kernel->stage[i].dims; d++)
+			k->kernel->stage[i].dim[d].least =
+				least_end(&k->kernel->stage[i].dim[d], least);
+}
+
 void kb_finish(struct kernel_build *k, const struct ht_node *node)
 {
 	if (k->flags)
 		kb_set_flags(k);
 	place_locals(k);
+	if (k->sized)
+		set_least_ends(k);
 	if (!k->kernel->library) {
 		ht_kernel_expand(k->kernel, k->arena);
 		ht_schedule_contract(k->l->target, k->kernel);

@@ -26,11 +26,12 @@ static bool is_product(const struct conv *c)
 /* Images, height and width of a result, the last two of which may be open. */
 enum { PIXEL_AXES = 3 };
 
-/* Ends the rows of the contraction at the run's number of pixels.  Pixels are numbered without
- * gaps. */
-static void cut_pixels(
+/* Ends the rows of the contraction at the run's number of pixels, which are numbered without gaps.  Returns whether no row behind it is
+ * computed (struct ht_cut). */
+static bool cut_pixels(
 	struct contraction *c, struct ht_shape out, const struct ht_open_axis end[PIXEL_AXES])
 {
+	const int32_t pairs = c->l->target->matrix_bf16;
 	struct ht_size_expr pixels = ht_size_number(1);
 	int64_t run = 1;
 
@@ -41,8 +42,10 @@ static void cut_pixels(
 							 : ht_size_number(out.dim[i]));
 		run *= a->size ? a->inner * c->l->g->size[a->size - 1].most : out.dim[i];
 	}
-	if (ht_size_count(&pixels))
-		c->k.stage->dim[c->k.stage->contract.m].cut[0] = (struct ht_cut){ pixels, run };
+	if (!ht_size_count(&pixels))
+		return false;
+	c->k.stage->dim[c->k.stage->contract.m].cut[0] = (struct ht_cut){ pixels, run };
+	return run == c->rows && !(pairs && c->kp == pairs);
 }
 
 /* Has rows number the run's pixels, without gaps between lines, so that blocks of rows are full for all sizes. */
@@ -51,21 +54,24 @@ static void number_pixels(struct contraction *c, struct ht_shape out)
 	struct ht_open_axis end[PIXEL_AXES];
 	struct ht_xb *b = &c->k.xb;
 	int32_t *extent, count;
+	bool exact;
 
 	for (int i = 0; i < PIXEL_AXES; i++)
 		end[i] = lower_axis_end(c->n, i);
 	if (!end[1].size && !end[2].size) /* only whole images are cut off, as rows of a matrix
 					   * product are */
 		return;
-	cut_pixels(c, out, end);
+	exact = cut_pixels(c, out, end);
 	extent = HT_NEW_ARRAY(c->k.arena, int32_t, PIXEL_AXES + 1);
 	for (int i = 0; i < PIXEL_AXES; i++)
 		extent[i] = kb_axis_end(&c->k, &end[i], out.dim[i]);
 	extent[PIXEL_AXES] = ht_xi(b, out.dim[PIXEL_AXES]);
+	c->pixel_end = extent;
+	if (exact)
+		return;
 	count = ht_xmul(b, ht_xmul(b, extent[0], extent[1]), extent[2]);
 	c->pixel_guard = ht_xlt(b, c->m_x, count);
 	c->pixel_x = ht_xmax(b, ht_xmin(b, c->m_x, ht_xaddi(b, count, -1)), ht_xi(b, 0));
-	c->pixel_end = extent;
 }
 
 struct space conv_pixels(struct contraction *c, struct ht_shape out)

@@ -137,12 +137,30 @@ static bool needs_guard(const struct view *v, int32_t i, bool all)
 	return all || !is_outermost(v, i);
 }
 
+/* Whether the loop over the group's indices ends where the memory of the group does, so that no iteration needs a guard. */
+static bool loop_ends_there(
+	const struct kernel_build *k, const struct view *v, const struct space_group *g)
+{
+	const struct ht_x *x = &k->stage->x[g->x];
+	struct ht_size_expr end = ht_size_number(1);
+	const struct ht_dim *d;
+
+	if (x->op != HT_X_DIM || k->stage->kind != HT_STAGE_LOOP || x->imm == k->stage->vec)
+		return false;
+	d = &k->stage->dim[x->imm];
+	for (int32_t i = g->first; i <= g->last; i++)
+		end = ht_size_product(end, v->ends[i]);
+	return d->cut[0].run == d->extent && !d->cut[1].run && ht_size_equal(d->cut[0].end, end);
+}
+
 static void guard_group(struct kernel_build *k, const struct view *v, struct space *s,
 	const struct space_group *g, bool all)
 {
 	int32_t end = ht_xi(&k->xb, 1), first = space_first(s, g);
 	bool any = false;
 
+	if (loop_ends_there(k, v, g))
+		return;
 	for (int32_t i = g->first; i <= g->last; i++) {
 		any = any || follows(v, i);
 		end = ht_xmul(&k->xb, end, held(k, v, i));

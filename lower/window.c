@@ -28,9 +28,12 @@ static int64_t list_int(const struct ht_node *n, const char *name, size_t i, int
 	return a->value.list.item[i].i;
 }
 
-/* Sets the image's open size along dimension i, if windows extend beyond it (pass sizes). */
+/* Sets the image's open size along dimension i, if windows extend beyond it (pass sizes).  Those of one position do so only with
+ * explicit padding. */
 static void set_open(const struct ht_node *n, size_t i, struct ht_str padding, struct window *w)
 {
+	if (w->size == 1 && ht_str_is(padding, "SAME"))
+		return;
 	w->open = lower_open_axis(n, 1 + (int32_t)i);
 	w->shifts = w->open.size && w->stride > 1 && ht_str_is(padding, "SAME");
 }

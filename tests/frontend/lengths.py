@@ -106,6 +106,24 @@ def pictures(r):
     return f, {'x': (('n', 'h', 'w', 3), F32)}
 
 
+def residuals(r):
+    """Inverted residuals: convolutions of 1 x 1 at strides, depthwise windows of several sizes at strides with either padding."""
+    c, windows, strides = int(r.integers(1, 5)) * 8, r.choice([2, 3, 5, 8], 3), r.permutation([1, 1, 2])
+    first, pads = weights(r, 3, 3, 3, c), r.choice(['SAME', 'VALID'], 3)
+    up, down, short = ([weights(r, 1, 1, *s) for _ in windows] for s in ((c, 3 * c), (3 * c, c), (c, c)))
+    deep = [weights(r, k, 2, 3 * c, 1) for k in windows]
+
+    def f(x):
+        x = tf.nn.relu6(tf.nn.conv2d(x, first, 1, 'SAME'))
+        for u, k, d, s, stride in zip(up, deep, down, short, strides):
+            y = tf.nn.relu6(tf.nn.conv2d(x, u, 1, 'SAME'))
+            y = tf.nn.relu6(tf.nn.depthwise_conv2d(y, k, [1, stride, stride, 1], 'SAME'))
+            x = tf.nn.conv2d(y, d, 1, 'SAME') + (x if stride == 1 else tf.nn.conv2d(x, s, stride, 'SAME'))
+        one, two, three = (tf.nn.depthwise_conv2d(x, d[:, :, :c], [1, 1, 1, 1], p) for d, p in zip(deep, pads))
+        return x, one, two, three, tf.nn.max_pool2d(x, 5, 1, pads[0]), tf.reduce_mean(x, [1, 2])
+    return f, {'x': (('n', 'h', 'w', 3), F32)}
+
+
 def divided(r):
     """Integer divisions and powers, by sizes and by tensors: elements outside are no divisors, nor exponents."""
     raw, most = tf.raw_ops, int(r.integers(2, 9))
@@ -120,7 +138,7 @@ def divided(r):
     return f, {'ids': (('n', 'k'), I32)}
 
 
-MODELS = {f.__name__: f for f in (transformer, pooled, crossed, pictures, divided)}
+MODELS = {f.__name__: f for f in (transformer, pooled, crossed, pictures, residuals, divided)}
 # Bounds of each size, by its name.  Sums of products over k end at the run's size if the upper bound is a multiple of 8, else at the bound:
 # MOST_K has one of each.
 BOUNDS = {'n': (1, 3), 'q': (1, 20), 'k': (1, 70), 'h': (16, 41), 'w': (15, 38)}
