@@ -130,13 +130,24 @@ static void fetch(struct ht_e *e, const struct ht_x *x, LLVMValueRef at)
 
 /* ---- weights ---- */
 
-/* How many blocks of `rows` rows pass by a panel; where rows end at a size of the run, those of the least one, if it has several. */
+/* The blocks of rows that each run has, if rows end at its size; 0: there is no such end, or so few would ask for more bytes a cycle than
+ * arrive. */
+static int64_t least_blocks(const struct ht_e *e)
+{
+	enum { FEW_BLOCKS = 4 };
+	const int m = e->s->contract.m;
+	const int64_t blocks = e->s->dim[m].least / e->max_copies[m];
+
+	return blocks < FEW_BLOCKS ? 0 : blocks;
+}
+
+/* How many blocks of `rows` rows pass by a panel. */
 static int64_t row_blocks(const struct ht_e *e, int64_t rows)
 {
-	const int m = e->s->contract.m, copies = e->max_copies[m];
-	const int64_t least = e->s->dim[m].least;
+	const int64_t all = ht_ceil_div(rows, e->max_copies[e->s->contract.m]);
+	const int64_t least = least_blocks(e);
 
-	return least >= 2 * copies && least < rows ? least / copies : ht_ceil_div(rows, copies);
+	return least && least < all ? least : all;
 }
 
 static int64_t step_of(const struct ht_dim *d)
@@ -186,6 +197,7 @@ void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel
 	const struct ht_dim *m = &e->s->dim[c->m];
 	const int64_t lines = ht_e_panel_lines(e, p);
 	LLVMValueRef at = e->level[e->level_of[c->m]].index;
+	LLVMBasicBlockRef some = NULL, no = NULL;
 
 	if (m->grid >= 0 && !ht_e_inherits_panel(e))
 		at = LLVMBuildURem(e->b, at, ht_e_i64(e, m->step), "");
@@ -193,15 +205,25 @@ void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel
 	at = LLVMBuildAdd(e->b, LLVMBuildMul(e->b, at, ht_e_i64(e, p.steps), ""), done, "");
 	at = LLVMBuildUDiv(e->b, at, ht_e_i64(e, p.round), "");
 	at = LLVMBuildMul(e->b, at, ht_e_i64(e, lines * HT_E_LINE), "");
+	if (least_blocks(e)) { /* the run may have more blocks of rows than the panel has parts */
+		some = ht_e_block(e, "fetch");
+		no = ht_e_block(e, "fetched");
+		LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, at, ht_e_i64(e, p.bytes), ""),
+			some, no);
+		LLVMPositionBuilderAtEnd(e->b, some);
+	}
 	if (p.own) /* where there are more rounds than lines */
 		at = ht_e_select(e, LLVMBuildICmp(e->b, LLVMIntULT, at, ht_e_i64(e, p.bytes), ""),
 			at, ht_e_i64(e, p.bytes - HT_E_LINE));
-	if (m->least) /* the run may have more blocks of rows than the panel has parts */
-		at = ht_e_smin(e, at, ht_e_i64(e, p.bytes));
 	for (int64_t i = 0; i < lines; i++)
 		prefetch(e,
 			ht_e_at(e, e->i8, panel,
 				LLVMBuildAdd(e->b, at, ht_e_i64(e, p.bytes + i * HT_E_LINE), "")));
+	if (no) {
+		LLVMBuildBr(e->b, no);
+		LLVMMoveBasicBlockAfter(no, some);
+		LLVMPositionBuilderAtEnd(e->b, no);
+	}
 }
 
 /* ---- windows ---- */
