@@ -578,3 +578,22 @@ void contract_end_part(struct contraction *c, int32_t a, int32_t a_row, int32_t 
 {
 	end_into(c, a, a_row, b_base, to, out);
 }
+
+void contract_add_parts(struct lower *l, struct ht_node *n, const struct view *parts)
+{
+	const struct ht_shape result = n->out[0].shape;
+	struct kernel_build k;
+	struct space out, at = { .rank = parts->rank, .groups = 2, .guard = -1 };
+	int32_t part;
+
+	kb_init(&k, l, n);
+	kb_stage(&k, HT_STAGE_LOOP);
+	out = kb_loop_space(&k, result.rank, result.dim,
+		kb_out_boundaries(l, k.sink, 0) | kb_boundaries(l, k.sink, ht_out(n, 0)));
+	part = ht_xdim(&k.xb, kb_reduce_dim(&k, parts->dim[0]));
+	memcpy(at.dim, parts->dim, sizeof at.dim);
+	at.group[0] = (struct space_group){ 0, 0, part };
+	at.group[1] = (struct space_group){ 1, parts->rank - 1, space_linear(&k.xb, &out) };
+	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, HT_F32, kb_load(&k, parts, &at)), &out);
+	kb_finish(&k, n);
+}

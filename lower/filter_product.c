@@ -394,25 +394,6 @@ static void product_stage(struct filter_product *p, const struct view *parts)
 	}
 }
 
-/* Adds the parts, [part, ..the filter..]. */
-static void add_parts(struct lower *l, struct ht_node *n, const struct view *parts)
-{
-	struct kernel_build k;
-	struct space out, at;
-	int32_t x[5];
-
-	kb_init(&k, l, n);
-	kb_stage(&k, HT_STAGE_LOOP);
-	out = kb_loop_space(&k, 4, n->out[0].shape.dim,
-		kb_out_boundaries(l, k.sink, 0) | kb_boundaries(l, k.sink, ht_out(n, 0)));
-	x[0] = ht_xdim(&k.xb, kb_reduce_dim(&k, parts->dim[0]));
-	for (int i = 0; i < 4; i++)
-		x[1 + i] = space_coord(&k.xb, &out, i);
-	at = space_of_coords(&out, 5, parts->dim, x);
-	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, HT_F32, kb_load(&k, parts, &at)), &out);
-	kb_finish(&k, n);
-}
-
 static struct view memory_of_parts(const struct filter_product *p)
 {
 	int64_t dim[5] = { p->each * p->bands };
@@ -465,5 +446,5 @@ void emit_filter_product(struct lower *l, struct ht_node *n, const struct conv *
 	}
 	parts = memory_of_parts(&p);
 	emit_tiles(&p, &parts);
-	add_parts(l, n, &parts);
+	contract_add_parts(l, n, &parts);
 }

@@ -31,6 +31,8 @@ struct view {
 	/* By axis: how many indices memory has of it, a number or less than `dim`.  So the stride of an axis in front is as many times less than
 	 * `stride`, which is for the largest sizes (strides.h).  NULL: `dim`. */
 	const struct ht_size_expr *ends;
+	/* Elements are in memory as F32, and each load rounds them to this type; HT_INVALID: they are in memory as they are read. */
+	enum ht_dtype rounds;
 };
 
 void view_dense(struct view *v, int32_t buffer, struct ht_shape s);
@@ -209,6 +211,12 @@ struct inner_stores {
 		*next; /* such a node: the next one of its kernel, in the graph's order */
 };
 
+/* A copy of a tensor of 16 bits as F32, in dense memory. */
+struct widened_rows {
+	struct ht_value of;
+	int32_t buffer;
+};
+
 /* The lowering of one graph: of the program, or of a body. */
 struct lower {
 	struct ht_graph *g;
@@ -253,6 +261,8 @@ struct lower {
 	bool *chosen;            /* by node id: the choice of its method is recorded */
 	struct made_steps *made; /* by node id of a sink: members.c; NULL: the caller did not ask
 				  * for members */
+	struct widened_rows
+		widened; /* kernel_matmul.c: the last one; the node is NULL: there is none */
 	struct tile_flags *
 		*flags; /* by node id: all_finite.c; one a result; NULL: none are wanted */
 	const struct ht_type **whole; /* that of struct lower_part; NULL: this is no part */
@@ -567,6 +577,9 @@ struct ht_node *lower_gathering_user(struct lower *l, struct ht_value v, int32_t
 /* The type in which result 0 of sink `n` is in memory: its own, or F32 for some tensors of F16.
  * The values are rounded to its own type in both cases. */
 enum ht_dtype lower_held_type(struct lower *l, const struct ht_node *n);
+/* Whether `n` rounds a variable or an input for products that pack or copy it, so that they can read it where it is: *v becomes the view
+ * of it that rounds. */
+bool lower_rounds_when_read(struct lower *l, const struct ht_node *n, struct view *v);
 /* map_rounded.c: whether `n` rounds to a number format, and that format. */
 bool lower_rounds_to_format(const struct ht_node *n);
 struct ht_float_format;
@@ -779,5 +792,7 @@ void contract_end(
 /* Likewise, but stores the sums at `out` of `to`: they are partial sums of the root's result. */
 void contract_end_part(struct contraction *c, int32_t a, int32_t a_row, int32_t b_base,
 	const struct view *to, const struct space *out);
+/* Adds a kernel that adds the partial sums of contraction `n`, [part, ..the result..], and stores the result. */
+void contract_add_parts(struct lower *l, struct ht_node *n, const struct view *parts);
 
 #endif

@@ -282,7 +282,8 @@ int32_t kb_load(struct kernel_build *k, const struct view *v, const struct space
 		x = guard < 0 ? ht_xload(&k->xb, arg, t, offset)
 			      : ht_xload_if(&k->xb, arg, t, offset, guard, ht_xk(&k->xb, t, 0));
 	}
-	return ht_xcvt(&k->xb, compute_type(k->stage->x[x].dtype), x);
+	x = ht_xcvt(&k->xb, compute_type(k->stage->x[x].dtype), x);
+	return v->rounds == HT_INVALID ? x : ht_xcvt(&k->xb, HT_F32, ht_xcvt(&k->xb, v->rounds, x));
 }
 
 struct pulled {

@@ -129,6 +129,7 @@ void pack_filter(struct contraction *c, struct ht_node *n, int arg, int64_t sq, 
 	make_dense(c->l, n, &filter);
 	v.buffer = filter.buffer;
 	v.offset = filter.offset;
+	v.rounds = filter.rounds;
 	memcpy(v.dim, (int64_t[]){ groups, taps, c->depth, c->columns }, 4 * sizeof *v.dim);
 	memcpy(v.stride, (int64_t[]){ stride, sq, sk, sn }, 4 * sizeof *v.stride);
 	contract_pack_taps(c, &v, 1);
@@ -294,7 +295,7 @@ static struct view padded_copy(struct lower *l, struct ht_node *n, const struct 
 			     (c->w[i].size - 1) * c->w[i].dilation + 1;
 		inside = inside && !window_leaves(&c->w[i]);
 	}
-	if (inside && !in->open)
+	if (inside && !in->open && in->rounds == HT_INVALID)
 		return *in;
 	view_dense(&to,
 		plan_buffer(l, HT_PLAN_TEMP, contract_sums_short(l, n) ? t : local_type(l, t),

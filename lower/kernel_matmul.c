@@ -141,6 +141,70 @@ static int32_t row_of_block(struct contraction *c, const struct view *a)
 	return ht_xadd(b, block, ht_xmodi(b, c->m_x, LINE_ROWS));
 }
 
+/* Whether the left operand, of 16 bits, is copied as F32, in the order in which it is in memory.  Otherwise each panel of columns would widen
+ * the rows again, and for rows that are too long or not adjacent in memory, each product its number.  Constant weights are left alone, whose
+ * tiles keep the panel in place of the rows. */
+static bool pays_to_widen(const struct lower *l, const struct ht_node *n, const struct product *p)
+{
+	enum { LEAST_ROWS = 32, LEAST_PANELS = 3, LONG_ROW = 4096 };
+	const enum ht_dtype t = l->plan->buffer[p->a.buffer].dtype;
+	const int64_t panel = (int64_t)l->target->rates->vectors * ht_target_lanes(l->target);
+
+	if (!ht_is_low(t) || local_type(l, t) != HT_F32 || ht_const_tensor(n->in[0]) ||
+		ht_const_tensor(n->in[1]) || l->g->sizes || p->rows < LEAST_ROWS ||
+		(t == HT_F16 && contract_sums_short(l, n)))
+		return false;
+	if (p->a.stride[p->a.rank - 1] != 1)
+		return true;
+	return p->b.rank == 2 && (p->columns >= LEAST_PANELS * panel || p->depth > LONG_ROW);
+}
+
+/* The copy.  Products behind each other often have the same left operand, so the last copy is used again. */
+static struct view widened_left(struct lower *l, struct ht_node *n, const struct view *a)
+{
+	const bool turned = a->stride[a->rank - 1] != 1;
+	const bool in_order = turned == product_transposes(n, true);
+	struct view from = *a, to;
+
+	if (turned)
+		swap_last(&from);
+	if (in_order && ht_value_eq(l->widened.of, n->in[0])) {
+		view_dense(&to, l->widened.buffer, (struct ht_shape){ from.rank, from.dim });
+	} else {
+		view_dense(&to, plan_buffer(l, HT_PLAN_TEMP, HT_F32, view_count(a)),
+			(struct ht_shape){ from.rank, from.dim });
+		emit_copy(l, n, &from, &to);
+		l->widened = (struct widened_rows){ n->in[0], to.buffer };
+		if (!in_order)
+			l->widened.of.node = NULL;
+	}
+	if (turned)
+		swap_last(&to);
+	return to;
+}
+
+/* ---- products of long sums ---- */
+
+/* A panel of the right operand of a long sum is longer than the second level, so that each block of rows reads it from beyond.  The
+ * sum is divided into parts whose panels stay there, and a kernel adds the sums of the parts.  Returns the number of parts; 1: the
+ * sum is short, or no such number divides its length. */
+static int64_t parts_of_depth(
+	const struct lower *l, const struct ht_node *n, const struct product *p)
+{
+	enum { MOST_ROWS_OF_A_BLOCK = 8, MOST_PARTS = 32 };
+	const int64_t columns = (int64_t)l->target->rates->vectors * ht_target_lanes(l->target);
+	const int64_t most = l->target->l2 / 4 * 3 / (columns * (int64_t)sizeof(float));
+	int64_t parts = ht_ceil_div(p->depth, most);
+
+	if (parts < 2 || p->rows <= MOST_ROWS_OF_A_BLOCK || p->b.rank != 2 || l->g->sizes ||
+		ht_const_tensor(n->in[1]) || l->target->matrix_rows)
+		return 1;
+	while (parts <= MOST_PARTS && p->depth % parts)
+		parts++;
+	/* The sums of all parts take less memory than the left operand. */
+	return parts <= MOST_PARTS && parts * p->columns <= p->depth ? parts : 1;
+}
+
 /* Element [.., row, column] of an operand whose leading dimensions broadcast to the result's. */
 static int32_t load_factor(struct kernel_build *k, const struct view *v, const struct space *out,
 	int32_t row, int32_t column)
@@ -242,6 +306,48 @@ static void cut_product(struct contraction *c, struct ht_node *n)
 			.stride = product_transposes(n, true) ? c->rows : 1, .extent = c->depth });
 }
 
+/* Where row m of the left operand begins. */
+static int32_t row_of_left(struct contraction *c, const struct view *a, bool blocked)
+{
+	struct ht_xb *b = &c->k.xb;
+	int32_t row = blocked ? row_of_block(c, a) : ht_xmuli(b, c->m_x, a->stride[a->rank - 2]);
+
+	return ht_xaddi(b, row, a->offset);
+}
+
+/* The product of two matrices in so many parts of its depth. */
+static void emit_parts(
+	struct lower *l, struct ht_node *n, const struct product *p, bool blocked, int64_t parts)
+{
+	const int64_t dim[3] = { parts, p->rows, p->columns }, depth = p->depth / parts;
+	struct view right = p->b, sums;
+	struct contraction c;
+	struct ht_xb *b = &c.k.xb;
+	struct space out = { .guard = -1 };
+	int32_t row;
+
+	right.rank = 3;
+	memcpy(right.dim, (int64_t[]){ parts, depth, p->columns }, 3 * sizeof *right.dim);
+	memcpy(right.stride, (int64_t[]){ depth * p->b.stride[0], p->b.stride[0], p->b.stride[1] },
+		3 * sizeof *right.stride);
+	contract_init(&c, l, n, ht_type_of(n->in[0])->dtype);
+	c.batch = parts;
+	c.rows = p->rows;
+	c.columns = p->columns;
+	c.depth = depth;
+	c.a_step = p->a.stride[blocked ? 0 : p->a.rank - 1];
+	contract_pack_value(&c, &right);
+	view_dense(&sums, plan_buffer(l, HT_PLAN_TEMP, HT_F32, dim[0] * dim[1] * dim[2]),
+		(struct ht_shape){ 3, dim });
+	contract_begin(&c);
+	row = row_of_left(&c, &p->a, blocked);
+	row = ht_xadd(b, row, ht_xmuli(b, c.batch_x, depth * c.a_step));
+	out = space_of_coords(&out, 3, dim, (int32_t[]){ c.batch_x, c.m_x, c.n_x });
+	contract_end_part(
+		&c, p->a.buffer, row, ht_xmuli(b, c.batch_x, c.packed_count), &sums, &out);
+	contract_add_parts(l, n, &sums);
+}
+
 static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 {
 	struct ht_shape shape = n->out[0].shape;
@@ -250,6 +356,7 @@ static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 	struct product p;
 	struct space out;
 	int32_t a_row, b_base;
+	int64_t parts;
 	bool merged, blocked;
 
 	if (ht_shape_count(shape) == 0)
@@ -262,8 +369,15 @@ static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 	blocked = merged && pays_to_block(l, n, &p.a, &p);
 	if (blocked)
 		p.a = block_rows(l, n, &p.a);
+	else if (pays_to_widen(l, n, &p))
+		p.a = widened_left(l, n, &p.a);
 	else
 		straighten(l, n, &p.a);
+	parts = merged ? parts_of_depth(l, n, &p) : 1;
+	if (parts > 1) {
+		emit_parts(l, n, &p, blocked, parts);
+		return HT_OK;
+	}
 	contract_init(&c, l, n, ht_type_of(n->in[0])->dtype);
 	c.rows = p.rows;
 	c.columns = p.columns;
@@ -276,9 +390,7 @@ static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 	contract_begin(&c);
 	cut_product(&c, n);
 	out = product_space(&c, shape, merged);
-	a_row = blocked ? row_of_block(&c, &p.a)
-			: ht_xmuli(&c.k.xb, c.m_x, p.a.stride[p.a.rank - 2]);
-	a_row = ht_xaddi(&c.k.xb, a_row, p.a.offset);
+	a_row = row_of_left(&c, &p.a, blocked);
 	b_base = ht_xi(&c.k.xb, 0);
 	if (!merged) {
 		a_row = ht_xadd(&c.k.xb, a_row,

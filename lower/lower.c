@@ -344,6 +344,19 @@ static bool try_view(struct lower *l, struct ht_node *n)
 	return true;
 }
 
+/* A view of the variable or input that the node rounds. */
+static bool try_rounding_view(struct lower *l, struct ht_node *n)
+{
+	struct view view;
+
+	if (l->view[n->id] || l->planning->observed || !lower_rounds_when_read(l, n, &view))
+		return false;
+	l->view[n->id] = HT_NEW(l->scratch, struct view);
+	*l->view[n->id] = view;
+	l->place[n->id] = PLACE_VIEW;
+	return true;
+}
+
 enum ht_status lower_kernel(struct lower *l, struct ht_node *sink)
 {
 	if (l->root[sink->id])
@@ -353,7 +366,7 @@ enum ht_status lower_kernel(struct lower *l, struct ht_node *sink)
 
 static enum ht_status make_kernel(struct lower *l, struct ht_node *n)
 {
-	if (try_view(l, n) || try_dense_view(l, n) || try_given(l, n))
+	if (try_view(l, n) || try_dense_view(l, n) || try_given(l, n) || try_rounding_view(l, n))
 		return HT_OK;
 	place_results(l, n);
 	if (tee_can_be_alone(l, n))

@@ -6,7 +6,9 @@
  * it is stored.
  *
  * A 16-bit tensor that stays in the second level is held as F32 (after rounding) if products
- * read it, on machines that multiply F32 for it: there a conversion takes longer than a product. */
+ * read it, on machines that multiply F32 for it: there a conversion takes longer than a product.
+ *
+ * A variable or an input that a policy rounds for products is rounded where they pack or copy it. */
 #include "lower/conv.h"
 #include "lower/inside.h"
 
@@ -144,4 +146,48 @@ enum ht_dtype lower_held_type(struct lower *l, const struct ht_node *n)
 		ht_shape_count(n->out[0].shape) > l->target->l2 / (int64_t)sizeof(float))
 		return t;
 	return all_load(l, n, &again) && again ? local_type(l, t) : t;
+}
+
+/* ---- variables and inputs ---- */
+
+/* Whether `u` is the right operand of a product, which packs it. */
+static bool packs(const struct ht_use *u)
+{
+	return u->arg == 1 && ht_is(u->node, HT_MATRIX_PRODUCT | HT_CONV | HT_CONV_TRANSPOSE);
+}
+
+/* Whether `u` copies an image before it multiplies. */
+static bool copies_image(const struct lower *l, const struct ht_use *u)
+{
+	struct conv v;
+
+	if (u->arg != 0 || !ht_is(u->node, HT_CONV | HT_CONV_FILTER))
+		return false;
+	if (ht_is(u->node, HT_CONV_FILTER))
+		return true;
+	read_conv(u->node, &v);
+	return conv_copies_image(&v) && ht_shape_count(v.in) > 0 && !conv_has_one_result(l, &v);
+}
+
+/* Whether the elements of `v` stay in memory during the run although no step needs them.  A loop may write to the arguments of its body. */
+static bool stays(struct lower *l, struct ht_value v)
+{
+	return ht_is(v.node, HT_READS_VARIABLE) ||
+	       (ht_is(v.node, HT_FED) && !l->g->function && lower_in_memory(l, v) &&
+		       !lower_view(l, v)->open);
+}
+
+bool lower_rounds_when_read(struct lower *l, const struct ht_node *n, struct view *v)
+{
+	const enum ht_dtype t = n->outs ? n->out[0].dtype : HT_INVALID;
+
+	if (!ht_is(n, HT_CASTS) || !ht_is_low(t) || l->uses.is_output[n->id] ||
+		ht_type_of(n->in[0])->dtype != HT_F32 || !stays(l, n->in[0]))
+		return false;
+	for (const struct ht_use *u = l->uses.of[n->id]; u; u = u->next)
+		if (u->arg >= 0 && !packs(u) && !copies_image(l, u))
+			return false;
+	*v = *lower_view(l, n->in[0]);
+	v->rounds = t;
+	return true;
 }

@@ -52,7 +52,9 @@ static void dense_strides(struct view *v)
  * several old dimensions must be dense in itself. */
 bool view_reshape(const struct view *v, int32_t rank, const int64_t *dim, struct view *out)
 {
-	struct view r = { .buffer = v->buffer, .offset = v->offset, .rank = rank };
+	struct view r = {
+		.buffer = v->buffer, .offset = v->offset, .rank = rank, .rounds = v->rounds
+	};
 	int64_t old[HT_LOWER_RANK], step[HT_LOWER_RANK];
 	int32_t olds = 0;
 
