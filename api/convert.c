@@ -209,7 +209,7 @@ static enum ht_status in_tensorflow_ops(
 
 	if (find_foreign(g)) /* a graph that was not cleaned up has no types yet */
 		HT_TRY(ht_run_passes(g, "infer", NULL, passes));
-	HT_TRY(ht_run_passes(g, "expand_fused", NULL, passes));
+	HT_TRY(ht_run_passes(g, "expand_fused,framed_constants", NULL, passes));
 	n = find_foreign(g);
 	if (!n)
 		return HT_OK;

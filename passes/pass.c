@@ -24,6 +24,7 @@
 	PASS(fold)                                                                                 \
 	PASS(fold_pad)                                                                             \
 	PASS(fold_width)                                                                           \
+	PASS(framed_constants)                                                                     \
 	PASS(freeze)                                                                               \
 	PASS(functional)                                                                           \
 	PASS(gates)                                                                                \
