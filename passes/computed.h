@@ -27,7 +27,7 @@ bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n);
 bool ht_meets_open(const struct ht_graph *g, const struct ht_node *n);
 
 /* computed_pieces.c: slices that take one operand of a concatenation become that operand, and sums of padded parts a concatenation,
- * where their extents are not known.  Says whether it changed some; types have to be inferred again then. */
+ * where their extents are not known; concatenations and paddings to a fixed length become gathers (computed_whole.c).  Says whether it changed some; types have to be inferred again then. */
 bool ht_take_pieces(struct ht_graph *g, struct ht_pass_context *c);
 
 /* grown.c: results of branches and loops whose extents these change get room for the longest, and their extent beside them; types must be

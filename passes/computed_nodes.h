@@ -1,4 +1,4 @@
-/* computed_nodes: helpers that make the nodes of which ops of computed sizes are made (computed_forms.c, computed_meet.c). */
+/* computed_nodes: helpers that make the nodes of which ops of computed sizes are made (computed_forms.c, computed_meet.c, computed_whole.c). */
 #ifndef HT_PASSES_COMPUTED_NODES_H
 #define HT_PASSES_COMPUTED_NODES_H
 
@@ -398,5 +398,10 @@ bool ht_is_sparse_open(const struct ht_graph *g, const struct ht_node *n);
 bool ht_may_take_part(const struct ht_node *n);
 bool ht_takes_open_part(const struct ht_graph *g, const struct ht_node *n);
 bool ht_reshapes_open(const struct ht_graph *g, const struct ht_node *n);
+/* ---- computed_whole.c ---- */
+
+/* A concatenation or a padding whose result has a constant extent, though operands have computed ones, becomes a gather; says whether it
+ * changed the node. */
+bool ht_fill_up(struct forms *f, struct ht_node *n);
 
 #endif

@@ -166,6 +166,7 @@ def tfjs_all(path, samples, outputs, backends=('wasm', 'cpu')):
         for n, inputs in enumerate(samples):
             fed = []
             for i, (name, x) in enumerate(inputs.items()):
+                x = x.astype(np.int32) if x.dtype == np.uint8 else x  # which TensorFlow.js does not have
                 assert x.dtype in (np.float32, np.int32)
                 x.tofile(f'{d}/{n}i{i}')
                 fed.append({'name': name, 'dtype': x.dtype.name, 'shape': x.shape, 'file': f'{d}/{n}i{i}'})

@@ -19,6 +19,7 @@ class Model:
     within: Tuple[str, ...] = ()   # tensors within the graph that are fed in place of the model's inputs
     shapes: bool = False   # the inputs' shapes are said on the command line (an open dimension is 1)
     chances: Tuple[str, ...] = ()  # outputs from 0 to 1, which low precision may err in as a share of 1
+    converts: bool = True  # else `halftone convert` does not write the graph, so it is tried in float32 alone
     picks: bool = False    # outputs are read at the position of a maximum, and jump if it moves
 
 
@@ -92,6 +93,9 @@ MODELS = [
     human('handlandmark-full', 'input_1', identities(4), face(224), HANDS),
     human('handlandmark-lite', 'input_1', identities(4), face(224), HANDS),
     human('handlandmark-sparse', 'input_1', identities(3), face(224), HANDS),
+    # A loop that selects boxes, and fills them up to a fixed number.
+    human('faceboxes', 'image_tensor', 'scores boxes num_boxes', face(256, 'byte', 'person', dtype='uint8'),
+          [face(256, 'byte', n, dtype='uint8') for n in ('close', 'flower')], oracle='tfjs-cpu', shapes=True, converts=False),
     human('iris', 'input_1', 'Identity', face(64, names=ALL), shapes=True),
     human('liveness', 'conv2d_1_input', 'Identity', face(32, names='face flower china'),
           shapes=True, **SMALL_BIAS),

@@ -1,0 +1,244 @@
+/* Integers as sums of sizes, for pass sizes: what shapes, paddings and the bounds of slices have in common. */
+#include "passes/computed_sums.h"
+
+enum { DEPTH = 32 };
+
+/* ---- sums ---- */
+
+struct ht_sum ht_sum_number(int64_t number)
+{
+	return (struct ht_sum){ .known = true, .number = number };
+}
+
+static struct ht_sum of_dim(int64_t dim)
+{
+	if (dim >= 0)
+		return ht_sum_number(dim);
+	return dim == HT_DIM_UNKNOWN
+		       ? (struct ht_sum){ .known = false }
+		       : (struct ht_sum){
+				 .known = true, .terms = 1, .dim = { dim }, .times = { 1 }
+			 };
+}
+
+static void drop_term(struct ht_sum *s, int32_t i)
+{
+	s->terms--;
+	s->dim[i] = s->dim[s->terms];
+	s->times[i] = s->times[s->terms];
+}
+
+static void add_term(struct ht_sum *s, int64_t dim, int64_t times)
+{
+	int32_t i = 0;
+
+	while (i < s->terms && s->dim[i] != dim)
+		i++;
+	if (i == HT_SUM_TERMS) {
+		s->known = false;
+		return;
+	}
+	if (i == s->terms) {
+		s->dim[s->terms] = dim;
+		s->times[s->terms++] = 0;
+	}
+	if (__builtin_add_overflow(s->times[i], times, &s->times[i]))
+		s->known = false;
+	else if (!s->times[i])
+		drop_term(s, i);
+}
+
+/* a + b, or a - b; factors and sign are small, as each term is of one operand of a node. */
+struct ht_sum ht_sum_plus(struct ht_sum a, struct ht_sum b, int64_t sign)
+{
+	int64_t number;
+
+	a.known = a.known && b.known && !__builtin_mul_overflow(b.number, sign, &number) &&
+		  !__builtin_add_overflow(a.number, number, &a.number);
+	for (int32_t i = 0; i < b.terms && a.known; i++) {
+		int64_t times;
+
+		a.known = !__builtin_mul_overflow(b.times[i], sign, &times);
+		if (a.known)
+			add_term(&a, b.dim[i], times);
+	}
+	return a;
+}
+
+bool ht_sum_equal(struct ht_sum a, struct ht_sum b)
+{
+	struct ht_sum rest = ht_sum_plus(a, b, -1);
+
+	return rest.known && !rest.terms && !rest.number;
+}
+
+bool ht_sum_is(struct ht_sum s, int64_t number)
+{
+	return s.known && !s.terms && s.number == number;
+}
+
+/* ---- extents and elements as sums ---- */
+
+static struct ht_sum element(struct ht_value v, int64_t i, int depth);
+static struct ht_sum extent(struct ht_value v, int32_t axis, int depth);
+
+int32_t ht_stated_axis(const struct ht_node *n, int32_t arg, int32_t rank)
+{
+	int64_t axis;
+	int one;
+
+	return rank >= 0 && ht_const_small_ints(n->in[arg], &axis, 1, &one) &&
+			       ht_fix_axis(&axis, rank)
+		       ? (int32_t)axis
+		       : -1;
+}
+
+static struct ht_sum extent_of_concat(const struct ht_node *n, int32_t axis, int depth)
+{
+	int32_t along = ht_stated_axis(n, n->ins - 1, ht_in_shape(n, 0).rank);
+	struct ht_sum s = ht_sum_number(0);
+
+	if (along < 0)
+		return (struct ht_sum){ .known = false };
+	if (along != axis)
+		return extent(n->in[0], axis, depth);
+	for (int32_t i = 0; i + 1 < n->ins; i++)
+		s = ht_sum_plus(s, extent(n->in[i], axis, depth), 1);
+	return s;
+}
+
+bool ht_is_plain_gather(const struct ht_node *n, int32_t *axis)
+{
+	if (n->op != HT_OP_GatherV2 || ht_attr_int(n, "batch_dims", 0) ||
+		ht_in_shape(n, 1).rank < 0)
+		return false;
+	*axis = ht_stated_axis(n, 2, ht_in_shape(n, 0).rank);
+	return *axis >= 0;
+}
+
+static struct ht_sum extent_of_gather(const struct ht_node *n, int32_t axis, int depth)
+{
+	int32_t along, rank = ht_in_shape(n, 1).rank;
+
+	if (!ht_is_plain_gather(n, &along))
+		return (struct ht_sum){ .known = false };
+	if (axis < along)
+		return extent(n->in[0], axis, depth);
+	return axis < along + rank ? extent(n->in[1], axis - along, depth)
+				   : extent(n->in[0], axis - rank + 1, depth);
+}
+
+static struct ht_sum extent(struct ht_value v, int32_t axis, int depth)
+{
+	struct ht_shape s = ht_type_of(v)->shape;
+	struct ht_sum told = of_dim(s.rank > axis ? s.dim[axis] : HT_DIM_UNKNOWN);
+
+	if (told.known || s.rank <= axis || !depth)
+		return told;
+	if (ht_is(v.node, HT_FORWARDS))
+		return extent(v.node->in[v.index], axis, depth - 1);
+	if (v.node->op == HT_OP_ConcatV2)
+		return extent_of_concat(v.node, axis, depth - 1);
+	if (v.node->op == HT_OP_Fill)
+		return element(v.node->in[0], axis, depth - 1);
+	return v.node->op == HT_OP_GatherV2 ? extent_of_gather(v.node, axis, depth - 1) : told;
+}
+
+/* Element i of vectors side by side, as columns. */
+static struct ht_sum element_of_columns(const struct ht_node *n, int64_t i, int depth)
+{
+	int32_t columns = n->ins - 1;
+
+	if (ht_in_shape(n, 0).rank != 2 || ht_stated_axis(n, columns, 2) != 1)
+		return (struct ht_sum){ .known = false };
+	for (int32_t k = 0; k < columns; k++)
+		if (ht_in_shape(n, k).rank != 2 || ht_in_shape(n, k).dim[1] != 1)
+			return (struct ht_sum){ .known = false };
+	return element(n->in[i % columns], i / columns, depth);
+}
+
+/* The one element of a vector that a slice takes. */
+static struct ht_sum element_of_slice(const struct ht_node *n, int depth)
+{
+	int64_t begin, length = ht_shape_count(ht_in_shape(n, 0));
+	int count;
+
+	if (ht_in_shape(n, 0).rank != 1 || n->out[0].shape.rank != 0 ||
+		ht_attr_int(n, "shrink_axis_mask", 0) != 1 ||
+		!ht_const_small_ints(n->in[1], &begin, 1, &count) || count != 1 ||
+		!ht_fix_axis(&begin, length < 0 ? 0 : (int32_t)length))
+		return (struct ht_sum){ .known = false };
+	return element(n->in[0], begin, depth);
+}
+
+/* Operands behind each other: of one shape, and packed along a new first axis. */
+static struct ht_sum element_of_pack(const struct ht_node *n, int64_t i, int depth)
+{
+	int64_t each = ht_shape_count(ht_in_shape(n, 0));
+
+	return each > 0 && !ht_attr_int(n, "axis", 0) && i / each < n->ins
+		       ? element(n->in[i / each], i % each, depth)
+		       : (struct ht_sum){ .known = false };
+}
+
+static struct ht_sum element_of_operand(const struct ht_node *n, int32_t arg, int64_t i, int depth)
+{
+	return element(n->in[arg], ht_in_shape(n, arg).rank ? i : 0, depth);
+}
+
+static struct ht_sum element_of_node(struct ht_value v, int64_t i, int depth)
+{
+	const struct ht_node *n = v.node;
+
+	if (ht_is(n, HT_FORWARDS))
+		return element(n->in[v.index], i, depth);
+	if (ht_is(n, HT_RESHAPES))
+		return element(n->in[0], i, depth);
+	switch (n->op) {
+	case HT_OP_Cast:
+		return element(n->in[0], i, depth);
+	case HT_OP_Shape:
+	case HT_OP_ShapeN:
+		return extent(n->in[v.index], (int32_t)i, depth);
+	case HT_OP_Size:
+		return ht_in_shape(n, 0).rank == 1 ? extent(n->in[0], 0, depth)
+						   : (struct ht_sum){ .known = false };
+	case HT_OP_Pack:
+		return element_of_pack(n, i, depth);
+	case HT_OP_ConcatV2:
+		return element_of_columns(n, i, depth);
+	case HT_OP_StridedSlice:
+		return element_of_slice(n, depth);
+	case HT_OP_Add:
+	case HT_OP_AddV2:
+	case HT_OP_Sub:
+		return ht_sum_plus(element_of_operand(n, 0, i, depth),
+			element_of_operand(n, 1, i, depth), n->op == HT_OP_Sub ? -1 : 1);
+	default:
+		return (struct ht_sum){ .known = false };
+	}
+}
+
+/* Element i of a tensor of integers, in the order of its memory. */
+static struct ht_sum element(struct ht_value v, int64_t i, int depth)
+{
+	const struct ht_tensor *t = ht_const_tensor(v);
+	enum ht_dtype type = ht_type_of(v)->dtype;
+
+	if (type != HT_I32 && type != HT_I64)
+		return (struct ht_sum){ .known = false };
+	if (t)
+		return i < ht_shape_count(t->shape) ? ht_sum_number(ht_tensor_int(t, (size_t)i))
+						    : (struct ht_sum){ .known = false };
+	return depth ? element_of_node(v, i, depth - 1) : (struct ht_sum){ .known = false };
+}
+
+struct ht_sum ht_sum_element(const struct ht_node *n, int32_t arg, int64_t i)
+{
+	return element(n->in[arg], i, DEPTH);
+}
+
+struct ht_sum ht_sum_extent(struct ht_value v, int32_t axis)
+{
+	return extent(v, axis, DEPTH);
+}
