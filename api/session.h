@@ -72,6 +72,7 @@ struct ht_session {
 	struct ht_arena kept_arena;
 	struct ht_checkpoint_item *kept;
 	size_t kepts;
+	bool restored; /* that checkpoint was the caller's choice, and not the model's own */
 };
 
 /* Runs `body(arg)` with the session's memory and the memory `w` of the call, which is released
@@ -106,8 +107,9 @@ enum ht_status ht_session_objects(struct ht_session *s, const struct ht_program 
 	struct ht_arena *a, struct ht_diags *d, void *const **out);
 void ht_session_release_objects(struct ht_session *s);
 void ht_session_release_entry(struct ht_session_entry *e);
-/* ht_session_restore() without messages about variables that the checkpoint does not have. */
-enum ht_status ht_session_restore_quietly(
+/* Gives variables without a value that of the model's own checkpoint, as far as it has them, without messages about the others.  Of its other values
+ * the session takes those that a checkpoint which the caller restored does not have. */
+enum ht_status ht_session_restore_own(
 	struct ht_session *s, struct ht_model *m, const char *prefix, struct ht_diags *d);
 /* The variable of the loss scale with this name; NULL: none. */
 struct ht_session_variable *ht_session_scale_variable(struct ht_session *s, struct ht_str name);

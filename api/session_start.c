@@ -167,7 +167,7 @@ static enum ht_status start(void *arg)
 	struct start *x = arg;
 
 	if (x->m->graph->checkpoint)
-		HT_TRY(ht_session_restore_quietly(x->s, x->m, x->m->graph->checkpoint, x->d));
+		HT_TRY(ht_session_restore_own(x->s, x->m, x->m->graph->checkpoint, x->d));
 	if (x->init)
 		HT_TRY(run_init(x, &x->init, 1, x->d));
 	ht_initialisers(x->m->graph, &x->w->arena, &x->initialiser);

@@ -186,7 +186,7 @@ struct restoring {
 	struct ht_tensor **value; /* by variable; NULL: the checkpoint does not have it */
 	struct ht_str *key;       /* likewise */
 	size_t missing;
-	bool quiet; /* without messages about missing variables */
+	bool own; /* the model's own checkpoint: variables that have a value keep it, and nothing is said of missing ones */
 };
 
 static struct ht_where at_variable(const struct restoring *x, struct ht_str name)
@@ -201,7 +201,7 @@ static enum ht_status read_variable(struct restoring *x, size_t i)
 
 	HT_TRY(ht_checkpoint_key_of(x->from, v->name, x->d, &x->key[i]));
 	if (!ht_checkpoint_has(x->from, x->key[i])) {
-		if (!x->missing++ && !x->quiet)
+		if (!x->missing++ && !x->own)
 			ht_note(x->d, at_variable(x, v->name),
 				"the checkpoint does not have the variable");
 		return HT_OK;
@@ -299,39 +299,6 @@ static enum ht_status check_others(struct restoring *x)
 	return HT_OK;
 }
 
-static enum ht_status take_others(struct restoring *x)
-{
-	struct ht_session *s = x->s;
-	size_t n = ht_checkpoint_count(x->from);
-
-	ht_arena_release(&s->kept_arena);
-	s->kepts = 0;
-	s->kept = HT_NEW_ARRAY(&s->kept_arena, struct ht_checkpoint_item, n);
-	for (size_t i = 0; i < n; i++) {
-		struct ht_str key = ht_checkpoint_key(x->from, i);
-
-		if (ht_str_starts(key, OWN))
-			HT_TRY(take_own(x, key));
-		else if (!is_variable(x, key))
-			HT_TRY(keep_other(x, i));
-	}
-	return HT_OK;
-}
-
-static void take_values(struct restoring *x)
-{
-	for (size_t i = 0; i < x->s->variables.count; i++) {
-		struct ht_session_variable *v = x->s->variables.entries[i].value;
-
-		if (x->m || x->value[i])
-			v->key = ht_str_copy(&x->s->arena, x->key[i]);
-		if (!x->value[i])
-			continue;
-		ht_session_write(v, x->value[i]->blob->p);
-		ht_bundle_forget(x->value[i]);
-	}
-}
-
 /* Keeps the keys for variables of later entries. */
 static enum ht_status note_keys(struct restoring *x)
 {
@@ -352,6 +319,68 @@ static enum ht_status note_keys(struct restoring *x)
 	return HT_OK;
 }
 
+static bool is_kept(const struct ht_session *s, struct ht_str key)
+{
+	for (size_t i = 0; i < s->kepts; i++)
+		if (ht_str_eq(s->kept[i].key, key))
+			return true;
+	return false;
+}
+
+/* Adds the values that the session does not have yet. */
+static enum ht_status add_others(struct restoring *x)
+{
+	struct ht_session *s = x->s;
+	size_t n = ht_checkpoint_count(x->from);
+	struct ht_checkpoint_item *had = s->kept;
+
+	s->kept = HT_NEW_ARRAY(&s->kept_arena, struct ht_checkpoint_item, s->kepts + n);
+	if (s->kepts)
+		memcpy(s->kept, had, s->kepts * sizeof *had);
+	for (size_t i = 0; i < n; i++) {
+		struct ht_str key = ht_checkpoint_key(x->from, i);
+
+		if (!ht_str_starts(key, OWN) && !is_variable(x, key) && !is_kept(s, key))
+			HT_TRY(keep_other(x, i));
+	}
+	return HT_OK;
+}
+
+static enum ht_status take_others(struct restoring *x)
+{
+	struct ht_session *s = x->s;
+
+	if (x->own && s->restored)
+		return add_others(x);
+	HT_TRY(note_keys(x));
+	ht_arena_release(&s->kept_arena);
+	s->kepts = 0;
+	HT_TRY(add_others(x));
+	for (size_t i = 0; i < ht_checkpoint_count(x->from); i++) {
+		struct ht_str key = ht_checkpoint_key(x->from, i);
+
+		if (ht_str_starts(key, OWN))
+			HT_TRY(take_own(x, key));
+	}
+	return HT_OK;
+}
+
+static void take_values(struct restoring *x)
+{
+	for (size_t i = 0; i < x->s->variables.count; i++) {
+		struct ht_session_variable *v = x->s->variables.entries[i].value;
+
+		if (x->own && v->set)
+			continue;
+		if (x->m || x->value[i])
+			v->key = ht_str_copy(&x->s->arena, x->key[i]);
+		if (!x->value[i])
+			continue;
+		ht_session_write(v, x->value[i]->blob->p);
+		ht_bundle_forget(x->value[i]);
+	}
+}
+
 static enum ht_status restore(void *arg)
 {
 	struct restoring *x = arg;
@@ -365,9 +394,9 @@ static enum ht_status restore(void *arg)
 	for (size_t i = 0; i < n; i++)
 		HT_TRY(read_variable(x, i));
 	HT_TRY(check_others(x));
-	HT_TRY(note_keys(x));
 	HT_TRY(take_others(x));
 	take_values(x);
+	x->s->restored |= !x->own;
 	ht_session_take_scale(x->s);
 	return HT_OK;
 }
@@ -380,10 +409,10 @@ static enum ht_status run_restore(struct restoring *x)
 	return ht_session_guarded(x->s, &w, restore, x, x->d);
 }
 
-enum ht_status ht_session_restore_quietly(
+enum ht_status ht_session_restore_own(
 	struct ht_session *s, struct ht_model *m, const char *prefix, struct ht_diags *d)
 {
-	struct restoring x = { .s = s, .m = m, .prefix = prefix, .d = d, .quiet = true };
+	struct restoring x = { .s = s, .m = m, .prefix = prefix, .d = d, .own = true };
 
 	return run_restore(&x);
 }
