@@ -1,4 +1,4 @@
-/* Internal: the loss scale of a session, with the rules of the vendor's loss scale managers (docs/train.md). */
+/* Internal: the loss scale of a session, with the rules of the vendor's loss scale managers (docs/loss-scale.md). */
 #ifndef HT_API_LOSS_SCALE_H
 #define HT_API_LOSS_SCALE_H
 

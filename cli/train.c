@@ -138,16 +138,28 @@ static enum ht_status read_options(struct training *t)
 
 /* ---- preparing ---- */
 
-/* Takes the train op of --train-op, else the one that the model names. */
+/* Whether computing the loss is a step, as in a signature of TensorFlow 2 that trains. */
+static bool loss_trains(const struct training *t)
+{
+	struct ht_diags *unsaid = ht_diags_new();
+	bool trains = ht_model_check_step(t->model, t->loss, NULL, unsaid) == HT_OK;
+
+	ht_diags_free(unsaid);
+	return trains;
+}
+
+/* Takes the train op of --train-op, else the one that the model names; none where the loss trains. */
 static enum ht_status find_train_op(struct training *t)
 {
 	if (!t->train_op)
 		t->train_op = ht_model_train_op(t->model);
-	return t->train_op
+	if (t->train_op)
+		return ht_model_check_step(t->model, t->loss, t->train_op, t->c->diags);
+	return loss_trains(t)
 		       ? HT_OK
 		       : fail(HT_E_USAGE,
 				 "halftone train needs --train-op NAME: the model names no train op, or "
-				 "several");
+				 "several, and computing the loss changes no variable");
 }
 
 /* The steps of an artefact are compiled already; options that would change them are refused. */
@@ -800,7 +812,7 @@ static enum ht_status report(struct training *t, bool json)
 	return st != HT_OK ? st : printed == HT_OK ? profiled : printed;
 }
 
-/* Sets the outputs of a step: the loss, `others`, the train op. */
+/* Sets the outputs of a step: the loss, `others`, the train op if there is one. */
 void train_set_outputs(struct training *t, const char *const *others, size_t n)
 {
 	free(t->output);
@@ -809,7 +821,7 @@ void train_set_outputs(struct training *t, const char *const *others, size_t n)
 	for (size_t i = 0; i < n; i++)
 		t->output[i + 1] = others[i];
 	t->output[n + 1] = t->train_op;
-	t->outputs = n + 2;
+	t->outputs = n + 1 + (t->train_op != NULL);
 }
 
 static enum ht_status open_data(struct training *t)

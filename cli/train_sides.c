@@ -443,7 +443,7 @@ static enum ht_status open_all(struct sides *s)
 		st = check_options(t->c);
 	if (st == HT_OK)
 		st = train_open_model(t);
-	if (st == HT_OK)
+	if (st == HT_OK && t->train_op)
 		st = ht_model_gradients(
 			t->model, t->train_op, t->c->diags, &s->gradient, &s->gradients);
 	if (st != HT_OK)

@@ -488,7 +488,7 @@ HT_API enum ht_status ht_session_assign(
  * entries that are added afterwards, have this output and assign variables.  Such an entry multiplies the constant from
  * which its gradients begin by the scale, and divides the gradients by the scale where they are used.  If an element of a
  * divided gradient is not finite, the run skips every assignment that depends on a gradient.  `how` has the form of the
- * option --loss-scale (docs/train.md): "fixed:1024" (the vendor's FixedLossScaleManager), "dynamic" (its
+ * option --loss-scale (docs/loss-scale.md): "fixed:1024" (the vendor's FixedLossScaleManager), "dynamic" (its
  * ExponentialUpdateLossScaleManager) or "none".  Checkpoints store the scale and its counters.  HT_E_USAGE: `how` is
  * malformed, or an entry of the session is scaled already.  ht_session_add() returns HT_E_UNSUPPORTED if the entry's graph
  * has no gradients that can be scaled. */

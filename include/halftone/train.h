@@ -28,6 +28,11 @@ HT_API const char *ht_model_train_op(const struct ht_model *m);
 HT_API enum ht_status ht_model_gradients(struct ht_model *m, const char *op, struct ht_diags *d,
 	const char *const **names, size_t *n);
 
+/* Whether a step that runs `op` (NULL: that computes the loss alone, as a signature of TensorFlow 2 that trains) can change `loss`.
+ * HT_E_USAGE: the graph lacks one of the two, or the step changes no variable that the loss depends on; a message names the op. */
+HT_API enum ht_status ht_model_check_step(
+	struct ht_model *m, const char *loss, const char *op, struct ht_diags *d);
+
 /* Gives variables without a value that of the model's checkpoint (the one in a SavedModel), and where that has none runs
  * the op that initialises them, which a MetaGraphDef names or which is called as TensorFlow calls it.  Other variables of the
  * model get values likewise, so that a saved checkpoint has all of them.  `init`, where it is not NULL, is one op that

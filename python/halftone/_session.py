@@ -254,7 +254,7 @@ class Session(_Variables):
 
     Made by Model.session(); one thread at a time may use it.
     """
-    __slots__ = ('_model', '_loss', '_train_op', '_fetches', '_entries', '_phases', '_policy', '_begun', 'steps', '_init', '_loop', '_last', '_stepped')
+    __slots__ = ('_model', '_loss', '_train_op', '_fetches', '_entries', '_phases', '_policy', '_begun', '_checked', 'steps', '_init', '_loop', '_last', '_stepped')
 
     def __init__(self, model: Model, train_op: str | None, loss: str | None, fetches: Iterable[str],
                  policy: Policy | str | None, options: Mapping[str, object] | None, threads: int, seed: int | None,
@@ -278,7 +278,7 @@ class Session(_Variables):
         if len(self._phases.kinds) > 1 and loss is None:
             raise UsageError('accelerate_train_mode needs the loss')
         self._entries: dict[Any, _Entry] = {}
-        self._begun, self._init = False, init_op
+        self._begun, self._checked, self._init = False, False, init_op
         self._stepped: _Entry | None = None
         if loss_scale is not None:
             if loss is None:
@@ -311,9 +311,8 @@ class Session(_Variables):
         the step, the loss may be infinite or NaN; Verdict is then raised only if loss_scale.diverges is true.
         """
         import numpy
-        if self._train_op is None:
-            raise UsageError('the session has no train_op')
-        wanted = ([self._loss] if self._loss else []) + self._fetches + [self._train_op]
+        self._check_step()
+        wanted = [name for name in (self._loss, *self._fetches, self._train_op) if name]
         feeds = {**(feeds or {}), **named}
         entries = {k: self._entry('step', wanted, feeds, policy, k) for k, policy in self._phases.compile.items()}  # before the first step
         self._phases.next()
@@ -331,6 +330,17 @@ class Session(_Variables):
         if self._loss and not numpy.isfinite(self._last):
             raise Verdict(f'step {self.steps}: the loss {self._loss!r} is {self._last}')
         return got
+
+    def _check_step(self) -> None:
+        """Before the first step: whether steps can change the loss.  A session without a train_op has one where its loss is of a signature
+        that trains."""
+        if self._checked:
+            return
+        if self._loss is not None:
+            call(lib.ht_model_check_step, self._model._handle, raw(self._loss), raw_or_none(self._train_op))
+        elif self._train_op is None:
+            raise UsageError('the session has no train_op')
+        self._checked = True
 
     def loop(self, batches: Iterable[Mapping[str, Any]]) -> Loop:
         """Runs the steps of one loop (iterations_per_loop): up to the next multiple of that number, or to the end of

@@ -66,6 +66,37 @@ entry "" {
 '''
 
 
+# A layer of three classes, whose labels are fed.
+CLASSES = '''hir 1
+entry "" {
+  input "x" = %x
+  input "labels" = %labels
+  output "loss" = %loss
+}
+%x = Placeholder() {dtype=f32, shape=shape[?,4]}
+%labels = Placeholder() {dtype=i32, shape=shape[?]}
+%rate = Const() {dtype=f32, value=tensor f32[] {0.01}}
+%axes = Const() {dtype=i32, value=tensor i32[1] {0}}
+%w = VarHandleOp() {container="", dtype=f32, shape=shape[4,3], shared_name="w"}
+%w/start = Const() {dtype=f32, value=tensor f32[4,3] {0.25 ...}}
+%w/Assign = AssignVariableOp(%w, %w/start) {dtype=f32}
+%w/read = ReadVariableOp(%w) {dtype=f32}
+%logits = MatMul(%x, %w/read) {T=f32, transpose_a=false, transpose_b=false}
+%loss/each = SparseSoftmaxCrossEntropyWithLogits(%logits, %labels) {T=f32, Tlabels=i32}
+%loss = Sum(%loss/each, %axes) {T=f32, Tidx=i32, keep_dims=false}
+%gradient = MatMul(%x, %loss/each:1) {T=f32, transpose_a=true, transpose_b=false}
+%train = ResourceApplyGradientDescent(%w, %rate, %gradient) {T=f32, use_locking=false}
+'''
+
+# The gradients begin at a constant that the loss reads, too, as in a graph whose equal constants were merged.  The rate of the step, which is spelled
+# out in elementary ops, is a constant of the gradients alone.
+MERGED = SHARED.replace('%seed = Fill(%shape, %seed/one) {T=f32, index_type=i32}', '%seed = Fill(%shape, %one) {T=f32, index_type=i32}').replace(
+    '%seed/one = Const() {dtype=f32, value=tensor f32[] {1}}\n', '').replace(
+    '%update = ResourceApplyGradientDescent(%w, %beta, %gradient) {T=f32, use_locking=false}',
+    '%rate = Const() {dtype=f32, value=tensor f32[] {0.01}}\n%change = Mul(%gradient, %rate) {T=f32}\n'
+    '%update = AssignSubVariableOp(%w, %change) {dtype=f32}')
+
+
 def rows(seed, n=ROWS):
     r = random.Random(seed)
     x = [[r.uniform(-1, 1) for _ in range(4)] for _ in range(n)]
@@ -596,6 +627,19 @@ class Train(ToolCase):
         self.assertEqual(scaled, plain)
         self.assertEqual(len(set(plain)), 10)
 
+    def test_loss_scale_of_gradients_that_begin_at_a_constant_of_the_loss(self):
+        """The gradients are scaled, and the loss is not: at a scale of 1e38 all gradients above 3.4 overflow."""
+        model, logs = self.path('merged.hir', MERGED.encode()), [self.at(f'log{i}') for i in range(3)]
+        base = ['train', model, '--data', f'x=@{self.xs}', *self.names, '--batch', '8', '--no-cache', '--steps', '10']
+        for log, scale in zip(logs, ('none', 'fixed:1024', 'fixed:1e38')):
+            self.tool(*base, '--loss-scale', scale, '--log', log)
+        plain, scaled, large = map(self.losses, logs)
+        self.assertEqual(scaled, plain)
+        self.assertEqual(len(set(plain)), 10)
+        with open(logs[2]) as f:
+            self.assertTrue(any(e['skipped'] for e in map(json.loads, f)))
+        self.assertTrue(all(math.isfinite(x) for x in large))
+
     def test_loss_scale_saves_small_gradients(self):
         """Gradients near 6e-8, the least positive float16, keep almost no digits in float16.  With a loss scale the training is nearly that
         in float32."""
@@ -651,7 +695,7 @@ class Train(ToolCase):
                             ('dynamic:8,grow=2', 'a part is unknown')):
             self.fails(2, r"loss scale '" + value + "'.*" + said, *self.base, '--steps', '1', '--loss-scale', value)
         self.fails(4, r"node 'error': the gradients of this loss cannot be scaled", 'train', MODEL, *self.data, '--loss', 'error', '--train-op',
-                   'count_alone', '--steps', '1', '--loss-scale', 'dynamic')
+                   'w/Assign', '--steps', '1', '--loss-scale', 'dynamic')
 
     # ---- policies side by side ----
 
@@ -727,6 +771,24 @@ class Train(ToolCase):
         self.fails(2, '--seeds', *self.base, '--steps', '1', '--seeds', '0')
 
     # ---- what is refused ----
+
+    def test_steps_that_do_not_change_the_loss(self):
+        alone = ['train', MODEL, *self.data, '--steps', '1', '--feed', 'rate=1']
+        self.fails(2, r"train.hir: error: node 'count_alone' \(AssignAddVariableOp\): the loss 'error' does not depend on what a step of this changes: 'step'",
+                   *alone, '--loss', 'error', '--train-op', 'count_alone')
+        self.fails(2, r"train.hir: error: node 'squares' \(Square\): a step of this changes no variable", *alone, '--loss', 'loss', '--train-op', 'squares')
+        self.tool(*alone[:-2], '--loss', 'error', '--train-op', 'w/Assign')
+
+    def test_label_out_of_range(self):
+        """A step that fails names its node, and the last checkpoint is whole."""
+        model, labels = self.path('classes.hir', CLASSES.encode()), self.path('labels.npy', npy('<i4', (ROWS,), struct.pack(f'<{ROWS}i', *[1] * 20, 3, *[1] * (ROWS - 21))))
+        train = ['train', model, '--data', f'x=@{self.xs}', '--data', f'labels=@{labels}', *self.names, '--batch', '8', '--no-shuffle', '--no-cache',
+                 '--save', self.at('s'), '--save-every', '2']
+        self.fails(3, r"(?s)node 'loss': an index is out of range.*step 3 failed", *train, '--steps', '4')
+        self.assertEqual(sorted(os.listdir(self.at('s'))), ['checkpoint', 'ckpt-2.data-00000-of-00001', 'ckpt-2.index'])
+        self.tool(*train, '--steps', '2', '--resume', self.at('s'))
+        self.assertRegex(self.tool(*train[:-4], '--steps', '4', '--enable_exception_dump=1', '--dump_path', self.dir, code=3).err,
+                         "the operands of 'loss/each[^']*' are in")
 
     def test_usage(self):
         self.fails(2, r'needs --loss', 'train', MODEL, *self.data, '--train-op', 'train', '--steps', '1')

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""halftone train of a SavedModel of TensorFlow 2 whose training step is a signature: the variables after the same steps are those of
+TensorFlow, tf.train.Checkpoint restores the checkpoints of Halftone by their object graph, and Halftone goes on from one that
+tf.train.Checkpoint wrote.  A signature that changes nothing is refused as a step.
+
+Exit code 77: nothing to test with.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
+import environment  # noqa: E402
+
+environment.enter_venv()
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+ROWS, BATCH, STEPS = 24, 8, 7
+BATCHES = [tf.TensorSpec([None, 6], name='x'), tf.TensorSpec([None], tf.int32, name='y')]
+
+
+class Net(tf.Module):
+    """Two layers, trained with momentum; the learning rate falls in a branch."""
+
+    def __init__(self, r):
+        super().__init__('net')
+        self.layers = [tf.Variable((r.standard_normal(s) * .3).astype('f4'), name=n)
+                       for n, s in (('first', (6, 5)), ('bias', (5,)), ('second', (5, 4)))]
+        self.slots = [tf.Variable(tf.zeros_like(v), name='slot') for v in self.layers]  # one name, three variables
+        self.steps = tf.Variable(0, dtype=tf.int64, name='steps')
+
+    def loss(self, x, y):
+        first, bias, second = self.layers
+        logits = tf.tanh(x @ first + bias) @ second
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)), logits
+
+    @tf.function(input_signature=BATCHES)
+    def train(self, x, y):
+        with tf.GradientTape() as tape:
+            loss, _ = self.loss(x, y)
+        rate = tf.cond(self.steps < 4, lambda: tf.constant(.1), lambda: tf.constant(.05))
+        for v, s, g in zip(self.layers, self.slots, tape.gradient(loss, self.layers)):
+            tf.raw_ops.ResourceApplyMomentum(var=v.handle, accum=s.handle, lr=rate, grad=g, momentum=.9)
+        self.steps.assign_add(1)
+        return {'loss': loss}
+
+    @tf.function(input_signature=BATCHES)
+    def evaluate(self, x, y):
+        loss, logits = self.loss(x, y)
+        return {'mean': loss, 'correct': tf.cast(tf.argmax(logits, 1, output_type=tf.int32) == y, tf.float32)}
+
+
+def tool(model, folder, *more, code=0):
+    done = subprocess.run([environment.TOOL, 'train', model, '--signature', 'train', '--data', f'x=@{folder}/x.npy', '--data', f'y=@{folder}/y.npy',
+                           '--batch', str(BATCH), '--no-shuffle', '--policy', 'must_keep_origin_dtype', '--format', 'json', *more],
+                          capture_output=True, text=True)
+    if done.returncode != code:
+        sys.exit(f'{more}: ended with {done.returncode}\n{done.stderr}')
+    return done.stderr if code else json.loads(done.stdout)
+
+
+def compare(what, net, want):
+    for i, (v, x) in enumerate(zip(net.variables, want)):
+        error = np.max(np.abs(v.numpy() - x))
+        if not error <= 1e-5:
+            sys.exit(f'{what}: variable {i}, {v.name}: error {error}')
+
+
+def check(seed, folder):
+    r = np.random.default_rng(seed)
+    net, x, y = Net(r), r.standard_normal((ROWS, 6)).astype('f4'), r.integers(0, 4, ROWS).astype('i4')
+    np.save(f'{folder}/x.npy', x)
+    np.save(f'{folder}/y.npy', y)
+    model, ours = f'{folder}/model', f'{folder}/ours'
+    tf.saved_model.save(net, model, signatures={'train': net.train, 'evaluate': net.evaluate})
+    start = tf.train.Checkpoint(net).write(f'{folder}/start')
+
+    def steps(first, n):
+        for i in range(first, first + n):
+            at = np.arange(i * BATCH, (i + 1) * BATCH) % ROWS
+            loss = net.train(x[at], y[at])['loss']
+        return float(loss)
+    report = tool(model, folder, '--loss', 'loss', '--steps', str(STEPS), '--save', ours)
+    loss = steps(0, STEPS)
+    if not abs(report['loss'] - loss) <= 1e-5:
+        sys.exit(f'the loss is {report["loss"]}, not {loss}')
+    want = [v.numpy() for v in net.variables]
+
+    # TensorFlow restores it, by the object graph.
+    tf.train.Checkpoint(net).read(start)
+    tf.train.Checkpoint(net).read(f'{ours}/ckpt-{STEPS}').assert_existing_objects_matched()
+    compare('restored by TensorFlow', net, want)
+
+    # Both go on from there: Halftone from its own checkpoint, and from one that TensorFlow wrote.
+    theirs = tf.train.Checkpoint(net).write(f'{folder}/theirs')
+    tool(model, folder, '--loss', 'loss', '--steps', str(STEPS + 3), '--resume', ours, '--save', ours)
+    tool(model, folder, '--loss', 'loss', '--steps', '2', '--restore', theirs, '--save', f'{folder}/restored')
+    steps(STEPS, 3)
+    want = [v.numpy() for v in net.variables]
+    tf.train.Checkpoint(net).read(f'{ours}/ckpt-{STEPS + 3}').assert_existing_objects_matched()
+    compare('both go on', net, want)
+    tf.train.Checkpoint(net).read(theirs)
+    steps(0, 2)
+    want = [v.numpy() for v in net.variables]
+    tf.train.Checkpoint(net).read(f'{folder}/restored/ckpt-2').assert_existing_objects_matched()
+    compare('from a checkpoint of TensorFlow', net, want)
+    return model
+
+
+def main():
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else int.from_bytes(os.urandom(3), 'little')
+    print('seed', seed)
+    with tempfile.TemporaryDirectory() as folder:
+        model = check(seed, folder)
+        message = tool(model, folder, '--signature', 'evaluate', '--loss', 'mean', '--steps', '1', code=2)
+        if 'needs --train-op' not in message:
+            sys.exit(f'a signature that changes nothing: {message}')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
