@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Progress of a compilation: one line on a terminal if it takes longer than a second, and nothing elsewhere."""
+"""Progress of a compilation: one line on a terminal if it takes longer than a second, and nothing elsewhere; of a training."""
 import os, subprocess, sys, unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -39,6 +39,18 @@ class Progress(FolderCase):
         self.assertEqual(status, 0, text)
         self.assertRegex(text, r'\r\x1b\[Kcompiling: code, \d+ of 400 kernels')
         self.assertTrue(text.endswith('\r\x1b[K'), text)
+
+    def test_of_a_training(self):
+        """Step, loss, scale, skipped steps, phase, speed and the time that is left."""
+        data = []
+        for name, columns in ('x', 4), ('y', 1):
+            rows = b'\0\0\0\x3f' * 8 * columns
+            header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': (8, {columns})}}".ljust(117) + '\n'
+            data += ['--data', f'{name}=@' + self.path(f'{name}.npy', b'\x93NUMPY\1\0' + len(header).to_bytes(2, 'little') + header.encode() + rows)]
+        status, text = on_terminal('train', os.path.join(HERE, 'train.hir'), *data, '--loss', 'loss', '--train-op', 'train', '--feed', 'rate=0.01', '--batch', '8',
+                                   '--steps', '100000', '--loss-scale', 'fixed:8', '--accelerate-train-mode', 'phases=fast1:99999,original')
+        self.assertEqual(status, 0, text)
+        self.assertRegex(text, r'\r\x1b\[Kstep \d+ of 100000  loss \S+  scale 8  skipped 0  fast1  \S+ steps/s  \d+ s left ')
 
     def test_not_shown(self):
         graph = self.path('one.hir', many_kernels(1).encode())
