@@ -397,10 +397,12 @@ class Session(_Variables):
     @property
     def step_memory(self) -> StepMemory | None:
         """The memory of the last step's program; None before the first step."""
+        held = self._handle  # a closed session has no programs
         if self._stepped is None:
             return None
         made = _api.ht_step_memory_init()
         call(lib.ht_program_step_memory, self._stepped.program, late=(made,))
+        del held
         return StepMemory(*(getattr(made, name) for name in StepMemory._fields))
 
     def save(self, directory: Any) -> str:

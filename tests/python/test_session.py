@@ -145,6 +145,9 @@ class Sessions(FolderCase):
         self.assertLessEqual(m.gradients, 64)
         self.assertLessEqual(m.peak, m.bound)
         self.assertGreaterEqual(m.peak, m.variables + m.slots + m.arena)
+        s.close()
+        with self.assertRaises(ValueError):
+            s.step_memory
 
     def test_memory_of_random_steps(self):
         """Layers of random widths: gradients are few at a time, unless a norm of all of them makes each update wait; copies are those of weights in 16 bits."""
