@@ -29,8 +29,9 @@ struct optimal {
 	struct ht_certificate *certificate;
 	struct ht_str winner;
 	int64_t price, saved;
-	int64_t bound; /* of saved activations, in bytes; INT64_MAX: none */
-	int64_t least; /* the least that an assignment saves which safety permits */
+	int64_t bound;  /* of saved activations, in bytes; INT64_MAX: none */
+	int64_t least;  /* the least that an assignment saves which safety permits */
+	int64_t in_f32; /* bytes that are saved in float32 */
 };
 
 /* ---- candidates ---- */
@@ -226,6 +227,7 @@ static void note_saved(struct optimal *o)
 	for (const struct ht_node *n = o->p->graph->first; n; n = n->next)
 		saved[n->id] = o->trial.saved.is[o->trial.copy[n->id]->id];
 	o->pricing.saved = saved;
+	o->in_f32 = o->trial.saved.bytes;
 }
 
 static void iterate(struct optimal *o)
@@ -261,6 +263,14 @@ static void iterate(struct optimal *o)
 /* The highest price of a byte, in picoseconds; more than a run of any length would pay. */
 enum { MOST_FOR_BYTE = 1 << 20, HALVES = 4 };
 
+/* The sum of the prices of all saved bytes and of the kernels is an int64_t. */
+static int64_t most_for_byte(const struct optimal *o)
+{
+	const int64_t most = INT64_MAX / 8 / (o->in_f32 + 1);
+
+	return most < MOST_FOR_BYTE ? most : MOST_FOR_BYTE;
+}
+
 /* Judges the cheapest assignment at this price of a saved byte.  Whether it keeps the bound. */
 static bool keeps_at(struct optimal *o, int64_t byte)
 {
@@ -278,15 +288,16 @@ static bool keeps_at(struct optimal *o, int64_t byte)
  * long as it does. */
 static void keep_bound(struct optimal *o)
 {
+	const int64_t most = most_for_byte(o);
 	int64_t low = 0, high = 1;
 
 	if (o->trial.saved.bytes <= o->bound)
 		return;
-	while (high < MOST_FOR_BYTE && !keeps_at(o, high)) {
+	while (high < most && !keeps_at(o, high)) {
 		low = high;
 		high *= 8;
 	}
-	for (int i = 0; i < HALVES && high < MOST_FOR_BYTE && high - low > 1; i++) {
+	for (int i = 0; i < HALVES && high < most && high - low > 1; i++) {
 		int64_t middle = low + (high - low) / 2;
 
 		*(keeps_at(o, middle) ? &high : &low) = middle;

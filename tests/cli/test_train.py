@@ -193,6 +193,19 @@ class Train(ToolCase):
         self.fails(2, 'does not go with budget', *explain, '--activation-memory', '1M', '--frontier', 'true')
         self.assertIn('activation_memory has no effect', self.tool('explain', MODEL, '--input-shape', 'x:8,4;y:8,1', '--policy', 'optimal', '--activation-memory', '1M').err)
 
+    def test_prices_of_very_many_saved_bytes(self):
+        """Forty tensors of four terabytes: the price of their bytes is no overflow of the price of a step."""
+        n, tensors = 40, ['%x = Placeholder() {dtype=f32, shape=shape[?,250]}', '%w = VarHandleOp() {container="", dtype=f32, shape=shape[250,250], shared_name="w"}',
+                          '%w/read = ReadVariableOp(%w) {dtype=f32}', '%a0 = MatMul(%x, %w/read) {T=f32, transpose_a=false, transpose_b=false}']
+        tensors += [f'%a{i + 1} = Tanh(%a{i}) {{T=f32}}' for i in range(n)]
+        tensors += ['%axes = Const() {dtype=i32, value=tensor i32[2] {0, 1}}', f'%loss = Mean(%a{n}, %axes) {{T=f32, Tidx=i32, keep_dims=false}}',
+                    f'%b{n} = OnesLike(%a{n}) {{T=f32}}', *(f'%b{i} = TanhGrad(%a{i + 1}, %b{i + 1}) {{T=f32}}' for i in reversed(range(n))),
+                    '%g = MatMul(%x, %b0) {T=f32, transpose_a=true, transpose_b=false}', '%rate = Const() {dtype=f32, value=tensor f32[] {0.1}}',
+                    '%train = ResourceApplyGradientDescent(%w, %rate, %g) {T=f32, use_locking=false}']
+        path = self.path('wide.hir', '\n'.join(['hir 1', 'entry "" {', '  input "x" = %x', '  output "loss" = %loss', '}', *tensors, '']).encode())
+        self.fails(6, 'the least that was found is', 'explain', path, '--outputs', 'loss,train', '--input-shape', f'x:{2 ** 32 - 1},250', '--policy', 'optimal',
+                   '--cost-table', os.path.join(HERE, '../../precision/data/x86-64-v3@generic.costs'), '--activation-memory', '1')
+
     def test_samples_begin_at_a_checkpoint(self):
         """Samples of a step begin at the values of the model's checkpoint, unless these are of another shape."""
         def model(columns):
