@@ -72,7 +72,8 @@ struct ht_session {
 	struct ht_arena kept_arena;
 	struct ht_checkpoint_item *kept;
 	size_t kepts;
-	bool restored; /* that checkpoint was the caller's choice, and not the model's own */
+	bool restored; /* there was such a checkpoint */
+	bool chosen;   /* one of them was the caller's choice, and not the model's own */
 };
 
 /* Runs `body(arg)` with the session's memory and the memory `w` of the call, which is released

@@ -4,6 +4,7 @@
 
 #include "frontend/bundle.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct start {
@@ -62,7 +63,59 @@ static void make_targets(struct ht_model *m)
 		p->value.index = -1;
 }
 
-static enum ht_status run_ops(struct start *x, const char *const *op, size_t n, struct ht_diags *d)
+/* A copy of the values that the entry's variables have: by variable a byte, whether it has one, and behind these bytes the values.  The caller frees
+ * it.  NULL: there is no memory. */
+static char *copy_values(const struct ht_session_entry *e)
+{
+	const size_t n = ht_program_variables(e->program);
+	size_t all = n + 1;
+	char *copy, *to;
+
+	for (size_t i = 0; i < n; i++)
+		all += e->variable[i]->set ? e->variable[i]->bytes : 0;
+	copy = ht_sys_alloc(all);
+	to = copy ? copy + n : NULL;
+	for (size_t i = 0; to && i < n; i++) {
+		const struct ht_session_variable *v = e->variable[i];
+
+		copy[i] = v->set;
+		if (!v->set)
+			continue;
+		memcpy(to, v->memory, v->bytes);
+		to += v->bytes;
+	}
+	return copy;
+}
+
+static void put_back(const struct ht_session_entry *e, const char *copy)
+{
+	const size_t n = ht_program_variables(e->program);
+	const char *from = copy + n;
+
+	for (size_t i = 0; i < n; i++)
+		if (copy[i]) {
+			ht_session_write(e->variable[i], from);
+			from += e->variable[i]->bytes;
+		}
+}
+
+/* Runs the entry.  Variables that have values keep them. */
+static enum ht_status run_for_others(
+	struct start *x, struct ht_session_entry *e, struct ht_diags *d)
+{
+	char *values = copy_values(e);
+	enum ht_status st;
+
+	if (!values)
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "out of memory");
+	st = ht_session_run_entry(x->s, e, NULL, 0, NULL, 0, d);
+	put_back(e, values);
+	free(values);
+	return st;
+}
+
+static enum ht_status run_ops(
+	struct start *x, const char *const *op, size_t n, bool replaces, struct ht_diags *d)
 {
 	struct ht_compile_options opt = HT_COMPILE_OPTIONS_INIT;
 	struct ht_session_entry e;
@@ -77,15 +130,18 @@ static enum ht_status run_ops(struct start *x, const char *const *op, size_t n, 
 		if (!x->m->input[i].value)
 			return needs_input(x, d);
 	HT_TRY(ht_session_compile(x->s, "initialise", x->m, &opt, d, &e));
-	st = ht_session_run_entry(x->s, &e, NULL, 0, NULL, 0, d);
+	st = replaces ? ht_session_run_entry(x->s, &e, NULL, 0, NULL, 0, d)
+		      : run_for_others(x, &e, d);
 	ht_session_release_entry(&e);
 	return st;
 }
 
-static enum ht_status run_init(struct start *x, const char *const *op, size_t n, struct ht_diags *d)
+/* `replaces`: the ops may also change variables that have values. */
+static enum ht_status run_init(
+	struct start *x, const char *const *op, size_t n, bool replaces, struct ht_diags *d)
 {
 	const struct outputs before = outputs_of(x->m);
-	enum ht_status st = run_ops(x, op, n, d);
+	enum ht_status st = run_ops(x, op, n, replaces, d);
 
 	set_back(x->m, &before);
 	return st;
@@ -118,12 +174,12 @@ static enum ht_status run_initialisers(struct start *x)
 		return HT_OK;
 	n = list_ops(x, true, op);
 	ht_diags_init(&quiet);
-	st = run_init(x, op, n, n > needed ? &quiet : x->d);
+	st = run_init(x, op, n, false, n > needed ? &quiet : x->d);
 	ht_diags_release(&quiet);
 	/* Ops of variables that no entry uses may be unsupported. */
 	if (st == HT_OK || n == needed)
 		return st;
-	return run_init(x, op, list_ops(x, false, op), x->d);
+	return run_init(x, op, list_ops(x, false, op), false, x->d);
 }
 
 static enum ht_status check_all(struct start *x)
@@ -169,7 +225,7 @@ static enum ht_status start(void *arg)
 	if (x->m->graph->checkpoint)
 		HT_TRY(ht_session_restore_own(x->s, x->m, x->m->graph->checkpoint, x->d));
 	if (x->init)
-		HT_TRY(run_init(x, &x->init, 1, x->d));
+		HT_TRY(run_init(x, &x->init, 1, !x->s->chosen, x->d));
 	ht_initialisers(x->m->graph, &x->w->arena, &x->initialiser);
 	HT_TRY(run_initialisers(x));
 	if (!x->m->graph->checkpoint)

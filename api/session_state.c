@@ -299,32 +299,33 @@ static enum ht_status check_others(struct restoring *x)
 	return HT_OK;
 }
 
-/* Keeps the keys for variables of later entries. */
-static enum ht_status note_keys(struct restoring *x)
-{
-	struct ht_session *s = x->s;
-
-	for (const struct ht_node *n = x->m ? x->m->graph->first : NULL; n; n = n->next) {
-		struct ht_str name = ht_variable_name(n), key;
-		struct ht_map_entry *e;
-
-		if (!ht_is(n, HT_VARIABLE))
-			continue;
-		HT_TRY(ht_checkpoint_key_of(x->from, name, x->d, &key));
-		e = ht_map_get(&s->keys, name) ? ht_map_at(&s->keys, name)
-					       : ht_map_at(&s->keys, ht_str_copy(&s->arena, name));
-		e->value = HT_NEW(&s->arena, struct ht_str);
-		*(struct ht_str *)e->value = ht_str_copy(&s->arena, key);
-	}
-	return HT_OK;
-}
-
 static bool is_kept(const struct ht_session *s, struct ht_str key)
 {
 	for (size_t i = 0; i < s->kepts; i++)
 		if (ht_str_eq(s->kept[i].key, key))
 			return true;
 	return false;
+}
+
+/* Keeps the keys for variables of later entries.  Keys of values that stay are not replaced by those of the model's own checkpoint. */
+static enum ht_status note_keys(struct restoring *x)
+{
+	struct ht_session *s = x->s;
+
+	for (const struct ht_node *n = x->m ? x->m->graph->first : NULL; n; n = n->next) {
+		struct ht_str name = ht_variable_name(n), key;
+		const struct ht_str *noted = ht_map_get(&s->keys, name);
+		struct ht_map_entry *e;
+
+		if (!ht_is(n, HT_VARIABLE) || (x->own && noted && is_kept(s, *noted)))
+			continue;
+		HT_TRY(ht_checkpoint_key_of(x->from, name, x->d, &key));
+		e = noted ? ht_map_at(&s->keys, name)
+			  : ht_map_at(&s->keys, ht_str_copy(&s->arena, name));
+		e->value = HT_NEW(&s->arena, struct ht_str);
+		*(struct ht_str *)e->value = ht_str_copy(&s->arena, key);
+	}
+	return HT_OK;
 }
 
 /* Adds the values that the session does not have yet. */
@@ -350,9 +351,9 @@ static enum ht_status take_others(struct restoring *x)
 {
 	struct ht_session *s = x->s;
 
+	HT_TRY(note_keys(x));
 	if (x->own && s->restored)
 		return add_others(x);
-	HT_TRY(note_keys(x));
 	ht_arena_release(&s->kept_arena);
 	s->kepts = 0;
 	HT_TRY(add_others(x));
@@ -370,11 +371,12 @@ static void take_values(struct restoring *x)
 	for (size_t i = 0; i < x->s->variables.count; i++) {
 		struct ht_session_variable *v = x->s->variables.entries[i].value;
 
-		if (x->own && v->set)
-			continue;
-		if (x->m || x->value[i])
+		const bool stays = x->own && v->set;
+
+		/* A value that the caller assigned is saved under the key of the model's checkpoint, too. */
+		if ((x->m || x->value[i]) && !(stays && x->s->restored))
 			v->key = ht_str_copy(&x->s->arena, x->key[i]);
-		if (!x->value[i])
+		if (!x->value[i] || stays)
 			continue;
 		ht_session_write(v, x->value[i]->blob->p);
 		ht_bundle_forget(x->value[i]);
@@ -396,8 +398,10 @@ static enum ht_status restore(void *arg)
 	HT_TRY(check_others(x));
 	HT_TRY(take_others(x));
 	take_values(x);
-	x->s->restored |= !x->own;
-	ht_session_take_scale(x->s);
+	if (!x->own || !x->s->restored)
+		ht_session_take_scale(x->s);
+	x->s->restored = true;
+	x->s->chosen |= !x->own;
 	return HT_OK;
 }
 

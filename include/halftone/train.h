@@ -36,7 +36,7 @@ HT_API enum ht_status ht_model_check_step(
 /* Gives variables without a value that of the model's checkpoint (the one in a SavedModel), and where that has none runs
  * the op that initialises them, which a MetaGraphDef names or which is called as TensorFlow calls it.  Other variables of the
  * model get values likewise, so that a saved checkpoint has all of them.  `init`, where it is not NULL, is one op that
- * initialises, which is run first.  HT_E_UNSUPPORTED: a variable that an entry takes is left without a value; a message
+ * initialises, which is run first; it replaces values of the model's checkpoint, but none if the caller restored one.  HT_E_UNSUPPORTED: a variable that an entry takes is left without a value; a message
  * names it. */
 HT_API enum ht_status ht_session_initialise(struct ht_session *s, struct ht_model *m,
 	const char *init, const struct ht_compile_options *opt, struct ht_diags *d);

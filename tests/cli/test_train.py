@@ -937,11 +937,13 @@ class Train(ToolCase):
         """Values alone: steps begin at 0."""
         save = self.at('s')
         self.tool(*self.base, '--steps', '200', '--save', save)
-        logs = self.at('a'), self.at('b')
+        logs = self.at('a'), self.at('b'), self.at('c')
         self.tool(*self.base, '--steps', '1', '--log', logs[0], '--restore', os.path.join(save, 'ckpt-200'), '--seed', '9')
         self.tool(*self.base, '--steps', '1', '--log', logs[1], '--seed', '9')
-        restored, fresh = map(self.losses, logs)
+        self.tool(*self.base, '--steps', '1', '--log', logs[2], '--restore', os.path.join(save, 'ckpt-200'), '--seed', '9', '--init-op', 'init')
+        restored, fresh, with_op = map(self.losses, logs)
         self.assertLess(restored[0], fresh[0] / 10)
+        self.assertLess(with_op[0], fresh[0] / 10)
         self.tool(*self.base, '--steps', '1', '--init-op', 'init')
 
 

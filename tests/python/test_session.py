@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Sessions in Python: steps, evaluations, checkpoints after which runs continue with the same bits, refused input."""
-import os, struct, subprocess, unittest
+import os, struct, subprocess, sys, unittest
 
 from package import TRAINING, environment, tool
 from case import FolderCase
@@ -346,6 +346,67 @@ class Sessions(FolderCase):
         self.assertRaises(ht.SystemFailure, s.restore, self.path('none'))
         s.close()
         self.assertRaises(ValueError, s.save, self.dir)
+
+
+# A SavedModel of TensorFlow 2, whose checkpoint has a key for each variable that is not its name.
+SAVED = '''
+import sys
+try:
+    import tensorflow as tf
+except ImportError:
+    sys.exit(77)
+
+
+class Net(tf.Module):
+    def __init__(self):
+        super().__init__('net')
+        self.factor, self.sum = tf.Variable([2., 3.], name='one'), tf.Variable(0., name='other')
+
+    @tf.function(input_signature=[tf.TensorSpec([2], name='x')])
+    def train(self, x):
+        loss = tf.reduce_sum(self.factor * x)
+        self.factor.assign_sub(x)
+        self.sum.assign_add(loss)
+        return {'loss': loss}
+
+
+net = Net()
+tf.saved_model.save(net, sys.argv[1], signatures={'train': net.train})
+'''
+
+
+class SavedModels(FolderCase):
+    def setUp(self):
+        super().setUp()
+        self.model = os.path.join(self.dir, 'model')
+        made = subprocess.run([sys.executable, '-c', SAVED, self.model], capture_output=True, text=True,
+                              env={k: v for k, v in os.environ.items() if k != 'LD_PRELOAD'})
+        if made.returncode == 77:
+            self.skipTest('TensorFlow is not installed')
+        self.assertEqual(made.returncode, 0, made.stderr)
+
+    def session(self):
+        return ht.load(self.model, signature='train').session(loss='loss')
+
+    def test_values_that_stay(self):
+        """Assigned and restored values stay where the model has a checkpoint, and keep its keys."""
+        x = np.ones(2, np.float32)
+        s = self.session()
+        s._entry('step', ['loss'], {'train_x': x}, s._policy, s._phases.kinds[0])
+        s.assign({'one': [5, 7]})
+        self.assertEqual(s.step(train_x=x)['loss'], 12)
+        saved = s.save(os.path.join(self.dir, 'saved'))
+        with open(saved + '.index', 'rb') as f:
+            keys = f.read()
+        self.assertIn(b'factor/.ATTRIBUTES/VARIABLE_VALUE', keys)
+        self.assertNotIn(b'one', keys)
+        s.initialise()  # all have values
+        self.assertEqual(s.step(train_x=x)['loss'], 10)
+        again = self.session()
+        again.restore(saved)
+        self.assertEqual(again.step(train_x=x)['loss'], 10)
+        self.assertEqual(again.variables()['other'], 22)
+        self.assertEqual(self.session().step(train_x=x)['loss'], 5)
 
 
 if __name__ == '__main__':
