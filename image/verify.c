@@ -633,20 +633,20 @@ static bool good_reach_of(const struct place *a, uint32_t i, const struct ht_ima
 static bool good_touch(const struct place *a, uint32_t i, const struct ht_image_touch *touch)
 {
 	const struct ht_image_buffer *b = argument(a, i);
+	uint64_t most;
 
 	if (touch->written == HT_IMAGE_USES || b->kind == HT_IMAGE_OBJECT)
 		return touch->written == HT_IMAGE_USES &&
 		       is_object(a->x, b, (uint32_t)touch->bytes);
-	if (!touch->sized)
-		return b->kind == HT_IMAGE_TEMP
-			       ? touch->bytes <= b->bytes && good_reach_of(a, i, touch)
-			       : touch->bytes <= bytes_of(a, i);
-	if (!(a->x->features & HT_IMAGE_SIZED) || !is_expression(a->x, touch->sized - 1))
+	if (touch->sized &&
+		(!(a->x->features & HT_IMAGE_SIZED) || !is_expression(a->x, touch->sized - 1)))
 		return false;
-	if (!b->sized)
-		return most_of(a->x, touch->sized - 1) <= bytes_of(a, i);
-	return is_inside(ht_image_expression_of(a->x, touch->sized - 1),
-		ht_image_expression_of(a->x, b->sized - 1));
+	if (touch->sized && b->sized)
+		return is_inside(ht_image_expression_of(a->x, touch->sized - 1),
+			ht_image_expression_of(a->x, b->sized - 1));
+	most = touch->sized ? most_of(a->x, touch->sized - 1) : touch->bytes;
+	return b->kind == HT_IMAGE_TEMP ? most <= b->bytes && good_reach_of(a, i, touch)
+					: most <= bytes_of(a, i);
 }
 
 static const char *check_kernel(const struct place *a)
