@@ -119,6 +119,10 @@ class _Entry:
                 if of is self.inputs and v.value:
                     self.defaults.add(i)
 
+    def input_name(self, name: str) -> str:
+        """The name of the input that is called so, also by the key of a signature."""
+        i = ctypes.c_size_t()
+        return self.inputs[i.value].name if lib.ht_program_input_named(self.program, raw(name), i) else name
 
     def room(self, ins: Any, i: int) -> tuple[int, ...]:
         """The shape of the array for output `i`: the largest, where data decide."""
@@ -137,7 +141,7 @@ class _Variables(Owner):
     def _run_entry(self, entry: _Entry, feeds: Mapping[str, Any]) -> dict[str, Any]:
         import numpy
         ins = (_api.ht_array * len(entry.inputs))()
-        given = {name.removesuffix(':0'): x for name, x in feeds.items()}
+        given = {entry.input_name(name): x for name, x in feeds.items()}
         held = []
         for i, t in enumerate(entry.inputs):
             if t.name not in given and i not in entry.defaults:

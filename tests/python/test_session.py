@@ -392,16 +392,16 @@ class SavedModels(FolderCase):
         """Assigned and restored values stay where the model has a checkpoint, and keep its keys."""
         x = np.ones(2, np.float32)
         s = self.session()
-        s._entry('step', ['loss'], {'train_x': x}, s._policy, s._phases.kinds[0])
+        s._entry('step', ['loss'], {'x': x}, s._policy, s._phases.kinds[0])
         s.assign({'one': [5, 7]})
-        self.assertEqual(s.step(train_x=x)['loss'], 12)
+        self.assertEqual(s.step(x=x)['loss'], 12)
         saved = s.save(os.path.join(self.dir, 'saved'))
         with open(saved + '.index', 'rb') as f:
             keys = f.read()
         self.assertIn(b'factor/.ATTRIBUTES/VARIABLE_VALUE', keys)
         self.assertNotIn(b'one', keys)
         s.initialise()  # all have values
-        self.assertEqual(s.step(train_x=x)['loss'], 10)
+        self.assertEqual(s.step(x=x)['loss'], 10)
         again = self.session()
         again.restore(saved)
         self.assertEqual(again.step(train_x=x)['loss'], 10)
