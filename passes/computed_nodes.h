@@ -1,4 +1,5 @@
-/* computed_nodes: helpers that make the nodes of which ops of computed sizes are made (computed_forms.c, computed_meet.c, computed_whole.c). */
+/* computed_nodes: helpers that make the nodes of which ops of computed sizes are made, and what the files computed_*.c that make them
+ * offer each other. */
 #ifndef HT_PASSES_COMPUTED_NODES_H
 #define HT_PASSES_COMPUTED_NODES_H
 

@@ -4,7 +4,7 @@
  *   Conv2D(x, a), Conv2D(x, b), Conv2D(x, c) → Split(Conv2D(x, [a, b, c]))
  *
  * The filters are constants of one shape, and all attributes are equal.  One wide convolution reads the image once, fills the
- * register tile, and is often faster by Winograd's method where narrow ones are not (docs/passes.md).  Each result is the same
+ * register tile, and is often faster by Winograd's method where narrow ones are not (docs/kernel-passes.md).  Each result is the same
  * sum of products.  The pass is for bodies of loops: elsewhere the epilogues of separate convolutions are worth more. */
 #include "passes/rewrite.h"
 
