@@ -113,6 +113,14 @@ bool ht_dim_is_open(const struct ht_graph *g, int64_t dim)
 	return ht_size_count(&e) > 0;
 }
 
+bool ht_shape_is_open(const struct ht_graph *g, struct ht_shape s)
+{
+	for (int32_t i = 0; i < s.rank; i++)
+		if (ht_dim_is_open(g, s.dim[i]))
+			return true;
+	return false;
+}
+
 int32_t ht_dim_size(const struct ht_graph *g, int64_t dim)
 {
 	return is_symbol(g, dim) ? size_of(g, number_of(dim)) : 0;

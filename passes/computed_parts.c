@@ -614,14 +614,6 @@ static bool slices_open(const struct ht_graph *g, const struct ht_node *n)
 	return false;
 }
 
-static bool has_open_dim(const struct ht_graph *g, struct ht_shape s)
-{
-	for (int32_t i = 0; i < s.rank; i++)
-		if (ht_dim_is_open(g, s.dim[i]))
-			return true;
-	return false;
-}
-
 static bool has_unknown_dim(struct ht_shape s)
 {
 	for (int32_t i = 0; i < s.rank; i++)
@@ -647,7 +639,7 @@ bool ht_takes_open_part(const struct ht_graph *g, const struct ht_node *n)
 		return s.rank > 0 && ht_dim_is_open(g, s.dim[s.rank - 1]);
 	case HT_OP_Pad:
 	case HT_OP_PadV2:
-		return has_open_dim(g, s) && has_unknown_dim(n->out[0].shape);
+		return ht_shape_is_open(g, s) && has_unknown_dim(n->out[0].shape);
 	default:
 		return false;
 	}

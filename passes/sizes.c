@@ -199,14 +199,6 @@ static bool is_open(const struct ht_entry *e)
 
 /* ---- within bounds ---- */
 
-static bool has_open_dim(const struct ht_graph *g, struct ht_shape s)
-{
-	for (int32_t i = 0; i < s.rank; i++)
-		if (ht_dim_is_open(g, s.dim[i]))
-			return true;
-	return false;
-}
-
 static bool is_size(const struct ht_known *k)
 {
 	for (int32_t i = 0; k && k->e && i < k->n; i++)
@@ -243,7 +235,7 @@ static bool takes_open(
 		struct ht_value v = n->in[i];
 		const struct ht_known *k = known[v.node->id];
 
-		if (has_open_dim(g, ht_type_of(v)->shape) || (k && is_size(&k[v.index])))
+		if (ht_shape_is_open(g, ht_type_of(v)->shape) || (k && is_size(&k[v.index])))
 			return true;
 	}
 	return false;
