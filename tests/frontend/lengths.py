@@ -319,7 +319,7 @@ def main():
     p.add_argument('name', nargs='*', help=', '.join(MODELS))
     a = p.parse_args()
     print(f'seed {a.seed}')
-    for name in a.name or environment.share_of_forms(MODELS, a.seed, a.in_turn):
+    for name in a.name or environment.share_of_forms(MODELS, a.seed, a.in_turn, 3):
         with tempfile.TemporaryDirectory() as folder:
             (check_in_turn if a.in_turn else check)(name, np.random.default_rng([a.seed, list(MODELS).index(name)]), folder)
     if not a.name and not a.in_turn:

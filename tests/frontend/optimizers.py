@@ -13,6 +13,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 import environment  # noqa: E402
+import references  # noqa: E402
 
 environment.enter_venv()
 import numpy as np  # noqa: E402
@@ -297,13 +298,6 @@ MODELS = {
 }
 
 
-def update_last(graph, loss):
-    """Updates wait for the loss and for all gradients, as in needed()."""
-    updates = [op for op in graph.get_operations() if 'Apply' in op.type]
-    for op in updates:
-        op._add_control_inputs({loss, *(t.op for u in updates for t in u.inputs)})
-
-
 def check_model(path, image, label, scalars, loss, train):
     """The loss in several steps of a model whose training continues from its checkpoint; the train op is a node without
     results."""
@@ -313,7 +307,7 @@ def check_model(path, image, label, scalars, loss, train):
     with tf.Graph().as_default(), v1.Session() as session, tempfile.TemporaryDirectory() as folder:
         loader = loader_impl.SavedModelLoader(path)
         saver, _ = loader.load_graph(session.graph, ['serve'])
-        update_last(session.graph, session.graph.get_tensor_by_name(loss + ':0').op)
+        references.update_last(session.graph, session.graph.get_tensor_by_name(loss + ':0').op)
         loader.restore_variables(session, saver)
         want = [session.run([loss + ':0', train], {n + ':0': a for n, a in feeds.items()})[0] for _ in range(RUNS)]
         os.symlink(path, folder + '/model')

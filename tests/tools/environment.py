@@ -40,10 +40,10 @@ def in_turn(cases, n, first=0):
     return cases[(TURN + first) % n::n]
 
 
-def share_of_forms(cases, seed, second):
-    """Cases of a test that has two forms, of which ctest runs both: on each day a case is tried in one form and the next
-    day in the other.  Under sanitizers, where one form alone runs, share()."""
-    return share(cases, seed) if SANITIZED else in_turn(cases, 2, int(second))
+def share_of_forms(cases, seed, second, n=2):
+    """Cases of a test that has two forms, of which ctest runs both: on each day every n-th case is tried in one form, and the
+    cases of the next day in the other.  Under sanitizers, where one form alone runs, share()."""
+    return share(cases, seed) if SANITIZED else in_turn(cases, n, int(second))
 
 
 def set_variables():

@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 from beside import BATCH, ROWS, batch_rows, compare_values, environment, np, tf, train, v1
+import references
 
 STEPS = 6
 
@@ -58,9 +59,10 @@ class Net:
         self.correct = tf.cast(tf.equal(tf.argmax(logits, 1, output_type=tf.int32), y), tf.float32, name='correct')
         self.step = optimizer().minimize(loss, global_step=v1.train.get_or_create_global_step(), name='train')
         self.saver = v1.train.Saver()
+        v1.train.export_meta_graph(f'{folder}/net.meta', saver_def=self.saver.saver_def)
+        references.update_last(loss.graph, loss.op)
         self.session = v1.Session()
         self.session.run(v1.global_variables_initializer())
-        v1.train.export_meta_graph(f'{folder}/net.meta', saver_def=self.saver.saver_def)
 
     def batch(self, i):
         at = batch_rows(i)
