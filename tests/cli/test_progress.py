@@ -18,7 +18,7 @@ def many_kernels(n):
 
 
 def on_terminal(*arguments, term='xterm', until=None):
-    """The exit status, and the text that the tool writes to a terminal as its standard error.  The tool gets SIGINT when the text matches `until`."""
+    """The exit status, and the text that the tool writes to a terminal as its standard error.  The tool gets SIGTERM when the text matches `until`."""
     ours, its = os.openpty()
     child = subprocess.Popen([environment.TOOL, *arguments], stdout=subprocess.DEVNULL, stderr=its, env={**os.environ, 'TERM': term})
     os.close(its)
@@ -27,7 +27,7 @@ def on_terminal(*arguments, term='xterm', until=None):
         while more := os.read(ours, 65536):
             text += more
             if until and re.search(until, text.decode(errors='ignore')):
-                until = child.send_signal(signal.SIGINT)
+                until = child.send_signal(signal.SIGTERM)
     except OSError:  # the last process has closed the terminal
         pass
     os.close(ours)
@@ -52,7 +52,7 @@ class Progress(FolderCase):
         status, text = on_terminal('train', os.path.join(HERE, 'train.hir'), *data, '--loss', 'loss', '--train-op', 'train', '--feed', 'rate=0.01', '--batch', '8',
                                    '--steps', '10000000', '--loss-scale', 'fixed:8', '--accelerate-train-mode', 'phases=fast1:9999999,original',
                                    until=r'\r\x1b\[Kstep \d+ of 10000000  loss \S+  scale 8  skipped 0  fast1  \S+ steps/s  \d+ s left ')
-        self.assertEqual(status, -signal.SIGINT, text)
+        self.assertEqual(status, -signal.SIGTERM, text)
 
     def test_not_shown(self):
         graph = self.path('one.hir', many_kernels(1).encode())

@@ -879,9 +879,9 @@ class Train(ToolCase):
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         while not (os.path.exists(self.at('log')) and os.path.getsize(self.at('log'))) and p.poll() is None:
             time.sleep(0.01)
-        p.send_signal(signal.SIGINT)
+        p.send_signal(signal.SIGTERM)
         _, err = p.communicate()
-        self.assertEqual(p.returncode, -signal.SIGINT, err)
+        self.assertEqual(p.returncode, -signal.SIGTERM, err)
         self.assertRegex(err.decode(), 'stopped by a signal behind step')
         self.tool(*self.base, '--steps', '1', '--resume', save)
 
