@@ -502,7 +502,7 @@ bool ht_expand_computed(struct ht_graph *g, struct ht_pass_context *c, enum ht_e
 	all = ht_rw_nodes(&f.r, &n);
 	for (size_t i = 0; i < n; i++) {
 		f.at = all[i];
-		if (f.at->graph && ht_rw_plain(&f.r, f.at) && expand(&f, f.at, what))
+		if (is_replaceable(&f) && expand(&f, f.at, what))
 			changed = true;
 	}
 	return changed;

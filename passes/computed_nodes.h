@@ -16,6 +16,12 @@ struct forms {
 	struct ht_node *at;
 };
 
+/* Whether another node may replace `at` without losing control edges: those that start at a node with one result move along. */
+static inline bool is_replaceable(const struct forms *f)
+{
+	return f->at->graph && (f->at->outs == 1 ? !f->at->controls : ht_rw_plain(&f->r, f->at));
+}
+
 static inline struct ht_value whole(struct forms *f, enum ht_dtype t, int64_t x)
 {
 	return ht_rw_scalar(&f->r, f->at, f->at->name, t, x);

@@ -218,8 +218,7 @@ static bool take_each(struct forms *f, bool (*change)(struct forms *f, struct ht
 	all = ht_rw_nodes(&f->r, &n);
 	for (size_t i = 0; i < n; i++) {
 		f->at = all[i];
-		if (f->at->graph && f->at->outs && f->at->ins && ht_rw_plain(&f->r, f->at) &&
-			is_of_unknown(f->r.g, f->at))
+		if (is_replaceable(f) && f->at->outs && f->at->ins && is_of_unknown(f->r.g, f->at))
 			changed = change(f, f->at) || changed;
 	}
 	return changed;

@@ -171,14 +171,18 @@ static struct ht_sum element_of_slice(const struct ht_node *n, int depth)
 	return element(n->in[0], begin, depth);
 }
 
-/* Operands behind each other: of one shape, and packed along a new first axis. */
+/* Operands of one shape, packed along a new axis: for each of the axes in front of it, each operand has a block of elements. */
 static struct ht_sum element_of_pack(const struct ht_node *n, int64_t i, int depth)
 {
-	int64_t each = ht_shape_count(ht_in_shape(n, 0));
+	struct ht_shape s = ht_in_shape(n, 0);
+	int64_t axis = ht_attr_int(n, "axis", 0), block = 1;
 
-	return each > 0 && !ht_attr_int(n, "axis", 0) && i / each < n->ins
-		       ? element(n->in[i / each], i % each, depth)
-		       : (struct ht_sum){ .known = false };
+	if (!ht_shape_known(s) || !ht_fix_axis(&axis, s.rank + 1) ||
+		i >= n->ins * ht_shape_count(s))
+		return (struct ht_sum){ .known = false };
+	for (int64_t k = axis; k < s.rank; k++)
+		block *= s.dim[k];
+	return element(n->in[i / block % n->ins], i / block / n->ins * block + i % block, depth);
 }
 
 static struct ht_sum element_of_operand(const struct ht_node *n, int32_t arg, int64_t i, int depth)

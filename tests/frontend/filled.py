@@ -62,6 +62,20 @@ def between(x, most):
     return tf.concat([y, rest, z], 0), tf.concat([x[:1], rest[:0], tf.ones([missing(y, most), COLUMNS]), y], 0)
 
 
+def columns(x, most):
+    """The padding as columns of what is in front and behind; the result has a tensor for each row."""
+    y = chosen(x)
+    return tuple(tf.unstack(tf.pad(y, tf.stack([[0, 0], tf.stack([missing(y, most), 0])], 1)), most))
+
+
+def waited(x, most):
+    """Behind a loop of TensorFlow 1 a constant waits for the padding, as TensorFlow's own optimizer writes it."""
+    y = chosen(tf.while_loop(lambda y: y[0, 0] < -.5, lambda y: [y + 1], [x])[0])
+    y = tf.pad(y, [[0, missing(y, most)], [0, 0]])
+    with tf.control_dependencies([y]):
+        return tuple(tf.unstack(y + tf.constant(1.), most))
+
+
 def mapped(x, most):
     return (tf.map_fn(lambda row: tf.pad(tf.boolean_mask(row, row > 0), [[0, COLUMNS - tf.shape(tf.where(row > 0))[0]]]), x),
             tf.map_fn(lambda row: filled_row(tf.boolean_mask(row, row < 0)), x))
@@ -71,7 +85,7 @@ def filled_row(some):
     return tf.concat([tf.zeros([COLUMNS - tf.size(some)]), some], 0)
 
 
-GRAPHS = behind, in_front, around, joined, between, mapped
+GRAPHS = behind, in_front, around, joined, between, columns, mapped
 
 
 # ---- checks ----
@@ -118,9 +132,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for make in GRAPHS:
             check(make, r, folder, False)
-        check(mapped, r, folder, True)
+        for make in waited, mapped:
+            check(make, r, folder, True)
         check_too_many(r, folder)
-    print(f'{len(GRAPHS)} graphs that fill up what data select agree with TensorFlow')
+    print(f'{len(GRAPHS) + 1} graphs that fill up what data select agree with TensorFlow')
 
 
 main()
