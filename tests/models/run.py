@@ -119,7 +119,7 @@ def run_tool(row, path, inputs, policy, *more):
 def run(row, folder, path, *options):
     import numpy as np
     check_memory(json.loads(tool('run', path, *options, '-o', f'{folder}/y.npz',
-                                 '--format', 'json')))
+                                 '--format', 'json')), row.arena)
     with np.load(f'{folder}/y.npz') as z:
         got = {n: z[n] for n in z.files}
     if set(got) != set(row.outputs):
@@ -127,8 +127,8 @@ def run(row, folder, path, *options):
     return got
 
 
-def check_memory(report):
-    if report['arena_bytes'] > 1.15 * report['live_bytes']:
+def check_memory(report, most):
+    if report['arena_bytes'] > most * report['live_bytes']:
         raise Failed(f'an arena of {report["arena_bytes"]} bytes, of which at most '
                      f'{report["live_bytes"]} are alive at once')
 

@@ -20,6 +20,7 @@ class Model:
     shapes: bool = False   # the inputs' shapes are said on the command line (an open dimension is 1)
     chances: Tuple[str, ...] = ()  # outputs from 0 to 1, which low precision may err in as a share of 1
     converts: bool = True  # else `halftone convert` does not write the graph, so it is tried in float32 alone
+    arena: float = 1.15    # the most bytes of the arena for each that is alive at once in the program: bodies of loops have theirs behind it
     picks: bool = False    # outputs are read at the position of a maximum, and jump if it moves
 
 
@@ -96,6 +97,9 @@ MODELS = [
     # A loop that selects boxes, and fills them up to a fixed number.
     human('faceboxes', 'image_tensor', 'scores boxes num_boxes', face(256, 'byte', 'person', dtype='uint8'),
           [face(256, 'byte', n, dtype='uint8') for n in ('close', 'flower')], oracle='tfjs-cpu', shapes=True, converts=False),
+    # Likewise by class; a loop prepares the photographs, whose body has two of them in its frame.
+    human('handtrack', 'input_tensor', identities(8), face(320, 'byte', 'person', dtype='uint8'),
+          [face(320, 'byte', n, dtype='uint8') for n in ('close', 'flower')], oracle='tfjs-cpu', shapes=True, converts=False, arena=1.6),
     human('iris', 'input_1', 'Identity', face(64, names=ALL), shapes=True),
     human('liveness', 'conv2d_1_input', 'Identity', face(32, names='face flower china'),
           shapes=True, **SMALL_BIAS),

@@ -17,7 +17,8 @@ const request = JSON.parse(readFileSync(requestPath, 'utf8'));
 
 function store(results, files) {
 	return results.map((t, i) => {
-		const data = t.dataSync();
+		// A Cast to float32 keeps the array of integers that it had.
+		const data = t.dtype === 'float32' ? Float32Array.from(t.dataSync()) : t.dataSync();
 		writeFileSync(files[i], new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
 		return {shape: t.shape, dtype: t.dtype};
 	});
