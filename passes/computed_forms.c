@@ -247,7 +247,7 @@ static bool expand_room(struct forms *f, struct ht_node *n)
 	struct ht_shape s = ht_in_shape(n, 0);
 	struct ht_value x = n->in[0];
 
-	if (room < 0 || s.rank <= axis)
+	if (room < 0 || !ht_fix_axis(&axis, s.rank))
 		return false;
 	dim = s.dim[axis];
 	most = ht_dim_most(f->r.g, dim);
@@ -322,13 +322,15 @@ static bool zeros_of(
 /* Whether `v` is 0, 1, …. */
 static bool counts_up(struct ht_value v)
 {
-	const struct ht_tensor *t = ht_const_tensor(v);
-	int64_t n = t ? ht_shape_count(t->shape) : 0;
+	const struct ht_tensor *t;
+	int64_t n;
 
+	while (ht_is(v.node, HT_RESHAPES))
+		v = v.node->in[0];
 	if (v.node->op == HT_OP_Range)
 		return ht_const_is(v.node->in[0], 0) && ht_const_is(v.node->in[2], 1);
-	if (ht_is(v.node, HT_RESHAPES))
-		return counts_up(v.node->in[0]);
+	t = ht_const_tensor(v);
+	n = t ? ht_shape_count(t->shape) : 0;
 	for (int64_t i = 0; i < n; i++)
 		if (ht_tensor_int(t, (size_t)i) != i)
 			return false;

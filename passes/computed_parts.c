@@ -270,18 +270,19 @@ static struct ht_value slice_count(struct forms *f, const struct ht_node *n, int
 	return count;
 }
 
-/* The numbers of the elements that are taken. */
+/* The numbers of the elements that are taken.  The run stops where that are more than the axis has. */
 static struct ht_value taken_numbers(
 	struct forms *f, const struct ht_node *n, int32_t i, enum taking how, struct ht_value begin)
 {
 	int64_t dim = ht_in_shape(n, 0).dim[i], to = n->out[0].shape.dim[i];
 
 	if (how == TAKE_COUNT) {
-		struct ht_value count = slice_count(f, n, i, begin, extent(f, n, 0, i)),
-				zero = whole(f, HT_I64, 0);
+		struct ht_value size = extent(f, n, 0, i), zero = whole(f, HT_I64, 0),
+				count = slice_count(f, n, i, begin, size);
 
-		return counted_up(
-			f, count, unless_below(f, zero, count, zero), ht_dim_most(f->r.g, dim));
+		return counted_up(f, count,
+			unless_below(f, unless_below(f, zero, count, zero), size, count),
+			ht_dim_most(f->r.g, dim));
 	}
 	return to >= 0 ? numbers(f, HT_I64, to) : wide(f, range_of(f, element(f, n->in[2], i)));
 }

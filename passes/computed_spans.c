@@ -3,7 +3,8 @@
 #include "ir/infer.h"
 #include "passes/computed.h"
 
-enum { DEPTH = 24 };
+/* How many nodes are looked at for one range: operands may have operands in common, so there are many ways to these. */
+enum { MOST_NODES = 500 };
 
 static const struct ht_span unknown = { 1, 0 };
 
@@ -62,12 +63,12 @@ static struct ht_span of_constant(const struct ht_tensor *t)
 	return s;
 }
 
-static struct ht_span span(const struct ht_graph *g, struct ht_value v, int depth);
+static struct ht_span span(const struct ht_graph *g, struct ht_value v, int *left);
 
 static struct ht_span of_operand(
-	const struct ht_graph *g, const struct ht_node *n, int32_t i, int depth)
+	const struct ht_graph *g, const struct ht_node *n, int32_t i, int *left)
 {
-	return span(g, n->in[i], depth - 1);
+	return span(g, n->in[i], left);
 }
 
 /* From 0 to the largest extent of operand 0, or of its axis `axis`; below that for indices. */
@@ -199,10 +200,17 @@ static struct ht_span of_two(enum ht_op op, struct ht_span a, struct ht_span b)
 	}
 }
 
-/* The range of a sum over a subset of at most so many elements. */
-static struct ht_span of_sum(const struct ht_graph *g, const struct ht_node *n, int depth)
+static struct ht_span of_operands(const struct ht_graph *g, const struct ht_node *n, int *left)
 {
-	struct ht_span each = of_operand(g, n, 0, depth), count = of_size(g, n);
+	struct ht_span a = of_operand(g, n, 0, left);
+
+	return of_two(n->op, a, of_operand(g, n, 1, left));
+}
+
+/* The range of a sum over a subset of at most so many elements. */
+static struct ht_span of_sum(const struct ht_graph *g, const struct ht_node *n, int *left)
+{
+	struct ht_span each = of_operand(g, n, 0, left), count = of_size(g, n);
 
 	if (!is_known(each) || !is_known(count))
 		return unknown;
@@ -210,9 +218,9 @@ static struct ht_span of_sum(const struct ht_graph *g, const struct ht_node *n, 
 }
 
 /* The range of a product of elements that are not below 0. */
-static struct ht_span of_product(const struct ht_graph *g, const struct ht_node *n, int depth)
+static struct ht_span of_product(const struct ht_graph *g, const struct ht_node *n, int *left)
 {
-	struct ht_span each = of_operand(g, n, 0, depth), count = of_size(g, n), all = { 0, 1 };
+	struct ht_span each = of_operand(g, n, 0, left), count = of_size(g, n), all = { 0, 1 };
 
 	if (!is_known(each) || !is_known(count) || each.least < 0 || count.most > 8)
 		return unknown;
@@ -223,7 +231,7 @@ static struct ht_span of_product(const struct ht_graph *g, const struct ht_node 
 
 /* The union of the ranges of operands that have elements, from `first` to before `end`. */
 static struct ht_span of_all(
-	const struct ht_graph *g, const struct ht_node *n, int32_t first, int32_t end, int depth)
+	const struct ht_graph *g, const struct ht_node *n, int32_t first, int32_t end, int *left)
 {
 	struct ht_span s = unknown;
 	bool some = false;
@@ -231,47 +239,47 @@ static struct ht_span of_all(
 	for (int32_t i = first; i < end; i++) {
 		if (ht_shape_count(ht_in_shape(n, i)) == 0)
 			continue;
-		s = some ? either(s, of_operand(g, n, i, depth)) : of_operand(g, n, i, depth);
+		s = some ? either(s, of_operand(g, n, i, left)) : of_operand(g, n, i, left);
 		some = true;
 	}
 	return s;
 }
 
-static struct ht_span of_node(const struct ht_graph *g, struct ht_value v, int depth)
+static struct ht_span of_node(const struct ht_graph *g, struct ht_value v, int *left)
 {
 	const struct ht_node *n = v.node;
 
 	if (ht_is(n, HT_FORWARDS))
-		return of_operand(g, n, v.index, depth);
+		return of_operand(g, n, v.index, left);
 	if (ht_is(n, HT_RESHAPES | HT_GATHERS))
-		return of_operand(g, n, 0, depth);
+		return of_operand(g, n, 0, left);
 	if (ht_is(n, HT_FINDS))
 		return of_extent(g, n, -1, true);
 	switch (n->op) {
 	case HT_OP_StridedSlice:
 		if (n->in[0].node->op == HT_OP_Shape)
 			return of_one_extent(g, n, n->in[0].node);
-		return of_operand(g, n, 0, depth);
+		return of_operand(g, n, 0, left);
 	case HT_OP_Transpose:
 	case HT_OP_Slice:
 	case HT_OP_Tile:
 	case HT_OP_BroadcastTo:
 	case HT_OP_ReverseV2:
 	case HT_OP_Cast:
-		return of_operand(g, n, 0, depth);
+		return of_operand(g, n, 0, left);
 	case HT_OP_Neg: {
-		struct ht_span a = of_operand(g, n, 0, depth);
+		struct ht_span a = of_operand(g, n, 0, left);
 
 		return is_known(a) ? negated(a) : unknown;
 	}
 	case HT_OP_Pack:
-		return of_all(g, n, 0, n->ins, depth);
+		return of_all(g, n, 0, n->ins, left);
 	case HT_OP_ConcatV2:
-		return of_all(g, n, 0, n->ins - 1, depth);
+		return of_all(g, n, 0, n->ins - 1, left);
 	case HT_OP_Select:
 	case HT_OP_SelectV2:
 	case HT_OP_ClipByValue:
-		return of_all(g, n, 1, 3, depth);
+		return of_all(g, n, 1, 3, left);
 	case HT_OP_Shape:
 		return of_extent(g, n, -1, false);
 	case HT_OP_Size:
@@ -279,24 +287,22 @@ static struct ht_span of_node(const struct ht_graph *g, struct ht_value v, int d
 	case HT_OP_Where:
 		return of_extent(g, n, -1, true);
 	case HT_OP_Unique:
-		return v.index ? of_extent(g, n, 0, true) : of_operand(g, n, 0, depth);
+		return v.index ? of_extent(g, n, 0, true) : of_operand(g, n, 0, left);
 	case HT_OP_Sum:
-		return of_sum(g, n, depth);
+		return of_sum(g, n, left);
 	case HT_OP_Prod:
-		return of_product(g, n, depth);
+		return of_product(g, n, left);
 	case HT_OP_Max:
 	case HT_OP_Min:
-		return of_operand(g, n, 0, depth);
+		return of_operand(g, n, 0, left);
 	case HT_OP_Range:
-		return of_all(g, n, 0, 2, depth);
+		return of_all(g, n, 0, 2, left);
 	default:
-		return n->ins == 2 ? of_two(n->op, of_operand(g, n, 0, depth),
-					     of_operand(g, n, 1, depth))
-				   : unknown;
+		return n->ins == 2 ? of_operands(g, n, left) : unknown;
 	}
 }
 
-static struct ht_span span(const struct ht_graph *g, struct ht_value v, int depth)
+static struct ht_span span(const struct ht_graph *g, struct ht_value v, int *left)
 {
 	const struct ht_tensor *t = ht_const_tensor(v);
 	enum ht_dtype type = ht_type_of(v)->dtype;
@@ -304,9 +310,9 @@ static struct ht_span span(const struct ht_graph *g, struct ht_value v, int dept
 
 	if (t)
 		return of_constant(t);
-	if (!depth || (!is_whole(type) && type != HT_BOOL))
+	if (--*left < 0 || (!is_whole(type) && type != HT_BOOL))
 		return unknown;
-	s = of_node(g, v, depth);
+	s = of_node(g, v, left);
 	if (type == HT_I32 && (s.least < INT32_MIN || s.most > INT32_MAX))
 		s = unknown; /* it may have overflowed */
 	return is_known(s) ? s : of_type(type);
@@ -314,6 +320,8 @@ static struct ht_span span(const struct ht_graph *g, struct ht_value v, int dept
 
 bool ht_span_of(const struct ht_graph *g, struct ht_value v, struct ht_span *s)
 {
-	*s = span(g, v, DEPTH);
+	int left = MOST_NODES;
+
+	*s = span(g, v, &left);
 	return is_known(*s);
 }

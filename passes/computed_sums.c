@@ -1,7 +1,8 @@
 /* Integers as sums of sizes, for pass sizes: what shapes, paddings and the bounds of slices have in common. */
 #include "passes/computed_sums.h"
 
-enum { DEPTH = 32 };
+/* How many nodes are looked at for one integer: operands may have operands in common, so there are many ways to these. */
+enum { MOST_NODES = 500 };
 
 /* ---- sums ---- */
 
@@ -79,8 +80,8 @@ bool ht_sum_is(struct ht_sum s, int64_t number)
 
 /* ---- extents and elements as sums ---- */
 
-static struct ht_sum element(struct ht_value v, int64_t i, int depth);
-static struct ht_sum extent(struct ht_value v, int32_t axis, int depth);
+static struct ht_sum element(struct ht_value v, int64_t i, int *left);
+static struct ht_sum extent(struct ht_value v, int32_t axis, int *left);
 
 int32_t ht_stated_axis(const struct ht_node *n, int32_t arg, int32_t rank)
 {
@@ -93,7 +94,7 @@ int32_t ht_stated_axis(const struct ht_node *n, int32_t arg, int32_t rank)
 		       : -1;
 }
 
-static struct ht_sum extent_of_concat(const struct ht_node *n, int32_t axis, int depth)
+static struct ht_sum extent_of_concat(const struct ht_node *n, int32_t axis, int *left)
 {
 	int32_t along = ht_stated_axis(n, n->ins - 1, ht_in_shape(n, 0).rank);
 	struct ht_sum s = ht_sum_number(0);
@@ -101,9 +102,9 @@ static struct ht_sum extent_of_concat(const struct ht_node *n, int32_t axis, int
 	if (along < 0)
 		return (struct ht_sum){ .known = false };
 	if (along != axis)
-		return extent(n->in[0], axis, depth);
+		return extent(n->in[0], axis, left);
 	for (int32_t i = 0; i + 1 < n->ins; i++)
-		s = ht_sum_plus(s, extent(n->in[i], axis, depth), 1);
+		s = ht_sum_plus(s, extent(n->in[i], axis, left), 1);
 	return s;
 }
 
@@ -116,36 +117,36 @@ bool ht_is_plain_gather(const struct ht_node *n, int32_t *axis)
 	return *axis >= 0;
 }
 
-static struct ht_sum extent_of_gather(const struct ht_node *n, int32_t axis, int depth)
+static struct ht_sum extent_of_gather(const struct ht_node *n, int32_t axis, int *left)
 {
 	int32_t along, rank = ht_in_shape(n, 1).rank;
 
 	if (!ht_is_plain_gather(n, &along))
 		return (struct ht_sum){ .known = false };
 	if (axis < along)
-		return extent(n->in[0], axis, depth);
-	return axis < along + rank ? extent(n->in[1], axis - along, depth)
-				   : extent(n->in[0], axis - rank + 1, depth);
+		return extent(n->in[0], axis, left);
+	return axis < along + rank ? extent(n->in[1], axis - along, left)
+				   : extent(n->in[0], axis - rank + 1, left);
 }
 
-static struct ht_sum extent(struct ht_value v, int32_t axis, int depth)
+static struct ht_sum extent(struct ht_value v, int32_t axis, int *left)
 {
 	struct ht_shape s = ht_type_of(v)->shape;
 	struct ht_sum told = of_dim(s.rank > axis ? s.dim[axis] : HT_DIM_UNKNOWN);
 
-	if (told.known || s.rank <= axis || !depth)
+	if (told.known || s.rank <= axis || --*left < 0)
 		return told;
 	if (ht_is(v.node, HT_FORWARDS))
-		return extent(v.node->in[v.index], axis, depth - 1);
+		return extent(v.node->in[v.index], axis, left);
 	if (v.node->op == HT_OP_ConcatV2)
-		return extent_of_concat(v.node, axis, depth - 1);
+		return extent_of_concat(v.node, axis, left);
 	if (v.node->op == HT_OP_Fill)
-		return element(v.node->in[0], axis, depth - 1);
-	return v.node->op == HT_OP_GatherV2 ? extent_of_gather(v.node, axis, depth - 1) : told;
+		return element(v.node->in[0], axis, left);
+	return v.node->op == HT_OP_GatherV2 ? extent_of_gather(v.node, axis, left) : told;
 }
 
 /* Element i of vectors side by side, as columns. */
-static struct ht_sum element_of_columns(const struct ht_node *n, int64_t i, int depth)
+static struct ht_sum element_of_columns(const struct ht_node *n, int64_t i, int *left)
 {
 	int32_t columns = n->ins - 1;
 
@@ -154,11 +155,11 @@ static struct ht_sum element_of_columns(const struct ht_node *n, int64_t i, int 
 	for (int32_t k = 0; k < columns; k++)
 		if (ht_in_shape(n, k).rank != 2 || ht_in_shape(n, k).dim[1] != 1)
 			return (struct ht_sum){ .known = false };
-	return element(n->in[i % columns], i / columns, depth);
+	return element(n->in[i % columns], i / columns, left);
 }
 
 /* The one element of a vector that a slice takes. */
-static struct ht_sum element_of_slice(const struct ht_node *n, int depth)
+static struct ht_sum element_of_slice(const struct ht_node *n, int *left)
 {
 	int64_t begin, length = ht_shape_count(ht_in_shape(n, 0));
 	int count;
@@ -168,11 +169,11 @@ static struct ht_sum element_of_slice(const struct ht_node *n, int depth)
 		!ht_const_small_ints(n->in[1], &begin, 1, &count) || count != 1 ||
 		!ht_fix_axis(&begin, length < 0 ? 0 : (int32_t)length))
 		return (struct ht_sum){ .known = false };
-	return element(n->in[0], begin, depth);
+	return element(n->in[0], begin, left);
 }
 
 /* Operands of one shape, packed along a new axis: for each of the axes in front of it, each operand has a block of elements. */
-static struct ht_sum element_of_pack(const struct ht_node *n, int64_t i, int depth)
+static struct ht_sum element_of_pack(const struct ht_node *n, int64_t i, int *left)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 	int64_t axis = ht_attr_int(n, "axis", 0), block = 1;
@@ -182,49 +183,55 @@ static struct ht_sum element_of_pack(const struct ht_node *n, int64_t i, int dep
 		return (struct ht_sum){ .known = false };
 	for (int64_t k = axis; k < s.rank; k++)
 		block *= s.dim[k];
-	return element(n->in[i / block % n->ins], i / block / n->ins * block + i % block, depth);
+	return element(n->in[i / block % n->ins], i / block / n->ins * block + i % block, left);
 }
 
-static struct ht_sum element_of_operand(const struct ht_node *n, int32_t arg, int64_t i, int depth)
+static struct ht_sum element_of_operand(const struct ht_node *n, int32_t arg, int64_t i, int *left)
 {
-	return element(n->in[arg], ht_in_shape(n, arg).rank ? i : 0, depth);
+	return element(n->in[arg], ht_in_shape(n, arg).rank ? i : 0, left);
 }
 
-static struct ht_sum element_of_node(struct ht_value v, int64_t i, int depth)
+static struct ht_sum element_of_two(const struct ht_node *n, int64_t i, int *left)
+{
+	struct ht_sum a = element_of_operand(n, 0, i, left);
+
+	return ht_sum_plus(a, element_of_operand(n, 1, i, left), n->op == HT_OP_Sub ? -1 : 1);
+}
+
+static struct ht_sum element_of_node(struct ht_value v, int64_t i, int *left)
 {
 	const struct ht_node *n = v.node;
 
 	if (ht_is(n, HT_FORWARDS))
-		return element(n->in[v.index], i, depth);
+		return element(n->in[v.index], i, left);
 	if (ht_is(n, HT_RESHAPES))
-		return element(n->in[0], i, depth);
+		return element(n->in[0], i, left);
 	switch (n->op) {
 	case HT_OP_Cast:
-		return element(n->in[0], i, depth);
+		return element(n->in[0], i, left);
 	case HT_OP_Shape:
 	case HT_OP_ShapeN:
-		return extent(n->in[v.index], (int32_t)i, depth);
+		return extent(n->in[v.index], (int32_t)i, left);
 	case HT_OP_Size:
-		return ht_in_shape(n, 0).rank == 1 ? extent(n->in[0], 0, depth)
+		return ht_in_shape(n, 0).rank == 1 ? extent(n->in[0], 0, left)
 						   : (struct ht_sum){ .known = false };
 	case HT_OP_Pack:
-		return element_of_pack(n, i, depth);
+		return element_of_pack(n, i, left);
 	case HT_OP_ConcatV2:
-		return element_of_columns(n, i, depth);
+		return element_of_columns(n, i, left);
 	case HT_OP_StridedSlice:
-		return element_of_slice(n, depth);
+		return element_of_slice(n, left);
 	case HT_OP_Add:
 	case HT_OP_AddV2:
 	case HT_OP_Sub:
-		return ht_sum_plus(element_of_operand(n, 0, i, depth),
-			element_of_operand(n, 1, i, depth), n->op == HT_OP_Sub ? -1 : 1);
+		return element_of_two(n, i, left);
 	default:
 		return (struct ht_sum){ .known = false };
 	}
 }
 
 /* Element i of a tensor of integers, in the order of its memory. */
-static struct ht_sum element(struct ht_value v, int64_t i, int depth)
+static struct ht_sum element(struct ht_value v, int64_t i, int *left)
 {
 	const struct ht_tensor *t = ht_const_tensor(v);
 	enum ht_dtype type = ht_type_of(v)->dtype;
@@ -234,15 +241,19 @@ static struct ht_sum element(struct ht_value v, int64_t i, int depth)
 	if (t)
 		return i < ht_shape_count(t->shape) ? ht_sum_number(ht_tensor_int(t, (size_t)i))
 						    : (struct ht_sum){ .known = false };
-	return depth ? element_of_node(v, i, depth - 1) : (struct ht_sum){ .known = false };
+	return --*left >= 0 ? element_of_node(v, i, left) : (struct ht_sum){ .known = false };
 }
 
 struct ht_sum ht_sum_element(const struct ht_node *n, int32_t arg, int64_t i)
 {
-	return element(n->in[arg], i, DEPTH);
+	int left = MOST_NODES;
+
+	return element(n->in[arg], i, &left);
 }
 
 struct ht_sum ht_sum_extent(struct ht_value v, int32_t axis)
 {
-	return extent(v, axis, DEPTH);
+	int left = MOST_NODES;
+
+	return extent(v, axis, &left);
 }

@@ -62,6 +62,29 @@ class BadInput(ToolCase):
                 self.tool('run', *shape, '--input', f'x=@{feed}', '-o', self.path('y.npz'), self.path('ends.hir', text.encode()))
                 self.assertEqual(self.outputs(self.path('y.npz'))['y.npy'][2], [3.5 * i for i in range(8)])
 
+    def test_room(self):
+        """Passes give tensors room along an axis; a file may name any axis and any room."""
+        feed = self.path('x.npy', npy('<f4', (2, 3), floats(*range(6))))
+        head = 'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n%x = Placeholder() {dtype=f32, shape=shape[2,3]}\n'
+        for axis, room, want in (-1, 2, [0, 1, 3, 4]), (1, 4, [0, 1, 2, 0, 3, 4, 5, 0]), (-2, 1, [0, 1, 2]), (0, 3, [0, 1, 2, 3, 4, 5, 0, 0, 0]):
+            text = f'{head}%y = _Padded(%x) {{T=f32, axis={axis}, room={room}}}\n'
+            self.tool('run', '--input', f'x=@{feed}', '-o', self.path('y.npz'), self.path('room.hir', text.encode()))
+            self.assertEqual(self.outputs(self.path('y.npz'))['y.npy'][2], want)
+        for axis, room in (0, -1), (0, 1 << 31), (-1, (1 << 63) - 1), (2, 4), (-3, 4):
+            text = f'{head}%y = _Padded(%x) {{T=f32, axis={axis}, room={room}}}\n'
+            self.fails(3, r'_Padded.*(attribute room is|does not fit)', 'run', '--input', f'x=@{feed}', self.path('room.hir', text.encode()))
+
+    def test_sums_of_sums(self):
+        """Integers that are each the sum of the one before twice: there are 2^40 ways from the last to the first."""
+        head = 'hir 1\nentry "" {\n  input "x" = %x\n  input "n" = %c0\n  output "y" = %y\n}\n%x = Placeholder() {dtype=f32, shape=shape[8]}\n' \
+            '%c0 = Placeholder() {dtype=i32, shape=shape[]}\n' + ''.join(f'%c{i + 1} = AddV2(%c{i}, %c{i}) {{T=i32}}\n' for i in range(40))
+        pad = '%w = Where(%x) {T=f32}\n%r = Pack(%c40, %c40) {N=2, T=i32, axis=0}\n%p = Pack(%r, %r) {N=2, T=i32, axis=0}\n' \
+            '%y = Pad(%w, %p) {T=i64, Tpaddings=i32}\n'
+        count = '%zero = Const() {dtype=i32, value=tensor i32[] {0}}\n%one = Const() {dtype=i32, value=tensor i32[] {1}}\n' \
+            '%y = Range(%zero, %c40, %one) {Tidx=i32}\n'
+        for text in pad, count:
+            self.fails(4, "node 'y", 'compile', '-o', self.path('y.htx'), self.path('sums.hir', (head + text).encode()))
+
     def test_stated_shapes_that_contradict_each_other(self):
         two = self.path('two.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  input "y" = %y\n  output "z" = %z\n}\n'
                         b'%x = Placeholder() {dtype=f32, shape=shape[?]}\n%y = Placeholder() {dtype=f32, shape=shape[?]}\n'

@@ -691,6 +691,7 @@ def check_differing():
               'short rows': lambda x: tf.math.top_k(kept(x, .5)[:, 0], 8),
               'a long k': lambda x: tf.math.top_k(kept(x, 1.5)[:, 0], count(x)),
               'a long slice': lambda x: tf.slice(kept(x, 1.5), [0, 0], [count(x), 2]),
+              'a slice of more than all': lambda x: tf.slice(x, [0], [count(x) + 4]),
               'a late begin': lambda x: tf.slice(kept(x, 1.5), [count(x), 0], [-1, 2]),
               'a reshape': lambda x: tf.reshape(kept(x, .5)[:, 0], [2, -1]),
               'the place of an extreme': lambda x: tf.argmax(kept(x, 9.)),
