@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Recurrent networks as programs of TensorFlow 1 write them: cells with peepholes, projections and clipping, GRUs and block cells, in
 tf.nn.dynamic_rnn, static_rnn, bidirectional forms and raw_rnn, with and without lengths of sequences, which are frozen with Switch and Merge.
-One program for any batch, where no vector selects rows, and any number of steps, where these are a loop, gives TensorFlow's results; under a policy it is no worse than
-TensorFlow on the graph that `convert` writes.  So do variants with functional control flow.
+One program for any batch, and any number of steps, where these are a loop, gives TensorFlow's results; under a policy it is no worse than TensorFlow on the
+graph that `convert` writes.  So do variants with functional control flow.
 
 On each day ctest tries a share of the graphs; HALFTONE_LONG=1 tries all.
 
@@ -214,9 +214,7 @@ def block_layer(r, x, newer):
 
 
 BLOCKS = {'BlockLSTM': lambda r, x, n: block_layer(r, x, False), 'BlockLSTMV2': lambda r, x, n: block_layer(r, x, True)}
-# A vector selects rows here, which an open batch is refused for: the batch is fixed, and the number of steps open.
-BY_ROWS = 'dynamic, lengths', 'dynamic, time major', 'both, lengths', 'stacked', 'own loop', 'static, lengths'
-BY_LENGTHS = 'both, lengths',  # which ReverseSequence reverses; it has no rule for open sizes
+FIXED = 'both, lengths',  # rows are reversed up to their lengths by ReverseSequence, which has no rule for open sizes
 NAMES = [f'{cell}, {network}' for network in NETWORKS for cell in CELLS] + list(BLOCKS)
 
 
@@ -230,8 +228,8 @@ def graph_of(name, seed, lowered, path):
     """Writes the graph, whose lengths are fed as floats; returns it, the names of its outputs and the shape of x."""
     r = np.random.default_rng([seed, NAMES.index(name)])
     cell, _, network = name.partition(', ')
-    unrolled = network.startswith('static') or network in BY_LENGTHS
-    shape = [ROWS if network in BY_ROWS else None, 4 if unrolled else None, FEATURES]
+    unrolled = network.startswith('static') or network in FIXED
+    shape = [ROWS if network in FIXED else None, 4 if unrolled else None, FEATURES]
     with tf.Graph().as_default() as g:
         (v1.disable_control_flow_v2 if lowered else v1.enable_control_flow_v2)()
         x, n = v1.placeholder(F32, shape, 'x'), v1.placeholder(tf.int32, shape[:1], 'lengths')
