@@ -76,6 +76,12 @@ def waited(x, most):
         return tuple(tf.unstack(y + tf.constant(1.), most))
 
 
+def looped(x, most):
+    """Selections from what loops put into arrays."""
+    y = chosen(tf.map_fn(lambda row: row * 2, x))
+    return tf.pad(y, [[0, missing(y, most)], [0, 0]]), tf.where(tf.scan(lambda sums, row: sums + row, x) > 0)
+
+
 def mapped(x, most):
     return (tf.map_fn(lambda row: tf.pad(tf.boolean_mask(row, row > 0), [[0, COLUMNS - tf.shape(tf.where(row > 0))[0]]]), x),
             tf.map_fn(lambda row: filled_row(tf.boolean_mask(row, row < 0)), x))
@@ -85,7 +91,7 @@ def filled_row(some):
     return tf.concat([tf.zeros([COLUMNS - tf.size(some)]), some], 0)
 
 
-GRAPHS = behind, in_front, around, joined, between, columns, mapped
+GRAPHS = behind, in_front, around, joined, between, columns, looped, mapped
 
 
 # ---- checks ----
@@ -132,7 +138,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         for make in GRAPHS:
             check(make, r, folder, False)
-        for make in waited, mapped:
+        for make in waited, looped, mapped:
             check(make, r, folder, True)
         check_too_many(r, folder)
     print(f'{len(GRAPHS) + 1} graphs that fill up what data select agree with TensorFlow')
