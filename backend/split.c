@@ -117,18 +117,22 @@ int ht_e_splits(const struct ht_e *e, int d, int64_t *at)
 	return s.n;
 }
 
-/* The term of I64 expression x that no index changes, besides the constant of its linear form. */
+/* The term of I64 expression x that no index changes, besides the constant of its linear form.  Each operand is a statement of its own:
+ * C does not fix the order in which arguments are evaluated, and both emit code. */
 static LLVMValueRef term_of_run(struct ht_e *e, int32_t x)
 {
 	const struct ht_x *v = &e->s->x[x];
+	LLVMValueRef a;
 
 	if (e->info[x].pure)
 		return ht_e_i64(e, 0);
 	switch (v->op) {
 	case HT_X_ADD:
-		return LLVMBuildNSWAdd(e->b, term_of_run(e, v->a), term_of_run(e, v->b), "");
+		a = term_of_run(e, v->a);
+		return LLVMBuildNSWAdd(e->b, a, term_of_run(e, v->b), "");
 	case HT_X_SUB:
-		return LLVMBuildNSWSub(e->b, term_of_run(e, v->a), term_of_run(e, v->b), "");
+		a = term_of_run(e, v->a);
+		return LLVMBuildNSWSub(e->b, a, term_of_run(e, v->b), "");
 	case HT_X_NEG:
 		return LLVMBuildNSWNeg(e->b, term_of_run(e, v->a), "");
 	case HT_X_MUL:
@@ -149,9 +153,11 @@ static LLVMValueRef term_of_run(struct ht_e *e, int32_t x)
 static LLVMValueRef term_of_inequality(struct ht_e *e, int32_t x)
 {
 	struct ht_e_comparison c = { 0 };
+	LLVMValueRef high;
 
 	ht_e_comparison(e, x, &c);
-	return LLVMBuildNSWSub(e->b, term_of_run(e, c.high), term_of_run(e, c.low), "");
+	high = term_of_run(e, c.high);
+	return LLVMBuildNSWSub(e->b, high, term_of_run(e, c.low), "");
 }
 
 /* Inequality x, whose form is p, without dimension `dim`; false if that is not a scalar here. */
