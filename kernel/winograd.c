@@ -258,14 +258,36 @@ static void take_few_rows(const struct shape *s, const struct ht_winograd_shape 
 	}
 }
 
+/* The geometric mean over the sizes, so that being twice as slow at one size is as bad as at another. */
+static double mean_cycles(
+	const struct shape *s, const struct ht_winograd_shape *shape, const struct ht_winograd *by)
+{
+	double product = 1;
+
+	for (int i = 0; i < shape->sizes; i++) {
+		struct shape at = *s;
+
+		at.rows = (double)ht_ceil_div(shape->out[i][0], s->m);
+		at.width = (double)ht_ceil_div(shape->out[i][1], s->m);
+		product *= cycles(&at, by->images, fmin((double)by->rows, at.rows), by->columns);
+	}
+	return pow(product, 1.0 / shape->sizes);
+}
+
 struct ht_winograd ht_schedule_winograd(const struct ht_target *t,
 	const struct ht_winograd_shape *shape, int m, enum ht_dtype dtype)
 {
-	int64_t tiles[2] = { ht_ceil_div(shape->out[0], m), ht_ceil_div(shape->out[1], m) };
-	struct shape s = { t, m, (double)shape->images, (double)tiles[0], (double)tiles[1],
-		(double)shape->channels, (double)shape->results,
-		(double)ht_dtype_info(dtype)->bytes, ht_target_products(t, dtype),
-		(double)shape->filter_loads };
+	int64_t tiles[2] = { ht_ceil_div(shape->out[0][0], m), ht_ceil_div(shape->out[0][1], m) };
+	const struct shape s = { .t = t,
+		.m = m,
+		.images = (double)shape->images,
+		.rows = (double)tiles[0],
+		.width = (double)tiles[1],
+		.channels = (double)shape->channels,
+		.results = (double)shape->results,
+		.element = (double)ht_dtype_info(dtype)->bytes,
+		.products = ht_target_products(t, dtype),
+		.filter_loads = (double)shape->filter_loads };
 	struct ht_winograd best = { .m = m, .dtype = dtype, .tiles = { tiles[0], tiles[1] } };
 	double least = INFINITY;
 
@@ -273,7 +295,8 @@ struct ht_winograd ht_schedule_winograd(const struct ht_target *t,
 		try_blocks(&s, shape, 1, ht_ceil_div(tiles[0], i), &best, &least);
 	for (int64_t images = 2; images <= shape->together; images *= 2)
 		try_blocks(&s, shape, images, tiles[0], &best, &least);
-	if (shape->open)
+	if (shape->sizes > 1)
 		take_few_rows(&s, shape, &best, least);
+	best.cycles = mean_cycles(&s, shape, &best);
 	return best;
 }

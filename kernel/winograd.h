@@ -33,10 +33,14 @@ void ht_winograd_filter(int m, const float *x, int64_t columns, float *r);
 void ht_winograd_filter_of_run(struct ht_xb *b, int m, const int32_t x[9], int32_t r[]);
 
 /* A convolution of NHWC images. */
+enum { HT_WINOGRAD_SIZES = 4 };
 struct ht_winograd_shape {
-	int64_t images, out[2], channels, results;
-	int64_t together;     /* the most images of a block */
-	bool open;            /* height or width; `out` is the largest */
+	int64_t images, channels, results;
+	int64_t together; /* the most images of a block */
+	int sizes;        /* of out */
+	int64_t out[HT_WINOGRAD_SIZES]
+		   [2]; /* heights and widths for which it is priced; the division into blocks is
+			    * that of the first, which is the largest */
 	int64_t filter_loads; /* loads of a vector of filters that is transformed in each run; 0:
 			       * the filter is constant */
 };
@@ -49,7 +53,7 @@ struct ht_winograd {
 	int64_t images;      /* images in a block; if more than 1, all of their rows */
 	int64_t rows;        /* rows of tiles in a block */
 	int64_t columns;     /* result channels in a block: a multiple of the register tile's */
-	double cycles;       /* estimate for the whole convolution */
+	double cycles; /* estimate for the whole convolution: the geometric mean over the sizes */
 };
 struct ht_winograd ht_schedule_winograd(const struct ht_target *t,
 	const struct ht_winograd_shape *shape, int m, enum ht_dtype dtype);

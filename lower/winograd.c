@@ -9,6 +9,7 @@
 #include "lower/conv.h"
 #include "lower/index.h"
 
+#include <math.h>
 #include <string.h>
 
 struct winograd {
@@ -60,17 +61,46 @@ static int64_t filter_loads(const struct ht_target *t, const struct ht_node *n)
 	return ht_is(n, HT_CONV) ? 9 : 9 * ht_target_lanes(t);
 }
 
+/* The least extent of the result's height (i is 0) or width; the largest, if it is not open. */
+static int64_t least_out(const struct ht_node *n, const struct conv *v, int i)
+{
+	const struct ht_open_axis end = lower_axis_end(n, 1 + i);
+	const struct ht_open_size *size = end.size ? ht_size_at(n->graph, end.size) : NULL;
+
+	if (!size || end.inner != 1 || size->most != v->out.dim[1 + i])
+		return v->out.dim[1 + i];
+	return size->least > 1 ? size->least : 1;
+}
+
+/* What the methods are compared for: open heights and widths at sizes that divide their range evenly. */
+static struct ht_winograd_shape shape_to_price(
+	const struct ht_target *t, const struct ht_node *n, const struct conv *v)
+{
+	enum { STEPS = HT_WINOGRAD_SIZES - 1 };
+	const bool open = lower_axis_end(n, 1).size || lower_axis_end(n, 2).size;
+	struct ht_winograd_shape s = { .images = v->out.dim[0],
+		.channels = v->in.dim[3],
+		.results = v->out.dim[3],
+		.together = open ? 1 : v->out.dim[0],
+		.sizes = open ? HT_WINOGRAD_SIZES : 1,
+		.filter_loads = filter_loads(t, n) };
+
+	for (int i = 0; i < 2; i++) {
+		const int64_t most = v->out.dim[1 + i], range = most - least_out(n, v, i);
+
+		for (int k = 0; k < s.sizes; k++)
+			s.out[k][i] = most - range * k / STEPS;
+	}
+	return s;
+}
+
 /* The schedule of the method.  `multiplied`: the type as which products of taps multiply the
  * operands. */
-static struct ht_winograd schedule(const struct ht_target *t, const struct ht_node *n,
-	const struct conv *v, int m, enum ht_dtype multiplied)
+static struct ht_winograd schedule(const struct ht_target *t, const struct ht_winograd_shape *shape,
+	int m, enum ht_dtype multiplied)
 {
-	const bool open = lower_axis_end(n, 1).size || lower_axis_end(n, 2).size;
-	const struct ht_winograd_shape shape = { v->out.dim[0], { v->out.dim[1], v->out.dim[2] },
-		v->in.dim[3], v->out.dim[3], open ? 1 : v->out.dim[0], open, filter_loads(t, n) };
-
 	return ht_schedule_winograd(
-		t, &shape, m, m == 2 && ht_is_low(multiplied) ? multiplied : HT_F32);
+		t, shape, m, m == 2 && ht_is_low(multiplied) ? multiplied : HT_F32);
 }
 
 /* Taps inside of the image, over all results; the other taps are skipped. */
@@ -94,16 +124,33 @@ static double weights_cycles(const struct ht_target *t, const struct conv *v, do
 	return bytes * (double)v->in.dim[3] * (double)v->out.dim[3] / t->rates->weights;
 }
 
-/* Cycles to sum taps of type `dtype`, which are multiplied as another type, and to read their
- * weights. */
-static double direct_cycles(const struct ht_target *t, const struct conv *v, enum ht_dtype dtype,
-	enum ht_dtype multiplied)
+/* Taps inside of the image, over all results of height (i is 0) or width, of which there are `out`. */
+static double taps_at(const struct conv *v, int i, int64_t out)
 {
-	double products = (double)v->out.dim[0] * taps_inside(&v->w[0]) * taps_inside(&v->w[1]) *
-			  (double)v->in.dim[3] * (double)v->out.dim[3] / ht_target_lanes(t);
+	struct window w = v->w[i];
 
-	return products / ht_target_products(t, multiplied) / t->rates->efficiency +
-	       weights_cycles(t, v, 9 * (double)ht_dtype_info(dtype)->bytes);
+	w.in -= w.out - out;
+	w.out = out;
+	return taps_inside(&w);
+}
+
+/* Cycles to sum taps of type `dtype`, which are multiplied as another type, and to read their
+ * weights: the geometric mean over the sizes, as that of Winograd's method. */
+static double direct_cycles(const struct ht_target *t, const struct conv *v,
+	const struct ht_winograd_shape *shape, enum ht_dtype dtype, enum ht_dtype multiplied)
+{
+	const double weights = weights_cycles(t, v, 9 * (double)ht_dtype_info(dtype)->bytes);
+	double product = 1;
+
+	for (int i = 0; i < shape->sizes; i++) {
+		double taps = taps_at(v, 0, shape->out[i][0]) * taps_at(v, 1, shape->out[i][1]);
+		double products = (double)v->out.dim[0] * taps * (double)v->in.dim[3] *
+				  (double)v->out.dim[3] / ht_target_lanes(t);
+
+		product *= products / ht_target_products(t, multiplied) / t->rates->efficiency +
+			   weights;
+	}
+	return pow(product, 1.0 / shape->sizes);
 }
 
 /* An estimate below this share of the other method's time is trusted. */
@@ -122,24 +169,34 @@ static enum ht_method method_of(const struct ht_winograd *by)
 	return by->m == 2 ? HT_METHOD_WINOGRAD_2X2 : HT_METHOD_WINOGRAD;
 }
 
-/* The faster of both forms, if it is faster than summing taps; the more exact form if their
- * times are close. m is 0 if taps are to be summed. */
+/* Whether 2 x 2 tiles are taken.  If the times are close, they are where heights or widths are open and factors are not rounded: the
+ * estimate is less certain for several sizes, and 2 x 2 tiles waste less at small ones, have fewer weights and are more exact. */
+static bool takes_small_tiles(const struct ht_winograd_shape *shape, const struct ht_winograd *two,
+	const struct ht_winograd *four)
+{
+	if (shape->sizes > 1 && !ht_is_low(two->dtype))
+		return SURE * two->cycles < four->cycles;
+	return two->cycles < SURE * four->cycles;
+}
+
+/* The faster of both forms, if it is faster than summing taps. m is 0 if taps are to be summed. */
 static struct ht_winograd faster(const struct ht_target *t, const struct ht_node *n,
 	const struct conv *v, enum ht_dtype dtype, enum ht_dtype multiplied,
 	struct ht_method_choice *why)
 {
 	const struct ht_winograd none = { 0 };
+	const struct ht_winograd_shape shape = shape_to_price(t, n, v);
 	int64_t lanes = ht_target_lanes(t), narrow = v->in.dim[3];
 	struct ht_winograd four, two;
 	double share;
 
 	if (v->out.dim[3] < narrow)
 		narrow = v->out.dim[3];
-	four = schedule(t, n, v, 4, multiplied);
-	two = schedule(t, n, v, 2, multiplied);
-	if (two.cycles < SURE * four.cycles)
+	four = schedule(t, &shape, 4, multiplied);
+	two = schedule(t, &shape, 2, multiplied);
+	if (takes_small_tiles(&shape, &two, &four))
 		four = two;
-	share = four.cycles / direct_cycles(t, v, dtype, multiplied);
+	share = four.cycles / direct_cycles(t, v, &shape, dtype, multiplied);
 	*why = (struct ht_method_choice){ HT_STR(""), HT_METHOD_DIRECT, method_of(&four),
 		HT_REASON_SLOWER, share, SURE, 0 };
 	if (narrow < lanes) {
@@ -158,10 +215,11 @@ static struct ht_winograd faster(const struct ht_target *t, const struct ht_node
 static struct ht_winograd asked(const struct lower *l, const struct ht_node *n,
 	const struct conv *v, enum ht_dtype multiplied, struct ht_method_choice *why)
 {
+	const struct ht_winograd_shape shape = shape_to_price(l->target, n, v);
 	struct ht_winograd by = { 0 };
 
 	if (l->asked->asked.conv != HT_CONV_DIRECT)
-		by = schedule(l->target, n, v, l->asked->asked.conv == HT_CONV_WINOGRAD ? 4 : 2,
+		by = schedule(l->target, &shape, l->asked->asked.conv == HT_CONV_WINOGRAD ? 4 : 2,
 			multiplied);
 	*why = (struct ht_method_choice){ .method = by.m ? method_of(&by) : HT_METHOD_DIRECT,
 		.other = HT_METHOD_END,
@@ -229,10 +287,12 @@ double ht_winograd_share(
 	const struct ht_winograd by = taken(t, n, dtype, filter, &v);
 	const double matrices = (by.m + 2) * (by.m + 2);
 	double cycles = by.cycles, direct;
+	struct ht_winograd_shape shape;
 
 	if (!by.m)
 		return 0;
-	direct = direct_cycles(t, &v, HT_F32, HT_F32);
+	shape = shape_to_price(t, n, &v);
+	direct = direct_cycles(t, &v, &shape, HT_F32, HT_F32);
 	if (near_weights) {
 		cycles -= weights_cycles(t, &v, matrices * ht_dtype_info(by.dtype)->bytes);
 		direct -= weights_cycles(t, &v, 9 * ht_dtype_info(HT_F32)->bytes);
@@ -344,19 +404,39 @@ static void cut_tiles(struct winograd *w, int dim, int i)
 	w->k->stage->dim[dim].cut[0] = (struct ht_cut){ number_of_tiles(w, i), w->by.tiles[i] };
 }
 
+/* A number that is not below the run's tiles of height h and width w, both of at least `l`, whose exact number is the product of two
+ * rounded quotients:
+ *	ceil(h / m) ceil(w / m) <= (h + m - 1) (w + m - 1) / m^2, where h + w <= h w / l + l as (h - l) (w - l) >= 0. */
+static struct ht_size_expr most_tiles(const struct winograd *w)
+{
+	const int64_t least[2] = { least_out(w->n, w->v, 0), least_out(w->n, w->v, 1) };
+	const int64_t l = least[0] < least[1] ? least[0] : least[1], more = w->by.m - 1;
+	const struct ht_size_expr pixels =
+		ht_size_product(ht_size_multiple(l + more, w->end[0].size - 1),
+			ht_size_multiple(1, w->end[1].size - 1));
+
+	return ht_size_floor(pixels, more * l * (l + more), l * w->by.m * w->by.m);
+}
+
 /* Ends dimension `dim`, the tiles of blocks, at those of the run: in each block if there are several. */
 static void cut_blocks(struct winograd *w, int dim)
 {
 	const bool one = w->by.rows == w->by.tiles[0];
 	struct ht_size_expr rows = ht_size_number(w->by.rows), width = number_of_tiles(w, 1);
 	struct ht_size_expr tiles = ht_size_product(one ? number_of_tiles(w, 0) : rows, width);
+	struct ht_size_expr most = ht_size_number(w->block);
+	struct ht_cut *cut = w->k->stage->dim[dim].cut;
 
-	if (ht_size_is_none(&tiles)) /* both are rounded quotients */
+	if (ht_size_is_none(&tiles)) { /* both are rounded quotients */
 		tiles = ht_size_product(rows, width);
+		most = most_tiles(w);
+	}
 	if (!ht_size_count(&tiles))
 		return;
+	if (ht_size_count(&most))
+		cut[1] = (struct ht_cut){ most, w->block };
 	kb_take_sizes(w->k);
-	w->k->stage->dim[dim].cut[0] = (struct ht_cut){ tiles, w->block };
+	cut[0] = (struct ht_cut){ tiles, w->block };
 }
 
 /* Ends dimension `dim`, which has `inner` indices for each image, at the run's number of images. */
