@@ -38,11 +38,8 @@ static void visit_moves(
 
 static void visit_call(struct beside *b, const struct ht_plan_call *c, visit_fn *visit, void *arg)
 {
-	const struct ht_plan_procedure *to = &b->p->procedure[c->procedure];
-	int32_t params = 0;
+	const int32_t params = plan_parameters(b->p, c->procedure);
 
-	for (int32_t i = to->buffer; i < to->buffer + to->buffers; i++)
-		params += b->p->buffer[i].kind == HT_PLAN_PARAM;
 	for (int32_t i = 0; i < c->buffers; i++)
 		visit(b, c->buffer[i], i >= params, arg);
 }

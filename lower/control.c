@@ -29,6 +29,7 @@ struct body {
 		        * as a result */
 	bool *updates;  /* likewise: the iteration updates it in the result's memory */
 	bool tests;     /* of a loop: the body computes the condition of the next iteration */
+	struct lower_invariant invariant; /* of a loop */
 };
 
 static bool is_loop(const struct ht_node *n)
@@ -145,6 +146,18 @@ static bool is_tested(const struct body *b, int i, int32_t arg)
 	return i == 1 && b->tests && b->takes[0][arg] && !b->carries[arg];
 }
 
+/* What the loop passes on unchanged is the operand's memory in each iteration. */
+static struct lower_invariant *begin_invariant(struct lower *l, struct body *b, int32_t args)
+{
+	bool *same = HT_NEW_ARRAY(l->scratch, bool, (size_t)args);
+
+	b->invariant = (struct lower_invariant){ .condition = b->procedure[0], .same = same };
+	for (int32_t i = 0; i < args; i++)
+		if (b->takes[1][i])
+			same[b->invariant.params++] = !b->carries[i];
+	return &b->invariant;
+}
+
 static enum ht_status lower_one(
 	struct lower *l, const struct ht_node *n, int i, const struct ht_function *f)
 {
@@ -164,7 +177,8 @@ static enum ht_status lower_one(
 				  (is_taken(&uses, p->value) || is_among(entry.outputs, p->value) ||
 					  is_tested(b, i, at));
 	entry.inputs = some_ports(l, f->args, b->takes[i]);
-	return lower_function(l, f, &entry, updated, &b->procedure[i]);
+	return lower_function(l, f, &entry, updated,
+		is_loop(n) && i == 1 ? begin_invariant(l, b, n->ins) : NULL, &b->procedure[i]);
 }
 
 /* All arguments are parameters of the procedure: where it calls itself, it is not known yet
@@ -182,7 +196,7 @@ static enum ht_status lower_callee(struct lower *l, const struct ht_node *n)
 		return HT_OK;
 	l->body[n->id]->callee = known->value = c = HT_NEW(l->scratch, struct callee);
 	c->procedure = -1;
-	return lower_function(l, f, &entry, NULL, &c->procedure);
+	return lower_function(l, f, &entry, NULL, NULL, &c->procedure);
 }
 
 /* The body computes the condition of the next iteration, of the values that it leaves. */
@@ -270,19 +284,28 @@ static int32_t *results_of(struct lower *l, const struct ht_node *n)
 	return at;
 }
 
-/* A call of body i.  Of `in` it gets the arguments that the body takes; of `out` it gets the
+/* Further arguments of a body. */
+struct more {
+	const int32_t *buffer;
+	int32_t buffers;
+};
+
+/* A call of body i.  Of `in` it gets the arguments that the body takes, then those of `more`; of `out` it gets the
  * results selected by `gives` (NULL: all). */
 static struct ht_plan_call call_of(struct lower *l, const struct ht_node *n, int i,
-	const int32_t *in, const int32_t *out, int32_t outs, const bool *gives)
+	const int32_t *in, struct more more, const int32_t *out, int32_t outs, const bool *gives)
 {
 	const struct body *b = l->body[n->id];
 	int32_t args = n->ins - ht_control_first(n);
 	struct ht_plan_call c = { .procedure = b->procedure[i],
-		.buffer = HT_NEW_ARRAY(l->arena, int32_t, (size_t)(args + outs + 1)) };
+		.buffer =
+			HT_NEW_ARRAY(l->arena, int32_t, (size_t)(args + more.buffers + outs + 1)) };
 
 	for (int32_t k = 0; k < args; k++)
 		if (b->takes[i][k])
 			c.buffer[c.buffers++] = in[k];
+	for (int32_t k = 0; k < more.buffers; k++)
+		c.buffer[c.buffers++] = more.buffer[k];
 	for (int32_t k = 0; k < outs; k++)
 		if (!gives || gives[k])
 			c.buffer[c.buffers++] = out[k];
@@ -297,7 +320,7 @@ static enum ht_status emit_branch(struct lower *l, struct ht_node *n)
 	c->kind = HT_PLAN_BRANCHES;
 	c->condition = dense_operand(l, n, 0);
 	for (int i = 0; i < 2; i++)
-		c->call[i] = call_of(l, n, i, in, out, n->outs, NULL);
+		c->call[i] = call_of(l, n, i, in, (struct more){ 0 }, out, n->outs, NULL);
 	plan_control(l, c, n);
 	return HT_OK;
 }
@@ -374,6 +397,20 @@ static void carry(struct lower *l, const struct ht_node *n, struct ht_plan_contr
 	}
 }
 
+/* What every iteration would compute alike is computed in front of the loop. */
+static struct more move_invariant(struct lower *l, const struct ht_node *n, const int32_t *now)
+{
+	const struct body *b = l->body[n->id];
+	const int32_t body = b->procedure[1];
+	int32_t *given = HT_NEW_ARRAY(l->scratch, int32_t, (size_t)n->ins), params = 0;
+	int32_t *more = HT_NEW_ARRAY(l->scratch, int32_t, (size_t)l->plan->procedure[body].buffers);
+
+	for (int32_t i = 0; i < n->ins; i++)
+		if (b->takes[1][i])
+			given[params++] = now[i];
+	return (struct more){ more, lower_move_invariant(l, body, &b->invariant, given, more) };
+}
+
 static enum ht_status emit_while(struct lower *l, struct ht_node *n)
 {
 	struct ht_plan_control *c = HT_NEW(l->arena, struct ht_plan_control);
@@ -384,8 +421,9 @@ static enum ht_status emit_while(struct lower *l, struct ht_node *n)
 	c->kind = HT_PLAN_LOOPS;
 	c->condition = temporary(l, *ht_type_of(condition));
 	carry(l, n, c, now, next);
-	c->call[0] = call_of(l, n, 0, now, &c->condition, 1, NULL);
-	c->call[1] = call_of(l, n, 1, now, next, n->outs, l->body[n->id]->carries);
+	c->call[0] = call_of(l, n, 0, now, (struct more){ 0 }, &c->condition, 1, NULL);
+	c->call[1] = call_of(
+		l, n, 1, now, move_invariant(l, n, now), next, n->outs, l->body[n->id]->carries);
 	c->tests = l->body[n->id]->tests;
 	if (c->tests)
 		c->call[1].buffer[c->call[1].buffers++] = c->condition;

@@ -29,7 +29,6 @@ struct deriving {
 	struct ht_plan *p;
 	int32_t first, steps; /* of the procedure */
 	bool *constant;       /* by step of it */
-	bool *changes;        /* by buffer of the plan: a step that is not constant writes to it */
 	int32_t *group; /* by buffer: another buffer of its group (union-find), or itself if it
 		        * represents the group */
 	int32_t *of_variable; /* by variable: the buffer that represents it; -1: none yet */
@@ -40,11 +39,6 @@ static const struct ht_kernel *kernel_of(const struct deriving *d, int32_t i)
 	int32_t number = d->p->step[d->first + i].kernel;
 
 	return number >= 0 ? d->p->kernel[number] : NULL;
-}
-
-static struct ht_plan_buffer *buffer_of(const struct deriving *d, int32_t i, int32_t arg)
-{
-	return &d->p->buffer[d->p->step[d->first + i].buffer[arg]];
 }
 
 /* ---- which steps are constant ---- */
@@ -62,84 +56,18 @@ static bool is_steady(const struct deriving *d, const struct ht_plan_buffer *b)
 	case HT_PLAN_INPUT:
 		return b->steady && (b->whole || !d->l->whole);
 	default:
-		return b->kind == HT_PLAN_CONST || b->kind == HT_PLAN_TEMP;
+		return b->kind == HT_PLAN_CONST;
 	}
 }
 
-/* Whether step i is constant, provided that no other step writes to its memory. */
-static bool may_be_constant(const struct deriving *d, int32_t i)
-{
-	const struct ht_plan_step *s = &d->p->step[d->first + i];
-	const struct ht_kernel *k = kernel_of(d, i);
-	bool makes = false;
-
-	if (!k || k->library || s->sized || s->computes)
-		return false;
-	for (int32_t a = 0; a < k->args; a++) {
-		const struct ht_plan_buffer *b = buffer_of(d, i, a);
-		bool out = k->buffer[a].kind == HT_BUFFER_OUT;
-
-		if (out ? b->kind != HT_PLAN_TEMP : !is_steady(d, b))
-			return false;
-		makes |= out;
-	}
-	return makes;
-}
-
-static void note_moves(struct deriving *d, const struct ht_plan_move *m, int32_t n)
-{
-	for (int32_t i = 0; i < n; i++)
-		d->changes[m[i].to] = true;
-}
-
-/* Notes what a step that is not constant may write: a branch or loop may write to all buffers
- * that it gets. */
-static void note_changes(struct deriving *d, int32_t i)
-{
-	const struct ht_plan_step *s = &d->p->step[d->first + i];
-	const struct ht_kernel *k = kernel_of(d, i);
-
-	for (int32_t a = 0; k && a < k->args; a++)
-		if (k->buffer[a].kind == HT_BUFFER_OUT)
-			d->changes[s->buffer[a]] = true;
-	for (int c = 0; s->control && c < 2; c++)
-		for (int32_t b = 0; b < s->control->call[c].buffers; b++)
-			d->changes[s->control->call[c].buffer[b]] = true;
-	if (!s->control)
-		return;
-	note_moves(d, s->control->begin, s->control->begins);
-	note_moves(d, s->control->again, s->control->agains);
-}
-
-static bool touches_changes(const struct deriving *d, int32_t i)
-{
-	const struct ht_plan_step *s = &d->p->step[d->first + i];
-
-	for (int32_t a = 0; a < kernel_of(d, i)->args; a++)
-		if (d->p->buffer[s->buffer[a]].kind == HT_PLAN_TEMP && d->changes[s->buffer[a]])
-			return true;
-	return false;
-}
-
-/* Repeats until nothing changes: each step that turns out not to be constant may affect others. */
 static void find_constant(struct deriving *d)
 {
-	bool more = true;
+	const int32_t first = d->l->procedure.buffer;
+	bool *steady = HT_NEW_ARRAY(d->l->scratch, bool, (size_t)(d->p->buffers - first));
 
-	for (int32_t i = 0; i < d->steps; i++) {
-		d->constant[i] = may_be_constant(d, i);
-		if (!d->constant[i])
-			note_changes(d, i);
-	}
-	while (more) {
-		more = false;
-		for (int32_t i = 0; i < d->steps; i++)
-			if (d->constant[i] && touches_changes(d, i)) {
-				d->constant[i] = false;
-				note_changes(d, i);
-				more = true;
-			}
-	}
+	for (int32_t i = first; i < d->p->buffers; i++)
+		steady[i - first] = is_steady(d, &d->p->buffer[i]);
+	d->constant = plan_constant_steps(d->l, steady);
 }
 
 /* ---- groups ---- */
@@ -607,8 +535,6 @@ void plan_derive(struct lower *l)
 	if (is_entry(l))
 		t = take_hoisted(&d);
 	d.steps = l->plan->steps - d.first;
-	d.constant = HT_NEW_ARRAY(l->scratch, bool, (size_t)d.steps);
-	d.changes = HT_NEW_ARRAY(l->scratch, bool, (size_t)l->plan->buffers);
 	d.group = HT_NEW_ARRAY(l->scratch, int32_t, (size_t)l->plan->buffers);
 	d.of_variable = HT_NEW_ARRAY(l->scratch, int32_t, (size_t)l->plan->variables);
 	for (int32_t i = 0; i < l->plan->buffers; i++)

@@ -230,6 +230,7 @@ struct lower {
 		procedure;  /* the procedure being made; plan_procedure() adds it to the plan */
 	struct body **body; /* by node id: bodies of branches, loops and calls (control.c) */
 	const struct lower_updated *updated; /* of a loop's body; NULL: none */
+	struct lower_invariant *invariant;   /* likewise */
 	bool numerics;                       /* every node has a kernel of its own, with probes */
 	const struct ht_node *shadow; /* tee.c: the node that a second kernel computes for the
 				       * observer; or NULL */
@@ -293,10 +294,25 @@ bool lower_condition_moves(const struct lower *l, int32_t condition);
 /* Has the body do so behind its own steps, as its last result. `at`: by parameter of the condition, the buffer of the body that holds
  * the value of the next iteration. False: the body's procedure cannot have more steps. */
 bool lower_move_condition(struct lower *l, int32_t condition, int32_t body, const int32_t *at);
+/* Of the body of a loop: the steps that every iteration would repeat. */
+struct lower_invariant {
+	int32_t condition; /* the loop's other procedure */
+	const bool *same;  /* by parameter of the body: all iterations get it unchanged */
+	int32_t params;
+	/* Set when the body is lowered: steps that it no longer has.  Their buffers are still those of the body.  What it reads of
+	 * theirs are further parameters. */
+	const struct ht_plan_step *step;
+	int32_t steps;
+};
 /* lower.c: lowers body `f` with these arguments and results to a procedure. *out becomes its
- * number. */
+ * number.  `invariant`: NULL unless it is the body of a loop. */
 enum ht_status lower_function(struct lower *l, const struct ht_function *f,
-	const struct ht_entry *entry, const struct lower_updated *updated, int32_t *out);
+	const struct ht_entry *entry, const struct lower_updated *updated,
+	struct lower_invariant *invariant, int32_t *out);
+/* invariant.c: adds the steps taken from a body in front of the loop. `given`: by parameter of the body, the buffer that the loop passes.
+ * Stores the buffers of its further parameters in `more`, which has room for all buffers of the body, and returns how many they are. */
+int32_t lower_move_invariant(struct lower *l, int32_t body, const struct lower_invariant *of,
+	const int32_t *given, int32_t *more);
 
 /* parts.c: sets plan->parts, and returns the graph of one part, or NULL if there is one part
  * only. */
@@ -462,11 +478,18 @@ void plan_avoid_copies(struct lower *l);
 /* derived.c: the steps of the entry that compute the same in each run, until a variable or a steady input changes, become its
  * first, and what others read of theirs becomes derived buffers. */
 void plan_derive(struct lower *l);
+/* constant.c: by step of the procedure, whether it reads only memory that is steady, and memory that only such steps write to, and may
+ * run earlier and less often.  `steady`: by buffer of the procedure; temporary buffers do not count. */
+bool *plan_constant_steps(struct lower *l, const bool *steady);
+/* invariant.c: takes the steps that l->invariant asks for from the procedure. */
+void plan_take_invariant(struct lower *l);
 /* Fills plan->prelude of a program whose batch is divided into parts. */
 void plan_prelude(struct lower *l);
 /* The n-th buffer of that kind of a procedure. */
 int32_t plan_parameter(
 	const struct ht_plan *p, int32_t procedure, enum ht_plan_kind kind, int32_t n);
+/* How many parameters of kind HT_PLAN_PARAM a procedure has, which come first in its calls.  0 if it is still being made. */
+int32_t plan_parameters(const struct ht_plan *p, int32_t procedure);
 /* Appends a copy of step `s` that has other buffers. */
 void plan_repeat(struct lower *l, const struct ht_plan_step *s, int32_t *buffer);
 /* memory.c */

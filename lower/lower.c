@@ -486,7 +486,8 @@ static enum ht_status make_procedure(struct lower *l, struct ht_str name, int32_
 }
 
 enum ht_status lower_function(struct lower *l, const struct ht_function *f,
-	const struct ht_entry *entry, const struct lower_updated *updated, int32_t *out)
+	const struct ht_entry *entry, const struct lower_updated *updated,
+	struct lower_invariant *invariant, int32_t *out)
 {
 	struct ht_lower_request how = *l->asked;
 	struct lower body;
@@ -497,6 +498,7 @@ enum ht_status lower_function(struct lower *l, const struct ht_function *f,
 	HT_TRY(ht_graph_sort(f->body, how.diags));
 	init(&body, f->body, &how, l->arena, l->planning);
 	body.updated = updated;
+	body.invariant = invariant;
 	return make_procedure(&body, f->name, out);
 }
 

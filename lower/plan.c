@@ -225,6 +225,16 @@ int32_t plan_parameter(
 	return i;
 }
 
+int32_t plan_parameters(const struct ht_plan *p, int32_t procedure)
+{
+	const struct ht_plan_procedure *of = procedure >= 0 ? &p->procedure[procedure] : NULL;
+	int32_t n = 0;
+
+	for (int32_t i = 0; of && i < of->buffers; i++)
+		n += p->buffer[of->buffer + i].kind == HT_PLAN_PARAM;
+	return n;
+}
+
 static struct ht_plan_step *add_step(struct lower *l, const struct ht_node *node)
 {
 	struct ht_plan *p = l->plan;
@@ -387,6 +397,7 @@ int32_t plan_procedure(struct lower *l)
 	l->procedure.steps = l->plan->steps - l->procedure.step;
 	plan_avoid_copies(l);
 	plan_derive(l);
+	plan_take_invariant(l);
 	plan_loops_beside(l);
 	plan_memory(l);
 	return plan_add_procedure(l, &l->procedure);

@@ -84,6 +84,19 @@ def images(r, rows, columns):
     return f
 
 
+def weighted(r, rows, columns):
+    """Weights that are computed in front of a loop in a loop, each of which may have no iteration."""
+    outer, inner = (int(n) for n in r.integers(0, 4, 2))
+
+    def f(x, y):
+        w = tf.tile(tf.matmul(y, y, transpose_a=True) * 0.1, [1, 64])
+
+        def step(i, z):
+            return i + 1, tf.reduce_mean(tf.reshape(tf.tanh(z @ w), [rows, 64, columns]), 1) + x
+        return tf.while_loop(lambda i, z: i < outer, lambda i, z: (i + 1, tf.while_loop(lambda j, z: j < inner, step, (0, z))[1] * 0.5), (0, x))
+    return f
+
+
 def integers(r, rows, columns):
     def f(x):
         n = tf.cast(tf.abs(x * 10), tf.int64)
@@ -93,7 +106,7 @@ def integers(r, rows, columns):
     return f
 
 
-GRAPHS = (counted, 1), (until, 2), (branch, 1), (nested, 1), (choices, 1), (images, 1), (integers, 1)
+GRAPHS = (counted, 1), (until, 2), (branch, 1), (nested, 1), (choices, 1), (images, 1), (weighted, 2), (weighted, 2), (integers, 1)
 
 
 class Loop(tf.Module):
