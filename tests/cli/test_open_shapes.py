@@ -86,9 +86,9 @@ class OpenShapes(ToolCase):
         model = self.path('sum.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n%x = Placeholder() {dtype=f32, shape=shape[4,?]}\n'
                           b'%y = MatMul(%x, %x) {T=f32, transpose_a=false, transpose_b=true}\n')
         kernels = self.tool('compile', '-q', '--emit', 'kernels', '-o', '-', '--input-shape', 'x:4,1..64', model).stdout.decode()
-        self.assertRegex(kernels, r'dim d\d 64 lanes to 8 \* \(\(p0 \+ 7\) / 8\) of 64\n')
-        self.assertRegex(kernels, r'dim d\d 64 to 8 \* \(\(p0 \+ 7\) / 8\) of 64\n')
-        self.assertRegex(kernels, r'dim d\d reduce 64 to 8 \* \(\(p0 \+ 7\) / 8\) of 64\n')
+        self.assertRegex(kernels, r'dim d\d 64 lanes to 8 \* \(\(p0 \+ 7\) / 8\) of 64 from 8\n')
+        self.assertRegex(kernels, r'dim d\d 64 to 8 \* \(\(p0 \+ 7\) / 8\) of 64 from 8\n')
+        self.assertRegex(kernels, r'dim d\d reduce 64 to 8 \* \(\(p0 \+ 7\) / 8\) of 64 from 8\n')
 
     def cut(self, slice_of, type_of, begin, end, then='', masks=(), output='y'):
         """A StridedSlice `y` of x or of its shape `sh`, with one entry behind `begin` axes that it takes as a whole, and what follows it."""

@@ -223,7 +223,7 @@ STEP = 'train/rnn_dynamic_backprop.meta'
 
 
 def check_step(r, folder):
-    """A training step of a model from another program: a layer of 24 LSTM cells with gradients."""
+    """A training step of a model from another program: a layer of 24 LSTM cells with gradients.  The model has a loss for each element."""
     model, names = os.path.join(live.environment.SHARED, 'models', STEP), ('kernel', 'bias')
     if not os.path.exists(model):
         return
@@ -232,6 +232,8 @@ def check_step(r, folder):
     feeds['out_correct'] = r.integers(0, 24, (4, 6)).astype('i4')
     with tf.Graph().as_default() as g, v1.Session() as s:
         v1.train.import_meta_graph(model)
+        tf.reduce_mean(g.get_tensor_by_name('softmax/Reshape_2:0'), name='loss')
+        v1.train.export_meta_graph(f'{folder}/step.meta')
         variables = {n: g.get_tensor_by_name(f'rnn/basic_lstm_cell/{n}:0') for n in names}
         for n, v in variables.items():
             assign = g.get_operation_by_name(f'{v.op.name}/Assign')
@@ -241,8 +243,8 @@ def check_step(r, folder):
         want = s.run(variables)
     np.savez(f'{folder}/rows.npz', **feeds)
     data = [o for k in feeds for o in ('--data', f'{k}=@{folder}/rows.npz#{k}')]
-    live.tool('train', '-q', model, *data, '--batch', '4', '--steps', '1', '--restore', f'{folder}/start', '--loss',
-              'Gradient/Apply/GradientDescent/learning_rate', '--train-op', 'Gradient/Apply/GradientDescent', '--save', f'{folder}/after')
+    live.tool('train', '-q', f'{folder}/step.meta', *data, '--batch', '4', '--steps', '1', '--restore', f'{folder}/start', '--loss', 'loss', '--train-op',
+              'Gradient/Apply/GradientDescent', '--save', f'{folder}/after')
     after = tf.train.load_checkpoint(tf.train.latest_checkpoint(f'{folder}/after'))
     for n in names:
         got = after.get_tensor(f'rnn/basic_lstm_cell/{n}')
