@@ -389,7 +389,7 @@ bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n)
 {
 	int64_t axis;
 
-	return (n->op == HT_OP_ConcatV2 && open_axis_of(g, n, &axis)) || ht_may_take_part(n) ||
+	return (n->op == HT_OP_ConcatV2 && open_axis_of(g, n, &axis)) || ht_may_take_part(g, n) ||
 	       ht_takes_open_part(g, n) || ht_reshapes_open(g, n) || ht_is_sparse_open(g, n);
 }
 
@@ -442,10 +442,12 @@ static bool follows_control(struct ht_value v, int *left)
 }
 
 /* Whether to write a node by extents that only the run tells. */
-static bool is_last(const struct ht_node *n, enum ht_expansion what)
+static bool is_last(const struct forms *f, const struct ht_node *n, enum ht_expansion what)
 {
 	int left = 200;
 
+	if (ht_waits_for_shapes(f->r.g, n))
+		return false;
 	for (int32_t i = 1; what == HT_EXPAND_COMPUTED && i < n->ins; i++)
 		if (follows_control(n->in[i], &left))
 			return false;
@@ -462,21 +464,21 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 	case HT_OP_ConcatV2:
 		return ht_expand_meeting(f, n) || expand_concat(f, n);
 	case HT_OP_Slice:
-		return ht_expand_slice(f, n, is_last(n, what));
+		return ht_expand_slice(f, n, is_last(f, n, what));
 	case HT_OP_StridedSlice:
-		return ht_expand_strided_slice(f, n, is_last(n, what));
+		return ht_expand_strided_slice(f, n, is_last(f, n, what));
 	case HT_OP_TopK:
 	case HT_OP_TopKV2:
-		return ht_expand_best(f, n, is_last(n, what));
+		return ht_expand_best(f, n, is_last(f, n, what));
 	case HT_OP_Pad:
 	case HT_OP_PadV2:
-		return ht_expand_pad(f, n, is_last(n, what));
+		return ht_expand_pad(f, n, is_last(f, n, what));
 	case HT_OP_Tile:
 		return ht_expand_tile(f, n);
 	case HT_OP_Reshape:
-		return ht_expand_reshape(f, n, is_last(n, what));
+		return ht_expand_reshape(f, n, is_last(f, n, what));
 	case HT_OP_OneHot:
-		return is_last(n, what) && ht_expand_one_hot(f, n);
+		return is_last(f, n, what) && ht_expand_one_hot(f, n);
 	case HT_OP_SparseToDense:
 	case HT_OP_SparseReshape:
 	case HT_OP_SparseFillEmptyRows:

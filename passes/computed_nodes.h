@@ -402,9 +402,13 @@ bool ht_expand_sparse(struct forms *f, struct ht_node *n);
 bool ht_is_sparse_open(const struct ht_graph *g, const struct ht_node *n);
 
 /* Whether one of these may change the node; only for the second and third one types have to be known. */
-bool ht_may_take_part(const struct ht_node *n);
+bool ht_may_take_part(const struct ht_graph *g, const struct ht_node *n);
 bool ht_takes_open_part(const struct ht_graph *g, const struct ht_node *n);
 bool ht_reshapes_open(const struct ht_graph *g, const struct ht_node *n);
+
+/* Whether the operands behind the first one are numbers as soon as all shapes are, and are not yet. */
+bool ht_waits_for_shapes(const struct ht_graph *g, const struct ht_node *n);
+
 /* ---- computed_whole.c ---- */
 
 /* A concatenation or a padding whose result has a constant extent, though operands have computed ones, becomes a gather; says whether it

@@ -578,30 +578,87 @@ bool ht_expand_pad(struct forms *f, struct ht_node *n, bool last)
 
 /* ---- which nodes these are ---- */
 
-static bool has_computed_bound(const struct ht_node *n)
+/* Integers that a gradient takes from a stack or list are sizes, but for few. */
+static bool is_taken_back(const struct ht_node *n)
+{
+	return n->op == HT_OP_StackPop || n->op == HT_OP_StackPopV2 ||
+	       n->op == HT_OP_TensorListPopBack;
+}
+
+static bool tells_shapes(const struct ht_node *n)
+{
+	return ht_is(n, HT_CONSTANT | HT_TELLS_SHAPE) || is_taken_back(n);
+}
+
+static bool combines(const struct ht_node *n)
+{
+	return n->ins && (n->op == HT_OP_ConcatOffset ||
+				 ht_is(n, HT_ELEMENTWISE | HT_ONLY_MOVES | HT_REDUCES | HT_ENTERS));
+}
+
+/* Whether a value is made of nothing but shapes and constants, as far as its first nodes tell. */
+static bool follows_from_shapes(struct ht_value v, int32_t *left)
+{
+	const struct ht_node *n = v.node;
+
+	if (tells_shapes(n))
+		return true;
+	if (!combines(n) || !*left)
+		return false;
+	--*left;
+	for (int32_t i = 0; i < n->ins; i++)
+		if (!follows_from_shapes(n->in[i], left))
+			return false;
+	return true;
+}
+
+/* Whether data may decide on the operand.  Where the graph has no open size, shapes are numbers, though perhaps not yet those in loops. */
+static bool may_be_data(const struct ht_graph *g, const struct ht_node *n, int32_t operand)
+{
+	int32_t left = 64;
+
+	return !ht_is_const(n->in[operand]) &&
+	       (g->library->sizes || !follows_from_shapes(n->in[operand], &left));
+}
+
+bool ht_waits_for_shapes(const struct ht_graph *g, const struct ht_node *n)
+{
+	bool constant = true;
+
+	for (int32_t i = 1; i < n->ins; i++) {
+		if (may_be_data(g, n, i))
+			return false;
+		constant = constant && ht_is_const(n->in[i]);
+	}
+	return !constant;
+}
+
+static bool has_computed_bound(const struct ht_graph *g, const struct ht_node *n)
 {
 	int64_t step;
+	const bool data[] = { may_be_data(g, n, 1), may_be_data(g, n, 2) };
 
 	for (int32_t i = 0; i < HT_MAX_RANK && const_entry(n->in[3], i, &step); i++)
 		if (!bit(n, "shrink_axis_mask", i) &&
-			(bound_of(n, 1, i).computed || bound_of(n, 2, i).computed))
+			((data[0] && bound_of(n, 1, i).computed) ||
+				(data[1] && bound_of(n, 2, i).computed)))
 			return true;
 	return false;
 }
 
-bool ht_may_take_part(const struct ht_node *n)
+bool ht_may_take_part(const struct ht_graph *g, const struct ht_node *n)
 {
 	switch (n->op) {
 	case HT_OP_Slice:
-		return !ht_is_const(n->in[1]) || !ht_is_const(n->in[2]);
+		return may_be_data(g, n, 1) || may_be_data(g, n, 2);
 	case HT_OP_StridedSlice:
-		return has_computed_bound(n);
+		return has_computed_bound(g, n);
 	case HT_OP_TopKV2:
 	case HT_OP_Pad:
 	case HT_OP_PadV2:
 	case HT_OP_Tile:
 	case HT_OP_OneHot:
-		return !ht_is_const(n->in[1]);
+		return may_be_data(g, n, 1);
 	default:
 		return false;
 	}
