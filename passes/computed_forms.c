@@ -427,7 +427,6 @@ void ht_expand_computing(struct ht_graph *g, struct ht_pass_context *c)
 	}
 }
 
-/* Whether a value may follow from a result of a branch or a loop, or from a list; at most `left` nodes are looked at. */
 static bool follows_control(struct ht_value v, int *left)
 {
 	enum ht_dtype t = ht_type_of(v)->dtype;
@@ -441,17 +440,23 @@ static bool follows_control(struct ht_value v, int *left)
 	return false;
 }
 
+bool ht_may_follow_control(const struct ht_node *n, int32_t first)
+{
+	int left = 200; /* nodes to look at */
+
+	for (int32_t i = first; i < n->ins; i++)
+		if (follows_control(n->in[i], &left))
+			return true;
+	return false;
+}
+
 /* Whether to write a node by extents that only the run tells. */
 static bool is_last(const struct forms *f, const struct ht_node *n, enum ht_expansion what)
 {
-	int left = 200;
-
 	if (ht_waits_for_shapes(f->r.g, n))
 		return false;
-	for (int32_t i = 1; what == HT_EXPAND_COMPUTED && i < n->ins; i++)
-		if (follows_control(n->in[i], &left))
-			return false;
-	return what != HT_EXPAND_KNOWN;
+	return what == HT_EXPAND_ALL ||
+	       (what == HT_EXPAND_COMPUTED && !ht_may_follow_control(n, 1));
 }
 
 static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)

@@ -22,6 +22,7 @@ struct fold {
 	struct ht_node *n;
 	struct ht_shape image;
 	int64_t rows; /* that remain of the image */
+	bool whole;   /* a gradient: windows are as high as the image, too */
 };
 
 static int64_t list_item(const struct fold *f, const char *name, size_t i, int64_t fallback)
@@ -123,8 +124,17 @@ static bool read_gradient(struct fold *f, struct ht_shape filter, struct ht_shap
 	if (!is_image(f->image) || !is_image(filter) || !is_image(result) ||
 		filter.dim[2] != f->image.dim[3] || !is_one_window(f, filter, result, 2))
 		return false;
-	f->rows = is_one_window(f, filter, result, 1) ? 1 : f->image.dim[1];
+	f->whole = is_one_window(f, filter, result, 1);
+	f->rows = f->whole ? 1 : f->image.dim[1];
 	return f->image.dim[2] > 1 || f->rows < f->image.dim[1];
+}
+
+/* There is one window along the axes that are folded, so it does not move. */
+static void stand_still(const struct fold *f)
+{
+	const int64_t strides[] = { 1, f->whole ? 1 : list_item(f, "strides", 1, 1), 1, 1 };
+
+	ht_attr_set_ints(f->n, "strides", strides, HT_COUNT(strides));
 }
 
 static void fold_by_image(struct fold *f)
@@ -138,6 +148,7 @@ static void fold_by_image(struct fold *f)
 	to = folded_image(f, f->image);
 	set_sizes(f, 0, to);
 	fold_operand(f, 1, folded_filter(f, filter));
+	stand_still(f);
 	fold_result(f, to);
 }
 
@@ -152,6 +163,7 @@ static void fold_by_filter(struct fold *f)
 	to = folded_filter(f, filter);
 	fold_operand(f, 0, folded_image(f, f->image));
 	set_sizes(f, 1, to);
+	stand_still(f);
 	fold_result(f, to);
 }
 

@@ -258,11 +258,11 @@ static bool reads_unknown(const struct ht_node *n)
 	return false;
 }
 
-/* Whether a node computes a size that has no bound so far: of what a loop puts into an array, say. */
-static bool computes_unbounded(const struct ht_graph *g)
+/* Whether a node computes a size that has no bound so far, of what a loop puts into an array, say. */
+static bool waits_for_bodies(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (ht_computes_size(n) && !ht_computed_size(g, n))
+		if (ht_computes_size(n) && !ht_computed_size(g, n) && ht_may_follow_control(n, 0))
 			return true;
 	return false;
 }
@@ -270,7 +270,7 @@ static bool computes_unbounded(const struct ht_graph *g)
 /* Whether bodies of branches and loops compute sizes, or may tell bounds of sizes. */
 static bool may_compute(const struct ht_graph *g, const struct ht_pass_context *c)
 {
-	return !c->keep_functions && (ht_computes_within(g, c->scratch) || computes_unbounded(g));
+	return !c->keep_functions && (ht_computes_within(g, c->scratch) || waits_for_bodies(g));
 }
 
 /* Branches and loops of TensorFlow 1 become functions. */

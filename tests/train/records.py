@@ -44,8 +44,10 @@ entry "" {
 %a = Sum(%image/f, %axis) {T=f32, Tidx=i32, keep_dims=false}
 %b = Sum(%label/f, %axis0) {T=f32, Tidx=i32, keep_dims=false}
 %c = Sum(%flag/f, %axis1) {T=f32, Tidx=i32, keep_dims=false}
+%w/read = ReadVariableOp(%w) {dtype=f32}
+%cw = Add(%c, %w/read) {T=f32}
 %ab = Add(%a, %b) {T=f32}
-%loss = Add(%ab, %c) {T=f32}
+%loss = Add(%ab, %cw) {T=f32}
 %step = AssignAddVariableOp(%w, %loss) {dtype=f32}
 %train = NoOp(^step)
 '''
