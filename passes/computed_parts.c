@@ -590,10 +590,22 @@ static bool tells_shapes(const struct ht_node *n)
 	return ht_is(n, HT_CONSTANT | HT_TELLS_SHAPE) || is_taken_back(n);
 }
 
+/* Arithmetic as gradients do with shapes. */
 static bool combines(const struct ht_node *n)
 {
-	return n->ins && (n->op == HT_OP_ConcatOffset ||
-				 ht_is(n, HT_ELEMENTWISE | HT_ONLY_MOVES | HT_REDUCES | HT_ENTERS));
+	switch (n->op) {
+	case HT_OP_BroadcastArgs:
+	case HT_OP_BroadcastGradientArgs:
+	case HT_OP_ConcatOffset:
+	case HT_OP_DynamicStitch:
+	case HT_OP_Fill:
+	case HT_OP_InvertPermutation:
+	case HT_OP_Range:
+		return true;
+	default:
+		return n->ins && ht_is(n, HT_ELEMENTWISE | HT_ONLY_MOVES | HT_REDUCES | HT_ENTERS |
+						  HT_CONSTANT_LIKE);
+	}
 }
 
 /* Whether a value is made of nothing but shapes and constants, as far as its first nodes tell. */
@@ -615,7 +627,7 @@ static bool follows_from_shapes(struct ht_value v, int32_t *left)
 /* Whether data may decide on the operand.  Where the graph has no open size, shapes are numbers, though perhaps not yet those in loops. */
 static bool may_be_data(const struct ht_graph *g, const struct ht_node *n, int32_t operand)
 {
-	int32_t left = 64;
+	int32_t left = 200; /* nodes to look at */
 
 	return !ht_is_const(n->in[operand]) &&
 	       (g->library->sizes || !follows_from_shapes(n->in[operand], &left));
