@@ -368,6 +368,8 @@ struct ht_size_expr ht_dim_of_sizes(const struct ht_graph *g, int64_t dim);
 bool ht_dim_is_open(const struct ht_graph *g, int64_t dim);
 /* Whether one of a shape's dimensions does. */
 bool ht_shape_is_open(const struct ht_graph *g, struct ht_shape s);
+/* Whether the rank is known, and each dimension is a number or a symbol. */
+bool ht_shape_is_told(struct ht_shape s);
 /* 1 + the number of the open size that a dimension is; 0: it is none. */
 int32_t ht_dim_size(const struct ht_graph *g, int64_t dim);
 /* The largest value of a dimension; -1: not known. */

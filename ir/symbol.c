@@ -113,6 +113,14 @@ bool ht_dim_is_open(const struct ht_graph *g, int64_t dim)
 	return ht_size_count(&e) > 0;
 }
 
+bool ht_shape_is_told(struct ht_shape s)
+{
+	for (int32_t i = 0; i < s.rank; i++)
+		if (s.dim[i] == HT_DIM_UNKNOWN)
+			return false;
+	return s.rank >= 0;
+}
+
 bool ht_shape_is_open(const struct ht_graph *g, struct ht_shape s)
 {
 	for (int32_t i = 0; i < s.rank; i++)

@@ -406,7 +406,7 @@ bool ht_may_take_part(const struct ht_graph *g, const struct ht_node *n);
 bool ht_takes_open_part(const struct ht_graph *g, const struct ht_node *n);
 bool ht_reshapes_open(const struct ht_graph *g, const struct ht_node *n);
 
-/* Whether the operands behind the first one are numbers as soon as all shapes are, and are not yet. */
+/* Whether operands behind the first one are not constants yet, but all will be when the shapes in the graph are numbers. */
 bool ht_waits_for_shapes(const struct ht_graph *g, const struct ht_node *n);
 
 /* ---- computed_whole.c ---- */

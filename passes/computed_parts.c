@@ -578,7 +578,7 @@ bool ht_expand_pad(struct forms *f, struct ht_node *n, bool last)
 
 /* ---- which nodes these are ---- */
 
-/* Integers that a gradient takes from a stack or list are sizes, but for few. */
+/* Whether a node gives what a loop pushed on a stack or list for its gradient.  Integers among that are nearly always shapes. */
 static bool is_taken_back(const struct ht_node *n)
 {
 	return n->op == HT_OP_StackPop || n->op == HT_OP_StackPopV2 ||
@@ -590,7 +590,7 @@ static bool tells_shapes(const struct ht_node *n)
 	return ht_is(n, HT_CONSTANT | HT_TELLS_SHAPE) || is_taken_back(n);
 }
 
-/* Arithmetic as gradients do with shapes. */
+/* Whether a node only computes with its operands, as gradients do with shapes. */
 static bool combines(const struct ht_node *n)
 {
 	switch (n->op) {
@@ -608,7 +608,7 @@ static bool combines(const struct ht_node *n)
 	}
 }
 
-/* Whether a value is made of nothing but shapes and constants, as far as its first nodes tell. */
+/* Whether a value is computed from nothing but shapes and constants.  False if more than `left` nodes would have to be looked at. */
 static bool follows_from_shapes(struct ht_value v, int32_t *left)
 {
 	const struct ht_node *n = v.node;
@@ -624,7 +624,8 @@ static bool follows_from_shapes(struct ht_value v, int32_t *left)
 	return true;
 }
 
-/* Whether data may decide on the operand.  Where the graph has no open size, shapes are numbers, though perhaps not yet those in loops. */
+/* Whether the operand may depend on data.  In a graph without open sizes, what follows from shapes alone does not: every shape becomes a
+ * number, those in loops when lists have become tensors. */
 static bool may_be_data(const struct ht_graph *g, const struct ht_node *n, int32_t operand)
 {
 	int32_t left = 200; /* nodes to look at */
@@ -684,14 +685,6 @@ static bool slices_open(const struct ht_graph *g, const struct ht_node *n)
 	return false;
 }
 
-static bool has_unknown_dim(struct ht_shape s)
-{
-	for (int32_t i = 0; i < s.rank; i++)
-		if (s.dim[i] == HT_DIM_UNKNOWN)
-			return true;
-	return false;
-}
-
 bool ht_takes_open_part(const struct ht_graph *g, const struct ht_node *n)
 {
 	struct ht_shape s = n->ins ? ht_in_shape(n, 0) : HT_SHAPE_UNKNOWN;
@@ -709,7 +702,8 @@ bool ht_takes_open_part(const struct ht_graph *g, const struct ht_node *n)
 		return s.rank > 0 && ht_dim_is_open(g, s.dim[s.rank - 1]);
 	case HT_OP_Pad:
 	case HT_OP_PadV2:
-		return ht_shape_is_open(g, s) && has_unknown_dim(n->out[0].shape);
+		return ht_shape_is_open(g, s) && n->out[0].shape.rank >= 0 &&
+		       !ht_shape_is_told(n->out[0].shape);
 	default:
 		return false;
 	}

@@ -506,10 +506,7 @@ enum ht_status ht_give_room(struct ht_graph *g, struct ht_pass_context *c, bool 
 /* Whether some extent of a tensor of known rank is not known. */
 static bool is_partly_known(const struct ht_type *t)
 {
-	for (int32_t i = 0; is_plain(t) && i < t->shape.rank; i++)
-		if (t->shape.dim[i] == HT_DIM_UNKNOWN)
-			return true;
-	return false;
+	return is_plain(t) && !ht_shape_is_told(t->shape);
 }
 
 static bool has_partly_known_result(const struct ht_node *n)

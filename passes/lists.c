@@ -70,20 +70,12 @@ static bool can_join(const struct ht_list *x)
 	       !__builtin_mul_overflow(x->shape.dim[0], x->length, &length);
 }
 
-/* Whether each dimension is a number or an open size. */
-static bool is_told(struct ht_shape s)
-{
-	for (int32_t i = 0; i < s.rank; i++)
-		if (s.dim[i] == HT_DIM_UNKNOWN)
-			return false;
-	return s.rank >= 0;
-}
-
 bool ht_list_is_known(const struct ht_list *x)
 {
 	return !x->bad && !x->grows && !x->computed && !x->waits && has_fixed_size(x->dtype) &&
-	       x->length != HT_DIM_UNKNOWN && x->length <= INT32_MAX && is_told(x->shape) &&
-	       x->shape.rank < HT_MAX_RANK && (!x->joined || can_join(x));
+	       x->length != HT_DIM_UNKNOWN && x->length <= INT32_MAX &&
+	       ht_shape_is_told(x->shape) && x->shape.rank < HT_MAX_RANK &&
+	       (!x->joined || can_join(x));
 }
 
 struct ht_shape ht_list_shape(const struct ht_list *x, struct ht_arena *a)
@@ -267,7 +259,7 @@ static void of_slices(struct ht_lists *l, struct ht_list *x, struct ht_shape s)
 static void of_scattered(struct ht_lists *l, struct ht_list *x, struct ht_shape s)
 {
 	of_slices(l, x, s);
-	x->bad = x->bad || !is_told(told_shape(l, s)) || s.rank == 0;
+	x->bad = x->bad || !ht_shape_is_told(told_shape(l, s)) || s.rank == 0;
 }
 
 static void of_tensor(struct ht_lists *l, struct ht_list *x, const struct ht_node *n)

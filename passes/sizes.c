@@ -241,19 +241,11 @@ static bool takes_open(
 	return false;
 }
 
-static bool is_unknown(struct ht_shape s)
-{
-	for (int32_t i = 0; i < s.rank; i++)
-		if (s.dim[i] == HT_DIM_UNKNOWN)
-			return true;
-	return s.rank < 0;
-}
-
 /* Whether an array of TensorFlow 1 gives a tensor of unknown shape, which is known when the array is a tensor. */
 static bool reads_unknown(const struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->outs; i++)
-		if (is_unknown(n->out[i].shape))
+		if (!ht_shape_is_told(n->out[i].shape))
 			return ht_reads_array(n);
 	return false;
 }
