@@ -31,7 +31,7 @@ struct view {
 	/* By axis: how many indices memory has of it, a number or less than `dim`.  So the stride of an axis in front is as many times less than
 	 * `stride`, which is for the largest sizes (strides.h).  NULL: `dim`. */
 	const struct ht_size_expr *ends;
-	/* Elements are in memory as F32, and each load rounds them to this type; HT_INVALID: they are in memory as they are read. */
+	/* The type to which each load rounds elements that are in memory as F32.  HT_INVALID: loads do not round. */
 	enum ht_dtype rounds;
 };
 
@@ -299,8 +299,8 @@ struct lower_invariant {
 	int32_t condition; /* the loop's other procedure */
 	const bool *same;  /* by parameter of the body: all iterations get it unchanged */
 	int32_t params;
-	/* Set when the body is lowered: steps that it no longer has.  Their buffers are still those of the body.  What it reads of
-	 * theirs are further parameters. */
+	/* Set when the body is lowered: the steps that were taken out of it.  They still name buffers of the body.  Those among their
+	 * results that the body reads have become further parameters of it. */
 	const struct ht_plan_step *step;
 	int32_t steps;
 };

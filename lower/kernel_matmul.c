@@ -141,9 +141,9 @@ static int32_t row_of_block(struct contraction *c, const struct view *a)
 	return ht_xadd(b, block, ht_xmodi(b, c->m_x, LINE_ROWS));
 }
 
-/* Whether the left operand, of 16 bits, is copied as F32, in the order in which it is in memory.  Otherwise each panel of columns would widen
- * the rows again, and for rows that are too long or not adjacent in memory, each product its number.  Constant weights are left alone, whose
- * tiles keep the panel in place of the rows. */
+/* Whether the left operand, of 16 bits, is copied as F32, in the order in which it is in memory.  Otherwise the rows would be widened again for
+ * each panel of columns, or, where they are too long or not adjacent in memory, each number again for each product.  Not where the weights are
+ * constant: there a tile widens the panel instead of the rows. */
 static bool pays_to_widen(const struct lower *l, const struct ht_node *n, const struct product *p)
 {
 	enum { LEAST_ROWS = 32, LEAST_PANELS = 3, LONG_ROW = 4096 };

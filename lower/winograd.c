@@ -169,8 +169,9 @@ static enum ht_method method_of(const struct ht_winograd *by)
 	return by->m == 2 ? HT_METHOD_WINOGRAD_2X2 : HT_METHOD_WINOGRAD;
 }
 
-/* Whether 2 x 2 tiles are taken.  If the times are close, they are where heights or widths are open and factors are not rounded: the
- * estimate is less certain for several sizes, and 2 x 2 tiles waste less at small ones, have fewer weights and are more exact. */
+/* Whether 2 x 2 tiles are taken instead of 4 x 4.  Where the estimates are close, the open heights and widths of a float32 convolution
+ * decide for 2 x 2: estimates for several sizes are less certain, and 2 x 2 tiles waste less at small sizes, have fewer weights and are more
+ * exact. */
 static bool takes_small_tiles(const struct ht_winograd_shape *shape, const struct ht_winograd *two,
 	const struct ht_winograd *four)
 {

@@ -13,7 +13,8 @@ bool ht_span_of(const struct ht_graph *g, struct ht_value v, struct ht_span *s);
 
 /* computed_forms.c: ops whose sizes are computed become Where and ops that gather or scatter by
  * it; types must be known.  The first function handles ops that always compute a size.  The
- * second handles ops that may have a constant one, and returns whether it changed some.  The third says whether a node concatenates along an open axis, or may take a part of one. */
+ * second handles ops that may have a constant one, and returns whether it changed some.  The third says whether a node concatenates along
+ * an open axis, or may take a part of one. */
 enum ht_expansion {
 	HT_EXPAND_KNOWN,    /* ops whose extents follow from sizes that are known */
 	HT_EXPAND_COMPUTED, /* also those that other nodes might have told */
@@ -29,7 +30,8 @@ bool ht_may_follow_control(const struct ht_node *n, int32_t first);
 bool ht_meets_open(const struct ht_graph *g, const struct ht_node *n);
 
 /* computed_pieces.c: slices that take one operand of a concatenation become that operand, and sums of padded parts a concatenation,
- * where their extents are not known; concatenations and paddings to a fixed length become gathers (computed_whole.c).  Says whether it changed some; types have to be inferred again then. */
+ * where their extents are not known; concatenations and paddings to a fixed length become gathers
+ * (computed_whole.c).  Says whether it changed some; types have to be inferred again then. */
 bool ht_take_pieces(struct ht_graph *g, struct ht_pass_context *c);
 
 /* grown.c: results of branches and loops whose extents these change get room for the longest, and their extent beside them; types must be

@@ -5,7 +5,7 @@
  * size by a gather, which takes its only element again and again where it is repeated. */
 #include "passes/computed_nodes.h"
 
-/* A group of axes whose sizes meet (computed_groups.c). */
+/* A node, and a group of axes of its operands that have to be equally long (computed_groups.c). */
 struct meeting {
 	int32_t group;
 	bool repeats;            /* operands of size 1 are repeated */

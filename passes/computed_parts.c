@@ -8,7 +8,7 @@ static struct ht_value least(struct forms *f, struct ht_value x, int64_t number)
 	return binary(f, HT_OP_Maximum, x, whole(f, HT_I64, number));
 }
 
-/* 1 where the claim holds, else 0. */
+/* 1 where the comparison holds, else 0. */
 static struct ht_value one_if(struct forms *f, enum ht_op op, struct ht_value a, struct ht_value b)
 {
 	return ht_rw_cast(&f->r, f->at, f->at->name, compare(f, op, a, b), HT_I64);
@@ -166,7 +166,7 @@ static void settle_bounds(struct forms *f, struct ht_node *n, int32_t arg, int c
 		ht_rw_const_ints(&f->r, n, n->name, ht_type_of(n->in[arg])->dtype, at, count));
 }
 
-/* The slice takes the axis as a whole from now on. */
+/* Changes the entry so that the StridedSlice takes its axis as a whole; a gather in front of it has taken the part. */
 static void take_whole(struct forms *f, struct ht_node *n, const struct entry *e)
 {
 	int64_t step[HT_MAX_RANK], one = INT64_C(1) << e->number;
@@ -409,7 +409,7 @@ bool ht_expand_best(struct forms *f, struct ht_node *n, bool last)
 
 /* ---- the place of an extreme ---- */
 
-/* There is none in a row of no elements: the run stops. */
+/* A row without elements has no extreme, so the run stops there. */
 bool ht_expand_extreme(struct forms *f, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
@@ -464,7 +464,7 @@ static bool has_const_amounts(const struct ht_node *n, int32_t axis, int64_t amo
 	return const_amount(n, axis, 0, &amount[0]) && const_amount(n, axis, 1, &amount[1]);
 }
 
-/* So many elements as Pad puts around. */
+/* The elements that Pad puts in front of an axis or behind it. */
 static struct ht_value filled(
 	struct forms *f, const struct ht_node *n, int32_t axis, struct ht_value amount)
 {

@@ -1,7 +1,8 @@
 /* cse: merges nodes that compute the same (common subexpression elimination).
  *
  * Two nodes compute the same if they have the same op, operands, control inputs, and attributes,
- * except those that begin with "_" other than _ends, which says how much of a result there is. Operands of commutative ops may be in either order.
+ * except those that begin with "_" other than _ends, which says how much of a result there is.
+ * Operands of commutative ops may be in either order.
  * Constants of at most SMALL bytes are compared by content; larger ones are left alone, so that
  * no weights are read.  Nodes that have an effect, draw random numbers or are inputs are left
  * alone.  So are those that fill a tensor for a loop: each loop changes its own where it was filled, and would copy a shared one. */

@@ -14,11 +14,11 @@
 
 #include "ir/infer.h"
 
-enum {
-	MOST_ROOM = 1 << 20, /* a larger bound says nothing about the actual extent */
-	MOST_NODES =
-		256 /* whose form an extent follows from; the run tells the extents behind them */
-};
+/* A larger bound says nothing about the actual extent. */
+enum { MOST_ROOM = 1 << 20 };
+
+/* The nodes from whose form an extent may follow; the run tells the extents of those behind them. */
+enum { MOST_NODES = 256 };
 
 static const struct ht_type count_type = { HT_I32, { 0, NULL } };
 

@@ -5,7 +5,8 @@
  * nodes are proportional (linear.h), of the nodes that the loss does not depend on; it multiplies the constant by the variable HT_LOSS_SCALE
  * where these nodes use it.  A constant that the loss depends on as well counts only if there are more such nodes than for any other one:
  * a graph in which equal constants were merged has one node for its seed and for constants of the model.
- * The pass runs before constants are folded, and before any pass may merge the seed with an equal tensor of the loss.  Pass loss_scale
+ * The pass runs before constants are folded, and before other passes could merge the constant at which gradients begin with an equal
+ * constant of the loss.  Pass loss_scale
  * divides by the scale wherever proportionality ends, so a wrong choice would change results by rounding errors only, if the graph has no cycle then.
  *
  * Left alone: a graph that changes no variable, or that does not have the loss among its outputs. */

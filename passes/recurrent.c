@@ -138,8 +138,8 @@ static bool weights_stay(const struct ht_counted_loop *x)
 }
 
 /* In the loop, a step reads `depth` rows of weights; in front of it, the products of all steps
- * are written and read again instead. Few rows wait for weights wherever these are; many are multiplied while they are read,
- * if they are near.  An open number of rows may be few in a run. */
+ * are written and read again instead.  A step of few rows waits for its weights, in whatever cache they are; one of many rows does not if they
+ * are in the second level.  Where the number of rows is open, a run may have few. */
 static bool pays(struct ht_counted_loop *x, const struct ht_node *product)
 {
 	const struct leaving l = { .x = x, .step = step_of(x, product->in[0]) };

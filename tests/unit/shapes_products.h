@@ -281,7 +281,8 @@ static void product(struct instance *k)
 		m = 17 + below(30);
 		n = 64 + below(30);
 	}
-	if (!of_short_runs && chance(15)) { /* parts of a long sum, rows that are copied as F32 */
+	if (!of_short_runs &&
+		chance(15)) { /* sums so long that lowering divides them into parts, and left operands that it copies as F32 */
 		m = 30 + below(20);
 		n = 150 + below(100);
 		d = 12 * (1 + below(60));
