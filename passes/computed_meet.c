@@ -5,9 +5,9 @@
  * size by a gather, which takes its only element again and again where it is repeated. */
 #include "passes/computed_nodes.h"
 
-/* A node, and a group of axes of its operands that have to be equally long (computed_groups.c). */
+/* A group of axes of a node's operands that have to be equally long (computed_groups.c), and their sizes. */
 struct meeting {
-	int32_t group;
+	int32_t group;           /* its number */
 	bool repeats;            /* operands of size 1 are repeated */
 	int64_t fixed;           /* the fixed size that some operand has; -1: none */
 	int64_t most;            /* the largest of all sizes */
