@@ -4,6 +4,7 @@ import os
 import platform
 import shlex
 import subprocess
+import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -30,6 +31,15 @@ def run(command, threads, wrap='', **more):
     """Runs a measurement as a process on the first processors, or by the command `wrap`."""
     return subprocess.run(shlex.split(wrap) + command, capture_output=True, text=True,
                           preexec_fn=None if wrap else pinned(threads), **more)
+
+
+def run_peer(request, a, python=sys.executable, **more):
+    """What a run of bench/peer.py printed before its last line, and that line's JSON; RuntimeError with the reason if it fails."""
+    done = run([python, f'{ROOT}/bench/peer.py', json.dumps(request)], a.threads, a.wrap, **more)
+    if done.returncode:
+        raise RuntimeError((done.stderr.strip().splitlines() or ['?'])[-1][:200])
+    *said, last = done.stdout.splitlines()
+    return said, json.loads(last)
 
 
 def peak(wrap=''):

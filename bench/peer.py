@@ -1,6 +1,6 @@
 """One measurement of one engine, in a process of its own; bench/peers starts it.
 
-Reads a JSON request from its argument, prints {"median", "min", "p90", "load", "rss"} in milliseconds
+Reads a JSON request from its argument (with "dynamic", OpenVINO compiles the model for any sizes instead of those of the inputs), prints {"median", "min", "p90", "load", "rss"} in milliseconds
 and MB, and writes the outputs to FOLDER/y.npz in the model's order."""
 import json
 import os
@@ -22,6 +22,13 @@ def names_in(model, inputs):
 
 def openvino(q, inputs):
     import openvino as ov
+
+    def compile(path):
+        model = core.read_model(path)
+        names = names_in(model, inputs)
+        if not q.get('dynamic'):
+            model.reshape({n: list(x.shape) for n, x in zip(names, inputs.values())})
+        return names, core.compile_model(model, 'CPU')
     core = ov.Core()
     core.set_property('CPU', {
         'INFERENCE_NUM_THREADS': str(q['threads']), 'NUM_STREAMS': '1',
@@ -29,17 +36,11 @@ def openvino(q, inputs):
     start = time.perf_counter()
     # If its TensorFlow reader does not support a model, OpenVINO reads the ONNX form.
     try:
-        model = core.read_model(q['graph'])
-        names = names_in(model, inputs)
-        model.reshape({n: list(x.shape) for n, x in zip(names, inputs.values())})
-        compiled = core.compile_model(model, 'CPU')
+        names, compiled = compile(q['graph'])
     except RuntimeError:
         if not q['onnx']:
             raise
-        model = core.read_model(q['onnx'])
-        names = names_in(model, inputs)
-        model.reshape({n: list(x.shape) for n, x in zip(names, inputs.values())})
-        compiled = core.compile_model(model, 'CPU')
+        names, compiled = compile(q['onnx'])
     request = compiled.create_infer_request()
     load = time.perf_counter() - start
     for n, x in zip(names, inputs.values()):
