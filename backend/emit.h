@@ -356,6 +356,9 @@ struct ht_e_matrix {
 	int rows;          /* of a whole block */
 	int pairs, rest;   /* of a step in depth, of what remains behind whole steps */
 	bool two;          /* tiles of rows in a whole block */
+	/* Where the rows end at a size of the run: the rows of the current block, NULL if it is whole; the number for which the tiles are
+	 * configured, in memory (NULL: rows do not end so); the operand of ldtilecfg. */
+	LLVMValueRef left, configured, config;
 };
 /* Where the rows of A and the panel of B are for one tap. */
 struct ht_e_matrix_tap {
@@ -369,8 +372,8 @@ bool ht_e_has_matrix(const struct ht_e *e);
 int ht_e_matrix_rows(const struct ht_e *e);                    /* of a block, at most */
 void ht_e_matrix_begin(struct ht_e *e, struct ht_e_matrix *x); /* around a stage */
 void ht_e_matrix_end(struct ht_e *e);
-/* A block: its sums are zeroed, taps are added to them, its results are stored. */
-void ht_e_matrix_zero(struct ht_e *e, const struct ht_e_matrix *x, int rows);
+/* A block: its sums are zeroed, taps are added to them, its results are stored.  It has `rows` rows, or x->left of them. */
+void ht_e_matrix_zero(struct ht_e *e, struct ht_e_matrix *x, int rows);
 void ht_e_matrix_tap(struct ht_e *e, struct ht_e_matrix *x, const struct ht_e_matrix_tap *t);
 void ht_e_matrix_store(struct ht_e *e, const struct ht_e_matrix *x, int rows);
 

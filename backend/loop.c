@@ -102,7 +102,7 @@ static bool ends_in_steps(const struct ht_e *e, int dim)
 	const struct ht_stage *s = e->s;
 
 	if (s->kind == HT_STAGE_CONTRACT)
-		return dim == s->contract.n || (dim == s->contract.m && e->matrix);
+		return dim == s->contract.n;
 	return dim == s->vec && !s->dim[dim].reduce;
 }
 
@@ -358,6 +358,29 @@ static void rest_of_rows(struct ht_e *e, int level, int end, ht_e_leaf *leaf, st
 	}
 }
 
+/* Fewer rows of a matrix unit than a block of `copies` has: one block, whose last tile has as many rows as there are. */
+static void rest_of_tiles(struct ht_e *e, int level, int end, ht_e_leaf *leaf, struct ht_e_run r,
+	LLVMValueRef left, int copies)
+{
+	const int tile = e->t->matrix_rows;
+	LLVMValueRef more;
+
+	if (copies > tile) {
+		more = LLVMBuildICmp(e->b, LLVMIntSGT, left, ht_e_i64(e, tile), "");
+		e->matrix->left = left;
+		r.count = ht_e_select(e, more, left, ht_e_i64(e, 0));
+		r.step = r.copies = copies;
+		ht_e_run(e, level, end, leaf, &r);
+		advance(e, &r, left, &left);
+		copies = tile;
+	}
+	e->matrix->left = left;
+	r.count = left;
+	r.step = r.copies = copies;
+	ht_e_run(e, level, end, leaf, &r);
+	e->matrix->left = NULL;
+}
+
 /* A part of a dimension: `count` indices from `begin`, with inclusive bounds.  `of_run`: where it ends depends on sizes of the run. */
 struct part {
 	LLVMValueRef begin, count;
@@ -389,6 +412,10 @@ static void range(struct ht_e *e, int level, int end, ht_e_leaf *leaf, const str
 	}
 	if (shorter) {
 		rest_of_rows(e, level, end, leaf, r, left, copies);
+		return;
+	}
+	if (e->matrix && dim == e->s->contract.m && e->s->dim[dim].cut[0].run) {
+		rest_of_tiles(e, level, end, leaf, r, left, copies);
 		return;
 	}
 	r.count = left;

@@ -6,7 +6,10 @@
  * the image, are copied side by side first, some steps at a time: a tile that is loaded right behind its stores waits for them.
  *
  * The four tiles of operands have one shape each, so all steps in depth must be equal.  Where no number of pairs divides the
- * depth, a block has one tile of rows, and the last step has two tiles of its own. */
+ * depth, a block has one tile of rows, and the last step has two tiles of its own.
+ *
+ * Where the number of rows is a size of the run, the last block has as many rows as remain, and its last tile is configured for them.
+ * Configuring takes some 200 cycles, so it is done only where the number differs from that of the block before. */
 #include "backend/emit.h"
 
 enum { ROWS = 16, PAIRS = 16, LEAST_PAIRS = 9, LINE = 64, MOST_COLUMNS = 4 };
@@ -122,6 +125,50 @@ static void configure(struct ht_e *e, const struct ht_e_matrix *x, int rows)
 	tile_op(e, "llvm.x86.ldtilecfg", &config, 1);
 }
 
+/* Likewise for a block of x->left rows, as many tiles of rows as `rows` rows have. */
+static void configure_left(struct ht_e *e, struct ht_e_matrix *x, int rows)
+{
+	LLVMTypeRef whole = ht_e_form(e->i8, LINE);
+	struct shape shape[8] = { { 0 } }, before[8] = { { 0 } };
+	const int tile = (rows - 1) / ROWS;
+	LLVMValueRef n = LLVMBuildNSWSub(e->b, x->left, ht_e_i64(e, (int64_t)tile * ROWS), "");
+
+	n = LLVMBuildTrunc(e->b, n, e->i8, "");
+	ht_e_store_at(e, ht_e_load_at(e, whole, configuration(e, x, rows), LINE), x->config, LINE);
+	shapes(x, tile * ROWS + 1, shape);
+	shapes(x, tile * ROWS + 2, before);
+	for (int i = 0; i < 8; i++)
+		if (shape[i].rows != before[i].rows)
+			ht_e_store_at(e, n, ht_e_at(e, e->i8, x->config, ht_e_i64(e, 48 + i)), 1);
+	tile_op(e, "llvm.x86.ldtilecfg", &x->config, 1);
+}
+
+/* Configures the tiles for a block of x->left rows, or of `rows`, unless they are. */
+static void configure_block(struct ht_e *e, struct ht_e_matrix *x, int rows)
+{
+	LLVMValueRef wanted = x->left ? x->left : ht_e_i64(e, rows), now;
+	LLVMBasicBlockRef yes, no;
+
+	if (!x->configured) {
+		if (rows != x->rows)
+			configure(e, x, rows);
+		return;
+	}
+	yes = ht_e_block(e, "configures");
+	no = ht_e_block(e, "configured");
+	now = LLVMBuildLoad2(e->b, e->i64, x->configured, "");
+	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, now, wanted, ""), no, yes);
+	LLVMPositionBuilderAtEnd(e->b, yes);
+	if (x->left)
+		configure_left(e, x, rows);
+	else
+		configure(e, x, rows);
+	LLVMBuildStore(e->b, wanted, x->configured);
+	LLVMBuildBr(e->b, no);
+	LLVMMoveBasicBlockAfter(no, yes);
+	LLVMPositionBuilderAtEnd(e->b, no);
+}
+
 /* ---- a stage, a block ---- */
 
 static LLVMValueRef memory(struct ht_e *e, int64_t bytes, const char *name)
@@ -142,6 +189,12 @@ void ht_e_matrix_begin(struct ht_e *e, struct ht_e_matrix *x)
 		.pairs = equal ? equal : PAIRS,
 		.rest = equal ? 0 : (int)(depth % PAIRS) };
 	x->sums = memory(e, (int64_t)x->columns * ht_e_matrix_rows(e) * LINE, "sums");
+	if (e->s->dim[c->m].cut[0].run) {
+		x->config = memory(e, LINE, "tiles");
+		x->configured = ht_e_alloca(e, e->i64, 0, "rows");
+		LLVMBuildStore(e->b, ht_e_i64(e, 0), x->configured);
+		return;
+	}
 	configure(e, x, x->rows);
 }
 
@@ -150,10 +203,9 @@ void ht_e_matrix_end(struct ht_e *e)
 	tile_op(e, "llvm.x86.tilerelease", NULL, 0);
 }
 
-void ht_e_matrix_zero(struct ht_e *e, const struct ht_e_matrix *x, int rows)
+void ht_e_matrix_zero(struct ht_e *e, struct ht_e_matrix *x, int rows)
 {
-	if (rows != x->rows)
-		configure(e, x, rows);
+	configure_block(e, x, rows);
 	for (int i = 0; i < ht_ceil_div(rows, ROWS) * x->columns; i++)
 		tile_op(e, "llvm.x86.tilezero", (LLVMValueRef[]){ tile_number(e, i) }, 1);
 }
@@ -344,8 +396,15 @@ static LLVMValueRef bytes_between(struct ht_e *e, LLVMValueRef from, LLVMValueRe
 		LLVMBuildPtrToInt(e->b, from, e->i64, ""), "");
 }
 
+/* Whether the block has row `i`. */
+static LLVMValueRef is_left(struct ht_e *e, LLVMValueRef left, int i)
+{
+	return LLVMBuildICmp(e->b, LLVMIntSGT, left, ht_e_i64(e, i), "");
+}
+
 /* Whether each row is at this distance from the one before, and each is a row of numbers. */
-static LLVMValueRef are_at(struct ht_e *e, const struct ht_e_matrix_tap *t, LLVMValueRef distance)
+static LLVMValueRef are_at(struct ht_e *e, const struct ht_e_matrix_tap *t, LLVMValueRef distance,
+	LLVMValueRef left)
 {
 	LLVMValueRef differ = ht_e_i64(e, 0), d;
 
@@ -355,6 +414,8 @@ static LLVMValueRef are_at(struct ht_e *e, const struct ht_e_matrix_tap *t, LLVM
 		if (i < 2)
 			continue;
 		d = LLVMBuildXor(e->b, bytes_between(e, t->row[i - 1], t->row[i]), distance, "");
+		if (left)
+			d = ht_e_select(e, is_left(e, left, i), d, ht_e_i64(e, 0));
 		differ = LLVMBuildOr(e->b, differ, d, "");
 	}
 	return LLVMBuildICmp(e->b, LLVMIntEQ, differ, ht_e_i64(e, 0), "");
@@ -367,7 +428,7 @@ static void tap_of_either(struct ht_e *e, struct ht_e_matrix *x, const struct ht
 	LLVMValueRef distance =
 		t->rows > 1 ? bytes_between(e, t->row[0], t->row[1]) : ht_e_i64(e, LINE);
 
-	LLVMBuildCondBr(e->b, are_at(e, t, distance), in_place, copied);
+	LLVMBuildCondBr(e->b, are_at(e, t, distance, x->left), in_place, copied);
 	LLVMPositionBuilderAtEnd(e->b, in_place);
 	tap_in_place(e, x, t, distance);
 	LLVMBuildBr(e->b, end);
@@ -379,14 +440,38 @@ static void tap_of_either(struct ht_e *e, struct ht_e_matrix *x, const struct ht
 	LLVMPositionBuilderAtEnd(e->b, end);
 }
 
-void ht_e_matrix_tap(struct ht_e *e, struct ht_e_matrix *x, const struct ht_e_matrix_tap *t)
+static void tap_by_address(struct ht_e *e, struct ht_e_matrix *x, const struct ht_e_matrix_tap *t)
 {
 	if (e->s->dim[e->s->dims - 1].extent % 2)
 		tap_by_copies(e, x, t);
-	else if (t->distance)
-		tap_in_place(e, x, t, t->distance);
 	else
 		tap_of_either(e, x, t);
+}
+
+/* Rows behind the run's are not read: the first one is in their place. */
+static void tap_of_left(struct ht_e *e, struct ht_e_matrix *x, const struct ht_e_matrix_tap *t)
+{
+	LLVMValueRef row[HT_E_MAX_COPIES], step[HT_E_MAX_COPIES], c;
+	struct ht_e_matrix_tap of = *t;
+
+	for (int i = 0; i < t->rows; i++) {
+		c = is_left(e, x->left, i);
+		row[i] = ht_e_select(e, c, t->row[i], t->row[0]);
+		step[i] = ht_e_select(e, c, t->step[i], t->step[0]);
+	}
+	of.row = row;
+	of.step = step;
+	tap_by_address(e, x, &of);
+}
+
+void ht_e_matrix_tap(struct ht_e *e, struct ht_e_matrix *x, const struct ht_e_matrix_tap *t)
+{
+	if (t->distance && e->s->dim[e->s->dims - 1].extent % 2 == 0)
+		tap_in_place(e, x, t, t->distance);
+	else if (x->left)
+		tap_of_left(e, x, t);
+	else
+		tap_by_address(e, x, t);
 }
 
 /* ---- results ---- */
@@ -404,7 +489,7 @@ static void store_sums(struct ht_e *e, const struct ht_e_matrix *x, int rows)
 				ht_e_at(e, e->i8, x->sums, ht_e_i64(e, at)), line },
 			3);
 	}
-	if (rows != x->rows)
+	if (rows != x->rows && !x->configured)
 		configure(e, x, x->rows);
 }
 
@@ -435,22 +520,37 @@ static void store_rows(struct ht_e *e, const struct ht_e_matrix *x, const struct
 	ht_e_leave(e, level);
 }
 
+/* A loop over the rows of a block from `first` to `end`, `n` at a time. */
+static void store_loop(struct ht_e *e, const struct ht_e_matrix *x, struct ht_e_level *l,
+	LLVMValueRef first, LLVMValueRef end, int n)
+{
+	struct ht_e_loop loop;
+
+	ht_e_loop_begin(e, &loop, first, end, n, "row");
+	if (!l->pre) /* there is one block, which no loop is around */
+		l->pre = loop.pre;
+	store_rows(e, x, l, loop.index, n);
+	ht_e_loop_end(e, &loop);
+}
+
 /* The rows are a loop again: as copies they would be several thousand instructions. */
 void ht_e_matrix_store(struct ht_e *e, const struct ht_e_matrix *x, int rows)
 {
 	const int level = e->level_of[e->s->contract.m], whole = rows / ROWS_STORED * ROWS_STORED;
 	struct ht_e_level l = e->level[level];
-	struct ht_e_loop loop;
+	LLVMValueRef fours;
 
 	store_sums(e, x, rows);
 	ht_e_leave(e, level);
-	if (whole > 0) {
-		ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), ht_e_i64(e, whole), ROWS_STORED, "row");
-		if (!l.pre) /* there is one block, which no loop is around */
-			l.pre = loop.pre;
-		store_rows(e, x, &l, loop.index, ROWS_STORED);
-		ht_e_loop_end(e, &loop);
+	if (x->left) {
+		fours = LLVMBuildUDiv(e->b, x->left, ht_e_i64(e, ROWS_STORED), "");
+		fours = LLVMBuildNSWMul(e->b, fours, ht_e_i64(e, ROWS_STORED), "");
+		store_loop(e, x, &l, ht_e_i64(e, 0), fours, ROWS_STORED);
+		store_loop(e, x, &l, fours, x->left, 1);
+		return;
 	}
+	if (whole > 0)
+		store_loop(e, x, &l, ht_e_i64(e, 0), ht_e_i64(e, whole), ROWS_STORED);
 	if (rows > whole)
 		store_rows(e, x, &l, ht_e_i64(e, whole), rows - whole);
 }

@@ -136,15 +136,12 @@ int64_t ht_cut_end(const struct ht_dim *d, const int64_t *params, int64_t end)
 
 int64_t ht_cut_slack(const struct ht_stage *s, int dim)
 {
-	enum { COPIES = 4, LANES = 16, ROWS = 6 /* where the stage does not say how many */ };
+	enum { COPIES = 4, LANES = 16 };
 	const struct ht_dim *d = &s->dim[dim];
-	const bool pairs = s->kind == HT_STAGE_CONTRACT && s->contract.kp > 1;
 
 	if (s->kind == HT_STAGE_LOOP)
 		return dim == s->vec && !d->reduce
 			       ? LANES * (d->unroll > COPIES ? d->unroll : COPIES) - 1
 			       : 0;
-	if (dim == s->contract.m && pairs) /* a matrix unit may compute them */
-		return (s->contract.mr < 1 ? ROWS : s->contract.mr) - 1;
 	return dim == s->contract.n ? s->contract.nr - 1 : 0;
 }

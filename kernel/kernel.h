@@ -158,7 +158,7 @@ bool ht_fault_has_words(enum ht_fault f);
  *
  * Code must skip the indices behind `end` in the last run in these cases:
  * - in a reduction dimension of a loop, and in a dimension of a loop that does not run along lanes;
- * - in the rows of a contraction that no matrix unit computes;
+ * - in the rows of a contraction;
  * - in the depth of a contraction, if it has one cut by one size and one run, its extent and end.times are multiples of HT_CUT_ROUND,
  *   and neither short runs of sums (ht_contract.run) nor a matrix unit compute it. */
 struct ht_cut {

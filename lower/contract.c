@@ -506,8 +506,7 @@ static void rows_stage(struct contraction *c, int32_t a, int32_t a_row, int32_t 
 	k->stage->start = true;
 	dim[0] = kb_grid_dim(k, 0, c->batch, 1);
 	dim[1] = kb_grid_dim(k, m.grid, m.extent, m.step);
-	if (c->wide_rows) /* a matrix unit reads whole blocks of rows */
-		memcpy(k->stage->dim[dim[1]].cut, m.cut, sizeof m.cut);
+	memcpy(k->stage->dim[dim[1]].cut, m.cut, sizeof m.cut);
 	dim[2] = kb_dim(k, c->depth);
 	for (int i = 0; i < c->taps; i++)
 		tap[i] = kb_dim(k, c->tap[i]);

@@ -31,7 +31,6 @@ enum { PIXEL_AXES = 3 };
 static bool cut_pixels(
 	struct contraction *c, struct ht_shape out, const struct ht_open_axis end[PIXEL_AXES])
 {
-	const int32_t pairs = c->l->target->matrix_bf16;
 	struct ht_size_expr pixels = ht_size_number(1);
 	int64_t run = 1;
 
@@ -45,7 +44,7 @@ static bool cut_pixels(
 	if (!ht_size_count(&pixels))
 		return false;
 	c->k.stage->dim[c->k.stage->contract.m].cut[0] = (struct ht_cut){ pixels, run };
-	return run == c->rows && !(pairs && c->kp == pairs);
+	return run == c->rows;
 }
 
 /* Has rows number the run's pixels, without gaps between lines, so that blocks of rows are full for all sizes. */
@@ -58,9 +57,13 @@ static void number_pixels(struct contraction *c, struct ht_shape out)
 
 	for (int i = 0; i < PIXEL_AXES; i++)
 		end[i] = lower_axis_end(c->n, i);
-	if (!end[1].size && !end[2].size) /* only whole images are cut off, as rows of a matrix
-					   * product are */
+	if (!end[1].size && !end[2].size) { /* only whole images are cut off */
+		if (ht_shape_count(out) == ht_shape_count(c->n->out[0].shape))
+			kb_cut(&c->k, c->k.stage->contract.m, ht_out(c->n, 0),
+				(struct cut_span){
+					.stride = out.dim[PIXEL_AXES], .extent = c->rows });
 		return;
+	}
 	exact = cut_pixels(c, out, end);
 	extent = HT_NEW_ARRAY(c->k.arena, int32_t, PIXEL_AXES + 1);
 	for (int i = 0; i < PIXEL_AXES; i++)
