@@ -403,8 +403,8 @@ static LLVMValueRef is_left(struct ht_e *e, LLVMValueRef left, int i)
 }
 
 /* Whether each row is at this distance from the one before, and each is a row of numbers. */
-static LLVMValueRef are_at(struct ht_e *e, const struct ht_e_matrix_tap *t, LLVMValueRef distance,
-	LLVMValueRef left)
+static LLVMValueRef are_at(
+	struct ht_e *e, const struct ht_e_matrix_tap *t, LLVMValueRef distance, LLVMValueRef left)
 {
 	LLVMValueRef differ = ht_e_i64(e, 0), d;
 
@@ -538,15 +538,17 @@ void ht_e_matrix_store(struct ht_e *e, const struct ht_e_matrix *x, int rows)
 {
 	const int level = e->level_of[e->s->contract.m], whole = rows / ROWS_STORED * ROWS_STORED;
 	struct ht_e_level l = e->level[level];
-	LLVMValueRef fours;
+	LLVMValueRef done = ht_e_i64(e, 0);
 
 	store_sums(e, x, rows);
 	ht_e_leave(e, level);
 	if (x->left) {
-		fours = LLVMBuildUDiv(e->b, x->left, ht_e_i64(e, ROWS_STORED), "");
-		fours = LLVMBuildNSWMul(e->b, fours, ht_e_i64(e, ROWS_STORED), "");
-		store_loop(e, x, &l, ht_e_i64(e, 0), fours, ROWS_STORED);
-		store_loop(e, x, &l, fours, x->left, 1);
+		if (whole > 0) {
+			done = LLVMBuildUDiv(e->b, x->left, ht_e_i64(e, ROWS_STORED), "");
+			done = LLVMBuildNSWMul(e->b, done, ht_e_i64(e, ROWS_STORED), "");
+			store_loop(e, x, &l, ht_e_i64(e, 0), done, ROWS_STORED);
+		}
+		store_loop(e, x, &l, done, x->left, 1);
 		return;
 	}
 	if (whole > 0)

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include "base/cpu.h"
+#include "base/size_math.h"
 #include "kernel/expr.h"
 #include "tests/unit/amx.h"
 #include "tests/unit/backend.h"
@@ -28,6 +29,7 @@ struct gen {
 	struct ht_xb b;
 	int64_t batch, h, w, oh, ow, n, depth, kh, kw, step, pad;
 	int64_t plane; /* distance of neighbouring depths in elements; 1: depth is innermost */
+	int64_t rows;  /* a size of the run, if the rows end there */
 	enum ht_dtype t;
 	struct ht_pack pack;
 };
@@ -223,6 +225,17 @@ static void keep_panel(struct gen *g)
 		g->kh * g->kw * ht_ceil_div(g->depth, g->pack.kp) * g->pack.kp * g->pack.nr };
 }
 
+/* The rows end at a size of the run. */
+static void cut_rows(struct gen *g)
+{
+	struct ht_dim *m = &g->stage.dim[g->stage.contract.m];
+
+	m->cut[0] = (struct ht_cut){ ht_size_multiple(1, 0), m->extent };
+	m->least = chance(50) ? 1 : m->extent;
+	g->k.params = 1;
+	g->rows = m->least + below((int)(m->extent - m->least + 1));
+}
+
 static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 {
 	static const enum ht_dtype types[] = { HT_F32, HT_F32, HT_BF16, HT_BF16, HT_F16, HT_I8,
@@ -288,6 +301,8 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 	ht_xb_init(&g->b, &g->arena, &g->stage);
 	make_operands(g, flat, &image, &y, &x);
 	make_epilogue(g, image, y, x);
+	if (chance(40))
+		cut_rows(g);
 }
 
 static void fill(enum ht_dtype t, int least, int64_t n, void *p)
@@ -328,6 +343,8 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 	if (g->buffer[A].dtype == HT_BF16 ||
 		g->stage.contract.run) /* behind the end: no product may use it */
 		((uint16_t *)data[A])[g->buffer[A].count] = 0x7fff;
+	if (!fn)
+		fprintf(stderr, "seed %llu %s: no code\n", (unsigned long long)seed, t->name);
 	source = malloc((size_t)(g->pack.taps * g->depth * g->n) * 4);
 	fill(g->pack.src_dtype, least, g->pack.taps * g->depth * g->n, source);
 	ht_pack_b(&g->pack, source, data[B]);
@@ -335,14 +352,14 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 	memset(got, 0xa5, (size_t)count * size + 64);
 	memset(data[FLAGS], 1, (size_t)tiles);
 	memset(flags, 1, (size_t)tiles);
-	assert_int_equal(ht_interpret(&g->k, data, NULL, 0, tiles, scratch), 0);
+	assert_int_equal(ht_interpret(&g->k, data, &g->rows, 0, tiles, scratch), 0);
 	expect = data[OUT];
 	data[OUT] = got;
 	expect_flags = data[FLAGS];
 	data[FLAGS] = flags;
 	if (fn) {
-		fn(data, NULL, tiles / 2, tiles, scratch);
-		fn(data, NULL, 0, tiles / 2, scratch);
+		fn(data, &g->rows, tiles / 2, tiles, scratch);
+		fn(data, &g->rows, 0, tiles / 2, scratch);
 	}
 	for (int64_t i = 0; i < count && good; i++) {
 		good = memcmp((char *)got + (size_t)i * size, (char *)expect + (size_t)i * size,
