@@ -369,6 +369,23 @@ static int32_t temporary(struct lower *l, struct ht_type t)
 	return plan_buffer(l, HT_PLAN_TEMP, t.dtype, ht_shape_count(t.shape));
 }
 
+/* Result i of a loop begins with its operand's elements.  Of an open size, these are copied up to the run's. */
+static void begin_result(struct lower *l, const struct ht_node *n, struct ht_plan_control *c,
+	int32_t i, int32_t to, int32_t from)
+{
+	const struct ht_value v = ht_out((struct ht_node *)(uintptr_t)n, i);
+	const struct open_parts *parts = lower_outside(l, v);
+	struct view a, b;
+
+	if (to == from || !parts || !parts->n) {
+		add_move(c->begin, &c->begins, to, from);
+		return;
+	}
+	view_dense(&a, from, n->out[i].shape);
+	view_dense(&b, to, n->out[i].shape);
+	emit_copy_of(l, n, v, &a, &b);
+}
+
 /* If no iteration changes an argument and its result is used, the result gets the operand's
  * elements. */
 static void carry(struct lower *l, const struct ht_node *n, struct ht_plan_control *c, int32_t *now,
@@ -384,7 +401,7 @@ static void carry(struct lower *l, const struct ht_node *n, struct ht_plan_contr
 		int32_t result = used || b->carries[i] ? dense_result(l, n, i) : -1;
 
 		if (result >= 0)
-			add_move(c->begin, &c->begins, result, now[i]);
+			begin_result(l, n, c, i, result, now[i]);
 		if (!b->carries[i])
 			continue;
 		now[i] = result;
