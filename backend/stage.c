@@ -11,6 +11,8 @@ enum { LONG_BODY = 40 };
 
 /* In bodies of so many operations or more, the operations of TOGETHER results alternate. */
 enum { FUNCTION_BODY = 20, TOGETHER = 8 };
+/* Likewise in loops without reductions whose bodies are long. */
+enum { IN_TURN = 4 };
 
 /* Orders the levels: dimensions in order, but the vector dimension innermost of its kind, and
  * reductions last. */
@@ -135,13 +137,35 @@ static int reduced_size(const struct ht_e *e)
 	return n;
 }
 
+/* Whether the stage computes functions, in which each operation depends on the one before: the processor looks ahead by about two
+ * functions, so operations of IN_TURN results alternate.  There must be registers for them. */
+static bool alternates(const struct ht_e *e)
+{
+	const struct ht_stage *s = e->s;
+	bool functions = false;
+
+	if (s->kind != HT_STAGE_LOOP || s->reds || s->vec < 0 || !e->t->masks ||
+		body_size(e) <= LONG_BODY)
+		return false;
+	for (int32_t i = 0; i < s->xs; i++) {
+		if (s->x[i].op == HT_X_CHECK)
+			return false;
+		functions = functions || s->x[i].op == HT_X_SCALE ||
+			    (s->x[i].op == HT_X_DIV && s->x[i].dtype == HT_F32);
+	}
+	return functions;
+}
+
 /* Copies along vec hide latency and share values that do not depend on it; more than three cause
  * spills. */
 static void plan_vec(struct ht_e *e, int budget)
 {
 	const struct ht_stage *s = e->s;
 	int64_t vectors = span(&s->dim[s->vec]) / e->lanes;
-	int size = body_size(e), n = size <= 12 ? 4 : size <= 40 ? 2 : 1;
+	int size = body_size(e), n = size <= 12 ? 4 : size <= LONG_BODY ? 2 : 1;
+
+	if (alternates(e))
+		n = IN_TURN;
 
 	if (s->dim[s->vec].unroll > 1)
 		n = s->dim[s->vec].unroll;
@@ -187,6 +211,15 @@ static void plan_window(struct ht_e *e)
 		}
 }
 
+/* Where there are fewer vectors, results of several rows alternate. */
+static void plan_rows(struct ht_e *e)
+{
+	const int n = IN_TURN / e->max_copies[e->s->vec], level = e->outer - 2;
+
+	if (n > 1 && level >= 0 && span(&e->s->dim[e->level[level].dim]) >= n)
+		e->max_copies[e->level[level].dim] = n;
+}
+
 static void plan_copies(struct ht_e *e)
 {
 	const struct ht_stage *s = e->s;
@@ -209,6 +242,8 @@ static void plan_copies(struct ht_e *e)
 	}
 	if (s->vec >= 0 && e->lanes > 1 && total <= 2)
 		plan_vec(e, HT_E_MAX_COPIES / total);
+	if (total == 1 && alternates(e))
+		plan_rows(e);
 }
 
 static void plan_memo(struct ht_e *e)
@@ -301,6 +336,32 @@ static bool store_some(struct ht_e *e, const bool *of_results, int n)
 	return more;
 }
 
+/* Computes what the stage stores, one operation of each copy in turn. */
+static void compute_in_turn(struct ht_e *e)
+{
+	const struct ht_stage *s = e->s;
+	bool *of_stores = HT_NEW_ARRAY(e->arena, bool, (size_t)s->xs + 1);
+
+	for (int32_t i = 0; i < s->stores; i++)
+		of_stores[s->store[i].value] = true;
+	for (int32_t i = s->xs - 1; i >= 0; i--) {
+		const int32_t arg[3] = { s->x[i].a, s->x[i].b, s->x[i].c };
+
+		for (int k = 0; k < 3 && of_stores[i]; k++)
+			if (arg[k] >= 0 && s->x[i].op != HT_X_LOAD)
+				of_stores[arg[k]] = true;
+	}
+	for (int32_t i = 0; i < s->xs; i++) {
+		if (!of_stores[i])
+			continue;
+		ht_e_first_copy(e, 0, e->outer);
+		do {
+			ht_e_natural(e, i);
+		} while (ht_e_next_copy(e, 0, e->outer));
+	}
+	ht_e_first_copy(e, 0, e->outer);
+}
+
 void ht_e_stores(struct ht_e *e)
 {
 	const struct ht_stage *s = e->s;
@@ -318,6 +379,8 @@ void ht_e_stores(struct ht_e *e)
 			;
 		return;
 	}
+	if (alternates(e))
+		compute_in_turn(e);
 	/* All values are computed first: a store may alias the loads of the next copy. */
 	do {
 		for (int32_t i = 0; i < s->stores; i++)

@@ -331,6 +331,15 @@ static bool limit_then_round(
 	return y >= 0;
 }
 
+/* Whether x widens to F32 what u rounds to 16 bits, which was widened from the same type before: subnormals are flushed already. */
+static bool rounds_again(const struct ht_xb *b, const struct ht_x *x, const struct ht_x *u)
+{
+	const struct ht_x *wide = ht_xb_at(b, u->a);
+
+	return x->dtype == HT_F32 && ht_is_low(u->dtype) && wide->op == HT_X_CVT &&
+	       wide->dtype == HT_F32 && ht_xb_at(b, wide->a)->dtype == u->dtype;
+}
+
 static bool convert(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 {
 	const struct ht_x u = *ht_xb_at(b, x->a);
@@ -341,6 +350,10 @@ static bool convert(struct ht_xb *b, const struct ht_x *x, int32_t *out)
 	if (u.op != HT_X_CVT)
 		return false;
 	inner = ht_xb_at(b, u.a)->dtype;
+	if (rounds_again(b, x, &u)) {
+		*out = u.a;
+		return true;
+	}
 	if (widens(inner, u.dtype)) {
 		*out = ht_xcvt(b, x->dtype, u.a); /* directly instead of through a wider integer */
 		return true;
