@@ -4,12 +4,14 @@
  * TensorFlow runs a fetch: an effect counts only if a fetch depends on it.  The entry's inputs
  * stay.  The pass also removes other entries, functions that nothing calls, and control edges
  * that order nothing: those from nodes that no effect precedes.  An Assert of a constant that is
- * true has no effect.  An edge from a node that only reads variables orders just these reads: if
+ * true has no effect, and branches and loops have those of their bodies.  An edge from a node that only reads variables orders just these reads: if
  * no other node needs the reader, as for the gradient of an input in TensorFlow's tuples of
  * gradients, the needed reads take its place.  Without an entry in the context, all entries of
  * the graph count.  A graph without entries is left alone, unless it is a body and the context
  * has an entry. */
 #include "passes/rewrite.h"
+
+enum { MOST_NESTED = 8 }; /* bodies inside bodies */
 
 struct prune {
 	struct ht_graph *g;
@@ -115,14 +117,38 @@ static bool is_of_filled_table(const struct ht_node *n)
 	return ht_table_part(table, "_keys") && ht_table_part(table, "_values");
 }
 
-static bool has_effect(const struct ht_node *n)
+static bool has_effect(const struct ht_node *n, int depth);
+
+/* Whether no node of a body has an effect. */
+static bool is_pure(const struct ht_function *f, int depth)
 {
-	return ht_op_info(n->op)->effects && !always_holds(n) && !is_of_filled_table(n);
+	for (const struct ht_node *n = f ? f->body->first : NULL; n; n = n->next)
+		if (n->op == HT_OP_OPAQUE || sets_size(n) || has_effect(n, depth))
+			return false;
+	return f != NULL;
+}
+
+/* Whether it is a branch or loop of bodies without effects. */
+static bool only_computes(const struct ht_node *n, int depth)
+{
+	struct ht_bodies of;
+
+	if (!depth || !ht_is(n, HT_BRANCHES | HT_LOOPS))
+		return false;
+	of = ht_control_bodies(n);
+	return is_pure(of.of[0], depth - 1) && is_pure(of.of[1], depth - 1);
+}
+
+/* Of bodies inside bodies, `depth` are looked into. */
+static bool has_effect(const struct ht_node *n, int depth)
+{
+	return ht_op_info(n->op)->effects && !always_holds(n) && !is_of_filled_table(n) &&
+	       !only_computes(n, depth);
 }
 
 static void look_for_effects(struct prune *p, const struct ht_node *n)
 {
-	bool own = has_effect(n) || sets_size(n);
+	bool own = has_effect(n, MOST_NESTED) || sets_size(n);
 
 	p->effectful[n->id] = own || needs_some(n, p->effectful);
 	own = own && !ht_is(n, HT_READS_VARIABLE) && !is_handle(n) && !is_random(n);
