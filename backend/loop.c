@@ -358,6 +358,53 @@ static void rest_of_rows(struct ht_e *e, int level, int end, ht_e_leaf *leaf, st
 	}
 }
 
+/* Whether few rows of a register tile take about as long as many: those of vectors of columns.  A matrix unit's do not. */
+static bool has_register_tile(const struct ht_e *e, int dim)
+{
+	return e->s->kind == HT_STAGE_CONTRACT && dim == e->s->contract.m && !e->matrix;
+}
+
+/* A block of a third of the rows, or of fewer, waits for its sums.  If such a block would remain, the last whole block shares its rows
+ * with it: 32 rows are four blocks of six and two of four.  False: none remains, or their number is not known. */
+static bool runs_even_blocks(
+	struct ht_e *e, int level, int end, ht_e_leaf *leaf, struct ht_e_run r, LLVMValueRef total)
+{
+	const int copies = r.copies;
+	LLVMValueRef left;
+	int64_t n, rest;
+
+	if (!has_register_tile(e, e->level[level].dim) || !ht_e_const_i64(total, &n) || n < copies)
+		return false;
+	rest = n % copies;
+	if (!rest || rest > copies / 3 || (copies + rest) % 2)
+		return false;
+	r.count = ht_e_i64(e, n - rest - copies);
+	ht_e_run(e, level, end, leaf, &r);
+	advance(e, &r, total, &left);
+	r.count = left;
+	r.step = r.copies = (int)(copies + rest) / 2;
+	ht_e_run(e, level, end, leaf, &r);
+	return true;
+}
+
+/* Likewise where the number of rows is a size of the run: the rows of the last whole block, if they and those behind it are blocks of the
+ * largest power of two; else 0. */
+static LLVMValueRef lent_rows(struct ht_e *e, LLVMValueRef total, int copies)
+{
+	int rows = 1;
+	LLVMValueRef rest, lends;
+
+	while (2 * rows < copies)
+		rows *= 2;
+	if (copies % rows == 0)
+		return ht_e_i64(e, 0);
+	rest = LLVMBuildURem(e->b, total, ht_e_i64(e, copies), "");
+	lends = LLVMBuildICmp(e->b, LLVMIntEQ, rest, ht_e_i64(e, rows - copies % rows), "");
+	lends = LLVMBuildAnd(
+		e->b, lends, LLVMBuildICmp(e->b, LLVMIntSGE, total, ht_e_i64(e, copies), ""), "");
+	return ht_e_select(e, lends, ht_e_i64(e, copies), ht_e_i64(e, 0));
+}
+
 /* Fewer rows of a matrix unit than a block of `copies` has: one block, whose last tile has as many rows as there are. */
 static void rest_of_tiles(struct ht_e *e, int level, int end, ht_e_leaf *leaf, struct ht_e_run r,
 	LLVMValueRef left, int copies)
@@ -397,7 +444,11 @@ static void range(struct ht_e *e, int level, int end, ht_e_leaf *leaf, const str
 	int64_t known = shorter || p->of_run ? -1 : whole_rest(e, dim, r.step, p->lo, p->hi);
 	LLVMValueRef left;
 
+	if (known != 0 && runs_even_blocks(e, level, end, leaf, r, p->count))
+		return;
 	r.count = whole(e, p->count, r.step);
+	if (shorter)
+		r.count = LLVMBuildSub(e->b, r.count, lent_rows(e, p->count, copies), "");
 	ht_e_run(e, level, end, leaf, &r);
 	if (r.step == 1 || known == 0)
 		return;
