@@ -103,6 +103,7 @@ struct ht_e {
 	LLVMValueRef mask; /* of the last copy along vec, <vl x i1>; NULL: all lanes */
 	LLVMValueRef rem;  /* I64: active lanes where mask is set */
 	int mask_copy;
+	int turned;                   /* the dimension whose copies squares of turn.c have, or -1 */
 	int32_t fetched;              /* of prefetch.c: a load that is prefetched, or -1 */
 	int64_t ahead;                /* this many elements ahead */
 	uint8_t *assumed;             /* [x]: a BOOL that is true in the loops entered */
@@ -250,6 +251,12 @@ int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p);
 void ht_e_prefetch_panel(
 	struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel, LLVMValueRef done);
 
+/* ---- turn.c: loads whose lanes are apart while copies of another dimension are side by side ---- */
+/* That dimension, of the stage, and how many numbers of such a load are in a line; -1: there is no such load. */
+int ht_e_turned(const struct ht_e *e, int *in_line);
+/* Load i, whose lane 0 is at p, together with those of other copies, for which it is kept; NULL: it is no such load. */
+LLVMValueRef ht_e_load_turned(struct ht_e *e, int32_t i, LLVMValueRef p);
+
 /* ---- memory.c ---- */
 LLVMValueRef ht_e_load(struct ht_e *e, int32_t x, bool vector);
 void ht_e_store(struct ht_e *e, int32_t store, LLVMValueRef value); /* of the stage */
@@ -359,6 +366,7 @@ struct ht_e_matrix {
 	/* Where the rows end at a size of the run: the rows of the current block, NULL if it is whole; the number for which the tiles are
 	 * configured, in memory (NULL: rows do not end so); the operand of ldtilecfg. */
 	LLVMValueRef left, configured, config;
+	bool past;         /* rows are loaded past the first level of cache */
 };
 /* Where the rows of A and the panel of B are for one tap. */
 struct ht_e_matrix_tap {

@@ -12,7 +12,7 @@
  * Configuring takes some 200 cycles, so it is done only where the number differs from that of the block before. */
 #include "backend/emit.h"
 
-enum { ROWS = 16, PAIRS = 16, LEAST_PAIRS = 9, LINE = 64, MOST_COLUMNS = 4 };
+enum { ROWS = 16, PAIRS = 16, LINE = 64, MOST_COLUMNS = 4 };
 /* Tile registers: sums 0 to 3, [tile of rows][column], then operands: of a block of two tiles of rows and two columns; of others,
  * for whole steps and for the last one. */
 enum { A = 4, B = 6, B_LONE = 5, A_REST = 6, B_REST = 7 };
@@ -33,20 +33,9 @@ static int64_t pairs_in_depth(const struct ht_e *e)
 	return ht_ceil_div(e->s->dim[e->s->dims - 1].extent, 2);
 }
 
-/* Pairs of each step where all are equal; 0: they cannot be. */
-static int equal_steps(int64_t depth)
-{
-	if (depth <= PAIRS)
-		return depth < 1 ? 1 : (int)depth;
-	for (int p = PAIRS; p >= LEAST_PAIRS; p--)
-		if (depth % p == 0)
-			return p;
-	return 0;
-}
-
 static bool has_two_tiles_of_rows(const struct ht_e *e)
 {
-	return e->s->contract.nr <= 2 * e->vl && equal_steps(pairs_in_depth(e));
+	return e->s->contract.nr <= 2 * e->vl && ht_equal_pairs(pairs_in_depth(e));
 }
 
 int ht_e_matrix_rows(const struct ht_e *e)
@@ -176,16 +165,27 @@ static LLVMValueRef memory(struct ht_e *e, int64_t bytes, const char *name)
 	return ht_e_alloca(e, LLVMArrayType2(e->i8, (uint64_t)bytes), LINE, name);
 }
 
+/* Whether the panel of columns stays in the first level of cache if the rows, of which a panel reads each line once, go past it.  Several
+ * taps may read a line. */
+static bool keeps_panel(const struct ht_e *e)
+{
+	for (int l = e->outer; l < e->levels - 1; l++)
+		if (e->s->dim[e->level[l].dim].extent > 1)
+			return false;
+	return pairs_in_depth(e) * e->s->contract.nr * 4 <= e->t->l1;
+}
+
 void ht_e_matrix_begin(struct ht_e *e, struct ht_e_matrix *x)
 {
 	const struct ht_contract *c = &e->s->contract;
 	const int64_t depth = pairs_in_depth(e);
-	const int equal = equal_steps(depth);
+	const int equal = ht_equal_pairs(depth);
 
 	*x = (struct ht_e_matrix){ .depth = depth,
 		.columns = c->nr / e->vl,
 		.rows = e->max_copies[c->m],
 		.two = has_two_tiles_of_rows(e),
+		.past = keeps_panel(e),
 		.pairs = equal ? equal : PAIRS,
 		.rest = equal ? 0 : (int)(depth % PAIRS) };
 	x->sums = memory(e, (int64_t)x->columns * ht_e_matrix_rows(e) * LINE, "sums");
@@ -217,17 +217,26 @@ struct operands {
 	LLVMValueRef a, distance, b;
 };
 
-static void load(struct ht_e *e, int tile, LLVMValueRef p, LLVMValueRef distance)
+/* `past`: the first level of cache is to keep other lines than these. */
+static void load(struct ht_e *e, int tile, LLVMValueRef p, LLVMValueRef distance, bool past)
 {
-	tile_op(e, "llvm.x86.tileloadd64", (LLVMValueRef[]){ tile_number(e, tile), p, distance },
-		3);
+	tile_op(e, past ? "llvm.x86.tileloaddt164" : "llvm.x86.tileloadd64",
+		(LLVMValueRef[]){ tile_number(e, tile), p, distance }, 3);
 }
 
-static void load_rows(struct ht_e *e, const struct operands *o, int tile, int from)
+static void load_rows(
+	struct ht_e *e, const struct ht_e_matrix *x, const struct operands *o, int tile, int from)
 {
 	LLVMValueRef skipped = LLVMBuildNSWMul(e->b, o->distance, ht_e_i64(e, from), "");
 
-	load(e, tile, ht_e_at(e, e->i8, o->a, skipped), o->distance);
+	load(e, tile, ht_e_at(e, e->i8, o->a, skipped), o->distance, x->past);
+}
+
+static void load_columns(struct ht_e *e, const struct operands *o, int tile, int column)
+{
+	LLVMValueRef line = ht_e_i64(e, e->s->contract.nr * 4LL);
+
+	load(e, tile, ht_e_at(e, e->i8, o->b, ht_e_i64(e, (int64_t)column * LINE)), line, false);
 }
 
 static void multiply(struct ht_e *e, int sum, int a, int b)
@@ -239,17 +248,44 @@ static void multiply(struct ht_e *e, int sum, int a, int b)
 static void step(
 	struct ht_e *e, const struct ht_e_matrix *x, const struct operands *o, int rows, bool rest)
 {
-	LLVMValueRef line = ht_e_i64(e, e->s->contract.nr * 4LL);
 	const int a = rest ? A_REST : A;
 
 	for (int j = 0; j < x->columns; j++) {
 		const int b = x->two ? B + j : rest ? B_REST : B_LONE;
 
-		load(e, b, ht_e_at(e, e->i8, o->b, ht_e_i64(e, (int64_t)j * LINE)), line);
+		load_columns(e, o, b, j);
 		for (int r = 0; r * ROWS < rows; r++) {
 			if (j == 0)
-				load_rows(e, o, a + r, r * ROWS);
+				load_rows(e, x, o, a + r, r * ROWS);
 			multiply(e, r * x->columns + j, a + r, b);
+		}
+	}
+}
+
+/* The operands of the first step, where each has a tile register of its own. */
+static void load_step(
+	struct ht_e *e, const struct ht_e_matrix *x, const struct operands *o, int rows)
+{
+	for (int r = 0; r * ROWS < rows; r++)
+		load_rows(e, x, o, A + r, r * ROWS);
+	for (int j = 0; j < x->columns; j++)
+		load_columns(e, o, B + j, j);
+}
+
+/* Multiplies what is loaded, and loads each operand of the next step behind the last product that needs the register: a load waits for the
+ * products in front of it.  NULL: there is no next step. */
+static void step_loaded(
+	struct ht_e *e, const struct ht_e_matrix *x, const struct operands *next, int rows)
+{
+	const int tiles = (int)ht_ceil_div(rows, ROWS);
+
+	for (int r = 0; r < tiles; r++) {
+		for (int j = 0; j < x->columns; j++) {
+			multiply(e, r * x->columns + j, A + r, B + j);
+			if (next && j == x->columns - 1)
+				load_rows(e, x, next, A + r, r * ROWS);
+			if (next && r == tiles - 1)
+				load_columns(e, next, B + j, j);
 		}
 	}
 }
@@ -269,14 +305,39 @@ static LLVMValueRef pairs_before(struct ht_e *e, const struct ht_e_matrix *x, LL
 
 /* ---- rows at one distance ---- */
 
+static struct operands operands_in_place(struct ht_e *e, const struct ht_e_matrix *x,
+	const struct ht_e_matrix_tap *t, LLVMValueRef distance, LLVMValueRef number)
+{
+	LLVMValueRef k = pairs_before(e, x, number);
+
+	return (struct operands){ ht_e_at(e, e->i32, t->row[0], k), distance, lines_of_b(e, t, k) };
+}
+
 static void step_in_place(struct ht_e *e, const struct ht_e_matrix *x,
 	const struct ht_e_matrix_tap *t, LLVMValueRef distance, LLVMValueRef number, bool rest)
 {
-	LLVMValueRef k = pairs_before(e, x, number);
-	struct operands o = { ht_e_at(e, e->i32, t->row[0], k), distance, lines_of_b(e, t, k) };
+	struct operands o = operands_in_place(e, x, t, distance, number);
 
-	ht_e_contract_prefetch(e, k, x->pairs);
+	ht_e_contract_prefetch(e, pairs_before(e, x, number), x->pairs);
 	step(e, x, &o, t->rows, rest);
+}
+
+/* A tap of equal steps. */
+static void equal_steps_in_place(struct ht_e *e, const struct ht_e_matrix *x,
+	const struct ht_e_matrix_tap *t, LLVMValueRef distance)
+{
+	LLVMValueRef last = ht_e_i64(e, x->depth / x->pairs - 1), one = ht_e_i64(e, 1);
+	struct operands o = operands_in_place(e, x, t, distance, ht_e_i64(e, 0));
+	struct ht_e_loop loop;
+
+	load_step(e, x, &o, t->rows);
+	ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), last, 1, "step");
+	ht_e_contract_prefetch(e, pairs_before(e, x, loop.index), x->pairs);
+	o = operands_in_place(e, x, t, distance, LLVMBuildNSWAdd(e->b, loop.index, one, ""));
+	step_loaded(e, x, &o, t->rows);
+	ht_e_loop_end(e, &loop);
+	ht_e_contract_prefetch(e, pairs_before(e, x, last), x->pairs);
+	step_loaded(e, x, NULL, t->rows);
 }
 
 static void tap_in_place(struct ht_e *e, const struct ht_e_matrix *x,
@@ -285,6 +346,10 @@ static void tap_in_place(struct ht_e *e, const struct ht_e_matrix *x,
 	LLVMValueRef steps = ht_e_i64(e, x->depth / x->pairs);
 	struct ht_e_loop loop;
 
+	if (x->two) {
+		equal_steps_in_place(e, x, t, distance);
+		return;
+	}
 	if (x->depth >= x->pairs) {
 		ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), steps, 1, "step");
 		step_in_place(e, x, t, distance, loop.index, false);

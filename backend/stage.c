@@ -220,11 +220,34 @@ static void plan_rows(struct ht_e *e)
 		e->max_copies[e->level[level].dim] = n;
 }
 
+/* Copies of squares of turned loads, and no others: as many as whole lines have numbers, if there are as many. */
+static bool plan_turned(struct ht_e *e)
+{
+	int in_line, copies;
+	const int d = ht_e_turned(e, &in_line);
+	const int64_t most = d < 0 ? 0 : span(&e->s->dim[d]);
+
+	if (most < e->lanes)
+		return false;
+	copies = in_line > HT_E_MAX_COPIES ? HT_E_MAX_COPIES : in_line;
+	if (copies > most || copies < e->lanes)
+		copies = e->lanes;
+	for (int i = 0; i < e->s->dims; i++) {
+		if (e->s->dim[i].unroll > 1)
+			return false;
+		e->max_copies[i] = i == d ? copies : 1;
+	}
+	e->turned = d;
+	return true;
+}
+
 static void plan_copies(struct ht_e *e)
 {
 	const struct ht_stage *s = e->s;
 	int total = 1;
 
+	if (plan_turned(e))
+		return;
 	for (int d = 0; d < s->dims; d++) {
 		int64_t n = d == s->vec ? 1 : s->dim[d].unroll, most = span(&s->dim[d]);
 
@@ -279,6 +302,7 @@ void ht_e_stage_begin(struct ht_e *e, const struct ht_stage *given)
 	e->shared = NULL;
 	e->shared_count = e->shared_cap = 0;
 	e->mask = e->rem = NULL;
+	e->turned = -1;
 	e->here = NULL;
 	memset(e->level, 0, sizeof e->level);
 	memset(e->off, 0, sizeof e->off);

@@ -398,6 +398,8 @@ int64_t ht_taps_of_run(const struct ht_stage *s, int64_t run);
  * columns, `k` depth with operands of type `t`; the second sets mr in a finished kernel. */
 void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,
 	int64_t k, int32_t *nr, int32_t *kp);
+/* Pairs of each step in depth of a product of matrices, where all steps can be equal, of `depth` pairs; 0: they cannot. */
+int ht_equal_pairs(int64_t depth);
 /* Tile sizes along m and n for the grid: multiples of the register tile, whose columns are the `nr` that the right operand is
  * packed with.  one_panel: each tile has `nr` columns. */
 void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m, int64_t n,

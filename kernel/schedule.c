@@ -58,6 +58,18 @@ static int balanced_rows(const struct ht_target *t, int nv, int64_t m, enum ht_d
 	return (int)ht_ceil_div(m, ht_ceil_div(m, most));
 }
 
+int ht_equal_pairs(int64_t depth)
+{
+	enum { PAIRS = 16, LEAST_PAIRS = 9 };
+
+	if (depth <= PAIRS)
+		return depth < 1 ? 1 : (int)depth;
+	for (int p = PAIRS; p >= LEAST_PAIRS; p--)
+		if (depth % p == 0)
+			return p;
+	return 0;
+}
+
 /* Cycles of a step in depth of a product of matrices, of `r` rows and `nv` vectors of columns: products, or loads of a line for each row and
  * vector from the second level. */
 static double matrix_cycles(const struct ht_target *t, int r, int nv)

@@ -185,24 +185,74 @@ static struct view widened_left(struct lower *l, struct ht_node *n, const struct
 
 /* ---- products of long sums ---- */
 
-/* A panel of the right operand of a long sum is longer than the second level, so that each block of rows reads it from beyond.  The
- * sum is divided into parts whose panels stay there, and a kernel adds the sums of the parts.  Returns the number of parts; 1: the
- * sum is short, or no such number divides its length. */
-static int64_t parts_of_depth(
-	const struct lower *l, const struct ht_node *n, const struct product *p)
+/* A sum in parts: so many of equal depth, and one of the rest, if there is one. */
+struct sum_parts {
+	int64_t parts, depth, rest;
+};
+
+/* Whether a matrix unit computes the product. */
+static bool in_matrices(const struct lower *l, const struct ht_node *n)
 {
-	enum { MOST_ROWS_OF_A_BLOCK = 8, MOST_PARTS = 32 };
+	const enum ht_dtype t = ht_type_of(n->in[0])->dtype;
+
+	return l->target->matrix_bf16 && ht_target_multiplied(l->target, t, false) == HT_BF16 &&
+	       lower_mode(n) != HT_IMPL_FLOAT_32;
+}
+
+/* A panel is read from beyond the second level for each block of rows.  The parts are equal, so that they are one kernel. */
+static struct sum_parts parts_of_vectors(const struct lower *l, const struct product *p)
+{
+	enum { MOST_PARTS = 32 };
 	const int64_t columns = (int64_t)l->target->rates->vectors * ht_target_lanes(l->target);
 	const int64_t most = l->target->l2 / 4 * 3 / (columns * (int64_t)sizeof(float));
 	int64_t parts = ht_ceil_div(p->depth, most);
 
-	if (parts < 2 || p->rows <= MOST_ROWS_OF_A_BLOCK || p->b.rank != 2 || l->g->sizes ||
-		ht_const_tensor(n->in[1]) || l->target->matrix_rows)
-		return 1;
-	while (parts <= MOST_PARTS && p->depth % parts)
+	while (parts > 1 && parts <= MOST_PARTS && p->depth % parts)
 		parts++;
-	/* The sums of all parts take less memory than the left operand. */
-	return parts <= MOST_PARTS && parts * p->columns <= p->depth ? parts : 1;
+	return (struct sum_parts){ parts <= MOST_PARTS ? parts : 1, p->depth / parts, 0 };
+}
+
+/* Some blocks of rows and a panel stay in the second level.  The parts are whole steps in depth, and those of the rest are equal, if that is
+ * possible: such steps are faster. */
+static struct sum_parts parts_of_matrices(const struct lower *l, const struct product *p)
+{
+	enum { BLOCKS = 4, STEP = 32, PAIR = 2 };
+	const int64_t block = 2 * (int64_t)l->target->matrix_rows, columns = 2 * (int64_t)lanes(l);
+	const int64_t rows = p->rows < BLOCKS * block ? p->rows : BLOCKS * block;
+	const int64_t most = l->target->l2 / 4 * 3 / ((rows + columns) * PAIR);
+	const int64_t parts = ht_ceil_div(p->depth, most);
+	const int64_t first = ht_ceil_div(ht_ceil_div(p->depth, parts), STEP) * STEP;
+
+	if (parts < 2)
+		return (struct sum_parts){ 1, p->depth, 0 };
+	for (int64_t depth = first; depth > first / 2; depth -= STEP) {
+		const int64_t rest = p->depth % depth;
+
+		if (!rest || (rest % PAIR == 0 && ht_equal_pairs(rest / PAIR)))
+			return (struct sum_parts){ p->depth / depth, depth, rest };
+	}
+	return (struct sum_parts){ p->depth / first, first, p->depth % first };
+}
+
+/* Divides a long sum into parts whose operands stay in the second level, where the sums of the parts, which a kernel adds, take less memory
+ * than the left operand.  One part: the sum is short, or cannot be divided. */
+static struct sum_parts parts_of_depth(
+	const struct lower *l, const struct ht_node *n, const struct product *p)
+{
+	enum { MOST_ROWS_OF_A_BLOCK = 8 };
+	const struct sum_parts one = { 1, p->depth, 0 };
+	const bool matrices = in_matrices(l, n);
+	const int64_t number =
+		matrices ? (int64_t)ht_dtype_info(HT_BF16)->bytes : (int64_t)sizeof(float);
+	struct sum_parts s;
+	int64_t sums;
+
+	if (p->rows <= MOST_ROWS_OF_A_BLOCK || p->b.rank != 2 || l->g->sizes ||
+		ht_const_tensor(n->in[1]))
+		return one;
+	s = matrices ? parts_of_matrices(l, p) : parts_of_vectors(l, p);
+	sums = s.parts + (s.rest > 0);
+	return sums * p->columns * (int64_t)sizeof(float) <= p->depth * number ? s : one;
 }
 
 /* Element [.., row, column] of an operand whose leading dimensions broadcast to the result's. */
@@ -315,36 +365,56 @@ static int32_t row_of_left(struct contraction *c, const struct view *a, bool blo
 	return ht_xaddi(b, row, a->offset);
 }
 
-/* The product of two matrices in so many parts of its depth. */
-static void emit_parts(
-	struct lower *l, struct ht_node *n, const struct product *p, bool blocked, int64_t parts)
+/* Parts of a sum: how many, their depth, and which part and depth the first one begins at. */
+struct part_range {
+	int64_t parts, depth, part, at;
+};
+
+static void emit_range(struct lower *l, struct ht_node *n, const struct product *p, bool blocked,
+	const struct view *sums, const struct part_range *r)
 {
-	const int64_t dim[3] = { parts, p->rows, p->columns }, depth = p->depth / parts;
-	struct view right = p->b, sums;
+	struct view right = p->b, to = *sums;
 	struct contraction c;
 	struct ht_xb *b = &c.k.xb;
 	struct space out = { .guard = -1 };
 	int32_t row;
 
 	right.rank = 3;
-	memcpy(right.dim, (int64_t[]){ parts, depth, p->columns }, 3 * sizeof *right.dim);
-	memcpy(right.stride, (int64_t[]){ depth * p->b.stride[0], p->b.stride[0], p->b.stride[1] },
+	memcpy(right.dim, (int64_t[]){ r->parts, r->depth, p->columns }, 3 * sizeof *right.dim);
+	memcpy(right.stride,
+		(int64_t[]){ r->depth * p->b.stride[0], p->b.stride[0], p->b.stride[1] },
 		3 * sizeof *right.stride);
+	right.offset += r->at * p->b.stride[0];
+	to.dim[0] = r->parts;
+	to.offset += r->part * p->rows * p->columns;
 	contract_init(&c, l, n, ht_type_of(n->in[0])->dtype);
-	c.batch = parts;
+	c.batch = r->parts;
 	c.rows = p->rows;
 	c.columns = p->columns;
-	c.depth = depth;
+	c.depth = r->depth;
 	c.a_step = p->a.stride[blocked ? 0 : p->a.rank - 1];
 	contract_pack_value(&c, &right);
-	view_dense(&sums, plan_buffer(l, HT_PLAN_TEMP, HT_F32, dim[0] * dim[1] * dim[2]),
-		(struct ht_shape){ 3, dim });
 	contract_begin(&c);
 	row = row_of_left(&c, &p->a, blocked);
-	row = ht_xadd(b, row, ht_xmuli(b, c.batch_x, depth * c.a_step));
-	out = space_of_coords(&out, 3, dim, (int32_t[]){ c.batch_x, c.m_x, c.n_x });
-	contract_end_part(
-		&c, p->a.buffer, row, ht_xmuli(b, c.batch_x, c.packed_count), &sums, &out);
+	row = ht_xadd(b, row, ht_xmuli(b, c.batch_x, r->depth * c.a_step));
+	row = ht_xaddi(b, row, r->at * c.a_step);
+	out = space_of_coords(&out, 3, to.dim, (int32_t[]){ c.batch_x, c.m_x, c.n_x });
+	contract_end_part(&c, p->a.buffer, row, ht_xmuli(b, c.batch_x, c.packed_count), &to, &out);
+}
+
+/* The product of two matrices in parts of its depth. */
+static void emit_parts(struct lower *l, struct ht_node *n, const struct product *p, bool blocked,
+	const struct sum_parts *s)
+{
+	const int64_t dim[3] = { s->parts + (s->rest > 0), p->rows, p->columns };
+	struct view sums;
+
+	view_dense(&sums, plan_buffer(l, HT_PLAN_TEMP, HT_F32, dim[0] * dim[1] * dim[2]),
+		(struct ht_shape){ 3, dim });
+	emit_range(l, n, p, blocked, &sums, &(struct part_range){ s->parts, s->depth, 0, 0 });
+	if (s->rest)
+		emit_range(l, n, p, blocked, &sums,
+			&(struct part_range){ 1, s->rest, s->parts, s->parts * s->depth });
 	contract_add_parts(l, n, &sums);
 }
 
@@ -356,7 +426,7 @@ static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 	struct product p;
 	struct space out;
 	int32_t a_row, b_base;
-	int64_t parts;
+	struct sum_parts sum;
 	bool merged, blocked;
 
 	if (ht_shape_count(shape) == 0)
@@ -373,9 +443,9 @@ static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 		p.a = widened_left(l, n, &p.a);
 	else
 		straighten(l, n, &p.a);
-	parts = merged ? parts_of_depth(l, n, &p) : 1;
-	if (parts > 1) {
-		emit_parts(l, n, &p, blocked, parts);
+	sum = merged ? parts_of_depth(l, n, &p) : (struct sum_parts){ 1, p.depth, 0 };
+	if (sum.parts > 1) {
+		emit_parts(l, n, &p, blocked, &sum);
 		return HT_OK;
 	}
 	contract_init(&c, l, n, ht_type_of(n->in[0])->dtype);

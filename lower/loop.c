@@ -4,6 +4,9 @@
 
 enum { TILE_ELEMENTS = 16384, VECTOR_MULTIPLE = 64 };
 
+/* Numbers of 16 bits in a line of the caches. */
+enum { SIDE = 32 };
+
 /* Tiles over rows of an image in memory are larger, since the end of each tile waits for its
  * loads. */
 enum { FAR_TILE_ELEMENTS = 8 * TILE_ELEMENTS };
@@ -95,6 +98,42 @@ struct space kb_window_space(struct kernel_build *k, const struct ht_type *in,
 	return s;
 }
 
+/* The group of dimensions of `to` along which neighbours are side by side in `from`, where that is not the last one; -1: there is none. */
+static int side_by_side(const struct view *from, const struct view *to, int groups,
+	const int32_t *last, const int64_t *extent)
+{
+	if (from->rank != to->rank || from->stride[from->rank - 1] == 1)
+		return -1;
+	for (int i = 0; i < groups - 1; i++)
+		if (from->stride[last[i]] == 1 && extent[i] >= SIDE)
+			return i;
+	return -1;
+}
+
+/* The space of a copy.  Where the order of dimensions changes, a tile has SIDE numbers of each line that it reads, and a part of the last
+ * dimension that is as long as tiles are large. */
+static struct space copy_space(
+	struct kernel_build *k, const struct view *from, const struct view *to, uint32_t bits)
+{
+	int32_t first[HT_LOWER_RANK], last[HT_LOWER_RANK];
+	int64_t extent[HT_LOWER_RANK], step[HT_LOWER_RANK] = { 0 }, grid[HT_MAX_GRID];
+	const int groups = split_groups(to->rank, to->dim, bits, first, last, extent);
+	const int side = side_by_side(from, to, groups, last, extent);
+	int dims = 0;
+
+	if (side < 0 || groups > HT_MAX_GRID)
+		return kb_loop_space(k, to->rank, to->dim, bits);
+	for (int i = 0; i < groups; i++) {
+		step[i] = i == side ? SIDE : i == groups - 1 ? TILE_ELEMENTS / SIDE : 1;
+		if (step[i] < extent[i])
+			grid[dims++] = ht_ceil_div(extent[i], step[i]);
+		else
+			step[i] = 0;
+	}
+	kb_grid(k, dims, grid);
+	return space_of_groups(k, to->rank, to->dim, groups, first, last, extent, step);
+}
+
 enum ht_status emit_loop(struct lower *l, struct ht_node *sink)
 {
 	for (int32_t i = 0; i < sink->outs; i++) {
@@ -133,7 +172,7 @@ void emit_copy_of(struct lower *l, const struct ht_node *n, struct ht_value v,
 		return;
 	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
-	s = kb_loop_space(&k, to->rank, to->dim,
+	s = copy_space(&k, from, to,
 		view_boundaries(from, to->rank, to->dim) | view_boundaries(to, to->rank, to->dim));
 	if (v.node)
 		kb_cut_space(&k, &s, v);

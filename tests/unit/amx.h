@@ -151,7 +151,8 @@ static void amx_step(int sig, siginfo_t *info, void *context)
 		memset(amx.tile, 0, sizeof amx.tile);
 	} else if (known && c.opcode == 0x49 && c.pp == 3) { /* tilezero */
 		memset(amx.tile[c.reg], 0, sizeof amx.tile[0]);
-	} else if (known && c.opcode == 0x4b && (c.pp == 3 || c.pp == 2)) {
+	} else if (known && c.opcode == 0x4b &&
+		   c.pp != 0) { /* tileloadd, tileloaddt1, tilestored */
 		amx_move(&c, c.pp == 2);
 	} else if (known && c.opcode == 0x5c && c.pp == 2 &&
 		   amx_bytes(c.rm) == 4 * amx_rows(c.vvvv) && amx_rows(c.reg) == amx_rows(c.rm) &&
