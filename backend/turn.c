@@ -73,7 +73,7 @@ static void exchange_bits(struct ht_e *e, LLVMValueRef *a, LLVMValueRef *b, int 
 {
 	LLVMTypeRef wide = LLVMIntTypeInContext(e->c, 2 * bits), given = LLVMTypeOf(*a);
 	const unsigned all = LLVMGetIntTypeWidth(LLVMGetElementType(given)) * (unsigned)n;
-	LLVMTypeRef form = LLVMVectorType(wide, all / (2 * bits));
+	LLVMTypeRef form = ht_e_form(wide, (int)(all / (2 * bits)));
 	LLVMValueRef low = ht_e_int(e, form, (int64_t)((1ULL << bits) - 1)),
 		     shift = ht_e_int(e, form, (int64_t)bits), high = LLVMConstNot(low);
 	LLVMValueRef x = LLVMBuildBitCast(e->b, *a, form, ""),
