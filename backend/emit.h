@@ -251,6 +251,23 @@ int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p);
 void ht_e_prefetch_panel(
 	struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel, LLVMValueRef done);
 
+/* Rows of results of a block, and of what is computed with its sums: they are asked for while the block is multiplied, as each is at a
+ * large distance from the last one. */
+enum { HT_E_ROWS = 4 };
+struct ht_e_row {
+	LLVMValueRef p; /* of the first row */
+	int64_t distance;
+	int lines; /* of a row */
+};
+struct ht_e_rows {
+	struct ht_e_row row[HT_E_ROWS];
+	int n;
+};
+void ht_e_rows_begin(struct ht_e *e, struct ht_e_rows *r);
+/* Prefetches a part of the lines of `rows` rows in each step of `steps`. */
+void ht_e_prefetch_rows(
+	struct ht_e *e, const struct ht_e_rows *r, int rows, LLVMValueRef step, int64_t steps);
+
 /* ---- turn.c: loads whose lanes are apart while copies of another dimension are side by side ---- */
 /* That dimension, of the stage, and how many numbers of such a load are in a line; -1: there is no such load. */
 int ht_e_turned(const struct ht_e *e, int *in_line);
@@ -366,6 +383,7 @@ struct ht_e_matrix {
 	/* Where the rows end at a size of the run: the rows of the current block, NULL if it is whole; the number for which the tiles are
 	 * configured, in memory (NULL: rows do not end so); the operand of ldtilecfg. */
 	LLVMValueRef left, configured, config;
+	bool one;          /* tap */
 	bool past;         /* rows are loaded past the first level of cache */
 };
 /* Where the rows of A and the panel of B are for one tap. */

@@ -165,14 +165,12 @@ static LLVMValueRef memory(struct ht_e *e, int64_t bytes, const char *name)
 	return ht_e_alloca(e, LLVMArrayType2(e->i8, (uint64_t)bytes), LINE, name);
 }
 
-/* Whether the panel of columns stays in the first level of cache if the rows, of which a panel reads each line once, go past it.  Several
- * taps may read a line. */
-static bool keeps_panel(const struct ht_e *e)
+static bool has_one_tap(const struct ht_e *e)
 {
 	for (int l = e->outer; l < e->levels - 1; l++)
 		if (e->s->dim[e->level[l].dim].extent > 1)
 			return false;
-	return pairs_in_depth(e) * e->s->contract.nr * 4 <= e->t->l1;
+	return true;
 }
 
 void ht_e_matrix_begin(struct ht_e *e, struct ht_e_matrix *x)
@@ -185,9 +183,11 @@ void ht_e_matrix_begin(struct ht_e *e, struct ht_e_matrix *x)
 		.columns = c->nr / e->vl,
 		.rows = e->max_copies[c->m],
 		.two = has_two_tiles_of_rows(e),
-		.past = keeps_panel(e),
+		.one = has_one_tap(e),
 		.pairs = equal ? equal : PAIRS,
 		.rest = equal ? 0 : (int)(depth % PAIRS) };
+	/* Then rows, of which a panel reads each line once, leave the panel in the first level. */
+	x->past = x->one && depth * c->nr * 4 <= e->t->l1;
 	x->sums = memory(e, (int64_t)x->columns * ht_e_matrix_rows(e) * LINE, "sums");
 	if (e->s->dim[c->m].cut[0].run) {
 		x->config = memory(e, LINE, "tiles");
@@ -328,11 +328,15 @@ static void equal_steps_in_place(struct ht_e *e, const struct ht_e_matrix *x,
 {
 	LLVMValueRef last = ht_e_i64(e, x->depth / x->pairs - 1), one = ht_e_i64(e, 1);
 	struct operands o = operands_in_place(e, x, t, distance, ht_e_i64(e, 0));
+	struct ht_e_rows results = { .n = 0 };
 	struct ht_e_loop loop;
 
+	if (x->one)
+		ht_e_rows_begin(e, &results);
 	load_step(e, x, &o, t->rows);
 	ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), last, 1, "step");
 	ht_e_contract_prefetch(e, pairs_before(e, x, loop.index), x->pairs);
+	ht_e_prefetch_rows(e, &results, t->rows, loop.index, x->depth / x->pairs);
 	o = operands_in_place(e, x, t, distance, LLVMBuildNSWAdd(e->b, loop.index, one, ""));
 	step_loaded(e, x, &o, t->rows);
 	ht_e_loop_end(e, &loop);

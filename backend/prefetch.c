@@ -226,6 +226,72 @@ void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel
 	}
 }
 
+/* ---- results of a block of rows ---- */
+
+/* Whether the rows at this offset of buffer `b` lie a line or more apart, in memory that does not stay in the second level. */
+static bool is_row(const struct ht_e *e, int32_t b, int32_t offset)
+{
+	const struct ht_kernel_buffer *buffer = &e->k->buffer[b];
+	const struct ht_e_info *o = &e->info[offset];
+	const int m = e->s->contract.m;
+
+	return buffer->kind != HT_BUFFER_LOCAL && ht_e_bytes(buffer) >= e->t->l2 / 4 && o->lane &&
+	       o->lane_step == 1 && !(o->opaque >> m & 1) &&
+	       o->coef[m] * (int64_t)ht_dtype_info(buffer->dtype)->bytes >= HT_E_LINE;
+}
+
+static void add_row(struct ht_e *e, struct ht_e_rows *r, int32_t b, int32_t offset)
+{
+	const enum ht_dtype t = e->k->buffer[b].dtype;
+	const int64_t bytes = (int64_t)ht_dtype_info(t)->bytes;
+	int64_t displace;
+	LLVMValueRef p;
+
+	if (r->n == HT_E_ROWS || !is_row(e, b, offset))
+		return;
+	p = ht_e_base(e, offset, &displace);
+	r->row[r->n++] = (struct ht_e_row){ .p = ht_e_at(e, ht_e_mem_type(e, t), e->buffer[b], p),
+		.distance = e->info[offset].coef[e->s->contract.m] * bytes,
+		.lines = (int)ht_ceil_div(e->s->contract.nr * bytes, HT_E_LINE) };
+}
+
+void ht_e_rows_begin(struct ht_e *e, struct ht_e_rows *r)
+{
+	const struct ht_stage *s = e->s;
+
+	r->n = 0;
+	if (!e->t->prefetch_panels)
+		return;
+	for (int32_t i = 0; i < s->stores; i++)
+		add_row(e, r, s->store[i].buffer, s->store[i].offset);
+	for (int32_t i = 0; i < s->xs; i++)
+		if (s->x[i].op == HT_X_LOAD && s->x[i].imm != s->contract.a_buffer)
+			add_row(e, r, (int32_t)s->x[i].imm, s->x[i].a);
+}
+
+void ht_e_prefetch_rows(
+	struct ht_e *e, const struct ht_e_rows *r, int rows, LLVMValueRef step, int64_t steps)
+{
+	const int64_t each = ht_ceil_div(rows, steps);
+
+	for (int64_t i = 0; i < each && r->n; i++) {
+		LLVMValueRef row = LLVMBuildNSWMul(e->b, step, ht_e_i64(e, each), "");
+
+		row = LLVMBuildNSWAdd(e->b, row, ht_e_i64(e, i), "");
+		row = ht_e_smin(e, row, ht_e_i64(e, rows - 1));
+		for (int k = 0; k < r->n; k++) {
+			LLVMValueRef at =
+				LLVMBuildNSWMul(e->b, row, ht_e_i64(e, r->row[k].distance), "");
+
+			for (int j = 0; j < r->row[k].lines; j++)
+				prefetch(e,
+					ht_e_at(e, e->i8, r->row[k].p,
+						LLVMBuildNSWAdd(e->b, at,
+							ht_e_i64(e, (int64_t)j * HT_E_LINE), "")));
+		}
+	}
+}
+
 /* ---- windows ---- */
 
 /* Prefetches elements that no earlier result has read: the last positions of the window in dimension `d`. */

@@ -1,9 +1,9 @@
-"""The products of a training step at ResNet-18's shapes: convolutions, their gradients, and those of its last layer.
+"""The products of a training step at ResNet-18's shapes, convolutions, their gradients, and those of its last layer, and those of a layer of BERT-base.
 
 Each is a graph of one node whose operands are all computed in the run, so its time includes the copies and the packing in
 front of the product and the sum of parts behind it.  Convolutions and gradients by images are direct.  Positions in the
 padding count as multiply-adds.  The times and the peak alternate; the fastest of all rounds counts, of both.  Of bfloat16 the peak is
-the higher one of dot products of pairs and of products of float32, which kernels compute where the machine's pairs are slow."""
+the higher one of products of pairs, by matrices where the machine has them, and of products of float32, which kernels compute where the machine's pairs are slow."""
 from machine import peak
 from micro_half import constant, graph
 
@@ -13,7 +13,8 @@ CONVOLUTIONS = [
     (28, 128, 256, 3, 2), (28, 128, 256, 1, 2), (14, 256, 256, 3, 1), (14, 256, 512, 3, 2), (14, 256, 512, 1, 2),
     (7, 512, 512, 3, 1)]
 BATCH, SLICES, BETWEEN_PEAKS = 32, 32, 5
-FEATURES, CLASSES = 512, 1000
+# Rows, results, features of products of matrices.
+PRODUCTS = [(BATCH, 1000, 512), (1024, 3072, 768), (1024, 768, 3072)]
 TARGET = {'f32': .9, 'bf16': .85}
 
 
@@ -44,15 +45,15 @@ def convolution_graphs(t, side, channels, results, size, stride):
     return graphs, BATCH * out * out * size * size * channels * results
 
 
-def matrix_graphs(t):
-    a, w, g = (('a', t, f'{BATCH},{FEATURES}'), ('w', t, f'{FEATURES},{CLASSES}'), ('g', t, f'{BATCH},{CLASSES}'))
+def matrix_graphs(t, rows, results, features):
+    a, w, g = (('a', t, f'{rows},{features}'), ('w', t, f'{features},{results}'), ('g', t, f'{rows},{results}'))
 
     def product(left, right, turned):
         return f'%y = MatMul(%{left}, %{right}) {{T={t}, {turned}}}\n'
     return [('product', graph([a, w], product('a', 'w', 'transpose_a=false, transpose_b=false'))),
             ('by its input', graph([w, g], product('g', 'w', 'transpose_a=false, transpose_b=true'))),
             ('by its weights', graph([a, g], product('a', 'g', 'transpose_a=true, transpose_b=false')))
-            ], BATCH * FEATURES * CLASSES
+            ], rows * results * features
 
 
 def cases(t):
@@ -60,8 +61,9 @@ def cases(t):
         graphs, multiply_adds = convolution_graphs(t, side, channels, results, size, stride)
         yield (f'{size}x{size} {side}x{side}x{channels} -> {results}' + (f' /{stride}' if stride > 1 else ''),
                graphs, multiply_adds)
-    graphs, multiply_adds = matrix_graphs(t)
-    yield f'{BATCH} x {CLASSES} x {FEATURES}', graphs, multiply_adds
+    for shape in PRODUCTS:
+        graphs, multiply_adds = matrix_graphs(t, *shape)
+        yield ' x '.join(map(str, shape)), graphs, multiply_adds
 
 
 def time_of(path, timed_kernels):
