@@ -77,15 +77,28 @@ class Instructions(ToolCase):
 
     def test_rows_at_one_distance_are_not_copied(self):
         """A product prefetches; so does a window, which is copied before; but not a product of odd depth, whose last
-        pair has one number."""
+        pair has one number.  The last step of a product is apart from the loop, as it loads nothing for the next one."""
         def copies(kernel):
             between = kernel[kernel.index('tilezero'):kernel.index('tilestored')]
             return sum(i.startswith('vmov') for i in between)
         large, odd, window = (self.multiplies(self.of('bf16', g, AMX)) for g in (LARGE, (MATMUL, '128,767', '767,64'), WINDOW))
-        self.assertEqual(large.count('tdpbf16ps'), 4)
+        self.assertEqual(large.count('tdpbf16ps'), 8)
+        # Rows go past the first level, and leave a panel of 48 KB there; longer panels do not fit.
+        deep = self.multiplies(self.of('bf16', (MATMUL, '128,1024', '1024,64'), AMX))
+        self.assertEqual([sum(i.startswith('tileload') for i in k) for k in (large, deep)], [8, 8])
+        self.assertEqual([k.count('tileloaddt1') for k in (large, deep, window)], [4, 0, 0])
         self.assertEqual(copies(large), 0)
         self.assertEqual(copies(window), 0)
         self.assertGreaterEqual(copies(odd), 16)
+
+    def test_transposes_load_vectors(self):
+        """Squares are transposed in registers, in place of a load for each number."""
+        graph = ('%p = Const() {{dtype=i32, value=tensor i32[2] {{1, 0}}}}\n%y = Transpose(%x, %p) {{T={t}, Tperm=i32}}\n', '64,128', '1')
+        for t, target in (('f32', PLAIN), ('bf16', PLAIN), ('f32', 'x86-64-v3'), ('f32', 'x86-64')):
+            with self.subTest(t=t, target=target):
+                kernels = self.of(t, graph, target)
+                for k in kernels.values():
+                    self.assertEqual({i for i in k if re.match('v?pinsr|v?insertps', i)}, set())
 
     def test_float16_converts_by_its_own_instructions(self):
         for graph in PRODUCT, WINDOW, (DEPTHWISE, '1,14,14,64', '3,3,64,1'), (ADD, '37,64', '37,64'):

@@ -284,7 +284,7 @@ static void product(struct instance *k)
 	if (!of_short_runs &&
 		chance(15)) { /* sums so long that lowering divides them into parts, and left operands that it copies as F32 */
 		m = 30 + below(20);
-		n = 150 + below(100);
+		n = chance(50) ? 150 + below(100) : 16 + below(40);
 		d = 12 * (1 + below(60));
 	}
 	product_of(k, batch, m, n, d, false);

@@ -173,8 +173,14 @@ static void transpose(struct instance *k)
 {
 	int64_t dim[RANK], to[RANK], perm[RANK];
 	int rank = random_dims(dim, true);
-	struct tensor x = random_tensor(k, rank, dim);
+	struct tensor x;
 
+	if (chance(50) && rank > 1) { /* squares that are transposed in registers */
+		memset(dim, 0, sizeof dim);
+		for (int d = 0; d < rank; d++)
+			dim[d] = d < rank - 2 ? 1 + below(3) : 1 + below(70);
+	}
+	x = random_tensor(k, rank, dim);
 	for (int d = 0; d < rank; d++)
 		perm[d] = d;
 	for (int d = rank - 1; d > 0; d--) {

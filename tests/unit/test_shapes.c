@@ -371,6 +371,7 @@ static const struct ht_target *with_amx(uint64_t seed)
 	t.matrix_rows = 16;
 	t.matrix_bf16 = 2;
 	t.dot_bf16 = seed % 2 ? t.dot_bf16 : 0;
+	t.prefetch_panels = seed / 2 % 2;
 	return &t;
 }
 
