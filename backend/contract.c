@@ -346,11 +346,18 @@ int64_t ht_e_zero_row(const struct ht_kernel *k, const struct ht_stage *s)
 	return bytes * (int64_t)ht_dtype_info(k->buffer[c->a_buffer].dtype)->bytes + 64;
 }
 
+/* Whether all rows of a product of matrices are inside where one is: the branch around the tap is all that their guard needs. */
+static bool shares_guard(const struct ht_e *e, const struct ht_contract *c)
+{
+	return e->matrix && c->a_guard >= 0 && !(e->info[c->a_guard].uses >> c->m & 1);
+}
+
 /* Computes where each row of the tile begins in the current tap.  Returns whether any row is
  * inside; NULL: certainly one is. */
 static LLVMValueRef row_addresses(struct ht_e *e, struct ht_e_tile *t)
 {
 	const struct ht_contract *c = t->c;
+	const bool shared = shares_guard(e, c);
 	LLVMTypeRef type = ht_e_mem_type(e, e->k->buffer[c->a_buffer].dtype);
 	bool certain = false;
 	LLVMValueRef p, inside, any = NULL, step = ht_e_i64(e, c->a_step * t->kp);
@@ -368,10 +375,12 @@ static LLVMValueRef row_addresses(struct ht_e *e, struct ht_e_tile *t)
 			certain = true;
 		} else {
 			inside = ht_e_get(e, c->a_guard, false);
-			p = ht_e_select(e, inside, p, e->zeros);
-			if (!ht_e_zero_row(e->k, e->s)) /* the row of zeros would be too long */
+			if (!shared)
+				p = ht_e_select(e, inside, p, e->zeros);
+			if (!shared &&
+				!ht_e_zero_row(e->k, e->s)) /* the row of zeros would be too long */
 				t->step[i] = ht_e_select(e, inside, step, ht_e_i64(e, 0));
-			any = any ? LLVMBuildOr(e->b, any, inside, "") : inside;
+			any = any && !shared ? LLVMBuildOr(e->b, any, inside, "") : inside;
 		}
 		t->row[i] = p;
 	}
@@ -386,7 +395,7 @@ static LLVMValueRef distance_of_rows(struct ht_e *e, const struct ht_e_tile *t)
 	const struct ht_e_info *row = &e->info[c->a_row];
 	bool inside = true;
 
-	for (int i = 0; i < t->rows && c->a_guard >= 0; i++) {
+	for (int i = 0; i < t->rows && c->a_guard >= 0 && !shares_guard(e, c); i++) {
 		e->off[c->m] = i;
 		inside = inside && ht_e_decide(e, c->a_guard) == 1;
 	}
@@ -700,7 +709,7 @@ static void tile(struct ht_e *e)
 	t->c = c;
 	t->kp = ht_e_step(e);
 	t->a = e->k->buffer[c->a_buffer].dtype;
-	t->b = e->k->buffer[c->b_buffer].dtype;
+	t->b = ht_packed_type(e->k, c);
 	t->straight = tap_size(e) <= MOST_STRAIGHT && !is_cut(e);
 	t->widened = ht_e_widens_rows(e);
 	if (t->widened)

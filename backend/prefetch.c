@@ -168,7 +168,7 @@ struct ht_e_panel ht_e_panel_of(const struct ht_e *e, int64_t numbers, int64_t s
 							       : step_of(&e->s->dim[c->m])) };
 
 	if (p.buffer >= 0)
-		p.bytes = numbers * (int64_t)ht_dtype_info(e->k->buffer[p.buffer].dtype)->bytes;
+		p.bytes = numbers * (int64_t)ht_dtype_info(ht_packed_type(e->k, c))->bytes;
 	return p;
 }
 

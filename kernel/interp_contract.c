@@ -50,8 +50,10 @@ static struct contraction contraction_of(const struct ht_interp *m)
 	const struct ht_contract *c = &s->contract;
 	const struct ht_kernel_buffer *a = &m->k->buffer[c->a_buffer],
 				      *b = &m->k->buffer[c->b_buffer];
-	struct contraction r = { a->dtype, b->dtype, m->buffer[c->a_buffer], m->buffer[c->b_buffer],
-		a->count, b->count, 1, s->dim[s->dims - 1].extent, 0 };
+	const enum ht_dtype numbers = ht_packed_type(m->k, c);
+	struct contraction r = { a->dtype, numbers, m->buffer[c->a_buffer], m->buffer[c->b_buffer],
+		a->count, b->count * (b->dtype == numbers ? 1 : 2), 1, s->dim[s->dims - 1].extent,
+		0 };
 
 	for (int i = 0; i < s->dims - 1; i++)
 		if (s->dim[i].reduce)

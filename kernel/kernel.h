@@ -230,6 +230,7 @@ struct ht_store {
  *
  * Sums accumulate in F32 (I32 for integer operands).  A is F32, F16 or BF16 in memory; kp is 1, or
  * 2 where B is BF16 and A is BF16 or F32 (pairs; then a_step is 1, and of an odd depth the last number has none beside it).
+ * Pairs of BF16 may be held as U32, one number for both: b_base and places count the numbers of pairs in either case.
  *
  * run > 0: A and B are F16, kp is 2, and short runs of products are summed in F16.  There are
  * two such sums, of even and of odd depths; each product is added with one rounding.  After
@@ -389,6 +390,9 @@ void ht_convert_floats(enum ht_dtype from, const void *src, enum ht_dtype to, vo
 
 /* uses.c: whether x depends on dimension `dim` (loads count through their offsets). */
 bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim);
+
+/* The type of the numbers of B: BF16 where it is held as pairs. */
+enum ht_dtype ht_packed_type(const struct ht_kernel *k, const struct ht_contract *c);
 
 /* How many taps a run of `run` steps in depth may span: those of the innermost dimensions, as
  * many as fit; at least 1. */

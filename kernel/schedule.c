@@ -154,6 +154,13 @@ void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t
 	}
 }
 
+enum ht_dtype ht_packed_type(const struct ht_kernel *k, const struct ht_contract *c)
+{
+	const enum ht_dtype t = k->buffer[c->b_buffer].dtype;
+
+	return t == HT_U32 && c->kp == 2 ? HT_BF16 : t;
+}
+
 int64_t ht_taps_of_run(const struct ht_stage *s, int64_t run)
 {
 	int64_t taps = 1, steps = ht_ceil_div(s->dim[s->dims - 1].extent, s->contract.kp);
@@ -251,6 +258,6 @@ void ht_schedule_contract(const struct ht_target *t, struct ht_kernel *k)
 			continue;
 		int64_t rows = m->grid >= 0 && m->step < m->extent ? m->step : m->extent;
 		c->mr = balanced_rows(t, panel_vectors(t, c->nr), rows,
-			c->kp == 2 && !c->wide_buffer ? k->buffer[c->b_buffer].dtype : HT_F32);
+			c->kp == 2 && !c->wide_buffer ? ht_packed_type(k, c) : HT_F32);
 	}
 }

@@ -438,8 +438,7 @@ static void verify_wide(struct verifier *v, const struct ht_stage *s)
 	panel *= ht_ceil_div(s->dim[s->dims - 1].extent, c->kp) * c->kp;
 	rule(v, wide->kind == HT_BUFFER_LOCAL && wide->dtype == HT_F32 && wide->count >= panel,
 		"no local buffer of a panel as f32");
-	rule(v, c->run == 0 && ht_is_low(v->k->buffer[c->b_buffer].dtype),
-		"b is not widened to f32");
+	rule(v, c->run == 0 && ht_is_low(ht_packed_type(v->k, c)), "b is not widened to f32");
 }
 
 /* Whether operands of these types may be multiplied in pairs. */
@@ -474,7 +473,7 @@ static void verify_contract(struct verifier *v, const struct ht_stage *s)
 		    "no expression of row, guard or base"))
 		return;
 	a = v->k->buffer[c->a_buffer].dtype;
-	b = v->k->buffer[c->b_buffer].dtype;
+	b = ht_packed_type(v->k, c);
 	rule(v, c->nr > 0 && (c->kp == 1 || c->kp == 2), "nr or kp");
 	rule(v, c->kp == 1 || may_pair(c, a, b),
 		"pairs of what is not bfloat16, or float16 in runs, side by side");

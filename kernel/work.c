@@ -48,7 +48,7 @@ static bool sums_products(const struct ht_stage *s, const struct ht_reduction *r
 /* The type of the factors of a contraction. */
 static enum ht_dtype multiplied(const struct ht_kernel *k, const struct ht_stage *s)
 {
-	return s->contract.wide_buffer ? HT_F32 : k->buffer[s->contract.b_buffer].dtype;
+	return s->contract.wide_buffer ? HT_F32 : ht_packed_type(k, &s->contract);
 }
 
 struct ht_kernel_work ht_kernel_work_of(const struct ht_kernel *k, const struct ht_target *t)

@@ -206,7 +206,25 @@ struct packed_at {
 	int32_t lead; /* dimensions of the operand that number its matrices */
 	int32_t matrix, column;
 	int64_t depth; /* of all taps */
+	bool fills_taps; /* the packed rows of each tap end with some that the operand does not have */
 };
+
+/* Row `row` of the packed matrix in the operand; *inside becomes whether that has it. */
+static int32_t row_of_operand(const struct contraction *c, struct ht_xb *b,
+	const struct packed_at *at, int32_t row, int32_t *inside)
+{
+	const int64_t packed = ht_ceil_div(c->depth, c->kp) * c->kp;
+	int32_t k = row;
+
+	if (at->fills_taps) {
+		k = ht_xmodi(b, row, packed);
+		row = ht_xadd(b, ht_xmuli(b, ht_xdivi(b, row, packed), c->depth), k);
+		*inside = ht_xand(b, *inside, ht_xlt(b, k, ht_xi(b, c->depth)));
+	} else if (at->depth % c->kp) {
+		*inside = ht_xand(b, *inside, ht_xlt(b, row, ht_xi(b, at->depth)));
+	}
+	return row;
+}
 
 /* The element of row `row`; 0 outside of the operand. */
 static int32_t packed_element(const struct contraction *c, struct kernel_build *k,
@@ -217,27 +235,30 @@ static int32_t packed_element(const struct contraction *c, struct kernel_build *
 	struct space s = { .rank = v->rank, .guard = -1 };
 	int32_t inside = ht_xlt(b, at->column, ht_xi(b, c->columns));
 
-	if (at->depth % c->kp)
-		inside = ht_xand(b, inside, ht_xlt(b, row, ht_xi(b, at->depth)));
+	row = row_of_operand(c, b, at, row, &inside);
 	memcpy(s.dim, v->dim, sizeof s.dim);
 	if (at->lead)
 		s.group[s.groups++] = (struct space_group){ 0, at->lead - 1, at->matrix };
 	s.group[s.groups++] = (struct space_group){ at->lead, last - 1, row };
 	s.group[s.groups++] = (struct space_group){ last, last, at->column };
-	if (c->columns % c->nr || at->depth % c->kp)
+	if (c->columns % c->nr || at->depth % c->kp || at->fills_taps)
 		space_and_guard(b, &s, inside);
 	return ht_xcvt(b, c->packed_type, kb_load(k, v, &s));
 }
 
-/* The 16 bits of `x` as a U32.  An element that is loaded keeps its bits: the products that read
- * it treat subnormals as zero. */
-static int32_t bits_of(struct ht_xb *b, int32_t x)
+int32_t contract_low(struct ht_xb *b, enum ht_dtype t, int32_t x)
 {
-	const struct ht_x low = b->stage->x[x], wide = b->stage->x[low.op == HT_X_CVT ? low.a : x];
+	const int32_t low = ht_xcvt(b, t, x);
+	const struct ht_x narrow = b->stage->x[low];
+	const struct ht_x wide = b->stage->x[narrow.op == HT_X_CVT ? narrow.a : low];
 
-	if (low.op == HT_X_CVT && wide.op == HT_X_CVT && ht_xtype(b, wide.a) == low.dtype)
-		x = wide.a;
-	return ht_xcvt(b, HT_U32, ht_xbitcast(b, HT_U16, x));
+	return narrow.op == HT_X_CVT && wide.op == HT_X_CVT && ht_xtype(b, wide.a) == t ? wide.a
+											: low;
+}
+
+int32_t contract_bits(struct ht_xb *b, enum ht_dtype t, int32_t x)
+{
+	return ht_xcvt(b, HT_U32, ht_xbitcast(b, HT_U16, contract_low(b, t, x)));
 }
 
 /* The elements of rows `row` and row + 1 as one word, in the order in which they are in memory. */
@@ -245,8 +266,9 @@ static int32_t packed_pair(const struct contraction *c, struct kernel_build *k,
 	const struct view *v, const struct packed_at *at, int32_t row)
 {
 	struct ht_xb *b = &k->xb;
-	int32_t first = bits_of(b, packed_element(c, k, v, at, row));
-	int32_t second = bits_of(b, packed_element(c, k, v, at, ht_xaddi(b, row, 1)));
+	int32_t first = contract_bits(b, c->packed_type, packed_element(c, k, v, at, row));
+	int32_t second =
+		contract_bits(b, c->packed_type, packed_element(c, k, v, at, ht_xaddi(b, row, 1)));
 
 	return ht_xor(b, first, ht_xshli(b, second, 16));
 }
@@ -262,7 +284,10 @@ static void pack_stage(struct contraction *c, struct kernel_build *k, const stru
 	struct lower *l = c->l;
 	struct ht_xb *b = &k->xb;
 	int32_t dim[6], x[6], row, offset, value, to;
-	int64_t depth = tap_count(c) * c->depth;
+	const bool fills_taps = c->taps && c->depth % c->kp;
+	int64_t depth = tap_count(c) * c->depth; /* of the operand */
+	int64_t lines = fills_taps ? tap_count(c) * ht_ceil_div(c->depth, c->kp)
+				   : ht_ceil_div(depth, c->kp);
 	int64_t panels = ht_ceil_div(c->columns, c->nr), batches = 1;
 	int64_t lane = c->nr % lanes(l) == 0 ? lanes(l) : lanes(l) / 2; /* panels of half vectors */
 	bool across = v->stride[v->rank - 1] != 1;
@@ -282,7 +307,7 @@ static void pack_stage(struct contraction *c, struct kernel_build *k, const stru
 	 * whole depth, since more rows would not stay in the first level if their distance is a
 	 * multiple of 1 KB. */
 	dim[2] = kb_dim(k, each);
-	dim[3] = kb_dim(k, ht_ceil_div(depth, c->kp));
+	dim[3] = kb_dim(k, lines);
 	dim[4] = kb_dim(k, c->kp / element);
 	dim[5] = kb_dim(k, across ? lane : c->nr);
 	k->stage->vec = dim[5];
@@ -298,7 +323,8 @@ static void pack_stage(struct contraction *c, struct kernel_build *k, const stru
 	const struct packed_at at = { .lead = lead,
 		.matrix = x[0],
 		.column = ht_xadd(b, ht_xmuli(b, x[1], c->nr), x[5]),
-		.depth = depth };
+		.depth = depth,
+		.fills_taps = fills_taps };
 	offset = ht_xmuli(b, x[1], c->packed_count / panels / element);
 	offset = ht_xadd(b, offset, ht_xmuli(b, x[3], c->kp / element * c->nr));
 	offset = ht_xadd(b, offset, ht_xmuli(b, x[5], c->kp / element));
@@ -317,7 +343,9 @@ void contract_size(struct contraction *c)
 	struct ht_pack p;
 
 	choose_packing(c);
-	if (c->taps && c->depth % c->kp) /* a tap would begin in the middle of a pair */
+	/* A tap would begin in the middle of a pair.  For matrices, each tap is filled up. */
+	if (c->taps && c->depth % c->kp &&
+		!(c->l->target->matrix_bf16 && multiplied_type(c) == HT_BF16))
 		c->kp = 1;
 	c->packed_type = multiplied_type(c);
 	p = pack_of(c, 0, 0, 0);

@@ -71,6 +71,16 @@ void emit_phases(struct lower *l, struct ht_node *n, const struct window w[2]);
 /* filter_product.c: the gradient of convolution `v`, which has results and no groups, by its filter, `n`. */
 void emit_filter_product(struct lower *l, struct ht_node *n, const struct conv *v);
 
+/* conv_lines.c: the product of a convolution, or of its gradient by the image, over lines of the image that each tile copies; the contraction's
+ * filter is packed.  False: it has no such form.  Operand `arg` of c->n, of shape `from`, is the image.  Along an axis the results have
+ * `phases`, each of `count` results with its own packed filter; result q of phase p reads for tap t position
+ * q * step + floor((p + shift) / phases) + t * each, if the filter's `size` has tap t of the phase (0: it always has). */
+struct lines_axis {
+	int64_t count, step, taps, each, phases, shift, size;
+};
+bool conv_by_lines(const struct contraction *c, int arg, struct ht_shape from,
+	const struct lines_axis axis[2]);
+
 /* conv_one.c: whether to use the method for a single result channel, and the method. */
 bool conv_has_one_result(const struct lower *l, const struct conv *v);
 void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v);

@@ -102,6 +102,24 @@ static int32_t position(
 	return x;
 }
 
+static bool takes_lines(const struct contraction *of, struct ht_shape from,
+	const struct window w[2], const int64_t dim[4])
+{
+	struct lines_axis axis[2];
+	struct contraction c = *of;
+
+	for (int i = 0; i < 2; i++)
+		axis[i] = (struct lines_axis){ .count = dim[1 + i],
+			.step = 1,
+			.taps = taps_of(&w[i]),
+			.each = -1,
+			.phases = w[i].stride,
+			.shift = w[i].before,
+			.size = w[i].size };
+	c.batch = 1;
+	return conv_by_lines(&c, 2, from, axis);
+}
+
 void emit_phases(struct lower *l, struct ht_node *n, const struct window w[2])
 {
 	struct ht_shape from_shape = shape_of(n, 2), to = n->out[0].shape;
@@ -123,6 +141,8 @@ void emit_phases(struct lower *l, struct ht_node *n, const struct window w[2])
 	in = conv_image(&c, 2);
 	c.a_step = in.stride[3];
 	contract_pack_taps(&c, &filter, 1);
+	if (takes_lines(&c, from_shape, w, dim))
+		return;
 	contract_begin(&c);
 	c.k.kernel->method = ht_method_info[HT_METHOD_PHASES].name;
 	at = conv_pixels(&c, (struct ht_shape){ 4, dim });

@@ -119,6 +119,21 @@ static bool takes_winograd(struct lower *l, struct ht_node *n)
 	return by.m != 0;
 }
 
+/* Whether it took the method, which needs a stride of 1. */
+static bool takes_lines(const struct contraction *c, struct ht_shape from, const struct window w[2])
+{
+	struct lines_axis axis[2];
+
+	for (int i = 0; i < 2; i++)
+		axis[i] = (struct lines_axis){ .count = w[i].in,
+			.step = 1,
+			.taps = w[i].size,
+			.each = -w[i].dilation,
+			.phases = 1,
+			.shift = w[i].before };
+	return w[0].stride == 1 && w[1].stride == 1 && conv_by_lines(c, 2, from, axis);
+}
+
 static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 {
 	struct ht_shape from = shape_of(n, 2), filter = shape_of(n, 1), to = n->out[0].shape;
@@ -154,6 +169,8 @@ static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 	in = conv_image(&c, 2);
 	c.a_step = in.stride[3];
 	pack_filter(&c, n, 1, c.columns * c.depth, 1, c.depth, 1, 0);
+	if (takes_lines(&c, from, w))
+		return HT_OK;
 	contract_begin(&c);
 	at = conv_pixels(&c, to);
 	x[0] = space_coord(b, &at, 0);

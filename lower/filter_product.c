@@ -4,39 +4,18 @@
  * the channels of the result's gradient.  A tile takes some channels of the image, some columns, and a part of the pixels, so that
  * what it reads stays in the second level: it copies its share of the image, padded, to a local buffer in blocks of channels, packs its
  * share of the gradient to another, unless it lies in memory like that, and multiplies these.  The next tile takes other columns and finds the image in its buffer.  If there
- * are several parts, another kernel adds them. */
-#include "lower/conv.h"
+ * are several parts, another kernel adds them.  filter_matrix.c has the form for machines that multiply matrices of pairs. */
+#include "lower/filter_product.h"
 #include "lower/index.h"
 
 #include <string.h>
 
-/* The rows of a tile, at least, if the filter has as many: each number of the gradient that is packed is multiplied with all of them. */
-enum { LEAST_TILE_ROWS = 512, LEAST_TILE_COLUMNS = 64 };
+enum { LEAST_TILE_COLUMNS = 64 };
 
 /* A line of the result with fewer pixels than these is too short to be a loop of its own. */
 enum { SHORT_LINE = 28 };
 
-struct filter_product {
-	struct lower *l;
-	struct ht_node *n;
-	const struct conv *v;
-	struct contraction c; /* of a tile */
-	struct kernel_build *k;
-	struct ht_xb *b;
-	int64_t lanes, blocks, channel_groups; /* channels of a block, blocks of a tile, tiles */
-	int64_t column_groups;
-	int64_t images, lines; /* of a part */
-	int64_t each, bands;   /* parts: groups of images times bands of lines */
-	/* The copy of the image.  Either all its pixels once, or those that one column of the filter reads, for each of these `shifts`
-	 * apart.  Then the lines of the stride's `phases` are apart, too, and the lines of an image follow one another, so
-	 * that the depth of the product is an image and not a line. */
-	bool apart;
-	bool packed; /* the gradient lies in memory as a tile would pack it */
-	int64_t shifts, phases, height, width;
-	int32_t image, gradient; /* local buffers */
-};
-
-static int64_t least_divisor(int64_t n, int64_t least)
+int64_t filter_divisor(int64_t n, int64_t least)
 {
 	int64_t d = least < 1 ? 1 : least;
 
@@ -60,9 +39,13 @@ static void size_rows(struct filter_product *p)
 	const struct ht_shape filter = p->v->filter;
 	const int64_t positions = filter.dim[0] * filter.dim[1];
 
-	p->lanes = lanes_of(filter.dim[2]);
-	p->blocks = least_divisor(
-		filter.dim[2] / p->lanes, ht_ceil_div(LEAST_TILE_ROWS, positions * p->lanes));
+	if (p->together) {
+		filter_matrix_channels(p);
+	} else {
+		p->lanes = lanes_of(filter.dim[2]);
+		p->blocks = filter_divisor(filter.dim[2] / p->lanes,
+			ht_ceil_div(FILTER_LEAST_ROWS, positions * p->lanes));
+	}
 	p->channel_groups = filter.dim[2] / p->lanes / p->blocks;
 	p->c.rows = positions * p->lanes * p->blocks;
 }
@@ -84,7 +67,7 @@ static void size_columns(struct filter_product *p)
 }
 
 /* How far the last row of the filter is behind the first, in lines of the image. */
-static int64_t reach_of(const struct window *w)
+int64_t filter_reach(const struct window *w)
 {
 	return (w->size - 1) * w->dilation;
 }
@@ -93,20 +76,24 @@ static int64_t reach_of(const struct window *w)
 static void size_copy(struct filter_product *p)
 {
 	const struct window *w = p->v->w;
-	const int64_t steps = reach_of(&w[0]) + 1;
+	const int64_t steps = filter_reach(&w[0]) + 1;
 
+	if (p->together) {
+		filter_matrix_copy(p);
+		return;
+	}
 	p->apart = w[1].size == 1 || w[1].out < SHORT_LINE;
 	p->shifts = p->apart ? w[1].size : 1;
 	p->phases = !p->apart ? 1 : steps < w[0].stride ? steps : w[0].stride;
-	p->width = p->apart ? w[1].out : (w[1].out - 1) * w[1].stride + reach_of(&w[1]) + 1;
+	p->width = p->apart ? w[1].out : (w[1].out - 1) * w[1].stride + filter_reach(&w[1]) + 1;
 }
 
 static int64_t height_of(const struct filter_product *p, int64_t lines)
 {
 	const struct window *w = &p->v->w[0];
 
-	return p->apart ? lines + reach_of(w) / w->stride
-			: (lines - 1) * w->stride + reach_of(w) + 1;
+	return p->apart ? lines + filter_reach(w) / w->stride
+			: (lines - 1) * w->stride + filter_reach(w) + 1;
 }
 
 /* Elements that a tile copies and packs for a part of so many lines of an image. */
@@ -122,12 +109,16 @@ static int64_t elements_of(const struct filter_product *p, int64_t lines)
 static void divide_by(struct filter_product *p, int64_t most)
 {
 	const int64_t lines = p->v->out.dim[1], all = p->v->out.dim[0];
+	const int64_t least = p->together ? p->together : 1; /* images of a part */
 	const int64_t images = most / elements_of(p, lines);
 
-	p->each = least_divisor(all, images < 1 ? all : ht_ceil_div(all, images));
+	if (p->together)
+		p->each = all / p->together;
+	else
+		p->each = filter_divisor(all, images < 1 ? all : ht_ceil_div(all, images));
 	p->bands = 1;
-	while (images < 1 && p->bands < lines &&
-		(lines % p->bands || elements_of(p, lines / p->bands) > most))
+	while (images < least && p->bands < lines &&
+		(lines % p->bands || least * elements_of(p, lines / p->bands) > most))
 		p->bands++;
 	p->images = all / p->each;
 	p->lines = lines / p->bands;
@@ -141,7 +132,7 @@ static void divide(struct filter_product *p)
 	enum { MOST_OF_OPERANDS = 3 };
 	const int64_t operands = ht_shape_count(p->v->in) + ht_shape_count(p->v->out);
 	const int64_t parts = MOST_OF_OPERANDS * operands / ht_shape_count(p->v->filter);
-	int64_t most = p->l->target->l2 / 2 / (int64_t)sizeof(float);
+	int64_t most = p->l->target->l2 / 2 / (int64_t)ht_dtype_info(p->c.dtype)->bytes;
 
 	divide_by(p, most);
 	while (p->each * p->bands > 1 && p->each * p->bands > parts)
@@ -151,24 +142,24 @@ static void divide(struct filter_product *p)
 /* ---- the stages in front of the product ---- */
 
 /* The first line of the part in the result, and its first image. */
-static int32_t first_line(const struct filter_product *p, int32_t part)
+int32_t filter_first_line(const struct filter_product *p, int32_t part)
 {
 	return ht_xmuli(p->b, ht_xmodi(p->b, part, p->bands), p->lines);
 }
 
-static int32_t first_image(const struct filter_product *p, int32_t part)
+int32_t filter_first_image(const struct filter_product *p, int32_t part)
 {
 	return ht_xmuli(p->b, ht_xdivi(p->b, part, p->bands), p->images);
 }
 
-static int32_t grid_index(struct filter_product *p, int grid, int64_t count)
+int32_t filter_grid_index(struct filter_product *p, int grid, int64_t count)
 {
 	return ht_xdim(p->b, kb_grid_dim(p->k, grid, count, 1));
 }
 
-static int32_t part_of(struct filter_product *p)
+int32_t filter_part(struct filter_product *p)
 {
-	return grid_index(p, 0, p->each * p->bands);
+	return filter_grid_index(p, 0, p->each * p->bands);
 }
 
 enum {
@@ -227,13 +218,13 @@ static void image_stage(struct filter_product *p)
 
 	share_strides(p, dim, stride);
 	kb_stage(p->k, HT_STAGE_LOOP)->start = true;
-	part = part_of(p);
-	channels = grid_index(p, 1, p->channel_groups);
+	part = filter_part(p);
+	channels = filter_grid_index(p, 1, p->channel_groups);
 	for (int i = 0; i < SHARE_RANK; i++)
 		at_of[loop[i]] = ht_xdim(b, kb_dim(p->k, dim[loop[i]]));
 	p->k->stage->vec = p->k->stage->dims - 1;
-	x[0] = ht_xadd(b, first_image(p, part), at_of[SHARE_IMAGE]);
-	x[1] = position(p, 0, first_line(p, part), at_of[SHARE_LINE], at_of[SHARE_PHASE]);
+	x[0] = ht_xadd(b, filter_first_image(p, part), at_of[SHARE_IMAGE]);
+	x[1] = position(p, 0, filter_first_line(p, part), at_of[SHARE_LINE], at_of[SHARE_PHASE]);
 	x[2] = ht_xmuli(b, at_of[SHARE_SHIFT], p->v->w[1].dilation);
 	x[2] = position(p, 1, ht_xi(b, 0), at_of[SHARE_COLUMN], x[2]);
 	x[3] = ht_xadd(b, ht_xmuli(b, channels, p->blocks), at_of[SHARE_BLOCK]);
@@ -268,13 +259,13 @@ static void gradient_stage(struct filter_product *p)
 	int32_t part, group, i[5], x[4], column;
 
 	kb_stage(p->k, HT_STAGE_LOOP);
-	part = part_of(p);
-	group = grid_index(p, 2, p->column_groups);
+	part = filter_part(p);
+	group = filter_grid_index(p, 2, p->column_groups);
 	for (int d = 0; d < 5; d++)
 		i[d] = ht_xdim(b, kb_dim(p->k, dim[d]));
 	p->k->stage->vec = p->k->stage->dims - 1;
-	x[0] = ht_xadd(b, first_image(p, part), i[1]);
-	x[1] = ht_xadd(b, first_line(p, part), i[2]);
+	x[0] = ht_xadd(b, filter_first_image(p, part), i[1]);
+	x[1] = ht_xadd(b, filter_first_line(p, part), i[2]);
 	x[2] = i[3];
 	column = ht_xadd(b, ht_xmuli(b, i[0], p->c.nr), i[4]);
 	x[3] = ht_xadd(b, ht_xmuli(b, group, p->c.columns), column);
@@ -355,20 +346,34 @@ static void sum_dims(struct filter_product *p)
 	kb_reduce_dim(p->k, (p->apart ? p->lines : 1) * p->v->out.dim[2]);
 }
 
-/* `parts`: where the sums of all parts are; NULL: there is one part. */
-static void product_stage(struct filter_product *p, const struct view *parts)
+void filter_store(struct filter_product *p, const struct view *parts, const int32_t x[5])
 {
 	const struct ht_shape filter = p->v->filter;
-	struct ht_contract *t = &kb_stage(p->k, HT_STAGE_CONTRACT)->contract;
-	struct ht_xb *b = p->b;
-	int32_t channels, columns, x[5], sum;
+	int32_t sum = ht_xred(p->b, 0, HT_F32);
 	struct space out = { .guard = -1 };
-	struct filter_row row;
 	int64_t dim[5];
 
-	x[0] = part_of(p);
-	channels = grid_index(p, 1, p->channel_groups);
-	columns = grid_index(p, 2, p->column_groups);
+	dim[0] = p->each * p->bands;
+	memcpy(dim + 1, filter.dim, 4 * sizeof *dim);
+	if (parts) {
+		out = space_of_coords(&out, 5, dim, x);
+		kb_store(p->k, parts, &out, sum);
+	} else {
+		out = space_of_coords(&out, 4, dim + 1, x + 1);
+		kb_store_root(p->k, p->n, sum, &out);
+	}
+}
+
+static void product_stage(struct filter_product *p, const struct view *parts)
+{
+	struct ht_contract *t = &kb_stage(p->k, HT_STAGE_CONTRACT)->contract;
+	struct ht_xb *b = p->b;
+	int32_t channels, columns, x[5];
+	struct filter_row row;
+
+	x[0] = filter_part(p);
+	channels = filter_grid_index(p, 1, p->channel_groups);
+	columns = filter_grid_index(p, 2, p->column_groups);
 	t->m = kb_dim(p->k, p->c.rows);
 	t->n = kb_dim(p->k, p->c.columns);
 	sum_dims(p);
@@ -382,16 +387,7 @@ static void product_stage(struct filter_product *p, const struct view *parts)
 	x[3] = ht_xadd(b, ht_xmuli(b, channels, p->blocks), row.block);
 	x[3] = ht_xadd(b, ht_xmuli(b, x[3], p->lanes), row.lane);
 	x[4] = ht_xadd(b, ht_xmuli(b, columns, p->c.columns), ht_xdim(b, t->n));
-	sum = ht_xred(b, 0, HT_F32);
-	dim[0] = p->each * p->bands;
-	memcpy(dim + 1, filter.dim, 4 * sizeof *dim);
-	if (parts) {
-		out = space_of_coords(&out, 5, dim, x);
-		kb_store(p->k, parts, &out, sum);
-	} else {
-		out = space_of_coords(&out, 4, dim + 1, x + 1);
-		kb_store_root(p->k, p->n, sum, &out);
-	}
+	filter_store(p, parts, x);
 }
 
 static struct view memory_of_parts(const struct filter_product *p)
@@ -415,6 +411,11 @@ static void emit_tiles(struct filter_product *p, const struct view *parts)
 	p->b = &k->xb;
 	kb_init(k, p->l, p->n);
 	kb_grid(k, 3, grid);
+	if (p->together) {
+		filter_matrix_stages(p, parts);
+		kb_finish(k, p->n);
+		return;
+	}
 	share_strides(p, dim, stride);
 	p->image = kb_local(k, HT_F32, dim[0] * stride[0]);
 	p->packed = is_packed(p);
@@ -432,12 +433,13 @@ void emit_filter_product(struct lower *l, struct ht_node *n, const struct conv *
 	struct filter_product p = { .l = l, .n = n, .v = v };
 	struct view parts;
 
-	contract_init(&p.c, l, n, HT_F32);
+	p.together = filter_images_together(&p);
+	contract_init(&p.c, l, n, p.together ? HT_BF16 : HT_F32);
 	size_rows(&p);
 	size_columns(&p);
 	size_copy(&p);
 	divide(&p);
-	p.c.a_step = p.lanes * (p.apart ? 1 : v->w[1].stride);
+	p.c.a_step = p.together ? 1 : p.lanes * (p.apart ? 1 : v->w[1].stride);
 	p.c.packed_count =
 		ht_ceil_div(p.c.columns, p.c.nr) * p.c.nr * p.images * p.lines * v->out.dim[2];
 	if (p.each * p.bands == 1) {

@@ -805,6 +805,10 @@ void contract_pack_taps(struct contraction *c, const struct view *v, int32_t lea
 /* Adds a prologue stage to `k` that packs one matrix of `v` into a local buffer, c->b. Dimension
  * 0 of the kernel's grid counts the matrices. */
 void contract_pack_local(struct contraction *c, struct kernel_build *k, const struct view *v);
+/* x as type t, 16 bits; and these bits as a U32.  A number that is loaded keeps its bits: the products that read it treat subnormals as
+ * zero. */
+int32_t contract_low(struct ht_xb *b, enum ht_dtype t, int32_t x);
+int32_t contract_bits(struct ht_xb *b, enum ht_dtype t, int32_t x);
 /* Describes the packed operand to k's open stage: buffer `b` of the kernel, from `base` on. */
 void contract_packed(const struct contraction *c, struct kernel_build *k, int32_t b, int32_t base);
 /* Opens the stage and sets batch_x, m_x, n_x and tap_x. */

@@ -400,6 +400,20 @@ static void emit_few_channels(struct lower *l, struct ht_node *n, const struct c
 
 /* ---- the general case: a tap for each position of the window ---- */
 
+static bool takes_lines(struct contraction *c, const struct conv *v)
+{
+	struct lines_axis axis[2];
+
+	for (int i = 0; i < 2; i++)
+		axis[i] = (struct lines_axis){ .count = v->w[i].out,
+			.step = v->w[i].stride,
+			.taps = v->w[i].size,
+			.each = v->w[i].dilation,
+			.phases = 1,
+			.shift = -v->w[i].before };
+	return c->apart && conv_by_lines(c, 0, v->in, axis);
+}
+
 static void emit_taps(struct lower *l, struct ht_node *n, const struct conv *v)
 {
 	int64_t group_channels = v->filter.dim[3] / v->groups;
@@ -424,6 +438,8 @@ static void emit_taps(struct lower *l, struct ht_node *n, const struct conv *v)
 	c.a_step = in.stride[3];
 	pack_filter(&c, n, 1, c.depth * v->filter.dim[3], v->filter.dim[3], 1, v->groups,
 		group_channels);
+	if (takes_lines(&c, v))
+		return;
 	contract_begin(&c);
 	at = conv_pixels(&c, v->out);
 	if (c.taps) {
