@@ -16,20 +16,25 @@ static void bound_winograd(struct instance *k, int64_t c)
 	k->winograd_short = 2e-2 * 4 / 3 * sqrt(9 * (double)c);
 }
 
+static int64_t images(int64_t few)
+{
+	return of_batches ? 8 + 4 * below(3) : 1 + below(few);
+}
+
 static void conv2d(struct instance *k)
 {
 	static const int64_t channels[] = { 1, 2, 3, 4, 7, 8, 9, 16, 17, 31, 33 };
 	struct window_case w[2];
 	const char *padding = random_windows(w, true, chance(25));
 	int64_t groups = chance(20) ? 1 + below(4) : 1;
-	int64_t n = of_one_block ? 1 : chance(3) ? 0 : 1 + below(2);
+	int64_t n = of_one_block ? 1 : chance(3) ? 0 : images(2);
 	int64_t c = channels[(of_one_block && chance(60)) || of_short_runs
 				     ? 7 + below(4)
 				     : below(HT_COUNT(channels))],
 		o = groups * (of_panels           ? 33 + below(40)
 				     : chance(10) ? 1
 						  : 1 + below(40));
-	if (of_panels)
+	if (of_panels || (of_batches && chance(80)))
 		c += c % 2;
 	if (of_short_runs && chance(50))
 		c *= 1 + below(12); /* runs that end before the depth does */
@@ -181,12 +186,12 @@ static void conv2d_transpose(struct instance *k)
 {
 	struct window_case w[2];
 	const char *padding;
+	const int64_t n = images(2), c = 1 + below(20);
 
 	of_winograd = chance(40);
 	padding = of_winograd ? random_windows(w, false, false) : transposed_windows(w);
 	of_winograd = false;
-
-	transpose_of(k, w, padding, 1 + below(2), 1 + below(20), 1 + below(20));
+	transpose_of(k, w, padding, n, of_batches && chance(80) ? c + c % 2 : c, 1 + below(20));
 }
 
 /* Rows so short that a tile of widened ones takes a few loads and stores of the stack, which the
@@ -208,7 +213,8 @@ static void filter_gradient(struct instance *k)
 {
 	struct window_case w[2];
 	const char *padding = random_windows(w, true, chance(25));
-	int64_t n = 1 + below(3), c = 1 + below(40), o = 1 + below(80);
+	int64_t n = images(3), c = of_batches && chance(50) ? 16 * (1 + below(3)) : 1 + below(40),
+		o = 1 + below(80);
 	struct tensor x = random_tensor(k, 4, (int64_t[]){ n, w[0].in, w[1].in, c });
 	struct tensor y = random_tensor(k, 4, (int64_t[]){ n, w[0].out, w[1].out, o }), magnitude;
 	int64_t taps = w[0].size * w[1].size;

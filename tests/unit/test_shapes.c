@@ -210,7 +210,7 @@ static void write_graph(struct instance *k)
 	assert_int_equal(fclose(f), 0);
 }
 
-enum { CONV2D = 0, PRODUCT = 4, ONE_ROW = 6 };
+enum { CONV2D = 0, PRODUCT = 4, ONE_ROW = 6, CONV2D_TRANSPOSE = 8, FILTER_GRADIENT = 9 };
 static const struct {
 	const char *name;
 	void (*make)(struct instance *k);
@@ -397,6 +397,25 @@ static int panel_failures(uint64_t seed)
 	return bad;
 }
 
+/* Convolutions and their gradients whose tiles have copies of the pixels of several images. */
+static int batch_failures(uint64_t seed)
+{
+	static const size_t of[] = { CONV2D, CONV2D_TRANSPOSE, FILTER_GRADIENT };
+	const size_t family = of[seed % HT_COUNT(of)];
+	struct instance k;
+	struct ht_model *m;
+	int bad;
+
+	begin(&k, seed);
+	of_batches = true;
+	m = draw(&k, seed, HT_BF16, family);
+	of_batches = false;
+	bad = failures_on(&k, m, seed, family, with_amx(seed), HT_CONV_DIRECT);
+	ht_model_free(m);
+	ht_arena_release(&k.arena);
+	return bad;
+}
+
 static void tiles(void **unused)
 {
 	(void)unused;
@@ -408,6 +427,7 @@ static void tiles(void **unused)
 	assert_int_equal(sum_failures(tile_failures, 60), 0);
 	assert_true(transformed > 10 || getenv("HALFTONE_SEED"));
 	assert_int_equal(sum_failures(panel_failures, 30), 0);
+	assert_int_equal(sum_failures(batch_failures, 60), 0);
 	assert_true(ht_cpu_has_amx() || getenv("HALFTONE_SEED") || amx.products > 500);
 }
 
