@@ -4,6 +4,7 @@ import os, struct, subprocess, sys, unittest
 
 from package import TRAINING, environment, tool
 from case import FolderCase
+from crc32c import crc32c
 import halftone as ht
 import numpy as np
 
@@ -40,16 +41,6 @@ class Files(FolderCase):
         self.assertEqual(records.read(0, 's', 'float32', ()), 1)
         self.assertRaisesRegex(ht.InputError, 'it has 3 elements, where 4 are read', records.read, 0, 'i', 'int16', (2, 2))
         self.assertRaisesRegex(ht.InputError, 'is wrong', ht.Records, self.path('y.tfrecord', b'1' * 20))
-
-
-def crc32c(data):
-    c = 0xffffffff
-    for byte in data:
-        c ^= byte
-        for _ in range(8):
-            c = c >> 1 ^ (0x82f63b78 if c & 1 else 0)
-    c ^= 0xffffffff
-    return struct.pack('<I', ((c >> 15 | c << 17) + 0xa282ead8) & 0xffffffff)
 
 
 def frame(data):
