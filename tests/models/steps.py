@@ -18,10 +18,15 @@ The plan keeps to the formula of docs/train-memory.md: no more than variables, s
 The loss, the gradients that optimisers take, and the variables after the step are compared; for Adam, which divides by
 roots of squares that may be 0, only the gradients.
 
-Without a name: the graphs that take seconds, and with HALFTONE_LONG=1 all.  With `--json FILE` before the names it also
+Without a name: the graphs that take seconds, and with HALFTONE_LONG=1 all.  With `--seeds N` the step is computed from N
+starts, and the median of the errors of each tensor counts: a rounding that moves a number across the zero of a Relu, or
+chooses another maximum, changes all gradients behind it, and hits the tool in one start and TensorFlow in another.
+With `--json FILE` it also
 measures the error in float32 with Winograd's method instead of direct convolutions, which has no bound, and writes the
 results with the machine.  Exit code 77: nothing to test with.
 """
+import argparse
+import itertools
 import json
 import os
 import re
@@ -58,6 +63,7 @@ class Step:
     feeds: object              # function of random numbers, returns {tensor: array}
     long: bool = False
     sizes: dict = field(default_factory=dict)  # numbers that are fixed in variables and constants of the graph (the batch, and multiples of it) → the numbers that replace them
+    metric: str = ''           # another tensor that the copies keep
     optimizer: str = ''        # pattern of nodes whose first operand is a gradient, for an adaptive optimiser that is spelled out in elementary ops
 
 
@@ -491,15 +497,15 @@ def update_last(graph, names):
 # ---- the copies, and their results ----
 
 class Copies:
-    def __init__(self, step, folder):
-        r = np.random.default_rng(sum(map(ord, step.name)))
+    def __init__(self, step, folder, seed=0):
+        r = np.random.default_rng(sum(map(ord, step.name)) + seed)
         graph = load(step.path)
         importable(graph)
         resize(graph, step.sizes)
-        self.step, self.folder = step, f'{folder}/{step.name}'
+        self.step, self.folder = step, f'{folder}/{step.name}{seed}'
         os.makedirs(self.folder)
         self.start = first_values(graph, step, r)
-        single, self.feeds = pruned(graph, [step.train, *([step.loss] if step.loss else [])], step.feeds(r))
+        single, self.feeds = pruned(graph, [x for x in (step.train, step.loss, step.metric) if x], step.feeds(r))
         pin(single)
         adaptive = bool(step.optimizer) or any(ADAPTIVE.search(n.op) for n in single.node)
         self.of = gradients(single, step.optimizer)
@@ -562,67 +568,108 @@ def largest(a):
     return np.max(np.abs(a), initial=0)
 
 
-def compare(c, onednn, with_winograd):
-    """The errors that are too large, and the largest errors of all tensors: in float64; in float32, as a share of
-    TensorFlow's, also with Winograd's method."""
-    want, wrong = c.tensorflow('float64'), []
-    ours = {'float32': c.tool('float32'), 'float64': c.tool('float64')}
-    if with_winograd and any(n.op.startswith('Conv2D') for n in c.graph['float32'].node):
-        ours['winograd'] = c.tool('float32', 'winograd')
-    plainly, worst = c.tensorflow('float32'), dict.fromkeys(ours, 0.)
-    least = LEAST * max((largest(w) for n, w in zip(c.outputs, want) if n in c.of), default=0.)
-    for i, name in enumerate(c.of.get(n, n) for n in c.outputs):
-        theirs = max(error(plainly[i], want[i], least), error(onednn[i], want[i], least))
-        for what, got in ours.items():
-            e = error(got[i], want[i], least)
-            worst[what] = max(worst[what], e if what == 'float64' else e / max(theirs, ROUNDINGS / WORSE))
-            if what != 'winograd' and not e <= (EXACT if what == 'float64' else max(WORSE * theirs, ROUNDINGS)):
-                wrong.append(f'{name} in {what}: error {e:.2g}, TensorFlow\'s in float32 is {theirs:.2g}')
-    for of, m in c.memory.items():
-        if m['peak'] > m['bound']:
-            wrong.append(f'memory in {of}: {m}')
-    print(f'{c.step.name}: {len(c.outputs)} tensors, float64 within {worst["float64"]:.1e}, float32 at most {worst["float32"]:.2f} of TensorFlow\'s error'
-          + (f', {worst["winograd"]:.2f} with Winograd\'s method' if 'winograd' in worst else ''), flush=True)
-    return wrong, {'tensors': len(c.outputs), **worst}
+class Errors:
+    """The errors of one step, tensor by tensor."""
+
+    def __init__(self, c, onednn, with_winograd):
+        want = c.tensorflow('float64')
+        self.copies, self.names = c, [c.of.get(n, n) for n in c.outputs]
+        self.ours = {'float32': c.tool('float32'), 'float64': c.tool('float64')}
+        if with_winograd and any(n.op.startswith('Conv2D') for n in c.graph['float32'].node):
+            self.ours['winograd'] = c.tool('float32', 'winograd')
+        least = LEAST * max((largest(w) for n, w in zip(c.outputs, want) if n in c.of), default=0.)
+
+        def errors(got):
+            return np.array([error(g, w, least) for g, w in zip(got, want)])
+        self.ours = {k: errors(got) for k, got in self.ours.items()}
+        self.theirs = {'plain': errors(c.tensorflow('float32')), 'onednn': errors(onednn)}
 
 
-def with_onednn(names):
-    """TensorFlow's results in float32 with oneDNN, by step, from a process of its own."""
+def beyond(one, others):
+    """How often an error in float32 is more than twice the larger of two others."""
+    return int(np.sum(one > np.maximum(WORSE * np.maximum(*others), ROUNDINGS)))
+
+
+def compare(found):
+    """The errors that are too large, and the largest errors of all tensors: in float64; in float32, as a share of TensorFlow's, also with
+    Winograd's method.  Of several seeds the median counts, tensor by tensor, and in float64 the largest."""
+    first, wrong = found[0], []
+    ours = {k: np.array([f.ours[k] for f in found]) for k in first.ours}
+    plain, onednn = (np.array([f.theirs[k] for f in found]) for k in ('plain', 'onednn'))
+    theirs = np.median(np.maximum(plain, onednn), 0)
+    middle = {k: np.max(e, 0) if k == 'float64' else np.median(e, 0) for k, e in ours.items()}
+    worst = {k: float(np.max(e if k == 'float64' else e / np.maximum(theirs, ROUNDINGS / WORSE), initial=0)) for k, e in middle.items()}
+    for i, name in enumerate(first.names):
+        for what in 'float32', 'float64':
+            e = middle[what][i]
+            if not e <= (EXACT if what == 'float64' else max(WORSE * theirs[i], ROUNDINGS)):
+                wrong.append(f'{name} in {what}: error {e:.2g}, TensorFlow\'s in float32 is {theirs[i]:.2g}')
+    for f in found:
+        wrong += [f'memory in {of}: {m}' for of, m in f.copies.memory.items() if m['peak'] > m['bound']]
+    single = ours['float32']
+    spread = {'float32': beyond(single, (plain, onednn)), 'tensorflow': beyond(plain, (single, onednn)), 'onednn': beyond(onednn, (single, plain))}
+    print(f'{first.copies.step.name}: {len(first.names)} tensors, float64 within {worst["float64"]:.1e}, float32 at most {worst["float32"]:.2f} of '
+          'TensorFlow\'s error' + (f', {worst["winograd"]:.2f} with Winograd\'s method' if 'winograd' in worst else '')
+          + f'; beyond twice the larger of the other two errors: {spread["float32"]} of the tool\'s, {spread["tensorflow"]} of TensorFlow\'s, '
+          f'{spread["onednn"]} of TensorFlow\'s with oneDNN, of {single.size}', flush=True)
+    return wrong, {'tensors': len(first.names), 'seeds': len(found), **worst, 'beyond': spread}
+
+
+def with_onednn(given, names):
+    """TensorFlow's results in float32 with oneDNN, by step and seed, from a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, os.path.abspath(__file__), '--onednn', folder, *names], check=True,
+        subprocess.run([sys.executable, os.path.abspath(__file__), '--onednn', folder, *given, *names], check=True,
                        env={**os.environ, 'TF_ENABLE_ONEDNN_OPTS': '1'}, stderr=subprocess.DEVNULL)
         out = {}
-        for n in names:
-            with np.load(f'{folder}/{n}.npz') as z:
-                out[n] = [z[f'arr_{i}'] for i in range(len(z.files))]
+        for file in os.listdir(folder):
+            with np.load(f'{folder}/{file}') as z:
+                out[file.removesuffix('.npz')] = [z[f'arr_{i}'] for i in range(len(z.files))]
         return out
 
 
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument('--json', metavar='FILE')
+    p.add_argument('--seeds', type=int, default=1)
+    p.add_argument('--batch', type=int, help='of graphs whose batch is fixed in variables and constants')
+    p.add_argument('--onednn', help=argparse.SUPPRESS)
+    p.add_argument('names', nargs='*', help=', '.join(s.name for s in STEPS))
+    a = p.parse_args()
+    given = ['--seeds', str(a.seeds), *(['--batch', str(a.batch)] if a.batch else [])]
+    return a, given
+
+
+def chosen(a):
+    steps = [s for s in STEPS if (s.name in a.names if a.names else environment.LONG or not s.long)]
+    if a.names and len(steps) < len(set(a.names)):
+        sys.exit(f'the steps are {", ".join(s.name for s in STEPS)}')
+    for s in steps if a.batch else ():
+        least = min(s.sizes.values())
+        s.sizes = {k: n // least * a.batch for k, n in s.sizes.items()}
+    return steps
+
+
 def main():
-    arguments = sys.argv[1:]
-    option = arguments[0] if arguments[:1] and arguments[0] in ('--onednn', '--json') else None
-    folder, file = (arguments[1] if option == o else None for o in ('--onednn', '--json'))
-    asked = arguments[2:] if option else arguments
-    steps = [s for s in STEPS if (s.name in asked if asked else environment.LONG or not s.long)]
+    a, given = arguments()
     if not os.path.isdir(MODELS):
         return environment.SKIPPED
-    if asked and len(steps) < len(asked):
-        sys.exit(f'the steps are {", ".join(s.name for s in STEPS)}')
+    steps = chosen(a)
     with tempfile.TemporaryDirectory() as work:
-        if folder:
-            for s in steps:
-                np.savez(f'{folder}/{s.name}.npz', *Copies(s, work).tensorflow('float32'))
+        if a.onednn:
+            for s, seed in itertools.product(steps, range(a.seeds)):
+                np.savez(f'{a.onednn}/{s.name}{seed}.npz', *Copies(s, work, seed).tensorflow('float32'))
             return 0
-        onednn, failed, found = with_onednn([s.name for s in steps]), 0, {}
+        onednn, failed, found = with_onednn(given, [s.name for s in steps]), 0, {}
         for s in steps:
-            problems, found[s.name] = compare(Copies(s, work), onednn[s.name], file is not None)
+            errors = [Errors(Copies(s, work, seed), onednn[f'{s.name}{seed}'], a.json) for seed in range(a.seeds)]
+            problems, found[s.name] = compare(errors)
             for problem in problems:
                 print(f'FAIL {s.name}: {problem}', flush=True)
             failed += len(problems)
-    if file:
+    if a.json:
         sys.path.insert(0, f'{environment.ROOT}/bench')
         import machine
-        machine.write_json(file, 'halftone.tests.steps/1', {'models': found})
+        machine.write_json(a.json, 'halftone.tests.steps/1', {'models': found})
     return 1 if failed else 0
 
 
