@@ -149,7 +149,7 @@ enum ht_axes {
 	HT_AXES_DISTINCT,
 	HT_AXES_DRAWN,    /* result 1 has those of operand 0, the others have none */
 	HT_AXES_CONSUMED, /* none: one number from all elements */
-	HT_AXES_REVERSED, /* of operand 0, of which operand 1 lists those that are mirrored */
+	HT_AXES_REVERSED, /* of operand 0; operand 1 lists the mirrored ones, or with attribute seq_dim lengths of rows */
 	HT_AXES_END
 };
 #define HT_AXES_BIT 56

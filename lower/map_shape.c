@@ -168,7 +168,7 @@ static int32_t pull_reverse_sequence(
 		x[i] = space_coord(b, s, i);
 	length = ht_xcvt(b, HT_I64, pull_at(k, n, 1, s, &x[row]));
 	ok = ht_xle(b, ht_xi(b, 0), length);
-	ok = ht_xand(b, ok, ht_xle(b, length, ht_xi(b, in.dim[along])));
+	ok = ht_xand(b, ok, ht_xle(b, length, kb_extent(k, n, along, in)));
 	if (s->guard >= 0) /* where no element is asked for, any length will do */
 		ok = ht_xor(b, ok, ht_xnot(b, s->guard));
 	length = ht_xcheck(b, length, ok, HT_FAULT_INDEX);

@@ -294,14 +294,15 @@ static void strided(const struct lower *l, const struct ht_node *n, struct open_
 		kept(l, n, out);
 }
 
+/* Rows are mirrored as far as the run has elements: what is behind stays where it is. */
 static void mirrored(const struct lower *l, const struct ht_node *n, struct open_parts *out)
 {
 	int32_t rank = shape_of(n, 0).rank;
-	bool along[HT_LOWER_RANK] = { false };
+	bool along[HT_LOWER_RANK] = { false }, rows = ht_attr_find(n, "seq_dim");
 
-	if (!is_const_ints(n, 1))
+	if (!rows && !is_const_ints(n, 1))
 		return;
-	for (int64_t i = 0; i < ht_shape_count(shape_of(n, 1)); i++)
+	for (int64_t i = 0; !rows && i < ht_shape_count(shape_of(n, 1)); i++)
 		along[axis_of(const_int(n, 1, (size_t)i), rank)] = true;
 	for (int32_t i = 0; i < rank; i++)
 		if (!along[i])

@@ -104,6 +104,9 @@ void ht_open_mask(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t 
 void ht_open_mask_all(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axis,
 	struct ht_open a, enum ht_number fill);
 
+/* Makes operand 1, a divisor or an exponent of integers, harmless outside of the run's sizes, and where the result has no elements. */
+void ht_open_mask_divisor(struct ht_bounded *b, struct ht_node *n);
+
 /* ---- bounded_rules.c ---- */
 
 /* Sets the axes of operand `arg`, which is broadcast to a result of rank `rank`. */

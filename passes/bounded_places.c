@@ -172,12 +172,34 @@ static void reverse(struct ht_bounded *b, struct ht_node *n, int32_t axis)
 	ht_open_wait(b, n, bit_of(a.size));
 }
 
+/* Lengths must not exceed the size of the run.  Rows that the run does not have stay as they are. */
+static enum ht_status reversed_rows(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	int32_t rank = ht_in_shape(n, 0).rank;
+	int64_t along = ht_attr_int(n, "seq_dim", 0), row = ht_attr_int(n, "batch_dim", 0);
+	struct ht_open length = axis_of(b, n, 1, 0), size;
+
+	if (!ht_fix_axis(&along, rank) || !ht_fix_axis(&row, rank) ||
+		!is_same(length, axis_of(b, n, 0, (int32_t)row)))
+		return ht_open_refuse(b, n, "there are not as many lengths as rows");
+	size = axis_of(b, n, 0, (int32_t)along);
+	HT_TRY(put_axes(b, n, 0, 0, rank, out, 0));
+	if (ht_open_some(size) && !is_plain(b, ht_in_shape(n, 0), (int32_t)along, size))
+		return ht_open_refuse(b, n, "this reverses it together with others");
+	if (ht_open_some(size))
+		limit(b, n, (int32_t)along, size);
+	ht_open_mask_all(b, n, 1, 0, length, HT_NUMBER_ZERO);
+	return HT_OK;
+}
+
 enum ht_status ht_open_reversed(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 	int64_t axes = ht_shape_count(ht_in_shape(n, 1));
 	int32_t open = -1;
 
+	if (ht_attr_find(n, "seq_dim"))
+		return reversed_rows(b, n, out);
 	for (int32_t i = 0; i < axes; i++) {
 		int32_t axis = named_axis(b, n->in[1], i, s.rank);
 

@@ -28,16 +28,12 @@ static enum ht_status check_aligned(
 static enum ht_status aligned(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	int32_t rank = n->out[0].shape.rank;
-	struct axes divisor;
 
 	for (int32_t i = 0; i < n->ins; i++)
 		HT_TRY(ht_open_align(b, n, i, rank, out));
 	HT_TRY(check_aligned(b, n, out));
-	if (!ht_checks_second(n))
-		return HT_OK;
-	divisor = axes_of(b, n, 1);
-	for (int32_t i = 0; i < ht_in_shape(n, 1).rank; i++) /* avoids a division by zero outside */
-		ht_open_mask_all(b, n, 1, i, divisor.axis[i], HT_NUMBER_ONE);
+	if (ht_checks_second(n))
+		ht_open_mask_divisor(b, n);
 	return HT_OK;
 }
 

@@ -480,6 +480,8 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 		return ht_expand_pad(f, n, is_last(f, n, what));
 	case HT_OP_Tile:
 		return ht_expand_tile(f, n);
+	case HT_OP_Roll:
+		return ht_expand_roll(f, n);
 	case HT_OP_Reshape:
 		return ht_expand_reshape(f, n, is_last(f, n, what));
 	case HT_OP_OneHot:

@@ -382,6 +382,7 @@ bool ht_expand_pad(struct forms *f, struct ht_node *n, bool last);
 /* computed_shapes.c: likewise repeated axes, one-hot vectors, and reshapes. */
 bool ht_expand_one_hot(struct forms *f, struct ht_node *n);
 bool ht_expand_tile(struct forms *f, struct ht_node *n);
+bool ht_expand_roll(struct forms *f, struct ht_node *n);
 bool ht_expand_reshape(struct forms *f, struct ht_node *n, bool last);
 /* Extents of a tensor as numbers. */
 struct extents {

@@ -1,5 +1,5 @@
 /* Axes that are repeated so often as the run computes, or whose open indices are repeated, and reshapes to extents that the run computes,
- * for pass sizes: both gather the elements of their operand by index.  One-hot vectors of computed lengths. */
+ * for pass sizes: both gather the elements of their operand by index, as do axes that are rolled.  One-hot vectors of computed lengths. */
 #include "passes/computed_nodes.h"
 
 /* ---- Tile ---- */
@@ -52,6 +52,51 @@ bool ht_expand_tile(struct forms *f, struct ht_node *n)
 		return true; /* further axes when the types are known again */
 	}
 	return false;
+}
+
+/* ---- Roll ---- */
+
+/* Whether an axis is open, or the run computes how far it is rolled; false also where an axis is not known. */
+static bool rolls_by_index(const struct ht_graph *g, const struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	int64_t count = ht_shape_count(ht_in_shape(n, 2));
+	bool some = false;
+
+	if (count < 1 || count > HT_MAX_RANK || ht_shape_count(ht_in_shape(n, 1)) != count)
+		return false;
+	for (int32_t i = 0; i < count; i++) {
+		int64_t axis, shift;
+
+		if (!const_entry(n->in[2], i, &axis) || !ht_fix_axis(&axis, s.rank))
+			return false;
+		some = some || s.dim[axis] < 0 || !const_entry(n->in[1], i, &shift);
+	}
+	return some && is_bounded_shape(g, s);
+}
+
+/* Each axis is gathered: element i is the one that is `shift` in front of it, around the end. */
+bool ht_expand_roll(struct forms *f, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	int64_t count = ht_shape_count(ht_in_shape(n, 2)), axis;
+	struct ht_value x = n->in[0], size, at;
+
+	if (!rolls_by_index(f->r.g, n))
+		return false;
+	for (int32_t i = 0; i < count; i++) {
+		const_entry(n->in[2], i, &axis);
+		ht_fix_axis(&axis, s.rank);
+		size = extent(f, n, 0, axis);
+		at = s.dim[axis] < 0 ? range_of(f, size) : numbers(f, HT_I64, s.dim[axis]);
+		at.node->out[0].shape = ht_shape_make(f->r.g->arena, 1, &s.dim[axis]);
+		at = binary(f, HT_OP_Sub, at, entry_of(f, n->in[1], i));
+		size = binary(f, HT_OP_Maximum, size, whole(f, HT_I64, 1));
+		x = gathered(f, x, binary(f, HT_OP_FloorMod, at, size), axis);
+		x.node->out[0].shape = s;
+	}
+	ht_rw_take_place(&f->r, n, x);
+	return true;
 }
 
 /* ---- Reshape ---- */
@@ -242,6 +287,8 @@ bool ht_reshapes_open(const struct ht_graph *g, const struct ht_node *n)
 {
 	struct ht_shape s = n->ins ? ht_in_shape(n, 0) : HT_SHAPE_UNKNOWN;
 
+	if (n->op == HT_OP_Roll)
+		return rolls_by_index(g, n);
 	if (n->op == HT_OP_Reshape)
 		return is_bounded_shape(g, s) && !ht_shape_known(s) && is_computed(g, n);
 	for (int32_t i = 0; n->op == HT_OP_Tile && n->out[0].shape.rank == s.rank && i < s.rank;

@@ -2,140 +2,24 @@
 
 Where TensorFlow compares, counts or casts numbers to integers, they are exact: inputs, what only moves these, and integers.  So
 every correct implementation takes the same branches and has the same sizes."""
-import collections
 
-import numpy as np
 import tensorflow as tf
 
-F32, I32, I64, BOOL = tf.float32, tf.int32, tf.int64, tf.bool
-raw = tf.raw_ops
-MOST_DEPTH = 3  # control flow in control flow
+from control_forms import FEW, MORE_COMPUTED, MORE_CONTROL, Forms
+from control_values import BOOL, F32, I32, I64, U8, Value, graphed, raw
 
-# dims: numbers; names of open sizes of inputs ('n', 'k'); names of sizes that data decide ('d1', ...).
-Value = collections.namedtuple('Value', 't dims exact')
+MOST_DEPTH = 3  # control flow in control flow
 
 PLAIN = ('unary', 'binary', 'reduce', 'product', 'transpose', 'flatten', 'end', 'reverse', 'join', 'stack', 'gather', 'running', 'softmax',
          'compare', 'select', 'size', 'count_up', 'cast', 'wider', 'extreme', 'place', 'pieces', 'hot', 'spread')
 CONTROL = ('branch', 'switch', 'loop', 'loop', 'for_range', 'for_rows', 'broken', 'autograph_while', 'array', 'array', 'array_read',
-           'array_dynamic', 'pushed', 'popped', 'map_rows', 'scan', 'fold', 'map_two', 'changed', 'called', 'joined_array')
-COMPUTED = ('mask', 'where', 'unique', 'range_of', 'partition', 'repeat_rows', 'part', 'behind', 'meet', 'largest', 'cut_by', 'padded_by', 'paired', 'folded')
+           'array_dynamic', 'pushed', 'popped', 'map_rows', 'scan', 'fold', 'map_two', 'changed', 'called', 'joined_array', *MORE_CONTROL)
+COMPUTED = ('mask', 'where', 'unique', 'range_of', 'partition', 'repeat_rows', 'part', 'behind', 'meet', 'largest', 'cut_by', 'padded_by', 'paired', 'folded',
+            *MORE_COMPUTED)
 
 
-class Maker:
+class Maker(Forms):
     """Each kind of statement is a method that takes values of its scope and returns new ones, or None where it has no operands."""
-
-    def __init__(self, r, kinds):
-        self.r, self.kinds = r, kinds
-        self.made = collections.Counter()
-        self.computed = 0
-        self.exact_inputs = []
-
-    # ---- draws ----
-
-    def chance(self, share):
-        return self.r.random() < share
-
-    def one(self, some):
-        some = list(some)
-        return some[int(self.r.integers(len(some)))] if some else None
-
-    def number(self, low, high):
-        return float(np.round(self.r.uniform(low, high), 3))
-
-    def weights(self, *shape):
-        return tf.constant((self.r.standard_normal(shape) * .4).astype('f4'))
-
-    def value(self, scope, *types, rank=0, most=9, where=None):
-        """The later a value was made, the likelier it is."""
-        fits = [v for v in scope if (not types or v.t.dtype in types) and rank <= len(v.dims) <= most and (not where or where(v))]
-        return fits[-1 - min(int(self.r.exponential(2.5)), len(fits) - 1)] if fits else None
-
-    def fresh(self):
-        self.computed += 1
-        return f'd{self.computed}'
-
-    # ---- sizes ----
-
-    def extent(self, scope, dim):
-        """A dimension as a scalar; None if no value of the scope tells it."""
-        if isinstance(dim, int):
-            return tf.constant(dim)
-        of = self.value(scope, where=lambda v: dim in v.dims)
-        return of and tf.shape(of.t)[of.dims.index(dim)]
-
-    def shape_of(self, v):
-        return tf.shape(v.t)
-
-    # ---- combining ----
-
-    def squash(self, t):
-        return tf.tanh(t * self.number(.2, .6)) if t.dtype == F32 else tf.math.floormod(t, int(self.r.integers(3, 12)))
-
-    def reduced(self, v, axes, keep=False):
-        if not axes:
-            return v.t
-        if v.t.dtype == BOOL:
-            return self.one([tf.reduce_any, tf.reduce_all])(v.t, axes, keep)
-        if v.t.dtype != F32:
-            return tf.math.floormod(tf.reduce_sum(v.t, axes, keep), 13)
-        how = self.one(['sum', 'mean', 'max', 'min'])
-        if any(str(v.dims[a]).startswith('d') for a in axes):
-            how = 'sum'  # of nothing there is no mean
-        if how == 'sum':
-            return tf.tanh(tf.reduce_sum(v.t, axes, keep) * .3)
-        return getattr(tf, f'reduce_{how}')(v.t, axes, keep)
-
-    def fitted(self, v, dims):
-        """The value, reduced to what broadcasts to `dims`."""
-        lead = len(v.dims) - len(dims)
-        drop = [i for i in range(max(lead, 0))]
-        t = self.reduced(v, drop)
-        own = v.dims[max(lead, 0):]
-        odd = [i for i, d in enumerate(own) if d not in (1, dims[len(dims) - len(own) + i])]
-        return self.reduced(Value(t, own, v.exact), odd, True)
-
-    def blended(self, old, scope):
-        """A value like `old`, of it and of something in the scope."""
-        new = self.value(scope, old.t.dtype)
-        u = self.fitted(new, old.dims) if new else old.t
-        if old.t.dtype == BOOL:
-            return tf.not_equal(old.t, u)
-        if old.t.dtype != F32:
-            return tf.math.floormod(old.t * 3 + u + 1, int(self.r.integers(5, 30)))
-        how = self.r.integers(4)
-        if how == 0:
-            return old.t * .5 + tf.tanh(u) * .5
-        if how == 1:
-            return tf.maximum(old.t * self.number(.3, .9), u)
-        if how == 2:
-            return tf.where(self.predicate(scope), tf.tanh(old.t + u), u * .7 - old.t * .2)
-        return tf.tanh(old.t * self.number(-.9, .9) + u)
-
-    def predicate(self, scope):
-        """A scalar that every correct implementation agrees on."""
-        v = self.value(scope, BOOL, I32, where=lambda v: not v.dims or self.chance(.3))
-        if v is None or self.chance(.2):
-            v = self.value(scope, F32, where=lambda v: v.exact)
-            if v is None:
-                v = self.value(scope, I32, BOOL) or self.one(self.exact_inputs)
-        if v.t.dtype == F32:
-            return tf.reduce_max(v.t) > self.number(.1, 1.2)
-        if v.t.dtype == BOOL:
-            return self.one([tf.reduce_any, tf.reduce_all])(v.t)
-        return tf.equal(tf.math.floormod(tf.reduce_sum(v.t), 2), 0)
-
-    def count(self, scope):
-        """A number of iterations, 0 to 4 or a size."""
-        dim = self.one(['number', 'number', 'size', 'data'])
-        if dim == 'size':
-            of = self.value(scope, where=lambda v: any(isinstance(d, str) for d in v.dims))
-            if of:
-                return tf.shape(of.t)[self.one([i for i, d in enumerate(of.dims) if isinstance(d, str)])]
-        if dim == 'data':
-            of = self.value(scope, I32)
-            if of:
-                return tf.math.floormod(tf.reduce_sum(of.t), 4)
-        return tf.constant(int(self.r.integers(0, 5)))
 
     # ---- statements ----
 
@@ -157,7 +41,7 @@ class Maker:
             return self.one([k for k in CONTROL if k in self.kinds] or PLAIN)
         if roll > .9 and any(k in self.kinds for k in COMPUTED):
             return self.one([k for k in COMPUTED if k in self.kinds])
-        return self.one(PLAIN)
+        return self.one([k for k in FEW if k in self.kinds] if .6 < roll < .75 else PLAIN)
 
     def unary(self, scope, depth):
         v = self.value(scope, F32)
@@ -321,7 +205,7 @@ class Maker:
     # ---- control flow ----
 
     def carried(self, scope, most=3):
-        some = [self.value(scope, F32)] + [self.value(scope, F32, I32, BOOL) for _ in range(int(self.r.integers(most)))]
+        some = [self.value(scope, F32)] + [self.value(scope, F32, I32, BOOL, *self.one([(), (I64, U8)])) for _ in range(int(self.r.integers(most)))]
         return [v for v in some if v is not None]
 
     def after(self, like, scope, depth):
@@ -738,11 +622,6 @@ class Maker:
         return Value(tf.reshape(flat[:tf.size(flat) // 2 * 2], [-1, 2]), (self.fresh(), 2), v.exact)
 
 
-def graphed(f):
-    """The function with Python's loops and branches over tensors turned into TensorFlow's."""
-    return tf.autograph.to_graph(f, recursive=False)
-
-
 # ---- whole graphs ----
 
 def shapes_of(r):
@@ -750,14 +629,16 @@ def shapes_of(r):
     c, d = int(r.integers(1, 6)), int(r.integers(1, 5))
     n = 'n' if r.random() < .75 else int(r.integers(1, 5))
     k = 'k' if r.random() < .6 else int(r.integers(1, 7))
-    return {'x': ((n, k, c), F32), 'y': ((n, d), F32), 'm': ((n, k), I32), 's': ((n,), I32)}
+    inputs = {'x': ((n, k, c), F32), 'y': ((n, d), F32), 'm': ((n, k), I32), 's': ((n,), I32)}
+    more = {'l': ((n,), I64), 'b': ((n, k), BOOL), 'u': ((n,), U8), 't': ((1, k), F32)}
+    return inputs | {name: of for name, of in more.items() if r.random() < .25}
 
 
 def kinds_of(r):
     """Few kinds of control flow in a graph, so that most graphs have none that is refused."""
     control = r.permutation(sorted(set(CONTROL)))[:int(r.integers(2, 6))].tolist()
-    computed = r.permutation(COMPUTED)[:2].tolist() if r.random() < .4 else []
-    return set(control) | set(computed)
+    computed = r.permutation(COMPUTED)[:3].tolist() if r.random() < .4 else []
+    return set(control) | set(computed) | set(r.permutation(FEW)[:5].tolist())
 
 
 def graph(r):
@@ -782,5 +663,5 @@ def graph(r):
 def feeds_of(r, inputs, sizes):
     def draw(dims, t):
         shape = [sizes.get(d, d) for d in dims]
-        return r.integers(0, 6, shape, 'i4') if t == I32 else r.uniform(-1, 1.5, shape).astype('f4')
+        return r.uniform(-1, 1.5, shape).astype('f4') if t == F32 else r.integers(0, 2 if t == BOOL else 6, shape).astype(t.as_numpy_dtype)
     return {name: draw(*of) for name, of in inputs.items()}
