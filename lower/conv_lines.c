@@ -280,6 +280,16 @@ static bool fits(const struct contraction *c, const struct view *in)
 	       c->kp == 2 && c->batch == 1 && c->depth % 2 == 0 && !in->open && !in->ends;
 }
 
+/* Whether tiles copy enough fewer numbers than by copying the rows of each tap, which all panels share. */
+static bool saves_copies(const struct contraction *c, const struct lines_axis *a)
+{
+	const double LEAST_SAVED = 0.25; /* for a result and a panel; measured, bench/README.md */
+	const double by_rows = (double)(a[0].taps * a[1].taps);
+	const double copied = (double)(copied_phases(&a[0]) * copied_phases(&a[1]));
+
+	return by_rows / copied - 1 >= LEAST_SAVED * (double)ht_ceil_div(c->columns, c->nr);
+}
+
 bool conv_by_lines(
 	const struct contraction *c, int arg, struct ht_shape from, const struct lines_axis axis[2])
 {
@@ -293,7 +303,7 @@ bool conv_by_lines(
 	struct kernel_build k;
 	int64_t grid[2];
 
-	if (!fits(c, lower_operand(c->l, c->n, arg)) || !choose_tile(&x))
+	if (!fits(c, lower_operand(c->l, c->n, arg)) || !saves_copies(c, axis) || !choose_tile(&x))
 		return false;
 	choose_grid_of_tiles(&x);
 	grid[0] = x.groups * x.bands;

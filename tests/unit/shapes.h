@@ -171,7 +171,8 @@ struct window_case {
  * in a single block, facts about its first pixel do not hold for the last. */
 static bool of_winograd, of_one_block;
 static bool of_panels; /* several panels of columns, an even depth */
-static bool of_batches; /* so many images that a product of matrices takes several of them together, mostly an even depth */
+static bool
+	of_batches; /* so many images that a product of matrices takes several of them together, mostly an even depth */
 
 static const char *random_windows(struct window_case w[2], bool explicit_padding, bool dilated)
 {
