@@ -271,8 +271,9 @@ void ht_e_prefetch_rows(
 /* ---- turn.c: loads whose lanes are apart while copies of another dimension are side by side ---- */
 /* That dimension, of the stage, and how many numbers of such a load are in a line; -1: there is no such load. */
 int ht_e_turned(const struct ht_e *e, int *in_line);
-/* Load i, whose lane 0 is at p, together with those of other copies, for which it is kept; NULL: it is no such load. */
-LLVMValueRef ht_e_load_turned(struct ht_e *e, int32_t i, LLVMValueRef p);
+/* Load i, whose lane 0 is at p, together with those of other copies, for which it is kept; NULL: it is no such load.  Where `guard` (NULL: none) is
+ * false, it is zero. */
+LLVMValueRef ht_e_load_turned(struct ht_e *e, int32_t i, LLVMValueRef p, LLVMValueRef guard);
 
 /* ---- memory.c ---- */
 LLVMValueRef ht_e_load(struct ht_e *e, int32_t x, bool vector);

@@ -228,7 +228,7 @@ LLVMValueRef ht_e_load(struct ht_e *e, int32_t i, bool vector)
 		if (displace)
 			l.p = ht_e_at(e, l.t, l.p, ht_e_i64(e, displace));
 	}
-	v = vector && known > 0 && l.p ? ht_e_load_turned(e, i, l.p) : NULL;
+	v = vector && l.p && !l.other ? ht_e_load_turned(e, i, l.p, l.guard) : NULL;
 	if (!v)
 		v = from_memory(e, load_by_form(e, &l, vector), x->dtype);
 	if (slot)
