@@ -384,8 +384,8 @@ struct ht_e_matrix {
 	/* Where the rows end at a size of the run: the rows of the current block, NULL if it is whole; the number for which the tiles are
 	 * configured, in memory (NULL: rows do not end so); the operand of ldtilecfg. */
 	LLVMValueRef left, configured, config;
-	bool one;          /* tap */
-	bool past;         /* rows are loaded past the first level of cache */
+	bool one;  /* tap */
+	bool past; /* rows are loaded past the first level of cache */
 };
 /* Where the rows of A and the panel of B are for one tap. */
 struct ht_e_matrix_tap {

@@ -29,7 +29,8 @@ static bool is_short(const struct ht_stage *s)
 	int n = 0;
 
 	for (int32_t i = 0; i < s->xs; i++)
-		n += s->x[i].dtype != HT_I64 && s->x[i].dtype != HT_BOOL && s->x[i].op != HT_X_CONST;
+		n += s->x[i].dtype != HT_I64 && s->x[i].dtype != HT_BOOL &&
+		     s->x[i].op != HT_X_CONST;
 	return n <= MOST_OPERATIONS;
 }
 
@@ -106,8 +107,8 @@ static void transpose(struct ht_e *e, LLVMValueRef *row, int n)
 /* ---- loads ---- */
 
 /* Loads the square whose first element is at p; lanes that are masked out, or whose guard is false, read zeros. */
-static void load_rows(struct ht_e *e, const struct ht_x *x, LLVMValueRef p, LLVMValueRef guard,
-	LLVMValueRef *row)
+static void load_rows(
+	struct ht_e *e, const struct ht_x *x, LLVMValueRef p, LLVMValueRef guard, LLVMValueRef *row)
 {
 	const unsigned bytes = (unsigned)ht_dtype_info(x->dtype)->bytes;
 	LLVMTypeRef number = LLVMIntTypeInContext(e->c, 8 * bytes);
@@ -134,7 +135,8 @@ LLVMValueRef ht_e_load_turned(struct ht_e *e, int32_t i, LLVMValueRef p, LLVMVal
 	LLVMTypeRef number = ht_e_mem_type(e, x->dtype);
 	LLVMValueRef row[MOST_LANES], *slot;
 
-	if (d < 0 || d != e->turned || e->vl < 4 || e->level[e->level_of[d]].copies < first + e->vl ||
+	if (d < 0 || d != e->turned || e->vl < 4 ||
+		e->level[e->level_of[d]].copies < first + e->vl ||
 		(guard && (e->info[x->b].uses >> d & 1)))
 		return NULL;
 	load_rows(e, x, ht_e_at(e, number, p, ht_e_i64(e, first - at)), guard, row);
