@@ -69,12 +69,12 @@ static int64_t copied_count(const struct lines *x, int64_t images, int64_t lines
 /* Cycles of a step in depth of a product of so many rows with a panel. */
 static double step_cycles(const struct ht_target *t, int64_t rows)
 {
-	const int64_t block = 2 * t->matrix_rows, rest = rows % block;
+	const int64_t block = 2 * t->matrix_rows, blocks = rows / block, rest = rows % block;
 	const double whole = 4 / t->rates->matrix_products * t->matrix_rows; /* of a block */
 
-	return (double)(rows / block) * whole + (rest == 0                       ? 0
-							: rest <= t->matrix_rows ? 0.75 * whole
-										 : whole);
+	return (double)blocks * whole + (rest == 0                       ? 0
+						: rest <= t->matrix_rows ? 0.75 * whole
+									 : whole);
 }
 
 /* Estimated cycles of the whole image with tiles of so many images and lines. */
@@ -82,8 +82,8 @@ static double cycles(const struct lines *x, int64_t images, int64_t lines)
 {
 	const struct ht_target *t = x->l->target;
 	const struct lines_axis *a = x->axis;
-	const double groups = (double)(x->to.dim[0] / images);
-	const double tiles = groups * (double)(a[0].count / lines);
+	const int64_t groups = x->to.dim[0] / images, bands = a[0].count / lines;
+	const double tiles = (double)(groups * bands);
 	const double phases = (double)(a[0].phases * a[1].phases);
 	const double panels = (double)ht_ceil_div(x->c.columns, x->c.nr);
 	const double taps = (double)(a[0].taps * a[1].taps);
@@ -91,7 +91,7 @@ static double cycles(const struct lines *x, int64_t images, int64_t lines)
 	const double weights = 2 * phases * taps * (double)(x->c.depth * x->c.columns);
 	const double copies = 2 * (double)copied_count(x, images, lines) * tiles;
 
-	return groups * (double)a[0].count * phases * panels * taps * steps *
+	return (double)(groups * a[0].count) * phases * panels * taps * steps *
 		       step_cycles(t, images * a[1].count) +
 	       copies / (t->rates->l2 / 4) + weights * tiles / t->rates->weights;
 }
@@ -135,7 +135,7 @@ static void choose_grid_of_tiles(struct lines *x)
 
 /* ---- the copy ---- */
 
-enum { PHASE, LINE = PHASE + 2, COLUMN, IMAGE, CHANNEL, RANK };
+enum { PHASE, PHASE_OF_COLUMNS, LINE, COLUMN, IMAGE, CHANNEL, RANK };
 
 static int32_t place_in_copy(const struct lines *x, const int32_t at_of[RANK])
 {
@@ -168,7 +168,7 @@ static int32_t position(const struct lines *x, int i, int32_t first, int32_t at,
 
 static void copy_stage(struct lines *x)
 {
-	static const int loop[RANK] = { PHASE, PHASE + 1, IMAGE, LINE, COLUMN, CHANNEL };
+	static const int loop[RANK] = { PHASE, PHASE_OF_COLUMNS, IMAGE, LINE, COLUMN, CHANNEL };
 	const struct lines_axis *a = x->axis;
 	const int64_t dim[RANK] = { copied_phases(&a[0]), copied_phases(&a[1]),
 		extent_of(&a[0], x->lines), extent_of(&a[1], a[1].count), x->images, x->c.depth };
@@ -183,7 +183,7 @@ static void copy_stage(struct lines *x)
 	x->k->stage->vec = x->k->stage->dims - 1;
 	from[0] = ht_xadd(b, first_in_tile(x, tile, 0), i[IMAGE]);
 	from[1] = position(x, 0, first_in_tile(x, tile, 1), i[LINE], i[PHASE]);
-	from[2] = position(x, 1, ht_xi(b, 0), i[COLUMN], i[PHASE + 1]);
+	from[2] = position(x, 1, ht_xi(b, 0), i[COLUMN], i[PHASE_OF_COLUMNS]);
 	from[3] = i[CHANNEL];
 	for (int d = 1; d < 3; d++)
 		space_and_guard(b, &at, index_inside(b, from[d], x->from.dim[d]));

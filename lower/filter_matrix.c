@@ -66,7 +66,7 @@ void filter_matrix_copy(struct filter_product *p)
 }
 
 /* The copy of the image. */
-enum { CHANNEL, PHASE, LINE = PHASE + 2, COLUMN, IMAGE, RANK };
+enum { CHANNEL, PHASE, PHASE_OF_COLUMNS, LINE, COLUMN, IMAGE, RANK };
 
 static void copy_of(const struct filter_product *p, int64_t dim[RANK], int64_t stride[RANK])
 {
@@ -106,7 +106,7 @@ static int32_t position(
 
 static void image_stage(struct filter_product *p)
 {
-	static const int loop[RANK] = { PHASE, PHASE + 1, LINE, COLUMN, CHANNEL, IMAGE };
+	static const int loop[RANK] = { PHASE, PHASE_OF_COLUMNS, LINE, COLUMN, CHANNEL, IMAGE };
 	int64_t dim[RANK], stride[RANK];
 	struct ht_xb *b = p->b;
 	struct space at = { .rank = 4, .guard = -1 };
@@ -124,7 +124,7 @@ static void image_stage(struct filter_product *p)
 		at_of[i] = ht_xdim(b, at_of[i]);
 	x[0] = ht_xadd(b, filter_first_image(p, part), at_of[IMAGE]);
 	x[1] = position(p, 0, filter_first_line(p, part), at_of[LINE], at_of[PHASE]);
-	x[2] = position(p, 1, ht_xi(b, 0), at_of[COLUMN], at_of[PHASE + 1]);
+	x[2] = position(p, 1, ht_xi(b, 0), at_of[COLUMN], at_of[PHASE_OF_COLUMNS]);
 	x[3] = ht_xadd(b, ht_xmuli(b, channels, p->lanes), at_of[CHANNEL]);
 	for (int i = 1; i < 3; i++)
 		space_and_guard(b, &at, index_inside(b, x[i], p->v->in.dim[i]));
