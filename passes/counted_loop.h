@@ -43,4 +43,6 @@ struct ht_counted_arg ht_counted_pass_open(
 
 /* recurrent_end.c: where steps behind the last that a mask lets count change nothing, the loop ends there. */
 void ht_recurrent_end(struct ht_counted_loop *x);
+/* recurrent_states.c: states that each step narrows and widens are carried in 16 bits. */
+void ht_recurrent_states(struct ht_counted_loop *x);
 #endif

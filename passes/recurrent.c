@@ -315,6 +315,8 @@ static void look_into(struct ht_node *n, struct ht_pass_context *c)
 	while (count-- > 0 && ht_rw_on(&x.outside, HT_FUSION_recurrent_inputs))
 		if (all[count]->graph)
 			visit(&x, all[count]);
+	if (ht_rw_on(&x.outside, HT_FUSION_recurrent_states))
+		ht_recurrent_states(&x);
 	if (ht_rw_on(&x.outside, HT_FUSION_recurrent_end))
 		ht_recurrent_end(&x);
 }
@@ -330,7 +332,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 const struct ht_pass ht_pass_recurrent = {
 	.name = "recurrent",
 	.summary =
-		"makes products of what a loop reads step by step one product in front of it, and ends loops whose last steps a "
-		"mask excludes",
+		"makes products of what a loop reads step by step one product in front of it, carries states in 16 bits that "
+		"each step narrows, and ends loops whose last steps a mask excludes",
 	.run = run,
 };

@@ -62,10 +62,10 @@ static bool is_selected(const struct masked *m, int32_t i)
 	return n && ht_value_eq(n->in[0], m->list) && ht_value_eq(n->in[1], m->counter);
 }
 
-/* Whether `v` is, but for its shape, a result that the step keeps. */
+/* Whether `v` is, but for its shape and its type, a result that the step keeps. */
 static bool is_kept_result(const struct masked *m, struct ht_value v)
 {
-	while (ht_is(v.node, HT_RESHAPES))
+	while (ht_is(v.node, HT_RESHAPES | HT_CASTS) && v.node->ins)
 		v = v.node->in[0];
 	for (int32_t i = 0; i < m->x->node->outs; i++)
 		if (ht_value_eq(ht_counted_result(m->x->body, i), v) && is_selected(m, i))

@@ -111,6 +111,15 @@ def masked(x):
                          (0, tf.zeros(16)))[1]
 
 
+def narrow_state(x):
+    """A loop whose state each step casts to bfloat16 first and back last."""
+    rows = tf.TensorArray(tf.float32, 12).unstack(x)
+
+    def step(i, h):
+        return i + 1, tf.cast(tf.maximum(tf.cast(h, tf.bfloat16) * .5, tf.cast(rows.read(i), tf.bfloat16)), tf.float32)
+    return tf.while_loop(lambda i, _: i < 12, step, (0, tf.zeros(16)))[1]
+
+
 def conv(x, padding='SAME'):
     return tf.nn.conv2d(x, const(3, 3, 16, 8), 1, padding)
 
@@ -191,6 +200,7 @@ CASES = {
     'recurrent_end': (masked, 1e-6, 'Maximum'),
     'recurrent_gates': (gates, 1e-5, None),
     'recurrent_inputs': (recurrent, 1e-6, 'MatMul'),
+    'recurrent_states': (narrow_state, EXACT, None),
     'window_elementwise': (lambda x: tf.tanh(tf.nn.avg_pool2d(image(x), 2, 1, 'VALID')), 4e-7, None),
 }
 # Fusions that would replace a fusion that is off.
