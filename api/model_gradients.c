@@ -1,11 +1,14 @@
-/* Finds the tensors that the optimiser ops of a training step take as gradients. */
+/* Finds the tensors that a training step takes as gradients: those of its optimiser ops, and of updates in elementary ops. */
 #include <halftone/train.h>
 
 #include "api/api.h"
+#include "frontend/frontend.h"
+#include "passes/linear.h"
+#include "passes/passes.h"
 
 struct looking {
 	struct ht_model *m;
-	const char *op;
+	const char *loss, *op; /* loss NULL: updates in elementary ops are not looked at */
 	struct ht_diags *d;
 	struct ht_map found; /* the names of these tensors */
 	struct ht_node **stack;
@@ -30,23 +33,89 @@ static void meet(struct looking *x, struct ht_node *n)
 	x->stack[x->depth++] = n;
 }
 
-static void look_at(struct looking *x, const struct ht_node *n)
+static void take(struct looking *x, struct ht_value v)
 {
 	struct ht_arena *a = &x->m->arena;
+	struct ht_str name =
+		v.index ? ht_str_printf(a, "%.*s:%d", HT_STR_ARG(v.node->name), (int)v.index)
+			: ht_str_copy(a, v.node->name);
+
+	ht_map_at(&x->found, name)->value = x;
+}
+
+static void look_at(struct looking *x, const struct ht_node *n)
+{
 	int32_t i = gradient_of(n);
 
-	if (i >= 0) {
-		struct ht_value v = n->in[i];
-		struct ht_str name = v.index ? ht_str_printf(a, "%.*s:%d", HT_STR_ARG(v.node->name),
-						       (int)v.index)
-					     : ht_str_copy(a, v.node->name);
-
-		ht_map_at(&x->found, name)->value = x;
-	}
+	if (i >= 0)
+		take(x, n->in[i]);
 	for (int32_t k = 0; k < n->ins; k++)
 		meet(x, n->in[k].node);
 	for (int32_t k = 0; k < n->controls; k++)
 		meet(x, n->control[k]);
+}
+
+/* ---- updates in elementary ops ---- */
+
+/* A copy of the nodes that a step needs, in which calls, branches and loops are nodes, so that all tensors of the graph can be fetched. */
+static enum ht_status copy_step(
+	const struct looking *x, struct ht_work *w, struct ht_diags *quiet, struct ht_graph **g)
+{
+	const struct ht_str names[] = { ht_str(x->loss), ht_str(x->op) };
+	struct ht_pass_context c = {
+		.scratch = &w->scratch, .diags = quiet, .keep_variables = true
+	};
+	struct ht_model probe = *x->m;
+	enum ht_status st =
+		ht_entry_for_outputs(x->m->graph, x->m->chosen, names, 2, quiet, &probe.entry);
+
+	if (st == HT_OK)
+		st = ht_model_copy(&probe, w, HT_OPEN_KEEP, quiet, g);
+	x->m->arena = probe.arena; /* shapes were made in it */
+	if (st != HT_OK)
+		return st;
+	c.entry = (*g)->entries;
+	return ht_run_passes(
+		*g, "feeds,prune,inline,branches,prune,references,functional,infer", NULL, &c);
+}
+
+static bool is_in_model(const struct looking *x, struct ht_value v)
+{
+	const struct ht_node *n = ht_graph_node(x->m->graph, v.node->name);
+
+	return n && n->op == v.node->op && v.index < n->outs;
+}
+
+/* Takes all gradients, or where one is not found, none. */
+static void take_elementary(struct looking *x, struct ht_graph *g, struct ht_work *w)
+{
+	struct ht_value *found;
+	bool all;
+	size_t n;
+
+	all = ht_step_gradients(g, g->entries->outputs->value.node, &w->arena, &found, &n);
+	for (size_t i = 0; i < n; i++)
+		all &= is_in_model(x, found[i]);
+	for (size_t i = 0; i < n && all; i++)
+		take(x, found[i]);
+}
+
+struct elementary {
+	struct looking *x;
+	struct ht_work w;
+};
+
+static enum ht_status look_for_elementary(void *arg)
+{
+	struct elementary *e = arg;
+	struct ht_diags quiet;
+	struct ht_graph *g;
+
+	ht_diags_init(&quiet);
+	if (copy_step(e->x, &e->w, &quiet, &g) == HT_OK && g->entries->outputs)
+		take_elementary(e->x, g, &e->w);
+	ht_diags_release(&quiet);
+	return HT_OK;
 }
 
 static enum ht_status look(void *arg)
@@ -70,16 +139,21 @@ static enum ht_status look(void *arg)
 	meet(x, op);
 	while (x->depth)
 		look_at(x, x->stack[--x->depth]);
+	if (x->loss) {
+		struct elementary e = { .x = x };
+
+		HT_TRY(ht_work_run(&e.w, look_for_elementary, &e, x->d));
+	}
 	x->name = HT_NEW_ARRAY(a, const char *, x->found.count + 1);
 	for (size_t i = 0; i < x->found.count; i++)
 		x->name[i] = x->found.entries[i].key.p;
 	return HT_OK;
 }
 
-enum ht_status ht_model_gradients(struct ht_model *m, const char *op, struct ht_diags *d,
-	const char *const **names, size_t *n)
+enum ht_status ht_model_gradients(struct ht_model *m, const char *loss, const char *op,
+	struct ht_diags *d, const char *const **names, size_t *n)
 {
-	struct looking x = { .m = m, .op = op, .d = d };
+	struct looking x = { .m = m, .loss = loss, .op = op, .d = d };
 	enum ht_status st = ht_guarded(&m->unwind, look, &x, d);
 
 	*names = st == HT_OK ? x.name : NULL;

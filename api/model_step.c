@@ -12,44 +12,6 @@ struct step {
 	struct ht_map changed; /* the variables that the step may change, by name */
 };
 
-/* The variable of which `v` is the handle or the reference, also within branches and loops of TensorFlow 1; NULL: none. */
-static const struct ht_node *variable_of(struct ht_value v)
-{
-	enum { MOST = 64 }; /* nodes of a malformed graph may be a cycle */
-
-	for (int i = 0; i < MOST; i++) {
-		const struct ht_node *n = v.node;
-
-		if (ht_is(n, HT_VARIABLE))
-			return n;
-		if (!ht_is(n, HT_FORWARDS | HT_SWITCHES | HT_MERGES | HT_ENTERS) || !n->ins)
-			return NULL;
-		v = n->in[ht_is(n, HT_FORWARDS) && v.index < n->ins ? v.index : 0];
-	}
-	return NULL;
-}
-
-/* Whether `n` may change a variable that is its operand `i`. */
-static bool may_change(const struct ht_node *n, int32_t i)
-{
-	const struct ht_op_info *info = ht_op_info(n->op);
-
-	return info->effects & HT_WRITES && i < info->args &&
-	       (info->arg[i].ref || info->arg[i].fixed == HT_RESOURCE);
-}
-
-static void look_at(struct step *x, const struct ht_node *n)
-{
-	const bool any = n->op == HT_OP_OPAQUE || ht_runs_changes(n, &x->m->arena);
-
-	for (int32_t i = 0; i < n->ins; i++) {
-		const struct ht_node *v = any || may_change(n, i) ? variable_of(n->in[i]) : NULL;
-
-		if (v)
-			ht_map_at(&x->changed, ht_variable_name(v))->value = (void *)v;
-	}
-}
-
 /* By node id: the nodes that a run of `of` runs. */
 static bool *run_by(struct step *x, struct ht_node *const *of, size_t n)
 {
@@ -99,15 +61,8 @@ static enum ht_status check(void *arg)
 		HT_TRY(find(x, x->op, &of[1]));
 	runs = run_by(x, of, 2);
 	read = run_by(x, of, 1);
-	ht_map_init(&x->changed, &x->m->arena);
-	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (runs[n->id])
-			look_at(x, n);
-	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (read[n->id] && ht_is(n, HT_VARIABLE) &&
-			ht_map_get(&x->changed, ht_variable_name(n)))
-			return HT_OK;
-	return refuse(x, of[1]);
+	ht_changed_in_run(g, runs, &x->m->arena, &x->changed);
+	return ht_run_has_variable(g, read, &x->m->arena, &x->changed) ? HT_OK : refuse(x, of[1]);
 }
 
 enum ht_status ht_model_check_step(

@@ -571,6 +571,8 @@ void text_seed(struct text *t, const struct session *s);
 /* The memory of a run of a program that changes variables: a text, or members of a JSON object. */
 enum ht_status text_step_memory(
 	struct text *t, const struct cli *c, const struct ht_program *p, bool json);
+struct ht_step_memory;
+void put_step_memory(struct text *t, const struct ht_step_memory *m, bool json);
 
 /* ---- memory.c ---- */
 

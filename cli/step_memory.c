@@ -20,12 +20,17 @@ static void put_text(const struct ht_step_memory *m, struct text *t)
 		m->peak, m->variables, m->slots, m->arena, m->gradients, m->copies, m->activations);
 }
 
+void put_step_memory(struct text *t, const struct ht_step_memory *m, bool json)
+{
+	(json ? put_members : put_text)(m, t);
+}
+
 enum ht_status text_step_memory(
 	struct text *t, const struct cli *c, const struct ht_program *p, bool json)
 {
 	struct ht_step_memory m = HT_STEP_MEMORY_INIT;
 	enum ht_status st = ht_program_step_memory(p, c->diags, &m);
 
-	(json ? put_members : put_text)(&m, t);
+	put_step_memory(t, &m, json);
 	return st;
 }

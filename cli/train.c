@@ -297,7 +297,7 @@ static enum ht_status check_step_tensor(const struct training *t)
 		t->step_tensor, a->bytes / ht_dtype_bytes(a->dtype), ht_dtype_name(a->dtype));
 }
 
-static enum ht_status open_steps(struct training *t)
+enum ht_status train_open_steps(struct training *t)
 {
 	static const char *const names[HT_PHASE_KINDS] = { "step", "step in float16",
 		"step in bfloat16" };
@@ -317,7 +317,7 @@ static enum ht_status open_steps(struct training *t)
 
 enum ht_status train_open_entries(struct training *t)
 {
-	enum ht_status st = open_steps(t);
+	enum ht_status st = train_open_steps(t);
 
 	if (st == HT_OK)
 		st = check_loss(t);

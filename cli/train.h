@@ -253,6 +253,7 @@ enum ht_status train_open_model(struct training *t); /* also the policy and the 
 enum ht_status train_open_order(struct training *t);
 enum ht_status train_open_session(struct training *t);
 void train_set_outputs(struct training *t, const char *const *others, size_t n);
+enum ht_status train_open_steps(struct training *t); /* the programs of a step alone */
 enum ht_status train_open_entries(struct training *t);
 enum ht_status train_begin(struct training *t); /* restores or initialises the variables */
 /* Evaluates; t->value gets the means over all rows. */

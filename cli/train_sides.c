@@ -25,6 +25,7 @@ struct side {
 	double loss, norm;
 	double step_seconds; /* of the last step */
 	bool diverged;
+	struct ht_step_memory memory; /* of a step */
 	/* Over all seeds. */
 	struct deviation loss_deviation, norm_deviation;
 	double *final; /* by seed: the metric after the last step; NAN: it diverged */
@@ -133,14 +134,47 @@ static enum ht_status open_board(struct sides *s, struct side *x)
 	return board_open(&x->run.board, s->t->c, name, 0);
 }
 
+/* Finds the memory of the step that a training of this policy alone has, which does not have the gradients as outputs. */
+static enum ht_status find_memory(struct sides *s, struct side *x)
+{
+	struct training alone = x->run;
+	enum ht_status st;
+
+	if (x->null) {
+		x->memory = s->side[0].memory;
+		return HT_OK;
+	}
+	alone.output = NULL;
+	train_set_outputs(&alone, NULL, 0);
+	x->memory = (struct ht_step_memory)HT_STEP_MEMORY_INIT;
+	st = train_open_session(&alone);
+	if (st == HT_OK)
+		st = train_open_steps(&alone);
+	if (st == HT_OK)
+		st = ht_program_step_memory(
+			alone.step[HT_PHASE_ORIGINAL].program, alone.c->diags, &x->memory);
+	train_release_run(&alone);
+	free(alone.output);
+	return st;
+}
+
+static enum ht_status open_side_policy(struct sides *s, struct side *x)
+{
+	struct training *r = &x->run;
+	enum ht_status st = open_named_policy(s->t->c, x->name, &r->policy);
+
+	r->compile.policy = r->policy;
+	return st == HT_OK ? find_memory(s, x) : st;
+}
+
 static enum ht_status open_side(struct sides *s, struct side *x)
 {
 	struct training *r = &x->run;
 	enum ht_status st = HT_OK;
 
-	if (!r->policy)
-		st = open_named_policy(s->t->c, x->name, &r->policy);
 	r->seed = s->t->seed;
+	if (!r->policy)
+		st = open_side_policy(s, x);
 	r->compile.policy = r->policy;
 	x->diverged = false;
 	if (st == HT_OK)
@@ -353,6 +387,11 @@ static void put_side_text(const struct sides *s, const struct side *x, struct te
 	if (x->skipped)
 		text_printf(out, "  %lld steps skipped", x->skipped);
 	text_printf(out, "\n");
+	if (!x->null) {
+		text_printf(out, "    memory: ");
+		put_step_memory(out, &x->memory, false);
+		text_printf(out, "\n");
+	}
 	if (x == s->side)
 		return;
 	n = difference(s, x, &mean, &low, &high, &interval);
@@ -386,8 +425,11 @@ static void put_side_json(const struct sides *s, const struct side *x, struct te
 		text_printf(out, i ? ", " : "");
 		text_number(out, x->final[i]);
 	}
-	text_printf(out, "], \"seconds\": %.6f, \"diverged\": %zu, \"skipped\": %lld", x->seconds,
-		x->divergences, x->skipped);
+	text_printf(out,
+		"], \"seconds\": %.6f, \"diverged\": %zu, \"skipped\": %lld, \"memory\": {",
+		x->seconds, x->divergences, x->skipped);
+	put_step_memory(out, &x->memory, true);
+	text_printf(out, "}");
 	if (x != s->side) {
 		size_t n = difference(s, x, &mean, &low, &high, &interval);
 
@@ -445,7 +487,7 @@ static enum ht_status open_all(struct sides *s)
 		st = train_open_model(t);
 	if (st == HT_OK && t->train_op)
 		st = ht_model_gradients(
-			t->model, t->train_op, t->c->diags, &s->gradient, &s->gradients);
+			t->model, t->loss, t->train_op, t->c->diags, &s->gradient, &s->gradients);
 	if (st != HT_OK)
 		return st;
 	s->seeds = (size_t)seeds;

@@ -1,5 +1,5 @@
 /* The functions of the library that a graph may call, directly or indirectly. */
-#include "ir/ir.h"
+#include "ir/calls.h"
 
 static void call_named(const struct ht_graph *g, struct ht_map *called, struct ht_str name)
 {
@@ -19,25 +19,33 @@ static void calls_of_value(
 			call_named(g, called, v->list.item[i].func->name);
 }
 
+void ht_add_called(const struct ht_graph *g, const struct ht_node *n, struct ht_map *called)
+{
+	/* An opaque node may be a call: its type is then the name of the function. */
+	if (n->op == HT_OP_OPAQUE)
+		call_named(g, called, n->type);
+	for (const struct ht_attr *a = n->attrs; a; a = a->next)
+		calls_of_value(g, called, &a->value);
+}
+
 static void calls_of_graph(
 	const struct ht_graph *g, struct ht_map *called, const struct ht_graph *body)
 {
-	for (const struct ht_node *n = body->first; n; n = n->next) {
-		/* An opaque node may be a call: its type is then the name of the function. */
-		if (n->op == HT_OP_OPAQUE)
-			call_named(g, called, n->type);
-		for (const struct ht_attr *a = n->attrs; a; a = a->next)
-			calls_of_value(g, called, &a->value);
-	}
+	for (const struct ht_node *n = body->first; n; n = n->next)
+		ht_add_called(g, n, called);
+}
+
+void ht_add_all_called(const struct ht_graph *g, struct ht_map *called)
+{
+	for (size_t i = 0; i < called->count; i++)
+		calls_of_graph(g, called, ((struct ht_function *)called->entries[i].value)->body);
 }
 
 void ht_called_functions(const struct ht_graph *g, struct ht_arena *a, struct ht_map *called)
 {
 	ht_map_init(called, a);
 	calls_of_graph(g->library, called, g);
-	for (size_t i = 0; i < called->count; i++)
-		calls_of_graph(
-			g->library, called, ((struct ht_function *)called->entries[i].value)->body);
+	ht_add_all_called(g->library, called);
 }
 
 void ht_drop_uncalled(struct ht_graph *g, struct ht_arena *scratch)

@@ -1,4 +1,5 @@
 /* Finds the variables that a graph changes, directly or through functions that its nodes run. */
+#include "ir/calls.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -80,25 +81,26 @@ static bool function_changes(struct looking *x, const struct ht_function *f)
 	return e->value == &yes;
 }
 
-bool ht_runs_changes(const struct ht_node *n, struct ht_arena *a)
-{
-	const struct ht_bodies b =
-		runs_functions(n) ? ht_control_bodies(n) : (struct ht_bodies){ { NULL, NULL } };
-
-	return (b.of[0] && changes_when_run(b.of[0], a)) ||
-	       (b.of[1] && changes_when_run(b.of[1], a));
-}
-
 /* Whether `n` may change a variable that it takes. */
 static bool may_change(struct looking *x, const struct ht_node *n)
 {
 	struct ht_bodies b;
 
 	if (!runs_functions(n))
-		return ht_changes_variable(n);
+		return n->op == HT_OP_OPAQUE || ht_changes_variable(n);
 	b = ht_control_bodies(n);
 	return (b.of[0] && function_changes(x, b.of[0])) ||
 	       (b.of[1] && function_changes(x, b.of[1]));
+}
+
+/* Whether a node that changes variables may change the one that is its operand `i`: an op of the table changes those that it takes by reference
+ * or by their handles. */
+static bool may_be_changed(const struct ht_node *n, int32_t i)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+
+	return n->op == HT_OP_OPAQUE || runs_functions(n) || i >= info->args || info->arg[i].ref ||
+	       info->arg[i].fixed == HT_RESOURCE;
 }
 
 struct ht_node **ht_variable_handles(const struct ht_graph *g, struct ht_arena *a)
@@ -113,37 +115,108 @@ struct ht_node **ht_variable_handles(const struct ht_graph *g, struct ht_arena *
 	return of;
 }
 
-/* The variable whose handle a node takes as `v`, also where a Switch of TensorFlow 1 passes it to a branch. */
-static const struct ht_node *variable_behind(struct ht_node *const *handle, struct ht_value v)
+/* The variable of which `v` is the handle or the reference, also within branches and loops of TensorFlow 1; NULL: none. */
+static const struct ht_node *variable_behind(struct ht_value v)
 {
-	while (ht_is(v.node, HT_SWITCHES) && v.node->ins)
-		v = v.node->in[0];
-	return handle[v.node->id];
+	enum { MOST = 1 << 16 }; /* nodes of a malformed graph may be a cycle */
+
+	for (int i = 0; i < MOST; i++) {
+		const struct ht_node *n = v.node;
+
+		if (ht_is(n, HT_VARIABLE))
+			return n;
+		if (!ht_is(n, HT_FORWARDS | HT_SWITCHES | HT_MERGES | HT_ENTERS) || !n->ins)
+			return NULL;
+		v = n->in[ht_is(n, HT_FORWARDS) && v.index < n->ins ? v.index : 0];
+	}
+	return NULL;
+}
+
+static void look_at(struct looking *x, const struct ht_node *n)
+{
+	if (!may_change(x, n))
+		return;
+	for (int32_t i = 0; i < n->ins; i++) {
+		const struct ht_node *v = may_be_changed(n, i) ? variable_behind(n->in[i]) : NULL;
+
+		if (v)
+			ht_map_at(x->changed, ht_variable_name(v))->value = &yes;
+	}
 }
 
 static void look(struct looking *x, const struct ht_graph *g)
 {
-	struct ht_node **handle = ht_variable_handles(g, x->arena);
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		look_at(x, n);
+}
 
-	for (const struct ht_node *n = g->first; n; n = n->next) {
-		if (!may_change(x, n))
-			continue;
-		for (int32_t i = 0; i < n->ins; i++) {
-			const struct ht_node *v = variable_behind(handle, n->in[i]);
-
-			if (v)
-				ht_map_at(x->changed, ht_variable_name(v))->value = &yes;
-		}
-	}
+static void looking_init(struct looking *x, struct ht_arena *a, struct ht_map *changed)
+{
+	*x = (struct looking){ .arena = a, .changed = changed };
+	ht_map_init(changed, a);
+	ht_map_init(&x->known, a);
 }
 
 void ht_changed_variables(const struct ht_graph *g, struct ht_arena *a, struct ht_map *changed)
 {
-	struct looking x = { .arena = a, .changed = changed };
+	struct looking x;
 
-	ht_map_init(changed, a);
-	ht_map_init(&x.known, a);
+	looking_init(&x, a, changed);
 	look(&x, g);
 	for (const struct ht_function *f = g->functions; f; f = f->next)
 		look(&x, f->body);
+}
+
+/* ---- of the nodes that a run of some outputs runs ---- */
+
+/* The functions that these nodes run, by name. */
+static void functions_of(
+	const struct ht_graph *g, const bool *runs, struct ht_arena *a, struct ht_map *called)
+{
+	ht_map_init(called, a);
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (runs[n->id])
+			ht_add_called(g->library, n, called);
+	ht_add_all_called(g->library, called);
+}
+
+static const struct ht_graph *body_of(const struct ht_map *called, size_t i)
+{
+	return ((struct ht_function *)called->entries[i].value)->body;
+}
+
+void ht_changed_in_run(
+	const struct ht_graph *g, const bool *runs, struct ht_arena *a, struct ht_map *changed)
+{
+	struct looking x;
+	struct ht_map called;
+
+	looking_init(&x, a, changed);
+	functions_of(g, runs, a, &called);
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (runs[n->id])
+			look_at(&x, n);
+	for (size_t i = 0; i < called.count; i++)
+		look(&x, body_of(&called, i));
+}
+
+static bool has_variable_of(const struct ht_graph *g, const bool *runs, const struct ht_map *names)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if ((!runs || runs[n->id]) && ht_is(n, HT_VARIABLE) &&
+			ht_map_get(names, ht_variable_name(n)))
+			return true;
+	return false;
+}
+
+bool ht_run_has_variable(
+	const struct ht_graph *g, const bool *runs, struct ht_arena *a, const struct ht_map *names)
+{
+	struct ht_map called;
+	bool has = has_variable_of(g, runs, names);
+
+	functions_of(g, runs, a, &called);
+	for (size_t i = 0; i < called.count && !has; i++)
+		has = has_variable_of(body_of(&called, i), NULL, names);
+	return has;
 }

@@ -14,6 +14,14 @@ enum { HT_LINEAR_MOST = 64 };
  * the graph's order. */
 void ht_linear_in(const struct ht_graph *g, struct ht_node *const *of, size_t n, const bool *fixed,
 	uint64_t *linear, size_t *count);
+/* loss_seed.c: the constant at which the gradients of `loss` begin; NULL: none is found.  Sets `needed`, by node id, for the nodes that the loss
+ * depends on. */
+struct ht_node *ht_gradient_seed(
+	const struct ht_graph *g, struct ht_node *loss, bool *needed, struct ht_arena *a);
+/* step_gradients.c: the gradients of `loss` that updates in elementary ops take, of a graph that is sorted and whose types are inferred.
+ * False: no gradient was found for some update that depends on gradients. */
+bool ht_step_gradients(const struct ht_graph *g, struct ht_node *loss, struct ht_arena *a,
+	struct ht_value **found, size_t *n);
 /* Whether `n` reads the shape of its operand, and none of its elements. */
 bool ht_asks_shape_alone(const struct ht_node *n);
 

@@ -65,7 +65,7 @@ struct seed {
 };
 
 struct seeking {
-	struct ht_rw *r;
+	const struct ht_graph *g;
 	bool *needed; /* by node id: by the loss */
 	uint64_t *linear;
 	struct seed best;
@@ -75,7 +75,7 @@ static void take_best(struct seeking *x, struct ht_node *const *of, size_t n)
 {
 	size_t count[HT_LINEAR_MOST];
 
-	ht_linear_in(x->r->g, of, n, x->needed, x->linear, count);
+	ht_linear_in(x->g, of, n, x->needed, x->linear, count);
 	for (size_t i = 0; i < n; i++)
 		if (count[i] > x->best.count)
 			x->best = (struct seed){ of[i], count[i] };
@@ -87,7 +87,7 @@ static void seek(struct seeking *x, bool needed)
 	struct ht_node *candidate[HT_LINEAR_MOST] = { NULL };
 	size_t n = 0;
 
-	for (struct ht_node *at = x->r->g->first; at; at = at->next) {
+	for (struct ht_node *at = x->g->first; at; at = at->next) {
 		if (x->needed[at->id] != needed || !may_be_seed(at))
 			continue;
 		candidate[n++] = at;
@@ -99,16 +99,16 @@ static void seek(struct seeking *x, bool needed)
 	take_best(x, candidate, n);
 }
 
-/* NULL: no other node is proportional to any candidate.  Sets `needed` for the nodes that the loss depends on. */
-static struct ht_node *find_seed(struct ht_rw *r, struct ht_node *loss, bool *needed)
+struct ht_node *ht_gradient_seed(
+	const struct ht_graph *g, struct ht_node *loss, bool *needed, struct ht_arena *a)
 {
-	struct seeking x = { .r = r,
+	struct seeking x = { .g = g,
 		.needed = needed,
-		.linear = HT_NEW_ARRAY(r->arena, uint64_t, r->g->ids),
+		.linear = HT_NEW_ARRAY(a, uint64_t, g->ids),
 		.best = { .count = 1 } };
 
 	needed[loss->id] = true;
-	ht_mark_operands(r->g, needed, false);
+	ht_mark_operands(g, needed, false);
 	seek(&x, false);
 	seek(&x, true);
 	return x.best.node;
@@ -155,7 +155,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	HT_TRY(ht_infer_types(g, c->diags));
 	ht_rw_init(&r, g, c);
 	needed = HT_NEW_ARRAY(r.arena, bool, g->ids);
-	seed = find_seed(&r, loss->value.node, needed);
+	seed = ht_gradient_seed(g, loss->value.node, needed, r.arena);
 	if (!seed)
 		return ht_error(c->diags, HT_E_UNSUPPORTED,
 			(struct ht_where){

@@ -102,7 +102,11 @@ struct ht_type ht_stated_type(struct ht_value v);
 
 /* ---- changed.c ---- */
 
-/* Whether a function that `n` runs, or one that it calls, writes to a variable. */
-bool ht_runs_changes(const struct ht_node *n, struct ht_arena *a);
+/* The names of the variables that the nodes `runs`, by id, or functions that these run, may change. */
+void ht_changed_in_run(
+	const struct ht_graph *g, const bool *runs, struct ht_arena *a, struct ht_map *changed);
+/* Whether one of the variables `names` is among these nodes, or in functions that these run. */
+bool ht_run_has_variable(
+	const struct ht_graph *g, const bool *runs, struct ht_arena *a, const struct ht_map *names);
 
 #endif

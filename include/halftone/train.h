@@ -22,11 +22,12 @@ HT_API enum ht_status ht_session_add(struct ht_session *s, const char *name, str
  * The string lives as long as the model. */
 HT_API const char *ht_model_train_op(const struct ht_model *m);
 
-/* The names of the tensors that optimiser ops take as gradients, for the optimiser ops that run with `op`: *n strings, which
- * live as long as the model.  Does not find the gradients of updates that consist of elementary ops or are in functions.
- * HT_E_USAGE: the graph has no such op. */
-HT_API enum ht_status ht_model_gradients(struct ht_model *m, const char *op, struct ht_diags *d,
-	const char *const **names, size_t *n);
+/* The names of the tensors that a step that runs `op` takes as gradients of `loss`: *n strings, which live as long as the model.  These are operands
+ * of optimiser ops, and tensors from which updates in elementary ops are computed: as they leave backpropagation, without a learning rate or
+ * another factor, behind clipping.  Updates in elementary ops are left out if the gradient of one of them is not found, such as one that comes from
+ * a loop, or where `loss` is NULL.  Does not find gradients in functions.  HT_E_USAGE: the graph has no such op. */
+HT_API enum ht_status ht_model_gradients(struct ht_model *m, const char *loss, const char *op,
+	struct ht_diags *d, const char *const **names, size_t *n);
 
 /* Whether a step that runs `op` (NULL: that computes the loss alone, as a signature of TensorFlow 2 that trains) can change `loss`.
  * HT_E_USAGE: the graph lacks one of the two, or the step changes no variable that the loss depends on; a message names the op. */

@@ -254,10 +254,11 @@ class Model(Owner):
         return Session(self, train_op, loss, fetches, policy, options, threads, seed, init_op, target, loss_scale, accelerate_train_mode,
                        steps, target_loss, iterations_per_loop, limited, pages_of(pages))
 
-    def gradients(self, train_op: str) -> list[str]:
-        """Names of the tensors that `train_op` uses as gradients; a session can fetch them."""
+    def gradients(self, train_op: str, loss: str | None = None) -> list[str]:
+        """Names of the tensors that `train_op` uses as gradients; a session can fetch them.  Those of updates that consist of elementary ops are
+        found if the loss is stated."""
         found, n = ctypes.POINTER(ctypes.c_char_p)(), ctypes.c_size_t()
-        call(lib.ht_model_gradients, self._handle, raw(train_op), late=(ctypes.byref(found), ctypes.byref(n)))
+        call(lib.ht_model_gradients, self._handle, raw_or_none(loss), raw(train_op), late=(ctypes.byref(found), ctypes.byref(n)))
         return [os.fsdecode(found[i]) for i in range(n.value)]
 
     def __repr__(self) -> str:

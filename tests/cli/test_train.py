@@ -96,6 +96,79 @@ MERGED = SHARED.replace('%seed = Fill(%shape, %seed/one) {T=f32, index_type=i32}
     '%rate = Const() {dtype=f32, value=tensor f32[] {0.01}}\n%change = Mul(%gradient, %rate) {T=f32}\n'
     '%update = AssignSubVariableOp(%w, %change) {dtype=f32}')
 
+# Adam, spelled out in elementary ops; the loss is not linear, so that gradients differ from row to row.
+ADAM = MERGED.replace('%loss = Sum(%y, %axes)', '%square = Square(%y) {T=f32}\n%loss = Sum(%square, %axes)').replace(
+    '%gradient = MatMul(%x, %seed)', '%two = Const() {dtype=f32, value=tensor f32[] {2}}\n%twice = Mul(%y, %two) {T=f32}\n'
+    '%slope = Mul(%seed, %twice) {T=f32}\n%gradient = MatMul(%x, %slope)')
+ADAM = ADAM[:ADAM.index('%change =')] + '''%m = VarHandleOp() {container="", dtype=f32, shape=shape[4,4], shared_name="m"}
+%v = VarHandleOp() {container="", dtype=f32, shape=shape[4,4], shared_name="v"}
+%zero = Const() {dtype=f32, value=tensor f32[4,4] {0 ...}}
+%m/Assign = AssignVariableOp(%m, %zero) {dtype=f32}
+%v/Assign = AssignVariableOp(%v, %zero) {dtype=f32}
+%m/read = ReadVariableOp(%m) {dtype=f32}
+%v/read = ReadVariableOp(%v) {dtype=f32}
+%b = Const() {dtype=f32, value=tensor f32[] {0.9}}
+%1-b = Const() {dtype=f32, value=tensor f32[] {0.1}}
+%m/old = Mul(%m/read, %b) {T=f32}
+%m/new = Mul(%1-b, %gradient) {T=f32}
+%m/next = AddV2(%m/old, %m/new) {T=f32}
+%g2 = Square(%gradient) {T=f32}
+%v/old = Mul(%v/read, %b) {T=f32}
+%v/new = Mul(%g2, %1-b) {T=f32}
+%v/next = AddV2(%v/old, %v/new) {T=f32}
+%root = Sqrt(%v/next) {T=f32}
+%away = AddV2(%root, %beta) {T=f32}
+%ratio = RealDiv(%m/next, %away) {T=f32}
+%change = Mul(%rate, %ratio) {T=f32}
+%m/update = AssignVariableOp(%m, %m/next) {dtype=f32}
+%v/update = AssignVariableOp(%v, %v/next) {dtype=f32}
+%update = AssignSubVariableOp(%w, %change, ^m/update, ^v/update) {dtype=f32}
+''' + ADAM[ADAM.index('%next ='):]
+
+# Variables that only functions name.
+WITHIN = '''hir 1
+entry "" {
+  input "x" = %x
+  output "loss" = %loss
+}
+%x = Placeholder() {dtype=f32, shape=shape[?,4]}
+%start = Const() {dtype=f32, value=tensor f32[4] {1 ...}}
+%init/w = VarHandleOp() {container="", dtype=f32, shape=shape[4], shared_name="w"}
+%init/other = VarHandleOp() {container="", dtype=f32, shape=shape[4], shared_name="other"}
+%w/Assign = AssignVariableOp(%init/w, %start) {dtype=f32}
+%other/Assign = AssignVariableOp(%init/other, %start) {dtype=f32}
+%init = NoOp(^w/Assign, ^other/Assign)
+%loss = StatefulPartitionedCall(%x) {Tin=[f32], Tout=[f32], f=@loss_of{}}
+%train = StatefulPartitionedCall(%x) {Tin=[f32], Tout=[f32], f=@step_of{}}
+%train_other = StatefulPartitionedCall(%x) {Tin=[f32], Tout=[f32], f=@step_of_other{}}
+
+function "loss_of" {
+  signature "\\n\\x07loss_of"
+  arg "a" = %a
+  ret "r" = %r
+  %a = _Arg() {T=f32, index=0}
+  %h = VarHandleOp() {container="", dtype=f32, shape=shape[4], shared_name="w"}
+  %w = ReadVariableOp(%h) {dtype=f32}
+  %p = Mul(%a, %w) {T=f32}
+  %s = Square(%p) {T=f32}
+  %axes = Const() {dtype=i32, value=tensor i32[2] {0, 1}}
+  %r = Sum(%s, %axes) {T=f32, Tidx=i32, keep_dims=false}
+}
+''' + ''.join('''
+function "NAME" {
+  signature "\\n\\xSIZENAME"
+  arg "a" = %a
+  ret "r" = %r
+  control_ret "c" = ^u
+  %a = _Arg() {T=f32, index=0}
+  %h = VarHandleOp() {container="", dtype=f32, shape=shape[4], shared_name="VARIABLE"}
+  %rows = Const() {dtype=i32, value=tensor i32[1] {0}}
+  %g = Mean(%a, %rows) {T=f32, Tidx=i32, keep_dims=false}
+  %u = AssignSubVariableOp(%h, %g) {dtype=f32}
+  %r = Identity(%g, ^u) {T=f32}
+}
+'''.replace('NAME', name).replace('SIZE', f'{len(name):02x}').replace('VARIABLE', v) for name, v in (('step_of', 'w'), ('step_of_other', 'other')))
+
 
 def rows(seed, n=ROWS):
     r = random.Random(seed)
@@ -753,6 +826,45 @@ class Train(ToolCase):
             far = sum((a - b) ** 2 for a, b in zip(*weights)) ** .5 / 0.05
             self.assertAlmostEqual(told[1, 'must_keep_origin_dtype'][0][1] / far, 1, 4)
 
+    def test_sides_tell_norms_of_elementary_updates(self):
+        """Gradients of optimisers in elementary ops: without rates and factors, each once; with a loss scale they are divided by it."""
+        def norms(name, model, scale='none'):
+            log = self.at('log')
+            self.tool('train', self.path(f'{name}.hir', model.encode()), '--data', f'x=@{self.xs}', *self.names, '--batch', '8', '--no-cache',
+                      '--steps', '2', '--seeds', '1', '--loss-scale', scale, '--log', log)
+            with open(log) as f:
+                return [e['gradient_norm'] for e in map(json.loads, f) if e['policy'] == 'must_keep_origin_dtype']
+        change = 'AssignSubVariableOp(%w, %change)'
+        op = MERGED.replace(change + ' {dtype=f32}', 'ResourceApplyGradientDescent(%w, %rate, %gradient) {T=f32, use_locking=false}')
+        self.assertEqual(norms('sgd', MERGED), norms('op', op))
+        self.assertAlmostEqual(norms('sgd', MERGED, 'fixed:64')[0] / norms('op', op)[0], 1, 6)
+        sgd = ADAM.replace('%update = AssignSubVariableOp(%w, %change,', '%sgd = Mul(%gradient, %rate) {T=f32}\n%update = AssignSubVariableOp(%w, %sgd,')
+        self.assertEqual(norms('adam', ADAM)[0], norms('sgd', sgd)[0])
+        # The gradient of one update is not found: none is told.
+        lost = MERGED.replace(change, 'AssignSubVariableOp(%w, %lost)').replace(
+            '%update =', '%size = L2Loss(%gradient) {T=f32}\n%lost = Fill(%lost/shape, %size) {T=f32, index_type=i32}\n%update =', 1).replace(
+            '%rate =', '%lost/shape = Const() {dtype=i32, value=tensor i32[2] {4, 4}}\n%rate =')
+        self.assertEqual(norms('lost', lost), [None, None])
+
+    def test_variables_within_functions(self):
+        model = self.path('within.hir', WITHIN.encode())
+        alone = ['train', model, '--data', f'x=@{self.xs}', '--batch', '8', '--loss', 'loss', '--no-cache', '--steps', '1', '--train-op']
+        self.tool(*alone, 'train')
+        self.fails(2, r"node 'train_other' \(StatefulPartitionedCall\): the loss 'loss' does not depend on what a step of this changes: 'other'",
+                   *alone, 'train_other')
+
+    def test_sides_tell_memory(self):
+        """Each side has the memory that a training of its policy alone has, also where the gradients are outputs for their norm."""
+        policies = 'must_keep_origin_dtype', 'allow_mix_precision_bf16'
+        r, _ = self.sides(*(x for p in policies for x in ('--policy', p)), '--loss-scale', 'fixed:64')
+        alone = [self.report('--steps', '12', '--policy', p, '--loss-scale', 'fixed:64')['memory'][0] for p in policies]
+        for m in alone:
+            m.pop('policy')
+        self.assertNotEqual(*alone)
+        self.assertEqual([s['memory'] for s in r['sides']], [*alone, alone[0]])
+        text = self.tool(*self.base, '--steps', '5', '--policy', policies[1], '--seeds', '1').stdout.decode()
+        self.assertRegex(text, r'must_keep_origin_dtype  loss .*\n    memory: \d+ bytes: .*\n' + policies[1] + r'  loss .*\n    memory: \d+ bytes')
+
     def test_sides_have_intervals(self):
         evaluation = ['--eval', f'x=@{self.xs}', '--eval', f'y=@{self.ys}', '--eval-fetch', 'error']
         r, _ = self.sides('--policy', 'allow_mix_precision_bf16', '--seeds', '4', *evaluation)
@@ -765,7 +877,7 @@ class Train(ToolCase):
         for got, want in zip(r['sides'][1]['interval'], (mean - half, mean + half)):
             self.assertAlmostEqual(got, want, 8)
         text = self.tool(*self.base, '--steps', '5', '--seeds', '3').stdout.decode()
-        self.assertRegex(text, r'^5 steps from 3 starts\nmust_keep_origin_dtype  loss .*\nnull policy  loss [^\n]*\n    loss: \+?\S+  \[.*over 3 starts')
+        self.assertRegex(text, r'^5 steps from 3 starts\nmust_keep_origin_dtype  loss .*\n    memory: .*\nnull policy  loss [^\n]*\n    loss: \+?\S+  \[.*over 3 starts')
 
     def test_sides_diverge_alone(self):
         """A side whose loss is not finite ends, and the others continue."""
