@@ -200,7 +200,7 @@ CASES = {
     'recurrent_end': (masked, 1e-6, 'Maximum'),
     'recurrent_gates': (gates, 1e-5, None),
     'recurrent_inputs': (recurrent, 1e-6, 'MatMul'),
-    'recurrent_states': (narrow_state, EXACT, None),
+    'recurrent_states': (narrow_state, EXACT, 'Cast'),
     'window_elementwise': (lambda x: tf.tanh(tf.nn.avg_pool2d(image(x), 2, 1, 'VALID')), 4e-7, None),
 }
 # Fusions that would replace a fusion that is off.
