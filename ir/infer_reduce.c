@@ -150,6 +150,7 @@ enum ht_status ht_infer_bincount(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 	int32_t rank = n->op == HT_OP_DenseBincount && s.rank == 2 ? 2 : 1;
+	const struct ht_known *known = ht_in_known(in, n, 1);
 	int64_t count = HT_DIM_UNKNOWN;
 	int64_t *d;
 
@@ -157,6 +158,8 @@ enum ht_status ht_infer_bincount(struct ht_infer *in, struct ht_node *n)
 		return HT_OK;
 	if (ht_in_int(in, n, 1, &count) && count < 0)
 		return ht_infer_fail(in, n, "the number of bins is %lld", (long long)count);
+	if (known && known->n == 1 && known->e)
+		count = ht_elem_dim(known->e);
 	d = ht_new_dims(in, rank);
 	d[0] = s.rank == 2 ? s.dim[0] : count;
 	d[rank - 1] = count;

@@ -133,6 +133,8 @@ static bool is_shape(const struct ht_node *n, int32_t i)
 		return i > 0;
 	case HT_OP_Fill:
 		return i == 0;
+	case HT_OP_Bincount:
+	case HT_OP_DenseBincount:
 	case HT_OP_Range:
 	case HT_OP_TopKV2:
 		return i == 1;

@@ -144,6 +144,8 @@ struct ht_open_taken {
 /* The StridedSlice takes place 0 of what gathers found, as far as it has these entries. */
 void ht_open_take(
 	struct ht_bounded *b, struct ht_node *n, const struct ht_open_taken *taken, int32_t count);
+/* bounded_rare.c: the rule of an op that no trait or value of field `axes` says; NULL: there is none. */
+ht_open_rule *ht_open_rare_rule(enum ht_op op);
 /* bounded_windows.c */
 ht_open_rule ht_open_window, ht_open_padded;
 

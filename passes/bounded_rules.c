@@ -264,5 +264,7 @@ ht_open_rule *ht_open_rule_of(const struct ht_node *n)
 	for (size_t i = 0; i < HT_COUNT(by_trait); i++)
 		if (ht_is(n, by_trait[i].trait))
 			return by_trait[i].rule;
+	if (ht_open_rare_rule(n->op))
+		return ht_open_rare_rule(n->op);
 	return ht_open_updates_rows(n) ? ht_open_updated : by_axes[ht_axes(n)];
 }

@@ -6,7 +6,19 @@
  * merged first, since different sizes never count as equal. */
 #include "ir/infer.h"
 #include "passes/bounded.h"
-#include "passes/computed.h"
+#include "passes/computed_nodes.h"
+
+int64_t ht_default_room(const struct ht_graph *g)
+{
+	enum { LEAST = 1024 };
+	const struct ht_graph *program = g->library;
+	int64_t most = LEAST;
+
+	for (int32_t i = 0; i < program->sizes; i++)
+		if (program->size[i].most > most)
+			most = program->size[i].most;
+	return most < MOST_COUNT ? most : MOST_COUNT;
+}
 
 /* Elements at the largest sizes; -1: unknown, or too large for a size. */
 static int64_t most_elements(const struct ht_graph *g, struct ht_shape s)

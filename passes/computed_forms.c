@@ -71,6 +71,15 @@ static int64_t most_numbers(struct ht_span start, struct ht_span limit, struct h
 	return far <= 0 ? 0 : far / d + (far % d != 0);
 }
 
+/* `count`, which is at most *most.  If that is not known, it becomes the room for what nothing in the graph bounds; more stop the run. */
+static struct ht_value bounded_count(struct forms *f, struct ht_value count, int64_t *most)
+{
+	if (*most >= 0 && *most <= MOST_COUNT)
+		return count;
+	*most = ht_default_room(f->r.g);
+	return unless_below(f, count, whole(f, ht_type_of(count)->dtype, *most), count);
+}
+
 /* The length of the range: the distance divided by the step, rounded up. */
 static struct ht_value count_of_range(struct forms *f, const struct ht_node *n, bool up)
 {
@@ -81,11 +90,11 @@ static struct ht_value count_of_range(struct forms *f, const struct ht_node *n, 
 	return unless_below(f, count, n->in[up], n->in[!up]);
 }
 
-static bool expand_range(struct forms *f, struct ht_node *n)
+static bool expand_range(struct forms *f, struct ht_node *n, bool last)
 {
 	enum ht_dtype t = n->out[0].dtype;
 	struct ht_span span[3];
-	struct ht_value x;
+	struct ht_value x, count;
 	int64_t most;
 
 	if ((t != HT_I32 && t != HT_I64) || n->out[0].shape.rank != 1 ||
@@ -95,61 +104,81 @@ static bool expand_range(struct forms *f, struct ht_node *n)
 		if (!ht_span_of(f->r.g, n->in[i], &span[i]))
 			return false;
 	most = most_numbers(span[0], span[1], span[2]);
-	if (most < 0 || most > MOST_COUNT)
+	if ((most < 0 || most > MOST_COUNT) &&
+		(!last || span[2].least != span[2].most || !span[2].least))
 		return false;
-	x = ht_rw_cast(&f->r, n, n->name,
-		squeezed(f, counted(f, count_of_range(f, n, span[2].least > 0), most)), t);
+	count = bounded_count(f, count_of_range(f, n, span[2].least > 0), &most);
+	x = ht_rw_cast(&f->r, n, n->name, squeezed(f, counted(f, count, most)), t);
 	x = binary(f, HT_OP_AddV2, n->in[0], binary(f, HT_OP_Mul, x, n->in[2]));
 	ht_rw_take_place(&f->r, n, x);
 	return true;
 }
 
-/* Makes `count` a size of the graph; false: it has no bound. */
-static bool take_size(struct forms *f, struct ht_value count, struct ht_value *size)
+/* Makes `count` a size of the graph; false: it has no bound, or another node may still tell one. */
+static bool take_size(struct forms *f, struct ht_value count, bool last, struct ht_value *size)
 {
+	enum ht_dtype t = ht_type_of(count)->dtype;
+	int64_t most = -1;
 	struct ht_span s;
 
-	if (!ht_span_of(f->r.g, count, &s) || s.most > MOST_COUNT)
+	if (ht_span_of(f->r.g, count, &s) && s.most <= MOST_COUNT)
+		most = s.most < 1 ? 1 : s.most;
+	if (most < 0 && !last)
 		return false;
-	*size = told(f, HT_OP_Size, counted(f, count, s.most < 1 ? 1 : s.most),
-		ht_type_of(count)->dtype);
+	count = bounded_count(f, count, &most);
+	*size = told(f, HT_OP_Size, counted(f, count, most), t);
 	return true;
 }
 
 /* ---- Fill, and numbers of segments ---- */
 
-static bool expand_fill(struct forms *f, struct ht_node *n)
+/* Fill and ScatterNd: operand `shape` has the extents of the result. */
+static bool expand_made(struct forms *f, struct ht_node *n, int32_t shape, bool last)
 {
 	struct ht_shape s = n->out[0].shape;
 	struct ht_value size[HT_MAX_RANK];
-	enum ht_dtype t = ht_type_of(n->in[0])->dtype;
+	enum ht_dtype t = ht_type_of(n->in[shape])->dtype;
 	bool some = false;
 
-	if (s.rank < 1 || s.rank > HT_OPEN_RANK || ht_in_shape(n, 0).rank != 1)
+	if (s.rank < 1 || s.rank > HT_OPEN_RANK || ht_in_shape(n, shape).rank != 1)
 		return false;
 	for (int32_t i = 0; i < s.rank; i++)
 		some = some || s.dim[i] == HT_DIM_UNKNOWN;
 	for (int32_t i = 0; some && i < s.rank; i++) {
-		size[i] = element(f, n->in[0], i);
+		size[i] = element(f, n->in[shape], i);
 		if (s.dim[i] == HT_DIM_UNKNOWN &&
-			!take_size(f, unless_below(f, size[i], size[i], whole(f, t, 0)), &size[i]))
+			!take_size(f, unless_below(f, size[i], size[i], whole(f, t, 0)), last,
+				&size[i]))
 			return false;
 	}
 	if (some)
-		ht_rw_set_in(&f->r, n, 0, packed(f, size, s.rank, t));
+		ht_rw_set_in(&f->r, n, shape, packed(f, size, s.rank, t));
 	return some;
 }
 
-static bool expand_segments(struct forms *f, struct ht_node *n)
+static bool expand_segments(struct forms *f, struct ht_node *n, bool last)
 {
 	struct ht_shape s = n->out[0].shape;
 	struct ht_value count = n->in[2];
 	enum ht_dtype t = ht_type_of(count)->dtype;
 
 	if (s.rank < 1 || s.dim[0] != HT_DIM_UNKNOWN ||
-		!take_size(f, unless_below(f, count, count, whole(f, t, 0)), &count))
+		!take_size(f, unless_below(f, count, count, whole(f, t, 0)), last, &count))
 		return false;
 	ht_rw_set_in(&f->r, n, 2, count);
+	return true;
+}
+
+static bool expand_bins(struct forms *f, struct ht_node *n, bool last)
+{
+	struct ht_shape s = n->out[0].shape;
+	struct ht_value count = n->in[1];
+	enum ht_dtype t = ht_type_of(count)->dtype;
+
+	if (s.rank < 1 || s.dim[s.rank - 1] != HT_DIM_UNKNOWN ||
+		!take_size(f, unless_below(f, count, count, whole(f, t, 0)), last, &count))
+		return false;
+	ht_rw_set_in(&f->r, n, 1, count);
 	return true;
 }
 
@@ -296,7 +325,7 @@ static bool rows_of(struct forms *f, struct ht_value indices, struct ht_value *r
 	struct ht_value last =
 		ht_rw_reduce(&f->r, f->at, HT_OP_Max, f->at->name, indices, &first, 1, false);
 
-	return take_size(f, binary(f, HT_OP_AddV2, last, whole(f, HT_I32, 1)), rows);
+	return take_size(f, binary(f, HT_OP_AddV2, last, whole(f, HT_I32, 1)), false, rows);
 }
 
 /* Zeros of the result's shape, with so many rows. */
@@ -390,7 +419,8 @@ bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n)
 	int64_t axis;
 
 	return (n->op == HT_OP_ConcatV2 && open_axis_of(g, n, &axis)) || ht_may_take_part(g, n) ||
-	       ht_takes_open_part(g, n) || ht_reshapes_open(g, n) || ht_is_sparse_open(g, n);
+	       ht_takes_open_part(g, n) || ht_reshapes_open(g, n) || ht_is_sparse_open(g, n) ||
+	       ht_moves_open(g, n);
 }
 
 static bool is_stitch(const struct ht_node *n)
@@ -407,6 +437,8 @@ static void expand_first(struct forms *f, struct ht_node *n, bool stitches)
 		expand_partition(f, n);
 	else if (!stitches && n->op == HT_OP_ListDiff)
 		expand_difference(f, n);
+	else if (stitches)
+		ht_expand_repeat(f, n);
 }
 
 void ht_expand_computing(struct ht_graph *g, struct ht_pass_context *c)
@@ -461,11 +493,20 @@ static bool is_last(const struct forms *f, const struct ht_node *n, enum ht_expa
 
 static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 {
+	if (ht_expand_sparse(f, n) || ht_expand_ragged(f, n) || ht_expand_moves(f, n))
+		return true;
 	switch (n->op) {
 	case HT_OP_Range:
-		return expand_range(f, n);
+		return expand_range(f, n, is_last(f, n, what));
+	case HT_OP_Bincount:
+	case HT_OP_DenseBincount:
+		return expand_bins(f, n, is_last(f, n, what)) || ht_expand_meeting(f, n);
 	case HT_OP_Fill:
-		return expand_fill(f, n);
+		return expand_made(f, n, 0, is_last(f, n, what));
+	case HT_OP_ScatterNd:
+		return expand_made(f, n, 2, is_last(f, n, what)) || ht_expand_meeting(f, n);
+	case HT_OP_BroadcastTo:
+		return ht_expand_broadcast(f, n);
 	case HT_OP_ConcatV2:
 		return ht_expand_meeting(f, n) || expand_concat(f, n);
 	case HT_OP_Slice:
@@ -479,23 +520,19 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 	case HT_OP_PadV2:
 		return ht_expand_pad(f, n, is_last(f, n, what));
 	case HT_OP_Tile:
-		return ht_expand_tile(f, n);
+		return ht_expand_tile(f, n, is_last(f, n, what));
 	case HT_OP_Roll:
 		return ht_expand_roll(f, n);
 	case HT_OP_Reshape:
 		return ht_expand_reshape(f, n, is_last(f, n, what));
 	case HT_OP_OneHot:
 		return is_last(f, n, what) && ht_expand_one_hot(f, n);
-	case HT_OP_SparseToDense:
-	case HT_OP_SparseReshape:
-	case HT_OP_SparseFillEmptyRows:
-		return ht_expand_sparse(f, n);
 	case HT_OP__Padded:
 		return expand_room(f, n);
 	default:
 		if (ht_is(n, HT_FINDS))
 			return ht_expand_extreme(f, n);
-		return (ht_axes(n) == HT_AXES_SEGMENTED ? expand_segments(f, n)
+		return (ht_axes(n) == HT_AXES_SEGMENTED ? expand_segments(f, n, is_last(f, n, what))
 							: is_stitch(n) && expand_stitch(f, n)) ||
 		       ht_expand_meeting(f, n);
 	}

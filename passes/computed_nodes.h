@@ -213,6 +213,15 @@ static inline struct ht_value unless_below(
 		f, HT_OP_AddV2, x, ht_rw_cast(&f->r, f->at, f->at->name, only_zero(f, below), t));
 }
 
+/* 0; the run stops where both numbers differ. */
+static inline struct ht_value check_equal(struct forms *f, struct ht_value a, struct ht_value b)
+{
+	struct ht_value differ =
+		ht_rw_cast(&f->r, f->at, f->at->name, compare(f, HT_OP_NotEqual, a, b), HT_I32);
+
+	return ht_rw_cast(&f->r, f->at, f->at->name, only_zero(f, differ), HT_I64);
+}
+
 /* ---- extents ---- */
 
 /* `x` padded to its largest length; elements beyond its size have no defined values. */
@@ -381,8 +390,9 @@ bool ht_expand_extreme(struct forms *f, struct ht_node *n);
 bool ht_expand_pad(struct forms *f, struct ht_node *n, bool last);
 /* computed_shapes.c: likewise repeated axes, one-hot vectors, and reshapes. */
 bool ht_expand_one_hot(struct forms *f, struct ht_node *n);
-bool ht_expand_tile(struct forms *f, struct ht_node *n);
 bool ht_expand_roll(struct forms *f, struct ht_node *n);
+bool ht_expand_tile(struct forms *f, struct ht_node *n, bool last);
+bool ht_expand_broadcast(struct forms *f, struct ht_node *n);
 bool ht_expand_reshape(struct forms *f, struct ht_node *n, bool last);
 /* Extents of a tensor as numbers. */
 struct extents {
@@ -398,9 +408,41 @@ void ht_read_extents(
 struct ht_value ht_places_of(
 	struct forms *f, struct ht_value number, const struct ht_value *size, int32_t rank);
 
+/* 0, 1, … up to `count` - 1; there are at most `most` of them, which is -1 if it is not known.  What the graph does not bound gets room
+ * for as many as something else of the graph may have; more stop the run. */
+struct ht_value ht_bounded_range(struct forms *f, struct ht_value count, int64_t most);
+
 /* computed_sparse.c: ops on sparse tensors; says whether it changed the node. */
 bool ht_expand_sparse(struct forms *f, struct ht_node *n);
 bool ht_is_sparse_open(const struct ht_graph *g, const struct ht_node *n);
+
+/* computed_sparse_sums.c, computed_sparse_parts.c: likewise. */
+bool ht_expand_sparse_sums(struct forms *f, struct ht_node *n);
+bool ht_expand_sparse_parts(struct forms *f, struct ht_node *n);
+bool ht_has_bounds(const struct ht_graph *g, const struct ht_node *n);
+
+/* computed_ragged.c: ops on ragged tensors; says whether it changed the node. */
+bool ht_expand_ragged(struct forms *f, struct ht_node *n);
+/* How often each number of vector `number` occurs, in each row; with the weights that operand `weights` has. */
+struct counted_rows {
+	struct ht_value number, size;
+	struct ht_value row, rows; /* the row of each number; row.node is NULL: there are none */
+	int32_t weights;
+};
+struct ht_value ht_counts_in_rows(
+	struct forms *f, const struct ht_node *n, const struct counted_rows *x);
+
+/* computed_moves.c: ops that move elements; says whether it changed the node, and whether it may. */
+bool ht_expand_moves(struct forms *f, struct ht_node *n);
+bool ht_moves_open(const struct ht_graph *g, const struct ht_node *n);
+/* computed_parts.c: all of an axis in reversed order. */
+struct ht_value ht_reversed(struct forms *f, struct ht_value x, int64_t axis);
+
+/* computed_repeat.c: rows that are repeated by a mask are gathered. */
+void ht_expand_repeat(struct forms *f, struct ht_node *n);
+
+/* computed.c: room for what nothing in the graph bounds: 1024 elements, or as many as another size may have. */
+int64_t ht_default_room(const struct ht_graph *g);
 
 /* Whether one of these may change the node; only for the second and third one types have to be known. */
 bool ht_may_take_part(const struct ht_graph *g, const struct ht_node *n);

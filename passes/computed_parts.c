@@ -54,13 +54,13 @@ static bool takes_part(
 	if (bit(n, "shrink_axis_mask", i) || !const_entry(n->in[3], i, &e->step))
 		return false;
 	if (e->begin.computed || e->end.computed)
-		return (dim >= 0 || ht_dim_size(g, dim)) && to == HT_DIM_UNKNOWN && e->step > 0 &&
-		       e->step < MOST_COUNT;
+		return (dim >= 0 || ht_dim_size(g, dim)) && to == HT_DIM_UNKNOWN && e->step &&
+		       e->step < MOST_COUNT && e->step > -MOST_COUNT;
 	if (!ht_dim_size(g, dim))
 		return false;
 	e->begin.whole = e->begin.whole || (e->begin.at == 0 && e->step > 0);
 	if (e->step < 0)
-		return e->step == -1 && (e->begin.whole || e->begin.at == -1) && e->end.whole;
+		return e->step > -MOST_COUNT;
 	return e->step > 0 && e->step < MOST_COUNT &&
 	       !(e->begin.whole && e->end.whole && e->step == 1);
 }
@@ -184,7 +184,7 @@ static void take_whole(struct forms *f, struct ht_node *n, const struct entry *e
 	settle_bounds(f, n, 2, count);
 }
 
-static struct ht_value reversed(struct forms *f, struct ht_value x, int64_t axis)
+struct ht_value ht_reversed(struct forms *f, struct ht_value x, int64_t axis)
 {
 	struct ht_value in[] = { x, ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &axis, 1) };
 	struct ht_value v =
@@ -207,6 +207,47 @@ static struct ht_value part_of(struct forms *f, const struct ht_node *n, const s
 	return gathered(f, n->in[0], indices_of(f, n, e, size, at), e->axis);
 }
 
+/* A bound of a slice from behind, between -1, in front of the first element, and the last one. */
+static struct ht_value place_backwards(struct forms *f, const struct ht_node *n, int32_t arg,
+	const struct entry *e, struct ht_value size)
+{
+	const struct bound *b = arg == 1 ? &e->begin : &e->end;
+	struct ht_value last = plus(f, size, -1), at, below;
+
+	if (b->whole)
+		return arg == 1 ? last : whole(f, HT_I64, -1);
+	if (!b->computed) {
+		at = whole(f, HT_I64, b->at);
+		at = b->at < 0 ? plus(f, size, b->at) : at;
+	} else {
+		at = entry_of(f, n->in[arg], e->number);
+		below = one_if(f, HT_OP_Less, at, whole(f, HT_I64, 0));
+		at = binary(f, HT_OP_AddV2, at, binary(f, HT_OP_Mul, below, size));
+	}
+	return binary(f, HT_OP_Minimum, least(f, at, -1), last);
+}
+
+/* From the begin on backwards, to behind the end. */
+static struct ht_value part_backwards(
+	struct forms *f, const struct ht_node *n, const struct entry *e)
+{
+	struct ht_value size = extent(f, n, 0, e->axis), step = whole(f, HT_I64, -e->step),
+			first = place_backwards(f, n, 1, e, size), count;
+
+	count = binary(f, HT_OP_Sub, first, place_backwards(f, n, 2, e, size));
+	count = binary(f, HT_OP_FloorDiv, plus(f, least(f, count, 0), -e->step - 1), step);
+	count = counted_up(f, count, whole(f, HT_I64, 0),
+		ht_dim_most(f->r.g, ht_in_shape(n, 0).dim[e->axis]));
+	return gathered(f, n->in[0],
+		binary(f, HT_OP_Sub, first, binary(f, HT_OP_Mul, count, step)), e->axis);
+}
+
+static bool is_reversal(const struct entry *e)
+{
+	return e->step == -1 && e->end.whole &&
+	       (e->begin.whole || (!e->begin.computed && e->begin.at == -1));
+}
+
 /* Whether all steps are constant, so that entries can change. */
 static bool has_steps(const struct ht_node *n)
 {
@@ -224,7 +265,11 @@ bool ht_expand_strided_slice(struct forms *f, struct ht_node *n, bool last)
 
 	if (!find_entry(f->r.g, n, last, &e) || !has_steps(n))
 		return false;
-	ht_rw_set_in(&f->r, n, 0, e.step < 0 ? reversed(f, n->in[0], e.axis) : part_of(f, n, &e));
+	if (is_reversal(&e))
+		ht_rw_set_in(&f->r, n, 0, ht_reversed(f, n->in[0], e.axis));
+	else
+		ht_rw_set_in(&f->r, n, 0,
+			e.step < 0 ? part_backwards(f, n, &e) : part_of(f, n, &e));
 	take_whole(f, n, &e);
 	return true;
 }

@@ -2,6 +2,24 @@
  * for pass sizes: both gather the elements of their operand by index, as do axes that are rolled.  One-hot vectors of computed lengths. */
 #include "passes/computed_nodes.h"
 
+/* ---- ranges ---- */
+
+struct ht_value ht_bounded_range(struct forms *f, struct ht_value count, int64_t most)
+{
+	struct ht_value check = whole(f, HT_I64, 0);
+	struct ht_span s;
+
+	if (most < 0 || most > MOST_COUNT)
+		most = ht_span_of(f->r.g, count, &s) && s.most <= MOST_COUNT ? s.most : -1;
+	if (most < 0) {
+		most = ht_default_room(f->r.g);
+		check = unless_below(f, check, whole(f, HT_I64, most), count);
+	}
+	check = counted_up(f, count, check, most);
+	check.node->out[0].shape = open_shape(f, 1);
+	return check;
+}
+
 /* ---- Tile ---- */
 
 static bool repeats(const struct ht_graph *g, const struct ht_node *n, int32_t i)
@@ -25,7 +43,7 @@ static int64_t most_repeated(struct forms *f, int64_t most, struct ht_value time
 		       : -1;
 }
 
-bool ht_expand_tile(struct forms *f, struct ht_node *n)
+bool ht_expand_tile(struct forms *f, struct ht_node *n, bool last)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 
@@ -39,11 +57,11 @@ bool ht_expand_tile(struct forms *f, struct ht_node *n)
 			continue;
 		times = entry_of(f, n->in[1], i);
 		most = most_repeated(f, ht_dim_most(f->r.g, s.dim[i]), times);
-		if (most < 0)
+		if (most < 0 && !last)
 			continue;
 		times = unless_below(f, times, times, whole(f, HT_I64, 0));
 		size = extent(f, n, 0, i);
-		at = squeezed(f, counted(f, binary(f, HT_OP_Mul, size, times), most));
+		at = ht_bounded_range(f, binary(f, HT_OP_Mul, size, times), most);
 		size = binary(f, HT_OP_Maximum, size, whole(f, HT_I64, 1));
 		ht_rw_set_in(
 			&f->r, n, 0, gathered(f, n->in[0], binary(f, HT_OP_FloorMod, at, size), i));
@@ -99,6 +117,46 @@ bool ht_expand_roll(struct forms *f, struct ht_node *n)
 	return true;
 }
 
+/* ---- BroadcastTo ---- */
+
+/* Whether axis `i` of the operand has an open size, and the result another extent: in each run they are equal, or the size is 1. */
+static bool meets_another(const struct ht_graph *g, const struct ht_node *n, int32_t i)
+{
+	struct ht_shape s = ht_in_shape(n, 0), r = n->out[0].shape;
+	int64_t to = r.dim[r.rank - s.rank + i];
+
+	return ht_dim_size(g, s.dim[i]) && to != s.dim[i] && ht_dim_most(g, to) >= 0;
+}
+
+bool ht_expand_broadcast(struct forms *f, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0), r = n->out[0].shape;
+
+	if (s.rank < 1 || r.rank < s.rank || ht_in_shape(n, 1).rank != 1)
+		return false;
+	for (int32_t i = 0; i < s.rank; i++) {
+		int64_t to = r.dim[r.rank - s.rank + i];
+		struct ht_value size, all, at, differ;
+
+		if (!meets_another(f->r.g, n, i))
+			continue;
+		size = extent(f, n, 0, i);
+		all = to >= 0 ? whole(f, HT_I64, to) : entry_of(f, n->in[1], r.rank - s.rank + i);
+		at = to >= 0 ? numbers(f, HT_I64, to) : range_of(f, all);
+		differ = binary(f, HT_OP_LogicalAnd, compare(f, HT_OP_NotEqual, size, all),
+			compare(f, HT_OP_NotEqual, size, whole(f, HT_I64, 1)));
+		differ = ht_rw_cast(&f->r, f->at, f->at->name, differ, HT_I32);
+		differ = ht_rw_cast(&f->r, f->at, f->at->name, only_zero(f, differ), HT_I64);
+		at = binary(f, HT_OP_AddV2,
+			binary(f, HT_OP_Minimum, at, plus(f, size, -1)), differ);
+		at.node->out[0].shape = open_shape(f, 1);
+		ht_rw_set_in(&f->r, n, 0, gathered(f, n->in[0], at, i));
+		n->in[0].node->out[0].shape = open_shape(f, s.rank);
+		return true; /* further axes when the types are known again */
+	}
+	return false;
+}
+
 /* ---- Reshape ---- */
 
 struct ht_value ht_product_of(struct forms *f, const struct ht_value *x, int32_t n)
@@ -108,15 +166,6 @@ struct ht_value ht_product_of(struct forms *f, const struct ht_value *x, int32_t
 	for (int32_t i = 0; i < n; i++)
 		all = binary(f, HT_OP_Mul, all, x[i]);
 	return all;
-}
-
-/* 0; the run stops where both numbers differ. */
-static struct ht_value check_equal(struct forms *f, struct ht_value a, struct ht_value b)
-{
-	struct ht_value differ =
-		ht_rw_cast(&f->r, f->at, f->at->name, compare(f, HT_OP_NotEqual, a, b), HT_I32);
-
-	return ht_rw_cast(&f->r, f->at, f->at->name, only_zero(f, differ), HT_I64);
 }
 
 /* 1 where `x`, an entry of a shape, is -1; else 0. */
@@ -289,6 +338,11 @@ bool ht_reshapes_open(const struct ht_graph *g, const struct ht_node *n)
 
 	if (n->op == HT_OP_Roll)
 		return rolls_by_index(g, n);
+}
+
+	for (int32_t i = 0; n->op == HT_OP_BroadcastTo && i < s.rank && n->out[0].shape.rank >= s.rank; i++)
+		if (meets_another(g, n, i))
+			return true;
 	if (n->op == HT_OP_Reshape)
 		return is_bounded_shape(g, s) && !ht_shape_known(s) && is_computed(g, n);
 	for (int32_t i = 0; n->op == HT_OP_Tile && n->out[0].shape.rank == s.rank && i < s.rank;

@@ -4,73 +4,7 @@
  * - SparseReshape: the places of the values follow from their numbers among all elements.
  * - SparseFillEmptyRows: the default of each empty row is scattered between the values.  These have to be in the order of their rows;
  *   otherwise the run stops. */
-#include "passes/computed_nodes.h"
-
-/* ---- nodes ---- */
-
-/* Column `i` of a matrix. */
-static struct ht_value column(struct forms *f, struct ht_value x, int64_t i)
-{
-	struct ht_value v = gathered(f, x, whole(f, HT_I32, i), 1);
-
-	v.node->out[0].shape = open_shape(f, 1);
-	return v;
-}
-
-static struct ht_value sum(struct forms *f, struct ht_value a, struct ht_value b)
-{
-	return binary(f, HT_OP_AddV2, a, b);
-}
-
-static struct ht_value length_of(struct forms *f, struct ht_value x)
-{
-	return told(f, HT_OP_Size, x, HT_I64);
-}
-
-static struct ht_value filled(struct forms *f, struct ht_value count, struct ht_value value)
-{
-	enum ht_dtype t = ht_type_of(value)->dtype;
-	struct ht_value in[] = { packed(f, &count, 1, ht_type_of(count)->dtype), value };
-	struct ht_value v = node(f, HT_OP_Fill, in, 2, t, open_shape(f, 1));
-
-	ht_attr_set_type(v.node, "T", t);
-	ht_attr_set_type(v.node, "index_type", ht_type_of(count)->dtype);
-	return v;
-}
-
-/* A tensor with `slices` at the positions `at` of its first axis. */
-static struct ht_value scattered(struct forms *f, struct ht_value at, struct ht_value slices,
-	const struct ht_value *size, int32_t rank)
-{
-	struct ht_value in[] = { with_axis(f, at, 1), slices, packed(f, size, rank, HT_I64) };
-	enum ht_dtype t = ht_type_of(slices)->dtype;
-	struct ht_value v = node(f, HT_OP_ScatterNd, in, 3, t, open_shape(f, rank));
-
-	ht_attr_set_type(v.node, "T", t);
-	ht_attr_set_type(v.node, "Tindices", HT_I64);
-	return v;
-}
-
-/* For each element of a vector the sum of those before it. */
-static struct ht_value sums_before(struct forms *f, struct ht_value x)
-{
-	struct ht_value in[] = { x, whole(f, HT_I32, 0) };
-	struct ht_value v = node(f, HT_OP_Cumsum, in, 2, HT_I64, open_shape(f, 1));
-
-	ht_attr_set_type(v.node, "T", HT_I64);
-	ht_attr_set_type(v.node, "Tidx", HT_I32);
-	ht_attr_set_bool(v.node, "exclusive", true);
-	ht_attr_set_bool(v.node, "reverse", false);
-	return v;
-}
-
-static struct ht_value at_rows(struct forms *f, struct ht_value x, struct ht_value rows)
-{
-	struct ht_value v = gathered(f, x, rows, 0);
-
-	v.node->out[0].shape = open_shape(f, 1);
-	return v;
-}
+#include "passes/computed_rows.h"
 
 /* ---- SparseToDense ---- */
 
@@ -92,12 +26,6 @@ static void expand_dense(struct forms *f, struct ht_node *n)
 }
 
 /* ---- SparseReshape ---- */
-
-static void replace_used(struct forms *f, struct ht_node *n, int32_t i, struct ht_value v)
-{
-	if (n->graph && ht_rw_uses(&f->r, ht_out(n, i)))
-		ht_rw_replace(&f->r, ht_out(n, i), v);
-}
 
 static void expand_sparse_reshape(struct forms *f, struct ht_node *n)
 {
@@ -134,7 +62,7 @@ static void count_rows(struct forms *f, const struct ht_node *n, struct rows *r)
 	struct ht_value in[3];
 
 	r->of = column(f, n->in[0], 0);
-	in[0] = filled(f, length_of(f, n->in[1]), whole(f, HT_I64, 1));
+	in[0] = repeated(f, length_of(f, n->in[1]), whole(f, HT_I64, 1));
 	in[1] = r->of;
 	in[2] = entry_of(f, n->in[2], 0);
 	r->counts = node(f, HT_OP_UnsortedSegmentSum, in, 3, HT_I64, open_shape(f, 1));
@@ -149,16 +77,16 @@ static struct ht_value places_of_values(
 	struct forms *f, const struct ht_node *n, const struct rows *r)
 {
 	struct ht_value number = range_of(f, length_of(f, n->in[1])),
-			first = at_rows(f, sums_before(f, r->counts), r->of), outside, end;
+			first = at_rows(f, sums_before(f, r->counts), r->of, 1), outside, end;
 	struct ht_value empty = ht_rw_cast(&f->r, f->at, f->at->name, r->empty, HT_I64);
 
-	end = sum(f, first, at_rows(f, r->counts, r->of));
+	end = sum(f, first, at_rows(f, r->counts, r->of, 1));
 	outside = binary(f, HT_OP_LogicalOr, compare(f, HT_OP_Less, number, first),
 		compare(f, HT_OP_GreaterEqual, number, end));
 	outside.node->out[0].dtype = HT_BOOL;
 	outside = only_zero(f, ht_rw_cast(&f->r, f->at, f->at->name, outside, HT_I32));
 	outside.node->out[0].shape = open_shape(f, 1);
-	number = sum(f, number, at_rows(f, sums_before(f, empty), r->of));
+	number = sum(f, number, at_rows(f, sums_before(f, empty), r->of, 1));
 	return sum(f, number, ht_rw_cast(&f->r, f->at, f->at->name, outside, HT_I64));
 }
 
@@ -171,7 +99,7 @@ static void expand_fill(struct forms *f, struct ht_node *n)
 	count_rows(f, n, &r);
 	missing = squeezed(f, where(f, r.empty));
 	at[0] = places_of_values(f, n, &r);
-	at[1] = sum(f, at_rows(f, sums_before(f, r.counts), missing),
+	at[1] = sum(f, at_rows(f, sums_before(f, r.counts), missing, 1),
 		range_of(f, length_of(f, missing)));
 	at[0].node->out[0].shape = at[1].node->out[0].shape = open_shape(f, 1);
 	indices[0] = n->in[0];
@@ -179,7 +107,7 @@ static void expand_fill(struct forms *f, struct ht_node *n)
 		ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, first, rank));
 	indices[1].node->out[0].shape = open_shape(f, 2);
 	values[0] = n->in[1];
-	values[1] = filled(f, length_of(f, missing), n->in[3]);
+	values[1] = repeated(f, length_of(f, missing), n->in[3]);
 	all = at[0];
 	at[0] = joined(f, at, 2, 0);
 	size[0] = length_of(f, at[0]);
@@ -199,10 +127,72 @@ static bool is_vector(const struct ht_node *n, int32_t i)
 	return s.rank == 1 && s.dim[0] > 0 && s.dim[0] < HT_OPEN_RANK;
 }
 
+bool ht_has_bounds(const struct ht_graph *g, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++) {
+		struct ht_shape s = ht_in_shape(n, i);
+
+		if (s.rank < 0)
+			return false;
+		for (int32_t k = 0; k < s.rank; k++)
+			if (ht_dim_most(g, s.dim[k]) < 0)
+				return false;
+	}
+	return true;
+}
+
+/* The operand with the indices of another op on sparse tensors, and how many such operands there are; 0: it is none. */
+static int32_t sparse_operands(const struct ht_node *n, int32_t *indices)
+{
+	*indices = n->op == HT_OP_SparseSplit;
+	switch (n->op) {
+	case HT_OP_SparseTensorDenseMatMul:
+	case HT_OP_SparseReduceSum:
+	case HT_OP_SparseReduceMax:
+	case HT_OP_SparseReduceSumSparse:
+	case HT_OP_SparseReduceMaxSparse:
+	case HT_OP_SparseSoftmax:
+	case HT_OP_SparseDenseCwiseMul:
+	case HT_OP_SparseDenseCwiseDiv:
+	case HT_OP_SparseDenseCwiseAdd:
+	case HT_OP_SparseTensorDenseAdd:
+	case HT_OP_SparseBincount:
+	case HT_OP_SparseReorder:
+	case HT_OP_SparseSlice:
+	case HT_OP_SparseSplit:
+	case HT_OP_SparseAdd:
+	case HT_OP_SparseSparseMaximum:
+	case HT_OP_SparseSparseMinimum:
+		return 1;
+	case HT_OP_SparseConcat:
+		return n->ins / 3;
+	default:
+		return 0;
+	}
+}
+
+/* Whether the node is an op of another file whose operands have bounds. */
+static bool is_another(const struct ht_graph *g, const struct ht_node *n)
+{
+	int32_t first, count = sparse_operands(n, &first);
+
+	if (n->op == HT_OP_SparseFillEmptyRowsGrad)
+		return ht_has_bounds(g, n);
+	for (int32_t i = 0; i < count; i++) {
+		struct ht_shape s = ht_in_shape(n, first + i);
+
+		if (s.rank != 2 || s.dim[1] < 1 || s.dim[1] >= HT_OPEN_RANK)
+			return false;
+	}
+	return count && ht_has_bounds(g, n);
+}
+
 bool ht_is_sparse_open(const struct ht_graph *g, const struct ht_node *n)
 {
 	struct ht_shape indices = n->ins ? ht_in_shape(n, 0) : HT_SHAPE_UNKNOWN;
 
+	if (is_another(g, n))
+		return true;
 	if (indices.rank != 2 || ht_dim_most(g, indices.dim[0]) < 0 || indices.dim[1] < 1)
 		return false;
 	switch (n->op) {
@@ -230,7 +220,9 @@ bool ht_expand_sparse(struct forms *f, struct ht_node *n)
 		expand_dense(f, n);
 	else if (n->op == HT_OP_SparseReshape)
 		expand_sparse_reshape(f, n);
-	else
+	else if (n->op == HT_OP_SparseFillEmptyRows)
 		expand_fill(f, n);
+	else
+		return ht_expand_sparse_sums(f, n) || ht_expand_sparse_parts(f, n);
 	return true;
 }

@@ -7,7 +7,8 @@
  * segments as rows, and for at least ROOM; a larger id stops the run.  A mean is a sum divided
  * by the number of rows.  The maximum of no rows is 0 here.
  *
- * SparseSegmentSum, Mean and SqrtN gather their rows first.
+ * SparseSegmentSum, Mean and SqrtN gather their rows first.  Their gradients divide the gradient of each
+ * segment, and gather it for each row.
  *
  * The pass also changes nodes in the bodies of functions.  Left alone: data or ids of unknown
  * rank. */
@@ -22,12 +23,17 @@ static const struct form {
 	bool gathers;       /* operands: data, indices, ids; else data and ids */
 	bool root;          /* by the square root of the number */
 	bool extreme;       /* a maximum or minimum, which is 0 for no rows */
+	bool gradient;      /* operand 0 has the gradient of each segment's result */
 } forms[] = {
 	{ .op = HT_OP_SegmentSum, .becomes = HT_OP_UnsortedSegmentSum },
 	{ .op = HT_OP_SegmentProd, .becomes = HT_OP_UnsortedSegmentProd },
 	{ .op = HT_OP_SegmentMean, .becomes = HT_OP_UnsortedSegmentSum, .divides = HT_OP_Div },
 	{ .op = HT_OP_SegmentMax, .becomes = HT_OP_UnsortedSegmentMax, .extreme = true },
 	{ .op = HT_OP_SegmentMin, .becomes = HT_OP_UnsortedSegmentMin, .extreme = true },
+	{ .op = HT_OP_SegmentSumV2, .becomes = HT_OP_UnsortedSegmentSum },
+	{ .op = HT_OP_SegmentProdV2, .becomes = HT_OP_UnsortedSegmentProd },
+	{ .op = HT_OP_SegmentMaxV2, .becomes = HT_OP_UnsortedSegmentMax },
+	{ .op = HT_OP_SegmentMinV2, .becomes = HT_OP_UnsortedSegmentMin },
 	{ .op = HT_OP_SparseSegmentSum, .becomes = HT_OP_UnsortedSegmentSum, .gathers = true },
 	{ .op = HT_OP_SparseSegmentMean,
 		.becomes = HT_OP_UnsortedSegmentSum,
@@ -50,6 +56,21 @@ static const struct form {
 		.divides = HT_OP_Div,
 		.gathers = true,
 		.root = true },
+	{ .op = HT_OP_SparseSegmentSumGrad,
+		.becomes = HT_OP_UnsortedSegmentSum,
+		.gathers = true,
+		.gradient = true },
+	{ .op = HT_OP_SparseSegmentMeanGrad,
+		.becomes = HT_OP_UnsortedSegmentSum,
+		.divides = HT_OP_Div,
+		.gathers = true,
+		.gradient = true },
+	{ .op = HT_OP_SparseSegmentSqrtNGrad,
+		.becomes = HT_OP_UnsortedSegmentSum,
+		.divides = HT_OP_Div,
+		.gathers = true,
+		.root = true,
+		.gradient = true },
 };
 
 static const struct form *form_of(const struct ht_node *n)
@@ -283,6 +304,37 @@ static struct ht_value zero_without_rows(
 	return chosen;
 }
 
+/* How many rows operand 0 has. */
+static struct ht_value first_extent(struct segments *x)
+{
+	const int64_t rank = ht_type_of(x->at->in[0])->shape.rank;
+	struct ht_value in[2] = { [1] = number(x, HT_I32, 0) }, v;
+
+	in[0] = node(x, HT_OP_Shape, x->at->in, 1, x->type, (struct ht_shape){ 1, &rank });
+	ht_attr_set_type(in[0].node, "T", ht_type_of(x->at->in[0])->dtype);
+	ht_attr_set_type(in[0].node, "out_type", x->type);
+	v = node(x, HT_OP_Gather, in, 2, x->type, HT_SHAPE_SCALAR);
+	ht_attr_set_type(v.node, "Tparams", x->type);
+	ht_attr_set_type(v.node, "Tindices", HT_I32);
+	return v;
+}
+
+/* The gradient of rows: that of each one's segment, divided as the sum was, and added up for equal rows. */
+static void expand_gradient(struct segments *x, const struct form *f, int32_t rank)
+{
+	struct ht_node *n = x->at;
+	struct ht_value grad = n->in[0];
+
+	if (f->divides != HT_OP_OPAQUE)
+		grad = divided(x, f, grad, rows_of_each(x, first_extent(x)));
+	grad = gathered(x, grad, x->ids, rank);
+	x->ids = n->in[1];
+	x->type = ht_type_of(x->ids)->dtype;
+	grad = of_segments(x, f->becomes, grad, n->in[3]);
+	ht_rw_set_controls(x->r, grad.node, n->control, n->controls);
+	ht_rw_take_place(x->r, n, grad);
+}
+
 static void expand(struct ht_rw *r, struct ht_node *n)
 {
 	const struct form *f = form_of(n);
@@ -298,6 +350,10 @@ static void expand(struct ht_rw *r, struct ht_node *n)
 	if (rank < 1 || rank > HT_MAX_RANK || ht_type_of(x.ids)->shape.rank != 1 ||
 		(x.type != HT_I32 && x.type != HT_I64))
 		return;
+	if (f->gradient) {
+		expand_gradient(&x, f, rank);
+		return;
+	}
 	data = f->gathers ? gathered(&x, n->in[0], n->in[1], rank) : n->in[0];
 	count = n->ins > (f->gathers ? 3 : 2) ? n->in[n->ins - 1] : count_of(&x);
 	v = of_segments(&x, f->becomes, data, count);

@@ -1,0 +1,204 @@
+/* computed_rows: more helpers that make nodes, for ops on rows of computed lengths: sparse and ragged tensors. */
+#ifndef HT_PASSES_COMPUTED_ROWS_H
+#define HT_PASSES_COMPUTED_ROWS_H
+
+#include "passes/computed_nodes.h"
+
+static inline struct ht_value of_rank(struct forms *f, struct ht_value v, int32_t rank)
+{
+	v.node->out[0].shape = open_shape(f, rank);
+	return v;
+}
+
+static inline struct ht_value sum(struct forms *f, struct ht_value a, struct ht_value b)
+{
+	return binary(f, HT_OP_AddV2, a, b);
+}
+
+static inline struct ht_value difference(struct forms *f, struct ht_value a, struct ht_value b)
+{
+	return binary(f, HT_OP_Sub, a, b);
+}
+
+static inline struct ht_value product(struct forms *f, struct ht_value a, struct ht_value b)
+{
+	return binary(f, HT_OP_Mul, a, b);
+}
+
+static inline struct ht_value both(struct forms *f, struct ht_value a, struct ht_value b)
+{
+	return compare(f, HT_OP_LogicalAnd, a, b);
+}
+
+static inline struct ht_value cast_to(struct forms *f, struct ht_value x, enum ht_dtype t)
+{
+	return ht_type_of(x)->dtype == t ? x : ht_rw_cast(&f->r, f->at, f->at->name, x, t);
+}
+
+static inline struct ht_value length_of(struct forms *f, struct ht_value x)
+{
+	return told(f, HT_OP_Size, x, HT_I64);
+}
+
+/* The first extent of a tensor. */
+static inline struct ht_value rows_of(struct forms *f, struct ht_value x)
+{
+	return ht_type_of(x)->shape.rank == 1 ? length_of(f, x)
+					      : element(f, told(f, HT_OP_Shape, x, HT_I64), 0);
+}
+
+/* `a` where the condition holds, else `b`, in a result of this rank. */
+static inline struct ht_value chosen(struct forms *f, struct ht_value condition, struct ht_value a,
+	struct ht_value b, int32_t rank)
+{
+	enum ht_dtype t = ht_type_of(a)->dtype;
+	struct ht_value in[] = { condition, a, b };
+	struct ht_value v = node(f, HT_OP_SelectV2, in, 3, t, open_shape(f, rank));
+
+	ht_attr_set_type(v.node, "T", t);
+	return v;
+}
+
+/* Slices of the first axis; the result has this rank. */
+static inline struct ht_value at_rows(
+	struct forms *f, struct ht_value x, struct ht_value rows, int32_t rank)
+{
+	return of_rank(f, gathered(f, x, rows, 0), rank);
+}
+
+/* Column `i` of a matrix. */
+static inline struct ht_value column(struct forms *f, struct ht_value x, int64_t i)
+{
+	return of_rank(f, gathered(f, x, whole(f, HT_I32, i), 1), 1);
+}
+
+/* A tensor of these extents whose elements are all `value`. */
+static inline struct ht_value filled_with(
+	struct forms *f, const struct ht_value *size, int32_t rank, struct ht_value value)
+{
+	enum ht_dtype t = ht_type_of(value)->dtype;
+	struct ht_value in[] = { packed(f, size, rank, HT_I64), value };
+	struct ht_value v = node(f, HT_OP_Fill, in, 2, t, open_shape(f, rank));
+
+	ht_attr_set_type(v.node, "T", t);
+	ht_attr_set_type(v.node, "index_type", HT_I64);
+	return v;
+}
+
+static inline struct ht_value repeated(
+	struct forms *f, struct ht_value count, struct ht_value value)
+{
+	return filled_with(f, &count, 1, value);
+}
+
+static inline struct ht_value ones_like(struct forms *f, struct ht_value x, enum ht_dtype t)
+{
+	return ht_rw_unary(&f->r, f->at, HT_OP_OnesLike, f->at->name, cast_to(f, x, t));
+}
+
+/* The slices at positions of a tensor of these extents, which are in the rows of `at`; slices of one position are added up. */
+static inline struct ht_value scattered_at(struct forms *f, struct ht_value at,
+	struct ht_value slices, const struct ht_value *size, int32_t rank)
+{
+	struct ht_value in[] = { at, slices, packed(f, size, rank, HT_I64) };
+	enum ht_dtype t = ht_type_of(slices)->dtype;
+	struct ht_value v = node(f, HT_OP_ScatterNd, in, 3, t, open_shape(f, rank));
+
+	ht_attr_set_type(v.node, "T", t);
+	ht_attr_set_type(v.node, "Tindices", ht_type_of(at)->dtype);
+	return v;
+}
+
+/* A tensor with `slices` at the positions `at` of its first axis. */
+static inline struct ht_value scattered(struct forms *f, struct ht_value at, struct ht_value slices,
+	const struct ht_value *size, int32_t rank)
+{
+	return scattered_at(f, with_axis(f, at, 1), slices, size, rank);
+}
+
+/* `x` in which slices are combined with those at positions. */
+static inline struct ht_value scattered_into(struct forms *f, enum ht_op op, struct ht_value x,
+	struct ht_value at, struct ht_value slices)
+{
+	struct ht_type t = *ht_type_of(x);
+	struct ht_value in[] = { x, at, slices };
+	struct ht_value v = node(f, op, in, 3, t.dtype, t.shape);
+
+	ht_attr_set_type(v.node, "T", t.dtype);
+	ht_attr_set_type(v.node, "Tindices", ht_type_of(at)->dtype);
+	return v;
+}
+
+/* The slices of a tensor at the positions in the rows of `at`. */
+static inline struct ht_value taken_at(
+	struct forms *f, struct ht_value x, struct ht_value at, int32_t rank)
+{
+	return of_rank(f, gathered_nd(f, x, at), rank);
+}
+
+/* Reduces rows with one id; negative ids have none. */
+static inline struct ht_value of_segments(struct forms *f, enum ht_op op, struct ht_value rows,
+	struct ht_value ids, struct ht_value count)
+{
+	struct ht_type t = *ht_type_of(rows);
+	struct ht_value in[] = { rows, ids, count };
+	struct ht_value v = node(f, op, in, 3, t.dtype, open_shape(f, t.shape.rank));
+
+	ht_attr_set_type(v.node, "T", t.dtype);
+	ht_attr_set_type(v.node, "Tindices", ht_type_of(ids)->dtype);
+	ht_attr_set_type(v.node, "Tnumsegments", ht_type_of(count)->dtype);
+	return v;
+}
+
+/* For each element of a vector the sum of those up to it; `before`: without itself. */
+static inline struct ht_value sums_up_to(struct forms *f, struct ht_value x, bool before)
+{
+	enum ht_dtype t = ht_type_of(x)->dtype;
+	struct ht_value in[] = { x, whole(f, HT_I32, 0) };
+	struct ht_value v = node(f, HT_OP_Cumsum, in, 2, t, open_shape(f, 1));
+
+	ht_attr_set_type(v.node, "T", t);
+	ht_attr_set_type(v.node, "Tidx", HT_I32);
+	ht_attr_set_bool(v.node, "exclusive", before);
+	ht_attr_set_bool(v.node, "reverse", false);
+	return v;
+}
+
+static inline struct ht_value sums_before(struct forms *f, struct ht_value x)
+{
+	return sums_up_to(f, x, true);
+}
+
+/* Sum or extreme of a vector; `of_none`: at least so much. */
+static inline struct ht_value total_of(struct forms *f, enum ht_op op, struct ht_value x)
+{
+	const int64_t axis = 0;
+
+	return ht_rw_reduce(&f->r, f->at, op, f->at->name, x, &axis, 1, false);
+}
+
+static inline struct ht_value flat(struct forms *f, struct ht_value x)
+{
+	const int64_t all = -1;
+	struct ht_value v = ht_rw_reshape(
+		&f->r, f->at, f->at->name, x, ht_shape_make(f->r.g->arena, 1, &all));
+
+	return of_rank(f, v, 1);
+}
+
+/* `x` with so many axes of extent 1 behind its own. */
+static inline struct ht_value with_axes(struct forms *f, struct ht_value x, int32_t more)
+{
+	for (int32_t i = 0; i < more; i++)
+		x = with_axis(f, x, -1);
+	return x;
+}
+
+/* Result `i` of the node becomes `v`. */
+static inline void replace_used(struct forms *f, struct ht_node *n, int32_t i, struct ht_value v)
+{
+	if (n->graph && ht_rw_uses(&f->r, ht_out(n, i)))
+		ht_rw_replace(&f->r, ht_out(n, i), v);
+}
+
+#endif

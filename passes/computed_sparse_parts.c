@@ -1,0 +1,285 @@
+/* Order, parts and unions of sparse tensors, for pass sizes.
+ *
+ * - SparseReorder sorts values by their numbers among all elements.
+ * - SparseSlice and SparseSplit select the values that are inside and count their places from the begin.
+ * - SparseConcat adds the extents in front to the places, and sorts what comes from all operands.
+ * - SparseAdd, SparseSparseMaximum and Minimum sort the values of both operands, and combine those of one place.
+ * - SparseFillEmptyRowsGrad takes the gradients of values, and adds up the others. */
+#include "passes/computed_rows.h"
+
+/* A sparse tensor: its operands, or what becomes its results. */
+struct sparse {
+	struct ht_value indices, values;
+	struct ht_value size[HT_MAX_RANK];
+	int32_t rank;
+};
+
+static struct sparse sparse_of(struct forms *f, const struct ht_node *n, int32_t indices,
+	int32_t values, int32_t shape)
+{
+	struct sparse s = { .indices = n->in[indices],
+		.values = n->in[values],
+		.rank = (int32_t)ht_in_shape(n, indices).dim[1] };
+
+	for (int32_t i = 0; i < s.rank; i++)
+		s.size[i] = entry_of(f, n->in[shape], i);
+	return s;
+}
+
+static void replace(struct forms *f, struct ht_node *n, int32_t first, int32_t step,
+	const struct sparse *s)
+{
+	replace_used(f, n, first, s->indices);
+	if (first + 2 * step < n->outs)
+		replace_used(f, n, first + 2 * step, packed(f, s->size, s->rank, HT_I64));
+	replace_used(f, n, first + step, s->values);
+}
+
+/* ---- order ---- */
+
+/* The numbers of values among all elements. */
+static struct ht_value numbers_of(struct forms *f, const struct sparse *s)
+{
+	struct ht_value number = { 0 };
+
+	for (int32_t i = 0; i < s->rank; i++) {
+		struct ht_value x = column(f, s->indices, i);
+
+		number = i ? sum(f, product(f, number, s->size[i]), x) : x;
+		number = of_rank(f, number, 1);
+	}
+	return number;
+}
+
+/* Which values come first: those with the least numbers. */
+static struct ht_value order_of(struct forms *f, struct ht_value number)
+{
+	const struct ht_value in[] = { ht_rw_unary(&f->r, f->at, HT_OP_Neg, f->at->name, number),
+		cast_to(f, length_of(f, number), HT_I32) };
+	struct ht_value v = node(f, HT_OP_TopKV2, in, 2, HT_I64, open_shape(f, 1));
+
+	ht_attr_set_type(v.node, "T", HT_I64);
+	ht_attr_set_type(v.node, "Tk", HT_I32);
+	ht_attr_set_type(v.node, "index_type", HT_I32);
+	ht_attr_set_bool(v.node, "sorted", true);
+	ht_node_set_outs(v.node, 2);
+	v.node->out[1] = (struct ht_type){ HT_I32, open_shape(f, 1) };
+	return ht_out(v.node, 1);
+}
+
+static void take(struct forms *f, struct sparse *s, struct ht_value at)
+{
+	s->indices = at_rows(f, s->indices, at, 2);
+	s->values = at_rows(f, s->values, at, 1);
+}
+
+static bool expand_reorder(struct forms *f, struct ht_node *n)
+{
+	struct sparse s = sparse_of(f, n, 0, 1, 2);
+
+	take(f, &s, order_of(f, numbers_of(f, &s)));
+	replace(f, n, 0, 1, &s);
+	return true;
+}
+
+/* ---- parts ---- */
+
+/* The values between bounds along an axis, with places from the begin on. */
+static void cut(struct forms *f, struct sparse *s, int32_t axis, struct ht_value begin,
+	struct ht_value end)
+{
+	struct ht_value at = column(f, s->indices, axis), inside;
+	int64_t by[HT_MAX_RANK] = { 0 };
+
+	inside = both(f, compare(f, HT_OP_GreaterEqual, at, begin), compare(f, HT_OP_Less, at, end));
+	take(f, s, squeezed(f, where(f, of_rank(f, inside, 1))));
+	by[axis] = 1;
+	s->indices = difference(f, s->indices,
+		product(f, ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, by, s->rank), begin));
+	s->indices = of_rank(f, s->indices, 2);
+	s->size[axis] = difference(f, end, begin);
+}
+
+static bool expand_slice(struct forms *f, struct ht_node *n)
+{
+	struct sparse s = sparse_of(f, n, 0, 1, 2);
+
+	for (int32_t i = 0; i < s.rank; i++) {
+		struct ht_value begin = entry_of(f, n->in[3], i),
+				end = sum(f, begin, entry_of(f, n->in[4], i));
+
+		end = binary(f, HT_OP_Maximum, binary(f, HT_OP_Minimum, end, s.size[i]), begin);
+		cut(f, &s, i, begin, end);
+	}
+	replace(f, n, 0, 1, &s);
+	return true;
+}
+
+/* Operand 0 is the axis.  Parts are equally long, and the first ones one longer, as far as there is a rest. */
+static bool expand_split(struct forms *f, struct ht_node *n)
+{
+	int32_t parts = n->outs / 3;
+	struct sparse all = sparse_of(f, n, 1, 2, 3);
+	struct ht_value each, rest, begin = whole(f, HT_I64, 0);
+	int64_t axis;
+	int one;
+
+	if (!ht_const_small_ints(n->in[0], &axis, 1, &one) || !ht_fix_axis(&axis, all.rank))
+		return false;
+	each = binary(f, HT_OP_FloorDiv, all.size[axis], whole(f, HT_I64, parts));
+	rest = binary(f, HT_OP_FloorMod, all.size[axis], whole(f, HT_I64, parts));
+	for (int32_t i = 0; i < parts && n->graph; i++) {
+		struct ht_value one_more = ht_rw_cast(&f->r, f->at, f->at->name,
+			compare(f, HT_OP_Less, whole(f, HT_I64, i), rest), HT_I64);
+		struct ht_value end = sum(f, begin, sum(f, each, one_more));
+		struct sparse s = all;
+
+		cut(f, &s, (int32_t)axis, begin, end);
+		replace(f, n, i, parts, &s);
+		begin = end;
+	}
+	return true;
+}
+
+/* ---- SparseConcat ---- */
+
+static bool expand_concat(struct forms *f, struct ht_node *n)
+{
+	int32_t count = n->ins / 3;
+	struct ht_value *indices = HT_NEW_ARRAY(f->r.arena, struct ht_value, (size_t)count + 1),
+			*values = HT_NEW_ARRAY(f->r.arena, struct ht_value, (size_t)count + 1);
+	struct sparse all = sparse_of(f, n, 0, count, 2 * count);
+	int64_t axis = ht_attr_int(n, "concat_dim", 0), by[HT_MAX_RANK] = { 0 };
+
+	if (!ht_fix_axis(&axis, all.rank))
+		return false;
+	by[axis] = 1;
+	indices[0] = all.indices;
+	values[0] = all.values;
+	for (int32_t i = 1; i < count; i++) {
+		struct sparse s = sparse_of(f, n, i, count + i, 2 * count + i);
+		struct ht_value offset = product(f,
+			ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, by, all.rank),
+			all.size[axis]);
+
+		if (s.rank != all.rank)
+			return false;
+		indices[i] = of_rank(f, sum(f, s.indices, offset), 2);
+		values[i] = s.values;
+		all.size[axis] = sum(f, all.size[axis], s.size[axis]);
+	}
+	all.indices = joined(f, indices, count, 0);
+	all.values = joined(f, values, count, 0);
+	take(f, &all, order_of(f, numbers_of(f, &all)));
+	replace(f, n, 0, 1, &all);
+	return true;
+}
+
+/* ---- unions ---- */
+
+/* The values of both operands in order; `*id` numbers the places, and values of one place get one number. */
+static struct sparse union_of(
+	struct forms *f, const struct sparse *a, const struct sparse *b, struct ht_value *id)
+{
+	struct ht_value indices[3] = { a->indices, b->indices }, values[3] = { a->values, b->values },
+			number, at, before, first;
+	struct sparse s = *a;
+
+	s.indices = joined(f, indices, 2, 0);
+	s.values = joined(f, values, 2, 0);
+	number = numbers_of(f, &s);
+	at = order_of(f, number);
+	take(f, &s, at);
+	number = at_rows(f, number, at, 1);
+	at = range_of(f, length_of(f, number));
+	before = binary(f, HT_OP_Maximum, plus(f, at, -1), whole(f, HT_I64, 0));
+	first = compare(f, HT_OP_NotEqual, at_rows(f, number, before, 1), number);
+	first = compare(f, HT_OP_LogicalOr, first, compare(f, HT_OP_Equal, at, whole(f, HT_I64, 0)));
+	first = of_rank(f, first, 1);
+	*id = plus(f, sums_up_to(f, cast_to(f, first, HT_I64), false), -1);
+	*id = of_rank(f, *id, 1);
+	s.indices = at_rows(f, s.indices, squeezed(f, where(f, first)), 2);
+	return s;
+}
+
+static bool expand_add(struct forms *f, struct ht_node *n)
+{
+	struct sparse a = sparse_of(f, n, 0, 1, 2), b = sparse_of(f, n, 3, 4, 5), s;
+	struct ht_value id, size;
+
+	if (a.rank != b.rank)
+		return false;
+	s = union_of(f, &a, &b, &id);
+	s.values = of_segments(f, HT_OP_UnsortedSegmentSum, s.values, id, rows_of(f, s.indices));
+	if (!ht_const_is(n->in[6], 0)) {
+		size = s.values;
+		if (ht_dtype_info(n->out[1].dtype)->kind != HT_KIND_UINT)
+			size = ht_rw_unary(&f->r, f->at, HT_OP_Abs, f->at->name, size);
+		take(f, &s,
+			squeezed(f, where(f, compare(f, HT_OP_GreaterEqual, size, n->in[6]))));
+	}
+	replace(f, n, 0, 1, &s);
+	return true;
+}
+
+/* The extreme of both values; one that an operand does not have is 0. */
+static bool expand_extreme(struct forms *f, struct ht_node *n)
+{
+	bool largest = n->op == HT_OP_SparseSparseMaximum;
+	enum ht_dtype t = n->out[1].dtype;
+	struct sparse a = sparse_of(f, n, 0, 1, 2), b = sparse_of(f, n, 3, 4, 5), s;
+	struct ht_value id, times, value, count;
+
+	if (a.rank != b.rank)
+		return false;
+	s = union_of(f, &a, &b, &id);
+	count = rows_of(f, s.indices);
+	times = of_segments(f, HT_OP_UnsortedSegmentSum, ones_like(f, id, HT_I32), id, count);
+	value = of_segments(f, largest ? HT_OP_UnsortedSegmentMax : HT_OP_UnsortedSegmentMin, s.values,
+		id, count);
+	s.values = chosen(f, compare(f, HT_OP_Greater, times, whole(f, HT_I32, 1)), value,
+		binary(f, largest ? HT_OP_Maximum : HT_OP_Minimum, value, whole(f, t, 0)), 1);
+	replace(f, n, 0, 1, &s);
+	return true;
+}
+
+/* ---- the gradient of SparseFillEmptyRows ---- */
+
+static bool expand_fill_gradient(struct forms *f, struct ht_node *n)
+{
+	enum ht_dtype t = n->out[0].dtype;
+	struct ht_value taken, rest, size = length_of(f, n->in[1]);
+
+	taken = scattered(f, n->in[0], ones_like(f, n->in[0], HT_I64), &size, 1);
+	rest = chosen(f, compare(f, HT_OP_Greater, taken, whole(f, HT_I64, 0)), whole(f, t, 0),
+		n->in[1], 1);
+	replace_used(f, n, 0, at_rows(f, n->in[1], n->in[0], 1));
+	if (n->graph)
+		replace_used(f, n, 1, total_of(f, HT_OP_Sum, rest));
+	return true;
+}
+
+/* ---- every node ---- */
+
+bool ht_expand_sparse_parts(struct forms *f, struct ht_node *n)
+{
+	switch (n->op) {
+	case HT_OP_SparseReorder:
+		return expand_reorder(f, n);
+	case HT_OP_SparseSlice:
+		return expand_slice(f, n);
+	case HT_OP_SparseSplit:
+		return expand_split(f, n);
+	case HT_OP_SparseConcat:
+		return expand_concat(f, n);
+	case HT_OP_SparseAdd:
+		return expand_add(f, n);
+	case HT_OP_SparseSparseMaximum:
+	case HT_OP_SparseSparseMinimum:
+		return expand_extreme(f, n);
+	case HT_OP_SparseFillEmptyRowsGrad:
+		return expand_fill_gradient(f, n);
+	default:
+		return false;
+	}
+}
