@@ -46,7 +46,8 @@ static enum ht_status counted(struct ht_bounded *b, struct ht_node *n, struct ht
 }
 
 /* Lengths of rows that a run does not have are 0. */
-static enum ht_status reversed_in_parts(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+static enum ht_status reversed_in_parts(
+	struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	int64_t row = ht_attr_int(n, "batch_dim", 0);
 	struct ht_open rows = axis_of(b, n, 1, 0);
@@ -65,7 +66,8 @@ static enum ht_status ranked(struct ht_bounded *b, struct ht_node *n, struct ht_
 	struct ht_open rows = axis_of(b, n, 0, 0);
 
 	if (!is_same(rows, axis_of(b, n, 1, 0)) || ht_open_some(axis_of(b, n, 0, 1)))
-		return ht_open_refuse(b, n, "of this, rows of scores and classes alone may both have it");
+		return ht_open_refuse(
+			b, n, "of this, rows of scores and classes alone may both have it");
 	HT_TRY(put(b, n, out, 0, rows));
 	ht_open_mask_all(b, n, 1, 0, rows, HT_NUMBER_ZERO);
 	return HT_OK;

@@ -9,7 +9,7 @@
  * - Concat along an open size: the operands are concatenated with their largest lengths, and
  *   the existing elements are gathered.
  * - Slices, the largest elements of rows, padding: computed_parts.c; Tile, Reshape, OneHot: computed_shapes.c; ops on
- *   sparse tensors: computed_sparse.c.
+ *   sparse tensors: computed_sparse.c; on ragged ones: computed_ragged.c; Roll, Split and reversal: computed_moves.c.
  * - UnsortedSegmentSum and its kin with a computed number of segments: the number is the length
  *   of such a range.
  * - _Padded with attribute room: the tensor is cut or padded to the room (grown.c).

@@ -4,7 +4,7 @@
  * - ReverseV2 of several axes becomes several of one; Reverse becomes ReverseV2.
  * - ReverseSequence compares lengths with the run's size, UpperBound its results.
  * - Split and SplitV become Slices. */
-#include "passes/computed_nodes.h"
+#include "passes/computed_rows.h"
 
 enum { MOST_PARTS = 64 };
 
@@ -100,7 +100,8 @@ static bool expand_reverse(struct forms *f, struct ht_node *n)
 		n->in[0].node->out[0].shape = s;
 	}
 	ht_rw_set_in(&f->r, n, 1,
-		ht_rw_const_ints(&f->r, n, n->name, ht_type_of(n->in[1])->dtype, &axes[count - 1], 1));
+		ht_rw_const_ints(
+			&f->r, n, n->name, ht_type_of(n->in[1])->dtype, &axes[count - 1], 1));
 	return true;
 }
 
@@ -114,7 +115,7 @@ static bool expand_first_reverse(struct forms *f, struct ht_node *n)
 	if (!t || !ht_shape_is_open(f->r.g, ht_in_shape(n, 0)))
 		return false;
 	for (int32_t i = 0; i < ht_shape_count(t->shape); i++)
-		if (ht_tensor_int(t, (size_t)i))
+		if (((const uint8_t *)t->blob->p)[i])
 			axes[count++] = i;
 	in[1] = ht_rw_const_ints(&f->r, n, n->name, HT_I32, axes, count);
 	ht_rw_become(&f->r, n, HT_OP_ReverseV2, in, 2);
@@ -159,8 +160,8 @@ static bool expand_bound(struct forms *f, struct ht_node *n)
 
 /* ---- Split and SplitV ---- */
 
-static struct ht_value slice_of(
-	struct forms *f, struct ht_value x, int64_t axis, struct ht_value begin, struct ht_value size)
+static struct ht_value slice_of(struct forms *f, struct ht_value x, int64_t axis,
+	struct ht_value begin, struct ht_value size)
 {
 	struct ht_type t = *ht_type_of(x);
 	struct ht_value begins[HT_MAX_RANK], sizes[HT_MAX_RANK], in[3] = { x }, v;
@@ -205,8 +206,8 @@ static void equal_parts(
 	struct ht_value parts = whole(f, HT_I64, n->outs),
 			each = binary(f, HT_OP_FloorDiv, all, parts);
 
-	size[0] = binary(f, HT_OP_AddV2, each,
-		check_equal(f, binary(f, HT_OP_Mul, each, parts), all));
+	size[0] = binary(
+		f, HT_OP_AddV2, each, check_equal(f, binary(f, HT_OP_Mul, each, parts), all));
 	for (int32_t i = 1; i < n->outs; i++)
 		size[i] = each;
 }
@@ -230,7 +231,7 @@ static bool expand_split(struct forms *f, struct ht_node *n)
 {
 	int64_t axis = divided_axis(f->r.g, n);
 	int32_t value = n->op == HT_OP_Split;
-	struct ht_value x, all, begin = whole(f, HT_I64, 0), size[MOST_PARTS];
+	struct ht_value x, all, begin = whole(f, HT_I64, 0), size[MOST_PARTS], part[MOST_PARTS];
 
 	if (axis < 0 || (!value && ht_waits_for_shapes(f->r.g, n) && !is_open(f->r.g, n, 0, axis)))
 		return false;
@@ -240,11 +241,11 @@ static bool expand_split(struct forms *f, struct ht_node *n)
 		equal_parts(f, n, all, size);
 	else
 		sizes_of_parts(f, n, all, size);
-	for (int32_t i = 0; i < n->outs && n->graph; i++) {
-		if (ht_rw_uses(&f->r, ht_out(n, i)))
-			ht_rw_replace(&f->r, ht_out(n, i), slice_of(f, x, axis, begin, size[i]));
+	for (int32_t i = 0; i < n->outs; i++) {
+		part[i] = slice_of(f, x, axis, begin, size[i]);
 		begin = binary(f, HT_OP_AddV2, begin, size[i]);
 	}
+	replace_results(f, n, part);
 	return true;
 }
 

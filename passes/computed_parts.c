@@ -236,10 +236,10 @@ static struct ht_value part_backwards(
 
 	count = binary(f, HT_OP_Sub, first, place_backwards(f, n, 2, e, size));
 	count = binary(f, HT_OP_FloorDiv, plus(f, least(f, count, 0), -e->step - 1), step);
-	count = counted_up(f, count, whole(f, HT_I64, 0),
-		ht_dim_most(f->r.g, ht_in_shape(n, 0).dim[e->axis]));
-	return gathered(f, n->in[0],
-		binary(f, HT_OP_Sub, first, binary(f, HT_OP_Mul, count, step)), e->axis);
+	count = counted_up(
+		f, count, whole(f, HT_I64, 0), ht_dim_most(f->r.g, ht_in_shape(n, 0).dim[e->axis]));
+	return gathered(f, n->in[0], binary(f, HT_OP_Sub, first, binary(f, HT_OP_Mul, count, step)),
+		e->axis);
 }
 
 static bool is_reversal(const struct entry *e)
@@ -268,8 +268,8 @@ bool ht_expand_strided_slice(struct forms *f, struct ht_node *n, bool last)
 	if (is_reversal(&e))
 		ht_rw_set_in(&f->r, n, 0, ht_reversed(f, n->in[0], e.axis));
 	else
-		ht_rw_set_in(&f->r, n, 0,
-			e.step < 0 ? part_backwards(f, n, &e) : part_of(f, n, &e));
+		ht_rw_set_in(
+			&f->r, n, 0, e.step < 0 ? part_backwards(f, n, &e) : part_of(f, n, &e));
 	take_whole(f, n, &e);
 	return true;
 }
@@ -716,7 +716,13 @@ bool ht_may_take_part(const struct ht_graph *g, const struct ht_node *n)
 	case HT_OP_PadV2:
 	case HT_OP_Tile:
 	case HT_OP_OneHot:
+	case HT_OP_Bincount:
+	case HT_OP_DenseBincount:
+	case HT_OP_SplitV:
+	case HT_OP_Roll:
 		return may_be_data(g, n, 1);
+	case HT_OP_ScatterNd:
+		return may_be_data(g, n, 2);
 	default:
 		return false;
 	}

@@ -85,15 +85,16 @@ static struct partition by_rows(struct forms *f, struct ht_value ids, struct ht_
 	if (ht_span_of(f->r.g, rows, &s) && s.most <= MOST_COUNT)
 		p.most = s.most < 0 ? 0 : s.most;
 	ids = wide(f, ids);
-	p.length = of_segments(
-		f, HT_OP_UnsortedSegmentSum, ones_like(f, ids, HT_I64), ids, rows);
+	p.length = of_segments(f, HT_OP_UnsortedSegmentSum, ones_like(f, ids, HT_I64), ids, rows);
 	p.begin = sums_before(f, p.length);
 	return p;
 }
 
 static struct partition by_lengths(struct forms *f, struct ht_value length, struct ht_value rows)
 {
-	return (struct partition){ .begin = sums_before(f, length), .length = length, .rows = rows };
+	return (struct partition){
+		.begin = sums_before(f, length), .length = length, .rows = rows
+	};
 }
 
 /* The row of each of `count` values, with a first one at least: as many rows end in front of a value as have smaller numbers. */
@@ -107,8 +108,7 @@ static struct ht_value rows_of_values(
 	return sums_up_to(f, ends, false);
 }
 
-static struct ht_value splits_of(
-	struct forms *f, const struct partition *p, enum ht_dtype t)
+static struct ht_value splits_of(struct forms *f, const struct partition *p, enum ht_dtype t)
 {
 	const int64_t first = 0;
 	struct ht_value all[3] = { ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, &first, 1),
@@ -147,7 +147,8 @@ static int32_t read_partitions(struct forms *f, const struct ht_node *n, struct 
 			next = i + 1 < given ? n->in[4 + i] : next;
 			p[count] = by_splits(f, x,
 				plus(f, rows_of(f, next),
-					i + 1 < given && has_type(n, i + 1, "ROW_SPLITS") ? -1 : 0));
+					i + 1 < given && has_type(n, i + 1, "ROW_SPLITS") ? -1
+											  : 0));
 		} else if (has_type(n, i, "VALUE_ROWIDS") && rows.node) {
 			p[count] = by_rows(f, x, rows);
 		} else {
@@ -160,8 +161,8 @@ static int32_t read_partitions(struct forms *f, const struct ht_node *n, struct 
 }
 
 /* The numbers along axis `i` of the result, which is as long as the shape says, or as long as the longest row. */
-static struct ht_value numbers_along(struct forms *f, const struct ht_node *n, int32_t i,
-	struct ht_value longest, int64_t most)
+static struct ht_value numbers_along(
+	struct forms *f, const struct ht_node *n, int32_t i, struct ht_value longest, int64_t most)
 {
 	bool given = ht_in_shape(n, 0).rank == 1;
 	struct ht_value stated;
@@ -289,8 +290,7 @@ static struct partition gathered_rows(
 	struct forms *f, const struct partition *p, struct ht_value *at, int64_t most)
 {
 	struct ht_value begin = at_rows(f, p->begin, *at, 1), all, row, number;
-	struct partition q =
-		by_lengths(f, at_rows(f, p->length, *at, 1), length_of(f, *at));
+	struct partition q = by_lengths(f, at_rows(f, p->length, *at, 1), length_of(f, *at));
 
 	number = ht_bounded_range(f, total_of(f, HT_OP_Sum, q.length), most);
 	all = length_of(f, number);
@@ -316,7 +316,7 @@ static bool expand_gather(struct forms *f, struct ht_node *n)
 {
 	int32_t parts = n->ins - 2, rank = ht_in_shape(n, parts + 1).rank, to = 0;
 	struct partition p[MOST_AXES];
-	struct ht_value indices = n->in[parts + 1], at;
+	struct ht_value indices = n->in[parts + 1], at, result[HT_MAX_RANK];
 	enum ht_dtype t = ht_type_of(n->in[0])->dtype;
 	int64_t most = 1;
 
@@ -327,17 +327,17 @@ static bool expand_gather(struct forms *f, struct ht_node *n)
 	read_splits(f, n, parts, p);
 	at = wide(f, rank == 1 ? indices : flat(f, indices));
 	for (int32_t i = 0; i + 1 < rank; i++)
-		replace_used(f, n, to++, even_splits(f, indices, i, t));
+		result[to++] = even_splits(f, indices, i, t);
 	for (int32_t i = 0; i < parts; i++) {
 		struct partition q;
 
 		most = most_product(most, most_of(f, n->in[i + 1]));
 		q = gathered_rows(f, &p[i], &at, most);
 		if (i || rank)
-			replace_used(f, n, to++, splits_of(f, &q, t));
+			result[to++] = splits_of(f, &q, t);
 	}
-	if (n->graph)
-		replace_used(f, n, to, at_rows(f, n->in[parts], at, ht_in_shape(n, parts).rank));
+	result[to] = at_rows(f, n->in[parts], at, ht_in_shape(n, parts).rank);
+	replace_results(f, n, result);
 	return true;
 }
 
@@ -371,7 +371,8 @@ static struct ht_value for_each(struct forms *f, struct ht_value x, struct ht_va
 static bool expand_range(struct forms *f, struct ht_node *n)
 {
 	enum ht_dtype t = n->out[1].dtype;
-	struct ht_value count = counts_of(f, n->in[0], n->in[1], n->in[2]), number, row, rows = { 0 };
+	struct ht_value count = counts_of(f, n->in[0], n->in[1], n->in[2]), number, row,
+			rows = { 0 }, result[2];
 	struct ht_span s;
 	struct partition p;
 	int64_t most = 1, each = -1;
@@ -390,23 +391,32 @@ static bool expand_range(struct forms *f, struct ht_node *n)
 	p = by_lengths(f, count, rows);
 	number = ht_bounded_range(f, total_of(f, HT_OP_Sum, count), most_product(most, each));
 	row = rows_of_values(f, &p, length_of(f, number));
-	replace_used(f, n, 0, splits_of(f, &p, n->out[0].dtype));
-	if (!n->graph)
-		return true;
+	result[0] = splits_of(f, &p, n->out[0].dtype);
 	number = of_rank(f, difference(f, number, at_rows(f, p.begin, row, 1)), 1);
 	number = product(f, cast_to(f, number, t), for_each(f, n->in[2], row));
 	number = sum(f, for_each(f, n->in[0], row), number);
-	replace_used(f, n, 1, of_rank(f, number, 1));
+	result[1] = of_rank(f, number, 1);
+	replace_results(f, n, result);
 	return true;
 }
 
 /* ---- RaggedTensorToSparse ---- */
 
-/* The values by their numbers among all elements: `at` is the value of each, `inner` its places behind the ragged axes. */
-static struct ht_value inner_places(struct forms *f, const struct ht_node *n, int32_t parts,
-	struct ht_value *at, int32_t inner)
+static int64_t most_elements(const struct forms *f, struct ht_value v)
 {
-	struct ht_value size[HT_MAX_RANK], number = range_of(f, length_of(f, n->in[parts])), all;
+	struct ht_shape s = ht_type_of(v)->shape;
+	int64_t most = 1;
+
+	for (int32_t i = 0; i < s.rank; i++)
+		most = most_product(most, ht_dim_most(f->r.g, s.dim[i]));
+	return most;
+}
+
+/* The elements of values of several axes, by their numbers: *at is the value of each, the result its places behind the ragged axes. */
+static struct ht_value inner_places(struct forms *f, const struct ht_node *n, int32_t parts,
+	struct ht_value number, struct ht_value *at, int32_t inner)
+{
+	struct ht_value size[HT_MAX_RANK], all;
 
 	for (int32_t i = 0; i < inner; i++)
 		size[i] = extent(f, n, parts, i + 1);
@@ -420,16 +430,17 @@ static bool expand_to_sparse(struct forms *f, struct ht_node *n)
 {
 	int32_t parts = n->ins - 1, inner = ht_in_shape(n, parts).rank - 1;
 	struct partition p[MOST_AXES];
-	struct ht_value place[HT_MAX_RANK + 2], size[HT_MAX_RANK], at;
+	struct ht_value place[HT_MAX_RANK + 2], size[HT_MAX_RANK], at, number, result[3];
 	int32_t count = parts + 1 + (inner > 0);
 
 	if (parts < 1 || inner < 0 || parts + 1 + inner > HT_OPEN_RANK)
 		return false;
 	read_splits(f, n, parts, p);
+	number = at = inner ? ht_bounded_range(
+				      f, length_of(f, n->in[parts]), most_elements(f, n->in[parts]))
+			    : range_of(f, length_of(f, n->in[parts]));
 	if (inner)
-		place[parts + 1] = of_rank(f, inner_places(f, n, parts, &at, inner), 2);
-	else
-		at = range_of(f, length_of(f, n->in[parts]));
+		place[parts + 1] = of_rank(f, inner_places(f, n, parts, number, &at, inner), 2);
 	for (int32_t i = parts; i-- > 0;) {
 		struct ht_value row = rows_of_values(
 			f, &p[i], plus(f, rows_of(f, n->in[i + 1]), i + 1 < parts ? -1 : 0));
@@ -445,21 +456,21 @@ static bool expand_to_sparse(struct forms *f, struct ht_node *n)
 		size[i + 1] = longest_of(f, &p[i]);
 	for (int32_t i = 0; i < inner; i++)
 		size[parts + 1 + i] = extent(f, n, parts, i + 1);
-	replace_used(f, n, 0, joined(f, place, count, 1));
-	replace_used(f, n, 2, packed(f, size, parts + 1 + inner, HT_I64));
-	if (n->graph)
-		replace_used(f, n, 1, inner ? flat(f, n->in[parts]) : n->in[parts]);
+	result[0] = joined(f, place, count, 1);
+	result[1] = inner ? at_rows(f, flat(f, n->in[parts]), number, 1) : n->in[parts];
+	result[2] = packed(f, size, parts + 1 + inner, HT_I64);
+	replace_results(f, n, result);
 	return true;
 }
 
 /* ---- counts of numbers in rows ---- */
 
-struct ht_value ht_counts_in_rows(struct forms *f, const struct ht_node *n,
-	const struct counted_rows *x)
+struct ht_value ht_counts_in_rows(
+	struct forms *f, const struct ht_node *n, const struct counted_rows *x)
 {
 	struct ht_value number = wide(f, x->number), some = number, size[2], at[3], times;
-	bool weighted = ht_in_shape(n, x->weights).rank == 1 &&
-			ht_in_shape(n, x->weights).dim[0] != 0;
+	bool weighted =
+		ht_in_shape(n, x->weights).rank == 1 && ht_in_shape(n, x->weights).dim[0] != 0;
 	bool binary_output = ht_attr_bool(n, "binary_output", false);
 	enum ht_dtype t = n->out[0].dtype;
 	int32_t count = 0;

@@ -61,8 +61,7 @@ static struct ht_value lengths_of_mask(struct ht_value mask, struct ht_value *mo
 	if (!is_op(range, HT_OP_Range) || !is_op(lengths, HT_OP_ExpandDims) ||
 		(!is_number(operand(lengths, 1), -1) &&
 			!is_number(operand(lengths, 1), rank_of(lengths) - 1)) ||
-		!is_number(operand(range, 0), 0) ||
-		!is_number(operand(range, 2), 1))
+		!is_number(operand(range, 0), 0) || !is_number(operand(range, 2), 1))
 		return none;
 	*most = operand(range, 1);
 	lengths = without_casts(lengths.node->in[0]);
@@ -70,8 +69,7 @@ static struct ht_value lengths_of_mask(struct ht_value mask, struct ht_value *mo
 }
 
 /* The tensor whose parts a Tile repeats `most` times, along a new axis behind the first `axes`; node NULL: it does something else. */
-static struct ht_value repeated_rows(
-	struct ht_value tile, struct ht_value most, int32_t axes)
+static struct ht_value repeated_rows(struct ht_value tile, struct ht_value most, int32_t axes)
 {
 	struct ht_value times, x, none = { 0 };
 
@@ -84,7 +82,7 @@ static struct ht_value repeated_rows(
 		return none;
 	for (int32_t i = 0; i < times.node->ins; i++)
 		if (i == axes ? !ht_value_eq(without_casts(operand(times, i)), without_casts(most))
-			   : !is_number(operand(times, i), 1))
+			      : !is_number(operand(times, i), 1))
 			return none;
 	return x.node->in[0];
 }

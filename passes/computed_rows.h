@@ -180,8 +180,8 @@ static inline struct ht_value total_of(struct forms *f, enum ht_op op, struct ht
 static inline struct ht_value flat(struct forms *f, struct ht_value x)
 {
 	const int64_t all = -1;
-	struct ht_value v = ht_rw_reshape(
-		&f->r, f->at, f->at->name, x, ht_shape_make(f->r.g->arena, 1, &all));
+	struct ht_value v =
+		ht_rw_reshape(&f->r, f->at, f->at->name, x, ht_shape_make(f->r.g->arena, 1, &all));
 
 	return of_rank(f, v, 1);
 }
@@ -194,11 +194,17 @@ static inline struct ht_value with_axes(struct forms *f, struct ht_value x, int3
 	return x;
 }
 
-/* Result `i` of the node becomes `v`. */
-static inline void replace_used(struct forms *f, struct ht_node *n, int32_t i, struct ht_value v)
+/* The results of the node become `v`, all of which are made before: a node that has lost its uses is gone.  What nobody uses is dropped. */
+static inline void replace_results(struct forms *f, struct ht_node *n, const struct ht_value *v)
 {
-	if (n->graph && ht_rw_uses(&f->r, ht_out(n, i)))
-		ht_rw_replace(&f->r, ht_out(n, i), v);
+	int32_t count = n->outs;
+
+	for (int32_t i = 0; i < count; i++)
+		if (n->graph && ht_rw_uses(&f->r, ht_out(n, i)))
+			ht_rw_replace(&f->r, ht_out(n, i), v[i]);
+	for (int32_t i = 0; i < count; i++)
+		if (v[i].node->graph)
+			ht_rw_drop(&f->r, v[i].node);
 }
 
 #endif

@@ -147,8 +147,8 @@ bool ht_expand_broadcast(struct forms *f, struct ht_node *n)
 			compare(f, HT_OP_NotEqual, size, whole(f, HT_I64, 1)));
 		differ = ht_rw_cast(&f->r, f->at, f->at->name, differ, HT_I32);
 		differ = ht_rw_cast(&f->r, f->at, f->at->name, only_zero(f, differ), HT_I64);
-		at = binary(f, HT_OP_AddV2,
-			binary(f, HT_OP_Minimum, at, plus(f, size, -1)), differ);
+		at = binary(
+			f, HT_OP_AddV2, binary(f, HT_OP_Minimum, at, plus(f, size, -1)), differ);
 		at.node->out[0].shape = open_shape(f, 1);
 		ht_rw_set_in(&f->r, n, 0, gathered(f, n->in[0], at, i));
 		n->in[0].node->out[0].shape = open_shape(f, s.rank);
@@ -338,9 +338,8 @@ bool ht_reshapes_open(const struct ht_graph *g, const struct ht_node *n)
 
 	if (n->op == HT_OP_Roll)
 		return rolls_by_index(g, n);
-}
-
-	for (int32_t i = 0; n->op == HT_OP_BroadcastTo && i < s.rank && n->out[0].shape.rank >= s.rank; i++)
+	for (int32_t i = 0;
+		n->op == HT_OP_BroadcastTo && i < s.rank && n->out[0].shape.rank >= s.rank; i++)
 		if (meets_another(g, n, i))
 			return true;
 	if (n->op == HT_OP_Reshape)

@@ -31,7 +31,7 @@ static void expand_sparse_reshape(struct forms *f, struct ht_node *n)
 {
 	struct extents from = { .rank = (int32_t)ht_in_shape(n, 1).dim[0] },
 		       to = { .rank = (int32_t)ht_in_shape(n, 2).dim[0] };
-	struct ht_value number = { 0 }, places, shape;
+	struct ht_value number = { 0 }, result[2];
 
 	for (int32_t i = 0; i < from.rank; i++)
 		from.size[i] = entry_of(f, n->in[1], i);
@@ -42,10 +42,9 @@ static void expand_sparse_reshape(struct forms *f, struct ht_node *n)
 		number = i ? sum(f, binary(f, HT_OP_Mul, number, from.size[i]), x) : x;
 		number.node->out[0].shape = open_shape(f, 1);
 	}
-	places = ht_places_of(f, sum(f, number, to.check), to.size, to.rank);
-	shape = packed(f, to.size, to.rank, HT_I64);
-	replace_used(f, n, 0, places);
-	replace_used(f, n, 1, shape);
+	result[0] = ht_places_of(f, sum(f, number, to.check), to.size, to.rank);
+	result[1] = packed(f, to.size, to.rank, HT_I64);
+	replace_results(f, n, result);
 }
 
 /* ---- SparseFillEmptyRows ---- */
@@ -92,7 +91,7 @@ static struct ht_value places_of_values(
 
 static void expand_fill(struct forms *f, struct ht_node *n)
 {
-	struct ht_value missing, indices[3], values[3], at[3], size[2], all;
+	struct ht_value missing, indices[3], values[3], at[3], size[2], result[4];
 	int64_t rank = ht_in_shape(n, 0).dim[1], first[HT_MAX_RANK] = { 1 };
 	struct rows r;
 
@@ -108,14 +107,14 @@ static void expand_fill(struct forms *f, struct ht_node *n)
 	indices[1].node->out[0].shape = open_shape(f, 2);
 	values[0] = n->in[1];
 	values[1] = repeated(f, length_of(f, missing), n->in[3]);
-	all = at[0];
+	result[3] = at[0];
 	at[0] = joined(f, at, 2, 0);
 	size[0] = length_of(f, at[0]);
 	size[1] = whole(f, HT_I64, rank);
-	replace_used(f, n, 0, scattered(f, at[0], joined(f, indices, 2, 0), size, 2));
-	replace_used(f, n, 1, scattered(f, at[0], joined(f, values, 2, 0), size, 1));
-	replace_used(f, n, 2, r.empty);
-	replace_used(f, n, 3, all);
+	result[0] = scattered(f, at[0], joined(f, indices, 2, 0), size, 2);
+	result[1] = scattered(f, at[0], joined(f, values, 2, 0), size, 1);
+	result[2] = r.empty;
+	replace_results(f, n, result);
 }
 
 /* ---- every node ---- */

@@ -14,8 +14,8 @@ struct sparse {
 	int32_t rank;
 };
 
-static struct sparse sparse_of(struct forms *f, const struct ht_node *n, int32_t indices,
-	int32_t values, int32_t shape)
+static struct sparse sparse_of(
+	struct forms *f, const struct ht_node *n, int32_t indices, int32_t values, int32_t shape)
 {
 	struct sparse s = { .indices = n->in[indices],
 		.values = n->in[values],
@@ -26,13 +26,23 @@ static struct sparse sparse_of(struct forms *f, const struct ht_node *n, int32_t
 	return s;
 }
 
-static void replace(struct forms *f, struct ht_node *n, int32_t first, int32_t step,
-	const struct sparse *s)
+/* Results `i`, `i` + `step` and, if there is one, `i` + 2 * `step`. */
+static void put(struct forms *f, const struct ht_node *n, int32_t i, int32_t step,
+	const struct sparse *s, struct ht_value *result)
 {
-	replace_used(f, n, first, s->indices);
-	if (first + 2 * step < n->outs)
-		replace_used(f, n, first + 2 * step, packed(f, s->size, s->rank, HT_I64));
-	replace_used(f, n, first + step, s->values);
+	result[i] = s->indices;
+	result[i + step] = s->values;
+	if (i + 2 * step < n->outs)
+		result[i + 2 * step] = packed(f, s->size, s->rank, HT_I64);
+}
+
+/* The results of the node are those of one sparse tensor. */
+static void replace(struct forms *f, struct ht_node *n, const struct sparse *s)
+{
+	struct ht_value result[3];
+
+	put(f, n, 0, 1, s, result);
+	replace_results(f, n, result);
 }
 
 /* ---- order ---- */
@@ -78,24 +88,26 @@ static bool expand_reorder(struct forms *f, struct ht_node *n)
 	struct sparse s = sparse_of(f, n, 0, 1, 2);
 
 	take(f, &s, order_of(f, numbers_of(f, &s)));
-	replace(f, n, 0, 1, &s);
+	replace(f, n, &s);
 	return true;
 }
 
 /* ---- parts ---- */
 
 /* The values between bounds along an axis, with places from the begin on. */
-static void cut(struct forms *f, struct sparse *s, int32_t axis, struct ht_value begin,
-	struct ht_value end)
+static void cut(
+	struct forms *f, struct sparse *s, int32_t axis, struct ht_value begin, struct ht_value end)
 {
 	struct ht_value at = column(f, s->indices, axis), inside;
 	int64_t by[HT_MAX_RANK] = { 0 };
 
-	inside = both(f, compare(f, HT_OP_GreaterEqual, at, begin), compare(f, HT_OP_Less, at, end));
+	inside =
+		both(f, compare(f, HT_OP_GreaterEqual, at, begin), compare(f, HT_OP_Less, at, end));
 	take(f, s, squeezed(f, where(f, of_rank(f, inside, 1))));
 	by[axis] = 1;
 	s->indices = difference(f, s->indices,
-		product(f, ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, by, s->rank), begin));
+		product(f, ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, by, s->rank),
+			begin));
 	s->indices = of_rank(f, s->indices, 2);
 	s->size[axis] = difference(f, end, begin);
 }
@@ -111,7 +123,7 @@ static bool expand_slice(struct forms *f, struct ht_node *n)
 		end = binary(f, HT_OP_Maximum, binary(f, HT_OP_Minimum, end, s.size[i]), begin);
 		cut(f, &s, i, begin, end);
 	}
-	replace(f, n, 0, 1, &s);
+	replace(f, n, &s);
 	return true;
 }
 
@@ -120,24 +132,28 @@ static bool expand_split(struct forms *f, struct ht_node *n)
 {
 	int32_t parts = n->outs / 3;
 	struct sparse all = sparse_of(f, n, 1, 2, 3);
-	struct ht_value each, rest, begin = whole(f, HT_I64, 0);
+	struct ht_value each, rest,
+		begin = whole(f, HT_I64, 0),
+		*result = HT_NEW_ARRAY(f->r.arena, struct ht_value, (size_t)n->outs);
 	int64_t axis;
 	int one;
 
 	if (!ht_const_small_ints(n->in[0], &axis, 1, &one) || !ht_fix_axis(&axis, all.rank))
 		return false;
 	each = binary(f, HT_OP_FloorDiv, all.size[axis], whole(f, HT_I64, parts));
+	begin = unless_below(f, begin, all.size[axis], whole(f, HT_I64, parts));
 	rest = binary(f, HT_OP_FloorMod, all.size[axis], whole(f, HT_I64, parts));
-	for (int32_t i = 0; i < parts && n->graph; i++) {
+	for (int32_t i = 0; i < parts; i++) {
 		struct ht_value one_more = ht_rw_cast(&f->r, f->at, f->at->name,
 			compare(f, HT_OP_Less, whole(f, HT_I64, i), rest), HT_I64);
 		struct ht_value end = sum(f, begin, sum(f, each, one_more));
 		struct sparse s = all;
 
 		cut(f, &s, (int32_t)axis, begin, end);
-		replace(f, n, i, parts, &s);
+		put(f, n, i, parts, &s, result);
 		begin = end;
 	}
+	replace_results(f, n, result);
 	return true;
 }
 
@@ -171,7 +187,7 @@ static bool expand_concat(struct forms *f, struct ht_node *n)
 	all.indices = joined(f, indices, count, 0);
 	all.values = joined(f, values, count, 0);
 	take(f, &all, order_of(f, numbers_of(f, &all)));
-	replace(f, n, 0, 1, &all);
+	replace(f, n, &all);
 	return true;
 }
 
@@ -181,8 +197,8 @@ static bool expand_concat(struct forms *f, struct ht_node *n)
 static struct sparse union_of(
 	struct forms *f, const struct sparse *a, const struct sparse *b, struct ht_value *id)
 {
-	struct ht_value indices[3] = { a->indices, b->indices }, values[3] = { a->values, b->values },
-			number, at, before, first;
+	struct ht_value indices[3] = { a->indices, b->indices },
+			values[3] = { a->values, b->values }, number, at, before, first;
 	struct sparse s = *a;
 
 	s.indices = joined(f, indices, 2, 0);
@@ -194,7 +210,8 @@ static struct sparse union_of(
 	at = range_of(f, length_of(f, number));
 	before = binary(f, HT_OP_Maximum, plus(f, at, -1), whole(f, HT_I64, 0));
 	first = compare(f, HT_OP_NotEqual, at_rows(f, number, before, 1), number);
-	first = compare(f, HT_OP_LogicalOr, first, compare(f, HT_OP_Equal, at, whole(f, HT_I64, 0)));
+	first = compare(
+		f, HT_OP_LogicalOr, first, compare(f, HT_OP_Equal, at, whole(f, HT_I64, 0)));
 	first = of_rank(f, first, 1);
 	*id = plus(f, sums_up_to(f, cast_to(f, first, HT_I64), false), -1);
 	*id = of_rank(f, *id, 1);
@@ -202,23 +219,33 @@ static struct sparse union_of(
 	return s;
 }
 
+/* How many values each place has. */
+static struct ht_value times_of(struct forms *f, struct ht_value id, const struct sparse *s)
+{
+	return of_segments(
+		f, HT_OP_UnsortedSegmentSum, ones_like(f, id, HT_I32), id, rows_of(f, s->indices));
+}
+
+/* Sums of values of both operands have to be at least as large as the threshold; other values stay. */
 static bool expand_add(struct forms *f, struct ht_node *n)
 {
 	struct sparse a = sparse_of(f, n, 0, 1, 2), b = sparse_of(f, n, 3, 4, 5), s;
-	struct ht_value id, size;
+	struct ht_value id, size, stays;
 
 	if (a.rank != b.rank)
 		return false;
 	s = union_of(f, &a, &b, &id);
+	stays = compare(f, HT_OP_Less, times_of(f, id, &s), whole(f, HT_I32, 2));
 	s.values = of_segments(f, HT_OP_UnsortedSegmentSum, s.values, id, rows_of(f, s.indices));
 	if (!ht_const_is(n->in[6], 0)) {
 		size = s.values;
 		if (ht_dtype_info(n->out[1].dtype)->kind != HT_KIND_UINT)
 			size = ht_rw_unary(&f->r, f->at, HT_OP_Abs, f->at->name, size);
-		take(f, &s,
-			squeezed(f, where(f, compare(f, HT_OP_GreaterEqual, size, n->in[6]))));
+		stays = compare(
+			f, HT_OP_LogicalOr, stays, compare(f, HT_OP_GreaterEqual, size, n->in[6]));
+		take(f, &s, squeezed(f, where(f, of_rank(f, stays, 1))));
 	}
-	replace(f, n, 0, 1, &s);
+	replace(f, n, &s);
 	return true;
 }
 
@@ -234,12 +261,12 @@ static bool expand_extreme(struct forms *f, struct ht_node *n)
 		return false;
 	s = union_of(f, &a, &b, &id);
 	count = rows_of(f, s.indices);
-	times = of_segments(f, HT_OP_UnsortedSegmentSum, ones_like(f, id, HT_I32), id, count);
-	value = of_segments(f, largest ? HT_OP_UnsortedSegmentMax : HT_OP_UnsortedSegmentMin, s.values,
-		id, count);
+	times = times_of(f, id, &s);
+	value = of_segments(f, largest ? HT_OP_UnsortedSegmentMax : HT_OP_UnsortedSegmentMin,
+		s.values, id, count);
 	s.values = chosen(f, compare(f, HT_OP_Greater, times, whole(f, HT_I32, 1)), value,
 		binary(f, largest ? HT_OP_Maximum : HT_OP_Minimum, value, whole(f, t, 0)), 1);
-	replace(f, n, 0, 1, &s);
+	replace(f, n, &s);
 	return true;
 }
 
@@ -248,14 +275,14 @@ static bool expand_extreme(struct forms *f, struct ht_node *n)
 static bool expand_fill_gradient(struct forms *f, struct ht_node *n)
 {
 	enum ht_dtype t = n->out[0].dtype;
-	struct ht_value taken, rest, size = length_of(f, n->in[1]);
+	struct ht_value taken, rest, size = length_of(f, n->in[1]), result[2];
 
 	taken = scattered(f, n->in[0], ones_like(f, n->in[0], HT_I64), &size, 1);
 	rest = chosen(f, compare(f, HT_OP_Greater, taken, whole(f, HT_I64, 0)), whole(f, t, 0),
 		n->in[1], 1);
-	replace_used(f, n, 0, at_rows(f, n->in[1], n->in[0], 1));
-	if (n->graph)
-		replace_used(f, n, 1, total_of(f, HT_OP_Sum, rest));
+	result[0] = at_rows(f, n->in[1], n->in[0], 1);
+	result[1] = total_of(f, HT_OP_Sum, rest);
+	replace_results(f, n, result);
 	return true;
 }
 

@@ -80,13 +80,13 @@ static void extents_of(
 }
 
 /* For each place of the axes that stay how many values it has. */
-static struct ht_value counts_of(
-	struct forms *f, const struct ht_node *n, const struct kept *k)
+static struct ht_value counts_of(struct forms *f, const struct ht_node *n, const struct kept *k)
 {
 	struct ht_value size[HT_MAX_RANK];
 
 	extents_of(f, n, k, size);
-	return scattered_at(f, columns(f, n, k), ones_like(f, n->in[VALUES], HT_I32), size, k->count);
+	return scattered_at(
+		f, columns(f, n, k), ones_like(f, n->in[VALUES], HT_I32), size, k->count);
 }
 
 /* The least number of a type: the largest of no elements. */
@@ -104,12 +104,11 @@ static struct ht_value largest_of(struct forms *f, const struct ht_node *n, cons
 
 	extents_of(f, n, k, size);
 	from = filled_with(f, size, k->count, lowest(f, ht_type_of(n->in[VALUES])->dtype));
-	return scattered_into(
-		f, HT_OP_TensorScatterMax, from, columns(f, n, k), n->in[VALUES]);
+	return scattered_into(f, HT_OP_TensorScatterMax, from, columns(f, n, k), n->in[VALUES]);
 }
 
-static struct ht_value sum_of(struct forms *f, const struct ht_node *n, const struct kept *k,
-	struct ht_value values)
+static struct ht_value sum_of(
+	struct forms *f, const struct ht_node *n, const struct kept *k, struct ht_value values)
 {
 	struct ht_value size[HT_MAX_RANK];
 
@@ -130,8 +129,7 @@ static struct ht_value reduced_to_one(struct forms *f, const struct ht_node *n)
 	if (!takes_largest(n))
 		return total_of(f, HT_OP_Sum, x);
 	some = compare(f, HT_OP_Greater, length_of(f, x), whole(f, HT_I64, 0));
-	return chosen(f, some, total_of(f, HT_OP_Max, x),
-		whole(f, ht_type_of(x)->dtype, 0), 0);
+	return chosen(f, some, total_of(f, HT_OP_Max, x), whole(f, ht_type_of(x)->dtype, 0), 0);
 }
 
 static struct ht_value reduced(struct forms *f, const struct ht_node *n, const struct kept *k)
@@ -163,19 +161,18 @@ static bool expand_reduce(struct forms *f, struct ht_node *n)
 /* The places that have values, in the order of their axes. */
 static bool expand_reduce_sparse(struct forms *f, struct ht_node *n)
 {
-	struct ht_value at, some, v, size[HT_MAX_RANK];
+	struct ht_value some, v, size[HT_MAX_RANK], result[3];
 	struct kept k;
 
 	if (!read_kept(n, &k) || !k.count || ht_attr_bool(n, "keep_dims", false))
 		return false;
 	some = compare(f, HT_OP_Greater, counts_of(f, n, &k), whole(f, HT_I32, 0));
-	at = where(f, some);
+	result[0] = where(f, some);
 	v = takes_largest(n) ? largest_of(f, n, &k) : sum_of(f, n, &k, n->in[VALUES]);
 	extents_of(f, n, &k, size);
-	replace_used(f, n, 0, at);
-	replace_used(f, n, 1, taken_at(f, v, at, 1));
-	if (n->graph)
-		replace_used(f, n, 2, packed(f, size, k.count, HT_I64));
+	result[1] = taken_at(f, v, result[0], 1);
+	result[2] = packed(f, size, k.count, HT_I64);
+	replace_results(f, n, result);
 	return true;
 }
 
@@ -243,8 +240,8 @@ static bool expand_elementwise(struct forms *f, struct ht_node *n)
 static bool expand_add_dense(struct forms *f, struct ht_node *n)
 {
 	ht_rw_take_place(&f->r, n,
-		scattered_into(f, HT_OP_TensorScatterAdd, n->in[OTHER], n->in[INDICES],
-			n->in[VALUES]));
+		scattered_into(
+			f, HT_OP_TensorScatterAdd, n->in[OTHER], n->in[INDICES], n->in[VALUES]));
 	return true;
 }
 
@@ -252,7 +249,9 @@ static bool expand_add_dense(struct forms *f, struct ht_node *n)
 
 static bool expand_bincount(struct forms *f, struct ht_node *n)
 {
-	struct counted_rows x = { .number = n->in[VALUES], .weights = 4, .size = wide(f, n->in[3]) };
+	struct counted_rows x = {
+		.number = n->in[VALUES], .weights = 4, .size = wide(f, n->in[3])
+	};
 	int64_t rank = ht_in_shape(n, INDICES).dim[1];
 
 	if (rank > 2 || ht_in_shape(n, SHAPE).rank != 1)
