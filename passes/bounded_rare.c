@@ -45,21 +45,6 @@ static enum ht_status counted(struct ht_bounded *b, struct ht_node *n, struct ht
 	return HT_OK;
 }
 
-/* Lengths of rows that a run does not have are 0. */
-static enum ht_status reversed_in_parts(
-	struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
-{
-	int64_t row = ht_attr_int(n, "batch_dim", 0);
-	struct ht_open rows = axis_of(b, n, 1, 0);
-
-	if (!ht_fix_axis(&row, ht_in_shape(n, 0).rank) ||
-		!is_same(rows, axis_of(b, n, 0, (int32_t)row)))
-		return ht_open_refuse(b, n, "there are not as many lengths as rows");
-	HT_TRY(put_axes(b, n, 0, 0, ht_in_shape(n, 0).rank, out, 0));
-	ht_open_mask_all(b, n, 1, 0, rows, HT_NUMBER_ZERO);
-	return HT_OK;
-}
-
 /* Rows of scores, and a class for each. */
 static enum ht_status ranked(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
@@ -84,8 +69,6 @@ ht_open_rule *ht_open_rare_rule(enum ht_op op)
 	case HT_OP_Bincount:
 	case HT_OP_DenseBincount:
 		return counted;
-	case HT_OP_ReverseSequence:
-		return reversed_in_parts;
 	case HT_OP_InTopK:
 	case HT_OP_InTopKV2:
 		return ranked;

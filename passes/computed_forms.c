@@ -491,20 +491,26 @@ static bool is_last(const struct forms *f, const struct ht_node *n, enum ht_expa
 	       (what == HT_EXPAND_COMPUTED && !ht_may_follow_control(n, 1));
 }
 
+/* Whether a length that nothing bounds gets the default room: not if it follows from a branch, a loop or a list, which may still tell it. */
+static bool gets_room(const struct forms *f, const struct ht_node *n, enum ht_expansion what)
+{
+	return is_last(f, n, what) && !ht_may_follow_control(n, 0);
+}
+
 static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 {
 	if (ht_expand_sparse(f, n) || ht_expand_ragged(f, n) || ht_expand_moves(f, n))
 		return true;
 	switch (n->op) {
 	case HT_OP_Range:
-		return expand_range(f, n, is_last(f, n, what));
+		return expand_range(f, n, gets_room(f, n, what));
 	case HT_OP_Bincount:
 	case HT_OP_DenseBincount:
-		return expand_bins(f, n, is_last(f, n, what)) || ht_expand_meeting(f, n);
+		return expand_bins(f, n, gets_room(f, n, what)) || ht_expand_meeting(f, n);
 	case HT_OP_Fill:
-		return expand_made(f, n, 0, is_last(f, n, what));
+		return expand_made(f, n, 0, gets_room(f, n, what));
 	case HT_OP_ScatterNd:
-		return expand_made(f, n, 2, is_last(f, n, what)) || ht_expand_meeting(f, n);
+		return expand_made(f, n, 2, gets_room(f, n, what)) || ht_expand_meeting(f, n);
 	case HT_OP_BroadcastTo:
 		return ht_expand_broadcast(f, n);
 	case HT_OP_ConcatV2:
@@ -520,7 +526,7 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 	case HT_OP_PadV2:
 		return ht_expand_pad(f, n, is_last(f, n, what));
 	case HT_OP_Tile:
-		return ht_expand_tile(f, n, is_last(f, n, what));
+		return ht_expand_tile(f, n, gets_room(f, n, what));
 	case HT_OP_Roll:
 		return ht_expand_roll(f, n);
 	case HT_OP_Reshape:
@@ -532,8 +538,9 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 	default:
 		if (ht_is(n, HT_FINDS))
 			return ht_expand_extreme(f, n);
-		return (ht_axes(n) == HT_AXES_SEGMENTED ? expand_segments(f, n, is_last(f, n, what))
-							: is_stitch(n) && expand_stitch(f, n)) ||
+		return (ht_axes(n) == HT_AXES_SEGMENTED
+				       ? expand_segments(f, n, gets_room(f, n, what))
+				       : is_stitch(n) && expand_stitch(f, n)) ||
 		       ht_expand_meeting(f, n);
 	}
 }

@@ -1,8 +1,7 @@
 /* Ops that move elements along axes that are open, or by what a run computes, for pass sizes.
  *
- * - Roll gathers the elements of each axis that is open, or whose shift is computed.
  * - ReverseV2 of several axes becomes several of one; Reverse becomes ReverseV2.
- * - ReverseSequence compares lengths with the run's size, UpperBound its results.
+ * - UpperBound compares its results with the run's size.
  * - Split and SplitV become Slices. */
 #include "passes/computed_rows.h"
 
@@ -22,9 +21,7 @@ static bool has_bound(const struct ht_graph *g, const struct ht_node *n, int32_t
 	return s.rank > axis && ht_dim_most(g, s.dim[axis]) >= 0;
 }
 
-/* ---- Roll ---- */
-
-/* Axis number `i` that operand 2 lists; -1: not known. */
+/* Axis number `i` that operand `arg` lists; -1: not known. */
 static int64_t listed_axis(const struct ht_node *n, int32_t arg, int32_t rank, int32_t i)
 {
 	int64_t axes[HT_MAX_RANK];
@@ -34,50 +31,6 @@ static int64_t listed_axis(const struct ht_node *n, int32_t arg, int32_t rank, i
 		!ht_fix_axis(&axes[i], rank))
 		return -1;
 	return axes[i];
-}
-
-static bool rolls_open(const struct ht_graph *g, const struct ht_node *n)
-{
-	int64_t axis;
-	bool some = !ht_is_const(n->in[1]);
-
-	for (int32_t i = 0; (axis = listed_axis(n, 2, ht_in_shape(n, 0).rank, i)) >= 0; i++) {
-		some = some || is_open(g, n, 0, axis);
-		if (!has_bound(g, n, 0, axis))
-			return false;
-	}
-	return some;
-}
-
-/* Where elements of an axis were before it was shifted. */
-static struct ht_value places_before(
-	struct forms *f, const struct ht_node *n, int64_t axis, struct ht_value shift)
-{
-	int64_t dim = ht_in_shape(n, 0).dim[axis];
-	struct ht_value size = extent(f, n, 0, axis),
-			at = dim < 0 ? range_of(f, size) : numbers(f, HT_I64, dim);
-
-	at = binary(f, HT_OP_Sub, at, shift);
-	return binary(f, HT_OP_FloorMod, at, binary(f, HT_OP_Maximum, size, whole(f, HT_I64, 1)));
-}
-
-static bool expand_roll(struct forms *f, struct ht_node *n)
-{
-	int32_t rank = ht_in_shape(n, 0).rank;
-	struct ht_value v = n->in[0];
-	int64_t axis;
-
-	if (!rolls_open(f->r.g, n) || ht_waits_for_shapes(f->r.g, n))
-		return false;
-	for (int32_t i = 0; (axis = listed_axis(n, 2, rank, i)) >= 0; i++) {
-		struct ht_value at = places_before(f, n, axis, entry_of(f, n->in[1], i));
-
-		at.node->out[0].shape = open_shape(f, 1);
-		v = gathered(f, v, at, axis);
-		v.node->out[0].shape = ht_in_shape(n, 0);
-	}
-	ht_rw_take_place(&f->r, n, v);
-	return true;
 }
 
 /* ---- reversal ---- */
@@ -121,23 +74,6 @@ static bool expand_first_reverse(struct forms *f, struct ht_node *n)
 	ht_rw_become(&f->r, n, HT_OP_ReverseV2, in, 2);
 	ht_attr_set_type(n, "T", n->out[0].dtype);
 	ht_attr_set_type(n, "Tidx", HT_I32);
-	return true;
-}
-
-/* A row may not be reversed beyond what the run has of it. */
-static bool expand_reverse_sequence(struct forms *f, struct ht_node *n)
-{
-	int64_t along = ht_attr_int(n, "seq_dim", 0);
-	enum ht_dtype t = ht_type_of(n->in[1])->dtype;
-	struct ht_value length = n->in[1], size;
-
-	if (ht_attr_find(n, "_enough") || !is_open(f->r.g, n, 0, along))
-		return false;
-	size = ht_rw_cast(&f->r, n, n->name, extent(f, n, 0, along), t);
-	length = unless_below(f, length, size, length);
-	length.node->out[0].shape = ht_in_shape(n, 1);
-	ht_rw_set_in(&f->r, n, 1, length);
-	ht_attr_set_bool(n, "_enough", true);
 	return true;
 }
 
@@ -254,14 +190,11 @@ static bool expand_split(struct forms *f, struct ht_node *n)
 bool ht_moves_open(const struct ht_graph *g, const struct ht_node *n)
 {
 	switch (n->op) {
-	case HT_OP_Roll:
-		return rolls_open(g, n);
 	case HT_OP_Split:
 	case HT_OP_SplitV:
 		return divided_axis(g, n) >= 0;
 	case HT_OP_Reverse:
 	case HT_OP_ReverseV2:
-	case HT_OP_ReverseSequence:
 	case HT_OP_UpperBound:
 		return ht_shape_is_open(g, ht_in_shape(n, 0));
 	default:
@@ -272,8 +205,6 @@ bool ht_moves_open(const struct ht_graph *g, const struct ht_node *n)
 bool ht_expand_moves(struct forms *f, struct ht_node *n)
 {
 	switch (n->op) {
-	case HT_OP_Roll:
-		return expand_roll(f, n);
 	case HT_OP_Split:
 	case HT_OP_SplitV:
 		return expand_split(f, n);
@@ -281,8 +212,6 @@ bool ht_expand_moves(struct forms *f, struct ht_node *n)
 		return expand_first_reverse(f, n);
 	case HT_OP_ReverseV2:
 		return expand_reverse(f, n);
-	case HT_OP_ReverseSequence:
-		return expand_reverse_sequence(f, n);
 	case HT_OP_UpperBound:
 		return expand_bound(f, n);
 	default:
