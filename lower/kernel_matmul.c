@@ -199,12 +199,16 @@ static bool in_matrices(const struct lower *l, const struct ht_node *n)
 	       lower_mode(n) != HT_IMPL_FLOAT_32;
 }
 
-/* A panel is read from beyond the second level for each block of rows.  The parts are equal, so that they are one kernel. */
+enum { MOST_ROWS_OF_A_BLOCK = 8 }; /* of vectors */
+
+/* A panel that does not stay in the second level beside a block of rows is read from beyond for each block.  The parts are equal, so that they
+ * are one kernel. */
 static struct sum_parts parts_of_vectors(const struct lower *l, const struct product *p)
 {
 	enum { MOST_PARTS = 32 };
 	const int64_t columns = (int64_t)l->target->rates->vectors * ht_target_lanes(l->target);
-	const int64_t most = l->target->l2 / 4 * 3 / (columns * (int64_t)sizeof(float));
+	const int64_t most = l->target->l2 / 4 * 3 /
+			     ((columns + MOST_ROWS_OF_A_BLOCK) * (int64_t)sizeof(float));
 	int64_t parts = ht_ceil_div(p->depth, most);
 
 	while (parts > 1 && parts <= MOST_PARTS && p->depth % parts)
@@ -239,7 +243,6 @@ static struct sum_parts parts_of_matrices(const struct lower *l, const struct pr
 static struct sum_parts parts_of_depth(
 	const struct lower *l, const struct ht_node *n, const struct product *p)
 {
-	enum { MOST_ROWS_OF_A_BLOCK = 8 };
 	const struct sum_parts one = { 1, p->depth, 0 };
 	const bool matrices = in_matrices(l, n);
 	const int64_t number =

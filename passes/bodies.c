@@ -395,6 +395,11 @@ static struct control settle_arguments(struct ht_node *n, struct ht_pass_context
 	return x;
 }
 
+void ht_settle_arguments(struct ht_node *n, struct ht_pass_context *c)
+{
+	settle_arguments(n, c);
+}
+
 static enum ht_status make_ready(struct ht_node *n, struct ht_pass_context *c)
 {
 	struct control x;

@@ -527,15 +527,30 @@ static bool may_be_constant(const struct ht_list *x)
 	return x->empty && x->various && (x->dtype == HT_I32 || x->dtype == HT_I64);
 }
 
-static void let_wait(struct ht_lists *l)
+/* Whether a list can become a tensor that need not wait for others. */
+static bool any_is_known(const struct ht_lists *l)
 {
-	bool others = false;
-
 	for (size_t i = 0; i < l->of.count; i++) {
 		const struct ht_list *x = standing(l->of.entries[i].value);
 
-		others = others || (ht_list_is_known(x) && !may_be_constant(x));
+		if (ht_list_is_known(x) && !may_be_constant(x))
+			return true;
 	}
+	return false;
+}
+
+static bool any_grows(const struct ht_lists *l)
+{
+	for (size_t i = 0; i < l->of.count; i++)
+		if (standing(l->of.entries[i].value)->grows)
+			return true;
+	return false;
+}
+
+static void let_wait(struct ht_lists *l)
+{
+	bool others = any_is_known(l);
+
 	for (size_t i = 0; i < l->of.count; i++) {
 		struct ht_list *x = standing(l->of.entries[i].value);
 
@@ -618,21 +633,25 @@ static enum ht_status find_again(struct ht_lists *l, struct ht_graph *g)
 enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c, bool computes)
 {
 	struct ht_lists l = { .c = c, .g = g, .computes = computes };
-	bool grown = false, grows = false;
+	bool some_grow = false, grows = false, made = false;
 
 	if (!has_lists(g, c->scratch))
 		return HT_OK;
 	do {
 		HT_TRY(find_again(&l, g));
-		HT_TRY(ht_lists_grow(&l, g, &grows));
-		grown = grown || grows;
-		if (grown) {
+		some_grow = some_grow || any_grows(&l);
+		grows = false;
+		/* The shapes of others may tell how often a loop runs, and so how much room a list needs that grows in it. */
+		if (!any_is_known(&l))
+			HT_TRY(ht_lists_grow(&l, g, &grows));
+		if (grows || (some_grow && made)) {
 			HT_TRY(ht_infer_types_hopefully(g, c->diags));
 			HT_TRY(fold_program(g, c));
 			HT_TRY(fold_bodies(g, c));
 			HT_TRY(find_again(&l, g));
 		}
-		if (set_types(&l) || grows)
+		made = set_types(&l) || grows;
+		if (made)
 			ht_lists_make_dense(&l, g);
 		else if (l.settled || !has_open_sizes(&l))
 			break;

@@ -144,6 +144,17 @@ struct ht_range ht_range_of(const struct ht_ranges *x, struct ht_value v)
 	return (struct ht_range){ t.least, t.most };
 }
 
+/* The key of a loop's trip count, which is no result. */
+static struct ht_value trips_key(struct ht_node *n)
+{
+	return (struct ht_value){ .node = n, .index = -1 };
+}
+
+struct ht_range ht_range_of_trips(const struct ht_ranges *x, struct ht_node *n)
+{
+	return ht_range_of(x, trips_key(n));
+}
+
 /* ---- nodes ---- */
 
 static bool is_integer(enum ht_dtype t)
@@ -430,6 +441,7 @@ static void look_at_loop(struct ht_ranges *x, struct ht_node *n)
 	find_trips(&l);
 	find_during(&l);
 	set_results(&l);
+	set_term(x, trips_key(n), (struct term){ NULL, l.trips.least, l.trips.most });
 	x->depth--;
 }
 

@@ -21,5 +21,7 @@ struct ht_ranges {
  * and loops alone. */
 void ht_ranges_find(struct ht_ranges *x, struct ht_graph *g, struct ht_arena *arena);
 struct ht_range ht_range_of(const struct ht_ranges *x, struct ht_value v);
+/* How many iterations loop `n` runs. */
+struct ht_range ht_range_of_trips(const struct ht_ranges *x, struct ht_node *n);
 
 #endif

@@ -8,6 +8,7 @@
  *
  * The loop must count from a constant to the number of rows, one by one: so each row is read once at most. */
 #include "passes/counted_loop.h"
+#include "passes/recurrent.h"
 
 #include <string.h>
 
@@ -323,16 +324,25 @@ static void look_into(struct ht_node *n, struct ht_pass_context *c)
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
+	struct ht_ranges ranges;
+	bool loops = false;
+
+	for (const struct ht_node *n = g->first; n && !loops; n = n->next)
+		loops = ht_is(n, HT_LOOPS);
+	if (loops)
+		ht_ranges_find(&ranges, g, c->scratch);
 	for (struct ht_node *n = g->first; n; n = n->next)
-		if (ht_is(n, HT_LOOPS))
+		if (ht_is(n, HT_LOOPS)) {
+			ht_recurrent_sums(n, c, &ranges);
 			look_into(n, c);
+		}
 	return HT_OK;
 }
 
 const struct ht_pass ht_pass_recurrent = {
 	.name = "recurrent",
 	.summary =
-		"makes products of what a loop reads step by step one product in front of it, carries states in 16 bits that "
-		"each step narrows, and ends loops whose last steps a mask excludes",
+		"makes products of what a loop reads step by step one product in front of it, those that it adds up one behind it, "
+		"carries states in 16 bits that each step narrows, and ends loops whose last steps a mask excludes",
 	.run = run,
 };

@@ -195,6 +195,8 @@ enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c
 /* bodies.c: of a graph whose sizes are open, all that pass "bodies" does before it makes bodies ready to be lowered: branches and loops
  * get functions of their own, lists become tensors, and constants are in the bodies that take them. */
 enum ht_status ht_open_bodies(struct ht_graph *g, struct ht_pass_context *c);
+/* Likewise of a branch or loop that has functions of its own: constant operands move into these, and arguments that nothing takes go. */
+void ht_settle_arguments(struct ht_node *n, struct ht_pass_context *c);
 
 /* ---- changed.c ---- */
 

@@ -120,6 +120,17 @@ def narrow_state(x):
     return tf.while_loop(lambda i, _: i < 12, step, (0, tf.zeros(16)))[1]
 
 
+def sums(x):
+    """A loop that adds up products of its steps' rows, as the gradient of a recurrent layer's weights is."""
+    rows = tf.TensorArray(tf.float32, 12).unstack(x)
+
+    def step(i, h, s):
+        e = tf.reshape(rows.read(i), [1, 16])
+        h = tf.tanh(h + e)
+        return i + 1, h, s + tf.matmul(e, h, transpose_a=True)
+    return tf.while_loop(lambda i, *_: i < 12, step, (0, tf.zeros([1, 16]), tf.ones([16, 16])))[2]
+
+
 def conv(x, padding='SAME'):
     return tf.nn.conv2d(x, const(3, 3, 16, 8), 1, padding)
 
@@ -201,6 +212,7 @@ CASES = {
     'recurrent_gates': (gates, 1e-5, None),
     'recurrent_inputs': (recurrent, 1e-6, 'MatMul'),
     'recurrent_states': (narrow_state, EXACT, 'Cast'),
+    'recurrent_sums': (sums, 2e-6, 'MatMul'),
     'window_elementwise': (lambda x: tf.tanh(tf.nn.avg_pool2d(image(x), 2, 1, 'VALID')), 4e-7, None),
 }
 # Fusions that would replace a fusion that is off.
