@@ -733,6 +733,11 @@ int32_t window_coord(
  * whether there is one.  Here `open` is the size of the results. */
 int32_t window_result(
 	struct kernel_build *k, const struct window *w, int32_t x, int32_t tap, int32_t *guard);
+/* How many results' windows may contain one position of the image, where they are not dilated; and the result of number `i` of these, the last
+ * one first, as window_result() finds it. */
+int64_t window_results(const struct window *w);
+int32_t window_containing(
+	struct kernel_build *k, const struct window *w, int32_t x, int32_t i, int32_t *guard);
 /* How many taps of result `out` are inside the image. */
 int32_t window_count(struct kernel_build *k, const struct window *w, int32_t out);
 /* The lowest number of type t. */

@@ -46,13 +46,13 @@ static struct view maxima(struct lower *l, struct ht_node *n, const struct windo
 	return to;
 }
 
-/* Opens a kernel over the image and over the taps of the windows that contain an element.  `out`
+/* Opens a kernel over the image and over the windows that contain an element.  `out`
  * becomes the space of the elements, the returned space is that of the gradient. */
 static struct space open_sum(struct kernel_build *k, struct lower *l, struct ht_node *n, int arg,
 	const struct window w[2], struct space *out)
 {
 	struct space at;
-	int32_t x[4], tap;
+	int32_t x[4], one;
 
 	kb_init(k, l, n);
 	kb_stage(k, HT_STAGE_LOOP);
@@ -60,8 +60,8 @@ static struct space open_sum(struct kernel_build *k, struct lower *l, struct ht_
 	k->stage->vec = 3;
 	at = *out;
 	for (int i = 0; i < 2; i++) {
-		tap = ht_xdim(&k->xb, kb_reduce_dim(k, w[i].size));
-		x[1 + i] = window_result(k, &w[i], out->group[1 + i].x, tap, &at.guard);
+		one = ht_xdim(&k->xb, kb_reduce_dim(k, window_results(&w[i])));
+		x[1 + i] = window_containing(k, &w[i], out->group[1 + i].x, one, &at.guard);
 	}
 	x[0] = out->group[0].x;
 	x[3] = out->group[3].x;

@@ -126,6 +126,31 @@ int32_t window_result(
 	return q;
 }
 
+int64_t window_results(const struct window *w)
+{
+	const int64_t most = ht_ceil_div(w->size, w->stride);
+
+	return w->out < most ? w->out : most;
+}
+
+int32_t window_containing(
+	struct kernel_build *k, const struct window *w, int32_t x, int32_t i, int32_t *guard)
+{
+	struct ht_xb *b = &k->xb;
+	const bool all = window_results(w) == w->out; /* none is known to be too far away */
+	int32_t at = ht_xaddi(b, x, w->before);
+	int32_t last = all ? ht_xi(b, w->out - 1) : ht_xdivi(b, at, w->stride), ok, from;
+	const int32_t r = ht_xsub(b, last, i);
+
+	from = ht_xsub(b, at, ht_xmuli(b, r, w->stride));
+	ok = ht_xlt(b, r, kb_axis_end(k, &w->open, w->out));
+	ok = ht_xand(b, ok, ht_xle(b, ht_xi(b, 0), all ? from : r));
+	if (all || w->size % w->stride)
+		ok = ht_xand(b, ok, ht_xlt(b, from, ht_xi(b, w->size)));
+	*guard = *guard < 0 ? ok : ht_xand(b, *guard, ok);
+	return r;
+}
+
 int32_t window_count(struct kernel_build *k, const struct window *w, int32_t out)
 {
 	struct ht_xb *b = &k->xb;
