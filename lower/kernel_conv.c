@@ -138,31 +138,40 @@ void pack_filter(struct contraction *c, struct ht_node *n, int arg, int64_t sq, 
 	contract_pack_taps(c, &v, 1);
 }
 
+/* An image that stays in the second level is copied where few columns do not hide conversions; one of twice that size, where several panels of
+ * columns widen each number again for each tap. */
 static bool pays_to_widen(const struct contraction *c, const struct view *in)
 {
 	enum { FEW_VECTORS = 3 };
+	const bool few = c->columns <= FEW_VECTORS * ht_target_lanes(c->l->target);
+	const int64_t most = c->l->target->l2 / (int64_t)sizeof(float);
 	bool open = false;
 
 	for (int32_t i = 0; i < PIXEL_AXES; i++)
 		open = open || lower_axis_end(c->n, i).size;
 	return !open && !ht_const_tensor(c->n->in[1]) && c->taps && c->tap[0] * c->tap[1] > 1 &&
-	       c->columns <= FEW_VECTORS * ht_target_lanes(c->l->target) && !c->short_sums &&
-	       local_type(c->l, c->dtype) != c->dtype &&
+	       !c->short_sums && local_type(c->l, c->dtype) != c->dtype &&
 	       c->l->plan->buffer[in->buffer].dtype == c->dtype &&
-	       view_count(in) <= c->l->target->l2 / (int64_t)sizeof(float);
+	       view_count(in) <= (few ? most : 2 * most);
 }
 
 struct view conv_image(struct contraction *c, int arg)
 {
 	const struct view in = *lower_operand(c->l, c->n, arg);
+	const struct ht_value of = c->n->in[arg];
+	const struct ht_shape shape = { in.rank, in.dim };
 	struct view to;
 
 	if (!pays_to_widen(c, &in))
 		return in;
 	c->dtype = HT_F32;
-	view_dense(&to, plan_buffer(c->l, HT_PLAN_TEMP, HT_F32, view_count(&in)),
-		(struct ht_shape){ in.rank, in.dim });
+	if (ht_value_eq(c->l->widened.of, of)) {
+		view_dense(&to, c->l->widened.buffer, shape);
+		return to;
+	}
+	view_dense(&to, plan_buffer(c->l, HT_PLAN_TEMP, HT_F32, view_count(&in)), shape);
 	emit_copy(c->l, c->n, &in, &to);
+	c->l->widened = (struct widened_rows){ of, to.buffer };
 	return to;
 }
 

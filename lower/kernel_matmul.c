@@ -207,8 +207,8 @@ static struct sum_parts parts_of_vectors(const struct lower *l, const struct pro
 {
 	enum { MOST_PARTS = 32 };
 	const int64_t columns = (int64_t)l->target->rates->vectors * ht_target_lanes(l->target);
-	const int64_t most = l->target->l2 / 4 * 3 /
-			     ((columns + MOST_ROWS_OF_A_BLOCK) * (int64_t)sizeof(float));
+	const int64_t most =
+		l->target->l2 / 4 * 3 / ((columns + MOST_ROWS_OF_A_BLOCK) * (int64_t)sizeof(float));
 	int64_t parts = ht_ceil_div(p->depth, most);
 
 	while (parts > 1 && parts <= MOST_PARTS && p->depth % parts)

@@ -154,8 +154,8 @@ static struct ht_value number_of(struct looked *x)
 		return x->number;
 	x->number = carry(x, ht_rw_scalar(&x->outside, x->node, name, HT_I32, 0)).argument;
 	one = ht_rw_scalar(&x->inside, NULL, name, HT_I32, 1);
-	ht_carry_return(x->of.of[1],
-		ht_rw_binary(&x->inside, NULL, HT_OP_AddV2, name, x->number, one));
+	ht_carry_return(
+		x->of.of[1], ht_rw_binary(&x->inside, NULL, HT_OP_AddV2, name, x->number, one));
 	return x->number;
 }
 
@@ -186,23 +186,22 @@ static struct ht_value rows_of_steps(struct looked *x, const struct sum *s, stru
 	struct ht_value in[] = { c.argument, { 0 }, { 0 } };
 	struct ht_node *set;
 
-	in[1] = ht_rw_reshape(
-		&x->inside, s->product, name, number, (struct ht_shape){ 2, index });
+	in[1] = ht_rw_reshape(&x->inside, s->product, name, number, (struct ht_shape){ 2, index });
 	in[2] = ht_rw_reshape(&x->inside, s->product, name, v, (struct ht_shape){ 3, row });
 	set = ht_rw_node(&x->inside, s->product, HT_OP_TensorScatterUpdate, name, in, 3, list);
 	ht_attr_set_type(set, "T", list.dtype);
 	ht_attr_set_type(set, "Tindices", HT_I32);
 	ht_carry_return(x->of.of[1], ht_out(set, 0));
-	return behind(x, ht_rw_reshape(&x->outside, x->node, name, c.result,
-				 (struct ht_shape){ 2, rows }));
+	return behind(x,
+		ht_rw_reshape(&x->outside, x->node, name, c.result, (struct ht_shape){ 2, rows }));
 }
 
 /* Does with `in` behind the loop what `from` does in the body. */
 static struct ht_value same_op(
 	struct looked *x, const struct ht_node *from, const struct ht_value *in)
 {
-	struct ht_node *n = ht_rw_node(
-		&x->outside, x->node, from->op, from->name, in, from->ins, from->out[0]);
+	struct ht_node *n =
+		ht_rw_node(&x->outside, x->node, from->op, from->name, in, from->ins, from->out[0]);
 
 	n->attrs = ht_attrs_copy(from->attrs, NULL, n->graph->arena);
 	ht_node_add_origin(n, from);
