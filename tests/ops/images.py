@@ -177,7 +177,7 @@ def transposed_oracle(inputs, attrs):
 
 POOLS = [(7, 9, 3, 2, 2, 2, 'VALID'), (7, 9, 3, 3, 3, 2, 'SAME'), (8, 8, 17, 2, 2, 1, 'SAME'),
          (5, 5, 1, 5, 5, 1, 'VALID'), (6, 4, 16, 3, 2, 1, 'SAME'), (13, 5, 2, 4, 1, 3, 'SAME'),
-         (1, 1, 5, 1, 1, 1, 'VALID'), (4, 7, 3, 5, 6, 3, 'SAME'), (9, 8, 5, 2, 2, 3, 'VALID')]
+         (1, 1, 5, 1, 1, 1, 'VALID'), (4, 7, 3, 4, 6, 3, 'SAME'), (9, 8, 5, 2, 2, 3, 'VALID')]
 
 
 def columns(r, count):
