@@ -517,6 +517,20 @@ static bool has_partly_known_result(const struct ht_node *n)
 	return false;
 }
 
+/* Whether a StridedSlice takes more than one element of some axis, and not all of it: others are how most loops read their rows. */
+static bool takes_part(const struct ht_node *n)
+{
+	int64_t entries = ht_shape_count(ht_in_shape(n, 1));
+	int64_t other = ht_attr_int(n, "shrink_axis_mask", 0) | ht_attr_int(n, "new_axis_mask", 0) |
+			ht_attr_int(n, "ellipsis_mask", 0) |
+			(ht_attr_int(n, "begin_mask", 0) & ht_attr_int(n, "end_mask", 0));
+
+	for (int64_t i = 0; i < entries && i < HT_MAX_RANK; i++)
+		if (!(other >> i & 1))
+			return true;
+	return entries < 0;
+}
+
 /* Whether a node of the body may give a tensor of another extent than its operands have. */
 static bool changes_extents(const struct ht_graph *body, bool loops)
 {
@@ -528,8 +542,8 @@ static bool changes_extents(const struct ht_graph *body, bool loops)
 		case HT_AXES_SLICED:
 		case HT_AXES_PERMUTED:
 			return true;
-		case HT_AXES_STRIDED: /* by which most loops read their rows */
-			if (!loops)
+		case HT_AXES_STRIDED:
+			if (!loops || takes_part(n))
 				return true;
 			break;
 		default:

@@ -57,6 +57,16 @@ def shorter(r):
     return lambda x: loop(3, lambda i, y: (tf.boolean_mask(y, y[:, 0] > limit + tf.cast(i, F32) * .4),), x)
 
 
+def until_empty(r):
+    """Parts of parts, until nothing is left."""
+    cut = [slice(1, None), slice(None, -1), slice(1, None, 2), slice(None, 0, -1)][int(r.integers(4))]
+
+    def f(x):
+        return tf.while_loop(lambda i, y, s: tf.shape(y)[0] > 0, lambda i, y, s: (i + 1, tf.ensure_shape(y[cut], ANY), s * .5 + tf.reduce_sum(y, 0)),
+                             (0, x, tf.zeros(3)), shape_invariants=(tf.TensorShape([]), ANY, tf.TensorShape([3])))
+    return f
+
+
 def doubled(r):
     def f(x):
         return tf.while_loop(lambda y: tf.shape(y)[0] < 9, lambda y: (tf.concat([y, -y], 0),), (x,), shape_invariants=(ANY,))[0]
@@ -138,7 +148,7 @@ def two_axes(r):
     return f
 
 
-CHANGED = longer, by_data, several, shorter, doubled, exchanged, both_axes, nested, sometimes, truths, branches, masked, cases
+CHANGED = longer, by_data, several, shorter, until_empty, doubled, exchanged, both_axes, nested, sometimes, truths, branches, masked, cases
 MEETING = squares, masks, mask_and_input, fixed, iterations, two_axes
 
 

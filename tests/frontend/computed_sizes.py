@@ -415,6 +415,8 @@ def cut(r):
         first = tf.ones([tf.shape(y)[0], 1]) * .25
         return (y[:, ::-1], y[:, begin:] - y[:, :-begin], y[..., -end:], y[:, :end], y[begin:-end, ::step], y[:, -begin:-end], y[:, begin:end + 2],
                 tf.reduce_sum(y[:, begin:], 1), tf.concat([first, y], 1), tf.concat([y[:, -1:], y, y[:, :1]], 1) * 2, tf.concat([x, x * 2], 0) @ w,
+                y[:, ::-step], y[:, -begin::-1], y[:, end::-step], kept[:0:-1], kept[-1:-end:-1], kept[end:begin:-step],
+                tf.math.floormod(tf.where(x[:, 0] > .5)[:, 0] - 9, tf.shape(kept, tf.int64)[0]),
                 kept[::-1], kept[-1::-1], kept[begin:] - kept[:-begin], kept[-end:] @ w, kept[:, ::-1], tf.concat([kept, x], 0), tf.shape(y[:, begin:])[1],
                 tf.scan(lambda a, b: a * .5 + tf.reduce_sum(tf.concat([b[begin:], b[::-1]], 0)), y, tf.constant(0.)))
     return f, {'x': ('rows', k), 'y': ('rows', 'length')}

@@ -138,7 +138,21 @@ def divided(r):
     return f, {'ids': (('n', 'k'), I32)}
 
 
-MODELS = {f.__name__: f for f in (transformer, pooled, crossed, pictures, residuals, divided)}
+def turned(r):
+    """Rows that are mirrored as far as their lengths, from one size or the other on, and axes that are rolled."""
+    by, least = int(r.integers(-9, 10)), 1 + int(r.integers(4))
+
+    def f(x, lengths):
+        n, k = tf.shape(x)[0], tf.shape(x)[1]
+        lengths = lengths * 29 + tf.range(n) * 7
+        along = tf.math.floormod(lengths, k + 1)
+        columns = tf.reverse_sequence(tf.transpose(x, [2, 1, 0]), tf.minimum(tf.range(k), n), 2, 1)
+        return (tf.reverse_sequence(x, along, 1, 0) * 2., tf.reduce_sum(tf.reverse_sequence(x, along, 1, 0)[:, 0], 0), columns,
+                tf.roll(x, by, 1), tf.roll(x, [by, tf.reduce_sum(lengths)], [0, 1]), tf.reverse_sequence(x, tf.minimum(lengths, least), 2, 0))
+    return f, {'x': (('n', 'k', 5), F32), 'lengths': (('n',), I32)}
+
+
+MODELS = {f.__name__: f for f in (transformer, pooled, crossed, pictures, residuals, divided, turned)}
 # Bounds of each size, by its name.  Sums of products over k end at the run's size if the upper bound is a multiple of 8, else at the bound:
 # MOST_K has one of each.
 BOUNDS = {'n': (1, 3), 'q': (1, 20), 'k': (1, 70), 'h': (16, 41), 'w': (15, 38)}

@@ -214,7 +214,6 @@ def block_layer(r, x, newer):
 
 
 BLOCKS = {'BlockLSTM': lambda r, x, n: block_layer(r, x, False), 'BlockLSTMV2': lambda r, x, n: block_layer(r, x, True)}
-FIXED = 'both, lengths',  # rows are reversed up to their lengths by ReverseSequence, which has no rule for open sizes
 NAMES = [f'{cell}, {network}' for network in NETWORKS for cell in CELLS] + list(BLOCKS)
 
 
@@ -228,8 +227,7 @@ def graph_of(name, seed, lowered, path):
     """Writes the graph, whose lengths are fed as floats; returns it, the names of its outputs and the shape of x."""
     r = np.random.default_rng([seed, NAMES.index(name)])
     cell, _, network = name.partition(', ')
-    unrolled = network.startswith('static') or network in FIXED
-    shape = [ROWS if network in FIXED else None, 4 if unrolled else None, FEATURES]
+    shape = [None, 4 if network.startswith('static') else None, FEATURES]
     with tf.Graph().as_default() as g:
         (v1.disable_control_flow_v2 if lowered else v1.enable_control_flow_v2)()
         x, n = v1.placeholder(F32, shape, 'x'), v1.placeholder(tf.int32, shape[:1], 'lengths')
