@@ -459,15 +459,20 @@ void ht_expand_computing(struct ht_graph *g, struct ht_pass_context *c)
 	}
 }
 
-static bool follows_control(struct ht_value v, int *left)
+/* Whether a loop or a list, or with `branches` a branch, is found among at most *left nodes in front of a value; *left is below 0 if there
+ * are more. */
+static bool follows_control(struct ht_value v, bool branches, int *left)
 {
 	enum ht_dtype t = ht_type_of(v)->dtype;
+	bool calls = ht_op_info(v.node->op)->effects & HT_CALLS;
 
-	if ((ht_op_info(v.node->op)->effects & HT_CALLS) || t == HT_VARIANT || t == HT_RESOURCE ||
-		--*left < 0)
+	if ((calls && (branches || !ht_is(v.node, HT_BRANCHES))) || t == HT_VARIANT ||
+		t == HT_RESOURCE)
 		return true;
+	if (--*left < 0)
+		return false;
 	for (int32_t i = 0; i < v.node->ins; i++)
-		if (follows_control(v.node->in[i], left))
+		if (follows_control(v.node->in[i], branches, left))
 			return true;
 	return false;
 }
@@ -477,7 +482,7 @@ bool ht_may_follow_control(const struct ht_node *n, int32_t first)
 	int left = 200; /* nodes to look at */
 
 	for (int32_t i = first; i < n->ins; i++)
-		if (follows_control(n->in[i], &left))
+		if (follows_control(n->in[i], true, &left) || left < 0)
 			return true;
 	return false;
 }
@@ -491,10 +496,15 @@ static bool is_last(const struct forms *f, const struct ht_node *n, enum ht_expa
 	       (what == HT_EXPAND_COMPUTED && !ht_may_follow_control(n, 1));
 }
 
-/* Whether a length that nothing bounds gets the default room: not if it follows from a branch, a loop or a list, which may still tell it. */
+/* Whether a length that nothing bounds gets the default room: not if it follows from a loop or a list, which may still tell it. */
 static bool gets_room(const struct forms *f, const struct ht_node *n, enum ht_expansion what)
 {
-	return is_last(f, n, what) && !ht_may_follow_control(n, 0);
+	int left = 2000; /* nodes to look at */
+
+	for (int32_t i = 0; i < n->ins; i++)
+		if (follows_control(n->in[i], false, &left))
+			return false;
+	return is_last(f, n, what);
 }
 
 static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
