@@ -374,6 +374,8 @@ bool ht_shape_is_told(struct ht_shape s);
 int32_t ht_dim_size(const struct ht_graph *g, int64_t dim);
 /* The largest value of a dimension; -1: not known. */
 int64_t ht_dim_most(const struct ht_graph *g, int64_t dim);
+int64_t ht_dim_least(
+	const struct ht_graph *g, int64_t dim); /* likewise where all sizes are the least */
 /* floor((dim + add) / divisor), where `dim` is a number or a multiple of one size of the graph that
  * is stated.  The result is again a multiple, or a size that is added to the graph.
  * HT_DIM_UNKNOWN: `dim` is no such dimension, there are too many sizes, or the result may be below

@@ -203,6 +203,13 @@ int64_t ht_dim_most(const struct ht_graph *g, int64_t dim)
 	return bound(g, &e, true);
 }
 
+int64_t ht_dim_least(const struct ht_graph *g, int64_t dim)
+{
+	const struct ht_size_expr e = ht_dim_of_sizes(g, dim);
+
+	return bound(g, &e, false);
+}
+
 /* ---- derived sizes ---- */
 
 static void print_size(const void *unused, int32_t size, struct ht_buf *out)
@@ -255,6 +262,8 @@ int64_t ht_dim_derived(struct ht_graph *of, int64_t dim, int64_t add, int64_t di
 
 	if (dim >= 0)
 		return ht_floor_div(dim + add, divisor);
+	if (add == 0 && divisor == 1 && bound(g, &e, false) > 0)
+		return dim;
 	if (ht_size_count(&e) != 1 || g->size[e.size[0] - 1].by.n || e.times > MOST_NUMBER ||
 		add > MOST_NUMBER || add < -MOST_NUMBER || divisor > MOST_NUMBER)
 		return HT_DIM_UNKNOWN;

@@ -10,7 +10,7 @@
  * result.  An op without a rule is refused, and so is an op that computes with a size in an
  * unsupported way. */
 #include "ir/infer.h"
-#include "passes/bounded.h"
+#include "passes/bounded_axes.h"
 #include "passes/rewrite.h"
 
 #include <string.h>
@@ -132,6 +132,7 @@ static bool is_shape(const struct ht_node *n, int32_t i)
 	case HT_OP_Tile:
 		return i > 0;
 	case HT_OP_Fill:
+	case HT_OP_Conv2DBackpropInput:
 		return i == 0;
 	case HT_OP_Bincount:
 	case HT_OP_DenseBincount:
@@ -377,6 +378,7 @@ static enum ht_status set_port(struct ht_bounded *b, struct ht_port *p)
 {
 	struct ht_open_axis *a = HT_NEW_ARRAY(b->r.g->arena, struct ht_open_axis, HT_OPEN_RANK);
 	const struct ht_open *axes = ht_open_axes(b, p->value);
+	struct ht_shape s = ht_type_of(p->value)->shape;
 
 	for (int32_t i = 0; i < HT_OPEN_RANK; i++) {
 		if (axes[i].part[1].size)
@@ -384,6 +386,9 @@ static enum ht_status set_port(struct ht_bounded *b, struct ht_port *p)
 				b, p->value.node, "an axis of this output has two open sizes");
 		a[i] = axes[i].part[0];
 	}
+	for (int32_t i = 0; i < s.rank; i++)
+		if (ht_open_is_joined(b, s, i, axes[i]))
+			p->value = ht_open_in_order(b, p->value, i, &a[i]);
 	p->axis = a;
 	return HT_OK;
 }

@@ -68,6 +68,12 @@ void ht_open_wait(struct ht_bounded *b, struct ht_node *n, uint64_t sizes);
 bool ht_open_all_known(const struct ht_bounded *b, const struct ht_node *n);
 /* Such a result as a tensor, for nodes that compute with it. */
 struct ht_value ht_open_value(struct ht_bounded *b, struct ht_value v);
+/* A constant times sizes (struct ht_size_expr) as the items of an attribute: the constant, and the numbers of as many sizes as a dimension
+ * can have, 0 behind the last one. */
+enum { HT_OPEN_PRODUCT = 1 + HT_DIM_SIZES };
+/* A tensor of such products, in front of `before`. */
+struct ht_value ht_open_products(struct ht_bounded *b, struct ht_node *before, struct ht_str name,
+	struct ht_type type, const int64_t *product);
 /* What its elements, which are all known, are where sizes are the largest: a constant in front of `n`. */
 struct ht_value ht_open_largest(struct ht_bounded *b, struct ht_node *n, struct ht_value v);
 /* Dimensions of a program whose sizes are open, numbers or products of open sizes, as a tensor in front of `before`: a vector, and a

@@ -136,8 +136,7 @@ ht_open_rule ht_open_concatenated, ht_open_packed, ht_open_split, ht_open_unpack
 	ht_open_strided;
 /* bounded_places.c */
 ht_open_rule ht_open_reversed;
-/* Entries of a StridedSlice that take one element of an open axis of operand 0, which has no other size: where it is depends on the
- * run. */
+/* Entries of a StridedSlice that take one element of an open axis of operand 0: where it is depends on the run. */
 struct ht_open_taken {
 	int32_t entry, axis;
 };
@@ -146,7 +145,20 @@ void ht_open_take(
 	struct ht_bounded *b, struct ht_node *n, const struct ht_open_taken *taken, int32_t count);
 /* bounded_rare.c: the rule of an op that no trait or value of field `axes` says; NULL: there is none. */
 ht_open_rule *ht_open_rare_rule(enum ht_op op);
+/* bounded_joined.c: whether a reshape put an open size of an axis together with others, so that elements have other places along it than in
+ * the run's tensor. */
+bool ht_open_is_joined(
+	const struct ht_bounded *b, struct ht_shape s, int32_t axis, struct ht_open a);
+/* The places of elements along such an axis, which are the last result of `n`, become those in the run's tensor. */
+void ht_open_find_in_run(struct ht_bounded *b, struct ht_node *n, struct ht_open a);
+/* Likewise places along several axes of operand 0, of Where. */
+void ht_open_locate_in_run(struct ht_bounded *b, struct ht_node *n, const struct ht_open *axis);
+/* The elements of `v` along such an axis in the order of the run's tensor, those outside behind all others; *a are its open indices then. */
+struct ht_value ht_open_in_order(
+	struct ht_bounded *b, struct ht_value v, int32_t axis, struct ht_open_axis *a);
+/* Operand `arg`, places along such an axis in the run's tensor, becomes those in that of the largest extents. */
+void ht_open_take_from_run(struct ht_bounded *b, struct ht_node *n, int32_t arg, struct ht_open a);
 /* bounded_windows.c */
-ht_open_rule ht_open_window, ht_open_padded;
+ht_open_rule ht_open_window, ht_open_padded, ht_open_unwindow;
 
 #endif

@@ -72,15 +72,23 @@ enum ht_status ht_open_gathered(struct ht_bounded *b, struct ht_node *n, struct 
 {
 	int32_t rank = ht_in_shape(n, 0).rank, own = ht_in_shape(n, 1).rank, batch = batch_of(n);
 	int32_t axis = n->ins > 2 ? named_axis(b, n->in[2], 0, rank) : 0;
+	struct ht_open along;
+	bool joined;
 
 	if (axis < 0 || batch < 0 || batch > axis)
 		return ht_open_refuse(b, n, "this gathers along it");
-	HT_TRY(limit(b, n, axis, axis + 1));
+	along = axis_of(b, n, 0, axis);
+	joined = ht_open_is_joined(b, ht_in_shape(n, 0), axis, along);
+	if (!joined)
+		HT_TRY(limit(b, n, axis, axis + 1));
 	HT_TRY(put_axes(b, n, 0, 0, axis, out, 0));
 	HT_TRY(put_axes(b, n, 1, 0, batch, out, 0));
 	HT_TRY(put_axes(b, n, 1, batch, own, out, axis));
 	tell_outside(b, n, 1, own);
-	return put_axes(b, n, 0, axis + 1, rank, out, axis + own - batch);
+	HT_TRY(put_axes(b, n, 0, axis + 1, rank, out, axis + own - batch));
+	if (joined)
+		ht_open_take_from_run(b, n, 1, along);
+	return HT_OK;
 }
 
 /* The last axis of the indices has one index for each of the first axes of operand 0. */
@@ -198,16 +206,16 @@ enum ht_status ht_open_located(struct ht_bounded *b, struct ht_node *n, struct h
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 	struct axes in = axes_of(b, n, 0);
+	bool joined = false;
 
 	for (int32_t i = 0; i < s.rank; i++) {
-		if (!ht_open_some(in.axis[i]))
-			continue;
-		if (!is_plain(b, s, i, in.axis[i]))
-			return ht_open_refuse(b, n, "a reshape put it together with others");
+		joined = joined || ht_open_is_joined(b, s, i, in.axis[i]);
 		ht_open_mask_all(b, n, 0, i, in.axis[i], HT_NUMBER_ZERO);
 	}
 	for (int32_t i = 0; i < n->outs; i++)
 		out[i * HT_OPEN_RANK] = (struct ht_open){ { { ht_computed_size(b->r.g, n), 1 } } };
+	if (joined)
+		ht_open_locate_in_run(b, n, in.axis);
 	return HT_OK;
 }
 

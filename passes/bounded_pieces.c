@@ -125,10 +125,6 @@ static enum ht_status take_one(struct entry *e, int32_t i, struct ht_open a)
 	if (known && begin >= 0 && begin < e->b->r.g->size[a.part[0].size - 1].least &&
 		a.part[0].inner == 1)
 		return HT_OK;
-	if (!is_plain(e->b, ht_in_shape(e->n, 0), e->axis, a) ||
-		!ht_dim_size(e->b->r.g, ht_in_shape(e->n, 0).dim[e->axis]))
-		return ht_open_refuse(e->b, e->n,
-			"this takes an element of it where a reshape put it together with others");
 	e->taken[e->count++] = (struct ht_open_taken){ i, e->axis };
 	return HT_OK;
 }

@@ -12,15 +12,16 @@ static uint64_t bit_of(int32_t size)
 	return size > 0 ? UINT64_C(1) << (size - 1) : 0;
 }
 
-/* The size of axis `axis` of operand 0, which has this one alone, as a vector of one. */
+/* The extent of axis `axis` of operand 0 as a vector of one. */
 static struct ht_value size_of(
 	struct ht_bounded *b, struct ht_node *n, enum ht_dtype t, int32_t axis)
 {
 	const int64_t dim = ht_in_shape(n, 0).dim[axis];
+	struct ht_open a = axis_of(b, n, 0, axis);
 	struct ht_value v =
 		ht_dims_value(&b->r, n, name_within(b, n, "size"), t, (struct ht_shape){ 1, &dim });
 
-	ht_open_wait(b, v.node, bit_of(axis_of(b, n, 0, axis).part[0].size));
+	ht_open_wait(b, v.node, bit_of(a.part[0].size) | bit_of(a.part[1].size));
 	return v;
 }
 
@@ -94,6 +95,10 @@ static void limit(struct ht_bounded *b, struct ht_node *g, int32_t axis, struct 
 {
 	int64_t open[2 * HT_OPEN_RANK] = { 0 };
 
+	if (ht_open_is_joined(b, ht_in_shape(g, 0), axis, a)) {
+		ht_open_take_from_run(b, g, 1, a);
+		return;
+	}
 	open[2 * axis] = a.part[0].size;
 	open[2 * axis + 1] = a.part[0].inner;
 	ht_attr_set_ints(g, "_open", open, 2 * ((size_t)axis + 1));

@@ -72,13 +72,13 @@ enum ht_status ht_open_make(
 	const struct ht_bounded *b, const struct ht_node *n, int32_t to, struct ht_open *out)
 {
 	int64_t dim = n->out[0].shape.dim[to];
-	int32_t size = ht_dim_size(b->r.g, dim);
+	const struct ht_size_expr e = ht_dim_of_sizes(b->r.g, dim);
 
 	if (!ht_dim_is_open(b->r.g, dim))
 		return HT_OK;
-	if (!size)
-		return ht_open_refuse(b, n, "this has a multiple of it as its size");
-	return put(b, n, out, to, (struct ht_open){ { { size, 1 } } });
+	if (ht_size_count(&e) != 1)
+		return ht_open_refuse(b, n, "this has a product of several sizes as its size");
+	return put(b, n, out, to, (struct ht_open){ { { e.size[0], e.times } } });
 }
 
 enum ht_status ht_open_made(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
@@ -178,16 +178,17 @@ static enum ht_status repeated(struct ht_bounded *b, struct ht_node *n, struct h
 	return HT_OK;
 }
 
-/* From the end on, elements outside come first. */
+/* From the end on, elements outside come first; where a reshape joined axes, they are between others. */
 static enum ht_status summed_up(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	int32_t axis = named_axis(b, n->in[1], 0, ht_in_shape(n, 0).rank);
-	bool reverse = ht_attr_bool(n, "reverse", false);
+	bool mixed = ht_attr_bool(n, "reverse", false) || axis < 0 ||
+		     ht_open_is_joined(b, ht_in_shape(n, 0), axis, axis_of(b, n, 0, axis));
 
-	if (reverse && (axis < 0 || ht_number(n) == HT_NUMBER_NONE))
+	if (mixed && (axis < 0 || ht_number(n) == HT_NUMBER_NONE))
 		return ht_open_refuse(b, n, "this sums from its end");
 	HT_TRY(ht_open_of_first(b, n, out));
-	if (reverse)
+	if (mixed)
 		ht_open_mask_all(b, n, 0, axis, axis_of(b, n, 0, axis), ht_number(n));
 	return HT_OK;
 }
@@ -255,7 +256,8 @@ ht_open_rule *ht_open_rule_of(const struct ht_node *n)
 		{ HT_RESHAPES, reshaped }, { HT_MATRIX_PRODUCT, ht_open_multiplied },
 		{ HT_EINSUM, ht_open_contracted }, { HT_REDUCES, ht_open_reduced },
 		{ HT_FINDS, ht_open_found }, { HT_BATCH_NORM, normalised },
-		{ HT_CONV, ht_open_window }, { HT_DEPTHWISE, ht_open_window } };
+		{ HT_CONV, ht_open_window }, { HT_DEPTHWISE, ht_open_window },
+		{ HT_CONV_TRANSPOSE, ht_open_unwindow } };
 
 	if (ht_is(n, HT_ROWS) && n->ins == 1)
 		return ht_open_shared;

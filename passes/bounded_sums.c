@@ -149,13 +149,17 @@ enum ht_status ht_open_consumed(struct ht_bounded *b, struct ht_node *n, struct 
 enum ht_status ht_open_found(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	int32_t rank = ht_in_shape(n, 0).rank, axis = named_axis(b, n->in[1], 0, rank);
+	struct ht_open along;
 
 	if (axis < 0)
 		return ht_open_refuse(b, n, "the axis is not constant");
 	HT_TRY(put_axes(b, n, 0, 0, axis, out, 0));
 	HT_TRY(put_axes(b, n, 0, axis + 1, rank, out, axis));
-	if (ht_open_some(axis_of(b, n, 0, axis)))
-		ht_open_mask(b, n, 0, axis, axis_of(b, n, 0, axis), ht_number(n));
+	along = axis_of(b, n, 0, axis);
+	if (ht_open_some(along))
+		ht_open_mask(b, n, 0, axis, along, ht_number(n));
+	if (ht_open_is_joined(b, ht_in_shape(n, 0), axis, along))
+		ht_open_find_in_run(b, n, along);
 	return HT_OK;
 }
 
@@ -191,12 +195,18 @@ enum ht_status ht_open_best(struct ht_bounded *b, struct ht_node *n, struct ht_o
 {
 	int32_t last = ht_in_shape(n, 0).rank - 1;
 	struct ht_open a = axis_of(b, n, 0, last);
+	bool joined = ht_open_is_joined(b, ht_in_shape(n, 0), last, a);
 
 	for (int32_t i = 0; i < n->outs; i++) {
 		HT_TRY(put_axes(b, n, 0, 0, last, out + i * HT_OPEN_RANK, 0));
+		if (n->out[i].shape.dim[last] == ht_in_shape(n, 0).dim[last] && joined)
+			return ht_open_refuse(
+				b, n, "this sorts it together with others, which a reshape joined");
 		if (n->out[i].shape.dim[last] == ht_in_shape(n, 0).dim[last])
 			HT_TRY(put(b, n, out + i * HT_OPEN_RANK, last, a));
 	}
 	ht_open_mask_all(b, n, 0, last, a, HT_NUMBER_LOWEST);
+	if (joined)
+		ht_open_find_in_run(b, n, a);
 	return HT_OK;
 }

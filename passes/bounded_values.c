@@ -3,9 +3,7 @@
 #include "ir/infer.h"
 #include "passes/bounded.h"
 
-/* A constant times sizes (struct ht_size_expr) as the items of an attribute: `times`, and `size`
- * of as many sizes as a dimension can have. */
-enum { PRODUCT = 1 + HT_DIM_SIZES };
+enum { PRODUCT = HT_OPEN_PRODUCT };
 
 static bool read_product(const struct ht_graph *g, struct ht_elem e, int64_t *to)
 {
@@ -87,18 +85,26 @@ struct ht_value ht_dim_value(
 	return value_of_dims(r, before, name, (struct ht_type){ t, HT_SHAPE_SCALAR }, &dim);
 }
 
-struct ht_value ht_open_value(struct ht_bounded *b, struct ht_value v)
+struct ht_value ht_open_products(struct ht_bounded *b, struct ht_node *before, struct ht_str name,
+	struct ht_type type, const int64_t *product)
 {
-	int64_t count = ht_shape_count(ht_type_of(v)->shape);
-	int64_t *product = products_of(b, v, count);
-	struct ht_node *n = sizes_node(&b->r, v.node, v.node->name, *ht_type_of(v), product);
+	struct ht_node *n = sizes_node(&b->r, before, name, type, product);
+	int64_t items = ht_shape_count(type.shape) * PRODUCT;
 	uint64_t sizes = 0;
 
-	for (int64_t i = 0; i < count * PRODUCT; i++)
+	for (int64_t i = 0; i < items; i++)
 		if (i % PRODUCT && product[i])
 			sizes |= UINT64_C(1) << (product[i] - 1);
 	ht_open_wait(b, n, sizes);
 	return ht_out(n, 0);
+}
+
+struct ht_value ht_open_value(struct ht_bounded *b, struct ht_value v)
+{
+	const struct ht_type t = *ht_type_of(v);
+
+	return ht_open_products(
+		b, v.node, v.node->name, t, products_of(b, v, ht_shape_count(t.shape)));
 }
 
 struct ht_value ht_open_largest(struct ht_bounded *b, struct ht_node *n, struct ht_value v)

@@ -117,3 +117,33 @@ enum ht_status ht_open_padded(struct ht_bounded *b, struct ht_node *n, struct ht
 	set_result(n, out);
 	return HT_OK;
 }
+
+/* A transposed convolution: elements outside are zeros, and add nothing.  The extents of its result follow from those of the image by
+ * numbers, so what is cut off at the ends does not depend on the run.  The kernel's loops over rows and columns go on to the largest sizes. */
+enum ht_status ht_open_unwindow(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	bool nchw = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
+	const int32_t channels = nchw ? 1 : 3, first = nchw ? 2 : 1;
+	struct axes in = axes_of(b, n, 2);
+	size_t count;
+	int64_t *stride = ht_attr_ints(n, "strides", &count, b->r.arena);
+
+	if (ht_open_in(b, n, 1) || ht_open_some(in.axis[channels]))
+		return ht_open_refuse(b, n, "this takes it as an operand that it may not be of");
+	HT_TRY(put(b, n, out, 0, in.axis[0]));
+	for (int32_t i = first; i < first + 2; i++) {
+		const struct ht_size_expr from = ht_dim_of_sizes(b->r.g, ht_in_shape(n, 2).dim[i]),
+					  to = ht_dim_of_sizes(b->r.g, n->out[0].shape.dim[i]);
+
+		if (!ht_open_some(in.axis[i]))
+			continue;
+		HT_TRY(check_axis(b, n, 2, i));
+		if (ht_size_count(&from) != 1 || ht_size_count(&to) != 1 ||
+			from.size[0] != to.size[0] || to.times != from.times * stride[i])
+			return ht_open_refuse(b, n,
+				"the size of this result is not so often it as the stride says");
+		HT_TRY(open_of_dim(b, n, n->out[0].shape.dim[i], &out[i]));
+		ht_open_mask_all(b, n, 2, i, in.axis[i], HT_NUMBER_ZERO);
+	}
+	return HT_OK;
+}

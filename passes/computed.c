@@ -103,10 +103,11 @@ struct graphs {
 	size_t n, cap;
 };
 
-/* Adds `g` if it computes some size, and likewise the bodies of branches and loops that have functions of their own. */
-static void find_computing(struct graphs *x, struct ht_graph *g, struct ht_arena *a)
+/* Adds `g` if it computes some size, for its outputs too (`e`; NULL: it has none), and likewise the bodies of branches and loops that have functions of their own. */
+static void find_computing(
+	struct graphs *x, struct ht_graph *g, const struct ht_entry *e, struct ht_arena *a)
 {
-	if (computes_some(g)) {
+	if (computes_some(g) || ht_joins_outputs(g, e)) {
 		x->of = ht_grow(a, x->of, x->n, &x->cap, sizeof *x->of);
 		x->of[x->n++] = g;
 	}
@@ -114,7 +115,7 @@ static void find_computing(struct graphs *x, struct ht_graph *g, struct ht_arena
 		struct ht_bodies b = ht_control_bodies(n);
 
 		for (int k = 0; k < 2 && ht_runs_own(n); k++)
-			find_computing(x, b.of[k]->body, a);
+			find_computing(x, b.of[k]->body, NULL, a);
 	}
 }
 
@@ -136,10 +137,40 @@ static enum ht_status refuse(
 		HT_MOST_RUN_SIZES);
 }
 
+/* The least number of elements below a number, of 0, 1, … as many as there may be at most; 0 for other conditions. */
+static int64_t least_below(const struct ht_graph *g, struct ht_value condition)
+{
+	const struct ht_node *n = condition.node;
+	struct ht_span s;
+
+	if (n->op != HT_OP_Less || n->in[0].node->op != HT_OP_Range ||
+		!ht_const_is(n->in[0].node->in[0], 0) || !ht_const_is(n->in[0].node->in[2], 1) ||
+		ht_type_of(n->in[1])->shape.rank != 0 || !ht_span_of(g, n->in[1], &s))
+		return 0;
+	return s.least < 0 ? 0 : s.least;
+}
+
+/* The least value of the size of node `n`: of counted elements, and of parts that are put behind each other. */
+static int64_t least_of(const struct ht_graph *g, const struct ht_node *n)
+{
+	const struct ht_node *of = n->op == HT_OP_Where ? n->in[0].node : n;
+	int64_t least = 0;
+
+	if (n->op != HT_OP_Where)
+		return 0;
+	if (of->op != HT_OP_ConcatV2)
+		return least_below(g, n->in[0]);
+	for (int32_t i = 0; i + 1 < of->ins; i++)
+		least += least_below(g, of->in[i]);
+	return least;
+}
+
 /* A tensor without elements gets room for one, so that extents can be divided by the bound.  The symbol has the size's number, since a node
  * of the program may have a name that looks like one of a body. */
 static void add(struct ht_graph *g, const struct ht_node *n, int64_t bound)
 {
+	int64_t least = least_of(g, n);
+
 	struct ht_graph *program = g->library;
 	struct ht_str within = g->function ? g->function->name : (struct ht_str){ 0 };
 	struct ht_str symbol = ht_str_printf(program->arena, "size %d, of %.*s%s%.*s",
@@ -147,6 +178,7 @@ static void add(struct ht_graph *g, const struct ht_node *n, int64_t bound)
 
 	ht_graph_add_size(program, (struct ht_open_size){ .dim = ht_dim_named(program, symbol),
 					   .axis = -1,
+					   .least = least < bound ? least : bound,
 					   .most = bound ? bound : 1,
 					   .by = n->name,
 					   .within = within });
@@ -170,6 +202,15 @@ static enum ht_status add_all(struct ht_graph *g, const struct ht_pass_context *
 	return HT_OK;
 }
 
+/* Whether there are convolutions with holes, whose paddings are computed of constants, too. */
+static bool has_blocks(const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (n->op == HT_OP_SpaceToBatchND)
+			return true;
+	return false;
+}
+
 /* A bound may follow from another: each round adds sizes whose operands' bounds are known.
  * Nodes that compute the same size are merged. */
 static enum ht_status add_rounds(
@@ -178,7 +219,8 @@ static enum ht_status add_rounds(
 	bool changed = true;
 
 	for (size_t i = 0; i < x->n; i++)
-		HT_TRY(run_passes(x->of[i], "identity,cse", c));
+		HT_TRY(run_passes(
+			x->of[i], has_blocks(x->of[i]) ? "fold,identity,cse" : "identity,cse", c));
 	while (changed) {
 		changed = false;
 		HT_TRY(ht_infer_types(program, c->diags));
@@ -226,7 +268,8 @@ static enum ht_status add_sizes(struct ht_graph *g, struct ht_pass_context *c, b
 
 	if (g->sizes)
 		HT_TRY(ht_infer_types(g, c->diags));
-	find_computing(&x, g, g->arena); /* not in scratch memory, which the passes below clear */
+	find_computing(&x, g, c->entry,
+		g->arena); /* not in scratch memory, which the passes below clear */
 	if (!x.n)
 		return HT_OK;
 	HT_TRY(ht_infer_types(g, c->diags));
@@ -235,7 +278,7 @@ static enum ht_status add_sizes(struct ht_graph *g, struct ht_pass_context *c, b
 	HT_TRY(add_rounds(g, &x, c));
 	for (int i = 0; i < ROUNDS; i++) {
 		x.n = 0; /* a body within another one may cut what that computes */
-		find_computing(&x, g, g->arena);
+		find_computing(&x, g, c->entry, g->arena);
 		HT_TRY(take_pieces(g, &x, c));
 		if (!expand_computed(&x, c, all))
 			break;

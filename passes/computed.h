@@ -23,6 +23,8 @@ enum ht_expansion {
 void ht_expand_computing(struct ht_graph *g, struct ht_pass_context *c);
 bool ht_expand_computed(struct ht_graph *g, struct ht_pass_context *c, enum ht_expansion what);
 bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n);
+/* Whether an axis of an output has several open sizes. */
+bool ht_joins_outputs(const struct ht_graph *g, const struct ht_entry *e);
 /* Whether operand `first` of the node, or one behind it, may follow from a result of a branch or a loop, or from a list. */
 bool ht_may_follow_control(const struct ht_node *n, int32_t first);
 

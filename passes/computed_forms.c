@@ -9,7 +9,7 @@
  * - Concat along an open size: the operands are concatenated with their largest lengths, and
  *   the existing elements are gathered.
  * - Slices, the largest elements of rows, padding: computed_parts.c; Tile, Reshape, OneHot: computed_shapes.c; ops on
- *   sparse tensors: computed_sparse.c; on ragged ones: computed_ragged.c; Roll, Split and reversal: computed_moves.c.
+ *   sparse tensors: computed_sparse.c; on ragged ones: computed_ragged.c; Roll, Split and reversal: computed_moves.c; images: computed_images.c.
  * - UnsortedSegmentSum and its kin with a computed number of segments: the number is the length
  *   of such a range.
  * - _Padded with attribute room: the tensor is cut or padded to the room (grown.c).
@@ -57,6 +57,20 @@ static void expand_difference(struct forms *f, struct ht_node *n)
 
 /* ---- Range and Fill ---- */
 
+/* Whether an extent is a product of several sizes, which no tensor can have that is not computed of others. */
+static bool is_product(const struct ht_graph *g, int64_t dim)
+{
+	const struct ht_size_expr e = ht_dim_of_sizes(g, dim);
+
+	return ht_dim_is_open(g, dim) && ht_dim_most(g, dim) >= 0 && ht_size_count(&e) > 1;
+}
+
+/* Whether an extent becomes one that the run computes. */
+static bool is_made(const struct ht_graph *g, int64_t dim)
+{
+	return dim == HT_DIM_UNKNOWN || is_product(g, dim);
+}
+
 /* The most numbers from `start` to before `limit`; -1: unknown. */
 static int64_t most_numbers(struct ht_span start, struct ht_span limit, struct ht_span delta)
 {
@@ -98,7 +112,8 @@ static bool expand_range(struct forms *f, struct ht_node *n, bool last)
 	int64_t most;
 
 	if ((t != HT_I32 && t != HT_I64) || n->out[0].shape.rank != 1 ||
-		ht_dim_most(f->r.g, n->out[0].shape.dim[0]) >= 0)
+		(ht_dim_most(f->r.g, n->out[0].shape.dim[0]) >= 0 &&
+			!is_product(f->r.g, n->out[0].shape.dim[0])))
 		return false;
 	for (int i = 0; i < 3; i++)
 		if (!ht_span_of(f->r.g, n->in[i], &span[i]))
@@ -143,10 +158,10 @@ static bool expand_made(struct forms *f, struct ht_node *n, int32_t shape, bool 
 	if (s.rank < 1 || s.rank > HT_OPEN_RANK || ht_in_shape(n, shape).rank != 1)
 		return false;
 	for (int32_t i = 0; i < s.rank; i++)
-		some = some || s.dim[i] == HT_DIM_UNKNOWN;
+		some = some || is_made(f->r.g, s.dim[i]);
 	for (int32_t i = 0; some && i < s.rank; i++) {
 		size[i] = element(f, n->in[shape], i);
-		if (s.dim[i] == HT_DIM_UNKNOWN &&
+		if (is_made(f->r.g, s.dim[i]) &&
 			!take_size(f, unless_below(f, size[i], size[i], whole(f, t, 0)), last,
 				&size[i]))
 			return false;
@@ -208,6 +223,15 @@ static bool open_axis_of(const struct ht_graph *g, const struct ht_node *n, int6
 	       ht_fix_axis(axis, ht_in_shape(n, 0).rank) && joins_open(g, n, *axis);
 }
 
+static bool flatten_operands(struct forms *f, struct ht_node *n, int32_t args, int64_t axis)
+{
+	bool some = false;
+
+	for (int32_t i = 0; i < args; i++)
+		some = ht_flatten(f, n, i, axis) || some;
+	return some;
+}
+
 static bool expand_concat(struct forms *f, struct ht_node *n)
 {
 	int32_t count = n->ins - 1;
@@ -217,6 +241,8 @@ static bool expand_concat(struct forms *f, struct ht_node *n)
 
 	if (!open_axis_of(f->r.g, n, &axis))
 		return false;
+	if (flatten_operands(f, n, count, axis))
+		return true; /* when the types are known again */
 	for (int32_t i = 0; i < count; i++) {
 		int64_t dim = ht_in_shape(n, i).dim[axis], most = ht_dim_most(f->r.g, dim);
 
@@ -282,6 +308,8 @@ static bool expand_room(struct forms *f, struct ht_node *n)
 	most = ht_dim_most(f->r.g, dim);
 	if (most < 0)
 		return false;
+	if (ht_flatten(f, n, 0, axis))
+		return true; /* when the types are known again */
 	if (dim < 0) {
 		x = padded(f, x, axis);
 		x.node->out[0].shape = s;
@@ -414,13 +442,23 @@ static bool expand_stitch(struct forms *f, struct ht_node *n)
 
 /* ---- every node ---- */
 
+static bool reverses_product(const struct ht_graph *g, const struct ht_node *n)
+{
+	struct ht_shape s = n->op == HT_OP_ReverseV2 ? n->out[0].shape : HT_SHAPE_SCALAR;
+
+	for (int32_t i = 0; i < s.rank; i++)
+		if (is_product(g, s.dim[i]))
+			return true;
+	return false;
+}
+
 bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n)
 {
 	int64_t axis;
 
 	return (n->op == HT_OP_ConcatV2 && open_axis_of(g, n, &axis)) || ht_may_take_part(g, n) ||
 	       ht_takes_open_part(g, n) || ht_reshapes_open(g, n) || ht_is_sparse_open(g, n) ||
-	       ht_moves_open(g, n);
+	       ht_moves_open(g, n) || ht_is_open_image(g, n) || reverses_product(g, n);
 }
 
 static bool is_stitch(const struct ht_node *n)
@@ -507,9 +545,73 @@ static bool gets_room(const struct forms *f, const struct ht_node *n, enum ht_ex
 	return is_last(f, n, what);
 }
 
+/* Boxes and their scores, and slices of which the distinct ones are found: kernels number them by how many the run has. */
+static bool flatten_listed(struct forms *f, struct ht_node *n)
+{
+	int64_t axis = 0;
+	int one;
+
+	if (ht_axes(n) == HT_AXES_SUPPRESSED)
+		return ht_in_shape(n, 0).rank == 2 && flatten_operands(f, n, 2, 0);
+	if (n->ins > 1 && !ht_const_small_ints(n->in[1], &axis, 1, &one))
+		return false;
+	return ht_fix_axis(&axis, ht_in_shape(n, 0).rank) && ht_flatten(f, n, 0, axis);
+}
+
+static bool reverse_flat(struct forms *f, struct ht_node *n)
+{
+	int64_t axis;
+	int one;
+
+	return n->op == HT_OP_ReverseV2 && ht_const_small_ints(n->in[1], &axis, 1, &one) && one == 1 &&
+	       ht_fix_axis(&axis, ht_in_shape(n, 0).rank) && ht_flatten(f, n, 0, axis);
+}
+
+/* The first axis of an output whose extent is a product of several sizes; -1: there is none. */
+static int32_t joined_axis(const struct ht_graph *g, const struct ht_port *output)
+{
+	struct ht_shape s = ht_type_of(output->value)->shape;
+
+	for (int32_t i = 0; i < s.rank; i++)
+		if (is_product(g, s.dim[i]))
+			return i;
+	return -1;
+}
+
+bool ht_joins_outputs(const struct ht_graph *g, const struct ht_entry *e)
+{
+	for (const struct ht_port *p = e ? e->outputs : NULL; p; p = p->next)
+		if (joined_axis(g, p) >= 0)
+			return true;
+	return false;
+}
+
+/* Arrays of outputs have one size for each axis. */
+static bool flatten_outputs(struct forms *f)
+{
+	bool changed = false;
+
+	for (struct ht_port *p = f->r.c->entry->outputs; p; p = p->next) {
+		int32_t axis = joined_axis(f->r.g, p);
+		struct ht_node *n;
+
+		if (axis < 0)
+			continue;
+		n = p->value.node;
+		p->value = ht_rw_unary(&f->r, n, HT_OP_Identity, n->name, p->value);
+		ht_node_move(p->value.node, n->next);
+		f->at = p->value.node;
+		ht_flatten(f, f->at, 0, axis);
+		f->at->out[0].shape = open_shape(f, f->at->out[0].shape.rank);
+		changed = true;
+	}
+	return changed;
+}
+
 static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 {
-	if (ht_expand_sparse(f, n) || ht_expand_ragged(f, n) || ht_expand_moves(f, n))
+	if (reverse_flat(f, n) || ht_expand_sparse(f, n) || ht_expand_ragged(f, n) ||
+		ht_expand_moves(f, n))
 		return true;
 	switch (n->op) {
 	case HT_OP_Range:
@@ -541,13 +643,19 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 		return ht_expand_roll(f, n);
 	case HT_OP_Reshape:
 		return ht_expand_reshape(f, n, is_last(f, n, what));
+	case HT_OP_EnsureShape:
+		return ht_expand_ensured(f, n);
 	case HT_OP_OneHot:
 		return is_last(f, n, what) && ht_expand_one_hot(f, n);
 	case HT_OP__Padded:
 		return expand_room(f, n);
 	default:
+		if (ht_axes(n) == HT_AXES_SUPPRESSED || ht_axes(n) == HT_AXES_DISTINCT)
+			return ht_expand_meeting(f, n) || flatten_listed(f, n);
 		if (ht_is(n, HT_FINDS))
 			return ht_expand_extreme(f, n);
+		if (ht_expand_image(f, n))
+			return true;
 		return (ht_axes(n) == HT_AXES_SEGMENTED
 				       ? expand_segments(f, n, gets_room(f, n, what))
 				       : is_stitch(n) && expand_stitch(f, n)) ||
@@ -570,5 +678,7 @@ bool ht_expand_computed(struct ht_graph *g, struct ht_pass_context *c, enum ht_e
 		if (is_replaceable(&f) && expand(&f, f.at, what))
 			changed = true;
 	}
+	if (!g->function && !changed && what == HT_EXPAND_ALL)
+		changed = flatten_outputs(&f);
 	return changed;
 }

@@ -388,12 +388,16 @@ bool ht_expand_strided_slice(struct forms *f, struct ht_node *n, bool last);
 bool ht_expand_best(struct forms *f, struct ht_node *n, bool last);
 bool ht_expand_extreme(struct forms *f, struct ht_node *n);
 bool ht_expand_pad(struct forms *f, struct ht_node *n, bool last);
-/* computed_shapes.c: likewise repeated axes, one-hot vectors, and reshapes. */
+/* computed_shapes.c: an axis of operand `arg` whose extent is a product becomes one of a size that the run computes, so that the elements
+ * that exist are the first ones along it also where tensors have their largest extents.  False: it is none. */
+bool ht_flatten(struct forms *f, struct ht_node *n, int32_t arg, int64_t axis);
+/* Likewise repeated axes, one-hot vectors, reshapes, and extents that have to be a number. */
 bool ht_expand_one_hot(struct forms *f, struct ht_node *n);
 bool ht_expand_roll(struct forms *f, struct ht_node *n);
 bool ht_expand_tile(struct forms *f, struct ht_node *n, bool last);
 bool ht_expand_broadcast(struct forms *f, struct ht_node *n);
 bool ht_expand_reshape(struct forms *f, struct ht_node *n, bool last);
+bool ht_expand_ensured(struct forms *f, struct ht_node *n);
 /* Extents of a tensor as numbers. */
 struct extents {
 	struct ht_value size[HT_MAX_RANK];
@@ -451,6 +455,13 @@ bool ht_reshapes_open(const struct ht_graph *g, const struct ht_node *n);
 
 /* Whether operands behind the first one are not constants yet, but all will be when the shapes in the graph are numbers. */
 bool ht_waits_for_shapes(const struct ht_graph *g, const struct ht_node *n);
+
+/* ---- computed_images.c ---- */
+
+/* Images and sequences that are resized, mirrored, and filtered with holes; says whether it changed the node. */
+bool ht_expand_image(struct forms *f, struct ht_node *n);
+/* Whether it may; types must be known. */
+bool ht_is_open_image(const struct ht_graph *g, const struct ht_node *n);
 
 /* ---- computed_whole.c ---- */
 

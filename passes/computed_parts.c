@@ -54,9 +54,9 @@ static bool takes_part(
 	if (bit(n, "shrink_axis_mask", i) || !const_entry(n->in[3], i, &e->step))
 		return false;
 	if (e->begin.computed || e->end.computed)
-		return (dim >= 0 || ht_dim_size(g, dim)) && to == HT_DIM_UNKNOWN && e->step &&
+		return ht_dim_most(g, dim) >= 0 && to == HT_DIM_UNKNOWN && e->step &&
 		       e->step < MOST_COUNT && e->step > -MOST_COUNT;
-	if (!ht_dim_size(g, dim))
+	if (dim >= 0 || ht_dim_most(g, dim) < 0)
 		return false;
 	e->begin.whole = e->begin.whole || (e->begin.at == 0 && e->step > 0);
 	if (e->step < 0)
@@ -265,6 +265,8 @@ bool ht_expand_strided_slice(struct forms *f, struct ht_node *n, bool last)
 
 	if (!find_entry(f->r.g, n, last, &e) || !has_steps(n))
 		return false;
+	if (is_reversal(&e) && ht_flatten(f, n, 0, e.axis))
+		return true;
 	if (is_reversal(&e))
 		ht_rw_set_in(&f->r, n, 0, ht_reversed(f, n->in[0], e.axis));
 	else
@@ -437,6 +439,8 @@ bool ht_expand_best(struct forms *f, struct ht_node *n, bool last)
 	if (most < 0 || n->out[0].shape.rank != s.rank || ht_attr_find(n, "_enough"))
 		return false;
 	to = n->out[0].shape.dim[s.rank - 1];
+	if (to == dim && ht_flatten(f, n, 0, s.rank - 1))
+		return true;
 	if (has_enough(f->r.g, dim, to) || (to == HT_DIM_UNKNOWN && !last))
 		return false;
 	k = to >= 0 ? whole(f, HT_I64, to) : wide(f, n->in[1]);

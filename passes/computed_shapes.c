@@ -2,6 +2,8 @@
  * for pass sizes: both gather the elements of their operand by index, as do axes that are rolled.  One-hot vectors of computed lengths. */
 #include "passes/computed_nodes.h"
 
+#include <string.h>
+
 /* ---- ranges ---- */
 
 struct ht_value ht_bounded_range(struct forms *f, struct ht_value count, int64_t most)
@@ -18,6 +20,24 @@ struct ht_value ht_bounded_range(struct forms *f, struct ht_value count, int64_t
 	check = counted_up(f, count, check, most);
 	check.node->out[0].shape = open_shape(f, 1);
 	return check;
+}
+
+bool ht_flatten(struct forms *f, struct ht_node *n, int32_t arg, int64_t axis)
+{
+	struct ht_shape s = ht_in_shape(n, arg);
+	int64_t most;
+
+	if (s.rank <= axis || !ht_dim_is_open(f->r.g, s.dim[axis]) ||
+		ht_dim_size(f->r.g, s.dim[axis]))
+		return false;
+	most = ht_dim_most(f->r.g, s.dim[axis]);
+	if (most < 0)
+		return false;
+	ht_rw_set_in(&f->r, n, arg,
+		gathered(f, n->in[arg], squeezed(f, counted(f, extent(f, n, arg, axis), most)),
+			axis));
+	n->in[arg].node->out[0].shape = open_shape(f, s.rank);
+	return true;
 }
 
 /* ---- Tile ---- */
@@ -270,7 +290,37 @@ static int64_t most_elements(const struct ht_graph *g, struct ht_shape s)
 	return n;
 }
 
-/* Whether an extent of the result is one that the run computes; all others are known. */
+/* How often a shape has each size, and its numbers multiplied. */
+struct product {
+	int64_t times;
+	int8_t of[HT_MOST_RUN_SIZES + 1];
+};
+
+static struct product product_of(const struct ht_graph *g, struct ht_shape s)
+{
+	struct product p = { .times = 1 };
+
+	for (int32_t i = 0; i < s.rank; i++) {
+		const struct ht_size_expr e = ht_dim_of_sizes(g, s.dim[i]);
+
+		if (__builtin_mul_overflow(p.times, s.dim[i] >= 0 ? s.dim[i] : e.times, &p.times))
+			p.times = -1;
+		for (int k = 0; s.dim[i] < 0 && k < ht_size_count(&e); k++)
+			p.of[e.size[k]]++;
+	}
+	return p;
+}
+
+/* Whether both shapes have as many elements whatever the sizes are. */
+static bool is_as_large(const struct ht_graph *g, struct ht_shape a, struct ht_shape b)
+{
+	const struct product x = product_of(g, a), y = product_of(g, b);
+
+	return x.times == y.times && !memcmp(x.of, y.of, sizeof x.of);
+}
+
+/* Whether an extent of the result is one that the run computes, or they are equal to those of the operand in a run alone; all others are
+ * known. */
 static bool is_computed(const struct ht_graph *g, const struct ht_node *n)
 {
 	struct ht_shape s = n->out[0].shape;
@@ -281,7 +331,7 @@ static bool is_computed(const struct ht_graph *g, const struct ht_node *n)
 		if (s.dim[i] < 0 && s.dim[i] != HT_DIM_UNKNOWN && !ht_dim_size(g, s.dim[i]))
 			return false;
 	}
-	return some;
+	return some || !is_as_large(g, ht_in_shape(n, 0), s);
 }
 
 bool ht_expand_reshape(struct forms *f, struct ht_node *n, bool last)
@@ -302,6 +352,39 @@ bool ht_expand_reshape(struct forms *f, struct ht_node *n, bool last)
 	ht_read_extents(f, n->in[1], ht_product_of(f, from.size, s.rank), &to);
 	at = ht_places_of(f, numbered(f, n, &to, most), from.size, s.rank);
 	ht_rw_take_place(&f->r, n, gathered_nd(f, n->in[0], at));
+	return true;
+}
+
+/* ---- EnsureShape ---- */
+
+/* The first axis whose extent is open and has to be a number; -1: there is none. */
+static int32_t ensured_axis(const struct ht_graph *g, const struct ht_node *n, int64_t *number)
+{
+	struct ht_shape s = ht_in_shape(n, 0), to = n->out[0].shape;
+
+	for (int32_t i = 0; s.rank == to.rank && i < s.rank; i++)
+		if (to.dim[i] >= 0 && ht_dim_is_open(g, s.dim[i]) &&
+			ht_dim_most(g, s.dim[i]) >= 0) {
+			*number = to.dim[i];
+			return i;
+		}
+	return -1;
+}
+
+/* So many elements are gathered; the run stops where there are not as many. */
+bool ht_expand_ensured(struct forms *f, struct ht_node *n)
+{
+	int64_t number;
+	int32_t axis = ensured_axis(f->r.g, n, &number);
+	struct ht_value check;
+
+	if (axis < 0)
+		return false;
+	check = check_equal(f, extent(f, n, 0, axis), whole(f, HT_I64, number));
+	ht_rw_set_in(&f->r, n, 0,
+		gathered(f, n->in[0], binary(f, HT_OP_AddV2, numbers(f, HT_I64, number), check),
+			axis));
+	n->in[0].node->out[0].shape = open_shape(f, n->out[0].shape.rank);
 	return true;
 }
 
@@ -335,6 +418,7 @@ bool ht_expand_one_hot(struct forms *f, struct ht_node *n)
 bool ht_reshapes_open(const struct ht_graph *g, const struct ht_node *n)
 {
 	struct ht_shape s = n->ins ? ht_in_shape(n, 0) : HT_SHAPE_UNKNOWN;
+	int64_t number;
 
 	if (n->op == HT_OP_Roll)
 		return rolls_by_index(g, n);
@@ -342,6 +426,8 @@ bool ht_reshapes_open(const struct ht_graph *g, const struct ht_node *n)
 		n->op == HT_OP_BroadcastTo && i < s.rank && n->out[0].shape.rank >= s.rank; i++)
 		if (meets_another(g, n, i))
 			return true;
+	if (n->op == HT_OP_EnsureShape)
+		return ensured_axis(g, n, &number) >= 0;
 	if (n->op == HT_OP_Reshape)
 		return is_bounded_shape(g, s) && !ht_shape_known(s) && is_computed(g, n);
 	for (int32_t i = 0; n->op == HT_OP_Tile && n->out[0].shape.rank == s.rank && i < s.rank;

@@ -71,24 +71,27 @@ static struct ht_span of_operand(
 	return span(g, n->in[i], left);
 }
 
-/* From 0 to the largest extent of operand 0, or of its axis `axis`; below that for indices. */
+/* From the least to the largest extent of operand 0, or of its axis `axis`; from 0 to below that for indices. */
 static struct ht_span of_extent(
 	const struct ht_graph *g, const struct ht_node *n, int32_t axis, bool indices)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
-	int64_t most = 0;
+	int64_t most = 0, least = INT64_MAX;
 
 	if (s.rank < 0)
 		return unknown;
 	for (int32_t i = 0; i < s.rank; i++) {
-		int64_t dim = ht_dim_most(g, s.dim[i]);
+		int64_t dim = ht_dim_most(g, s.dim[i]), low = ht_dim_least(g, s.dim[i]);
 
 		if (dim < 0)
 			return unknown;
 		if ((axis < 0 || i == axis) && dim > most)
 			most = dim;
+		if ((axis < 0 || i == axis) && low < least)
+			least = low;
 	}
-	return (struct ht_span){ 0, indices && most ? most - 1 : most };
+	return (struct ht_span){ indices || least < 0 || least > most ? 0 : least,
+		indices && most ? most - 1 : most };
 }
 
 static struct ht_span of_size(const struct ht_graph *g, const struct ht_node *n)

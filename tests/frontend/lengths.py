@@ -303,8 +303,8 @@ def check_refusals():
     refused('a size above the range', lambda x: x + 1, '1 to 8', '9 was given', feeds={'x': zeros(1, 9, 4)}, code=3)
     refused('a size below the range', lambda x: x + 1, '2 to 8', '1 was given', asked='x:1,2..8,4',
             feeds={'x': zeros(1, 1, 4)}, code=3)
-    refused('features of an image in a row', lambda x: tf.reshape(x, [1, 2 * 4 * 5]), 'Reshape', shape=(1, None, 4, 5),
-            asked='x:1,1..8,4,5')
+    refused('features of an image in a row', lambda x: tf.reshape(x, [1, 2 * 4 * 5]), 'Reshape', 'out of range', shape=(1, None, 4, 5),
+            asked='x:1,1..8,4,5', feeds={'x': zeros(1, 3, 4, 5)}, code=3)
     refused('a window that is too large', lambda x: tf.nn.max_pool2d(x, 3, 1, 'VALID'), 'MaxPool', 'least size',
             shape=(1, None, 4, 5), asked='x:1,1..8,4,5')
     refused('a dimension that the graph knows', lambda x: x + 1, 'dimension 2', asked='x:1,1..8,?', code=2)

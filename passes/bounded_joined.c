@@ -1,0 +1,241 @@
+/* Places along axes that a reshape joined of several, of which some are open.
+ *
+ * A place in the tensor of the largest extents is not the place in the tensor that the run has: what is between two elements depends on
+ * the run's sizes.  Ops that find elements give places, and gathers take them, in the run's tensor; kernels work on that of the largest
+ * extents.  These functions convert between both.
+ *
+ * An axis has an outer size and perhaps an inner one (struct ht_open).  Indices of a size repeat after `most` times its `inner` at the
+ * largest sizes (`period` below), and after the run's size times what `inner` is in the run (`run`).  So the place is a sum: of the rest
+ * by the inner period, of the number of inner periods within an outer one, and of the number of outer periods. */
+#include "passes/bounded_axes.h"
+#include "passes/outline.h"
+
+enum { INNER, OUTER, PERIODS };
+
+/* Of each place of a vector or scalar. */
+struct places {
+	struct ht_type type;
+	int64_t period[PERIODS][HT_OPEN_RANK];
+	int64_t run[PERIODS][HT_OPEN_RANK * HT_OPEN_PRODUCT]; /* products of sizes */
+	int64_t count;
+	bool two; /* some axis has an inner size */
+};
+
+static struct ht_str name_within(struct ht_bounded *b, const struct ht_node *n, const char *what)
+{
+	return ht_str_printf(b->r.arena, "%.*s/%s", HT_STR_ARG(n->name), what);
+}
+
+bool ht_open_is_joined(
+	const struct ht_bounded *b, struct ht_shape s, int32_t axis, struct ht_open a)
+{
+	return ht_open_some(a) && !is_plain(b, s, axis, a);
+}
+
+static int64_t most_of(const struct ht_bounded *b, struct ht_open_axis a)
+{
+	return b->r.g->size[a.size - 1].most;
+}
+
+static void set_run(struct places *p, int which, int64_t i, int64_t times, int32_t a, int32_t b)
+{
+	int64_t *to = &p->run[which][i * HT_OPEN_PRODUCT];
+
+	to[0] = times;
+	to[1] = a;
+	to[2] = b;
+}
+
+/* Place `i` is along an axis of these sizes. */
+static void add_axis(const struct ht_bounded *b, struct places *p, int64_t i, struct ht_open a)
+{
+	struct ht_open_axis outer = a.part[0], inner = a.part[1];
+
+	p->period[OUTER][i] = p->period[INNER][i] = outer.inner * most_of(b, outer);
+	if (!inner.size) {
+		set_run(p, OUTER, i, outer.inner, outer.size, 0);
+		set_run(p, INNER, i, outer.inner, outer.size, 0);
+		return;
+	}
+	p->two = true;
+	p->period[INNER][i] = inner.inner * most_of(b, inner);
+	set_run(p, INNER, i, inner.inner, inner.size, 0);
+	set_run(p, OUTER, i, outer.inner / most_of(b, inner), outer.size, inner.size);
+}
+
+/* Place `i` is the same one in both tensors. */
+static void add_plain(struct places *p, int64_t i)
+{
+	for (int k = 0; k < PERIODS; k++) {
+		p->period[k][i] = INT32_MAX;
+		set_run(p, k, i, INT32_MAX, 0, 0);
+	}
+}
+
+static struct ht_value number(
+	struct ht_bounded *b, struct ht_node *n, const struct places *p, int64_t x)
+{
+	return ht_rw_scalar(&b->r, n, name_within(b, n, "number"), p->type.dtype, x);
+}
+
+static struct ht_value period(
+	struct ht_bounded *b, struct ht_node *n, const struct places *p, int which)
+{
+	if (!p->type.shape.rank)
+		return number(b, n, p, p->period[which][0]);
+	return ht_rw_const_ints(
+		&b->r, n, name_within(b, n, "periods"), p->type.dtype, p->period[which], p->count);
+}
+
+static struct ht_value run_of(
+	struct ht_bounded *b, struct ht_node *n, const struct places *p, int which)
+{
+	return ht_open_products(b, n, name_within(b, n, "sizes"), p->type, p->run[which]);
+}
+
+static struct ht_value binary(struct ht_bounded *b, struct ht_node *n, enum ht_op op,
+	struct ht_value x, struct ht_value y)
+{
+	return ht_rw_binary(&b->r, n, op, name_within(b, n, "place"), x, y);
+}
+
+/* The place `v` by periods `to` instead of `from`, which are above 0. */
+static struct ht_value converted(struct ht_bounded *b, struct ht_node *n, const struct places *p,
+	struct ht_value v, const struct ht_value from[PERIODS], const struct ht_value to[PERIODS])
+{
+	struct ht_value sum = binary(b, n, HT_OP_FloorMod, v, from[INNER]), x;
+
+	if (p->two) {
+		x = binary(b, n, HT_OP_FloorMod, v, from[OUTER]);
+		x = binary(b, n, HT_OP_FloorDiv, x, from[INNER]);
+		sum = binary(b, n, HT_OP_AddV2, sum, binary(b, n, HT_OP_Mul, x, to[INNER]));
+	}
+	x = binary(b, n, HT_OP_FloorDiv, v, from[OUTER]);
+	return binary(b, n, HT_OP_AddV2, sum, binary(b, n, HT_OP_Mul, x, to[OUTER]));
+}
+
+static struct ht_value in_run(
+	struct ht_bounded *b, struct ht_node *n, const struct places *p, struct ht_value v)
+{
+	struct ht_value from[PERIODS], to[PERIODS];
+
+	for (int k = 0; k < PERIODS; k++) {
+		from[k] = period(b, n, p, k);
+		to[k] = run_of(b, n, p, k);
+	}
+	return converted(b, n, p, v, from, to);
+}
+
+static struct places one_place(const struct ht_bounded *b, enum ht_dtype t, struct ht_open a)
+{
+	struct places p = { .type = { t, HT_SHAPE_SCALAR }, .count = 1 };
+
+	add_axis(b, &p, 0, a);
+	return p;
+}
+
+/* ---- places that an op finds ---- */
+
+/* `n` becomes what follows from the results of a node like it, which this makes in front of it. */
+static struct ht_node *found_before(struct ht_bounded *b, struct ht_node *n)
+{
+	struct ht_node *c =
+		ht_rw_node(&b->r, n, n->op, name_within(b, n, "found"), n->in, n->ins, n->out[0]);
+
+	c->attrs = ht_attrs_copy(n->attrs, NULL, b->r.g->arena);
+	ht_node_set_outs(c, n->outs);
+	for (int32_t i = 0; i < n->outs; i++)
+		c->out[i] = n->out[i];
+	return c;
+}
+
+void ht_open_find_in_run(struct ht_bounded *b, struct ht_node *n, struct ht_open a)
+{
+	struct places p = one_place(b, n->out[n->outs - 1].dtype, a);
+	struct ht_node *c = found_before(b, n);
+	struct ht_value in[2] = { ht_out(c, 0), in_run(b, n, &p, ht_out(c, n->outs - 1)) };
+	const enum ht_dtype t[2] = { n->out[0].dtype, p.type.dtype };
+
+	if (n->outs == 1) {
+		ht_rw_become(&b->r, n, HT_OP_Identity, &in[1], 1);
+		ht_attr_set_type(n, "T", t[1]);
+		return;
+	}
+	ht_rw_become(&b->r, n, HT_OP_IdentityN, in, 2);
+	ht_attr_set_types(n, "T", t, 2);
+}
+
+void ht_open_locate_in_run(struct ht_bounded *b, struct ht_node *n, const struct ht_open *axis)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	const int64_t rank = s.rank;
+	struct places p = { .type = { HT_I64, ht_shape_make(b->r.g->arena, 1, &rank) },
+		.count = rank };
+	struct ht_node *c;
+	struct ht_value in;
+	int32_t size;
+
+	for (int32_t i = 0; i < s.rank; i++)
+		if (ht_open_is_joined(b, s, i, axis[i]))
+			add_axis(b, &p, i, axis[i]);
+		else
+			add_plain(&p, i);
+	c = found_before(b, n);
+	size = ht_computed_size(b->r.g, n);
+	if (size) /* it is found by the name of its node */
+		b->r.g->library->size[size - 1].by = c->name;
+	in = in_run(b, n, &p, ht_out(c, 0));
+	ht_rw_become(&b->r, n, HT_OP_Identity, &in, 1);
+	ht_attr_set_type(n, "T", HT_I64);
+}
+
+/* ---- places that a gather takes ---- */
+
+/* At least one, as a divisor. */
+static struct ht_value some(
+	struct ht_bounded *b, struct ht_node *n, const struct places *p, struct ht_value x)
+{
+	return binary(b, n, HT_OP_Maximum, x, number(b, n, p, 1));
+}
+
+void ht_open_take_from_run(struct ht_bounded *b, struct ht_node *n, int32_t arg, struct ht_open a)
+{
+	struct places p = one_place(b, ht_type_of(n->in[arg])->dtype, a);
+	struct ht_value from[PERIODS], to[PERIODS], all, none;
+
+	for (int k = 0; k < PERIODS; k++) {
+		from[k] = some(b, n, &p, run_of(b, n, &p, k));
+		to[k] = period(b, n, &p, k);
+	}
+	all = converted(b, n, &p, n->in[arg], from, to);
+	/* Where the run has no elements, no place is one. */
+	none = binary(b, n, HT_OP_Sub, from[OUTER], run_of(b, n, &p, OUTER));
+	none = binary(b, n, HT_OP_Mul, none, number(b, n, &p, INT32_MAX / 2));
+	ht_rw_set_in(&b->r, n, arg, binary(b, n, HT_OP_AddV2, all, none));
+}
+
+struct ht_value ht_open_in_order(
+	struct ht_bounded *b, struct ht_value v, int32_t axis, struct ht_open_axis *a)
+{
+	struct ht_shape s = ht_type_of(v)->shape;
+	int64_t most = ht_open_most(b, s.dim[axis]);
+	int64_t *at = HT_NEW_ARRAY(b->r.arena, int64_t, (size_t)most);
+	struct ht_open own = { { *a } };
+	struct ht_node *n;
+	struct ht_value in[3] = { v };
+
+	for (int64_t i = 0; i < most; i++)
+		at[i] = i;
+	in[1] = ht_rw_const_ints(&b->r, v.node, name_within(b, v.node, "places"), HT_I32, at, most);
+	in[2] = ht_rw_scalar(&b->r, v.node, name_within(b, v.node, "axis"), HT_I32, axis);
+	n = ht_rw_node(&b->r, v.node, HT_OP_GatherV2, name_within(b, v.node, "ordered"), in, 3,
+		*ht_type_of(v));
+	ht_attr_set_type(n, "Tparams", n->out[0].dtype);
+	ht_attr_set_type(n, "Tindices", HT_I32);
+	ht_attr_set_type(n, "Taxis", HT_I32);
+	a->inner = most / most_of(b, *a);
+	ht_attr_set_ints(n, "_within", (const int64_t[]){ 0, a->size, a->inner }, 3);
+	ht_open_wait(b, n, UINT64_C(1) << (a->size - 1));
+	ht_open_take_from_run(b, n, 1, own);
+	return ht_out(n, 0);
+}
