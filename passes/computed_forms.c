@@ -563,8 +563,8 @@ static bool reverse_flat(struct forms *f, struct ht_node *n)
 	int64_t axis;
 	int one;
 
-	return n->op == HT_OP_ReverseV2 && ht_const_small_ints(n->in[1], &axis, 1, &one) && one == 1 &&
-	       ht_fix_axis(&axis, ht_in_shape(n, 0).rank) && ht_flatten(f, n, 0, axis);
+	return n->op == HT_OP_ReverseV2 && ht_const_small_ints(n->in[1], &axis, 1, &one) &&
+	       one == 1 && ht_fix_axis(&axis, ht_in_shape(n, 0).rank) && ht_flatten(f, n, 0, axis);
 }
 
 /* The first axis of an output whose extent is a product of several sizes; -1: there is none. */

@@ -89,9 +89,14 @@ static struct term extreme(struct term a, struct term b, bool greater)
 				 least_of(a.most, b.most) };
 }
 
+static bool is_any(struct term t)
+{
+	return !t.base && t.least <= -HT_RANGE_OPEN && t.most >= HT_RANGE_OPEN;
+}
+
 static bool is_within(struct term a, struct term b)
 {
-	return a.base == b.base && a.least >= b.least && a.most <= b.most;
+	return is_any(b) || (a.base == b.base && a.least >= b.least && a.most <= b.most);
 }
 
 /* `a` plus the change by `n` steps. */
