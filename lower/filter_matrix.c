@@ -1,7 +1,7 @@
 /* The gradient of a convolution by its filter on machines that multiply matrices of pairs of BF16.
  *
  * The depth of the product are pixels, and the two numbers of a pair must be side by side in both operands.  So a tile copies its share of
- * the image as [channel][phases of the strides][line][column][image], with the numbers of the same pixel of several images together, and
+ * the image as [group of images][channel][phases of the strides][line][column][image], with the numbers of the same pixel of several images together, and
  * packs its share of the gradient likewise.  A line of the result is then one run of memory for every position of the filter, at whatever
  * stride.  The copy is a transposition, which the backend makes in registers. */
 #include "lower/filter_product.h"
@@ -66,15 +66,20 @@ void filter_matrix_copy(struct filter_product *p)
 }
 
 /* The copy of the image. */
-enum { CHANNEL, PHASE, PHASE_OF_COLUMNS, LINE, COLUMN, IMAGE, RANK };
+enum { GROUP, CHANNEL, PHASE, PHASE_OF_COLUMNS, LINE, COLUMN, IMAGE, RANK };
+
+static int64_t groups_of(const struct filter_product *p)
+{
+	return p->images / p->together;
+}
 
 static void copy_of(const struct filter_product *p, int64_t dim[RANK], int64_t stride[RANK])
 {
 	int64_t n = 1;
 
 	memcpy(dim,
-		(int64_t[]){ p->lanes, phases_of(&p->v->w[0]), phases_of(&p->v->w[1]), p->height,
-			p->width, p->together },
+		(int64_t[]){ groups_of(p), p->lanes, phases_of(&p->v->w[0]), phases_of(&p->v->w[1]),
+			p->height, p->width, p->together },
 		RANK * sizeof *dim);
 	for (int i = RANK - 1; i >= 0; i--) {
 		stride[i] = n;
@@ -106,7 +111,8 @@ static int32_t position(
 
 static void image_stage(struct filter_product *p)
 {
-	static const int loop[RANK] = { PHASE, PHASE_OF_COLUMNS, LINE, COLUMN, CHANNEL, IMAGE };
+	static const int loop[RANK] = { GROUP, PHASE, PHASE_OF_COLUMNS, LINE, COLUMN, CHANNEL,
+		IMAGE };
 	int64_t dim[RANK], stride[RANK];
 	struct ht_xb *b = p->b;
 	struct space at = { .rank = 4, .guard = -1 };
@@ -122,7 +128,8 @@ static void image_stage(struct filter_product *p)
 	s->vec = at_of[IMAGE];
 	for (int i = 0; i < RANK; i++)
 		at_of[i] = ht_xdim(b, at_of[i]);
-	x[0] = ht_xadd(b, filter_first_image(p, part), at_of[IMAGE]);
+	x[0] = ht_xadd(b, ht_xmuli(b, at_of[GROUP], p->together), at_of[IMAGE]);
+	x[0] = ht_xadd(b, filter_first_image(p, part), x[0]);
 	x[1] = position(p, 0, filter_first_line(p, part), at_of[LINE], at_of[PHASE]);
 	x[2] = position(p, 1, ht_xi(b, 0), at_of[COLUMN], at_of[PHASE_OF_COLUMNS]);
 	x[3] = ht_xadd(b, ht_xmuli(b, channels, p->lanes), at_of[CHANNEL]);
@@ -133,15 +140,15 @@ static void image_stage(struct filter_product *p)
 	ht_xstore(b, p->image, place_in_copy(p, at_of), x[0]);
 }
 
-/* Packs the gradient of the result, whose depth is [line, column, image], in words of pairs: [panel, line, column, pair of images, column of
- * the panel]. */
+/* Packs the gradient of the result, whose depth is [group, line, column, image], in words of pairs: [panel, group, line, column, pair of
+ * images, column of the panel]. */
 static void gradient_stage(struct filter_product *p)
 {
-	enum { PANEL, OF_LINE, OF_COLUMN, PAIR, OF_PANEL, DIMS };
-	static const int loop[DIMS] = { OF_LINE, OF_COLUMN, PAIR, PANEL, OF_PANEL };
+	enum { PANEL, OF_GROUP, OF_LINE, OF_COLUMN, PAIR, OF_PANEL, DIMS };
+	static const int loop[DIMS] = { OF_GROUP, OF_LINE, OF_COLUMN, PAIR, PANEL, OF_PANEL };
 	const struct view *from = lower_operand(p->l, p->n, 2);
-	const int64_t dim[DIMS] = { ht_ceil_div(p->c.columns, p->c.nr), p->lines, p->v->out.dim[2],
-		p->together / 2, p->c.nr };
+	const int64_t dim[DIMS] = { ht_ceil_div(p->c.columns, p->c.nr), groups_of(p), p->lines,
+		p->v->out.dim[2], p->together / 2, p->c.nr };
 	struct space at = { .guard = -1 }, to = { .guard = -1 };
 	struct ht_xb *b = p->b;
 	int32_t part, group, i[DIMS], x[4], word[2], column;
@@ -162,6 +169,7 @@ static void gradient_stage(struct filter_product *p)
 		struct space one;
 
 		x[0] = ht_xaddi(b, ht_xmuli(b, i[PAIR], 2), second);
+		x[0] = ht_xadd(b, ht_xmuli(b, i[OF_GROUP], p->together), x[0]);
 		x[0] = ht_xadd(b, filter_first_image(p, part), x[0]);
 		one = space_of_coords(&at, 4, p->v->out.dim, x);
 		word[second] = contract_bits(b, HT_BF16, kb_load(p->k, from, &one));
@@ -171,13 +179,14 @@ static void gradient_stage(struct filter_product *p)
 		b, p->gradient, space_linear(b, &to), ht_xor(b, word[0], ht_xshli(b, word[1], 16)));
 }
 
-/* Where the row of the product begins in the copy of the image, for the line of the result that is the current tap. */
+/* Where the row of the product begins in the copy of the image, for the group and the line of the result that are the current tap. */
 static int32_t row_offset(
 	const struct filter_product *p, const int32_t position[2], int32_t channel)
 {
 	struct ht_xb *b = p->b;
 	int32_t x[RANK], from;
 
+	x[GROUP] = p->c.tap_x[0];
 	x[CHANNEL] = channel;
 	x[IMAGE] = ht_xi(b, 0);
 	for (int i = 0; i < 2; i++) {
@@ -187,7 +196,7 @@ static int32_t row_offset(
 		x[PHASE + i] = ht_xmodi(b, from, w->stride);
 		x[LINE + i] = ht_xdivi(b, from, w->stride);
 	}
-	x[LINE] = ht_xadd(b, x[LINE], p->c.tap_x[0]);
+	x[LINE] = ht_xadd(b, x[LINE], p->c.tap_x[1]);
 	return place_in_copy(p, x);
 }
 
@@ -205,7 +214,8 @@ static void product_stage(struct filter_product *p, const struct view *parts)
 	positions = ht_xdim(b, kb_dim(p->k, by_channels ? filter.dim[0] * filter.dim[1] : 1));
 	t->m = kb_dim(p->k, by_channels ? p->lanes : p->c.rows);
 	t->n = kb_dim(p->k, p->c.columns);
-	p->c.tap_x[0] = ht_xdim(b, kb_reduce_dim(p->k, p->lines));
+	p->c.tap_x[0] = ht_xdim(b, kb_reduce_dim(p->k, groups_of(p)));
+	p->c.tap_x[1] = ht_xdim(b, kb_reduce_dim(p->k, p->lines));
 	kb_reduce_dim(p->k, p->v->out.dim[2] * p->together);
 	p->k->stage->vec = t->n;
 	channel = ht_xdim(b, t->m);

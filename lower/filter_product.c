@@ -110,14 +110,11 @@ static void divide_by(struct filter_product *p, int64_t most)
 {
 	const int64_t lines = p->v->out.dim[1], all = p->v->out.dim[0];
 	const int64_t least = p->together ? p->together : 1; /* images of a part */
-	const int64_t images = most / elements_of(p, lines);
+	const int64_t groups = all / least, fit = most / (least * elements_of(p, lines));
 
-	if (p->together)
-		p->each = all / p->together;
-	else
-		p->each = filter_divisor(all, images < 1 ? all : ht_ceil_div(all, images));
+	p->each = filter_divisor(groups, fit < 1 ? groups : ht_ceil_div(groups, fit));
 	p->bands = 1;
-	while (images < least && p->bands < lines &&
+	while (fit < 1 && p->bands < lines &&
 		(lines % p->bands || least * elements_of(p, lines / p->bands) > most))
 		p->bands++;
 	p->images = all / p->each;

@@ -24,7 +24,7 @@ struct filter_product {
 	bool apart;
 	bool packed; /* the gradient lies in memory as a tile would pack it */
 	int64_t shifts, phases, height, width;
-	int64_t together; /* images whose numbers of a pixel lie side by side (filter_matrix.c); 0: those of an image do */
+	int64_t together; /* images whose numbers of a pixel lie side by side (filter_matrix.c), of which a part has groups; 0: those of an image do */
 	int32_t image, gradient; /* local buffers */
 };
 
