@@ -96,19 +96,23 @@ static double cycles(const struct lines *x, int64_t images, int64_t lines)
 	       copies / (t->rates->l2 / 4) + weights * tiles / t->rates->weights;
 }
 
-/* Chooses images and lines of a tile.  Its copy and a panel of weights take at most three quarters of the second level. */
+/* Chooses images and lines of a tile.  Its copy and a panel of weights take at most three quarters of the second level.  Where the number of
+ * images is a size of the run, a tile has one, so that tiles end at it. */
 static bool choose_tile(struct lines *x)
 {
 	const struct lines_axis *a = x->axis;
 	const int64_t all = x->to.dim[0], most = x->l->target->l2 / 4 * 3;
 	const int64_t panel = 2 * a[0].taps * a[1].taps * x->c.depth * x->c.nr;
+	const int64_t together = lower_ends_with_run(x->l, ht_out(x->n, 0), 0) ? 1 : MOST_TOGETHER;
 	double least = INFINITY, c;
 
-	for (int64_t images = 1; images <= MOST_TOGETHER; images++)
+	for (int64_t images = 1; images <= together; images++) {
+		if (all % images || images * a[1].count < LEAST_ROWS)
+			continue;
 		for (int64_t lines = 1; lines <= a[0].count; lines++) {
-			if (all % images || a[0].count % lines ||
-				images * a[1].count < LEAST_ROWS ||
-				2 * copied_count(x, images, lines) + panel > most)
+			if (2 * copied_count(x, images, lines) + panel > most)
+				break;
+			if (a[0].count % lines)
 				continue;
 			c = cycles(x, images, lines);
 			if (c < least) {
@@ -117,6 +121,7 @@ static bool choose_tile(struct lines *x)
 				x->lines = lines;
 			}
 		}
+	}
 	return least < INFINITY;
 }
 
@@ -131,6 +136,17 @@ static void choose_grid_of_tiles(struct lines *x)
 		(panels % x->column_groups || x->groups * x->bands * x->column_groups < MANY_TILES))
 		x->column_groups++;
 	x->panels = panels / x->column_groups;
+}
+
+/* The index of the stage that is the tile.  Tiles end at the images of the run. */
+static int32_t tile_index(const struct lines *x)
+{
+	const int64_t tiles = x->groups * x->bands;
+	const int dim = kb_grid_dim(x->k, 0, tiles, 1);
+
+	kb_cut(x->k, dim, ht_out(x->n, 0),
+		(struct cut_span){ .stride = ht_shape_count(x->to) / tiles, .extent = tiles });
+	return ht_xdim(x->b, dim);
 }
 
 /* ---- the copy ---- */
@@ -177,7 +193,7 @@ static void copy_stage(struct lines *x)
 	int32_t tile, i[RANK], from[4];
 
 	kb_stage(x->k, HT_STAGE_LOOP)->start = true;
-	tile = ht_xdim(b, kb_grid_dim(x->k, 0, x->groups * x->bands, 1));
+	tile = tile_index(x);
 	for (int d = 0; d < RANK; d++)
 		i[loop[d]] = ht_xdim(b, kb_dim(x->k, dim[loop[d]]));
 	x->k->stage->vec = x->k->stage->dims - 1;
@@ -233,7 +249,7 @@ static void product_stage(struct lines *x)
 	struct space out = { .guard = -1 };
 	int32_t tile, group, phases, panel, line, row, phase[2], at_of[RANK], r[4];
 
-	tile = ht_xdim(b, kb_grid_dim(x->k, 0, x->groups * x->bands, 1));
+	tile = tile_index(x);
 	group = ht_xdim(b, kb_grid_dim(x->k, 1, x->column_groups, 1));
 	phases = ht_xdim(b, kb_dim(x->k, a[0].phases * a[1].phases));
 	panel = ht_xdim(b, kb_dim(x->k, x->panels));
