@@ -263,7 +263,7 @@ struct lower {
 	struct made_steps *made; /* by node id of a sink: members.c; NULL: the caller did not ask
 				  * for members */
 	struct widened_rows
-		widened; /* kernel_matmul.c: the last one; the node is NULL: there is none */
+		widened; /* kernel_matmul.c, kernel_conv.c: the last one; the node is NULL: there is none */
 	struct tile_flags *
 		*flags; /* by node id: all_finite.c; one a result; NULL: none are wanted */
 	const struct ht_type **whole; /* that of struct lower_part; NULL: this is no part */
