@@ -135,6 +135,13 @@ struct ht_node *ht_const_sharing(struct ht_graph *g, struct ht_str name, enum ht
 int64_t ht_tensor_int(const struct ht_tensor *t, size_t i)
 {
 	switch (t->dtype) {
+	case HT_BOOL:
+	case HT_U8:
+		return ((const uint8_t *)t->blob->p)[i];
+	case HT_I8:
+		return ((const int8_t *)t->blob->p)[i];
+	case HT_U16:
+		return (uint16_t)ht_load_i16(t->blob->p, (int64_t)i);
 	case HT_I16:
 		return ht_load_i16(t->blob->p, (int64_t)i);
 	case HT_I32:

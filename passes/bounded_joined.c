@@ -99,9 +99,10 @@ static struct ht_value binary(struct ht_bounded *b, struct ht_node *n, enum ht_o
 	return ht_rw_binary(&b->r, n, op, name_within(b, n, "place"), x, y);
 }
 
-/* The place `v` by periods `to` instead of `from`, which are above 0. */
+/* The place `v` by periods `to` instead of `from`, which are above 0; `outer` outer periods are in front of it. */
 static struct ht_value converted(struct ht_bounded *b, struct ht_node *n, const struct places *p,
-	struct ht_value v, const struct ht_value from[PERIODS], const struct ht_value to[PERIODS])
+	struct ht_value v, struct ht_value outer, const struct ht_value from[PERIODS],
+	const struct ht_value to[PERIODS])
 {
 	struct ht_value sum = binary(b, n, HT_OP_FloorMod, v, from[INNER]), x;
 
@@ -110,8 +111,7 @@ static struct ht_value converted(struct ht_bounded *b, struct ht_node *n, const 
 		x = binary(b, n, HT_OP_FloorDiv, x, from[INNER]);
 		sum = binary(b, n, HT_OP_AddV2, sum, binary(b, n, HT_OP_Mul, x, to[INNER]));
 	}
-	x = binary(b, n, HT_OP_FloorDiv, v, from[OUTER]);
-	return binary(b, n, HT_OP_AddV2, sum, binary(b, n, HT_OP_Mul, x, to[OUTER]));
+	return binary(b, n, HT_OP_AddV2, sum, binary(b, n, HT_OP_Mul, outer, to[OUTER]));
 }
 
 static struct ht_value in_run(
@@ -123,7 +123,7 @@ static struct ht_value in_run(
 		from[k] = period(b, n, p, k);
 		to[k] = run_of(b, n, p, k);
 	}
-	return converted(b, n, p, v, from, to);
+	return converted(b, n, p, v, binary(b, n, HT_OP_FloorDiv, v, from[OUTER]), from, to);
 }
 
 static struct places one_place(const struct ht_bounded *b, enum ht_dtype t, struct ht_open a)
@@ -198,6 +198,18 @@ static struct ht_value some(
 	return binary(b, n, HT_OP_Maximum, x, number(b, n, p, 1));
 }
 
+/* How many outer periods of the run are in front of the place `v`, between -1 and so many that no tensor has them: the product with the
+ * largest period must not overflow, since it could be a place of the tensor then. */
+static struct ht_value outer_periods(struct ht_bounded *b, struct ht_node *n,
+	const struct places *p, struct ht_value v, struct ht_value run)
+{
+	int64_t most = (p->type.dtype == HT_I32 ? INT32_MAX : INT64_MAX) / p->period[OUTER][0];
+
+	v = binary(b, n, HT_OP_FloorDiv, v, run);
+	v = binary(b, n, HT_OP_Minimum, v, number(b, n, p, most));
+	return binary(b, n, HT_OP_Maximum, v, number(b, n, p, -1));
+}
+
 void ht_open_take_from_run(struct ht_bounded *b, struct ht_node *n, int32_t arg, struct ht_open a)
 {
 	struct places p = one_place(b, ht_type_of(n->in[arg])->dtype, a);
@@ -207,7 +219,8 @@ void ht_open_take_from_run(struct ht_bounded *b, struct ht_node *n, int32_t arg,
 		from[k] = some(b, n, &p, run_of(b, n, &p, k));
 		to[k] = period(b, n, &p, k);
 	}
-	all = converted(b, n, &p, n->in[arg], from, to);
+	all = converted(
+		b, n, &p, n->in[arg], outer_periods(b, n, &p, n->in[arg], from[OUTER]), from, to);
 	/* Where the run has no elements, no place is one. */
 	none = binary(b, n, HT_OP_Sub, from[OUTER], run_of(b, n, &p, OUTER));
 	none = binary(b, n, HT_OP_Mul, none, number(b, n, &p, INT32_MAX / 2));

@@ -141,12 +141,15 @@ static enum ht_status refuse(
 static int64_t least_below(const struct ht_graph *g, struct ht_value condition)
 {
 	const struct ht_node *n = condition.node;
-	struct ht_span s;
+	struct ht_span s, all;
 
 	if (n->op != HT_OP_Less || n->in[0].node->op != HT_OP_Range ||
 		!ht_const_is(n->in[0].node->in[0], 0) || !ht_const_is(n->in[0].node->in[2], 1) ||
-		ht_type_of(n->in[1])->shape.rank != 0 || !ht_span_of(g, n->in[1], &s))
+		ht_type_of(n->in[1])->shape.rank != 0 || !ht_span_of(g, n->in[1], &s) ||
+		!ht_span_of(g, n->in[0].node->in[1], &all))
 		return 0;
+	if (s.least > all.least)
+		s.least = all.least;
 	return s.least < 0 ? 0 : s.least;
 }
 

@@ -94,14 +94,17 @@ static struct ht_value bounded_count(struct forms *f, struct ht_value count, int
 	return unless_below(f, count, whole(f, ht_type_of(count)->dtype, *most), count);
 }
 
-/* The length of the range: the distance divided by the step, rounded up. */
-static struct ht_value count_of_range(struct forms *f, const struct ht_node *n, bool up)
+/* The length of the range: the distance divided by the step, rounded up.  `far`: the distance may be no number of 32 bits. */
+static struct ht_value count_of_range(struct forms *f, const struct ht_node *n, bool up, bool far)
 {
-	struct ht_value back = binary(f, HT_OP_Sub, n->in[0], n->in[1]), count;
+	struct ht_value in[3], back, count;
 
+	for (int i = 0; i < 3; i++)
+		in[i] = far ? wide(f, n->in[i]) : n->in[i];
+	back = binary(f, HT_OP_Sub, in[0], in[1]);
 	count = ht_rw_unary(
-		&f->r, f->at, HT_OP_Neg, f->at->name, binary(f, HT_OP_FloorDiv, back, n->in[2]));
-	return unless_below(f, count, n->in[up], n->in[!up]);
+		&f->r, f->at, HT_OP_Neg, f->at->name, binary(f, HT_OP_FloorDiv, back, in[2]));
+	return unless_below(f, count, in[up], in[!up]);
 }
 
 static bool expand_range(struct forms *f, struct ht_node *n, bool last)
@@ -110,6 +113,7 @@ static bool expand_range(struct forms *f, struct ht_node *n, bool last)
 	struct ht_span span[3];
 	struct ht_value x, count;
 	int64_t most;
+	bool up;
 
 	if ((t != HT_I32 && t != HT_I64) || n->out[0].shape.rank != 1 ||
 		(ht_dim_most(f->r.g, n->out[0].shape.dim[0]) >= 0 &&
@@ -122,7 +126,9 @@ static bool expand_range(struct forms *f, struct ht_node *n, bool last)
 	if ((most < 0 || most > MOST_COUNT) &&
 		(!last || span[2].least != span[2].most || !span[2].least))
 		return false;
-	count = bounded_count(f, count_of_range(f, n, span[2].least > 0), &most);
+	up = span[2].least > 0;
+	count = count_of_range(f, n, up, t == HT_I32 && span[!up].least < 0);
+	count = bounded_count(f, count, &most);
 	x = ht_rw_cast(&f->r, n, n->name, squeezed(f, counted(f, count, most)), t);
 	x = binary(f, HT_OP_AddV2, n->in[0], binary(f, HT_OP_Mul, x, n->in[2]));
 	ht_rw_take_place(&f->r, n, x);

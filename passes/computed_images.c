@@ -194,6 +194,9 @@ static struct ht_value mirrored_axis(struct forms *f, struct ht_value v, struct 
 	/* `again`: 1 if the element at the end is there twice. */
 	back = binary(f, HT_OP_Sub, whole(f, HT_I64, -again), at);
 	at = binary(f, HT_OP_Maximum, at, back);
+	/* Elements are mirrored once. */
+	size = unless_below(
+		f, size, size, whole(f, HT_I64, (pad[0] > pad[1] ? pad[0] : pad[1]) + 1 - again));
 	back = binary(f, HT_OP_Sub,
 		plus(f, binary(f, HT_OP_Mul, size, whole(f, HT_I64, 2)), again - 2), at);
 	return gathered(f, v, binary(f, HT_OP_Minimum, at, back), axis);

@@ -307,6 +307,17 @@ static inline struct ht_value entry_of(struct forms *f, struct ht_value v, int32
 	return const_entry(v, i, &x) ? whole(f, HT_I64, x) : wide(f, element(f, v, i));
 }
 
+/* Likewise an extent of a sparse tensor, which may be a number of more than 32 bits. */
+static inline struct ht_value extent_entry(struct forms *f, struct ht_value v, int32_t i)
+{
+	int64_t all[2 * HT_MAX_RANK];
+	int count;
+
+	return ht_const_small_ints(v, all, 2 * HT_MAX_RANK, &count) && i < count
+		       ? whole(f, HT_I64, all[i])
+		       : wide(f, element(f, v, i));
+}
+
 /* Entry `i` of operand `arg`, a vector of `count` elements, becomes `number`. */
 static inline void set_entry(
 	struct forms *f, struct ht_node *n, int32_t arg, int32_t count, int32_t i, int64_t number)
@@ -405,6 +416,9 @@ struct extents {
 	struct ht_value check; /* 0; the run stops where the number of elements is another one */
 };
 struct ht_value ht_product_of(struct forms *f, const struct ht_value *x, int32_t n);
+/* The numbers of values of a sparse tensor among all its elements.  The run stops where that are more than a number of 64 bits tells. */
+struct ht_value ht_numbers_of(
+	struct forms *f, struct ht_value indices, const struct ht_value *size, int32_t rank);
 /* Reads a shape of to->rank extents, one of which may be -1, of `total` elements. */
 void ht_read_extents(
 	struct forms *f, struct ht_value shape, struct ht_value total, struct extents *to);

@@ -76,16 +76,27 @@ static struct partition by_splits(struct forms *f, struct ht_value splits, struc
 	return p;
 }
 
-/* `ids` has the row of each value, in order. */
+/* 0; the run stops where an element of a vector is less than the one in front of it. */
+static struct ht_value check_sorted(struct forms *f, struct ht_value x)
+{
+	struct ht_value more = difference(f, without_end(f, x, false), without_end(f, x, true));
+
+	return unless_below(f, zero(f), total_of(f, HT_OP_Min, of_rank(f, more, 1)), zero(f));
+}
+
+/* `ids` has the row of each value, in order.  The run stops where they are in another order, or below 0. */
 static struct partition by_rows(struct forms *f, struct ht_value ids, struct ht_value rows)
 {
 	struct partition p = { .rows = rows, .most = ht_default_room(f->r.g) };
+	struct ht_value all;
 	struct ht_span s;
 
 	if (ht_span_of(f->r.g, rows, &s) && s.most <= MOST_COUNT)
 		p.most = s.most < 0 ? 0 : s.most;
 	ids = wide(f, ids);
 	p.length = of_segments(f, HT_OP_UnsortedSegmentSum, ones_like(f, ids, HT_I64), ids, rows);
+	all = check_equal(f, total_of(f, HT_OP_Sum, p.length), length_of(f, ids));
+	p.length = of_rank(f, sum(f, p.length, sum(f, all, check_sorted(f, ids))), 1);
 	p.begin = sums_before(f, p.length);
 	return p;
 }

@@ -216,7 +216,7 @@ void ht_read_extents(
 	for (int32_t i = 0; i < to->rank; i++) {
 		struct ht_span s;
 
-		to->size[i] = known[i] = entry_of(f, shape, i);
+		to->size[i] = known[i] = extent_entry(f, shape, i);
 		may_be_rest[i] = !ht_span_of(f->r.g, known[i], &s) || s.least < 0;
 		if (may_be_rest[i]) /* 1 instead of -1 */
 			known[i] = binary(f, HT_OP_AddV2, known[i],

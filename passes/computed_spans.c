@@ -43,11 +43,9 @@ static struct ht_span of_type(enum ht_dtype t)
 	}
 }
 
-static bool is_whole(enum ht_dtype t)
+static bool is_within(struct ht_span s, struct ht_span of)
 {
-	enum ht_kind kind = ht_dtype_info(t)->kind;
-
-	return kind == HT_KIND_INT || kind == HT_KIND_UINT;
+	return s.least >= of.least && s.most <= of.most;
 }
 
 static struct ht_span of_constant(const struct ht_tensor *t)
@@ -55,7 +53,7 @@ static struct ht_span of_constant(const struct ht_tensor *t)
 	int64_t n = ht_shape_count(t->shape);
 	struct ht_span s = unknown;
 
-	for (int64_t i = 0; is_whole(t->dtype) && i < n; i++) {
+	for (int64_t i = 0; is_known(of_type(t->dtype)) && i < n; i++) {
 		int64_t x = ht_tensor_int(t, (size_t)i);
 
 		s = i ? either(s, (struct ht_span){ x, x }) : (struct ht_span){ x, x };
@@ -308,17 +306,15 @@ static struct ht_span of_node(const struct ht_graph *g, struct ht_value v, int *
 static struct ht_span span(const struct ht_graph *g, struct ht_value v, int *left)
 {
 	const struct ht_tensor *t = ht_const_tensor(v);
-	enum ht_dtype type = ht_type_of(v)->dtype;
-	struct ht_span s;
+	struct ht_span all = of_type(ht_type_of(v)->dtype), s;
 
 	if (t)
 		return of_constant(t);
-	if (--*left < 0 || (!is_whole(type) && type != HT_BOOL))
+	if (--*left < 0 || !is_known(all))
 		return unknown;
 	s = of_node(g, v, left);
-	if (type == HT_I32 && (s.least < INT32_MIN || s.most > INT32_MAX))
-		s = unknown; /* it may have overflowed */
-	return is_known(s) ? s : of_type(type);
+	/* What is outside of the type may have overflowed. */
+	return is_known(s) && is_within(s, all) ? s : all;
 }
 
 bool ht_span_of(const struct ht_graph *g, struct ht_value v, struct ht_span *s)

@@ -27,21 +27,43 @@ static void expand_dense(struct forms *f, struct ht_node *n)
 
 /* ---- SparseReshape ---- */
 
+/* 0; the run stops where the extents have a product of more than 64 bits: divided by a factor, it is not the others' product. */
+static struct ht_value check_product(struct forms *f, const struct ht_value *size, int32_t rank)
+{
+	struct ht_value all = size[0], check = whole(f, HT_I64, 0);
+
+	for (int32_t i = 1; i < rank; i++) {
+		struct ht_value factor = binary(f, HT_OP_Maximum, size[i], whole(f, HT_I64, 1)),
+				next = binary(f, HT_OP_Mul, all, factor);
+
+		check = sum(f, check, check_equal(f, binary(f, HT_OP_FloorDiv, next, factor), all));
+		all = next;
+	}
+	return check;
+}
+
+struct ht_value ht_numbers_of(
+	struct forms *f, struct ht_value indices, const struct ht_value *size, int32_t rank)
+{
+	struct ht_value number = column(f, indices, 0);
+
+	for (int32_t i = 1; i < rank; i++) {
+		number = sum(f, product(f, number, size[i]), column(f, indices, i));
+		number = of_rank(f, number, 1);
+	}
+	return of_rank(f, sum(f, number, check_product(f, size, rank)), 1);
+}
+
 static void expand_sparse_reshape(struct forms *f, struct ht_node *n)
 {
 	struct extents from = { .rank = (int32_t)ht_in_shape(n, 1).dim[0] },
 		       to = { .rank = (int32_t)ht_in_shape(n, 2).dim[0] };
-	struct ht_value number = { 0 }, result[2];
+	struct ht_value number, result[2];
 
 	for (int32_t i = 0; i < from.rank; i++)
-		from.size[i] = entry_of(f, n->in[1], i);
+		from.size[i] = extent_entry(f, n->in[1], i);
 	ht_read_extents(f, n->in[2], ht_product_of(f, from.size, from.rank), &to);
-	for (int32_t i = 0; i < from.rank; i++) {
-		struct ht_value x = column(f, n->in[0], i);
-
-		number = i ? sum(f, binary(f, HT_OP_Mul, number, from.size[i]), x) : x;
-		number.node->out[0].shape = open_shape(f, 1);
-	}
+	number = ht_numbers_of(f, n->in[0], from.size, from.rank);
 	result[0] = ht_places_of(f, sum(f, number, to.check), to.size, to.rank);
 	result[1] = packed(f, to.size, to.rank, HT_I64);
 	replace_results(f, n, result);
@@ -140,10 +162,16 @@ bool ht_has_bounds(const struct ht_graph *g, const struct ht_node *n)
 	return true;
 }
 
-/* The operand with the indices of another op on sparse tensors, and how many such operands there are; 0: it is none. */
-static int32_t sparse_operands(const struct ht_node *n, int32_t *indices)
+/* Operands of the sparse tensors that an op takes: those of the first one, how far apart the three of a tensor are, and how far the next
+ * tensor's are behind. */
+struct operands {
+	int32_t first, apart, next;
+};
+
+/* How many sparse tensors an op of another file takes; 0: it is none. */
+static int32_t sparse_operands(const struct ht_node *n, struct operands *at)
 {
-	*indices = n->op == HT_OP_SparseSplit;
+	*at = (struct operands){ n->op == HT_OP_SparseSplit, 1, 3 };
 	switch (n->op) {
 	case HT_OP_SparseTensorDenseMatMul:
 	case HT_OP_SparseReduceSum:
@@ -159,11 +187,13 @@ static int32_t sparse_operands(const struct ht_node *n, int32_t *indices)
 	case HT_OP_SparseReorder:
 	case HT_OP_SparseSlice:
 	case HT_OP_SparseSplit:
+		return 1;
 	case HT_OP_SparseAdd:
 	case HT_OP_SparseSparseMaximum:
 	case HT_OP_SparseSparseMinimum:
-		return 1;
+		return 2;
 	case HT_OP_SparseConcat:
+		*at = (struct operands){ 0, n->ins / 3, 1 };
 		return n->ins / 3;
 	default:
 		return 0;
@@ -173,15 +203,21 @@ static int32_t sparse_operands(const struct ht_node *n, int32_t *indices)
 /* Whether the node is an op of another file whose operands have bounds. */
 static bool is_another(const struct ht_graph *g, const struct ht_node *n)
 {
-	int32_t first, count = sparse_operands(n, &first);
+	struct operands at;
+	int32_t count = sparse_operands(n, &at);
+	int64_t rank = -1;
 
 	if (n->op == HT_OP_SparseFillEmptyRowsGrad)
 		return ht_has_bounds(g, n);
 	for (int32_t i = 0; i < count; i++) {
-		struct ht_shape s = ht_in_shape(n, first + i);
+		int32_t first = at.first + i * at.next;
+		struct ht_shape s = ht_in_shape(n, first);
 
-		if (s.rank != 2 || s.dim[1] < 1 || s.dim[1] >= HT_OPEN_RANK)
+		if (s.rank != 2 || s.dim[1] < 1 || s.dim[1] >= HT_OPEN_RANK ||
+			(i && s.dim[1] != rank) || ht_in_shape(n, first + at.apart).rank != 1 ||
+			ht_in_shape(n, first + 2 * at.apart).rank != 1)
 			return false;
+		rank = s.dim[1];
 	}
 	return count && ht_has_bounds(g, n);
 }

@@ -22,7 +22,7 @@ static struct sparse sparse_of(
 		.rank = (int32_t)ht_in_shape(n, indices).dim[1] };
 
 	for (int32_t i = 0; i < s.rank; i++)
-		s.size[i] = entry_of(f, n->in[shape], i);
+		s.size[i] = extent_entry(f, n->in[shape], i);
 	return s;
 }
 
@@ -47,18 +47,9 @@ static void replace(struct forms *f, struct ht_node *n, const struct sparse *s)
 
 /* ---- order ---- */
 
-/* The numbers of values among all elements. */
 static struct ht_value numbers_of(struct forms *f, const struct sparse *s)
 {
-	struct ht_value number = { 0 };
-
-	for (int32_t i = 0; i < s->rank; i++) {
-		struct ht_value x = column(f, s->indices, i);
-
-		number = i ? sum(f, product(f, number, s->size[i]), x) : x;
-		number = of_rank(f, number, 1);
-	}
-	return number;
+	return ht_numbers_of(f, s->indices, s->size, s->rank);
 }
 
 /* Which values come first: those with the least numbers. */
@@ -116,12 +107,16 @@ static bool expand_slice(struct forms *f, struct ht_node *n)
 {
 	struct sparse s = sparse_of(f, n, 0, 1, 2);
 
+	if (ht_in_shape(n, 3).rank != 1 || ht_in_shape(n, 4).rank != 1)
+		return false;
 	for (int32_t i = 0; i < s.rank; i++) {
-		struct ht_value begin = entry_of(f, n->in[3], i),
-				end = sum(f, begin, entry_of(f, n->in[4], i));
+		struct ht_value begin = extent_entry(f, n->in[3], i),
+				rest = difference(f, s.size[i], begin),
+				count = binary(
+					f, HT_OP_Minimum, extent_entry(f, n->in[4], i), rest);
 
-		end = binary(f, HT_OP_Maximum, binary(f, HT_OP_Minimum, end, s.size[i]), begin);
-		cut(f, &s, i, begin, end);
+		count = binary(f, HT_OP_Maximum, count, whole(f, HT_I64, 0));
+		cut(f, &s, i, begin, sum(f, begin, count));
 	}
 	replace(f, n, &s);
 	return true;
@@ -159,6 +154,18 @@ static bool expand_split(struct forms *f, struct ht_node *n)
 
 /* ---- SparseConcat ---- */
 
+/* 0; the run stops where two tensors differ in an extent other than that of `axis`. */
+static struct ht_value check_extents(
+	struct forms *f, const struct sparse *a, const struct sparse *b, int64_t axis)
+{
+	struct ht_value check = whole(f, HT_I64, 0);
+
+	for (int32_t i = 0; i < a->rank; i++)
+		if (i != axis)
+			check = sum(f, check, check_equal(f, a->size[i], b->size[i]));
+	return check;
+}
+
 static bool expand_concat(struct forms *f, struct ht_node *n)
 {
 	int32_t count = n->ins / 3;
@@ -178,8 +185,7 @@ static bool expand_concat(struct forms *f, struct ht_node *n)
 			ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, by, all.rank),
 			all.size[axis]);
 
-		if (s.rank != all.rank)
-			return false;
+		offset = sum(f, offset, check_extents(f, &all, &s, axis));
 		indices[i] = of_rank(f, sum(f, s.indices, offset), 2);
 		values[i] = s.values;
 		all.size[axis] = sum(f, all.size[axis], s.size[axis]);
@@ -203,7 +209,7 @@ static struct sparse union_of(
 
 	s.indices = joined(f, indices, 2, 0);
 	s.values = joined(f, values, 2, 0);
-	number = numbers_of(f, &s);
+	number = of_rank(f, sum(f, numbers_of(f, &s), check_extents(f, a, b, -1)), 1);
 	at = order_of(f, number);
 	take(f, &s, at);
 	number = at_rows(f, number, at, 1);
@@ -232,8 +238,6 @@ static bool expand_add(struct forms *f, struct ht_node *n)
 	struct sparse a = sparse_of(f, n, 0, 1, 2), b = sparse_of(f, n, 3, 4, 5), s;
 	struct ht_value id, size, stays;
 
-	if (a.rank != b.rank)
-		return false;
 	s = union_of(f, &a, &b, &id);
 	stays = compare(f, HT_OP_Less, times_of(f, id, &s), whole(f, HT_I32, 2));
 	s.values = of_segments(f, HT_OP_UnsortedSegmentSum, s.values, id, rows_of(f, s.indices));
@@ -257,8 +261,6 @@ static bool expand_extreme(struct forms *f, struct ht_node *n)
 	struct sparse a = sparse_of(f, n, 0, 1, 2), b = sparse_of(f, n, 3, 4, 5), s;
 	struct ht_value id, times, value, count;
 
-	if (a.rank != b.rank)
-		return false;
 	s = union_of(f, &a, &b, &id);
 	count = rows_of(f, s.indices);
 	times = times_of(f, id, &s);

@@ -520,15 +520,18 @@ static bool has_partly_known_result(const struct ht_node *n)
 /* Whether a StridedSlice takes more than one element of some axis, and not all of it: others are how most loops read their rows. */
 static bool takes_part(const struct ht_node *n)
 {
-	int64_t entries = ht_shape_count(ht_in_shape(n, 1));
+	int64_t step[HT_MAX_RANK];
 	int64_t other = ht_attr_int(n, "shrink_axis_mask", 0) | ht_attr_int(n, "new_axis_mask", 0) |
-			ht_attr_int(n, "ellipsis_mask", 0) |
-			(ht_attr_int(n, "begin_mask", 0) & ht_attr_int(n, "end_mask", 0));
+			ht_attr_int(n, "ellipsis_mask", 0);
+	int64_t whole = ht_attr_int(n, "begin_mask", 0) & ht_attr_int(n, "end_mask", 0);
+	int entries;
 
-	for (int64_t i = 0; i < entries && i < HT_MAX_RANK; i++)
-		if (!(other >> i & 1))
+	if (!ht_const_small_ints(n->in[3], step, HT_MAX_RANK, &entries))
+		return true;
+	for (int i = 0; i < entries; i++)
+		if (!(other >> i & 1) && !(whole >> i & 1 && (step[i] == 1 || step[i] == -1)))
 			return true;
-	return entries < 0;
+	return false;
 }
 
 /* Whether a node of the body may give a tensor of another extent than its operands have. */

@@ -57,6 +57,12 @@ def shorter(r):
     return lambda x: loop(3, lambda i, y: (tf.boolean_mask(y, y[:, 0] > limit + tf.cast(i, F32) * .4),), x)
 
 
+def until_one(r):
+    """Every other element of those that were left, as long as there are several."""
+    cut = slice(None, None, int(r.choice([-2, 2, 3])))
+    return lambda x: tf.while_loop(lambda y: tf.shape(y)[0] > 1, lambda y: (tf.ensure_shape(y[cut], ANY),), (x,), shape_invariants=(ANY,))[0]
+
+
 def until_empty(r):
     """Parts of parts, until nothing is left."""
     cut = [slice(1, None), slice(None, -1), slice(1, None, 2), slice(None, 0, -1)][int(r.integers(4))]
@@ -148,7 +154,7 @@ def two_axes(r):
     return f
 
 
-CHANGED = longer, by_data, several, shorter, until_empty, doubled, exchanged, both_axes, nested, sometimes, truths, branches, masked, cases
+CHANGED = longer, by_data, several, shorter, until_one, until_empty, doubled, exchanged, both_axes, nested, sometimes, truths, branches, masked, cases
 MEETING = squares, masks, mask_and_input, fixed, iterations, two_axes
 
 

@@ -199,7 +199,15 @@ def check(f, inputs, r, folder, is_open):
 
 
 def check_wrong(folder):
-    """Splits that do not fit the values, and more elements than there is room for, stop the run."""
+    """Splits and numbers of rows that do not fit the values, more elements than there is room for, and sparse tensors that do not fit each
+    other stop the run."""
+    def rows_by_number(x, rows):
+        return raw.RaggedTensorToTensor(shape=tf.constant([-1, -1], I64), values=x, default_value=0.,
+                                        row_partition_tensors=[tf.constant(3, I64), rows], row_partition_types=['FIRST_DIM_SIZE', 'VALUE_ROWIDS'])
+
+    def unions_of_parts(at, a, b):
+        return raw.SparseAdd(a_indices=at, a_values=[1., 2.], a_shape=a, b_indices=at, b_values=[1., 2.], b_shape=b, thresh=0.)
+
     def rows(x, splits):
         return tf.RaggedTensor.from_row_splits(x, splits, validate=False).to_tensor()
 
@@ -207,8 +215,51 @@ def check_wrong(folder):
     freeze(rows, [tf.TensorSpec([6], F32, name='x'), tf.TensorSpec([3], I64, name='splits')], f'{folder}/m.pb')
     for splits in ([0, 4, 3], [0, 2, 7], [0, 2, 5], [1, 2, 6]):
         check_stops(f'splits {splits}', folder, f'{folder}/m.pb', {'x': x, 'splits': np.array(splits)}, 'index is out of range')
+    freeze(rows_by_number, [tf.TensorSpec([6], F32, name='x'), tf.TensorSpec([6], I64, name='rows')], f'{folder}/m.pb')
+    for numbers_of_rows in ([0, 1, 0, 1, 2, 2], [-1, 0, 0, 1, 1, 2], [0, 0, 1, 1, 2, 3]):
+        check_stops(f'rows {numbers_of_rows}', folder, f'{folder}/m.pb', {'x': x, 'rows': np.array(numbers_of_rows)}, 'index is out of range')
     freeze(tf.range, [tf.TensorSpec([], tf.int32, name='n')], f'{folder}/m.pb')
     check_stops('no room', folder, f'{folder}/m.pb', {'n': np.array(5000, 'i4')}, 'index is out of range')
+    freeze(unions_of_parts, [tf.TensorSpec([2, 2], I64, name='at'), tf.TensorSpec([2], I64, name='a'), tf.TensorSpec([2], I64, name='b')], f'{folder}/m.pb')
+    for a, b in (([3, 3], [3, 4]), ([1 << 40, 1 << 40], [1 << 40, 1 << 40])):
+        check_stops(f'union of {a} and {b}', folder, f'{folder}/m.pb', {'at': np.array([[0, 1], [2, 0]]), 'a': np.array(a), 'b': np.array(b)},
+                    'index is out of range')
+
+
+def check_wide(folder):
+    """Distances, extents and sums of more bits than their types have."""
+    def lengths(far, a, b):
+        shape = tf.constant([3, 1 << 40], I64)
+        s = tf.sparse.reorder(tf.SparseTensor(tf.stack([tf.stack([b, b + (1 << 36)]), tf.stack([a, a])]), [1., 2.], shape))
+        return (tf.range(-far, far, 1000000000), tf.range(tf.cast(tf.cast(a > 0, tf.uint8) - tf.cast(b > 0, tf.uint8), tf.int32)),
+                *parts(tf.sparse.concat(0, [s, s])), *parts(tf.sparse.slice(s, [0, 1 << 35], [3, 1 << 39])),
+                tf.range(tf.cast(tf.constant(100, tf.int8) + tf.cast(a, tf.int8), tf.int32)))
+
+    f = freeze(lengths, [tf.TensorSpec([], t, name=n) for n, t in (('far', tf.int32), ('a', I64), ('b', I64))], f'{folder}/m.pb')
+    outputs = [t.name.removesuffix(':0') for t in f.outputs]
+    for far, a, b in ((2000000000, 0, 2), (5, 1, 0), (1999999999, 1, 1)):
+        feeds = {'far': np.array(far, 'i4'), 'a': np.array(a), 'b': np.array(b)}
+        want = [t.numpy() for t in f(*map(tf.constant, feeds.values()))]
+        for o, g, w in zip(outputs, run(folder, f'{folder}/m.pb', feeds, outputs, '--outputs', ','.join(outputs)), want, strict=True):
+            if not close(g, w, 0):
+                sys.exit(f'wide: {o} is {g!r}, not {w!r}, of {feeds}')
+
+
+def check_bad_ranks(folder):
+    """The second operand of a union has indices of another rank than the first one."""
+    for shape in ([2], [], [2, 1000], [2, 2, 2], [0, 0]):
+        graph = tf.Graph()
+        with graph.as_default():
+            at, values, size = (tf.compat.v1.placeholder(t, s, n) for t, s, n in ((I64, [2, 2], 'at'), (F32, [2], 'values'), (I64, [2], 'size')))
+            y = raw.SparseAdd(a_indices=at, a_values=values, a_shape=size, b_indices=tf.compat.v1.placeholder(I64, [2, 2], 'other'), b_values=values,
+                              b_shape=size, thresh=0., name='y')
+        proto = graph.as_graph_def()
+        other = next(n for n in proto.node if n.name == 'other')
+        other.attr['shape'].CopyFrom(tf.compat.v1.AttrValue(shape=tf.TensorShape(shape).as_proto()))
+        with open(f'{folder}/m.pb', 'wb') as out:
+            out.write(proto.SerializeToString())
+        if "node 'y" not in tool('compile', f'{folder}/m.pb', '-o', f'{folder}/m.htx', '--outputs', y[0].op.name, code=4):
+            sys.exit(f'indices {shape}: no located error')
 
 
 def main():
@@ -224,6 +275,8 @@ def main():
     if not a.name:
         with tempfile.TemporaryDirectory() as folder:
             check_wrong(folder)
+            check_wide(folder)
+            check_bad_ranks(folder)
     print('ok')
 
 
