@@ -20,7 +20,7 @@ roots of squares that may be 0, only the gradients.
 
 Without a name: the graphs that take seconds, and with HALFTONE_LONG=1 all.  With `--seeds N` the step is computed from N
 starts, and the median of the errors of each tensor counts: a rounding that moves a number across the zero of a Relu, or
-chooses another maximum, changes all gradients behind it, and hits the tool in one start and TensorFlow in another.
+chooses another maximum, changes all gradients behind it, of the tool in one start and of TensorFlow in another.
 With `--json FILE` it also
 measures the error in float32 with Winograd's method instead of direct convolutions, which has no bound, and writes the
 results with the machine.  Exit code 77: nothing to test with.
