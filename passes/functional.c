@@ -2,9 +2,9 @@
  * frames (functional_loops.c), then the nodes between Switches and Merges
  * (functional_branches.c).
  *
- * Control edges from Switch, Merge and the like only say that a node is in a frame or branch, so
- * they are not copied into functions.  Control flow in another form stays, and lowering refuses
- * it. */
+ * Control edges from Switch, Enter and the like, and from the Merge of a loop, only say that a node
+ * is in a frame or branch, so they are not copied into functions.  The Merge of a branch is one that
+ * nodes wait for.  Control flow in another form stays, and lowering refuses it. */
 #include "passes/functional.h"
 #include "passes/passes.h"
 

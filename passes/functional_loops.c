@@ -216,11 +216,13 @@ static int32_t argument_of_body(void *of, struct ht_value v)
 	return argument_of_condition(of, v);
 }
 
+/* What follows the Merge of a branch in the frame, such as that around an Assert, waits for the branch. */
 static bool waits_in_frame(void *of, struct ht_node *n)
 {
 	const struct frames *x = of;
+	const bool of_branch = ht_is(n, HT_MERGES) && !x->number[n->id];
 
-	return x->of[n->id] == x->looked && !ht_routes(n);
+	return x->of[n->id] == x->looked && (of_branch || !ht_routes(n));
 }
 
 static const struct ht_node *enter_of(const struct frame *f, int32_t i)

@@ -137,6 +137,27 @@ class Assertions(Checks):
             return x * c
         self.same(self.graph(build), GOOD, BAD, 'asked')
 
+    def test_loops(self):
+        """In each step of a loop, also in a branch of it.  TensorFlow puts a branch around the check, of which nothing but a constant may be left to wait."""
+        def checked(h):
+            with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(h < 30), [h])]):
+                return h * 2
+
+        def build(x):
+            return tf.while_loop(lambda i, _: i < 3, lambda i, h: (i + 1, checked(h)), (0, x))[1]
+
+        def in_branch(x):
+            return tf.while_loop(lambda i, _: i < 3, lambda i, h: (i + 1, tf.cond(i > 1, lambda: checked(h), lambda: h * 2)), (0, x))[1]
+        self.addCleanup(TF1.enable_control_flow_v2 if TF1.control_flow_v2_enabled() else TF1.disable_control_flow_v2)
+        for kind in TF1.disable_control_flow_v2, TF1.enable_control_flow_v2:
+            kind()
+            for make in build, in_branch:
+                graph = self.graph(make)
+                path = self.save(graph)
+                self.assertIn('assertion failed: [[8 16 24]', self.tensorflow(graph, 2 * GOOD))
+                np.testing.assert_allclose(self.ours(path, GOOD), self.tensorflow(graph, GOOD))
+                self.assertRegex(self.ours(path, 2 * GOOD), r"Assert': assertion failed: \[\[8 16 24\].*, in iteration 3 of 'while'")
+
     def test_constant_conditions(self):
         def build(condition):
             def with_condition(x):
