@@ -175,7 +175,7 @@ def check_outputs(folder):
     with open(f'{folder}/plain.pb', 'wb') as f:
         f.write(g.as_graph_def().SerializeToString())
     said = live.tool('run', f'{folder}/plain.pb', '--input', 'x=f32[2]:1')
-    if [line.split()[0] for line in said.splitlines() if line.strip()] != ['y']:
+    if [line.split()[0] for line in said.splitlines() if line.strip() and not line.startswith('halftone: note: ')] != ['y']:
         sys.exit(f'outputs are not y alone: {said}')
 
 
