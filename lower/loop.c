@@ -102,7 +102,7 @@ struct space kb_window_space(struct kernel_build *k, const struct ht_type *in,
 static int side_by_side(const struct view *from, const struct view *to, int groups,
 	const int32_t *last, const int64_t *extent)
 {
-	if (from->rank != to->rank || from->stride[from->rank - 1] == 1)
+	if (from->rank < 2 || from->rank != to->rank || from->stride[from->rank - 1] == 1)
 		return -1;
 	for (int i = 0; i < groups - 1; i++)
 		if (from->stride[last[i]] == 1 && extent[i] >= SIDE)

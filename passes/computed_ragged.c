@@ -479,14 +479,14 @@ static bool expand_to_sparse(struct forms *f, struct ht_node *n)
 struct ht_value ht_counts_in_rows(
 	struct forms *f, const struct ht_node *n, const struct counted_rows *x)
 {
-	struct ht_value number = wide(f, x->number), some = number, size[2], at[3], times;
+	struct ht_value number = wide(f, x->number), some = compare(f, HT_OP_Less, number, x->size),
+			size[2], at[3], times;
 	bool weighted =
 		ht_in_shape(n, x->weights).rank == 1 && ht_in_shape(n, x->weights).dim[0] != 0;
 	bool binary_output = ht_attr_bool(n, "binary_output", false);
 	enum ht_dtype t = n->out[0].dtype;
 	int32_t count = 0;
 
-	some = compare(f, HT_OP_Less, number, x->size);
 	times = weighted && !binary_output ? n->in[x->weights] : ones_like(f, number, t);
 	times = chosen(f, some, times, whole(f, t, 0), 1);
 	number = unless_below(f, number, number, zero(f));
