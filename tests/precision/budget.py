@@ -49,12 +49,19 @@ def graph():
     return '\n'.join(lines) + '\n'
 
 
+def host():
+    listed = json.loads(subprocess.run([environment.TOOL, 'targets', '--format=json'], check=True, stdout=subprocess.PIPE).stdout)
+    return next(t['name'] for t in listed['targets'] if t['host'])
+
+
 class Budget(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
         cls.model = cls.file('m.hir', graph().encode())
+        # Errors are measured on this machine; TARGET has no matrix units, whose sums of pairs have other roundings.
+        cls.env = {**os.environ, 'HALFTONE_HOST': host().removesuffix('+amx')}
         r = random.Random(5)
         cls.samples = []
         for i in range(2):
@@ -72,7 +79,7 @@ class Budget(unittest.TestCase):
         return path
 
     def tool(self, verb, *args, code=0, model=None):
-        r = subprocess.run([environment.TOOL, verb, model or self.model, *args], capture_output=True, timeout=600)
+        r = subprocess.run([environment.TOOL, verb, model or self.model, *args], capture_output=True, timeout=600, env=self.env)
         self.assertEqual(r.returncode, code, (args, r.stderr))
         return r
 
@@ -215,9 +222,9 @@ class Budget(unittest.TestCase):
         self.check_frontier(c['budget']['frontier'])
         limit, = c['budget']['limits']
         self.assertLessEqual(limit['measured'], float(most))
-        # Neither all of what is cheapest, which errs more, nor all float32.  How much may be low depends on this machine's arithmetic.
+        # Neither all of what is cheapest, which errs more, nor all float32.
         float32, = (a['price_ps'] for a in c['alternatives'] if a['name'] == 'float32')
-        self.assertLess(c['price_ps'], .95 * float32)
+        self.assertLess(c['price_ps'], .9 * float32)
         self.assertGreater(c['budget']['frontier'][0]['error'], 1)
 
 
