@@ -21,7 +21,6 @@ class Explain(ToolCase):
         # Where this machine has no table, a note says that its rates were measured, for every policy.
         plain = self.tool('explain', SMALL).err
         self.assertNotIn('costs' if measured else 'no costs were measured on', plain)
-        self.assertNotIn('costs', self.tool('explain', SMALL, '--target', 'x86-64-v3').err)
 
     def test_optimal_shows_why(self):
         report = json.loads(self.tool('explain', '--policy', 'optimal', '--prices', '--format=json', SMALL).stdout)
