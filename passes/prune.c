@@ -4,8 +4,8 @@
  * TensorFlow runs a fetch: an effect counts only if a fetch depends on it.  The entry's inputs
  * stay.  The pass also removes other entries, functions that nothing calls, and control edges
  * that order nothing: those from nodes that no effect precedes.  An Assert of a constant that is
- * true has no effect, and branches and loops have those of their bodies.  An edge from a node that only reads variables orders just these reads: if
- * no other node needs the reader, as for the gradient of an input in TensorFlow's tuples of
+ * true has no effect, and branches and loops have those of their bodies.  An edge from a node that
+ * only reads variables orders just these reads: if no other node needs the reader, as for the gradient of an input in TensorFlow's tuples of
  * gradients, the needed reads take its place.  Without an entry in the context, all entries of
  * the graph count.  A graph without entries is left alone, unless it is a body and the context
  * has an entry. */
@@ -16,9 +16,11 @@ enum { MOST_NESTED = 8 }; /* bodies inside bodies */
 struct prune {
 	struct ht_graph *g;
 	struct ht_pass_context *c;
-	bool *needed;           /* by node id */
-	bool *effectful;        /* by node id: it or a node that it needs has an effect */
-	bool *acts;             /* likewise, an effect other than the reads of ReadVariableOp */
+	bool *needed;    /* by node id */
+	bool *effectful; /* by node id: it or a node that it needs has an effect */
+	bool *acts;      /* likewise, an effect other than the reads of ReadVariableOp */
+	struct ht_map
+		pure; /* by name: whether a function has no effects; without those not looked at yet */
 	uint32_t *walked, walk; /* by node id: the last walk that met it */
 	bool sparing;           /* edges from nodes that only read variables do not make them
 				 * needed */
@@ -117,38 +119,52 @@ static bool is_of_filled_table(const struct ht_node *n)
 	return ht_table_part(table, "_keys") && ht_table_part(table, "_values");
 }
 
-static bool has_effect(const struct ht_node *n, int depth);
+static bool has_effect(struct prune *p, const struct ht_node *n, int depth);
 
-/* Whether no node of a body has an effect. */
-static bool is_pure(const struct ht_function *f, int depth)
+static bool all_pure(struct prune *p, const struct ht_graph *body, int depth)
 {
-	for (const struct ht_node *n = f ? f->body->first : NULL; n; n = n->next)
-		if (n->op == HT_OP_OPAQUE || sets_size(n) || has_effect(n, depth))
+	for (const struct ht_node *n = body->first; n; n = n->next)
+		if (n->op == HT_OP_OPAQUE || sets_size(n) || has_effect(p, n, depth))
 			return false;
-	return f != NULL;
+	return true;
+}
+
+/* Whether no node of a body has an effect.  Each body is looked at once, since many nodes may share it; inside itself it counts as one
+ * with effects. */
+static bool is_pure(struct prune *p, const struct ht_function *f, int depth)
+{
+	static bool answers[2] = { false, true };
+	const bool *known = f ? ht_map_get(&p->pure, f->name) : &answers[false];
+
+	if (!known) {
+		ht_map_at(&p->pure, f->name)->value = &answers[false];
+		known = &answers[all_pure(p, f->body, depth)];
+		ht_map_at(&p->pure, f->name)->value = (void *)known;
+	}
+	return *known;
 }
 
 /* Whether it is a branch or loop of bodies without effects. */
-static bool only_computes(const struct ht_node *n, int depth)
+static bool only_computes(struct prune *p, const struct ht_node *n, int depth)
 {
 	struct ht_bodies of;
 
 	if (!depth || !ht_is(n, HT_BRANCHES | HT_LOOPS))
 		return false;
 	of = ht_control_bodies(n);
-	return is_pure(of.of[0], depth - 1) && is_pure(of.of[1], depth - 1);
+	return is_pure(p, of.of[0], depth - 1) && is_pure(p, of.of[1], depth - 1);
 }
 
 /* Of bodies inside bodies, `depth` are looked into. */
-static bool has_effect(const struct ht_node *n, int depth)
+static bool has_effect(struct prune *p, const struct ht_node *n, int depth)
 {
 	return ht_op_info(n->op)->effects && !always_holds(n) && !is_of_filled_table(n) &&
-	       !only_computes(n, depth);
+	       !only_computes(p, n, depth);
 }
 
 static void look_for_effects(struct prune *p, const struct ht_node *n)
 {
-	bool own = has_effect(n, MOST_NESTED) || sets_size(n);
+	bool own = has_effect(p, n, MOST_NESTED) || sets_size(n);
 
 	p->effectful[n->id] = own || needs_some(n, p->effectful);
 	own = own && !ht_is(n, HT_READS_VARIABLE) && !is_handle(n) && !is_random(n);
@@ -286,6 +302,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	p.needed = HT_NEW_ARRAY(c->scratch, bool, g->ids);
 	p.effectful = HT_NEW_ARRAY(c->scratch, bool, g->ids);
 	p.acts = HT_NEW_ARRAY(c->scratch, bool, g->ids);
+	ht_map_init(&p.pure, c->scratch);
 	mark(&p);
 	if (c->entry)
 		drop_entries(&p);
