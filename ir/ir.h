@@ -516,6 +516,14 @@ void ht_replace_uses(struct ht_graph *g, struct ht_value from, struct ht_value t
 /* Adds the origins of `from` to those of `n` (or `from` itself if it was imported). */
 void ht_node_add_origin(struct ht_node *n, const struct ht_node *from);
 /* Whether the row of the node's op has one of the traits; an opaque op has none. */
+/* Port number `i` of a list that has more than that many. */
+static inline struct ht_port *ht_port_at(struct ht_port *first, int32_t i)
+{
+	for (; i > 0; i--)
+		first = first->next;
+	return first;
+}
+
 static inline bool ht_is(const struct ht_node *n, uint64_t traits)
 {
 	return (ht_op_traits[n->op] & traits) != 0;

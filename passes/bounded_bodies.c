@@ -103,13 +103,8 @@ static enum ht_status check_computed(
 /* Whether an iteration hands on argument i as result i.  The argument is the tensor that the loop was given, also where it is a size. */
 static bool is_handed_on(const struct control *x, int k, const struct ht_port *ret, int32_t i)
 {
-	const struct ht_port *arg = x->body.of[k]->args;
-
-	if (!ht_is(x->n, HT_LOOPS))
-		return false;
-	while (i-- > 0)
-		arg = arg->next;
-	return ht_value_eq(ret->value, arg->value);
+	return ht_is(x->n, HT_LOOPS) &&
+	       ht_value_eq(ret->value, ht_port_at(x->body.of[k]->args, i)->value);
 }
 
 /* Results of body `k`, whose axes have to be those in `axes`, by result. */

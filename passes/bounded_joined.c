@@ -63,7 +63,7 @@ static void add_axis(const struct ht_bounded *b, struct places *p, int64_t i, st
 	set_run(p, OUTER, i, outer.inner / most_of(b, inner), outer.size, inner.size);
 }
 
-/* Place `i` is the same one in both tensors. */
+/* Place `i` is along an axis without open sizes: elements have the same places in the run's tensor as in that of the largest extents. */
 static void add_plain(struct places *p, int64_t i)
 {
 	for (int k = 0; k < PERIODS; k++) {

@@ -503,8 +503,8 @@ void ht_expand_computing(struct ht_graph *g, struct ht_pass_context *c)
 	}
 }
 
-/* Whether a loop or a list, or with `branches` a branch, is found among at most *left nodes in front of a value; *left is below 0 if there
- * are more. */
+/* Whether a value follows from a loop, from a list, or if `branches` is true from a branch.  Looks at no more than *left nodes that the value
+ * depends on, and subtracts those that it looked at; *left is below 0 if there are more. */
 static bool follows_control(struct ht_value v, bool branches, int *left)
 {
 	enum ht_dtype t = ht_type_of(v)->dtype;
@@ -551,7 +551,8 @@ static bool gets_room(const struct forms *f, const struct ht_node *n, enum ht_ex
 	return is_last(f, n, what);
 }
 
-/* Boxes and their scores, and slices of which the distinct ones are found: kernels number them by how many the run has. */
+/* Ops that number boxes, or slices of which they find the distinct ones: the numbers have to be those of the run, so an axis whose extent is
+ * a product of sizes becomes one of a single size. */
 static bool flatten_listed(struct forms *f, struct ht_node *n)
 {
 	int64_t axis = 0;

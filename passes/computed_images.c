@@ -28,7 +28,7 @@ static struct ht_value floats(struct forms *f, struct ht_value v)
 	return ht_rw_cast(&f->r, f->at, f->at->name, v, HT_F32);
 }
 
-/* A vector along axis `axis` of a tensor of rank `rank`. */
+/* The vector `v` with axes of extent 1 behind its own, so that it is broadcast along axis `axis` of a tensor of rank `rank`. */
 static struct ht_value along(struct forms *f, struct ht_value v, int32_t axis, int32_t rank)
 {
 	v.node->out[0].shape = open_shape(f, 1);

@@ -79,7 +79,8 @@ static bool expand_first_reverse(struct forms *f, struct ht_node *n)
 
 /* ---- UpperBound ---- */
 
-/* There are no more numbers than the run has, though what it does not have may not be above a value that is the largest number. */
+/* UpperBound counts the sorted numbers that are not above a value.  Numbers outside of the run's size are filled with the largest number of
+ * their type, which is not above a value that is this number, so the count is cut off at the run's size. */
 static bool expand_bound(struct forms *f, struct ht_node *n)
 {
 	struct ht_value most, v;

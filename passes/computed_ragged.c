@@ -108,15 +108,11 @@ static struct partition by_lengths(struct forms *f, struct ht_value length, stru
 	};
 }
 
-/* The row of each of `count` values, with a first one at least: as many rows end in front of a value as have smaller numbers. */
+/* The row of each of `count` values of a partition. */
 static struct ht_value rows_of_values(
 	struct forms *f, const struct partition *p, struct ht_value count)
 {
-	struct ht_value end = of_rank(f, sum(f, p->begin, p->length), 1), ends;
-
-	end = chosen(f, compare(f, HT_OP_Less, end, count), end, whole(f, HT_I64, -1), 1);
-	ends = of_segments(f, HT_OP_UnsortedSegmentSum, ones_like(f, end, HT_I64), end, count);
-	return sums_up_to(f, ends, false);
+	return rows_by_ends(f, of_rank(f, sum(f, p->begin, p->length), 1), count);
 }
 
 static struct ht_value splits_of(struct forms *f, const struct partition *p, enum ht_dtype t)
@@ -154,7 +150,7 @@ static int32_t read_partitions(struct forms *f, const struct ht_node *n, struct 
 		if (count == MOST_AXES)
 			return -1;
 		if (has_type(n, i, "ROW_SPLITS")) {
-			/* How many rows the next axis has is in the next partition. */
+			/* The operand of the next partition tells how many rows the next axis has. */
 			next = i + 1 < given ? n->in[4 + i] : next;
 			p[count] = by_splits(f, x,
 				plus(f, rows_of(f, next),
@@ -188,7 +184,7 @@ static struct ht_value numbers_along(
 	return ht_bounded_range(f, stated, -1);
 }
 
-/* Whether the result has as many rows as there are. */
+/* Whether the dense result has as many rows as the ragged tensor, since operand 0, the shape, states no other number. */
 static bool has_all_rows(const struct ht_node *n)
 {
 	int64_t x;
@@ -196,7 +192,7 @@ static bool has_all_rows(const struct ht_node *n)
 	return ht_in_shape(n, 0).rank != 1 || (const_entry(n->in[0], 0, &x) && x < 0);
 }
 
-/* A tensor with room for `most` rows, so that one may take rows that a run does not have. */
+/* `x` padded to `most` rows, so that a gather may read rows that a run does not have. */
 static struct ht_value with_room(struct forms *f, struct ht_value x, int64_t most)
 {
 	if (ht_type_of(x)->shape.dim[0] >= 0)
@@ -206,7 +202,7 @@ static struct ht_value with_room(struct forms *f, struct ht_value x, int64_t mos
 	return x;
 }
 
-/* Slices at places of which some do not exist. */
+/* Slices of `x` at places `at`.  Some places may be behind the last slice: what is gathered there is not used. */
 static struct ht_value taken(
 	struct forms *f, struct ht_value x, int64_t most, struct ht_value at, int32_t rank)
 {
@@ -216,7 +212,7 @@ static struct ht_value taken(
 	return at_rows(f, with_room(f, x, most), at, rank + inner);
 }
 
-/* Begin and length of rows at places; those that do not exist are empty. */
+/* Begins and lengths of the rows at places `at`; a row is empty where `exists` is false. */
 static struct partition rows_at(struct forms *f, const struct partition *p, struct ht_value at,
 	struct ht_value exists, int32_t rank)
 {
@@ -296,7 +292,8 @@ static void read_splits(
 
 /* ---- RaggedGather ---- */
 
-/* Of the rows of `p` that `*at` lists, the partition; *at becomes what they have in the next axis. */
+/* The partition of the rows of `p` whose numbers `*at` lists.  *at becomes the numbers of the rows or values of the next axis that these rows
+ * consist of. */
 static struct partition gathered_rows(
 	struct forms *f, const struct partition *p, struct ht_value *at, int64_t most)
 {
@@ -311,7 +308,7 @@ static struct partition gathered_rows(
 	return q;
 }
 
-/* The splits of the axes of indices: all rows are equally long. */
+/* The row splits of axis `axis` of the indices, which are a dense tensor: its rows are equally long. */
 static struct ht_value even_splits(
 	struct forms *f, struct ht_value indices, int32_t axis, enum ht_dtype t)
 {

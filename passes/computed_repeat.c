@@ -87,17 +87,13 @@ static struct ht_value repeated_rows(struct ht_value tile, struct ht_value most,
 	return x.node->in[0];
 }
 
-/* Row `i` of the result is in the place where as many rows have ended as numbers are. */
+/* For each row of the result the number of the row that it repeats. */
 static struct ht_value numbers_of_rows(struct forms *f, struct ht_value lengths)
 {
-	struct ht_value count, end, ends, length;
+	struct ht_value length = binary(f, HT_OP_Maximum, wide(f, lengths), whole(f, HT_I64, 0));
+	struct ht_value count = length_of(f, range_of(f, total_of(f, HT_OP_Sum, length)));
 
-	length = binary(f, HT_OP_Maximum, wide(f, lengths), whole(f, HT_I64, 0));
-	count = length_of(f, range_of(f, total_of(f, HT_OP_Sum, length)));
-	end = sums_up_to(f, length, false);
-	end = chosen(f, compare(f, HT_OP_Less, end, count), end, whole(f, HT_I64, -1), 1);
-	ends = of_segments(f, HT_OP_UnsortedSegmentSum, ones_like(f, end, HT_I64), end, count);
-	return sums_up_to(f, ends, false);
+	return rows_by_ends(f, sums_up_to(f, length, false), count);
 }
 
 /* The first axes of a tensor as one; the extents of the others are those of the shape. */

@@ -136,7 +136,7 @@ static inline struct ht_value taken_at(
 	return of_rank(f, gathered_nd(f, x, at), rank);
 }
 
-/* Reduces rows with one id; negative ids have none. */
+/* Reduces by `op`, an UnsortedSegment op, the rows that have the same id; rows with a negative id are left out. */
 static inline struct ht_value of_segments(struct forms *f, enum ht_op op, struct ht_value rows,
 	struct ht_value ids, struct ht_value count)
 {
@@ -150,7 +150,7 @@ static inline struct ht_value of_segments(struct forms *f, enum ht_op op, struct
 	return v;
 }
 
-/* For each element of a vector the sum of those up to it; `before`: without itself. */
+/* For each element of a vector the sum of all elements up to it; with `before`, the element itself does not count. */
 static inline struct ht_value sums_up_to(struct forms *f, struct ht_value x, bool before)
 {
 	enum ht_dtype t = ht_type_of(x)->dtype;
@@ -169,12 +169,24 @@ static inline struct ht_value sums_before(struct forms *f, struct ht_value x)
 	return sums_up_to(f, x, true);
 }
 
-/* Sum or extreme of a vector; `of_none`: at least so much. */
+/* The sum or an extreme of a vector, by reduction `op`. */
 static inline struct ht_value total_of(struct forms *f, enum ht_op op, struct ht_value x)
 {
 	const int64_t axis = 0;
 
 	return ht_rw_reduce(&f->r, f->at, op, f->at->name, x, &axis, 1, false);
+}
+
+/* The row in which each of `count` values is, from 0 on, where `end` has for each row the number of its values and of those in front of it.
+ * A value is in as many rows behind the first one as end in front of it or at it. */
+static inline struct ht_value rows_by_ends(
+	struct forms *f, struct ht_value end, struct ht_value count)
+{
+	struct ht_value ends;
+
+	end = chosen(f, compare(f, HT_OP_Less, end, count), end, whole(f, HT_I64, -1), 1);
+	ends = of_segments(f, HT_OP_UnsortedSegmentSum, ones_like(f, end, HT_I64), end, count);
+	return sums_up_to(f, ends, false);
 }
 
 static inline struct ht_value flat(struct forms *f, struct ht_value x)
@@ -186,7 +198,7 @@ static inline struct ht_value flat(struct forms *f, struct ht_value x)
 	return of_rank(f, v, 1);
 }
 
-/* `x` with so many axes of extent 1 behind its own. */
+/* `x` with `more` axes of extent 1 behind its own. */
 static inline struct ht_value with_axes(struct forms *f, struct ht_value x, int32_t more)
 {
 	for (int32_t i = 0; i < more; i++)
@@ -194,7 +206,8 @@ static inline struct ht_value with_axes(struct forms *f, struct ht_value x, int3
 	return x;
 }
 
-/* The results of the node become `v`, all of which are made before: a node that has lost its uses is gone.  What nobody uses is dropped. */
+/* Replaces the results of the node by the values `v`.  All of these have to exist before, since the node is removed with its last use.  A
+ * value that nothing uses afterwards is removed, too. */
 static inline void replace_results(struct forms *f, struct ht_node *n, const struct ht_value *v)
 {
 	int32_t count = n->outs;

@@ -79,7 +79,7 @@ static void extents_of(
 		size[i] = entry_of(f, n->in[SHAPE], k->axis[i]);
 }
 
-/* For each place of the axes that stay how many values it has. */
+/* A tensor of the axes that stay, which has the number of values of each place. */
 static struct ht_value counts_of(struct forms *f, const struct ht_node *n, const struct kept *k)
 {
 	struct ht_value size[HT_MAX_RANK];
@@ -89,7 +89,7 @@ static struct ht_value counts_of(struct forms *f, const struct ht_node *n, const
 		f, columns(f, n, k), ones_like(f, n->in[VALUES], HT_I32), size, k->count);
 }
 
-/* The least number of a type: the largest of no elements. */
+/* The least number of a type, made as the maximum of no elements. */
 static struct ht_value lowest(struct forms *f, enum ht_dtype t)
 {
 	struct ht_value none = whole(f, HT_I64, 0);
@@ -97,7 +97,7 @@ static struct ht_value lowest(struct forms *f, enum ht_dtype t)
 	return total_of(f, HT_OP_Max, repeated(f, none, whole(f, t, 0)));
 }
 
-/* The largest values of each place; the lowest number where there is none. */
+/* A tensor of the axes that stay, which has the largest value of each place, and the least number of the type at places without values. */
 static struct ht_value largest_of(struct forms *f, const struct ht_node *n, const struct kept *k)
 {
 	struct ht_value size[HT_MAX_RANK], from;
@@ -121,7 +121,7 @@ static bool takes_largest(const struct ht_node *n)
 	return n->op == HT_OP_SparseReduceMax || n->op == HT_OP_SparseReduceMaxSparse;
 }
 
-/* All values in one number. */
+/* The sum or the largest of all values, as a scalar; 0 if there are none. */
 static struct ht_value reduced_to_one(struct forms *f, const struct ht_node *n)
 {
 	struct ht_value x = n->in[VALUES], some;

@@ -19,11 +19,7 @@ int32_t ht_counted_argument(const struct ht_function *f, struct ht_value v)
 
 struct ht_value ht_counted_result(const struct ht_function *f, int32_t i)
 {
-	const struct ht_port *p = f->rets;
-
-	for (; i > 0; i--)
-		p = p->next;
-	return p->value;
+	return ht_port_at(f->rets, i)->value;
 }
 
 struct ht_value ht_counted_kept(const struct ht_counted_loop *x, struct ht_value v)

@@ -3,8 +3,8 @@
  * (functional_branches.c).
  *
  * Control edges from Switch, Enter and the like, and from the Merge of a loop, only say that a node
- * is in a frame or branch, so they are not copied into functions.  The Merge of a branch is one that
- * nodes wait for.  Control flow in another form stays, and lowering refuses it. */
+ * is in a frame or branch, so they are not copied into functions.  A control edge from the
+ * Merge of a branch is copied: the node waits for the branch.  Control flow in another form stays, and lowering refuses it. */
 #include "passes/functional.h"
 #include "passes/passes.h"
 

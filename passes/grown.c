@@ -243,13 +243,6 @@ static struct ht_value within_room(struct part *p, struct ht_value count, int64_
 	return binary(p, HT_OP_AddV2, count, more);
 }
 
-static struct ht_port *port_at(struct ht_port *p, int32_t i)
-{
-	while (i--)
-		p = p->next;
-	return p;
-}
-
 /* Whether tensors of the type can be padded. */
 static bool is_plain(const struct ht_type *t)
 {
@@ -299,9 +292,9 @@ static void add_extent(
 	to->count = ht_carry_result(n, count_type);
 	for (int i = 0; i < 2; i++)
 		to->within[i] = ht_carry_argument(b.of[i], count_type);
-	v = port_at(b.of[1]->rets, arg)->value;
+	v = ht_port_at(b.of[1]->rets, arg)->value;
 	begin(&body, x, b.of[1]->body, v.node);
-	k = (struct extents){ port_at(b.of[1]->args, arg)->value, to->within[1], MOST_NODES };
+	k = (struct extents){ ht_port_at(b.of[1]->args, arg)->value, to->within[1], MOST_NODES };
 	ht_carry_return(b.of[1], extent_of(&body, v, axis, &k));
 }
 
@@ -313,13 +306,13 @@ static void add_extents_of_loop(struct growth *x, struct ht_node *n)
 
 	begin(&p, x, n->graph, n);
 	for (int32_t i = 0; i < args; i++) {
-		const struct ht_type *now = ht_type_of(port_at(b.of[1]->args, i)->value);
+		const struct ht_type *now = ht_type_of(ht_port_at(b.of[1]->args, i)->value);
 
 		if (!is_plain(now))
 			continue;
 		for (int32_t k = 0; k < now->shape.rank; k++)
 			if (changes(n, i, now->shape, k) &&
-				!has_room(port_at(b.of[1]->rets, i)->value, k))
+				!has_room(ht_port_at(b.of[1]->rets, i)->value, k))
 				add_extent(x, &p, n, i, k);
 	}
 }
@@ -342,13 +335,13 @@ static int64_t room_of(const struct growth *x, const struct grown *of, bool *pro
 static void finish_body(const struct growth *x, const struct grown *of, const struct ht_bodies *b,
 	int64_t room, bool proved)
 {
-	struct ht_port *ret = port_at(b->of[1]->rets, of->arg), *count = b->of[1]->rets, *arg;
+	struct ht_port *ret = ht_port_at(b->of[1]->rets, of->arg), *count = b->of[1]->rets, *arg;
 	struct part p;
 
 	for (arg = b->of[1]->args; !ht_value_eq(arg->value, of->within[1]); arg = arg->next)
 		count = count->next;
 	for (int i = 0; i < 2; i++) {
-		arg = port_at(b->of[i]->args, of->arg);
+		arg = ht_port_at(b->of[i]->args, of->arg);
 		begin(&p, x, b->of[i]->body, arg->value.node);
 		take_existing(&p, arg->value, of->axis, of->within[i], room);
 	}
@@ -410,7 +403,7 @@ static void give_room(
 	struct part p;
 
 	for (int k = 0; k < 2; k++) {
-		struct ht_port *ret = port_at(b.of[k]->rets, result);
+		struct ht_port *ret = ht_port_at(b.of[k]->rets, result);
 		struct extents told = { .left = 0 };
 
 		begin(&p, x, b.of[k]->body, ret->value.node);
@@ -427,8 +420,8 @@ static void give_result_room(
 	struct growth *x, const struct ht_rw *r, struct ht_node *n, int32_t result)
 {
 	const struct ht_bodies b = ht_control_bodies(n);
-	const struct ht_port *const ret[2] = { port_at(b.of[0]->rets, result),
-		port_at(b.of[1]->rets, result) };
+	const struct ht_port *const ret[2] = { ht_port_at(b.of[0]->rets, result),
+		ht_port_at(b.of[1]->rets, result) };
 	struct ht_shape s[2], stated = n->out[result].shape;
 	int64_t room[HT_MAX_RANK];
 

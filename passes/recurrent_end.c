@@ -37,11 +37,7 @@ static const struct ht_node *element_behind(
 
 static struct ht_value argument(const struct ht_function *f, int32_t i)
 {
-	const struct ht_port *p = f->args;
-
-	for (; i > 0; i--)
-		p = p->next;
-	return p->value;
+	return ht_port_at(f->args, i)->value;
 }
 
 /* The mask by whose element result i is a new value or the argument; NULL: it is not so. */

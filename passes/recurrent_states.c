@@ -18,13 +18,6 @@ struct state {
 	int uses;
 };
 
-static struct ht_port *port(struct ht_port *p, int32_t i)
-{
-	for (; i > 0; i--)
-		p = p->next;
-	return p;
-}
-
 static bool is_cast(const struct ht_node *n, enum ht_dtype from, enum ht_dtype to)
 {
 	return ht_is(n, HT_CASTS) && n->ins == 1 && ht_type_of(n->in[0])->dtype == from &&
@@ -62,9 +55,9 @@ static bool is_state(struct state *s)
 {
 	struct ht_counted_loop *x = s->x;
 
-	s->result = port(x->body->rets, s->number);
-	s->arg = port(x->body->args, s->number)->value;
-	s->asked = port(x->condition->args, s->number)->value;
+	s->result = ht_port_at(x->body->rets, s->number);
+	s->arg = ht_port_at(x->body->args, s->number)->value;
+	s->asked = ht_port_at(x->condition->args, s->number)->value;
 	return is_narrowed(s) && is_cast(s->result->value.node, s->narrow, HT_F32) &&
 	       !ht_rw_node_uses(&x->asking, s->asked.node) && begins_narrow(s);
 }

@@ -69,10 +69,8 @@ static bool find_product(const struct looked *x, struct ht_value v, struct sum *
 /* Whether the condition asks for argument i. */
 static bool is_asked_for(const struct ht_function *condition, int32_t i)
 {
-	const struct ht_port *p = condition->args;
+	const struct ht_port *p = ht_port_at(condition->args, i);
 
-	for (; i > 0; i--)
-		p = p->next;
 	for (const struct ht_node *n = condition->body->first; n; n = n->next)
 		for (int32_t k = 0; k < n->ins; k++)
 			if (ht_value_eq(n->in[k], p->value))

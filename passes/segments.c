@@ -23,7 +23,7 @@ static const struct form {
 	bool gathers;       /* operands: data, indices, ids; else data and ids */
 	bool root;          /* by the square root of the number */
 	bool extreme;       /* a maximum or minimum, which is 0 for no rows */
-	bool gradient;      /* operand 0 has the gradient of each segment's result */
+	bool gradient; /* operand 0 is the gradient by the results of the segments, a slice for each */
 } forms[] = {
 	{ .op = HT_OP_SegmentSum, .becomes = HT_OP_UnsortedSegmentSum },
 	{ .op = HT_OP_SegmentProd, .becomes = HT_OP_UnsortedSegmentProd },
