@@ -137,6 +137,25 @@ class Size(ToolCase):
                     few, twice, four = (self.instructions(verb, self.model(kind, m), *more) for m in (n, 2 * n, 4 * n))
                     self.assertLess(four - twice, 3 * (twice - few))
 
+    def test_shared_bodies(self):
+        """Branches share their bodies, which have branches that do so: prune looks at each of 8 bodies, not at 12 to the power of 8."""
+        attributes = 'Tcond=bool, Tin=[bool,f32], Tout=[f32]'
+        lines = ['hir 1', 'entry "" {', 'input "p" = %p', 'input "x" = %x', 'output "y" = %y', '}', '%p = Placeholder() {dtype=bool, shape=shape[]}',
+                 '%x = Placeholder() {dtype=f32, shape=shape[]}',
+                 f'%y = StatelessIf(%p, %p, %x) {{{attributes}, then_branch=@f0{{}}, else_branch=@f0{{}}}}']
+        for level in range(8):
+            lines += [f'function "f{level}" {{', f'signature "\\n\\x02f{level}"', 'arg "p" = %p', 'arg "x" = %i0', 'ret "y" = %i12',
+                      '%p = _Arg() {T=bool, index=0}', '%i0 = _Arg() {T=f32, index=1}']
+            for i in range(12):
+                bodies = f'then_branch=@f{level + 1}{{}}, else_branch=@f{level + 1}{{}}'
+                lines.append(f'%i{i + 1} = StatelessIf(%p, %p, %i{i}) {{{attributes}, {bodies}}}' if level < 7 else
+                             f'%i{i + 1} = Neg(%i{i}) {{T=f32}}')
+            lines.append('}')
+        with open(self.path('m.hir'), 'w') as f:
+            f.write('\n'.join(lines) + '\n')
+        pruned = self.tool('opt', self.path('m.hir'), '--passes', 'prune', '-o', '-').stdout
+        self.assertEqual(pruned.count(b'StatelessIf'), 1 + 7 * 12)
+
     def instructions(self, *args):
         r = subprocess.run(['valgrind', '--tool=callgrind', '--callgrind-out-file=/dev/null', TOOL, *args], env=ALONE,
                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
