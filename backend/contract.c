@@ -346,7 +346,8 @@ int64_t ht_e_zero_row(const struct ht_kernel *k, const struct ht_stage *s)
 	return bytes * (int64_t)ht_dtype_info(k->buffer[c->a_buffer].dtype)->bytes + 64;
 }
 
-/* Whether all rows of a product of matrices are inside where one is: the branch around the tap is all that their guard needs. */
+/* Whether the guard of a matrix unit's rows is the same for all rows of a block.  The branch around the tap, which skips it where no row is
+ * inside, is enough then. */
 static bool shares_guard(const struct ht_e *e, const struct ht_contract *c)
 {
 	return e->matrix && c->a_guard >= 0 && !(e->info[c->a_guard].uses >> c->m & 1);

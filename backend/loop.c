@@ -364,8 +364,9 @@ static bool has_register_tile(const struct ht_e *e, int dim)
 	return e->s->kind == HT_STAGE_CONTRACT && dim == e->s->contract.m && !e->matrix;
 }
 
-/* A block of a third of the rows, or of fewer, waits for its sums.  If such a block would remain, the last whole block shares its rows
- * with it: 32 rows are four blocks of six and two of four.  False: none remains, or their number is not known. */
+/* A block with a third of the rows of a whole one, or fewer, has too few sums to keep the multiply-add units busy.  If such a block would
+ * remain, its rows and those of the last whole block are divided evenly: 32 rows are four blocks of six and two of four.  False: no such block
+ * remains, or the number of rows is not known. */
 static bool runs_even_blocks(
 	struct ht_e *e, int level, int end, ht_e_leaf *leaf, struct ht_e_run r, LLVMValueRef total)
 {
@@ -387,8 +388,8 @@ static bool runs_even_blocks(
 	return true;
 }
 
-/* Likewise where the number of rows is a size of the run: the rows of the last whole block, if they and those behind it are blocks of the
- * largest power of two; else 0. */
+/* Where the number of rows is a size of the run, the rows behind whole blocks run in blocks of powers of two.  If the last whole block and what
+ * is behind it are two blocks of the largest such power, the whole block is given up for these.  Returns its number of rows then, else 0. */
 static LLVMValueRef lent_rows(struct ht_e *e, LLVMValueRef total, int copies)
 {
 	int rows = 1;

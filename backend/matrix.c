@@ -186,7 +186,8 @@ void ht_e_matrix_begin(struct ht_e *e, struct ht_e_matrix *x)
 		.one = has_one_tap(e),
 		.pairs = equal ? equal : PAIRS,
 		.rest = equal ? 0 : (int)(depth % PAIRS) };
-	/* Then rows, of which a panel reads each line once, leave the panel in the first level. */
+	/* Where a panel fits the first level of cache, rows are loaded past it: each of their lines is read once for a panel, and would push the
+	 * panel out. */
 	x->past = x->one && depth * c->nr * 4 <= e->t->l1;
 	x->sums = memory(e, (int64_t)x->columns * ht_e_matrix_rows(e) * LINE, "sums");
 	if (e->s->dim[c->m].cut[0].run) {
@@ -217,7 +218,7 @@ struct operands {
 	LLVMValueRef a, distance, b;
 };
 
-/* `past`: the first level of cache is to keep other lines than these. */
+/* `past`: loads without a place in the first level of cache, which is to keep other lines. */
 static void load(struct ht_e *e, int tile, LLVMValueRef p, LLVMValueRef distance, bool past)
 {
 	tile_op(e, past ? "llvm.x86.tileloaddt164" : "llvm.x86.tileloadd64",

@@ -12,7 +12,7 @@
 
 enum { INNER, OUTER, PERIODS };
 
-/* Of each place of a vector or scalar. */
+/* The periods of the axes that places lie along, for each element of a vector of places, or for a scalar. */
 struct places {
 	struct ht_type type;
 	int64_t period[PERIODS][HT_OPEN_RANK];
@@ -99,7 +99,8 @@ static struct ht_value binary(struct ht_bounded *b, struct ht_node *n, enum ht_o
 	return ht_rw_binary(&b->r, n, op, name_within(b, n, "place"), x, y);
 }
 
-/* The place `v` by periods `to` instead of `from`, which are above 0; `outer` outer periods are in front of it. */
+/* The place `v` of a tensor whose axes have periods `from`, which are above 0, in the tensor with periods `to`.  `outer` is the number of outer
+ * periods in front of it. */
 static struct ht_value converted(struct ht_bounded *b, struct ht_node *n, const struct places *p,
 	struct ht_value v, struct ht_value outer, const struct ht_value from[PERIODS],
 	const struct ht_value to[PERIODS])
@@ -221,7 +222,7 @@ void ht_open_take_from_run(struct ht_bounded *b, struct ht_node *n, int32_t arg,
 	}
 	all = converted(
 		b, n, &p, n->in[arg], outer_periods(b, n, &p, n->in[arg], from[OUTER]), from, to);
-	/* Where the run has no elements, no place is one. */
+	/* Where the run has no elements, places are moved out of the tensor, so that the gather reports them. */
 	none = binary(b, n, HT_OP_Sub, from[OUTER], run_of(b, n, &p, OUTER));
 	none = binary(b, n, HT_OP_Mul, none, number(b, n, &p, INT32_MAX / 2));
 	ht_rw_set_in(&b->r, n, arg, binary(b, n, HT_OP_AddV2, all, none));

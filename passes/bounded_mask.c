@@ -34,7 +34,8 @@ void ht_open_mask_all(struct ht_bounded *b, struct ht_node *n, int32_t arg, int3
 		ht_attr_set_bool(mask_part(b, n, arg, axis, a.part[i], fill), "whole", true);
 }
 
-/* 1 in place of the second operand, in runs of this size if it is 0: the result has no elements then, and the operand may be 0. */
+/* Replaces the divisor by 1 in runs in which the dimension `dim` is 0.  The result has no elements then, but a kernel would stop at a divisor
+ * that is 0. */
 static void unless_empty(struct ht_bounded *b, struct ht_node *n, int64_t dim)
 {
 	enum ht_dtype t = ht_type_of(n->in[1])->dtype;
@@ -62,7 +63,7 @@ static void unless_empty(struct ht_bounded *b, struct ht_node *n, int64_t dim)
 	ht_rw_set_in(&b->r, n, 1, ht_out(divisor, 0));
 }
 
-/* Axes that only the first operand has may have no elements. */
+/* Does so for each open axis along which the divisor is broadcast, and which may have no elements. */
 static void divide_nothing(struct ht_bounded *b, struct ht_node *n)
 {
 	struct ht_shape first = ht_in_shape(n, 0), second = ht_in_shape(n, 1);

@@ -45,7 +45,7 @@ static struct ht_value within(struct forms *f, struct ht_value at, struct ht_val
 
 /* ---- resizing ---- */
 
-/* A place of the source for each of the result's, as a fraction. */
+/* For each place along an axis of the result, the place in the source that it is computed from: over / under, both integers. */
 struct fraction {
 	struct ht_value over, under;
 };
@@ -70,7 +70,8 @@ static struct fraction source_of(struct forms *f, const struct ht_node *n, struc
 	return x;
 }
 
-/* Both neighbours of each place, and between them as far as the place is from the first one. */
+/* Resizes an axis by linear interpolation: at each place of the result the elements below and above the place in the source, weighted by the
+ * distance from the one below. */
 static struct ht_value resized_axis(
 	struct forms *f, const struct ht_node *n, struct ht_value image, int32_t axis)
 {
@@ -161,7 +162,7 @@ static bool expand_resize(struct forms *f, struct ht_node *n)
 
 /* ---- mirrored at the ends ---- */
 
-/* 0, 1, … as many as an axis has elements, and `more` in front of it and behind it together. */
+/* A vector of the numbers from 0 to below size + more, where `size` is computed and `more` is the padding at both ends together. */
 static struct ht_value numbers_and(struct forms *f, struct ht_value size, int64_t more)
 {
 	const int64_t pair[2] = { 0, more }, dim[2] = { 1, 2 };
@@ -191,10 +192,10 @@ static struct ht_value mirrored_axis(struct forms *f, struct ht_value v, struct 
 {
 	struct ht_value at = plus(f, numbers_and(f, size, pad[0] + pad[1]), -pad[0]), back;
 
-	/* `again`: 1 if the element at the end is there twice. */
+	/* `again` is 1 in mode SYMMETRIC, which repeats the element at the end, and 0 in mode REFLECT. */
 	back = binary(f, HT_OP_Sub, whole(f, HT_I64, -again), at);
 	at = binary(f, HT_OP_Maximum, at, back);
-	/* Elements are mirrored once. */
+	/* The run stops where the padding is so large that an element would be mirrored twice. */
 	size = unless_below(
 		f, size, size, whole(f, HT_I64, (pad[0] > pad[1] ? pad[0] : pad[1]) + 1 - again));
 	back = binary(f, HT_OP_Sub,
@@ -319,7 +320,7 @@ static bool find_between(const struct forms *f, const struct ht_node *n, struct 
 	       all_ones(f, d->conv, "strides") && all_ones(f, d->conv, "dilations");
 }
 
-/* What is put around the axes that the crops do not take away again. */
+/* Finds the padding of the convolution: what SpaceToBatchND pads at each end of an axis less what BatchToSpaceND crops there. */
 static bool find_padding(const struct ht_node *n, struct dilation *d)
 {
 	for (int64_t i = 0; i < 2 * (int64_t)d->axes; i++) {

@@ -48,7 +48,7 @@ static bool is_product(const struct looked *x, const struct ht_node *n)
 	       ht_shape_known(ht_type_of(n->in[1])->shape);
 }
 
-/* The product that `v` is, alone used there; NULL: it is none. */
+/* Finds the product that `v` is, perhaps behind a cast.  False: `v` is none, or something else uses it. */
 static bool find_product(const struct looked *x, struct ht_value v, struct sum *s)
 {
 	struct ht_node *n = v.node;
@@ -96,7 +96,8 @@ static bool find_sum(
 	return false;
 }
 
-/* The rows of a step take less time to write and read than the sum, and those of all steps are not much larger. */
+/* Whether writing and reading the rows of a step takes less time than reading and writing the sum, and the rows of all steps take not much
+ * more memory than the sum. */
 static bool pays(const struct looked *x, const struct sum *s)
 {
 	const int64_t rows = ht_type_of(s->product->in[0])->shape.dim[0],
@@ -107,7 +108,7 @@ static bool pays(const struct looked *x, const struct sum *s)
 	return step < all && step * (double)x->steps <= MOST_SHARE * all;
 }
 
-/* Open sizes: rows behind those of the run would count. */
+/* Whether sizes are open.  Such loops are left alone, since rows behind those of the run would be added, too. */
 static bool has_open_sizes(const struct looked *x)
 {
 	for (const struct ht_port *p = x->of.of[1]->args; p; p = p->next)
