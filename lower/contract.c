@@ -80,6 +80,14 @@ const struct view *lower_operand(struct lower *l, const struct ht_node *n, int a
 									: lower_view(l, n->in[arg]);
 }
 
+bool contract_in_matrices(const struct lower *l, const struct ht_node *n)
+{
+	const enum ht_dtype t = ht_type_of(n->in[0])->dtype;
+
+	return l->target->matrix_bf16 && ht_target_multiplied(l->target, t, false) == HT_BF16 &&
+	       lower_mode(n) != HT_IMPL_FLOAT_32;
+}
+
 static enum ht_dtype multiplied_type(const struct contraction *c)
 {
 	return ht_target_multiplied(c->l->target, c->dtype, c->short_sums && c->a_step == 1);

@@ -791,6 +791,8 @@ bool contract_type(enum ht_dtype t); /* whether a register tile computes product
 /* Whether contraction `n` sums short runs of products of F16 in F16: its mode permits it, and
  * the machine can. */
 bool contract_sums_short(const struct lower *l, const struct ht_node *n);
+/* Whether a matrix unit computes contraction `n`. */
+bool contract_in_matrices(const struct lower *l, const struct ht_node *n);
 /* Makes rounded copies of the operands of contraction `n`, if its mode asks for that.
  * `constants`: of constant operands too, which are then read in place and not packed. */
 void contract_round_operands(struct lower *l, const struct ht_node *n, bool constants);

@@ -190,15 +190,6 @@ struct sum_parts {
 	int64_t parts, depth, rest;
 };
 
-/* Whether a matrix unit computes the product. */
-static bool in_matrices(const struct lower *l, const struct ht_node *n)
-{
-	const enum ht_dtype t = ht_type_of(n->in[0])->dtype;
-
-	return l->target->matrix_bf16 && ht_target_multiplied(l->target, t, false) == HT_BF16 &&
-	       lower_mode(n) != HT_IMPL_FLOAT_32;
-}
-
 enum { MOST_ROWS_OF_A_BLOCK = 8 }; /* of vectors */
 
 /* A panel that does not stay in the second level beside a block of rows is read from beyond for each block.  The parts are equal, so that they
@@ -244,7 +235,7 @@ static struct sum_parts parts_of_depth(
 	const struct lower *l, const struct ht_node *n, const struct product *p)
 {
 	const struct sum_parts one = { 1, p->depth, 0 };
-	const bool matrices = in_matrices(l, n);
+	const bool matrices = contract_in_matrices(l, n);
 	const int64_t number =
 		matrices ? (int64_t)ht_dtype_info(HT_BF16)->bytes : (int64_t)sizeof(float);
 	struct sum_parts s;

@@ -542,7 +542,7 @@ bool lower_cuts_depth(const struct lower *l, const struct ht_node *n)
 	int32_t rx = shape_of(n, 0).rank, ry = shape_of(n, 1).rank;
 	const struct open_part *x, *y;
 
-	if (!l->outside || l->target->matrix_bf16 || contract_sums_short(l, n))
+	if (!l->outside || contract_in_matrices(l, n) || contract_sums_short(l, n))
 		return false;
 	x = neutral_depth(l, n, 0, product_transposes(n, true) ? rx - 2 : rx - 1);
 	y = neutral_depth(l, n, 1, product_transposes(n, false) ? ry - 1 : ry - 2);
