@@ -79,7 +79,7 @@ class Budget(unittest.TestCase):
         return path
 
     def tool(self, verb, *args, code=0, model=None):
-        r = subprocess.run([environment.TOOL, verb, model or self.model, *args], capture_output=True, timeout=600, env=self.env)
+        r = subprocess.run([environment.TOOL, verb, model or self.model, *args], capture_output=True, env=self.env)
         self.assertEqual(r.returncode, code, (args, r.stderr))
         return r
 

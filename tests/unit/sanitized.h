@@ -26,14 +26,19 @@ static inline uint64_t sanitized_cases(uint64_t cases)
 	return SANITIZED ? (cases + 2) / 3 : cases;
 }
 
-/* Whether case i of a list is tried: under sanitizers each case is on one of three days, or when $HALFTONE_TURN
- * (tests/tools/environment.py) is the number of that day. */
-static inline bool sanitized_turn(uint64_t i)
+/* The number of the day, counted from 1970, by which cases have their turn; $HALFTONE_TURN names another
+ * (tests/tools/environment.py). */
+static inline uint64_t day_of_turn(void)
 {
 	const char *turn = getenv("HALFTONE_TURN");
-	uint64_t day = turn ? strtoull(turn, NULL, 10) : (uint64_t)time(NULL) / 86400;
 
-	return !SANITIZED || (i + day) % 3 == 0;
+	return turn ? strtoull(turn, NULL, 10) : (uint64_t)time(NULL) / 86400;
+}
+
+/* Whether case i of a list is tried: under sanitizers each case is on one of three days. */
+static inline bool sanitized_turn(uint64_t i)
+{
+	return !SANITIZED || (i + day_of_turn()) % 3 == 0;
 }
 
 #endif
