@@ -146,6 +146,8 @@ bool ht_model_is_steady(const struct ht_model *m, struct ht_str input);
 /* Dimension i of a program's inputs: whether it is open, stated or not, and the bounds that were
  * stated. */
 struct ht_open_sizes ht_model_open(const struct ht_model *m, int32_t i);
+/* HT_E_USAGE: a dimension is to stay open, and no input has it open. */
+enum ht_status ht_model_check_open(const struct ht_model *m, struct ht_diags *d);
 /* The inputs with open dimensions, as "x:1,?,?,3;y:?": the caller may state them with a number
  * for each ?. Unless `rows` is set, only inputs with another open dimension than the first. */
 struct ht_str ht_model_shapes_to_state(const struct ht_model *m, bool rows, struct ht_arena *a);

@@ -180,6 +180,7 @@ static enum ht_status compile(void *arg)
 		return ht_error(c->d, HT_E_UNSUPPORTED,
 			(struct ht_where){ .path = c->m->graph->path, .offset = -1 },
 			"the graph has no outputs; ask for some with --outputs");
+	HT_TRY(ht_model_check_open(c->m, c->d)); /* whatever the cache has */
 	HT_TRY(ht_target_of(&c->opt, c->m->cache, &c->w->arena, c->d, &w.target));
 	ht_model_note_bounds(c->m, HT_OPEN_STAY, &c->w->arena, c->d);
 	begun = ht_now_ns();

@@ -276,16 +276,36 @@ static bool needs_sizes(const struct convert *c)
 	       (ht_model_is_open(c->m) || computes_sizes(c->m->graph));
 }
 
+/* Why a body was copied, and what the user can do about it: sizes of inputs may be stated, those that data decide may not. */
+static void say_sizes(const struct ht_graph *g, const char **which, const char **advice)
+{
+	bool open = ht_has_open_inputs(g), computed = ht_first_computed_size(g);
+
+	*which = !computed ? "open"
+		 : open    ? "open, or known only when it runs,"
+			   : "known only when it runs";
+	*advice =
+		!open ? ""
+		: computed
+			? "; state the open ones with --input-shape: it can be written if no others reach it"
+			: "; state them with --input-shape";
+}
+
 /* Decisions on copies of bodies do not tell what is decided on the bodies that are written. */
 static enum ht_status check_bodies(const struct ht_graph *g, struct ht_diags *d)
 {
-	for (const struct ht_function *f = g->functions; f; f = f->next)
-		if (f->special)
-			return ht_error(d, HT_E_UNSUPPORTED,
-				(struct ht_where){ .path = g->path, .offset = -1 },
-				"sizes that are open, or known only when it runs, reach the branch or loop of function "
-				"'%.*s': such a graph can be compiled, but not written; state sizes with --input-shape",
-				HT_STR_ARG(f->name));
+	const char *which, *advice;
+
+	for (const struct ht_function *f = g->functions; f; f = f->next) {
+		if (!f->special)
+			continue;
+		say_sizes(g, &which, &advice);
+		return ht_error(d, HT_E_UNSUPPORTED,
+			(struct ht_where){ .path = g->path, .offset = -1 },
+			"sizes that are %s reach the branch or loop of function '%.*s': such a graph can be compiled, "
+			"but not written%s",
+			which, HT_STR_ARG(f->name), advice);
+	}
 	return HT_OK;
 }
 

@@ -304,7 +304,7 @@ static struct ht_shape accepted_shape(const struct ht_model *m, const struct ht_
 	return ht_model_shape(m, p);
 }
 
-/* Sets the stated shape; its open dimensions (-1) are taken from the graph. */
+/* Sets the stated shape; dimensions that it keeps are taken from the graph. */
 static enum ht_status set_shape(void *arg)
 {
 	struct set *s = arg;
@@ -327,13 +327,13 @@ static enum ht_status set_shape(void *arg)
 	old = stated_shape(p->value);
 	for (int32_t i = 0; i < s->rank; i++) {
 		dim[i] = s->dim[i];
-		if (dim[i] < -1)
+		if (dim[i] < HT_DIMENSION_OPEN)
 			return ht_error(s->d, HT_E_USAGE, in_model(s->m),
 				"a dimension of input '%s' is %lld", s->input, (long long)dim[i]);
-		if (old.rank != s->rank || old.dim[i] < 0)
-			continue;
-		if (dim[i] == -1)
+		if (dim[i] == HT_DIMENSION_KEPT && old.rank == s->rank)
 			dim[i] = old.dim[i];
+		if (dim[i] < 0)
+			dim[i] = HT_DIM_UNKNOWN;
 	}
 	set = HT_NEW(&s->m->arena, struct ht_shape_set);
 	set->input = p->name;

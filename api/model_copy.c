@@ -142,7 +142,7 @@ struct ht_open_sizes ht_model_open(const struct ht_model *m, int32_t i)
 	return s;
 }
 
-static enum ht_status check_open(const struct ht_model *m, struct ht_diags *d)
+enum ht_status ht_model_check_open(const struct ht_model *m, struct ht_diags *d)
 {
 	for (int i = 0; i < HT_MOST_SIZES; i++)
 		if (m->open[i].stay && !is_open(m, i))
@@ -289,7 +289,7 @@ static enum ht_status state(const struct ht_model *m, struct ht_work *w, enum ht
 	e->targets = port_in(m, g, m->entry->targets, &w->arena);
 	g->entries = e;
 	if (open != HT_OPEN_KEEP) {
-		HT_TRY(check_open(m, d));
+		HT_TRY(ht_model_check_open(m, d));
 		open_sizes(m, open, g, &w->arena, to);
 	}
 	for (struct ht_port *p = e->inputs; p; p = p->next, from = from->next)

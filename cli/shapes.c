@@ -58,7 +58,7 @@ bool parse_open_dims(const char *s, const char *end, int64_t *dim, int32_t *rank
 		if (!parse_dims(s, stop, &dim[*rank], &one)) {
 			if (*rank >= MOST_OPEN || !parse_range(s, stop, &open[*rank]))
 				return false;
-			dim[*rank] = -1;
+			dim[*rank] = HT_DIMENSION_OPEN;
 		}
 		s = comma ? comma + 1 : end;
 	}

@@ -390,6 +390,9 @@ bool ht_computes_size(const struct ht_node *n);
 int32_t ht_computed_size(const struct ht_graph *g, const struct ht_node *n);
 /* The node of `g` that computes size `size`, counted from 1; NULL: `g` has none. */
 struct ht_node *ht_size_node(const struct ht_graph *g, int32_t size);
+/* The first size of a program that a run computes, NULL: there is none; and whether an input has an open size. */
+const struct ht_open_size *ht_first_computed_size(const struct ht_graph *g);
+bool ht_has_open_inputs(const struct ht_graph *g);
 /* Size `size` of the program that `g` belongs to, counted from 1. */
 const struct ht_open_size *ht_size_at(const struct ht_graph *g, int32_t size);
 /* Element `i` of attribute `of` of a node _Sizes: a number, and the sizes by which it is multiplied, counted from 1 (0: none).

@@ -184,6 +184,19 @@ struct ht_node *ht_size_node(const struct ht_graph *g, int32_t size)
 	return is_of_graph(s, g) ? ht_graph_node(g, s->by) : NULL;
 }
 
+const struct ht_open_size *ht_first_computed_size(const struct ht_graph *g)
+{
+	for (int32_t i = 0; i < g->sizes; i++)
+		if (g->size[i].by.n)
+			return &g->size[i];
+	return NULL;
+}
+
+bool ht_has_open_inputs(const struct ht_graph *g)
+{
+	return g->sizes && !g->size[0].by.n;
+}
+
 /* The value of an expression of open sizes if all are the largest, or the least; -1: it does not
  * fit. */
 static int64_t bound(const struct ht_graph *of, const struct ht_size_expr *e, bool most)

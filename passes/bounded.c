@@ -33,24 +33,9 @@ struct ht_elem ht_open_element(const struct ht_bounded *b, struct ht_value v, in
 	return k && k->e && i < k->n ? k->e[i] : ht_elem_unknown;
 }
 
-/* A size that the run computes; NULL: there is none. */
-static const struct ht_open_size *first_computed(const struct ht_graph *g)
-{
-	for (int32_t i = 0; i < g->sizes; i++)
-		if (g->size[i].by.n)
-			return &g->size[i];
-	return NULL;
-}
-
-/* Whether some open size is one of inputs. */
-static bool has_open_inputs(const struct ht_graph *g)
-{
-	return !g->size[0].by.n;
-}
-
 enum ht_status ht_open_refuse(const struct ht_bounded *b, const struct ht_node *n, const char *why)
 {
-	const struct ht_open_size *computed = first_computed(b->r.g);
+	const struct ht_open_size *computed = ht_first_computed_size(b->r.g);
 	const struct ht_where at = {
 		.path = b->r.g->library->path, .node = n->name, .op = n->type, .offset = -1
 	};
@@ -61,7 +46,8 @@ enum ht_status ht_open_refuse(const struct ht_bounded *b, const struct ht_node *
 			why);
 	return ht_error(b->r.c->diags, HT_E_UNSUPPORTED, at,
 		"a size is known only when it runs (that of '%.*s'%s), and %s",
-		HT_STR_ARG(computed->by), has_open_inputs(b->r.g) ? ", or of an input" : "", why);
+		HT_STR_ARG(computed->by), ht_has_open_inputs(b->r.g) ? ", or of an input" : "",
+		why);
 }
 
 static bool waits_for(const struct ht_node *n, const struct ht_node *other)

@@ -58,8 +58,9 @@ HT_API enum ht_status ht_model_set_outputs(
  * the tensor does not exist or is named twice.  HT_E_UNSUPPORTED: the graph does not say its type. */
 HT_API enum ht_status ht_model_set_inputs(
 	struct ht_model *m, const char *const *name, size_t n, struct ht_diags *d);
-/* Sets the shape of an input.  `input` is any name that ht_model_input_named() accepts.  A
- * dimension of -1 keeps the value that the graph gives it. */
+/* Dimensions that ht_model_set_shape() takes beside sizes: that of the graph, and an open one whatever the graph says. */
+enum ht_dimension { HT_DIMENSION_KEPT = -1, HT_DIMENSION_OPEN = -2 };
+/* Sets the shape of an input.  `input` is any name that ht_model_input_named() accepts. */
 HT_API enum ht_status ht_model_set_shape(struct ht_model *m, const char *input, int32_t rank,
 	const int64_t *dim, struct ht_diags *d);
 /* Sets the first dimension of every input whose first dimension is open, in the graph or in the shape that

@@ -83,8 +83,8 @@ class Model(Owner):
         """Another model of the same file.  Settings that are not given are those of this model.
 
         `inputs` are tensors that the caller supplies instead of letting the program compute them, `outputs` the tensors
-        to return, `shapes` those of inputs (None: as in the graph; "?" or "1..64": open, if the graph leaves the
-        dimension open), `batch` the first dimension of inputs in which it is open.  `widen` "f64" makes the float64
+        to return, `shapes` those of inputs (None: as in the graph; "?" or "1..64": open, even if the graph states a
+        size), `batch` the first dimension of inputs in which it is open.  `widen` "f64" makes the float64
         variant: all floating-point tensors except the inputs are float64.  `steady` are inputs from which programs keep
         derived data, such as packed weights, between runs for which Context.unchanged() says that they did not change.
         Raises UsageError for names that the graph lacks, InputError if the file has changed.

@@ -722,11 +722,14 @@ def bounds_of(n: Any) -> tuple[int, int] | None:
 
 
 def dimensions(shape: Any) -> list[int]:
-    """A shape as numbers; None, "?" and -1 are open."""
+    """A shape as numbers.  None and -1 are what the graph says; "?" and "1..64" are open."""
     sizes = []
     for n in shape:
-        if n is None or n == '?' or bounds_of(n):
-            n = -1
+        if bounds_of(n):
+            sizes.append(_api.HT_DIMENSION_OPEN)
+            continue
+        if n is None:
+            n = _api.HT_DIMENSION_KEPT
         if isinstance(n, bool) or not hasattr(n, '__index__') or n.__index__() < -1:
             raise UsageError(f'a dimension of {n!r}: sizes are integers, and None or "?" is open')
         sizes.append(int64('a dimension', n))

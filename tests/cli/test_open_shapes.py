@@ -63,6 +63,27 @@ class OpenShapes(ToolCase):
         self.assertIn('counts as one row', any_size.err)
         self.assertEqual(any_size.stdout, one.stdout)
 
+    def test_opened(self):
+        """A size that the graph has is open where --input-shape says so, whatever the cache has.  Where nodes depend on it, a run of
+        another size stops at such a node."""
+        text = (b'hir 1\nentry "" {\n  input "x" = %%x\n  output "y" = %%y\n}\n%%x = Placeholder() {dtype=f32, shape=shape[1,4]}\n'
+                b'%%row = Const() {dtype=i32, value=tensor i32[2] {%s}}\n%%r = Reshape(%%x, %%row) {T=f32, Tshape=i32}\n'
+                b'%%w = Const() {dtype=f32, value=tensor f32[4,1] {1.0, 2.0, 3.0, 4.0}}\n'
+                b'%%y = MatMul(%%r, %%w) {T=f32, transpose_a=false, transpose_b=false}\n')
+        model, fixed = self.path('any.hir', text % b'-1, 4'), self.path('fixed.hir', text % b'1, -1')
+        cached = '--cache-dir', os.path.join(self.dir, 'cache')
+        for shape in 'x:?,4', 'x:1..8,4':
+            for m in model, fixed:
+                self.tool('compile', '-q', *cached, m)
+                self.tool('compile', '-q', m, *cached, '--input-shape', shape, '-o', self.htx)
+                self.assertEqual(self.shape(self.htx, '--input', 'x=@' + self.array(1)), [1, 1])
+                if m == model:
+                    self.assertEqual(self.shape(self.htx, '--input', 'x=@' + self.array(3)), [3, 1])
+                    self.assertEqual(self.shape(m, '--input-shape', shape, '--input', 'x=@' + self.array(3)), [3, 1])
+                else:
+                    self.fails(3, "node 'y_24': an index is out of range", 'run', self.htx, '--input', 'x=@' + self.array(3))
+        self.fails(3, 'the graph says', 'run', model, '--input', 'x=@' + self.array(3))
+
     def test_ranges(self):
         for ranges, shapes in (('x:[1~8, -1]; z:[]', 'x:1..8,?'), ('x:[-1,2~9]', 'x:?,2..9'), (' x : [ 3 , 1~2 ]', 'x:3,1..2'), ('x:0:[1~8,3]', 'x:1..8,3')):
             want = self.plan('--input-shape', shapes, model=self.any)
