@@ -12,21 +12,21 @@
  * Numbers are drawn in groups: a block of Philox gives four, or two of 8 bytes.  Truncated
  * normal numbers use as many of the 64 blocks reserved for each number as they need.  So the
  * place of a group in the stream is known, and the bits do not depend on the tiles. */
-#include "base/philox.h"
 #include "kernel/library.h"
+#include "kernel/philox.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { GROUPS = 1024 /* of a tile */, BLOCKS = 64 /* of a truncated normal */ };
+enum { GROUPS = 1024 /* of a tile */, BLOCKS = 64 /* of a truncated normal */, AT_ONCE = 64 };
 
 struct draw {
 	enum ht_dtype dtype;
 	int64_t low;
 	uint64_t range; /* whole numbers are `low` plus a number below it */
 };
-/* Fills `out` with a group. */
-typedef void group_fn(const struct draw *d, struct ht_philox *p, void *out);
+/* Fills `out` with groups, one of each block of the numbers `r`. */
+typedef void groups_fn(const struct draw *d, const uint32_t *r, int64_t groups, void *out);
 
 static int64_t group_size(enum ht_dtype t)
 {
@@ -40,22 +40,34 @@ int64_t ht_random_tiles(enum ht_dtype t, int64_t count)
 	return count / tile + (count % tile != 0);
 }
 
-static void fill(const struct draw *d, group_fn *group, int64_t stride, const void *state,
-	int64_t count, char *out, int64_t tile_begin, int64_t tile_end)
+/* Copies groups, or what of them is among the first `count` elements. */
+static void put(char *out, const char *numbers, int64_t at, int64_t n, int64_t count, int64_t bytes)
 {
-	int64_t size = group_size(d->dtype), end = tile_end * GROUPS;
-	int64_t bytes = (int64_t)ht_dtype_info(d->dtype)->bytes;
-	char numbers[32];
+	memcpy(out + at * bytes, numbers, (size_t)((count - at < n ? count - at : n) * bytes));
+}
 
-	for (int64_t g = tile_begin * GROUPS; g < end && g * size < count; g++) {
-		int64_t left = count - g * size;
-		struct ht_philox p;
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
 
-		memcpy(&p, state, sizeof p);
-		ht_philox_skip(&p, (uint64_t)(g * stride));
-		group(d, &p, numbers);
-		memcpy(out + g * size * bytes, numbers,
-			(size_t)((left < size ? left : size) * bytes));
+static void fill(const struct draw *d, groups_fn *groups, const void *state, int64_t count,
+	char *out, int64_t tile_begin, int64_t tile_end)
+{
+	const int64_t size = group_size(d->dtype), bytes = (int64_t)ht_dtype_info(d->dtype)->bytes;
+	const int64_t end = least(tile_end * GROUPS, ht_ceil_div(count, size));
+	uint32_t r[4 * AT_ONCE];
+	_Alignas(double) char numbers[16 * AT_ONCE];
+	struct ht_philox p;
+
+	memcpy(&p, state, sizeof p);
+	ht_philox_skip(&p, (uint64_t)(tile_begin * GROUPS));
+	for (int64_t g = tile_begin * GROUPS; g < end; g += AT_ONCE) {
+		const int64_t n = least(AT_ONCE, end - g);
+
+		ht_philox_draw(&p, r, n);
+		groups(d, r, n, numbers);
+		put(out, numbers, g * size, n * size, count, bytes);
 	}
 }
 
@@ -78,7 +90,7 @@ static uint64_t whole(const uint32_t *r)
 }
 
 /* Element `i` of a type that has at most 32 bits. */
-static void put_float(enum ht_dtype t, void *out, int i, float x)
+static void put_float(enum ht_dtype t, void *out, int64_t i, float x)
 {
 	if (t == HT_F16)
 		((uint16_t *)out)[i] = ht_f32_to_f16(x);
@@ -88,46 +100,39 @@ static void put_float(enum ht_dtype t, void *out, int i, float x)
 		((float *)out)[i] = x;
 }
 
-static void uniform(const struct draw *d, struct ht_philox *p, void *out)
+static void uniform_f32(const uint32_t *restrict r, int64_t groups, float *restrict out)
 {
-	uint32_t r[4];
+	for (int64_t i = 0; i < groups; i++)
+		for (int j = 0; j < 4; j++)
+			out[4 * i + j] = unit_f32(r[4 * i + j]);
+}
 
-	ht_philox_next(p, r);
-	for (int i = 0; i < 2 && d->dtype == HT_F64; i++)
+static void uniform(const struct draw *d, const uint32_t *r, int64_t groups, void *out)
+{
+	if (d->dtype == HT_F32)
+		uniform_f32(r, groups, out);
+	for (int64_t i = 0; i < 2 * groups && d->dtype == HT_F64; i++)
 		((double *)out)[i] = unit_f64(r[2 * i], r[2 * i + 1]);
-	for (int i = 0; i < 4 && d->dtype != HT_F64; i++) {
-		float x = d->dtype == HT_F16    ? (float)(r[i] & 0x3ff) * 0x1p-10f
-			  : d->dtype == HT_BF16 ? (float)(r[i] & 0x7f) * 0x1p-7f
-						: unit_f32(r[i]);
-
-		put_float(d->dtype, out, i, x);
-	}
+	for (int64_t i = 0; i < 4 * groups && d->dtype == HT_F16; i++)
+		((uint16_t *)out)[i] = ht_f32_to_f16((float)(r[i] & 0x3ff) * 0x1p-10f);
+	for (int64_t i = 0; i < 4 * groups && d->dtype == HT_BF16; i++)
+		((uint16_t *)out)[i] = ht_f32_to_bf16((float)(r[i] & 0x7f) * 0x1p-7f);
 }
 
-/* A call, which costs little beside a division or the functions of Box and Muller: inline it would be in the code of each kind of number. */
-__attribute__((noinline)) static void draw(struct ht_philox *p, uint32_t r[4])
+static void uniform_int(const struct draw *d, const uint32_t *r, int64_t groups, void *out)
 {
-	ht_philox_next(p, r);
-}
-
-static void uniform_int(const struct draw *d, struct ht_philox *p, void *out)
-{
-	uint32_t r[4];
-
-	draw(p, r);
-	for (int i = 0; i < 2 && d->dtype == HT_I64; i++)
+	for (int64_t i = 0; i < 2 * groups && d->dtype == HT_I64; i++)
 		((uint64_t *)out)[i] = (uint64_t)d->low + whole(&r[2 * i]) % d->range;
-	for (int i = 0; i < 4 && d->dtype == HT_I32; i++)
+	for (int64_t i = 0; i < 4 * groups && d->dtype == HT_I32; i++)
 		((uint32_t *)out)[i] = (uint32_t)d->low + r[i] % (uint32_t)d->range;
 }
 
-static void bits(const struct draw *d, struct ht_philox *p, void *out)
+static void bits(const struct draw *d, const uint32_t *r, int64_t groups, void *out)
 {
-	uint32_t r[4];
-
 	(void)d;
-	ht_philox_next(p, r);
-	memcpy(out, r, sizeof r); /* the low half of 64 bits comes first for both sizes */
+	memcpy(out, r,
+		(size_t)groups * 4 *
+			sizeof *r); /* the low half of 64 bits comes first for both sizes */
 }
 
 /* ---- normal numbers, by Box and Muller, with the C library's functions, as in TensorFlow ---- */
@@ -156,20 +161,18 @@ static void two_f64(const uint32_t r[4], double x[2])
 	x[1] *= size;
 }
 
-static void normal(const struct draw *d, struct ht_philox *p, void *out)
+static void normal(const struct draw *d, const uint32_t *r, int64_t groups, void *out)
 {
-	uint32_t r[4];
 	float x[4];
 
-	draw(p, r);
-	if (d->dtype == HT_F64) {
-		two_f64(r, out);
-		return;
+	for (int64_t i = 0; i < groups && d->dtype == HT_F64; i++)
+		two_f64(&r[4 * i], (double *)out + 2 * i);
+	for (int64_t i = 0; i < groups && d->dtype != HT_F64; i++) {
+		two_f32(&r[4 * i], &x[0]);
+		two_f32(&r[4 * i + 2], &x[2]);
+		for (int j = 0; j < 4; j++)
+			put_float(d->dtype, out, 4 * i + j, x[j]);
 	}
-	two_f32(&r[0], &x[0]);
-	two_f32(&r[2], &x[2]);
-	for (int i = 0; i < 4; i++)
-		put_float(d->dtype, out, i, x[i]);
 }
 
 static void truncated_f64(struct ht_philox *p, double *out)
@@ -178,7 +181,7 @@ static void truncated_f64(struct ht_philox *p, double *out)
 	double x[2];
 
 	for (int n = 0; n < 2;) {
-		draw(p, r);
+		ht_philox_draw(p, r, 1);
 		two_f64(r, x);
 		for (int i = 0; i < 2 && n < 2; i++)
 			if (fabs(x[i]) < 2)
@@ -186,33 +189,50 @@ static void truncated_f64(struct ht_philox *p, double *out)
 	}
 }
 
-static void truncated_normal(const struct draw *d, struct ht_philox *p, void *out)
+static void truncated_normal(enum ht_dtype t, struct ht_philox *p, void *out)
 {
 	uint32_t r[4];
 	float x[4];
 
-	if (d->dtype == HT_F64) {
+	if (t == HT_F64) {
 		truncated_f64(p, out);
 		return;
 	}
 	for (int n = 0; n < 4;) {
-		draw(p, r);
+		ht_philox_draw(p, r, 1);
 		two_f32(&r[0], &x[0]);
 		two_f32(&r[2], &x[2]);
 		for (int i = 0; i < 4 && n < 4; i++)
 			if (fabsf(x[i]) < 2)
-				put_float(d->dtype, out, n++, x[i]);
+				put_float(t, out, n++, x[i]);
+	}
+}
+
+static void fill_truncated(enum ht_dtype t, const void *state, int64_t count, char *out,
+	int64_t tile_begin, int64_t tile_end)
+{
+	const int64_t size = group_size(t), bytes = (int64_t)ht_dtype_info(t)->bytes;
+	const int64_t end = least(tile_end * GROUPS, ht_ceil_div(count, size));
+	_Alignas(double) char numbers[16];
+
+	for (int64_t g = tile_begin * GROUPS; g < end; g++) {
+		struct ht_philox p;
+
+		memcpy(&p, state, sizeof p);
+		ht_philox_skip(&p, (uint64_t)(g * size * BLOCKS));
+		truncated_normal(t, &p, numbers);
+		put(out, numbers, g * size, size, count, bytes);
 	}
 }
 
 /* ---- the kernels ---- */
 
-static int32_t fill_floats(void *const *buffers, const int64_t *params, group_fn *group,
-	int64_t stride, int64_t tile_begin, int64_t tile_end)
+static int32_t fill_floats(void *const *buffers, const int64_t *params, groups_fn *groups,
+	int64_t tile_begin, int64_t tile_end)
 {
 	const struct draw d = { .dtype = (enum ht_dtype)params[1] };
 
-	fill(&d, group, stride, buffers[0], params[0], buffers[1], tile_begin, tile_end);
+	fill(&d, groups, buffers[0], params[0], buffers[1], tile_begin, tile_end);
 	return HT_FAULT_NONE;
 }
 
@@ -220,30 +240,30 @@ int32_t ht_library_random_uniform(void *const *buffers, const int64_t *params, i
 	int64_t tile_end, void *scratch)
 {
 	(void)scratch;
-	return fill_floats(buffers, params, uniform, 1, tile_begin, tile_end);
+	return fill_floats(buffers, params, uniform, tile_begin, tile_end);
 }
 
 int32_t ht_library_random_bits(void *const *buffers, const int64_t *params, int64_t tile_begin,
 	int64_t tile_end, void *scratch)
 {
 	(void)scratch;
-	return fill_floats(buffers, params, bits, 1, tile_begin, tile_end);
+	return fill_floats(buffers, params, bits, tile_begin, tile_end);
 }
 
 int32_t ht_library_random_normal(void *const *buffers, const int64_t *params, int64_t tile_begin,
 	int64_t tile_end, void *scratch)
 {
 	(void)scratch;
-	return fill_floats(buffers, params, normal, 1, tile_begin, tile_end);
+	return fill_floats(buffers, params, normal, tile_begin, tile_end);
 }
 
 int32_t ht_library_random_truncated_normal(void *const *buffers, const int64_t *params,
 	int64_t tile_begin, int64_t tile_end, void *scratch)
 {
-	int64_t size = group_size((enum ht_dtype)params[1]);
-
 	(void)scratch;
-	return fill_floats(buffers, params, truncated_normal, size * BLOCKS, tile_begin, tile_end);
+	fill_truncated(
+		(enum ht_dtype)params[1], buffers[0], params[0], buffers[1], tile_begin, tile_end);
+	return HT_FAULT_NONE;
 }
 
 static int64_t integer(const void *p, enum ht_dtype t, int i)
@@ -261,7 +281,7 @@ int32_t ht_library_random_uniform_int(void *const *buffers, const int64_t *param
 	(void)scratch;
 	if (low >= high)
 		return HT_FAULT_EMPTY_RANGE;
-	fill(&d, uniform_int, 1, buffers[0], params[0], buffers[3], tile_begin, tile_end);
+	fill(&d, uniform_int, buffers[0], params[0], buffers[3], tile_begin, tile_end);
 	return HT_FAULT_NONE;
 }
 
