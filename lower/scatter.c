@@ -265,10 +265,55 @@ static void fill(struct lower *l, const struct ht_node *n, enum start start, con
 	kb_finish(&k, n);
 }
 
-static void change(
+/* ---- gradients of a variable of which one use reads all rows and another one some ---- */
+
+/* Whether the tensor is the numbers from 0 on. */
+static bool counts_up(const struct ht_tensor *t)
+{
+	if (!t || t->shape.rank != 1 || (t->dtype != HT_I32 && t->dtype != HT_I64))
+		return false;
+	for (int64_t i = 0; i < t->shape.dim[0]; i++)
+		if (ht_tensor_int(t, (size_t)i) != i)
+			return false;
+	return true;
+}
+
+/* How many slices come first that are the result's rows in their order: all rows, or 0.  TensorFlow adds a gradient by all rows to one by some
+ * of them in that way.  These rows are what the result begins with, in place of the start value. */
+static int64_t whole_rows(const struct lower *l, const struct ht_node *n, const struct scatter *sc)
+{
+	const struct ht_node *ids = n->in[sc->indices].node;
+	const struct ht_tensor *first =
+		ids->op == HT_OP_ConcatV2 ? ht_const_tensor(ids->in[0]) : NULL;
+
+	if (sc->kind != SCATTER_SEGMENTS || (sc->start != START_ZERO && sc->start != START_ONE) ||
+		l->g->sizes || !counts_up(first) || n->out[0].shape.dim[0] != first->shape.dim[0] ||
+		shape_of(n, sc->indices).dim[0] - first->shape.dim[0] < 2)
+		return 0;
+	return first->shape.dim[0];
+}
+
+/* The first slices are the result's elements. */
+static void take_rows(
 	struct lower *l, const struct ht_node *n, const struct scatter *sc, const struct view *to)
 {
-	int64_t dim[HT_LOWER_RANK];
+	struct kernel_build k;
+	struct space s, at;
+
+	kb_init(&k, l, n);
+	kb_stage(&k, HT_STAGE_LOOP);
+	s = kb_loop_space(&k, to->rank, to->dim, view_boundaries(to, to->rank, to->dim));
+	at = s;
+	at.dim[0] = shape_of(n, sc->slices).dim[0];
+	kb_store(&k, to, &s, kb_pull(&k, n->in[sc->slices], &at));
+	kb_finish(&k, n);
+}
+
+/* Slices from number `from` on. */
+static void change(struct lower *l, const struct ht_node *n, const struct scatter *sc,
+	const struct view *to, int64_t from)
+{
+	int64_t dim[HT_LOWER_RANK], rest[HT_LOWER_RANK];
 	struct ht_shape shape = { to->rank, to->dim }, slices = slices_shape(n, sc, shape, dim);
 	struct kernel_build k;
 	struct space s, at, scalar;
@@ -276,8 +321,13 @@ static void change(
 
 	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
-	s = kb_sequential_space(
-		&k, slices.rank, slices.dim, scatter_outer(n, sc->indices, sc->kind));
+	for (int32_t i = 0; i < slices.rank; i++)
+		rest[i] = slices.dim[i] - (i == 0 ? from : 0);
+	s = kb_sequential_space(&k, slices.rank, rest, scatter_outer(n, sc->indices, sc->kind));
+	if (from) {
+		s.dim[0] = slices.dim[0];
+		s.group[0].x = ht_xaddi(&k.xb, s.group[0].x, from);
+	}
 	kb_cut_space(&k, &s, n->in[sc->slices]);
 	at = scatter_place(&k, n, sc->indices, sc->kind, shape, &s);
 	scalar = space_of_coords(&at, 0, NULL, NULL);
@@ -321,6 +371,7 @@ static enum ht_status emit_scatter(struct lower *l, struct ht_node *n)
 	const struct ht_type t = target_type(n, sc);
 	const bool variable = sc->start == START_VARIABLE, widened = is_widened(sc, t.dtype);
 	const struct view to = variable ? variable_view(l, n, 0) : l->view[n->id][0];
+	const int64_t rows = whole_rows(l, n, sc);
 	int64_t dim[HT_LOWER_RANK];
 	struct view sums = to;
 
@@ -328,7 +379,9 @@ static enum ht_status emit_scatter(struct lower *l, struct ht_node *n)
 		return HT_OK;
 	if (widened)
 		sums = wide_sums(l, t);
-	if (sc->start > START_VARIABLE) {
+	if (rows) {
+		take_rows(l, n, sc, &sums);
+	} else if (sc->start > START_VARIABLE) {
 		fill(l, n, sc->start, &sums);
 	} else {
 		const struct view *from = variable ? &to : lower_view(l, n->in[0]);
@@ -337,7 +390,7 @@ static enum ht_status emit_scatter(struct lower *l, struct ht_node *n)
 			emit_copy(l, n, from, &sums);
 	}
 	if (ht_shape_count(slices_shape(n, sc, t.shape, dim)))
-		change(l, n, sc, &sums);
+		change(l, n, sc, &sums, rows);
 	if (widened)
 		round_sums(l, n, &sums, &to);
 	return HT_OK;
@@ -356,6 +409,14 @@ static bool is_updated(struct lower *l, const struct ht_node *n, int arg)
 
 	(void)l;
 	return arg == 0 && sc->start == START_OPERAND && !is_widened(sc, n->out[0].dtype);
+}
+
+/* Whether the slices are computed where they are added.  Those that change a tensor in place may depend on it. */
+static bool takes_slices(const struct ht_node *n, int arg)
+{
+	const struct scatter *sc = scatter_of(n);
+
+	return arg == sc->slices && sc->kind == SCATTER_SEGMENTS;
 }
 
 static const char *refuse_scatter(const struct ht_node *n)
@@ -381,6 +442,7 @@ const struct lower_op lower_scatter = { .family = FAMILY_ROOT,
 	.emit = emit_scatter,
 	.part = updated_part,
 	.owns = is_updated,
+	.takes = takes_slices,
 	.refuse = refuse_scatter };
 const struct lower_op lower_scatter_variable = { .family = FAMILY_ROOT,
 	.alone = true,
