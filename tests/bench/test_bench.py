@@ -59,8 +59,8 @@ class Kernels(unittest.TestCase):
         """Products are in bfloat16 if the machine has instructions for them."""
         low = kernels(GRAPH, '--only', 'contraction', '--policy', 'allow_mix_precision_bf16')
         listed = subprocess.run([environment.TOOL, 'targets', '--format', 'json'], check=True, stdout=subprocess.PIPE)
-        host, = [t for t in json.loads(listed.stdout)['targets'] if t['host']]
-        self.assertEqual({k['dtype'] for k in low}, {'bf16' if host['capabilities']['dot_bf16'] else 'f32'})
+        can, = [t['capabilities'] for t in json.loads(listed.stdout)['targets'] if t['host']]
+        self.assertEqual({k['dtype'] for k in low}, {'bf16' if can['dot_bf16'] or can['matrix_bf16'] else 'f32'})
 
     def test_bytes_of_memory_bound_kernels(self):
         for name, t, nodes, channels, image, _, _ in micro_memory.KERNELS:
