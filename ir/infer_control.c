@@ -217,10 +217,23 @@ struct ht_shape ht_either_shape(struct ht_infer *in, struct ht_shape a, struct h
 	return (struct ht_shape){ a.rank, d };
 }
 
-static struct ht_shape join(
-	struct ht_infer *in, struct ht_shape a, struct ht_shape b, struct ht_shape stated)
+/* Whether a result of a body is one that nothing reads. */
+static bool is_fake(const struct ht_port *ret)
 {
-	if (in->hopeful)
+	struct ht_value v = ret->value;
+
+	while (v.node && !v.port.n && ht_is(v.node, HT_FORWARDS) && v.index >= 0 &&
+		v.index < v.node->ins)
+		v = v.node->in[v.index];
+	return v.node && v.node->op == HT_OP_FakeParam;
+}
+
+static struct ht_shape join(struct ht_infer *in, const struct ht_port *ret,
+	const struct ht_port *other, struct ht_shape stated)
+{
+	struct ht_shape a = ht_ret_type(ret)->shape, b = ht_ret_type(other)->shape;
+
+	if (in->hopeful || is_fake(ret) || is_fake(other))
 		return ht_either_shape(in, a, b);
 	return a.rank >= 0 && ht_shape_eq(a, b) ? a : stated;
 }
@@ -236,8 +249,7 @@ enum ht_status ht_infer_call_if(struct ht_infer *in, struct ht_node *n)
 		HT_TRY(infer_both(in, n, &body));
 	for (int32_t i = 0; i < n->outs && a && b; i++, a = a->next, b = b->next)
 		if (!ht_shape_known(n->out[i].shape))
-			n->out[i].shape = join(
-				in, ht_ret_type(a)->shape, ht_ret_type(b)->shape, n->out[i].shape);
+			n->out[i].shape = join(in, a, b, n->out[i].shape);
 	return HT_OK;
 }
 

@@ -12,6 +12,9 @@ NEVER(call, "is part of a call that cannot be inlined");
 NEVER(list, "is about an array or stack of tensors, which is not lowered");
 NEVER(open_list,
 	"is about a list of tensors whose elements have no one shape that is known at compile time, or are lists");
+NEVER(optional,
+	"is about an optional tensor that is asked whether it has a value, or has several components");
+NEVER(fake, "stands for a tensor of a branch whose shape is not known at compile time");
 NEVER(table_file, "fills a table from a file whose name the model does not state");
 NEVER(dense_table, "is a table whose empty and deleted keys are no constant integers");
 NEVER(state, "keeps something between runs, which is not lowered");

@@ -424,6 +424,15 @@ static bool push_into_recursions(struct ht_graph *g, struct ht_pass_context *c)
 	return any;
 }
 
+/* Handles, lists and optional tensors become tensors.  `computes`: sizes that the run computes may still be added. */
+static enum ht_status make_tensors(struct ht_graph *g, struct ht_pass_context *c, bool computes)
+{
+	HT_TRY(ht_optionals_to_tensors(g, c));
+	HT_TRY(ht_handles_to_lists(g, c));
+	HT_TRY(ht_lists_to_tensors(g, c, computes));
+	return ht_settle_fakes(g, c, false);
+}
+
 /* Inference determines the types of arguments in all copies together. */
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
@@ -433,8 +442,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	HT_TRY(ht_infer_types(g, c->diags));
 	if (push_into_recursions(g, c))
 		HT_TRY(ht_infer_types(g, c->diags));
-	HT_TRY(ht_handles_to_lists(g, c));
-	HT_TRY(ht_lists_to_tensors(g, c, false));
+	HT_TRY(make_tensors(g, c, false));
 	for (struct ht_node *n = g->first; n; n = n->next)
 		if (ht_is(n, HT_BRANCHES | HT_LOOPS))
 			HT_TRY(make_ready(n, c));
@@ -462,8 +470,7 @@ enum ht_status ht_open_bodies(struct ht_graph *g, struct ht_pass_context *c)
 
 	HT_TRY(copy_within(&all, g));
 	HT_TRY(ht_infer_types(g, c->diags));
-	HT_TRY(ht_handles_to_lists(g, c));
-	HT_TRY(ht_lists_to_tensors(g, c, true));
+	HT_TRY(make_tensors(g, c, true));
 	settle_all(g, c);
 	return ht_infer_types(g, c->diags);
 }

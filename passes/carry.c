@@ -79,3 +79,38 @@ void ht_carry_return(struct ht_function *f, struct ht_value v)
 
 	ht_function_add_ret(f, &end, v);
 }
+
+static void set_item_type(struct ht_node *n, const char *attr, int32_t i, enum ht_dtype t)
+{
+	struct ht_attr *a = ht_attr_own(n, attr);
+
+	if (a && a->value.kind == HT_ATTR_TYPE)
+		a->value.type = t;
+	else if (a && a->value.kind == HT_ATTR_LIST && (size_t)i < a->value.list.n)
+		a->value.list.item[i].type = t;
+}
+
+/* An attribute has no names for open sizes; inference finds them. */
+static void set_item_shape(struct ht_node *n, int32_t i, struct ht_shape s)
+{
+	struct ht_attr *a = ht_attr_own(n, "output_shapes");
+	int64_t dim[HT_MAX_RANK];
+
+	for (int32_t k = 0; k < s.rank; k++)
+		dim[k] = s.dim[k] < 0 ? HT_DIM_UNKNOWN : s.dim[k];
+	s = s.rank < 0 ? s : ht_shape_make(n->graph->arena, s.rank, dim);
+	if (a && a->value.kind == HT_ATTR_LIST && a->value.list.kind == HT_ATTR_SHAPE &&
+		(size_t)i < a->value.list.n)
+		a->value.list.item[i].shape.shape = s;
+}
+
+void ht_carry_operand_type(struct ht_node *n, int32_t i, struct ht_type t)
+{
+	set_item_type(n, ht_is(n, HT_BRANCHES) ? "Tin" : "T", i, t.dtype);
+}
+
+void ht_carry_result_type(struct ht_node *n, int32_t i, struct ht_type t)
+{
+	set_item_type(n, ht_is(n, HT_BRANCHES) ? "Tout" : "T", i, t.dtype);
+	set_item_shape(n, i, t.shape);
+}

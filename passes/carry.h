@@ -10,4 +10,9 @@ struct ht_value ht_carry_result(struct ht_node *n, struct ht_type t);
 struct ht_value ht_carry_argument(struct ht_function *f, struct ht_type t);
 void ht_carry_return(struct ht_function *f, struct ht_value v);
 
+/* The attributes of a node that hands on tensors, such as an identity, an argument, a branch or a loop, say from now on that argument i,
+ * or result i, has type `t`. */
+void ht_carry_operand_type(struct ht_node *n, int32_t i, struct ht_type t);
+void ht_carry_result_type(struct ht_node *n, int32_t i, struct ht_type t);
+
 #endif

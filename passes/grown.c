@@ -483,6 +483,7 @@ enum ht_status ht_give_room(struct ht_graph *g, struct ht_pass_context *c, bool 
 {
 	struct growth x = { .c = c };
 
+	HT_TRY(ht_settle_fakes(g, c, true));
 	HT_TRY(each_control(&x, g, false));
 	HT_TRY(each_control(&x, g, true));
 	*changed = x.changed || x.n;

@@ -1,6 +1,7 @@
 /* Known lists become tensors: every node that handles one, in a graph and in the bodies that it
  * runs, is changed to compute with the tensor. */
 #include "passes/bounded.h"
+#include "passes/carry.h"
 #include "passes/lists.h"
 
 /* The state of the change of one graph. */
@@ -26,6 +27,11 @@ static struct ht_str name_within(struct dense *d, const struct ht_node *n, const
 static struct ht_shape whole_shape(struct dense *d, const struct ht_list *x)
 {
 	return ht_list_shape(x, d->r.arena);
+}
+
+static struct ht_type list_type(struct dense *d, const struct ht_list *x)
+{
+	return (struct ht_type){ x->dtype, whole_shape(d, x) };
 }
 
 static void make_identity(
@@ -215,46 +221,18 @@ static void change_list_op(struct dense *d, struct ht_node *n, const struct ht_l
 
 /* ---- nodes that pass lists on ---- */
 
-static void set_item_type(struct ht_node *n, const char *attr, int32_t i, enum ht_dtype t)
-{
-	struct ht_attr *a = ht_attr_own(n, attr);
-
-	if (a && a->value.kind == HT_ATTR_TYPE)
-		a->value.type = t;
-	else if (a && a->value.kind == HT_ATTR_LIST && (size_t)i < a->value.list.n)
-		a->value.list.item[i].type = t;
-}
-
-/* An attribute has no names for open sizes; inference finds them. */
-static void set_item_shape(struct ht_node *n, int32_t i, struct ht_shape s)
-{
-	struct ht_attr *a = ht_attr_own(n, "output_shapes");
-	int64_t dim[HT_MAX_RANK];
-
-	for (int32_t k = 0; k < s.rank; k++)
-		dim[k] = s.dim[k] < 0 ? HT_DIM_UNKNOWN : s.dim[k];
-	s = ht_shape_make(n->graph->arena, s.rank, dim);
-	if (a && a->value.kind == HT_ATTR_LIST && a->value.list.kind == HT_ATTR_SHAPE &&
-		(size_t)i < a->value.list.n)
-		a->value.list.item[i].shape.shape = s;
-}
-
 /* Only attributes change: inference sets the types of results from them. */
 static void change_handing_on(struct dense *d, struct ht_node *n)
 {
 	int32_t first = ht_is(n, HT_BRANCHES) ? ht_control_first(n) : 0;
-	const char *in = ht_is(n, HT_BRANCHES) ? "Tin" : "T",
-		   *out = ht_is(n, HT_BRANCHES) ? "Tout" : "T";
 	struct ht_list *x;
 
 	for (int32_t i = first; i < n->ins; i++)
 		if ((x = known_list(d, n->in[i])))
-			set_item_type(n, in, i - first, x->dtype);
+			ht_carry_operand_type(n, i - first, list_type(d, x));
 	for (int32_t i = 0; i < n->outs; i++)
-		if ((x = known_list(d, ht_out(n, i)))) {
-			set_item_type(n, out, i, x->dtype);
-			set_item_shape(n, i, ht_list_shape(x, n->graph->arena));
-		}
+		if ((x = known_list(d, ht_out(n, i))))
+			ht_carry_result_type(n, i, list_type(d, x));
 }
 
 /* ---- graphs ---- */

@@ -187,6 +187,12 @@ bool ht_reads_array(const struct ht_node *n);
 /* handles.c: stacks and TensorArrays of TensorFlow 1 become lists, in `g` and in the bodies that
  * belong to its branches and loops alone.  Types are inferred again. */
 enum ht_status ht_handles_to_lists(struct ht_graph *g, struct ht_pass_context *c);
+/* optionals.c: optional tensors become tensors, in `g` and in the bodies that belong to its branches and loops alone.  Types are inferred
+ * again. */
+enum ht_status ht_optionals_to_tensors(struct ht_graph *g, struct ht_pass_context *c);
+/* optionals.c: results of one side of a branch that nothing reads (FakeParam) become zeros of the shape that those of the other side have.
+ * `all`: also where only the run tells that shape; such extents are 0.  Otherwise they stay.  Types are inferred again. */
+enum ht_status ht_settle_fakes(struct ht_graph *g, struct ht_pass_context *c, bool all);
 /* lists.c: lists become tensors if their length and element shape are known, in `g` and in the
  * bodies that belong to its branches and loops alone.  Types are inferred again.  If `computes`, the caller runs
  * ht_add_computed_sizes() afterwards, so a list that grows may get a length that the run computes. */
