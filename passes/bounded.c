@@ -232,7 +232,7 @@ static uint64_t sizes_in(const struct ht_bounded *b, struct ht_value v)
 {
 	uint64_t sizes = 0;
 
-	for (int32_t i = 0; i < ht_shape_count(ht_type_of(v)->shape); i++) {
+	for (int32_t i = 0; i < ht_open_elements(v); i++) {
 		struct ht_elem e = ht_open_element(b, v, i);
 		struct ht_size_expr of = ht_dim_of_sizes(b->r.g, e.kind == HT_ELEM_DIM ? e.i : 0);
 

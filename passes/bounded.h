@@ -55,6 +55,13 @@ bool ht_open_in(const struct ht_bounded *b, const struct ht_node *n, int32_t arg
 bool ht_open_count(const struct ht_bounded *b, struct ht_value v);
 /* What is known about an element. */
 struct ht_elem ht_open_element(const struct ht_bounded *b, struct ht_value v, int32_t i);
+/* How many elements of a value something may be known about; 0: it is too large. */
+static inline int32_t ht_open_elements(struct ht_value v)
+{
+	int64_t count = ht_shape_count(ht_type_of(v)->shape);
+
+	return count > 0 && count <= HT_MAX_KNOWN ? (int32_t)count : 0;
+}
 /* A dimension at the largest sizes; negative: unknown. */
 static inline int64_t ht_open_most(const struct ht_bounded *b, int64_t dim)
 {

@@ -43,7 +43,7 @@ static bool any_open(const struct ht_open *axes)
 /* Whether some element of the argument is a size: passed as one, and handed on unchanged. */
 static bool is_count(const struct ht_bounded *in, struct ht_value arg)
 {
-	for (int32_t i = 0; i < ht_shape_count(ht_type_of(arg)->shape); i++)
+	for (int32_t i = 0; i < ht_open_elements(arg); i++)
 		if (ht_open_element(in, arg, i).kind == HT_ELEM_DIM)
 			return true;
 	return false;
