@@ -205,9 +205,7 @@ static const struct ht_stage *contraction_of(const struct ht_kernel *k, int *cou
 	return found;
 }
 
-/* Step i of the plan is step i of the image, in its first procedure. */
-/* Evicts the constants of a step from all caches.  Step i of the plan is step i of the image, in
- * its first procedure. */
+/* Evicts the constants of a step from all caches. */
 static void forget_constants(struct measure *m, int32_t step)
 {
 	const struct ht_plan_step *s = &m->plan->step[step];
@@ -222,10 +220,34 @@ static void forget_constants(struct measure *m, int32_t step)
 	_mm_mfence();
 }
 
+static bool has_step(const struct ht_plan_procedure *p, int32_t i)
+{
+	return i >= p->step && i < p->step + p->steps;
+}
+
+/* The step of the image that runs the kernel of a step of the plan, with the same parameters.  The image has the plan's procedures in their
+ * order, then the steps in front of parts; it also has steps of branches, loops and sizes. */
+static const struct ht_image_step *step_of(const struct measure *m, int32_t i)
+{
+	const struct ht_plan_procedure *p = m->plan->procedure;
+	const struct ht_image_step *s;
+	int32_t number = 0, before = 0;
+
+	while (number < m->plan->procedures && !has_step(&p[number], i))
+		number++;
+	s = &ht_image_steps(m->rt->image)[ht_image_procedures(m->rt->image)[number].step];
+	p = number < m->plan->procedures ? &p[number] : &m->plan->prelude;
+	for (int32_t k = p->step; k < i; k++)
+		before += m->plan->step[k].kernel >= 0;
+	for (;; s++)
+		if (s->op == HT_IMAGE_KERNEL && before-- == 0)
+			return s;
+}
+
 /* Runs all tiles in slices and returns the time; least[k] becomes the least time of slice k. */
 static double time_slices(struct measure *m, int32_t i, void *const *arg, double *least)
 {
-	const struct ht_image_step *s = &ht_image_steps(m->rt->image)[i];
+	const struct ht_image_step *s = step_of(m, i);
 	const int64_t *params = ht_image_params(m->rt->image) + s->param;
 	ht_exec_fn *fn = (ht_exec_fn *)(uintptr_t)m->rt->kernel[s->to];
 	double all = 0;

@@ -33,6 +33,45 @@ entry "" {
 %y = Softmax(%p) {T=f32}
 '''
 
+# The product behind the loop has 33 million multiply-adds, which take no processor less than 10 us.
+LOOP = '''hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+}
+
+%x = Placeholder() {dtype=f32, shape=shape[128,512]}
+%first = Const() {dtype=i32, value=tensor i32[] {0}}
+%loop = StatelessWhile(%first, %x) {T=[i32,f32], cond=@cond{}, body=@body{}}
+%w = Const() {dtype=f32, value=tensor f32[512,512] values 1 {0.5 ...}}
+%y = MatMul(%loop:1, %w) {T=f32, transpose_a=false, transpose_b=false}
+
+function "cond" {
+  signature "\\n\\x04cond"
+  arg "i" = %i
+  arg "v" = %v
+  ret "r" = %more
+  %i = _Arg() {T=i32, index=0}
+  %v = _Arg() {T=f32, index=1}
+  %high = Const() {dtype=i32, value=tensor i32[] {3}}
+  %more = Less(%i, %high) {T=i32}
+}
+
+function "body" {
+  signature "\\n\\x04body"
+  arg "i" = %i
+  arg "v" = %v
+  ret "n" = %n
+  ret "s" = %s
+  %i = _Arg() {T=i32, index=0}
+  %v = _Arg() {T=f32, index=1}
+  %one = Const() {dtype=i32, value=tensor i32[] {1}}
+  %n = Add(%i, %one) {T=i32}
+  %e = Tanh(%v) {T=f32}
+  %s = Softmax(%e) {T=f32}
+}
+'''
+
 
 def kernels(text, *options):
     with tempfile.NamedTemporaryFile('w', suffix='.hir') as f:
@@ -55,12 +94,17 @@ class Kernels(unittest.TestCase):
         for k in found:
             self.assertTrue(0 < k['min_us'] <= k['median_us'], k)
 
+    def test_steps_behind_loops(self):
+        """Each kernel is run with its own arguments, also where the program has steps of loops."""
+        product, = kernels(LOOP, '--only', 'contraction')
+        self.assertGreater(product['min_us'], 10)
+
     def test_types(self):
         """Products are in bfloat16 if the machine has instructions for them."""
         low = kernels(GRAPH, '--only', 'contraction', '--policy', 'allow_mix_precision_bf16')
         listed = subprocess.run([environment.TOOL, 'targets', '--format', 'json'], check=True, stdout=subprocess.PIPE)
-        can, = [t['capabilities'] for t in json.loads(listed.stdout)['targets'] if t['host']]
-        self.assertEqual({k['dtype'] for k in low}, {'bf16' if can['dot_bf16'] or can['matrix_bf16'] else 'f32'})
+        host, = [t for t in json.loads(listed.stdout)['targets'] if t['host']]
+        self.assertEqual({k['dtype'] for k in low}, {'bf16' if host['capabilities']['dot_bf16'] or host['capabilities']['matrix_bf16'] else 'f32'})
 
     def test_bytes_of_memory_bound_kernels(self):
         for name, t, nodes, channels, image, _, _ in micro_memory.KERNELS:
