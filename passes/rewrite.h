@@ -58,6 +58,8 @@ bool ht_rw_is_output(const struct ht_rw *r, struct ht_value v);
 /* Whether a control edge starts at `n`. */
 bool ht_rw_has_control_users(const struct ht_rw *r, const struct ht_node *n);
 
+/* The name NODE/what, for a node that a pass makes beside `n`. */
+struct ht_str ht_rw_name_within(struct ht_rw *r, const struct ht_node *n, const char *what);
 /* Makes a node of op `op` in front of `before`, with one result.  Its name is derived from `name`, its
  * origins are those of `before`. */
 struct ht_node *ht_rw_node(struct ht_rw *r, struct ht_node *before, enum ht_op op,
@@ -190,7 +192,7 @@ enum ht_status ht_handles_to_lists(struct ht_graph *g, struct ht_pass_context *c
 /* optionals.c: optional tensors become tensors, in `g` and in the bodies that belong to its branches and loops alone.  Types are inferred
  * again. */
 enum ht_status ht_optionals_to_tensors(struct ht_graph *g, struct ht_pass_context *c);
-/* optionals.c: results of one side of a branch that nothing reads (FakeParam) become zeros of the shape that those of the other side have.
+/* fakes.c: results of one side of a branch that nothing reads (FakeParam) become zeros of the shape that those of the other side have.
  * `all`: also where only the run tells that shape; such extents are 0.  Otherwise they stay.  Types are inferred again. */
 enum ht_status ht_settle_fakes(struct ht_graph *g, struct ht_pass_context *c, bool all);
 /* lists.c: lists become tensors if their length and element shape are known, in `g` and in the

@@ -46,6 +46,11 @@ void ht_rw_copy_attr(struct ht_node *to, const struct ht_node *from, const char 
 
 /* ---- constants ---- */
 
+struct ht_str ht_rw_name_within(struct ht_rw *r, const struct ht_node *n, const char *what)
+{
+	return ht_str_printf(r->arena, "%.*s/%s", HT_STR_ARG(n->name), what);
+}
+
 struct ht_value ht_rw_const(struct ht_rw *r, struct ht_node *before, struct ht_str name,
 	enum ht_dtype t, struct ht_shape shape, struct ht_blob *blob)
 {
