@@ -233,6 +233,26 @@ enum ht_status ht_infer_pool(struct ht_infer *in, struct ht_node *n)
 	return spatial(in, n, &w, x, filter_h, filter_w, d);
 }
 
+/* The pixels under a window, which rates spread, become channels. */
+enum ht_status ht_infer_patches(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape x = ht_in_shape(n, 0);
+	int64_t *d = ht_new_dims(in, 4);
+	int64_t h = 0, w = 0;
+	struct window window;
+
+	HT_TRY(read_window(in, n, &window));
+	HT_TRY(read_list(in, n, "rates", true, &window, &window.dilation[0], &window.dilation[1]));
+	HT_TRY(read_list(in, n, "ksizes", true, &window, &h, &w));
+	HT_TRY(ht_want_rank(in, n, 0, 4));
+	ht_set_shape(n, 0, 4, d);
+	if (x.rank < 0)
+		return HT_OK;
+	d[0] = x.dim[0];
+	d[3] = ht_dim_mul(in, ht_dim_mul(in, h, w), x.dim[3]);
+	return spatial(in, n, &window, x, h, w, d);
+}
+
 enum ht_status ht_infer_pool_v2(struct ht_infer *in, struct ht_node *n)
 {
 	HT_TRY(ht_want_rank(in, n, 0, 4));

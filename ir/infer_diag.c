@@ -63,6 +63,8 @@ static enum ht_status check_band(struct ht_infer *in, const struct ht_node *n, c
 /* The length of the longest diagonal of the band. */
 static int64_t longest(const struct band *b, int64_t rows, int64_t columns)
 {
+	if (rows == columns && b->low <= 0 && b->high >= 0)
+		return rows; /* of a size that is open, too */
 	if (rows < 0 || columns < 0)
 		return HT_DIM_UNKNOWN;
 	return least(rows + least(b->high, 0), columns - most(b->low, 0));
@@ -87,6 +89,10 @@ static enum ht_status diag_size(struct ht_infer *in, const struct ht_node *n, co
 
 	HT_TRY(given_size(in, n, 2, &rows_known, rows));
 	HT_TRY(given_size(in, n, 3, &columns_known, columns));
+	if (rows_known && columns_known && *rows < 0 && *columns < 0 && !b->low && !b->high) {
+		*rows = *columns = length; /* which may be that of an open size */
+		return HT_OK;
+	}
 	if (!rows_known || !columns_known || length < 0) {
 		*rows = rows_known && *rows >= 0 ? *rows : HT_DIM_UNKNOWN;
 		*columns = columns_known && *columns >= 0 ? *columns : HT_DIM_UNKNOWN;
@@ -135,10 +141,6 @@ enum ht_status ht_infer_matrix_diag(struct ht_infer *in, struct ht_node *n)
 		d[i] = s.dim[i];
 	d[batch] = rows;
 	d[batch + 1] = columns;
-	/* A matrix of a main diagonal is square, so its size is that of the diagonal even if this
-	 * is unknown. */
-	if (n->ins == 1)
-		d[batch] = d[batch + 1] = s.dim[s.rank - 1];
 	ht_set_shape(n, 0, batch + 2, d);
 	return HT_OK;
 }

@@ -265,18 +265,35 @@ enum ht_status ht_infer_resize(struct ht_infer *in, struct ht_node *n)
 /* Operands: images, boxes, the image of each box, size. */
 enum ht_status ht_infer_crop_and_resize(struct ht_infer *in, struct ht_node *n)
 {
-	struct ht_shape s = ht_in_shape(n, 0), boxes = ht_in_shape(n, 1);
+	struct ht_shape s = ht_in_shape(n, 0), boxes = ht_in_shape(n, 1), which = ht_in_shape(n, 2);
 	const struct ht_known *k = ht_in_known(in, n, 3);
 	int64_t *d = ht_new_dims(in, 4);
 
 	HT_TRY(ht_want_rank(in, n, 0, 4));
 	HT_TRY(ht_want_rank(in, n, 1, 2));
+	HT_TRY(ht_want_rank(in, n, 2, 1));
+	HT_TRY(ht_want_rank(in, n, 3, 1));
 	ht_set_shape(n, 0, 4, d);
-	if (boxes.rank == 2)
+	if (boxes.rank == 2) {
 		d[0] = boxes.dim[0];
-	if (s.rank == 4)
+		if (boxes.dim[1] >= 0 && boxes.dim[1] != 4)
+			return ht_infer_fail(
+				in, n, "boxes have %lld numbers, not 4", (long long)boxes.dim[1]);
+	}
+	if (which.rank == 1 && !ht_merge_dim(d[0], which.dim[0], &d[0]))
+		return ht_infer_fail(in, n, "there are not as many boxes as images of boxes");
+	if (s.rank == 4) {
 		d[3] = s.dim[3];
-	for (int i = 0; k && k->n == 2 && i < 2; i++)
+		if (s.dim[1] == 0 || s.dim[2] == 0)
+			return ht_infer_fail(in, n, "the images have no pixels");
+	}
+	if (k && k->n != 2)
+		return ht_infer_fail(in, n, "crop_size must have 2 elements");
+	for (int i = 0; k && i < 2; i++) {
+		if (k->e[i].kind == HT_ELEM_INT && k->e[i].i < 1)
+			return ht_infer_fail(
+				in, n, "crop_size %lld must be positive", (long long)k->e[i].i);
 		d[i + 1] = ht_elem_dim(&k->e[i]);
+	}
 	return HT_OK;
 }

@@ -36,6 +36,9 @@ int32_t lower_silu(struct ht_xb *b, const struct ht_node *n, int32_t x);
 int32_t pull_at(struct kernel_build *k, const struct ht_node *n, int arg, const struct space *like,
 	const int32_t *x);
 
+/* Index `i` if `ok` holds; otherwise the run stops.  Where nobody asks for the element at `s`, the index is 0. */
+int32_t checked_where(struct kernel_build *k, const struct space *s, int32_t i, int32_t ok);
+
 /* 0 <= x < size */
 int32_t index_inside(struct ht_xb *b, int32_t x, int64_t size);
 

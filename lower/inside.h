@@ -718,6 +718,9 @@ void read_windows(const struct ht_node *n, struct ht_shape in, struct ht_shape o
 	const int64_t size[2], struct window w[2]);
 void read_pool_windows(
 	const struct ht_node *n, struct ht_shape in, struct ht_shape out, struct window w[2]);
+/* Likewise from ksizes and rates. */
+void read_patch_windows(
+	const struct ht_node *n, struct ht_shape in, struct ht_shape out, struct window w[2]);
 bool pool_is_spatial(const struct ht_node *n);
 const char *refuse_pool(const struct ht_node *n); /* kernel_reduce.c */
 bool window_leaves(const struct window *w);       /* whether the window has positions outside of

@@ -10,6 +10,17 @@ static struct ht_shape gathered_shape(const struct ht_node *n)
 	return lower_op_of(n)->variables ? ht_variable_value(n->in[0].node)->shape : shape_of(n, 0);
 }
 
+int32_t checked_where(struct kernel_build *k, const struct space *s, int32_t i, int32_t ok)
+{
+	struct ht_xb *b = &k->xb;
+
+	if (s->guard >= 0) {
+		i = ht_xselect(b, s->guard, i, ht_xi(b, 0));
+		ok = ht_xor(b, ok, ht_xnot(b, s->guard));
+	}
+	return ht_xcheck(b, i, ok, HT_FAULT_INDEX);
+}
+
 /* An index (of any integer type), checked against its dimension.  The kernel fails if the index
  * is out of range.  If the node accepts such indices, *inside becomes false instead, and the
  * index becomes 0. */
@@ -26,10 +37,7 @@ static int32_t checked_index(struct kernel_build *k, const struct ht_node *n, co
 		*inside = *inside < 0 ? ok : ht_xand(b, *inside, ok);
 		return ht_xselect(b, ok, i, ht_xi(b, 0));
 	}
-	if (s->guard >= 0) /* no check where no element is asked for */
-		i = ht_xselect(b, s->guard, i, ht_xi(b, 0)),
-		ok = ht_xor(b, ok, ht_xnot(b, s->guard));
-	return ht_xcheck(b, i, ok, HT_FAULT_INDEX);
+	return checked_where(k, s, i, ok);
 }
 
 static int32_t element(

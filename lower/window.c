@@ -38,8 +38,9 @@ static void set_open(const struct ht_node *n, size_t i, struct ht_str padding, s
 	w->shifts = w->open.size && w->stride > 1 && ht_str_is(padding, "SAME");
 }
 
-void read_windows(const struct ht_node *n, struct ht_shape in, struct ht_shape out,
-	const int64_t size[2], struct window w[2])
+/* Attribute `dilations` of the node says how far positions of a window are apart. */
+static void read_spread(const struct ht_node *n, struct ht_shape in, struct ht_shape out,
+	const int64_t size[2], const char *dilations, struct window w[2])
 {
 	struct ht_str padding = ht_attr_str(n, "padding", "VALID");
 
@@ -48,10 +49,24 @@ void read_windows(const struct ht_node *n, struct ht_shape in, struct ht_shape o
 			.in = in.dim[1 + i],
 			.out = out.dim[1 + i],
 			.stride = list_int(n, "strides", 1 + i, 1),
-			.dilation = list_int(n, "dilations", 1 + i, 1) };
+			.dilation = list_int(n, dilations, 1 + i, 1) };
 		set_window(&w[i], padding, list_int(n, "explicit_paddings", 2 * (1 + i), 0));
 		set_open(n, i, padding, &w[i]);
 	}
+}
+
+void read_windows(const struct ht_node *n, struct ht_shape in, struct ht_shape out,
+	const int64_t size[2], struct window w[2])
+{
+	read_spread(n, in, out, size, "dilations", w);
+}
+
+void read_patch_windows(
+	const struct ht_node *n, struct ht_shape in, struct ht_shape out, struct window w[2])
+{
+	int64_t size[2] = { list_int(n, "ksizes", 1, 1), list_int(n, "ksizes", 2, 1) };
+
+	read_spread(n, in, out, size, "rates", w);
 }
 
 void read_pool_windows(

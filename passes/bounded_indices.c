@@ -59,6 +59,14 @@ static void tell_outside(struct ht_bounded *b, struct ht_node *n, int32_t arg, i
 	ht_open_wait(b, n, sizes);
 }
 
+enum ht_status ht_open_by_index(
+	struct ht_bounded *b, struct ht_node *n, int32_t axes, int32_t indices)
+{
+	HT_TRY(limit(b, n, 0, axes));
+	tell_outside(b, n, indices, ht_in_shape(n, indices).rank);
+	return HT_OK;
+}
+
 /* Attribute batch_dims: how many first axes the tensor and the indices have in common; -1: not known. */
 static int32_t batch_of(const struct ht_node *n)
 {

@@ -58,9 +58,95 @@ static enum ht_status ranked(struct ht_bounded *b, struct ht_node *n, struct ht_
 	return HT_OK;
 }
 
+/* Boxes of images of open sizes, and the image of each box: the kernel reads the sizes of the run, and looks at no image of a box that the
+ * run does not have. */
+static enum ht_status cropped(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	struct ht_open boxes = axis_of(b, n, 1, 0);
+
+	if (!is_same(boxes, axis_of(b, n, 2, 0)))
+		return ht_open_refuse(b, n, "there are not as many boxes as images of boxes");
+	if (ht_open_some(axis_of(b, n, 0, 3)))
+		return ht_open_refuse(b, n, "this takes it as the number of channels");
+	for (int32_t i = 1; i < 3; i++)
+		if (n->out[0].shape.dim[i] < 0)
+			return ht_open_refuse(b, n, "the size of its results is open, too");
+	HT_TRY(put(b, n, out, 0, boxes));
+	return ht_open_by_index(b, n, 3, 2);
+}
+
+/* Whether the node is about the main diagonal alone: `k` is its operand that says so. */
+static bool is_main(const struct ht_bounded *b, const struct ht_node *n, int32_t k)
+{
+	if (n->ins <= k)
+		return true;
+	for (int64_t i = 0; i < ht_shape_count(ht_in_shape(n, k)); i++)
+		if (!is_zero(b, n->in[k], (int32_t)i))
+			return false;
+	return ht_shape_count(ht_in_shape(n, k)) > 0;
+}
+
+/* Whether both axes of the matrices in operand 0 are equally long in each run, if one of them is open. */
+static bool is_square(const struct ht_bounded *b, const struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	struct ht_open rows = axis_of(b, n, 0, s.rank - 2), columns = axis_of(b, n, 0, s.rank - 1);
+
+	if (!ht_open_some(rows) && !ht_open_some(columns))
+		return true;
+	return is_same(rows, columns) && is_plain(b, s, s.rank - 2, rows) &&
+	       is_plain(b, s, s.rank - 1, columns);
+}
+
+static const char not_main[] = "of this, only main diagonals of square matrices may have it";
+
+static enum ht_status diagonal(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	if (!is_main(b, n, 1) || !is_square(b, n))
+		return ht_open_refuse(b, n, not_main);
+	return put_axes(b, n, 0, 0, ht_in_shape(n, 0).rank - 1, out, 0);
+}
+
+static enum ht_status on_diagonal(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	struct ht_shape s = ht_in_shape(n, 0), r = n->out[0].shape;
+
+	if (!is_main(b, n, 1) || r.dim[s.rank - 1] != s.dim[s.rank - 1] ||
+		r.dim[s.rank] != s.dim[s.rank - 1])
+		return ht_open_refuse(b, n, not_main);
+	HT_TRY(put_axes(b, n, 0, 0, s.rank, out, 0));
+	return put(b, n, out, s.rank, axis_of(b, n, 0, s.rank - 1));
+}
+
+static enum ht_status with_diagonal(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	int32_t last = ht_in_shape(n, 0).rank - 1;
+
+	if (!is_main(b, n, 2) || !is_square(b, n))
+		return ht_open_refuse(b, n, not_main);
+	for (int32_t i = 0; i < last; i++)
+		if (!is_same(axis_of(b, n, 0, i), axis_of(b, n, 1, i)))
+			return ht_open_refuse(b, n, "there are not as many elements of diagonals");
+	return put_axes(b, n, 0, 0, last + 1, out, 0);
+}
+
 ht_open_rule *ht_open_rare_rule(enum ht_op op)
 {
 	switch (op) {
+	case HT_OP_CropAndResize:
+		return cropped;
+	case HT_OP_MatrixDiagPart:
+	case HT_OP_MatrixDiagPartV2:
+	case HT_OP_MatrixDiagPartV3:
+		return diagonal;
+	case HT_OP_MatrixDiag:
+	case HT_OP_MatrixDiagV2:
+	case HT_OP_MatrixDiagV3:
+		return on_diagonal;
+	case HT_OP_MatrixSetDiag:
+	case HT_OP_MatrixSetDiagV2:
+	case HT_OP_MatrixSetDiagV3:
+		return with_diagonal;
 	case HT_OP_Assert:
 		return asserted;
 	case HT_OP_LowerBound:
