@@ -156,6 +156,9 @@ bool ht_model_has_rows(const struct ht_model *m, enum ht_open open);
 /* Adds a note on the bounds of open sizes for which none were stated. */
 void ht_model_note_bounds(
 	const struct ht_model *m, enum ht_open open, struct ht_arena *a, struct ht_diags *d);
+/* Likewise on bounds that pass sizes raised in `g`. */
+void ht_model_note_raised(
+	const struct ht_model *m, const struct ht_graph *g, struct ht_arena *a, struct ht_diags *d);
 /* Whether HT_OPEN_KEEP and HT_OPEN_ONE make different copies. */
 bool ht_model_is_open(const struct ht_model *m);
 

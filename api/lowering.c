@@ -242,6 +242,7 @@ static enum ht_status run_as(const struct ht_model *m, const struct ht_compile_o
 	l->passes.keep_computed_sizes = upto == HT_UPTO_PRECISION;
 	l->passes.keep_functions = upto == HT_UPTO_PRECISION || upto == HT_UPTO_WRITTEN;
 	HT_TRY(run(l, ht_pipeline_cleanup, stop_after, &stopped));
+	ht_model_note_raised(m, l->graph, &w->arena, d);
 	ht_phase_end(&l->phases, "cleanup");
 	HT_TRY(run(l, ht_policy_paints(&l->policy) ? ht_pipeline_painted : ht_pipeline_precision,
 		stop_after, &stopped));

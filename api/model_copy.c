@@ -220,6 +220,25 @@ void ht_model_note_bounds(
 			"open dimension %.*s, as nobody stated bounds", HT_STR_ARG(ht_buf_str(&b)));
 }
 
+void ht_model_note_raised(
+	const struct ht_model *m, const struct ht_graph *g, struct ht_arena *a, struct ht_diags *d)
+{
+	struct ht_buf b;
+
+	ht_buf_init(&b, a);
+	for (int32_t i = 0; i < g->sizes; i++) {
+		const struct ht_open_size *s = &g->size[i];
+
+		if (s->axis >= 0 && s->least > bounds_of(m, s->axis, 0).least)
+			ht_printf(&b, "%s%d is at least %lld", b.n ? ", " : "", (int)s->axis,
+				(long long)s->least);
+	}
+	if (b.n)
+		ht_note(d, (struct ht_where){ .path = m->graph->path, .offset = -1 },
+			"open dimension %.*s: of less, a window of the graph has no result",
+			HT_STR_ARG(ht_buf_str(&b)));
+}
+
 static void put_shape_to_state(struct ht_buf *b, const struct ht_port *p, struct ht_shape s)
 {
 	ht_printf(b, "%s%.*s:%s", b->n ? ";" : "", HT_STR_ARG(p->name), s.rank < 0 ? "?" : "");

@@ -240,14 +240,37 @@ static struct ht_str name_of(struct ht_graph *g, const struct ht_size_expr *from
 	return ht_buf_str(&b);
 }
 
+/* The least value of the size of which `from` is derived for which the derived one is `least`. */
+static int64_t least_for(const struct ht_size_expr *from, int64_t least)
+{
+	return ht_ceil_div(least * from->divisor - from->add, from->factor);
+}
+
+/* A window does not fit into the smallest images, so the program is one for larger ones: raises the least value of the input's size of which
+ * `from` is derived until there is a result. */
+static void raise_least(struct ht_graph *g, const struct ht_size_expr *from)
+{
+	struct ht_open_size *of = &g->size[from->size[0] - 1];
+	int64_t least = least_for(from, 1);
+
+	for (; ht_size_count(&of->from); of = &g->size[of->from.size[0] - 1])
+		least = least_for(&of->from, least);
+	if (of->by.n || least <= of->least || least > of->most)
+		return;
+	of->least = least;
+	for (int32_t i = 0; i < g->sizes; i++)
+		if (ht_size_count(&g->size[i].from))
+			g->size[i].least = bound(g, &g->size[i].from, false);
+}
+
 /* The symbol of a derived size, which is added if the graph lacks it. */
 static int64_t symbol_of(struct ht_graph *g, struct ht_size_expr from)
 {
-	struct ht_open_size s = { .axis = -1,
-		.least = bound(g, &from, false),
-		.most = bound(g, &from, true),
-		.from = from };
+	struct ht_open_size s = { .axis = -1, .from = from };
 
+	raise_least(g, &from);
+	s.least = bound(g, &from, false);
+	s.most = bound(g, &from, true);
 	for (int32_t i = 0; i < g->sizes; i++)
 		if (ht_size_count(&g->size[i].from) && ht_size_equal(g->size[i].from, from))
 			return g->size[i].dim;

@@ -55,7 +55,7 @@ static int32_t axis_of_part(const struct lower *l, const struct open_part *p, st
 	for (int32_t i = 0; i < s.rank; i++) {
 		int64_t stride = ht_shape_stride(s, i);
 
-		if (s.dim[i] > 1 && stride <= p->stride && p->stride % stride == 0 &&
+		if (s.dim[i] > 1 && stride > 0 && stride <= p->stride && p->stride % stride == 0 &&
 			p->stride * most_of(l, p) <= stride * s.dim[i])
 			return i;
 	}

@@ -304,15 +304,15 @@ def check_refusals():
             feeds={'x': zeros(1, 1, 4)}, code=3)
     refused('features of an image in a row', lambda x: tf.reshape(x, [1, 2 * 4 * 5]), 'Reshape', 'out of range', shape=(1, None, 4, 5),
             asked='x:1,1..8,4,5', feeds={'x': zeros(1, 3, 4, 5)}, code=3)
-    refused('a window that is too large', lambda x: tf.nn.max_pool2d(x, 3, 1, 'VALID'), 'MaxPool', 'least size',
-            shape=(1, None, 4, 5), asked='x:1,1..8,4,5')
+    refused('a window that is too large', lambda x: tf.nn.max_pool2d(x, 3, 1, 'VALID'), 'open dimension 1 is at least 3', '3 to 8', '2 was given',
+            shape=(1, None, 4, 5), asked='x:1,1..8,4,5', feeds={'x': zeros(1, 2, 4, 5)}, code=3)
     refused('an index far behind joined axes', lambda x: tf.gather(tf.reshape(x, [-1, 4]), tf.shape(x)[:1] * 8388608), 'GatherV2', 'out of range',
             shape=(None, None, 4), asked='x:1..8,1..512,4', feeds={'x': zeros(1, 1, 4)}, code=3)
     refused('a mirrored edge longer than the image', lambda x: tf.pad(x, [[0, 0], [2, 0], [0, 0]], 'REFLECT'), 'MirrorPad', 'out of range',
             feeds={'x': zeros(1, 2, 4)}, code=3)
     refused('numbers below both of two sizes', lambda x, y: tf.math.top_k(tf.gather(y[0], tf.where(tf.range(tf.shape(y)[1]) < tf.shape(x)[0])[:, 0]), 4)[0],
             'out of range', shape=[(None,), (1, None)], asked='x:10..20;y:1,1..40', feeds={'x': zeros(12), 'y': zeros(1, 3)}, code=3)
-    refused('a dimension that the graph knows', lambda x: x + 1, 'dimension 2', asked='x:1,1..8,?', code=2)
+    refused('a size of the graph that nodes need', lambda x: x + tf.ones([4]), 'add', 'out of range', asked='x:1,1..8,?', feeds={'x': zeros(1, 2, 3)}, code=3)
 
 
 def check_fields():
