@@ -464,7 +464,8 @@ bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n)
 
 	return (n->op == HT_OP_ConcatV2 && open_axis_of(g, n, &axis)) || ht_may_take_part(g, n) ||
 	       ht_takes_open_part(g, n) || ht_reshapes_open(g, n) || ht_is_sparse_open(g, n) ||
-	       ht_moves_open(g, n) || ht_is_open_image(g, n) || reverses_product(g, n);
+	       ht_moves_open(g, n) || ht_is_open_image(g, n) || ht_slides_open(g, n) ||
+	       ht_has_open_blocks(g, n) || ht_draws_open(g, n) || reverses_product(g, n);
 }
 
 static bool is_stitch(const struct ht_node *n)
@@ -661,7 +662,10 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 			return ht_expand_meeting(f, n) || flatten_listed(f, n);
 		if (ht_is(n, HT_FINDS))
 			return ht_expand_extreme(f, n);
-		if (ht_expand_image(f, n))
+		if (ht_expand_image(f, n) ||
+			(what != HT_EXPAND_KNOWN &&
+				(ht_expand_windows(f, n) || ht_expand_blocks(f, n) ||
+					ht_expand_random(f, n))))
 			return true;
 		return (ht_axes(n) == HT_AXES_SEGMENTED
 				       ? expand_segments(f, n, gets_room(f, n, what))

@@ -28,15 +28,6 @@ static struct ht_value floats(struct forms *f, struct ht_value v)
 	return ht_rw_cast(&f->r, f->at, f->at->name, v, HT_F32);
 }
 
-/* The vector `v` with axes of extent 1 behind its own, so that it is broadcast along axis `axis` of a tensor of rank `rank`. */
-static struct ht_value along(struct forms *f, struct ht_value v, int32_t axis, int32_t rank)
-{
-	v.node->out[0].shape = open_shape(f, 1);
-	for (int32_t i = axis + 1; i < rank; i++)
-		v = with_axis(f, v, -1);
-	return v;
-}
-
 static struct ht_value within(struct forms *f, struct ht_value at, struct ht_value size)
 {
 	at = binary(f, HT_OP_Minimum, at, plus(f, size, -1));
@@ -286,7 +277,7 @@ struct dilation {
  * elements. */
 static bool stays_between(const struct ht_node *n, struct dilation *d)
 {
-	if (ht_is(n, HT_CONV) && !d->conv) {
+	if (ht_is(n, HT_CONV | HT_DEPTHWISE) && !d->conv) {
 		d->conv = (struct ht_node *)(uintptr_t)n;
 		return ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC") &&
 		       ht_str_is(ht_attr_str(n, "padding", ""), "VALID");

@@ -354,7 +354,16 @@ static inline struct ht_value counted_up(
 	return squeezed(f, counted(f, binary(f, HT_OP_AddV2, count, check), most));
 }
 
-/* Likewise up to an extent that other nodes tell. */
+/* The vector `v` with axes of extent 1 behind its own, so that it is broadcast along axis `axis` of a tensor of rank `rank`. */
+static inline struct ht_value along(struct forms *f, struct ht_value v, int32_t axis, int32_t rank)
+{
+	v.node->out[0].shape = open_shape(f, 1);
+	for (int32_t i = axis + 1; i < rank; i++)
+		v = with_axis(f, v, -1);
+	return v;
+}
+
+/* 0, 1, … up to an extent that other nodes tell, less one. */
 static inline struct ht_value range_of(struct forms *f, struct ht_value count)
 {
 	enum ht_dtype t = ht_type_of(count)->dtype;
@@ -476,6 +485,25 @@ bool ht_waits_for_shapes(const struct ht_graph *g, const struct ht_node *n);
 bool ht_expand_image(struct forms *f, struct ht_node *n);
 /* Whether it may; types must be known. */
 bool ht_is_open_image(const struct ht_graph *g, const struct ht_node *n);
+
+/* ---- computed_windows.c ---- */
+
+/* Windows and transposed convolutions, as far as the run computes how many results there are; says whether it changed the node. */
+bool ht_expand_windows(struct forms *f, struct ht_node *n);
+/* Whether it may; types must be known. */
+bool ht_slides_open(const struct ht_graph *g, const struct ht_node *n);
+
+/* ---- computed_blocks.c ---- */
+
+/* Blocks of pixels that become channels or rows; likewise. */
+bool ht_expand_blocks(struct forms *f, struct ht_node *n);
+bool ht_has_open_blocks(const struct ht_graph *g, const struct ht_node *n);
+
+/* ---- computed_random.c ---- */
+
+/* Random numbers; likewise. */
+bool ht_expand_random(struct forms *f, struct ht_node *n);
+bool ht_draws_open(const struct ht_graph *g, const struct ht_node *n);
 
 /* ---- computed_whole.c ---- */
 

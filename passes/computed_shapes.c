@@ -234,13 +234,14 @@ void ht_read_extents(
 static struct ht_value indices(
 	struct forms *f, const struct ht_node *n, const struct extents *r, int32_t i, int64_t most)
 {
-	int64_t dim = n->out[0].shape.dim[i];
+	int64_t dim = n->out[0].shape.dim[i], entry;
 
 	if (dim >= 0)
 		return binary(f, HT_OP_AddV2, numbers(f, HT_I64, dim), r->check);
-	if (dim == HT_DIM_UNKNOWN)
+	if (dim == HT_DIM_UNKNOWN || !ht_dim_size(f->r.g, dim) ||
+		(const_entry(n->in[1], i, &entry) && entry < 0))
 		return counted_up(f, r->size[i], r->check, most);
-	return wide(f, range_of(f, element(f, n->in[1], i)));
+	return binary(f, HT_OP_AddV2, wide(f, range_of(f, element(f, n->in[1], i))), r->check);
 }
 
 /* For each element of the result its number among all. */
@@ -319,8 +320,48 @@ static bool is_as_large(const struct ht_graph *g, struct ht_shape a, struct ht_s
 	return x.times == y.times && !memcmp(x.of, y.of, sizeof x.of);
 }
 
+/* The distance in elements between neighbours along an axis, at the largest sizes; -1: too large. */
+static int64_t stride_of(const struct ht_graph *g, struct ht_shape s, int32_t axis)
+{
+	return most_elements(g, (struct ht_shape){ s.rank - axis - 1, s.dim + axis + 1 });
+}
+
+/* Whether an axis of `to` can have the indices of a size that are `stride` elements apart, whatever the sizes of the run are: as pass sizes
+ * wants it (put_by_stride() in bounded_rules.c). */
+static bool has_place(const struct ht_graph *g, struct ht_shape to, int32_t size, int64_t stride)
+{
+	const int64_t all = stride * ht_size_at(g, size)->most;
+
+	for (int32_t i = 0; i < to.rank; i++) {
+		const struct ht_size_expr e = ht_dim_of_sizes(g, to.dim[i]);
+		const int64_t step = stride_of(g, to, i);
+		bool has = false;
+
+		for (int k = 0; to.dim[i] < 0 && k < ht_size_count(&e); k++)
+			has = has || e.size[k] == size;
+		if (has && step > 0 && stride % step == 0 &&
+			(step * ht_dim_most(g, to.dim[i])) % all == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the result has elements of an open axis at places that depend on the sizes of the run. */
+static bool divides(const struct ht_graph *g, struct ht_shape from, struct ht_shape to)
+{
+	if (!is_bounded_shape(g, to) || most_elements(g, from) < 1 || most_elements(g, to) < 1)
+		return false;
+	for (int32_t i = 0; i < from.rank; i++) {
+		int32_t size = ht_dim_size(g, from.dim[i]);
+
+		if (size && !has_place(g, to, size, stride_of(g, from, i)))
+			return true;
+	}
+	return false;
+}
+
 /* Whether an extent of the result is one that the run computes, or they are equal to those of the operand in a run alone; all others are
- * known. */
+ * known.  Or elements of an axis are elsewhere in each run. */
 static bool is_computed(const struct ht_graph *g, const struct ht_node *n)
 {
 	struct ht_shape s = n->out[0].shape;
@@ -329,9 +370,9 @@ static bool is_computed(const struct ht_graph *g, const struct ht_node *n)
 	for (int32_t i = 0; i < s.rank; i++) {
 		some = some || s.dim[i] == HT_DIM_UNKNOWN;
 		if (s.dim[i] < 0 && s.dim[i] != HT_DIM_UNKNOWN && !ht_dim_size(g, s.dim[i]))
-			return false;
+			return divides(g, ht_in_shape(n, 0), s);
 	}
-	return some || !is_as_large(g, ht_in_shape(n, 0), s);
+	return some || !is_as_large(g, ht_in_shape(n, 0), s) || divides(g, ht_in_shape(n, 0), s);
 }
 
 bool ht_expand_reshape(struct forms *f, struct ht_node *n, bool last)

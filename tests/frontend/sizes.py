@@ -220,7 +220,7 @@ def check_refusals():
     refused('a reshape of the batch', lambda x: tf.reshape(x, [64, -1]), (4,), 'Reshape', 'out of range', feed=np.zeros((2, 4), 'f4'), code=3)
     refused('a fixed number of rows', lambda x: x + tf.ones([64, 4]) * tf.reduce_mean(x, 1, True), (4,), 'mul', 'out of range',
             feed=np.zeros((2, 4), 'f4'), code=3)
-    refused('random numbers', lambda x: x + tf.random.uniform(tf.shape(x)), (4,), 'random')
+    refused('shuffled rows', lambda x: tf.random.shuffle(x), (4,), 'RandomShuffle')
     refused('a size above the range', lambda x: x + 1, (4,), '2 to 8', '9 was given', size='2..8',
             feed=np.zeros((9, 4), 'f4'), code=3)
     refused('a size below the range', lambda x: x + 1, (4,), '2 to 8', '1 was given', size='2..8',

@@ -10,7 +10,7 @@ import tensorflow as tf
 keras = environment.keras()
 layers = keras.layers
 F32, I32, BOOL = tf.float32, tf.int32, tf.bool
-MOST = {'n': 4, 'k': 9, 'm': 7, 'h': 20, 'w': 17, 't': 40}
+MOST = {'n': 4, 'k': 9, 'm': 7, 'h': 20, 'w': 17, 't': 40, 'e': 8}
 LEAST = {'h': 8, 'w': 8}
 
 
@@ -563,7 +563,7 @@ def mask_rcnn(r):
         b = tf.gather(boxes, at)
         crops = tf.image.crop_and_resize(y, b, tf.zeros([tf.size(at)], I32), [p, p])
         return b, tf.reshape(crops, [-1, p * p * c]) @ hd, tf.sigmoid(tf.nn.conv2d(crops, mk, 1, 'SAME'))
-    return f, {'x': ((1, 'h', 'w', 3), F32), 'boxes': ((12, 4), F32), 'scores': ((12,), F32)}
+    return f, {'a': ((1, 'h', 'w', 3), F32), 'boxes': ((12, 4), F32), 'scores': ((12,), F32)}
 
 
 def class_loop(r):
@@ -1216,6 +1216,77 @@ def counted(r):
     def f(ids):
         return tf.math.bincount(ids, minlength=10, maxlength=10), tf.math.bincount(ids, minlength=3, maxlength=3)
     return f, {'ids': (('t',), I32)}
+
+
+def uneven(r):
+    """Windows with strides and paddings over heights and widths that the run computes: cropped skips, resized images, padded ones."""
+    a, b, c = weights(r, 3, 3, 2, 4), weights(r, 3, 3, 8, 3), weights(r, num(r, 2, 5), num(r, 1, 4), 2, 3)
+    d, pad, rates = weights(r, 3, 3, 2, 2), str(r.choice(['SAME', 'VALID'])), num(r, 1, 2)
+
+    def f(x):
+        y = tf.nn.relu(tf.nn.conv2d(x, a, 1, 'SAME'))
+        up = tf.repeat(tf.repeat(tf.nn.max_pool2d(y, 2, 2, 'SAME'), 2, 1), 2, 2)
+        joined = tf.concat([y, up[:, :tf.shape(y)[1], :tf.shape(y)[2]]], -1)
+        small = tf.image.resize(x, tf.shape(x)[1:3] // 2 + 1)
+        even = tf.pad(x, [[0, 0], [0, -tf.shape(x)[1] % 4], [0, -tf.shape(x)[2] % 4], [0, 0]])
+        return (tf.nn.conv2d(joined, b, 2, 'SAME') + tf.nn.conv2d(joined, b[1:2, 1:2], 2, 'SAME'), tf.nn.conv2d(small, c, [1, 2, 3, 1], pad),
+                tf.nn.max_pool2d(small, 3, 2, 'SAME'), tf.nn.avg_pool2d(small, 3, 2, 'SAME'), tf.nn.avg_pool2d(small, 2, 2, 'VALID'),
+                tf.nn.depthwise_conv2d(even, d, [1, 2, 2, 1], pad), tf.nn.conv2d(even, c, 1, 'SAME', dilations=rates),
+                tf.image.extract_patches(small, [1, 2, 3, 1], [1, 2, 1, 1], [1, 1, rates, 1], pad))
+    return f, {'x': (('n', 'h', 'w', 2), F32)}
+
+
+def undone(r):
+    """Transposed convolutions to the size of an image whose convolution with a stride they undo, and blocks of pixels as channels."""
+    k, s = num(r, 1, 5), num(r, 2, 3)
+    w, v = weights(r, k, 3, 2, 3), weights(r, 3, k, 2, 3)
+
+    def f(x):
+        y, z = tf.nn.conv2d(x, w, s, 'SAME'), tf.nn.conv2d(x, v, 2, 'VALID')
+        even = x[:, :tf.shape(x)[1] // 2 * 2, :tf.shape(x)[2] // 2 * 2]
+        return (tf.nn.conv2d_transpose(y, w, tf.shape(x), s, 'SAME') + x, tf.nn.conv2d_transpose(z, v, tf.shape(x), 2, 'VALID'),
+                tf.nn.depth_to_space(tf.concat([x, x * 2], -1), 2),
+                tf.nn.space_to_depth(even, 2))
+    return f, {'x': (('n', 'h', 'w', 2), F32)}
+
+
+def regions(r):
+    """Boxes of open images, as many as data say, cut out by each method."""
+    c, size, outside = num(r, 1, 3), [num(r, 1, 5), num(r, 2, 5)], float(r.choice([0, -1]))
+    w = weights(r, 3, 3, 2, c)
+
+    def f(x, boxes):
+        y = tf.nn.conv2d(x, w, 2, 'SAME')
+        of = tf.range(tf.shape(boxes)[0]) % tf.shape(x)[0]
+        best = tf.where(boxes[:, 0] > .2)[:, 0]
+        return (tf.image.crop_and_resize(y, boxes, of, size, extrapolation_value=outside),
+                tf.image.crop_and_resize(x, tf.gather(boxes, best), tf.gather(of, best), size, 'nearest', outside))
+    return f, {'x': (('n', 'h', 'w', 2), F32), 'y': (('n', 4), F32)}
+
+
+def shifted(r):
+    """Scores by relative places that a reshape shifts, as in Transformer-XL; halves of a vector; matrices with other diagonals."""
+    d = num(r, 1, 6)
+    w = weights(r, d, d)
+
+    def f(x):
+        n, k = tf.shape(x)[0], tf.shape(x)[1]
+        s = tf.matmul(x @ w, x, transpose_b=True)
+        p = tf.reshape(tf.pad(s, [[0, 0], [0, 0], [1, 0]]), [n, k + 1, k])[:, 1:]
+        masked = tf.linalg.set_diag(s, tf.fill([n, k], -9.)) + p
+        return tf.nn.softmax(masked) @ x, tf.linalg.diag_part(s) + tf.linalg.trace(s)[:, None], tf.eye(k), tf.reshape(x[..., :1], [-1, k, n]), tf.linalg.diag(x[..., 0])
+    return f, {'x': (('n', 'e', d), F32)}
+
+
+def sampled(r):
+    """Noise in the shape of an open tensor."""
+    seed = [num(r, 0, 99), num(r, 0, 99)]
+
+    def f(x):
+        noise = tf.random.stateless_normal(tf.shape(x), seed)
+        keep = tf.random.stateless_uniform([tf.shape(x)[0], 3], seed) > .3
+        return x + noise, tf.cast(keep, F32), tf.random.stateless_uniform(tf.shape(x)[1:], seed, 0, 9, I32)
+    return f, {'x': (('n', 'k', 2), F32)}
 
 
 MODELS = {n: f for n, f in list(globals().items()) if callable(f) and getattr(f, '__module__', None) == __name__ and n not in ('weights', 'num', 'decode_boxes')}

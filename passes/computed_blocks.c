@@ -1,0 +1,275 @@
+/* Blocks of pixels that become channels or rows, and back, over open axes, for pass sizes: they are reshapes and transposes, which have rules of
+ * open sizes. */
+#include "passes/computed_nodes.h"
+
+#include <string.h>
+
+/* A tensor as the product of its extents, with axes that are divided. */
+struct divided {
+	struct ht_value size[HT_MAX_RANK];
+	int32_t rank;
+};
+
+static void add(struct divided *d, struct ht_value size)
+{
+	d->size[d->rank++] = size;
+}
+
+static struct ht_value number(struct forms *f, int64_t x)
+{
+	return whole(f, HT_I64, x);
+}
+
+static struct ht_value times(struct forms *f, struct ht_value x, int64_t by)
+{
+	return by == 1 ? x : binary(f, HT_OP_Mul, x, number(f, by));
+}
+
+/* The run stops where `by` does not divide the extent: the reshape checks the number of elements. */
+static struct ht_value over(struct forms *f, struct ht_value x, int64_t by)
+{
+	return by == 1 ? x : binary(f, HT_OP_FloorDiv, x, number(f, by));
+}
+
+static struct ht_value shaped(struct forms *f, struct ht_value x, const struct divided *to)
+{
+	enum ht_dtype t = ht_type_of(x)->dtype;
+	struct ht_value in[2] = { x, packed(f, to->size, to->rank, HT_I64) };
+	struct ht_value v = node(f, HT_OP_Reshape, in, 2, t, open_shape(f, to->rank));
+
+	ht_attr_set_type(v.node, "T", t);
+	ht_attr_set_type(v.node, "Tshape", HT_I64);
+	return v;
+}
+
+static struct ht_value ordered(
+	struct forms *f, struct ht_value x, const int64_t *order, int32_t rank)
+{
+	struct ht_value v;
+
+	x.node->out[0].shape = open_shape(f, rank);
+	v = ht_rw_transpose(&f->r, f->at, f->at->name, x, order);
+	v.node->out[0].shape = open_shape(f, rank);
+	return v;
+}
+
+/* ---- blocks and channels ---- */
+
+static bool is_image(const struct ht_node *n)
+{
+	return ht_in_shape(n, 0).rank == 4 && ht_in_shape(n, 0).dim[3] >= 0 &&
+	       ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC");
+}
+
+static bool expand_channels(struct forms *f, struct ht_node *n)
+{
+	static const int64_t order[6] = { 0, 1, 3, 2, 4, 5 };
+	const bool to_depth = n->op == HT_OP_SpaceToDepth;
+	const int64_t block = ht_attr_int(n, "block_size", 1), c = ht_in_shape(n, 0).dim[3];
+	struct divided in = { .rank = 0 }, out = { .rank = 0 };
+	struct ht_value rows = extent(f, n, 0, 1), columns = extent(f, n, 0, 2);
+
+	if (block < 1 || (!to_depth && c % (block * block)))
+		return false;
+	add(&in, extent(f, n, 0, 0));
+	add(&out, in.size[0]);
+	add(&in, to_depth ? over(f, rows, block) : rows);
+	add(&out, to_depth ? in.size[1] : times(f, rows, block));
+	add(&in, to_depth ? number(f, block) : columns);
+	add(&in, to_depth ? over(f, columns, block) : number(f, block));
+	add(&out, to_depth ? in.size[3] : times(f, columns, block));
+	add(&in, number(f, block));
+	add(&in, number(f, to_depth ? c : c / (block * block)));
+	add(&out, number(f, to_depth ? c * block * block : c / (block * block)));
+	ht_rw_take_place(&f->r, n, shaped(f, ordered(f, shaped(f, n->in[0], &in), order, 6), &out));
+	return true;
+}
+
+/* ---- blocks and rows of a batch ---- */
+
+struct blocks {
+	int64_t size[HT_MAX_RANK];
+	int32_t axes, rank;
+	int64_t all; /* their product */
+};
+
+static bool read_blocks(const struct ht_node *n, struct blocks *b)
+{
+	int count;
+
+	b->rank = ht_in_shape(n, 0).rank;
+	b->all = 1;
+	if (!ht_const_small_ints(n->in[1], b->size, HT_MAX_RANK, &count) || count < 1 ||
+		count >= b->rank || b->rank + count > HT_OPEN_RANK)
+		return false;
+	b->axes = count;
+	for (int i = 0; i < count; i++) {
+		if (b->size[i] < 1 || b->size[i] > INT32_MAX / b->all)
+			return false;
+		b->all *= b->size[i];
+	}
+	return true;
+}
+
+/* Paddings of all axes: those of the blocks' are operand 2, the others are 0. */
+static struct ht_value all_paddings(
+	struct forms *f, const struct ht_node *n, const struct blocks *b)
+{
+	const int64_t none[2 * HT_MAX_RANK] = { 0 };
+	const int64_t first[2] = { 1, 2 }, last[2] = { b->rank - b->axes - 1, 2 };
+	struct ht_value part[4];
+	int32_t parts = 0;
+
+	part[parts++] = ht_rw_reshape(&f->r, f->at, f->at->name,
+		ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, none, 2),
+		ht_shape_make(f->r.g->arena, 2, first));
+	part[parts++] = wide(f, n->in[2]);
+	if (last[0])
+		part[parts++] = ht_rw_reshape(&f->r, f->at, f->at->name,
+			ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, none, 2 * last[0]),
+			ht_shape_make(f->r.g->arena, 2, last));
+	return joined(f, part, parts, 0);
+}
+
+/* The image is padded first; its extents are known when types are inferred again. */
+static bool pad_first(struct forms *f, struct ht_node *n, const struct blocks *b)
+{
+	const int64_t dim[2] = { b->axes, 2 };
+	const int64_t none[2 * HT_MAX_RANK] = { 0 };
+	enum ht_dtype t = n->out[0].dtype;
+	struct ht_value in[2] = { n->in[0] }, v;
+	int64_t pad[2 * HT_MAX_RANK];
+	bool some = false;
+	int count;
+
+	if (ht_const_small_ints(n->in[2], pad, 2 * HT_MAX_RANK, &count)) {
+		for (int i = 0; i < count; i++)
+			some = some || pad[i];
+		if (!some)
+			return false;
+	}
+	in[1] = all_paddings(f, n, b);
+	v = node(f, HT_OP_Pad, in, 2, t, open_shape(f, b->rank));
+	ht_attr_set_type(v.node, "T", t);
+	ht_attr_set_type(v.node, "Tpaddings", HT_I64);
+	ht_rw_set_in(&f->r, n, 0, v);
+	ht_rw_set_in(&f->r, n, 2,
+		ht_rw_reshape(&f->r, f->at, f->at->name,
+			ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, none, 2 * dim[0]),
+			ht_shape_make(f->r.g->arena, 2, dim)));
+	ht_attr_set_type(n, "Tpaddings", HT_I64);
+	return true;
+}
+
+static bool expand_to_batch(struct forms *f, struct ht_node *n)
+{
+	struct divided in = { .rank = 0 }, out = { .rank = 0 };
+	int64_t order[HT_MAX_RANK];
+	struct blocks b;
+	int32_t rank;
+
+	if (!read_blocks(n, &b))
+		return false;
+	if (pad_first(f, n, &b))
+		return true;
+	add(&in, extent(f, n, 0, 0));
+	add(&out, times(f, in.size[0], b.all));
+	for (int32_t i = 0; i < b.axes; i++) {
+		add(&out, over(f, extent(f, n, 0, 1 + i), b.size[i]));
+		add(&in, out.size[1 + i]);
+		add(&in, number(f, b.size[i]));
+		order[i] = 2 + 2 * i;
+		order[b.axes + 1 + i] = 1 + 2 * i;
+	}
+	order[b.axes] = 0;
+	for (int32_t i = 1 + b.axes; i < b.rank; i++) {
+		order[in.rank] = in.rank;
+		add(&in, extent(f, n, 0, i));
+		add(&out, in.size[in.rank - 1]);
+	}
+	rank = in.rank;
+	ht_rw_take_place(
+		&f->r, n, shaped(f, ordered(f, shaped(f, n->in[0], &in), order, rank), &out));
+	return true;
+}
+
+/* The part of `x` that is left when operand 2 says how much to cut off at both ends of each axis of the blocks. */
+static struct ht_value cropped(struct forms *f, const struct ht_node *n, const struct blocks *b,
+	struct ht_value x, const struct divided *all)
+{
+	enum ht_dtype t = n->out[0].dtype;
+	struct ht_value begin[HT_MAX_RANK], left[HT_MAX_RANK], in[3] = { x }, v;
+	struct ht_value crops = wide(f, n->in[2]);
+	const int64_t flat = 2 * (int64_t)b->axes;
+
+	crops = ht_rw_reshape(
+		&f->r, f->at, f->at->name, crops, ht_shape_make(f->r.g->arena, 1, &flat));
+	for (int32_t i = 0; i < b->rank; i++) {
+		bool cut = i >= 1 && i <= b->axes;
+
+		begin[i] = cut ? element(f, crops, 2 * (i - 1)) : number(f, 0);
+		left[i] = all->size[i];
+		if (cut)
+			left[i] = binary(f, HT_OP_Sub, left[i],
+				binary(f, HT_OP_AddV2, begin[i], element(f, crops, 2 * i - 1)));
+	}
+	in[1] = packed(f, begin, b->rank, HT_I64);
+	in[2] = packed(f, left, b->rank, HT_I64);
+	v = node(f, HT_OP_Slice, in, 3, t, open_shape(f, b->rank));
+	ht_attr_set_type(v.node, "T", t);
+	ht_attr_set_type(v.node, "Index", HT_I64);
+	return v;
+}
+
+static bool expand_from_batch(struct forms *f, struct ht_node *n)
+{
+	struct divided in = { .rank = 0 }, out = { .rank = 0 };
+	int64_t order[HT_MAX_RANK];
+	struct blocks b;
+	struct ht_value x;
+	int32_t to = 0;
+
+	if (!read_blocks(n, &b))
+		return false;
+	for (int32_t i = 0; i < b.axes; i++)
+		add(&in, number(f, b.size[i]));
+	for (int32_t i = 0; i < b.rank; i++) {
+		bool cut = i >= 1 && i <= b.axes;
+
+		x = extent(f, n, 0, i);
+		order[to++] = b.axes + i;
+		if (cut)
+			order[to++] = i - 1;
+		add(&in, i ? x : over(f, x, b.all));
+		add(&out, cut ? times(f, x, b.size[i - 1]) : in.size[in.rank - 1]);
+	}
+	x = shaped(f, ordered(f, shaped(f, n->in[0], &in), order, in.rank), &out);
+	ht_rw_take_place(&f->r, n, cropped(f, n, &b, x, &out));
+	return true;
+}
+
+/* ---- every node ---- */
+
+bool ht_has_open_blocks(const struct ht_graph *g, const struct ht_node *n)
+{
+	switch (n->op) {
+	case HT_OP_SpaceToDepth:
+	case HT_OP_DepthToSpace:
+		return is_image(n) && is_bounded_shape(g, ht_in_shape(n, 0)) &&
+		       !ht_shape_known(ht_in_shape(n, 0));
+	case HT_OP_SpaceToBatchND:
+	case HT_OP_BatchToSpaceND:
+		return is_bounded_shape(g, ht_in_shape(n, 0)) && !ht_shape_known(ht_in_shape(n, 0));
+	default:
+		return false;
+	}
+}
+
+bool ht_expand_blocks(struct forms *f, struct ht_node *n)
+{
+	if (!ht_has_open_blocks(f->r.g, n))
+		return false;
+	if (n->op == HT_OP_SpaceToBatchND)
+		return expand_to_batch(f, n);
+	return n->op == HT_OP_BatchToSpaceND ? expand_from_batch(f, n) : expand_channels(f, n);
+}
