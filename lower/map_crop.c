@@ -90,7 +90,10 @@ static int32_t pull_crop(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
-	int32_t box = space_coord(b, s, 0), image = image_of_box(k, n, s, box), inside = -1, r;
+	int32_t box = space_coord(b, s, 0), image = image_of_box(k, n, s, box);
+	int32_t inside = ht_xle(
+		b, ht_xi(b, 0), image); /* of a single image, nothing else reads the number */
+	int32_t r;
 	struct crop_axis c[2];
 
 	(void)out;
@@ -102,7 +105,7 @@ static int32_t pull_crop(
 		last = ht_xcvt(b, HT_F32, last);
 		at = box_position(b, &a, space_coord(b, s, 1 + i), last);
 		ok = ht_xand(b, ht_xle(b, ht_xf(b, 0), at), ht_xle(b, at, last));
-		inside = inside < 0 ? ok : ht_xand(b, inside, ok);
+		inside = ht_xand(b, inside, ok);
 		c[i] = axis_at(b, ht_xselect(b, ok, at, ht_xf(b, 0)), shape_of(n, 0).dim[1 + i]);
 	}
 	if (ht_str_is(ht_attr_str(n, "method", "bilinear"), "nearest"))

@@ -1,7 +1,7 @@
 """Cases of boxes and windows that are cut out of images."""
 import numpy as np
 
-from case import Case
+from case import Case, tensorflow_op, widen
 from values import pick, random
 
 # images, height, width, channels, boxes, height and width of the results
@@ -28,10 +28,15 @@ def crops(r, name, tag):
     for images, h, w, c, n, oh, ow in pick(r, CROPS, 3):
         attrs = {'method': str(r.choice(['bilinear', 'nearest'])), 'extrapolation_value': float(r.choice([0, -2.5]))}
         inputs = [random(r, tag, (images, h, w, c)), boxes_of(r, n), r.integers(0, images, n).astype('i4'), np.array([oh, ow], 'i4')]
-        yield Case(name, inputs, attrs, settings=('crop_size',))
+        yield Case(name, inputs, attrs, settings=('crop_size',), oracle=cropped)
     inputs[2:3] = [np.full(max(n, 1), images, 'i4')]
     inputs[1] = boxes_of(r, max(n, 1))
     yield Case(name, inputs, attrs, settings=('crop_size',), fails=True, note='a box of no image')
+
+
+def cropped(inputs, attrs):
+    """Its result is float32 whatever the type of the images."""
+    return tensorflow_op('CropAndResize', ['image', 'boxes', 'box_ind', 'crop_size'], [widen(inputs[0], 'f32'), *inputs[1:]], attrs)
 
 
 def patches(r, name, tag):
