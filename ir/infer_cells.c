@@ -43,3 +43,49 @@ enum ht_status ht_infer_lstm_layer(struct ht_infer *in, struct ht_node *n)
 		ht_set_shape(n, i, 3, d);
 	return HT_OK;
 }
+
+/* ---- gradients ---- */
+
+/* [rows, times * units], of the shape of a state. */
+static void set_gates(
+	struct ht_infer *in, struct ht_node *n, int32_t result, int32_t state, int64_t times)
+{
+	struct ht_shape s = ht_in_shape(n, state);
+	int64_t *d = ht_new_dims(in, 2);
+
+	if (s.rank != 2)
+		return;
+	d[0] = s.dim[0];
+	d[1] = s.dim[1] < 0 ? HT_DIM_UNKNOWN : times * s.dim[1];
+	ht_set_shape(n, result, 2, d);
+}
+
+enum ht_status ht_infer_lstm_cell_gradient(struct ht_infer *in, struct ht_node *n)
+{
+	HT_TRY(ht_want_rank(in, n, 1, 2));
+	n->out[0].shape = ht_in_shape(n, 1);
+	set_gates(in, n, 1, 1, 4);
+	for (int32_t i = 2; i < n->outs; i++)
+		n->out[i].shape = ht_in_shape(n, i + 2);
+	return HT_OK;
+}
+
+/* Result `i` is the gradient by operand `i` + 1. */
+enum ht_status ht_infer_lstm_layer_gradient(struct ht_infer *in, struct ht_node *n)
+{
+	HT_TRY(ht_want_rank(in, n, 0, 0));
+	HT_TRY(ht_want_rank(in, n, 1, 3));
+	for (int32_t i = 0; i < n->outs; i++)
+		n->out[i].shape = ht_in_shape(n, i + 1);
+	return HT_OK;
+}
+
+enum ht_status ht_infer_gru_cell_gradient(struct ht_infer *in, struct ht_node *n)
+{
+	HT_TRY(ht_want_rank(in, n, 0, 2));
+	HT_TRY(ht_want_rank(in, n, 1, 2));
+	n->out[0].shape = ht_in_shape(n, 0);
+	n->out[1].shape = n->out[2].shape = ht_in_shape(n, 1);
+	set_gates(in, n, 3, 1, 2);
+	return HT_OK;
+}

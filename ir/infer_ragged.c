@@ -122,6 +122,20 @@ enum ht_status ht_infer_ragged_range(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
+/* A scalar, or a vector of rows. */
+enum ht_status ht_infer_ragged_to_variant(struct ht_infer *in, struct ht_node *n)
+{
+	int64_t *d = ht_new_dims(in, 1);
+
+	HT_TRY(want_splits(in, n, n->ins - 1));
+	if (n->ins > 1 && extent(n, 0, 0) > 0)
+		d[0] = extent(n, 0, 0) - 1;
+	else if (n->ins == 1)
+		d[0] = extent(n, 0, 0);
+	ht_set_shape(n, 0, ht_attr_bool(n, "batched_input", false), d);
+	return HT_OK;
+}
+
 enum ht_status ht_infer_ragged_to_sparse(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape values = ht_in_shape(n, n->ins - 1);
@@ -294,6 +308,7 @@ enum ht_status ht_infer_sparse_bincount(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
+/* In the second version, there is a row for each row that was gathered, whose numbers are result 1. */
 enum ht_status ht_infer_sparse_segment_grad(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
@@ -301,12 +316,85 @@ enum ht_status ht_infer_sparse_segment_grad(struct ht_infer *in, struct ht_node 
 
 	HT_TRY(ht_want_rank(in, n, 1, 1));
 	HT_TRY(ht_want_rank(in, n, 2, 1));
+	if (n->outs > 1)
+		ht_set_shape(n, 1, 1, ht_new_dims(in, 1));
 	if (s.rank < 1)
 		return HT_OK;
 	d = ht_new_dims(in, s.rank);
 	for (int32_t i = 1; i < s.rank; i++)
 		d[i] = s.dim[i];
-	d[0] = stated(in, n, 3, 0);
+	if (n->outs == 1)
+		d[0] = stated(in, n, 3, 0);
 	ht_set_shape(n, 0, s.rank, d);
+	return HT_OK;
+}
+
+enum ht_status ht_infer_ragged_fill(struct ht_infer *in, struct ht_node *n)
+{
+	int64_t *d = ht_new_dims(in, 3);
+
+	HT_TRY(ht_want_rank(in, n, 0, 1));
+	HT_TRY(ht_want_rank(in, n, 1, 1));
+	d[1] = stated(in, n, 2, 0);
+	d[2] = extent(n, 0, 0);
+	ht_set_shape(n, 0, 1, d);
+	ht_set_shape(n, 1, 1, d);
+	ht_set_shape(n, 2, 1, d + 1);
+	ht_set_shape(n, 3, 1, d + 2);
+	return HT_OK;
+}
+
+/* Result `i` has an element for each row of the indices that operand `i` + 1 is. */
+static enum ht_status set_gradients(struct ht_infer *in, struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->outs; i++) {
+		int64_t *d = ht_new_dims(in, 1);
+
+		HT_TRY(ht_want_rank(in, n, i + 1, 2));
+		d[0] = extent(n, i + 1, 0);
+		ht_set_shape(n, i, 1, d);
+	}
+	HT_TRY(ht_want_rank(in, n, 0, 1));
+	return ht_want_rank(in, n, 3, 2);
+}
+
+enum ht_status ht_infer_sparse_slice_grad(struct ht_infer *in, struct ht_node *n)
+{
+	HT_TRY(ht_want_rank(in, n, 2, 1));
+	return set_gradients(in, n);
+}
+
+enum ht_status ht_infer_sparse_add_grad(struct ht_infer *in, struct ht_node *n)
+{
+	return set_gradients(in, n);
+}
+
+/* ---- sets: the last axis of a tensor, dense or sparse, has the elements of a set ---- */
+
+enum ht_status ht_infer_set_operation(struct ht_infer *in, struct ht_node *n)
+{
+	int64_t rank = n->ins == 6 ? extent(n, 0, 1) : ht_in_shape(n, 0).rank;
+
+	if (n->ins == 6)
+		HT_TRY(want_sparse(in, n, 0));
+	if (n->ins > 2)
+		HT_TRY(want_sparse(in, n, n->ins - 3));
+	if (rank == 0 || rank == 1)
+		return ht_infer_fail(in, n, "has sets without rows: rank %lld", (long long)rank);
+	set_sparse(in, n, 0, 1, rank < 0 ? HT_DIM_UNKNOWN : rank);
+	return HT_OK;
+}
+
+enum ht_status ht_infer_set_size(struct ht_infer *in, struct ht_node *n)
+{
+	int64_t rank = extent(n, 0, 1), *d;
+
+	HT_TRY(want_sparse(in, n, 0));
+	if (rank < 1 || rank > HT_MAX_RANK)
+		return HT_OK;
+	d = ht_new_dims(in, (int32_t)rank);
+	for (int32_t i = 0; i + 1 < rank; i++)
+		d[i] = stated(in, n, 2, i);
+	ht_set_shape(n, 0, (int32_t)rank - 1, d);
 	return HT_OK;
 }

@@ -7,97 +7,8 @@
  *
  * The pass also changes nodes in the bodies of functions.  Left alone: BlockLSTM whose weights
  * have no known size. */
+#include "passes/cells.h"
 #include "passes/outline.h"
-#include "passes/rewrite.h"
-
-/* Makes nodes in front of `at`, with names that begin with `name`. */
-struct maker {
-	struct ht_rw *r;
-	struct ht_node *at;
-	struct ht_str name;
-	enum ht_dtype t; /* of the cell */
-};
-
-static struct ht_value node(struct maker *m, enum ht_op op, const struct ht_value *in, int32_t ins,
-	enum ht_dtype t, struct ht_shape s)
-{
-	return ht_out(ht_rw_node(m->r, m->at, op, m->name, in, ins, (struct ht_type){ t, s }), 0);
-}
-
-/* A node of the cell's type, whose shape is inferred later. */
-static struct ht_value made(struct maker *m, enum ht_op op, const struct ht_value *in, int32_t ins)
-{
-	struct ht_value v = node(m, op, in, ins, m->t, HT_SHAPE_UNKNOWN);
-
-	ht_attr_set_type(v.node, "T", m->t);
-	return v;
-}
-
-static struct ht_value one(struct maker *m, enum ht_op op, struct ht_value a)
-{
-	return made(m, op, &a, 1);
-}
-
-static struct ht_value two(struct maker *m, enum ht_op op, struct ht_value a, struct ht_value b)
-{
-	const struct ht_value in[] = { a, b };
-
-	return made(m, op, in, 2);
-}
-
-static struct ht_value number(struct maker *m, double x)
-{
-	return ht_rw_const_float(m->r, m->at, m->name, m->t, x);
-}
-
-static struct ht_value whole(struct maker *m, int64_t x)
-{
-	return ht_rw_scalar(m->r, m->at, m->name, HT_I32, x);
-}
-
-static struct ht_value product(struct maker *m, struct ht_value a, struct ht_value b)
-{
-	return two(m, HT_OP_MatMul, a, b);
-}
-
-/* The product that every result of `n` needs; it gets the control edges of `n`. */
-static struct ht_value first_product(
-	struct maker *m, const struct ht_node *n, struct ht_value a, struct ht_value b)
-{
-	struct ht_value v = product(m, a, b);
-
-	ht_rw_set_controls(m->r, v.node, n->control, n->controls);
-	return v;
-}
-
-static struct ht_value biased(struct maker *m, struct ht_value a, struct ht_value b)
-{
-	return two(m, HT_OP_BiasAdd, a, b);
-}
-
-/* Concatenates the columns of both. */
-static struct ht_value joined(struct maker *m, struct ht_value a, struct ht_value b)
-{
-	const struct ht_value in[] = { a, b, whole(m, 1) };
-	struct ht_value v = made(m, HT_OP_ConcatV2, in, 3);
-
-	ht_attr_set_int(v.node, "N", 2);
-	ht_attr_set_type(v.node, "Tidx", HT_I32);
-	return v;
-}
-
-/* Splits the columns into `count` parts, which are results of one node. */
-static struct ht_node *parts_of(struct maker *m, struct ht_value a, int32_t count)
-{
-	const struct ht_value in[] = { whole(m, 1), a };
-	struct ht_node *n = made(m, HT_OP_Split, in, 2).node;
-
-	ht_attr_set_int(n, "num_split", count);
-	ht_node_set_outs(n, count);
-	for (int32_t i = 0; i < count; i++)
-		n->out[i] = (struct ht_type){ m->t, HT_SHAPE_UNKNOWN };
-	return n;
-}
 
 /* ---- cells ---- */
 
@@ -161,16 +72,6 @@ static void make_lstm(struct maker *m, const struct lstm *c, struct ht_value sum
 	out[HIDDEN] = two(m, HT_OP_Mul, out[SQUASHED], out[OUTPUT]);
 }
 
-static void take_results(
-	struct maker *m, struct ht_node *n, const struct ht_value *out, int32_t count)
-{
-	ht_rw_replace_node(m->r, n, out[0]);
-	for (int32_t i = 1; i < count && n->graph; i++)
-		ht_rw_replace(m->r, ht_out(n, i), out[i]);
-	if (n->graph)
-		ht_rw_drop(m->r, n);
-}
-
 static void expand_lstm_cell(struct maker *m, struct ht_node *n)
 {
 	struct lstm c = lstm_of(n);
@@ -201,51 +102,17 @@ static void expand_gru_cell(struct maker *m, struct ht_node *n)
 	take_results(m, n, out, 4);
 }
 
-/* ---- a layer of cells ---- */
+/* ---- loops ---- */
 
-/* The loop-carried values, in order; then a list for each used result. */
-enum {
-	STEP,
-	STEPS,
-	SEQUENCE,
-	LOOP_STATE,
-	LOOP_HIDDEN,
-	OF_STEP,
-	OF_HIDDEN,
-	PEEPS,
-	PEEP_SECOND,
-	PEEP_THIRD,
-	LOOP_BIAS,
-	LISTS
-};
+enum { STEP, STEPS };
 
-struct layer {
-	struct ht_pass_context *c;
-	struct ht_node *n;
-	struct lstm cell;
-	enum ht_dtype t;
-	int64_t inputs, units;
-	bool used[LSTM_RESULTS];
-	int32_t values; /* number of loop-carried values */
-	enum ht_dtype type[LISTS + LSTM_RESULTS];
-};
+enum { MOST_VALUES = 32 };
 
-static void set_types(struct layer *x, struct ht_rw *r)
-{
-	for (int32_t i = 0; i < LISTS; i++)
-		x->type[i] = i <= STEPS ? HT_I32 : x->t;
-	x->values = LISTS;
-	for (int32_t i = 0; i < LSTM_RESULTS; i++) {
-		x->used[i] = ht_rw_uses(r, ht_out(x->n, i)) > 0;
-		if (x->used[i])
-			x->type[x->values++] = HT_VARIANT;
-	}
-}
-
-static struct ht_function *new_function(struct layer *x, const char *what, struct ht_value *arg)
+static struct ht_function *new_function(
+	struct maker *m, const struct ht_cell_loop *x, const char *what, struct ht_value *arg)
 {
 	struct ht_graph *library = x->n->graph->library;
-	struct ht_str name = ht_str_printf(x->c->scratch, "%.*s_%s", HT_STR_ARG(x->n->name), what);
+	struct ht_str name = ht_str_printf(m->r->arena, "%.*s_%s", HT_STR_ARG(x->n->name), what);
 	struct ht_function *f =
 		ht_function_new(library, ht_graph_free_function_name(library, name));
 	struct ht_port **end = &f->args;
@@ -269,10 +136,10 @@ static struct ht_value last_node(struct ht_function *f, const char *type, const 
 	return ht_out(n, 0);
 }
 
-static struct ht_function *condition_of(struct layer *x)
+static struct ht_function *condition_of(struct maker *m, const struct ht_cell_loop *x)
 {
-	struct ht_value arg[LISTS + LSTM_RESULTS], v;
-	struct ht_function *f = new_function(x, "cond", arg);
+	struct ht_value arg[MOST_VALUES], v;
+	struct ht_function *f = new_function(m, x, "cond", arg);
 	struct ht_port **end = &f->rets;
 
 	v = last_node(f, "Less", "more", arg[STEP], arg[STEPS], HT_BOOL);
@@ -281,30 +148,86 @@ static struct ht_function *condition_of(struct layer *x)
 	return f;
 }
 
-static struct ht_value step_of(struct maker *m, struct ht_value sequence, struct ht_value at)
+static struct ht_function *body_of(struct maker *of, const struct ht_cell_loop *x)
 {
-	const struct ht_value in[] = { sequence, at };
-	struct ht_value v = node(m, HT_OP_Gather, in, 2, m->t, HT_SHAPE_UNKNOWN);
+	struct ht_value arg[MOST_VALUES], next;
+	struct ht_function *f = new_function(of, x, "body", arg);
+	struct ht_port **end = &f->rets;
+	struct ht_rw_within within;
+	struct ht_rw r;
+	struct maker m = { .r = &r, .name = HT_STR("step"), .t = of->t };
 
-	ht_attr_set_type(v.node, "Tparams", m->t);
-	ht_attr_set_type(v.node, "Tindices", HT_I32);
-	return v;
+	next = last_node(f, "AddV2", "next", arg[STEP], arg[STEP], HT_I32);
+	ht_node_add_origin(next.node, x->n);
+	ht_rw_init_within(&r, &within, f->body, of->r->c);
+	m.at = next.node;
+	ht_rw_set_in(&r, next.node, 1, whole(&m, 1));
+	x->step(x->of, &m, arg);
+	arg[STEP] = next;
+	for (int32_t i = 0; i < x->values; i++)
+		ht_function_add_ret(f, &end, arg[i]);
+	return f;
 }
 
-static struct ht_value list_with(
-	struct maker *m, struct ht_value list, struct ht_value at, struct ht_value item)
+struct ht_node *ht_make_cell_loop(
+	struct maker *m, const struct ht_cell_loop *x, const struct ht_value *in)
 {
-	const struct ht_value in[] = { list, at, item };
-	struct ht_value v = node(m, HT_OP_TensorListSetItem, in, 3, HT_VARIANT, HT_SHAPE_SCALAR);
+	struct ht_node *loop =
+		node(m, HT_OP_StatelessWhile, in, x->values, HT_I32, HT_SHAPE_SCALAR).node;
 
-	ht_attr_set_type(v.node, "element_dtype", m->t);
-	return v;
+	ht_node_set_outs(loop, x->values);
+	for (int32_t i = 0; i < x->values; i++)
+		loop->out[i] = (struct ht_type){ x->type[i], HT_SHAPE_UNKNOWN };
+	ht_rw_set_controls(m->r, loop, x->n->control, x->n->controls);
+	ht_attr_set_types(loop, "T", x->type, x->values);
+	ht_attr_set_function(loop, "cond", condition_of(m, x)->name);
+	ht_attr_set_function(loop, "body", body_of(m, x)->name);
+	return loop;
+}
+
+/* ---- a layer of cells ---- */
+
+/* The loop-carried values, in order; then a list for each used result. */
+enum {
+	SEQUENCE = STEPS + 1,
+	LOOP_STATE,
+	LOOP_HIDDEN,
+	OF_STEP,
+	OF_HIDDEN,
+	PEEPS,
+	PEEP_SECOND,
+	PEEP_THIRD,
+	LOOP_BIAS,
+	LISTS
+};
+
+struct layer {
+	struct ht_node *n;
+	struct lstm cell;
+	enum ht_dtype t;
+	int64_t inputs, units;
+	bool used[LSTM_RESULTS];
+	int32_t values; /* number of loop-carried values */
+	enum ht_dtype type[LISTS + LSTM_RESULTS];
+};
+
+static void set_types(struct layer *x, struct ht_rw *r)
+{
+	for (int32_t i = 0; i < LISTS; i++)
+		x->type[i] = i <= STEPS ? HT_I32 : x->t;
+	x->values = LISTS;
+	for (int32_t i = 0; i < LSTM_RESULTS; i++) {
+		x->used[i] = ht_rw_uses(r, ht_out(x->n, i)) > 0;
+		if (x->used[i])
+			x->type[x->values++] = HT_VARIANT;
+	}
 }
 
 /* Sets the arguments of the next step: all stay, except the number of the step, the states and
  * the lists. */
-static void make_step(struct layer *x, struct maker *m, struct ht_value *arg)
+static void make_step(const void *of, struct maker *m, struct ht_value *arg)
 {
+	const struct layer *x = of;
 	struct ht_value out[LSTM_RESULTS], sums;
 	int32_t at = LISTS;
 
@@ -322,60 +245,7 @@ static void make_step(struct layer *x, struct maker *m, struct ht_value *arg)
 	arg[LOOP_HIDDEN] = out[HIDDEN];
 }
 
-static struct ht_function *body_of(struct layer *x)
-{
-	struct ht_value arg[LISTS + LSTM_RESULTS], next;
-	struct ht_function *f = new_function(x, "body", arg);
-	struct ht_port **end = &f->rets;
-	struct ht_rw_within within;
-	struct ht_rw r;
-	struct maker m = { .r = &r, .name = HT_STR("step"), .t = x->t };
-
-	next = last_node(f, "AddV2", "next", arg[STEP], arg[STEP], HT_I32);
-	ht_node_add_origin(next.node, x->n);
-	ht_rw_init_within(&r, &within, f->body, x->c);
-	m.at = next.node;
-	ht_rw_set_in(&r, next.node, 1, whole(&m, 1));
-	make_step(x, &m, arg);
-	arg[STEP] = next;
-	for (int32_t i = 0; i < x->values; i++)
-		ht_function_add_ret(f, &end, arg[i]);
-	return f;
-}
-
 /* ---- nodes in front of the loop and behind it ---- */
-
-/* Rows `from` to from + count - 1 of the weights. */
-static struct ht_value rows_of(struct maker *m, struct ht_value w, int64_t from, int64_t count)
-{
-	const int64_t begin[] = { from, 0 }, size[] = { count, -1 };
-	struct ht_value in[3] = { w }, v;
-
-	in[1] = ht_rw_const_ints(m->r, m->at, m->name, HT_I32, begin, 2);
-	in[2] = ht_rw_const_ints(m->r, m->at, m->name, HT_I32, size, 2);
-	v = made(m, HT_OP_Slice, in, 3);
-	ht_attr_set_type(v.node, "Index", HT_I32);
-	return v;
-}
-
-/* The extent of the sequence's first axis. */
-static struct ht_value length_of(struct maker *m, struct ht_value sequence)
-{
-	struct ht_shape s = ht_type_of(sequence)->shape;
-	const int64_t rank = 3;
-	struct ht_value in[2], v;
-
-	if (s.rank == rank && s.dim[0] >= 0)
-		return whole(m, s.dim[0]);
-	in[0] = node(m, HT_OP_Shape, &sequence, 1, HT_I32, (struct ht_shape){ 1, &rank });
-	ht_attr_set_type(in[0].node, "T", m->t);
-	ht_attr_set_type(in[0].node, "out_type", HT_I32);
-	in[1] = whole(m, 0);
-	v = node(m, HT_OP_Gather, in, 2, HT_I32, HT_SHAPE_SCALAR);
-	ht_attr_set_type(v.node, "Tparams", HT_I32);
-	ht_attr_set_type(v.node, "Tindices", HT_I32);
-	return v;
-}
 
 static struct ht_value element_shape(struct layer *x, struct maker *m)
 {
@@ -427,19 +297,13 @@ static void set_operands(struct layer *x, struct maker *m, struct ht_value *in)
 
 static struct ht_node *make_loop(struct layer *x, struct maker *m)
 {
+	const struct ht_cell_loop loop = {
+		.n = x->n, .type = x->type, .values = x->values, .step = make_step, .of = x
+	};
 	struct ht_value in[LISTS + LSTM_RESULTS];
-	struct ht_node *loop;
 
 	set_operands(x, m, in);
-	loop = node(m, HT_OP_StatelessWhile, in, x->values, HT_I32, HT_SHAPE_SCALAR).node;
-	ht_node_set_outs(loop, x->values);
-	for (int32_t i = 0; i < x->values; i++)
-		loop->out[i] = (struct ht_type){ x->type[i], HT_SHAPE_UNKNOWN };
-	ht_rw_set_controls(m->r, loop, x->n->control, x->n->controls);
-	ht_attr_set_types(loop, "T", x->type, x->values);
-	ht_attr_set_function(loop, "cond", condition_of(x)->name);
-	ht_attr_set_function(loop, "body", body_of(x)->name);
-	return loop;
+	return ht_make_cell_loop(m, &loop, in);
 }
 
 /* Finds the sizes from those of the weights: [inputs + units, 4 units]. */
@@ -456,7 +320,7 @@ static bool find_sizes(struct layer *x)
 
 static void expand_layer(struct maker *m, struct ht_node *n)
 {
-	struct layer x = { .c = m->r->c, .n = n, .cell = lstm_of(n), .t = m->t };
+	struct layer x = { .n = n, .cell = lstm_of(n), .t = m->t };
 	struct ht_value out[LSTM_RESULTS];
 	struct ht_node *loop;
 	int32_t at = LISTS;
@@ -487,7 +351,7 @@ static void (*expansion_of(enum ht_op op))(struct maker *, struct ht_node *)
 	case HT_OP_BlockLSTMV2:
 		return expand_layer;
 	default:
-		return NULL;
+		return ht_cell_gradient(op);
 	}
 }
 

@@ -464,8 +464,9 @@ bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n)
 
 	return (n->op == HT_OP_ConcatV2 && open_axis_of(g, n, &axis)) || ht_may_take_part(g, n) ||
 	       ht_takes_open_part(g, n) || ht_reshapes_open(g, n) || ht_is_sparse_open(g, n) ||
-	       ht_moves_open(g, n) || ht_is_open_image(g, n) || ht_slides_open(g, n) ||
-	       ht_has_open_blocks(g, n) || ht_draws_open(g, n) || reverses_product(g, n);
+	       ht_moves_open(g, n) || ht_is_open_image(g, n) || ht_is_open_diagonal(g, n) ||
+	       ht_slides_open(g, n) || ht_has_open_blocks(g, n) || ht_draws_open(g, n) ||
+	       reverses_product(g, n);
 }
 
 static bool is_stitch(const struct ht_node *n)
@@ -619,7 +620,7 @@ static bool flatten_outputs(struct forms *f)
 static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 {
 	if (reverse_flat(f, n) || ht_expand_sparse(f, n) || ht_expand_ragged(f, n) ||
-		ht_expand_moves(f, n))
+		ht_expand_moves(f, n) || ht_expand_diagonal(f, n))
 		return true;
 	switch (n->op) {
 	case HT_OP_Range:
@@ -627,6 +628,8 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 	case HT_OP_Bincount:
 	case HT_OP_DenseBincount:
 		return expand_bins(f, n, gets_room(f, n, what)) || ht_expand_meeting(f, n);
+	case HT_OP_LinSpace:
+		return gets_room(f, n, what) && ht_expand_numbers(f, n);
 	case HT_OP_Fill:
 		return expand_made(f, n, 0, gets_room(f, n, what));
 	case HT_OP_ScatterNd:

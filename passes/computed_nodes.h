@@ -446,6 +446,15 @@ bool ht_is_sparse_open(const struct ht_graph *g, const struct ht_node *n);
 /* computed_sparse_sums.c, computed_sparse_parts.c: likewise. */
 bool ht_expand_sparse_sums(struct forms *f, struct ht_node *n);
 bool ht_expand_sparse_parts(struct forms *f, struct ht_node *n);
+/* Which elements of a vector of integers come first: those with the least numbers; equal ones stay in their order. */
+struct ht_value ht_order_of(struct forms *f, struct ht_value number);
+/* computed_sets.c: whether the node is an operation on sets whose operands have bounds; ht_expand_sets() changes it. */
+bool ht_is_sets(const struct ht_graph *g, const struct ht_node *n);
+bool ht_expand_sets(struct forms *f, struct ht_node *n);
+/* computed_diag.c: diagonals of open sizes, and LinSpace of a computed number. */
+bool ht_is_open_diagonal(const struct ht_graph *g, const struct ht_node *n);
+bool ht_expand_diagonal(struct forms *f, struct ht_node *n);
+bool ht_expand_numbers(struct forms *f, struct ht_node *n);
 bool ht_has_bounds(const struct ht_graph *g, const struct ht_node *n);
 
 /* computed_ragged.c: ops on ragged tensors; says whether it changed the node. */

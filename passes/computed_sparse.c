@@ -200,6 +200,14 @@ static int32_t sparse_operands(const struct ht_node *n, struct operands *at)
 	}
 }
 
+static bool has_columns(const struct ht_node *n, int32_t i)
+{
+	struct ht_shape s = ht_in_shape(n, i);
+
+	return s.rank == 2 && s.dim[1] > 0 && s.dim[1] < HT_OPEN_RANK &&
+	       s.dim[1] == ht_in_shape(n, 1).dim[1];
+}
+
 /* Whether the node is an op of another file whose operands have bounds. */
 static bool is_another(const struct ht_graph *g, const struct ht_node *n)
 {
@@ -209,6 +217,8 @@ static bool is_another(const struct ht_graph *g, const struct ht_node *n)
 
 	if (n->op == HT_OP_SparseFillEmptyRowsGrad)
 		return ht_has_bounds(g, n);
+	if (n->op == HT_OP_SparseSliceGrad || n->op == HT_OP_SparseAddGrad)
+		return ht_has_bounds(g, n) && has_columns(n, 1) && has_columns(n, 3);
 	for (int32_t i = 0; i < count; i++) {
 		int32_t first = at.first + i * at.next;
 		struct ht_shape s = ht_in_shape(n, first);
@@ -226,7 +236,7 @@ bool ht_is_sparse_open(const struct ht_graph *g, const struct ht_node *n)
 {
 	struct ht_shape indices = n->ins ? ht_in_shape(n, 0) : HT_SHAPE_UNKNOWN;
 
-	if (is_another(g, n))
+	if (is_another(g, n) || ht_is_sets(g, n))
 		return true;
 	if (indices.rank != 2 || ht_dim_most(g, indices.dim[0]) < 0 || indices.dim[1] < 1)
 		return false;
@@ -258,6 +268,7 @@ bool ht_expand_sparse(struct forms *f, struct ht_node *n)
 	else if (n->op == HT_OP_SparseFillEmptyRows)
 		expand_fill(f, n);
 	else
-		return ht_expand_sparse_sums(f, n) || ht_expand_sparse_parts(f, n);
+		return ht_expand_sparse_sums(f, n) || ht_expand_sparse_parts(f, n) ||
+		       ht_expand_sets(f, n);
 	return true;
 }

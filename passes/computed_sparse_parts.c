@@ -4,6 +4,7 @@
  * - SparseSlice and SparseSplit select the values that are inside and count their places from the begin.
  * - SparseConcat adds the extents in front to the places, and sorts what comes from all operands.
  * - SparseAdd, SparseSparseMaximum and Minimum sort the values of both operands, and combine those of one place.
+ * - SparseSliceGrad and SparseAddGrad look for the gradient of each place among those of the result.
  * - SparseFillEmptyRowsGrad takes the gradients of values, and adds up the others. */
 #include "passes/computed_rows.h"
 
@@ -52,10 +53,11 @@ static struct ht_value numbers_of(struct forms *f, const struct sparse *s)
 	return ht_numbers_of(f, s->indices, s->size, s->rank);
 }
 
-/* Which values come first: those with the least numbers. */
-static struct ht_value order_of(struct forms *f, struct ht_value number)
+/* The complement has the opposite order, and there is one of every number. */
+struct ht_value ht_order_of(struct forms *f, struct ht_value number)
 {
-	const struct ht_value in[] = { ht_rw_unary(&f->r, f->at, HT_OP_Neg, f->at->name, number),
+	const struct ht_value in[] = { ht_rw_unary(&f->r, f->at, HT_OP_Invert, f->at->name,
+					       cast_to(f, number, HT_I64)),
 		cast_to(f, length_of(f, number), HT_I32) };
 	struct ht_value v = node(f, HT_OP_TopKV2, in, 2, HT_I64, open_shape(f, 1));
 
@@ -78,7 +80,7 @@ static bool expand_reorder(struct forms *f, struct ht_node *n)
 {
 	struct sparse s = sparse_of(f, n, 0, 1, 2);
 
-	take(f, &s, order_of(f, numbers_of(f, &s)));
+	take(f, &s, ht_order_of(f, numbers_of(f, &s)));
 	replace(f, n, &s);
 	return true;
 }
@@ -192,7 +194,7 @@ static bool expand_concat(struct forms *f, struct ht_node *n)
 	}
 	all.indices = joined(f, indices, count, 0);
 	all.values = joined(f, values, count, 0);
-	take(f, &all, order_of(f, numbers_of(f, &all)));
+	take(f, &all, ht_order_of(f, numbers_of(f, &all)));
 	replace(f, n, &all);
 	return true;
 }
@@ -210,7 +212,7 @@ static struct sparse union_of(
 	s.indices = joined(f, indices, 2, 0);
 	s.values = joined(f, values, 2, 0);
 	number = of_rank(f, sum(f, numbers_of(f, &s), check_extents(f, a, b, -1)), 1);
-	at = order_of(f, number);
+	at = ht_order_of(f, number);
 	take(f, &s, at);
 	number = at_rows(f, number, at, 1);
 	at = range_of(f, length_of(f, number));
@@ -288,6 +290,79 @@ static bool expand_fill_gradient(struct forms *f, struct ht_node *n)
 	return true;
 }
 
+/* ---- gradients of SparseSlice and SparseAdd ---- */
+
+/* Of each wanted place the gradient at the equal one among those that were found, which are in order; 0: there is none. */
+static struct ht_value gradients_at(
+	struct forms *f, struct ht_value grad, struct ht_value found, struct ht_value wanted)
+{
+	const int64_t axis = 0, none = INT64_MAX;
+	enum ht_dtype t = ht_type_of(grad)->dtype;
+	struct ht_value in[3], end[3], at;
+
+	in[0] = found;
+	in[1] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, &none, 1);
+	found = joined(f, in, 2, 0);
+	end[0] = grad;
+	end[1] = with_axis(f, whole(f, t, 0), 0);
+	in[0] = with_axis(f, found, 0);
+	in[1] = with_axis(f, wanted, 0);
+	at = node(f, HT_OP_LowerBound, in, 2, HT_I32, open_shape(f, 2));
+	ht_attr_set_type(at.node, "T", HT_I64);
+	ht_attr_set_type(at.node, "out_type", HT_I32);
+	at = node(f, HT_OP_Squeeze, &at, 1, HT_I32, open_shape(f, 1));
+	ht_attr_set_type(at.node, "T", HT_I32);
+	ht_attr_set_ints(at.node, "squeeze_dims", &axis, 1);
+	return chosen(f, of_rank(f, compare(f, HT_OP_Equal, at_rows(f, found, at, 1), wanted), 1),
+		at_rows(f, joined(f, end, 2, 0), at, 1), whole(f, t, 0), 1);
+}
+
+/* One more than the largest place of an axis, which is 1 at least. */
+static struct ht_value extent_by(
+	struct forms *f, const struct ht_value *indices, int32_t count, int32_t axis)
+{
+	struct ht_value most = whole(f, HT_I64, 0);
+
+	for (int32_t i = 0; i < count; i++)
+		most = binary(f, HT_OP_Maximum, most,
+			total_of(f, HT_OP_Max, column(f, indices[i], axis)));
+	return plus(f, most, 1);
+}
+
+/* Places are counted from the begin of the slice; those in front of it are in no slice. */
+static bool expand_slice_gradient(struct forms *f, struct ht_node *n)
+{
+	const int32_t rank = (int32_t)ht_in_shape(n, 1).dim[1];
+	struct ht_value at[] = { of_rank(f, difference(f, n->in[1], n->in[2]), 2), n->in[3] },
+			size[HT_MAX_RANK], number, outside;
+
+	for (int32_t i = 0; i < rank; i++)
+		size[i] = extent_by(f, at, 2, i);
+	number = ht_numbers_of(f, at[0], size, rank);
+	for (int32_t i = 0; i < rank; i++) {
+		outside = compare(f, HT_OP_Less, column(f, at[0], i), whole(f, HT_I64, 0));
+		number = chosen(f, of_rank(f, outside, 1), whole(f, HT_I64, -1), number, 1);
+	}
+	ht_rw_take_place(
+		&f->r, n, gradients_at(f, n->in[0], ht_numbers_of(f, at[1], size, rank), number));
+	return true;
+}
+
+static bool expand_add_gradient(struct forms *f, struct ht_node *n)
+{
+	const int32_t rank = (int32_t)ht_in_shape(n, 1).dim[1];
+	struct ht_value size[HT_MAX_RANK], sums, result[2];
+
+	for (int32_t i = 0; i < rank; i++)
+		size[i] = extent_by(f, n->in + 1, 3, i);
+	sums = ht_numbers_of(f, n->in[3], size, rank);
+	for (int32_t i = 0; i < 2; i++)
+		result[i] =
+			gradients_at(f, n->in[0], sums, ht_numbers_of(f, n->in[i + 1], size, rank));
+	replace_results(f, n, result);
+	return true;
+}
+
 /* ---- every node ---- */
 
 bool ht_expand_sparse_parts(struct forms *f, struct ht_node *n)
@@ -308,6 +383,10 @@ bool ht_expand_sparse_parts(struct forms *f, struct ht_node *n)
 		return expand_extreme(f, n);
 	case HT_OP_SparseFillEmptyRowsGrad:
 		return expand_fill_gradient(f, n);
+	case HT_OP_SparseSliceGrad:
+		return expand_slice_gradient(f, n);
+	case HT_OP_SparseAddGrad:
+		return expand_add_gradient(f, n);
 	default:
 		return false;
 	}

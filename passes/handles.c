@@ -18,6 +18,7 @@ struct object {
 	struct ht_str source;    /* of gradients: their source */
 	struct object *array;    /* of gradients: the array that they belong to; NULL: this is no
 				  * array of gradients */
+	bool reshaped;           /* elements of gradients have more axes than the array's */
 	struct ht_value current; /* its list at the current node of the walk; no node: none yet */
 	struct object *next;     /* in the list of all */
 };
@@ -90,6 +91,12 @@ static bool is_made(const struct ht_node *n)
 	return n->op == HT_OP_StackV2 || n->op == HT_OP_TensorArrayV3;
 }
 
+/* Whether a node makes the array of gradients of one. */
+static bool makes_gradients(const struct ht_node *n)
+{
+	return n->op == HT_OP_TensorArrayGradV3 || n->op == HT_OP_TensorArrayGradWithShape;
+}
+
 /* Whether an op works on the object behind a handle, which is its only one. */
 static bool uses_handle(const struct ht_node *n)
 {
@@ -98,6 +105,7 @@ static bool uses_handle(const struct ht_node *n)
 	case HT_OP_StackPopV2:
 	case HT_OP_StackCloseV2:
 	case HT_OP_TensorArrayGradV3:
+	case HT_OP_TensorArrayGradWithShape:
 	case HT_OP_TensorArrayWriteV3:
 	case HT_OP_TensorArrayReadV3:
 	case HT_OP_TensorArrayGatherV3:
@@ -154,10 +162,13 @@ static void find_at(struct handles *x, struct ht_node *n)
 		bool grows = o && ht_attr_bool(o->maker, "dynamic_size", false);
 
 		x->odd = x->odd || !o || x->asking;
-		if (o && n->op == HT_OP_TensorArrayGradV3) {
+		if (o && makes_gradients(n)) {
+			struct object *gradients = gradients_of(x, o, ht_attr_str(n, "source", ""));
+
 			x->odd = x->odd || o->array || grows;
-			is_handle(
-				x, ht_out(n, 0), gradients_of(x, o, ht_attr_str(n, "source", "")));
+			gradients->reshaped =
+				gradients->reshaped || n->op == HT_OP_TensorArrayGradWithShape;
+			is_handle(x, ht_out(n, 0), gradients);
 		}
 		for (int32_t i = 1; i < n->ins; i++)
 			x->odd = x->odd || object_of(x, n->in[i]);
@@ -215,7 +226,7 @@ static void make_list(struct part *p, struct object *o)
 {
 	struct ht_node *n = o->maker, *list;
 	bool stack = n->op == HT_OP_StackV2;
-	struct ht_value in[] = { stated_shape(p, n, "element_shape"), n->in[0] };
+	struct ht_value in[] = { stated_shape(p, n, o->reshaped ? "" : "element_shape"), n->in[0] };
 
 	list = ht_rw_node(&p->r, n, stack ? HT_OP_EmptyTensorList : HT_OP_TensorListReserve,
 		name_within(p, n, "list"), in, 2, list_type);
@@ -323,7 +334,7 @@ static void change_node(struct part *p, struct ht_node *n, struct object *o)
 	case HT_OP_TensorArrayCloseV3:
 		ht_rw_become(&p->r, n, HT_OP_NoOp, NULL, 0);
 		break;
-	default: /* TensorArrayGradV3, which goes as what makes a handle does */
+	default: /* an array of gradients, which goes as what makes a handle does */
 		break;
 	}
 }
@@ -460,8 +471,7 @@ static void remove_maker(struct part *p, struct ht_node *n)
 
 	ht_rw_replace_behind(&p->r, ht_out(n, 0), zero);
 	if (n->outs > 1)
-		ht_rw_replace_behind(
-			&p->r, ht_out(n, 1), n->op == HT_OP_TensorArrayGradV3 ? n->in[1] : zero);
+		ht_rw_replace_behind(&p->r, ht_out(n, 1), makes_gradients(n) ? n->in[1] : zero);
 	ht_rw_become(&p->r, n, HT_OP_NoOp, NULL, 0);
 	ht_node_set_outs(n, 0);
 }
@@ -479,7 +489,7 @@ static void change_graph(struct handles *x, struct ht_graph *g)
 		if (all[i]->graph)
 			visit(&p, all[i]);
 	for (size_t i = 0; i < count; i++)
-		if (all[i]->graph && (is_made(all[i]) || all[i]->op == HT_OP_TensorArrayGradV3))
+		if (all[i]->graph && (is_made(all[i]) || makes_gradients(all[i])))
 			remove_maker(&p, all[i]);
 }
 

@@ -8,7 +8,7 @@
  * by the number of rows.  The maximum of no rows is 0 here.
  *
  * SparseSegmentSum, Mean and SqrtN gather their rows first.  Their gradients divide the gradient of each
- * segment, and gather it for each row.
+ * segment, and gather it for each row.  In the second version the distinct rows are numbered, and only these have a gradient.
  *
  * The pass also changes nodes in the bodies of functions.  Left alone: data or ids of unknown
  * rank. */
@@ -66,6 +66,21 @@ static const struct form {
 		.gathers = true,
 		.gradient = true },
 	{ .op = HT_OP_SparseSegmentSqrtNGrad,
+		.becomes = HT_OP_UnsortedSegmentSum,
+		.divides = HT_OP_Div,
+		.gathers = true,
+		.root = true,
+		.gradient = true },
+	{ .op = HT_OP_SparseSegmentSumGradV2,
+		.becomes = HT_OP_UnsortedSegmentSum,
+		.gathers = true,
+		.gradient = true },
+	{ .op = HT_OP_SparseSegmentMeanGradV2,
+		.becomes = HT_OP_UnsortedSegmentSum,
+		.divides = HT_OP_Div,
+		.gathers = true,
+		.gradient = true },
+	{ .op = HT_OP_SparseSegmentSqrtNGradV2,
 		.becomes = HT_OP_UnsortedSegmentSum,
 		.divides = HT_OP_Div,
 		.gathers = true,
@@ -162,13 +177,14 @@ static bool known_count(struct segments *x, int64_t *count)
 	return true;
 }
 
-/* The number of ids. */
-static struct ht_value rows(struct segments *x)
+/* The number of elements of a vector of ids. */
+static struct ht_value rows_in(struct segments *x, struct ht_value ids)
 {
-	struct ht_value v = node(x, HT_OP_Size, &x->ids, 1, x->type, HT_SHAPE_SCALAR);
+	enum ht_dtype t = ht_type_of(ids)->dtype;
+	struct ht_value v = node(x, HT_OP_Size, &ids, 1, t, HT_SHAPE_SCALAR);
 
-	ht_attr_set_type(v.node, "T", x->type);
-	ht_attr_set_type(v.node, "out_type", x->type);
+	ht_attr_set_type(v.node, "T", t);
+	ht_attr_set_type(v.node, "out_type", t);
 	return v;
 }
 
@@ -226,7 +242,7 @@ static struct ht_value computed_count(struct segments *x)
 
 	v = two(x, HT_OP_AddV2, v, number(x, x->type, 1));
 	v = two(x, HT_OP_Maximum, v, number(x, x->type, 0));
-	room = rows(x);
+	room = rows_in(x, x->ids);
 	room = two(x, HT_OP_Maximum, room, number(x, x->type, ROOM));
 	v = two(x, HT_OP_Minimum, v, room);
 	if (ht_type_of(x->ids)->shape.dim[0] < 1)
@@ -319,18 +335,57 @@ static struct ht_value first_extent(struct segments *x)
 	return v;
 }
 
+/* Which elements of a vector of distinct numbers come first. */
+static struct ht_value order_of(struct segments *x, struct ht_value v)
+{
+	enum ht_dtype t = ht_type_of(v)->dtype;
+	struct ht_value in[2] = { ht_rw_unary(x->r, x->at, HT_OP_Neg, x->at->name, v) };
+	struct ht_node *sorted;
+
+	in[1] = cast(x, rows_in(x, v), HT_I32);
+	sorted = node(x, HT_OP_TopKV2, in, 2, t, unknown_of_rank(x, 1)).node;
+	ht_attr_set_type(sorted, "T", t);
+	ht_attr_set_type(sorted, "Tk", HT_I32);
+	ht_attr_set_type(sorted, "index_type", HT_I32);
+	ht_attr_set_bool(sorted, "sorted", true);
+	ht_node_set_outs(sorted, 2);
+	sorted->out[1] = (struct ht_type){ HT_I32, unknown_of_rank(x, 1) };
+	return ht_out(sorted, 1);
+}
+
+/* Numbers the distinct ids in their order, which become result 1 of the node: returns how many there are, and sets the ids to these numbers. */
+static struct ht_value number_ids(struct segments *x)
+{
+	struct ht_node *unique =
+		node(x, HT_OP_Unique, &x->ids, 1, x->type, unknown_of_rank(x, 1)).node;
+	struct ht_value order, sorted;
+
+	ht_attr_set_type(unique, "T", x->type);
+	ht_attr_set_type(unique, "out_idx", HT_I32);
+	ht_node_set_outs(unique, 2);
+	unique->out[1] = (struct ht_type){ HT_I32, ht_type_of(x->ids)->shape };
+	order = order_of(x, ht_out(unique, 0));
+	sorted = gathered(x, ht_out(unique, 0), order, 1);
+	ht_rw_replace(x->r, ht_out(x->at, 1), sorted);
+	x->ids = gathered(x, order_of(x, order), ht_out(unique, 1), 1);
+	x->type = HT_I32;
+	return cast(x, rows_in(x, ht_out(unique, 0)), HT_I32);
+}
+
 /* The gradient of rows: that of each one's segment, divided as the sum was, and added up for equal rows. */
 static void expand_gradient(struct segments *x, const struct form *f, int32_t rank)
 {
 	struct ht_node *n = x->at;
-	struct ht_value grad = n->in[0];
+	struct ht_value grad = n->in[0], count = n->in[3];
 
 	if (f->divides != HT_OP_OPAQUE)
 		grad = divided(x, f, grad, rows_of_each(x, first_extent(x)));
 	grad = gathered(x, grad, x->ids, rank);
 	x->ids = n->in[1];
 	x->type = ht_type_of(x->ids)->dtype;
-	grad = of_segments(x, f->becomes, grad, n->in[3]);
+	if (n->outs > 1)
+		count = number_ids(x);
+	grad = of_segments(x, f->becomes, grad, count);
 	ht_rw_set_controls(x->r, grad.node, n->control, n->controls);
 	ht_rw_take_place(x->r, n, grad);
 }

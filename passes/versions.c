@@ -9,12 +9,15 @@
  *   of them; others are left alone, since their elements have several shapes.
  * - TensorListScatter becomes a reserved list and a scatter into it; TensorListConcatLists
  *   becomes a list of the elements of both.
- * - ScatterNdNonAliasingAdd becomes TensorScatterAdd.
+ * - ScatterNdNonAliasingAdd becomes TensorScatterAdd, RaggedFillEmptyRows SparseFillEmptyRows of one column.
+ * - CumulativeLogsumexp becomes, for each place, a sum of the exponentials up to it.
  *
  * The pass also changes nodes in the bodies of functions. */
+#include "ir/infer.h"
 #include "passes/functional.h"
 #include "passes/rewrite.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Ops that only change their name. */
@@ -45,6 +48,7 @@ static const struct {
 	{ HT_OP_StackPop, HT_OP_StackPopV2 },
 	{ HT_OP_StackClose, HT_OP_StackCloseV2 },
 	{ HT_OP_ScatterNdNonAliasingAdd, HT_OP_TensorScatterAdd },
+	{ HT_OP_RaggedFillEmptyRowsGrad, HT_OP_SparseFillEmptyRowsGrad },
 };
 
 static enum ht_op newest_of(enum ht_op op)
@@ -323,6 +327,129 @@ static void concat_list(struct ht_rw *r, struct ht_node *n)
 	ht_attr_set_type(n, "shape_type", HT_I32);
 }
 
+/* ---- rows of ragged tensors ---- */
+
+/* The numbers of rows as indices of one column, and back. */
+static void fill_ragged(struct ht_rw *r, struct ht_node *n)
+{
+	const struct ht_value columns[] = { n->in[0], integer(r, n, 1) };
+	const int64_t one = 1, first = 1;
+	enum ht_dtype t = ht_type_of(n->in[1])->dtype;
+	struct ht_value in[4] = { { 0 }, n->in[1], { 0 }, n->in[3] }, rows, first_result;
+	struct ht_node *filled;
+
+	in[0] = made(
+		r, n, HT_OP_ExpandDims, columns, 2, (struct ht_type){ HT_I64, HT_SHAPE_UNKNOWN });
+	ht_attr_set_type(in[0].node, "T", HT_I64);
+	ht_attr_set_type(in[0].node, "Tdim", HT_I32);
+	in[2] = ht_rw_reshape(
+		r, n, within(r, n, "shape"), n->in[2], ht_shape_make(r->g->arena, 1, &one));
+	filled = ht_rw_node(r, n, HT_OP_SparseFillEmptyRows, n->name, in, 4,
+		(struct ht_type){ HT_I64, HT_SHAPE_UNKNOWN });
+	ht_attr_set_type(filled, "T", t);
+	ht_rw_set_controls(r, filled, n->control, n->controls);
+	ht_node_set_outs(filled, 4);
+	for (int32_t i = 1; i < 4; i++)
+		filled->out[i] = n->out[i];
+	first_result = ht_out(filled, 0);
+	rows = made(r, n, HT_OP_Squeeze, &first_result, 1, n->out[0]);
+	ht_attr_set_type(rows.node, "T", HT_I64);
+	ht_attr_set_ints(rows.node, "squeeze_dims", &first, 1);
+	for (int32_t i = 1; i < 4; i++)
+		ht_rw_replace(r, ht_out(n, i), ht_out(filled, i));
+	ht_rw_replace_node(r, n, rows);
+}
+
+/* ---- running sums of exponentials ---- */
+
+static struct ht_value two(
+	struct ht_rw *r, struct ht_node *n, enum ht_op op, struct ht_value a, struct ht_value b)
+{
+	return ht_rw_binary(r, n, op, within(r, n, "part"), a, b);
+}
+
+static struct ht_value one(struct ht_rw *r, struct ht_node *n, enum ht_op op, struct ht_value a)
+{
+	return ht_rw_unary(r, n, op, within(r, n, "part"), a);
+}
+
+static struct ht_value with_axis(
+	struct ht_rw *r, struct ht_node *n, struct ht_value x, int64_t axis)
+{
+	const struct ht_value in[] = { x, integer(r, n, axis) };
+	enum ht_dtype t = ht_type_of(x)->dtype;
+	struct ht_value v =
+		made(r, n, HT_OP_ExpandDims, in, 2, (struct ht_type){ t, HT_SHAPE_UNKNOWN });
+
+	ht_attr_set_type(v.node, "T", t);
+	ht_attr_set_type(v.node, "Tdim", HT_I32);
+	return v;
+}
+
+static struct ht_value chosen(struct ht_rw *r, struct ht_node *n, struct ht_value condition,
+	struct ht_value a, struct ht_value b)
+{
+	const struct ht_value in[] = { condition, a, b };
+	enum ht_dtype t = ht_type_of(a)->dtype;
+	struct ht_value v =
+		made(r, n, HT_OP_SelectV2, in, 3, (struct ht_type){ t, HT_SHAPE_UNKNOWN });
+
+	ht_attr_set_type(v.node, "T", t);
+	return v;
+}
+
+/* Whether element j counts for place i, as [i,j]. */
+static struct ht_value counts(struct ht_rw *r, struct ht_node *n, struct ht_value x, int64_t axis)
+{
+	bool exclusive = ht_attr_bool(n, "exclusive", false),
+	     reverse = ht_attr_bool(n, "reverse", false);
+	struct ht_shape s = ht_type_of(x)->shape;
+	struct ht_value all[] = { made(r, n, HT_OP_Shape, &x, 1,
+					  (struct ht_type){ HT_I32, vector(r, s.rank) }),
+		integer(r, n, axis) },
+			at, i, j, v;
+
+	ht_attr_set_type(all[0].node, "T", ht_type_of(x)->dtype);
+	ht_attr_set_type(all[0].node, "out_type", HT_I32);
+	at = made(r, n, HT_OP_Gather, all, 2, (struct ht_type){ HT_I32, HT_SHAPE_SCALAR });
+	ht_attr_set_type(at.node, "Tparams", HT_I32);
+	ht_attr_set_type(at.node, "Tindices", HT_I32);
+	at = numbers(r, n, at);
+	i = with_axis(r, n, at, 1);
+	j = with_axis(r, n, at, 0);
+	v = two(r, n, exclusive ? HT_OP_Less : HT_OP_LessEqual, reverse ? i : j, reverse ? j : i);
+	v.node->out[0].dtype = HT_BOOL;
+	for (int64_t k = axis + 1; k < s.rank; k++)
+		v = with_axis(r, n, v, -1);
+	return v;
+}
+
+/* The largest element that counts is subtracted from all, unless it is infinite. */
+static void running_sum(struct ht_rw *r, struct ht_node *n)
+{
+	enum ht_dtype t = ht_type_of(n->in[0])->dtype;
+	struct ht_value x = n->in[0], least, most, sum, finite;
+	int64_t axis, inner;
+	int count;
+
+	if (!ht_const_small_ints(n->in[1], &axis, 1, &count) ||
+		!ht_fix_axis(&axis, ht_type_of(x)->shape.rank))
+		return;
+	inner = axis + 1;
+	least = ht_rw_const_float(r, n, within(r, n, "part"), t, -HUGE_VAL);
+	sum = chosen(r, n, counts(r, n, x, axis), with_axis(r, n, x, axis), least);
+	most = ht_rw_reduce(r, n, HT_OP_Max, within(r, n, "most"), sum, &inner, 1, true);
+	finite = one(r, n, HT_OP_IsFinite, most);
+	finite.node->out[0].dtype = HT_BOOL;
+	most = chosen(r, n, finite, most, ht_rw_const_float(r, n, within(r, n, "part"), t, 0));
+	sum = one(r, n, HT_OP_Exp, two(r, n, HT_OP_Sub, sum, most));
+	sum = ht_rw_reduce(r, n, HT_OP_Sum, within(r, n, "sum"), sum, &inner, 1, false);
+	most = made(r, n, HT_OP_Squeeze, &most, 1, (struct ht_type){ t, HT_SHAPE_UNKNOWN });
+	ht_attr_set_type(most.node, "T", t);
+	ht_attr_set_ints(most.node, "squeeze_dims", &inner, 1);
+	ht_rw_take_place(r, n, two(r, n, HT_OP_AddV2, one(r, n, HT_OP_Log, sum), most));
+}
+
 /* ---- the pass ---- */
 
 static void (*change_of(const struct ht_node *n))(struct ht_rw *, struct ht_node *)
@@ -345,6 +472,10 @@ static void (*change_of(const struct ht_node *n))(struct ht_rw *, struct ht_node
 		return join_lists;
 	case HT_OP_TensorListConcat:
 		return concat_list;
+	case HT_OP_RaggedFillEmptyRows:
+		return fill_ragged;
+	case HT_OP_CumulativeLogsumexp:
+		return running_sum;
 	default:
 		return makes_handle(n) ? make_handle : NULL;
 	}

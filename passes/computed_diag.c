@@ -1,0 +1,172 @@
+/* Diagonals of matrices of open or computed sizes, and numbers from one to another of a computed number, for pass sizes: an element of the
+ * diagonal is where the numbers of row and column are equal.
+ *
+ * Left alone: other diagonals than the main one, bands, and stated numbers of rows. */
+#include "passes/computed_rows.h"
+
+static bool is_open_shape(const struct ht_graph *g, struct ht_shape s)
+{
+	for (int32_t i = 0; i < s.rank; i++)
+		if (s.dim[i] < 0 && ht_dim_most(g, s.dim[i]) < 0)
+			return false;
+	return s.rank > 0 && s.rank < HT_OPEN_RANK && !ht_shape_known(s);
+}
+
+/* Whether the operands behind the tensors state the main diagonal of a square matrix, as far as they state anything. */
+static bool is_main(const struct ht_node *n, int32_t first, int32_t padding)
+{
+	const int32_t end = padding && padding < n->ins ? padding : n->ins;
+
+	for (int32_t i = first; i < end; i++)
+		if (!ht_const_is(n->in[i], i == first ? 0 : -1))
+			return false;
+	return true;
+}
+
+/* [rows,1] and [columns] of numbers that are compared. */
+static struct ht_value on_diagonal(struct forms *f, struct ht_value rows, struct ht_value columns)
+{
+	return of_rank(f,
+		compare(f, HT_OP_Equal, with_axis(f, range_of(f, rows), 1), range_of(f, columns)),
+		2);
+}
+
+static void make_matrices(struct forms *f, struct ht_node *n)
+{
+	const int32_t rank = ht_in_shape(n, 0).rank;
+	struct ht_value size = extent(f, n, 0, rank - 1), zero = whole(f, n->out[0].dtype, 0);
+
+	ht_rw_take_place(&f->r, n,
+		chosen(f, on_diagonal(f, size, size), with_axis(f, n->in[0], -1),
+			n->ins > 4 ? n->in[4] : zero, rank + 1));
+}
+
+/* Where a matrix has more rows than its diagonal elements, the others are not used. */
+static void set_diagonals(struct forms *f, struct ht_node *n)
+{
+	const int32_t rank = ht_in_shape(n, 0).rank;
+	struct ht_value rows = extent(f, n, 0, rank - 2), columns = extent(f, n, 0, rank - 1),
+			size = binary(f, HT_OP_Minimum, rows, columns), at, diagonal;
+
+	at = binary(f, HT_OP_Minimum, range_of(f, rows), plus(f, size, -1));
+	at = binary(f, HT_OP_Maximum, at, whole(f, HT_I64, 0));
+	diagonal = gathered(f, padded(f, n->in[1], rank - 2), of_rank(f, at, 1), rank - 2);
+	of_rank(f, diagonal, rank - 1);
+	ht_rw_take_place(&f->r, n,
+		chosen(f, on_diagonal(f, rows, columns), with_axis(f, diagonal, -1), n->in[0],
+			rank));
+}
+
+/* The last two axes are the first ones of the matrices whose elements are gathered. */
+static void take_diagonals(struct forms *f, struct ht_node *n)
+{
+	const int32_t rank = ht_in_shape(n, 0).rank;
+	struct ht_value size = binary(f, HT_OP_Minimum, extent(f, n, 0, rank - 2),
+				extent(f, n, 0, rank - 1)),
+			at[3], x = n->in[0];
+	int64_t to[HT_MAX_RANK], back[HT_MAX_RANK];
+
+	for (int32_t i = 0; i < rank; i++)
+		to[i] = (i + rank - 2) % rank;
+	for (int32_t i = 0; i + 1 < rank; i++)
+		back[i] = (i + 1) % (rank - 1);
+	at[0] = at[1] = with_axis(f, range_of(f, size), 1);
+	if (rank > 2)
+		x = of_rank(f, ht_rw_transpose(&f->r, n, n->name, x, to), rank);
+	x = of_rank(f, gathered_nd(f, x, joined(f, at, 2, 1)), rank - 1);
+	if (rank > 2)
+		x = of_rank(f, ht_rw_transpose(&f->r, n, n->name, x, back), rank - 1);
+	ht_rw_take_place(&f->r, n, x);
+}
+
+static bool expand_matrices(struct forms *f, struct ht_node *n)
+{
+	if (!is_open_shape(f->r.g, ht_in_shape(n, 0)) || !is_main(n, 1, n->ins > 4 ? 4 : 0))
+		return false;
+	make_matrices(f, n);
+	return true;
+}
+
+static bool expand_set(struct forms *f, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+
+	if (!is_open_shape(f->r.g, s) || s.rank < 2 || ht_in_shape(n, 1).rank != s.rank - 1 ||
+		ht_dim_most(f->r.g, ht_in_shape(n, 1).dim[s.rank - 2]) < 1 || !is_main(n, 2, 0))
+		return false;
+	set_diagonals(f, n);
+	return true;
+}
+
+static bool expand_part(struct forms *f, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+
+	if (!is_open_shape(f->r.g, s) || s.rank < 2 || !is_main(n, 1, 2))
+		return false;
+	take_diagonals(f, n);
+	return true;
+}
+
+/* ---- numbers from one to another ---- */
+
+bool ht_expand_numbers(struct forms *f, struct ht_node *n)
+{
+	enum ht_dtype t = n->out[0].dtype;
+	struct ht_value one = whole(f, HT_I64, 1), count, last, at, step, x;
+
+	if (ht_is_const(n->in[2]) || ht_type_of(n->in[2])->shape.rank != 0)
+		return false;
+	count = wide(f, n->in[2]);
+	count = unless_below(f, count, count, one);
+	last = plus(f, count, -1);
+	at = of_rank(f, range_of(f, count), 1);
+	step = binary(f, HT_OP_Div, binary(f, HT_OP_Sub, n->in[1], n->in[0]),
+		cast_to(f, binary(f, HT_OP_Maximum, last, one), t));
+	x = of_rank(f, sum(f, n->in[0], product(f, cast_to(f, at, t), step)), 1);
+	step = chosen(
+		f, compare(f, HT_OP_Greater, last, whole(f, HT_I64, 0)), n->in[1], n->in[0], 0);
+	ht_rw_take_place(
+		&f->r, n, chosen(f, of_rank(f, compare(f, HT_OP_Equal, at, last), 1), step, x, 1));
+	return true;
+}
+
+bool ht_is_open_diagonal(const struct ht_graph *g, const struct ht_node *n)
+{
+	switch (n->op) {
+	case HT_OP_MatrixDiag:
+	case HT_OP_MatrixDiagV2:
+	case HT_OP_MatrixDiagV3:
+	case HT_OP_MatrixSetDiag:
+	case HT_OP_MatrixSetDiagV2:
+	case HT_OP_MatrixSetDiagV3:
+	case HT_OP_MatrixDiagPart:
+	case HT_OP_MatrixDiagPartV2:
+	case HT_OP_MatrixDiagPartV3:
+		return is_open_shape(g, ht_in_shape(n, 0));
+	case HT_OP_LinSpace:
+		return !ht_is_const(n->in[2]);
+	default:
+		return false;
+	}
+}
+
+bool ht_expand_diagonal(struct forms *f, struct ht_node *n)
+{
+	switch (n->op) {
+	case HT_OP_MatrixDiag:
+	case HT_OP_MatrixDiagV2:
+	case HT_OP_MatrixDiagV3:
+		return expand_matrices(f, n);
+	case HT_OP_MatrixSetDiag:
+	case HT_OP_MatrixSetDiagV2:
+	case HT_OP_MatrixSetDiagV3:
+		return expand_set(f, n);
+	case HT_OP_MatrixDiagPart:
+	case HT_OP_MatrixDiagPartV2:
+	case HT_OP_MatrixDiagPartV3:
+		return expand_part(f, n);
+	default:
+		return false;
+	}
+}
