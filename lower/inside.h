@@ -402,6 +402,8 @@ int32_t plan_widened(struct lower *l, int32_t buffer);
 int32_t plan_stream(struct lower *l, struct ht_plan_stream stream);
 /* variable.c: notes how the graph uses each variable of the plan. */
 void plan_variable_uses(struct lower *l);
+/* Constants that lowering looked at and no step reads, such as weights of which a packed copy is read, are no part of the program. */
+void plan_drop_constants(struct lower *l);
 /* The memory of the session's variable `name`, whose first value is `t`. */
 int32_t plan_variable(struct lower *l, struct ht_str name, const struct ht_tensor *t);
 /* Likewise, of a variable that is no node of the graph and that one kernel reads and changes. If a variable of the graph has that

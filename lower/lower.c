@@ -570,6 +570,7 @@ enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, 
 		st = lower_any_rows(&l, parts);
 		plan_prelude(&l);
 		plan_variable_uses(&l);
+		plan_drop_constants(&l);
 		members_end(&planning, how->scratch);
 		return st;
 	}
@@ -580,6 +581,7 @@ enum ht_status ht_lower(struct ht_graph *g, const struct ht_lower_request *how, 
 	if (part)
 		plan_prelude(&l);
 	plan_variable_uses(&l);
+	plan_drop_constants(&l);
 	members_end(&planning, how->scratch);
 	*out = l.plan;
 	return st;

@@ -402,3 +402,34 @@ int32_t plan_procedure(struct lower *l)
 	plan_memory(l);
 	return plan_add_procedure(l, &l->procedure);
 }
+
+/* ---- constants that nothing uses ---- */
+
+static void keep(const struct ht_plan *p, bool *used, int32_t buffer)
+{
+	if (buffer < 0)
+		return;
+	used[buffer] = true;
+	if (p->buffer[buffer].same)
+		used[p->buffer[buffer].same - 1] = true;
+}
+
+void plan_drop_constants(struct lower *l)
+{
+	struct ht_plan *p = l->plan;
+	bool *used = HT_NEW_ARRAY(l->scratch, bool, (size_t)p->buffers + 1);
+
+	for (int32_t i = 0; i < p->buffers; i++)
+		if (p->buffer[i].first_step >= 0)
+			keep(p, used, i);
+	for (int32_t i = 0; i < p->variables; i++)
+		keep(p, used, p->variable[i].initial);
+	for (int32_t i = 0; i < p->objects; i++)
+		for (int32_t k = 0; k < p->object[i].constants; k++)
+			keep(p, used, p->object[i].constant[k]);
+	for (int32_t i = 0; i < p->buffers; i++)
+		if (p->buffer[i].kind == HT_PLAN_CONST && !used[i])
+			p->buffer[i] = (struct ht_plan_buffer){
+				.kind = HT_PLAN_TEMP, .first_step = -1, .last_step = -1
+			};
+}
