@@ -130,15 +130,17 @@ static void fetch(struct ht_e *e, const struct ht_x *x, LLVMValueRef at)
 
 /* ---- weights ---- */
 
-/* The blocks of rows that each run has, if rows end at its size; 0: there is no such end, or so few would ask for more bytes a cycle than
- * arrive. */
+/* The blocks of rows that each run has, if rows end at its size; 0: there is no such end.  A run of fewer than four asks for a part
+ * of the next panel: all of it would be more bytes a cycle than arrive, and a run of four would wait for them. */
 static int64_t least_blocks(const struct ht_e *e)
 {
 	enum { FEW_BLOCKS = 4 };
-	const int m = e->s->contract.m;
-	const int64_t blocks = e->s->dim[m].least / e->max_copies[m];
+	const struct ht_dim *m = &e->s->dim[e->s->contract.m];
+	const int64_t blocks = m->least / e->max_copies[e->s->contract.m];
 
-	return blocks < FEW_BLOCKS ? 0 : blocks;
+	if (!m->cut[0].run)
+		return 0;
+	return blocks < FEW_BLOCKS ? FEW_BLOCKS : blocks;
 }
 
 /* How many blocks of `rows` rows pass by a panel. */
