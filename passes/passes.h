@@ -87,6 +87,7 @@ extern const char ht_pipeline_painted[];   /* in its place if the policy painted
 					    * graph */
 extern const char ht_pipeline_layout[];    /* what lowering requires: NHWC, expanded, folded */
 extern const char ht_pipeline_body[];      /* all of these, for the body of a branch or loop */
+extern const char ht_pipeline_divided[];   /* its end, for branches of loops (recurrent_rows.c) */
 
 /* ---- evaluate.c: constants by the interpreter ---- */
 

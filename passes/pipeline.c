@@ -26,3 +26,5 @@ const char ht_pipeline_layout[] =
 /* For a body, whose dtypes are decided already. */
 const char ht_pipeline_body[] =
 	"split_fused,infer,identity," FOLD FUSE ",gates,bodies,recurrent,infer," LAYOUT;
+/* For the branches that pass recurrent makes of loops whose bodies are ready. */
+const char ht_pipeline_divided[] = "recurrent,infer," LAYOUT;

@@ -138,6 +138,12 @@ static bool weights_stay(const struct ht_counted_loop *x)
 	return t && bytes <= t->l2 / 4 * 3;
 }
 
+/* Which runs the loop is for (recurrent_rows.c). */
+static enum ht_recurrent_rows rows_of(const struct ht_counted_loop *x)
+{
+	return (enum ht_recurrent_rows)ht_attr_int(x->node, HT_RECURRENT_ROWS, HT_RECURRENT_ANY);
+}
+
 /* In the loop, a step reads `depth` rows of weights; in front of it, the products of all steps
  * are written and read again instead.  A step of few rows waits for its weights, in whatever cache they are; one of many rows does not if they
  * are in the second level.  Where the number of rows is open, a run may have few. */
@@ -148,10 +154,11 @@ static bool pays(struct ht_counted_loop *x, const struct ht_node *product)
 	int64_t columns = out.dim[out.rank - 1],
 		rows = ht_shape_count(out) / (columns ? columns : 1), end[2];
 
-	if (!columns || rows < FEW_ROWS)
+	if (!columns || rows < FEW_ROWS || rows_of(x) == HT_RECURRENT_FEW)
 		return columns > 0;
 	end_of_list(&l, 1, end);
-	return ht_shape_count(w) / columns >= 2 * rows && (end[0] || !weights_stay(x));
+	return ht_shape_count(w) / columns >= 2 * rows &&
+	       ((end[0] && rows_of(x) != HT_RECURRENT_MANY) || !weights_stay(x));
 }
 
 static struct leaving leaving_of(struct ht_counted_loop *x, struct ht_value v)
@@ -160,7 +167,7 @@ static struct leaving leaving_of(struct ht_counted_loop *x, struct ht_value v)
 	int64_t end[2];
 
 	end_of_list(&l, 1, end);
-	l.by_rows = end[0] && keeps_rows(x, v);
+	l.by_rows = end[0] && rows_of(x) != HT_RECURRENT_MANY && keeps_rows(x, v);
 	return l;
 }
 
@@ -322,10 +329,63 @@ static void look_into(struct ht_node *n, struct ht_pass_context *c)
 		ht_recurrent_end(&x);
 }
 
+/* ---- few rows or many ---- */
+
+/* Whether the product has few rows in some runs and many in others: `rows` at the most. */
+static bool turns(
+	const struct leaving *l, const struct ht_node *product, struct ht_recurrent_turn *turn)
+{
+	const struct ht_shape out = product->out[0].shape;
+	const struct ht_open_size *size;
+	int64_t end[2], columns = out.dim[out.rank - 1], rows;
+
+	end_of_list(l, 1, end);
+	if (!end[0] || !columns)
+		return false;
+	size = ht_size_at(l->x->node->graph, (int32_t)end[0]);
+	rows = ht_shape_count(out) / columns;
+	turn->size = (int32_t)end[0];
+	turn->from = (FEW_ROWS * size->most + rows - 1) / rows;
+	return size->least < turn->from && turn->from <= size->most;
+}
+
+/* Whether copies of the loop do what it does. */
+static bool is_pure(const struct ht_function *f)
+{
+	for (const struct ht_node *n = f->body->first; n; n = n->next)
+		if ((ht_op_info(n->op)->effects && n->op != HT_OP__Sizes) || ht_computes_size(n) ||
+			ht_is(n, HT_BRANCHES | HT_LOOPS | HT_CALLS_ONE))
+			return false;
+	return true;
+}
+
+bool ht_recurrent_turns(
+	struct ht_node *n, struct ht_pass_context *c, struct ht_recurrent_turn *turn)
+{
+	struct ht_counted_loop x;
+	const struct ht_node *product;
+
+	if (!ht_counted_init(&x, n, c) || rows_of(&x) != HT_RECURRENT_ANY ||
+		!is_pure(x.condition) || !is_pure(x.body))
+		return false;
+	for (struct ht_node *v = x.body->body->first; v; v = v->next) {
+		if (v->outs != 1 || !may_leave(&x, ht_out(v, 0), MOST_DEPTH))
+			continue;
+		product = product_behind(&x, ht_out(v, 0));
+		if (product &&
+			turns(&(struct leaving){ .x = &x, .step = step_of(&x, product->in[0]) },
+				product, turn))
+			return true;
+	}
+	return false;
+}
+
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct ht_ranges ranges;
 	bool loops = false;
+
+	HT_TRY(ht_recurrent_divide(g, c));
 
 	for (const struct ht_node *n = g->first; n && !loops; n = n->next)
 		loops = ht_is(n, HT_LOOPS);

@@ -9,4 +9,21 @@
 void ht_recurrent_sums(
 	struct ht_node *n, struct ht_pass_context *c, const struct ht_ranges *ranges);
 
+/* recurrent_rows.c: where products belong in front of a loop if a step has few rows, and in it if it has many, and the number of rows
+ * is open, the loop becomes a branch of two. */
+enum ht_status ht_recurrent_divide(struct ht_graph *g, struct ht_pass_context *c);
+
+/* Attribute of the loops of such a branch: which of both it is. */
+#define HT_RECURRENT_ROWS "_rows"
+enum ht_recurrent_rows { HT_RECURRENT_ANY, HT_RECURRENT_FEW, HT_RECURRENT_MANY };
+
+/* Runs in which an open size, counted from 1, is `from` or more have many rows. */
+struct ht_recurrent_turn {
+	int32_t size;
+	int64_t from;
+};
+/* recurrent.c: whether products of loop `n` have few rows or many, depending on an open size. */
+bool ht_recurrent_turns(
+	struct ht_node *n, struct ht_pass_context *c, struct ht_recurrent_turn *turn);
+
 #endif

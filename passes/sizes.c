@@ -364,7 +364,8 @@ static enum ht_status run_bounded(struct ht_graph *g, struct ht_pass_context *c)
 /* A file may have attributes of the names by which this pass tells others of sizes; there they mean nothing. */
 static void drop_attributes(struct ht_graph *g)
 {
-	static const char *const names[] = { "_open", "_ends", "_within", "_sizes", "_enough" };
+	static const char *const names[] = { "_open", "_ends", "_within", "_sizes", "_enough",
+		"_rows" };
 
 	for (struct ht_node *n = g->first; n; n = n->next)
 		for (size_t i = 0; i < HT_COUNT(names); i++)

@@ -90,6 +90,13 @@ def recurrent(x):
     return tf.scan(lambda h, e: tf.tanh(tf.reshape(e, [1, 16]) @ w + h @ u), x, initializer=tf.zeros([1, 8]))
 
 
+def any_rows(x):
+    """A loop over steps of an open number of rows."""
+    w, u = const(32, 8), const(8, 8)
+    steps = tf.stack([tf.tile(x * k, [1, 2]) for k in (1., .5, .25)])
+    return tf.scan(lambda h, e: tf.tanh(e @ w + h @ u), steps, initializer=tf.zeros([tf.shape(x)[0], 8]))
+
+
 def image(x):
     return tf.reshape(x, [1, 4, 3, 16])
 
@@ -211,6 +218,7 @@ CASES = {
     'recurrent_end': (masked, 1e-6, 'Maximum'),
     'recurrent_gates': (gates, 4e-7, None),
     'recurrent_inputs': (recurrent, 1e-6, 'MatMul'),
+    'recurrent_rows': (any_rows, 1e-6, 'If'),
     'recurrent_states': (narrow_state, EXACT, 'Cast'),
     'recurrent_sums': (sums, 2e-6, 'MatMul'),
     'window_elementwise': (lambda x: tf.tanh(tf.nn.avg_pool2d(image(x), 2, 1, 'VALID')), 4e-7, None),
@@ -218,6 +226,9 @@ CASES = {
 # Fusions that would replace a fusion that is off.
 BESIDE = {name: 'scope_layer_norm' for name in CASES if name.startswith('layer_norm')}
 BESIDE |= {'scope_layer_norm': 'layer_norm', 'add_bias': 'bias_matmul', 'hard_swish': 'hard_sigmoid'}
+
+# Cases of which the first dimension is open.
+OPEN = {'recurrent_rows': ['--input-shape', 'x:1..12,16']}
 
 # Fusions of training graphs: optimizers.py tests the first two, since only TensorFlow runs these graphs, and tests/cli/test_overflow.py the last.
 ELSEWHERE = {'adam', 'momentum', 'finite'}
@@ -244,7 +255,7 @@ class Fusions(unittest.TestCase):
         """Writes the graph, and returns TensorFlow's results."""
         graph = tf.Graph()
         with graph.as_default():
-            x = tf1.placeholder(tf.float32, self.x.shape, 'x')
+            x = tf1.placeholder(tf.float32, [None if name in OPEN else 12, 16], 'x')
             tf.identity(make(x), 'y')
             with tf1.Session(graph=graph) as s:
                 want = s.run('y:0', {x: self.x})
@@ -255,7 +266,7 @@ class Fusions(unittest.TestCase):
 
     def outcome(self, name, model, switches):
         """Outputs, ops, number of kernels, the report of the fusion, and its part of the result log."""
-        options = ['--fusion_switch_file', switches, '--outputs', 'y']
+        options = ['--fusion_switch_file', switches, '--outputs', 'y', *OPEN.get(name, [])]
         self.tool('run', *options, '--input', f'x=@{self.path("x.npy")}', '-o', self.path('y.npy'), model)
         log = self.path('result.json')
         steps = json.loads(self.tool('compile', '--format=json', *options, '--fusion-result', log, model).stdout)['steps']
