@@ -1,4 +1,4 @@
-/* Shared by build.c and simplify*.c. */
+/* Shared by build.c and simplify*.c, and for code that copies expressions of another stage. */
 #ifndef HT_KERNEL_BUILD_H
 #define HT_KERNEL_BUILD_H
 

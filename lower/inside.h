@@ -477,6 +477,8 @@ void plan_loops_beside(struct lower *l);
 size_t plan_alive_in_callees(const struct ht_plan *p, const struct ht_plan_step *s);
 /* copies.c: variables in place of copies of them. */
 void plan_avoid_copies(struct lower *l);
+/* join_updates.c: makes updates of variables one loop with loops whose results they read. */
+void plan_join_updates(struct lower *l);
 /* derived.c: the steps of the entry that compute the same in each run, until a variable or a steady input changes, become its
  * first, and what others read of theirs becomes derived buffers. */
 void plan_derive(struct lower *l);

@@ -396,6 +396,7 @@ int32_t plan_procedure(struct lower *l)
 	l->procedure.buffers = l->plan->buffers - l->procedure.buffer;
 	l->procedure.steps = l->plan->steps - l->procedure.step;
 	plan_avoid_copies(l);
+	plan_join_updates(l);
 	plan_derive(l);
 	plan_take_invariant(l);
 	plan_loops_beside(l);
