@@ -306,7 +306,7 @@ enum ht_status ht_add_computed_sizes(struct ht_graph *g, struct ht_pass_context 
 static bool computes(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (ht_computes_size(n) || ht_may_grow(n))
+		if (ht_computes_size(n) || ht_may_grow(n) || ht_may_vary(n))
 			return true;
 	return false;
 }
@@ -316,7 +316,7 @@ bool ht_computes_within(const struct ht_graph *g, struct ht_arena *scratch)
 	struct ht_map called;
 
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (ht_may_grow(n))
+		if (ht_may_grow(n) || ht_may_vary(n))
 			return true;
 	ht_called_functions(g, scratch, &called);
 	for (size_t i = 0; i < called.count; i++) {

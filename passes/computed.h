@@ -41,5 +41,9 @@ bool ht_take_pieces(struct ht_graph *g, struct ht_pass_context *c);
 enum ht_status ht_give_room(struct ht_graph *g, struct ht_pass_context *c, bool *changed);
 /* Whether a branch, a loop, or what merges both in TensorFlow 1, may have a result whose extent it changes; types must be known. */
 bool ht_may_grow(const struct ht_node *n);
+/* Whether a node makes a list of parts, or sets an element of a list in a body, and its extents are computed there; types must be known. */
+bool ht_may_vary(const struct ht_node *n);
+/* Whether extents of `v` that are not known are computed from what is no constant, as far as its graph tells. */
+bool ht_follows_computed(struct ht_value v);
 
 #endif

@@ -1,26 +1,23 @@
-/* Diagonals of matrices of open or computed sizes, and numbers from one to another of a computed number, for pass sizes: an element of the
- * diagonal is where the numbers of row and column are equal.
+/* Diagonals of matrices of open or computed sizes that are not square, for pass sizes: an element of the diagonal is where the numbers of row
+ * and column are equal.  Also LinSpace of a computed number.
  *
- * Left alone: other diagonals than the main one, bands, and stated numbers of rows. */
+ * Left alone: other diagonals than the main one, and bands. */
 #include "passes/computed_rows.h"
 
-static bool is_open_shape(const struct ht_graph *g, struct ht_shape s)
+/* Matrices of an open size that need not be square; the rule of open sizes is about square ones (bounded_rare.c). */
+static bool are_rectangles(const struct ht_graph *g, struct ht_shape s)
 {
 	for (int32_t i = 0; i < s.rank; i++)
 		if (s.dim[i] < 0 && ht_dim_most(g, s.dim[i]) < 0)
 			return false;
-	return s.rank > 0 && s.rank < HT_OPEN_RANK && !ht_shape_known(s);
+	return s.rank > 1 && s.rank < HT_OPEN_RANK && !ht_shape_known(s) &&
+	       s.dim[s.rank - 1] != s.dim[s.rank - 2];
 }
 
-/* Whether the operands behind the tensors state the main diagonal of a square matrix, as far as they state anything. */
-static bool is_main(const struct ht_node *n, int32_t first, int32_t padding)
+/* Whether the node is about the main diagonal: operand `k`, if it has one, says which. */
+static bool is_main(const struct ht_node *n, int32_t k)
 {
-	const int32_t end = padding && padding < n->ins ? padding : n->ins;
-
-	for (int32_t i = first; i < end; i++)
-		if (!ht_const_is(n->in[i], i == first ? 0 : -1))
-			return false;
-	return true;
+	return n->ins <= k || ht_const_is(n->in[k], 0);
 }
 
 /* [rows,1] and [columns] of numbers that are compared. */
@@ -29,16 +26,6 @@ static struct ht_value on_diagonal(struct forms *f, struct ht_value rows, struct
 	return of_rank(f,
 		compare(f, HT_OP_Equal, with_axis(f, range_of(f, rows), 1), range_of(f, columns)),
 		2);
-}
-
-static void make_matrices(struct forms *f, struct ht_node *n)
-{
-	const int32_t rank = ht_in_shape(n, 0).rank;
-	struct ht_value size = extent(f, n, 0, rank - 1), zero = whole(f, n->out[0].dtype, 0);
-
-	ht_rw_take_place(&f->r, n,
-		chosen(f, on_diagonal(f, size, size), with_axis(f, n->in[0], -1),
-			n->ins > 4 ? n->in[4] : zero, rank + 1));
 }
 
 /* Where a matrix has more rows than its diagonal elements, the others are not used. */
@@ -79,20 +66,12 @@ static void take_diagonals(struct forms *f, struct ht_node *n)
 	ht_rw_take_place(&f->r, n, x);
 }
 
-static bool expand_matrices(struct forms *f, struct ht_node *n)
-{
-	if (!is_open_shape(f->r.g, ht_in_shape(n, 0)) || !is_main(n, 1, n->ins > 4 ? 4 : 0))
-		return false;
-	make_matrices(f, n);
-	return true;
-}
-
 static bool expand_set(struct forms *f, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 
-	if (!is_open_shape(f->r.g, s) || s.rank < 2 || ht_in_shape(n, 1).rank != s.rank - 1 ||
-		ht_dim_most(f->r.g, ht_in_shape(n, 1).dim[s.rank - 2]) < 1 || !is_main(n, 2, 0))
+	if (!are_rectangles(f->r.g, s) || ht_in_shape(n, 1).rank != s.rank - 1 ||
+		ht_dim_most(f->r.g, ht_in_shape(n, 1).dim[s.rank - 2]) < 1 || !is_main(n, 2))
 		return false;
 	set_diagonals(f, n);
 	return true;
@@ -102,7 +81,7 @@ static bool expand_part(struct forms *f, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 
-	if (!is_open_shape(f->r.g, s) || s.rank < 2 || !is_main(n, 1, 2))
+	if (!are_rectangles(f->r.g, s) || !is_main(n, 1))
 		return false;
 	take_diagonals(f, n);
 	return true;
@@ -134,16 +113,13 @@ bool ht_expand_numbers(struct forms *f, struct ht_node *n)
 bool ht_is_open_diagonal(const struct ht_graph *g, const struct ht_node *n)
 {
 	switch (n->op) {
-	case HT_OP_MatrixDiag:
-	case HT_OP_MatrixDiagV2:
-	case HT_OP_MatrixDiagV3:
 	case HT_OP_MatrixSetDiag:
 	case HT_OP_MatrixSetDiagV2:
 	case HT_OP_MatrixSetDiagV3:
 	case HT_OP_MatrixDiagPart:
 	case HT_OP_MatrixDiagPartV2:
 	case HT_OP_MatrixDiagPartV3:
-		return is_open_shape(g, ht_in_shape(n, 0));
+		return are_rectangles(g, ht_in_shape(n, 0));
 	case HT_OP_LinSpace:
 		return !ht_is_const(n->in[2]);
 	default:
@@ -154,10 +130,6 @@ bool ht_is_open_diagonal(const struct ht_graph *g, const struct ht_node *n)
 bool ht_expand_diagonal(struct forms *f, struct ht_node *n)
 {
 	switch (n->op) {
-	case HT_OP_MatrixDiag:
-	case HT_OP_MatrixDiagV2:
-	case HT_OP_MatrixDiagV3:
-		return expand_matrices(f, n);
 	case HT_OP_MatrixSetDiag:
 	case HT_OP_MatrixSetDiagV2:
 	case HT_OP_MatrixSetDiagV3:

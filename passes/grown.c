@@ -563,3 +563,48 @@ bool ht_may_grow(const struct ht_node *n)
 			return true;
 	return false;
 }
+
+/* Whether the extents of a node's result follow from data or from operands that are no constants: of a slice that takes a part, padding, a range. */
+static bool has_computed_extents(const struct ht_node *n)
+{
+	if (ht_computes_size(n))
+		return true;
+	switch (ht_axes(n)) {
+	case HT_AXES_PADDED:
+		return !ht_is_const(n->in[1]);
+	case HT_AXES_SLICED:
+		return !ht_is_const(n->in[2]);
+	case HT_AXES_STRIDED:
+		return takes_part(n) && !(ht_is_const(n->in[1]) && ht_is_const(n->in[2]));
+	default:
+		return n->op == HT_OP_Range && !ht_is_const(n->in[1]);
+	}
+}
+
+/* Likewise of a node that a value depends on; looks at no more than *left nodes. */
+static bool follows_computed_extents(struct ht_value v, int *left)
+{
+	if (ht_shape_is_told(ht_type_of(v)->shape) || --*left < 0)
+		return false;
+	if (has_computed_extents(v.node))
+		return true;
+	for (int32_t i = 0; i < v.node->ins; i++)
+		if (follows_computed_extents(v.node->in[i], left))
+			return true;
+	return false;
+}
+
+bool ht_follows_computed(struct ht_value v)
+{
+	int left = MOST_NODES;
+
+	return follows_computed_extents(v, &left);
+}
+
+bool ht_may_vary(const struct ht_node *n)
+{
+	if (n->op == HT_OP_TensorListSplit || n->op == HT_OP_RaggedTensorToVariant)
+		return true;
+	return (n->op == HT_OP_TensorListSetItem || n->op == HT_OP_TensorListPushBack) &&
+	       n->graph->function && ht_follows_computed(n->in[n->ins - 1]);
+}

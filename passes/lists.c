@@ -10,9 +10,13 @@
  * A list that grows, or whose length is computed, becomes a list of known length first
  * (lists_grow.c).
  *
- * Left alone, and refused by lowering: lists of elements of several shapes, and lists
+ * A list whose elements have several sizes becomes a list of elements of one size, and one of their sizes (lists_varied.c).
+ *
+ * Left alone, and refused by lowering: lists of elements of several ranks, and lists
  * that come from outside of the graph. */
 #include "ir/infer.h"
+#include "passes/bounded.h"
+#include "passes/computed.h"
 #include "passes/lists.h"
 
 #include <string.h>
@@ -72,8 +76,8 @@ static bool can_join(const struct ht_list *x)
 
 bool ht_list_is_known(const struct ht_list *x)
 {
-	return !x->bad && !x->grows && !x->computed && !x->waits && has_fixed_size(x->dtype) &&
-	       x->length != HT_DIM_UNKNOWN && x->length <= INT32_MAX &&
+	return !x->bad && !x->varied && !x->unsure && !x->grows && !x->computed && !x->waits &&
+	       has_fixed_size(x->dtype) && x->length != HT_DIM_UNKNOWN && x->length <= INT32_MAX &&
 	       ht_shape_is_told(x->shape) && x->shape.rank < HT_MAX_RANK &&
 	       (!x->joined || can_join(x));
 }
@@ -142,6 +146,12 @@ static void has_limit(struct ht_list *x, int64_t n)
 		x->limit = n;
 }
 
+static void has_most(struct ht_list *x, int32_t axis, int64_t most)
+{
+	if (most > x->most[axis])
+		x->most[axis] = most;
+}
+
 /* A dimension that is not a number adds no information. */
 static void has_shape(struct ht_lists *l, struct ht_list *x, struct ht_shape s)
 {
@@ -158,12 +168,20 @@ static void has_shape(struct ht_lists *l, struct ht_list *x, struct ht_shape s)
 		int64_t known = x->shape.rank < 0 ? HT_DIM_UNKNOWN : x->shape.dim[i];
 
 		dim[i] = s.dim[i];
-		x->bad = x->bad ||
-			 (known != HT_DIM_UNKNOWN && dim[i] != HT_DIM_UNKNOWN && known != dim[i]);
+		if (dim[i] != HT_DIM_UNKNOWN)
+			has_most(x, i, ht_dim_most(l->g, dim[i]));
+		if (known != HT_DIM_UNKNOWN && dim[i] != HT_DIM_UNKNOWN && known != dim[i])
+			x->varied |= 1u << i;
 		if (known != HT_DIM_UNKNOWN)
 			dim[i] = known;
 	}
 	x->shape = ht_shape_make(l->c->scratch, s.rank, dim);
+}
+
+static void has_home(struct ht_lists *l, struct ht_list *x, const struct ht_graph *home)
+{
+	if (home)
+		x->home = x->home && x->home != home ? l->g : home;
 }
 
 /* Elements that are a shape, as far as they are known. */
@@ -224,6 +242,12 @@ static void are_same(struct ht_lists *l, struct ht_value a, struct ht_value b)
 		return;
 	x->bad = x->bad || y->bad;
 	x->joined = x->joined || y->joined;
+	x->summed = x->summed || y->summed;
+	x->unsure = x->unsure || y->unsure;
+	x->varied |= y->varied;
+	for (int i = 0; i < HT_MAX_RANK; i++)
+		has_most(x, i, y->most[i]);
+	has_home(l, x, y->home);
 	has_dtype(x, y->dtype);
 	has_length(x, y->length);
 	has_limit(x, y->limit);
@@ -275,6 +299,19 @@ static void of_tensor(struct ht_lists *l, struct ht_list *x, const struct ht_nod
 	of_slices(l, x, s);
 }
 
+/* Parts of a tensor along its first axis, of any lengths. */
+static void of_parts(struct ht_lists *l, struct ht_list *x, const struct ht_node *n)
+{
+	struct ht_shape s = ht_type_of(n->in[0])->shape, lengths = ht_type_of(n->in[2])->shape;
+	int64_t count = lengths.rank == 1 ? told_dim(l, lengths.dim[0]) : HT_DIM_UNKNOWN;
+
+	x->open = x->open || count == HT_DIM_UNKNOWN;
+	has_length(x, count);
+	x->varied |= 1u;
+	if (s.rank > 0)
+		has_shape(l, x, s);
+}
+
 /* The operand that states the shape of elements; -1: none does. */
 static int32_t stated_at(const struct ht_node *n)
 {
@@ -283,6 +320,7 @@ static int32_t stated_at(const struct ht_node *n)
 	case HT_OP_TensorListReserve:
 		return 0;
 	case HT_OP_TensorListFromTensor:
+	case HT_OP_TensorListSplit:
 	case HT_OP_TensorListPopBack:
 	case HT_OP_TensorListStack:
 		return 1;
@@ -306,6 +344,9 @@ static void tell_of_length(struct ht_lists *l, struct ht_node *n, struct ht_list
 		break;
 	case HT_OP_TensorListFromTensor:
 		of_tensor(l, x, n);
+		break;
+	case HT_OP_TensorListSplit:
+		of_parts(l, x, n);
 		break;
 	case HT_OP_EmptyTensorList:
 		has_limit(x, stated_length(l, n->in[1]));
@@ -333,6 +374,9 @@ static void tell_of_op(struct ht_lists *l, struct ht_node *n, struct ht_list *x)
 		of_scattered(l, x, ht_type_of(n->in[1])->shape);
 	else if (n->op == HT_OP_TensorListSetItem)
 		has_shape(l, x, ht_type_of(n->in[2])->shape);
+	if (n->op == HT_OP_TensorListSetItem || n->op == HT_OP_TensorListPushBack)
+		x->unsure = x->unsure ||
+			    (l->computes && !l->numbered && ht_follows_computed(n->in[n->ins - 1]));
 	if (n->op == HT_OP_TensorListSetItem)
 		has_element(x, ht_const_tensor(n->in[2]));
 	else if (n->op == HT_OP_TensorListPushBack)
@@ -343,7 +387,9 @@ static void tell_of_op(struct ht_lists *l, struct ht_node *n, struct ht_list *x)
 		x->various = true;
 	if (stated_at(n) >= 0)
 		has_stated_shape(l, x, n->in[stated_at(n)]);
-	has_dtype(x, ht_attr_type(n, "element_dtype", x->dtype));
+	/* A list that is reserved for variants may get rows of ragged tensors instead (lists_ragged.c). */
+	if (!ht_makes_list(n) || ht_attr_type(n, "element_dtype", HT_INVALID) != HT_VARIANT)
+		has_dtype(x, ht_attr_type(n, "element_dtype", x->dtype));
 	x->bad = x->bad || x->dtype == HT_VARIANT;
 	x->joined = x->joined || n->op == HT_OP_TensorListConcatV2;
 }
@@ -378,6 +424,7 @@ bool ht_is_list_op(const struct ht_node *n)
 	case HT_OP_EmptyTensorList:
 	case HT_OP_TensorListReserve:
 	case HT_OP_TensorListFromTensor:
+	case HT_OP_TensorListSplit:
 	case HT_OP_TensorListPushBack:
 	case HT_OP_TensorListPopBack:
 	case HT_OP_TensorListResize:
@@ -398,12 +445,16 @@ bool ht_is_list_op(const struct ht_node *n)
 bool ht_makes_list(const struct ht_node *n)
 {
 	return n->op == HT_OP_EmptyTensorList || n->op == HT_OP_TensorListReserve ||
-	       n->op == HT_OP_TensorListFromTensor;
+	       n->op == HT_OP_TensorListFromTensor || n->op == HT_OP_TensorListSplit;
 }
 
 /* Adds lists element by element. */
 static void tell_of_sum(struct ht_lists *l, struct ht_node *n)
 {
+	struct ht_list *sum = ht_list_of(l, ht_out(n, 0));
+
+	if (sum)
+		sum->summed = true;
 	for (int32_t i = 0; i < n->ins; i++)
 		are_same(l, n->in[i], ht_out(n, 0));
 }
@@ -427,6 +478,8 @@ static void tell(struct ht_lists *l, struct ht_node *n)
 		tell_of_elements(l, n);
 		if (!ht_makes_list(n) && ht_op_info(n->op)->result[0].fixed == HT_VARIANT)
 			are_same(l, v, ht_out(n, 0));
+		if (ht_makes_list(n) && is_list(v))
+			has_home(l, ht_list_of(l, v), n->graph);
 		if (is_list(v))
 			tell_of_op(l, n, ht_list_of(l, v));
 	} else if (ht_runs_own(n)) {
@@ -565,6 +618,33 @@ static void settle_lengths(struct ht_lists *l)
 		struct ht_list *x = standing(l->of.entries[i].value);
 
 		x->grows = x->grows || (x->computed && (l->settled || !has_open_sizes(l)));
+		x->held = l->computes && !l->numbered && x->grows && x->joined &&
+			  !ht_shape_is_told(x->shape);
+	}
+}
+
+/* Whether a body computes a size of the dimension, and the list is not made in that body. */
+static bool is_computed_outside(const struct ht_lists *l, const struct ht_list *x, int64_t dim)
+{
+	struct ht_size_expr e = ht_dim_of_sizes(l->g, dim);
+
+	for (int k = 0; k < ht_size_count(&e); k++)
+		if (ht_size_at(l->g, e.size[k])->within.n &&
+			!(x->home && ht_size_node(x->home, e.size[k])))
+			return true;
+	return false;
+}
+
+/* Elements have no common extent along an axis where a body computes it each time that it runs, and the list is made outside of the body. */
+static void settle_shapes(struct ht_lists *l)
+{
+	for (size_t i = 0; i < l->of.count; i++) {
+		struct ht_list *x = standing(l->of.entries[i].value);
+
+		for (int32_t k = 0; k < x->shape.rank && has_open_sizes(l); k++)
+			if (ht_dim_is_open(l->g, x->shape.dim[k]) &&
+				is_computed_outside(l, x, x->shape.dim[k]))
+				x->varied |= 1u << k;
 	}
 }
 
@@ -627,16 +707,57 @@ static enum ht_status find_again(struct ht_lists *l, struct ht_graph *g)
 	find_open(l, g);
 	find_outputs(l);
 	settle_lengths(l);
+	settle_shapes(l);
 	return HT_OK;
+}
+
+/* Whether a list may be one whose elements have several sizes, as far as is known. */
+static bool any_may_vary(const struct ht_lists *l)
+{
+	for (size_t i = 0; i < l->of.count; i++) {
+		const struct ht_list *x = standing(l->of.entries[i].value);
+
+		if (!x->bad && !x->summed && (!x->grows || x->held) && x->shape.rank > 0 &&
+			(x->varied || x->unsure || !ht_shape_is_told(x->shape)))
+			return true;
+	}
+	return false;
+}
+
+/* Elements of several sizes become those of one.  Where there are none so far, sizes that bodies compute get their numbers, of which more may
+ * follow.  *done: nothing more does. */
+static enum ht_status vary(struct ht_lists *l, struct ht_graph *g, int *rounds, bool *done)
+{
+	struct ht_pass_context within = *l->c;
+	int32_t before = g->sizes;
+	enum ht_status st;
+	bool changed;
+
+	ht_lists_split_sizes(l, g, &changed);
+	*done = false;
+	if (changed)
+		return HT_OK;
+	*done = --*rounds < 0;
+	if (*done)
+		return HT_OK;
+	within.scratch = ht_arena_within(l->c->scratch);
+	within.after = NULL;
+	st = ht_add_computed_sizes(g, &within, false);
+	ht_arena_release(within.scratch);
+	*done = g->sizes == before && l->numbered;
+	l->numbered = true;
+	return st;
 }
 
 enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c, bool computes)
 {
 	struct ht_lists l = { .c = c, .g = g, .computes = computes };
-	bool some_grow = false, grows = false, made = false;
+	bool some_grow = false, grows = false, made = false, done = false;
+	int rounds = 8;
 
 	if (!has_lists(g, c->scratch))
 		return HT_OK;
+	ht_lists_of_ragged(g, c);
 	do {
 		HT_TRY(find_again(&l, g));
 		some_grow = some_grow || any_grows(&l);
@@ -653,10 +774,12 @@ enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c
 		made = set_types(&l) || grows;
 		if (made)
 			ht_lists_make_dense(&l, g);
-		else if (l.settled || !has_open_sizes(&l))
+		else if (!l.settled && has_open_sizes(&l))
+			l.settled = true;
+		else if (!l.computes || !any_may_vary(&l))
 			break;
 		else
-			l.settled = true;
-	} while (has_lists(g, c->scratch));
+			HT_TRY(vary(&l, g, &rounds, &done));
+	} while (!done && has_lists(g, c->scratch));
 	return ht_infer_types(g, c->diags);
 }

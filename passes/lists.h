@@ -2,6 +2,7 @@
  * list, and its properties.
  *
  * A list that grows becomes a list of a fixed length and its number of elements (lists_grow.c);
+ * a list whose elements have several sizes becomes one of equal elements and one of their sizes (lists_varied.c);
  * a list of known length and element shape becomes a tensor (lists_dense.c). */
 #ifndef HT_LISTS_H
 #define HT_LISTS_H
@@ -16,18 +17,25 @@ struct ht_list {
 	int64_t room;         /* of a list that grows: the most elements that it gets */
 	int64_t limit; /* what it may have at most, as its maker states; -1: nothing is stated */
 	struct ht_shape shape; /* of each element */
+	/* Bit i: elements have several extents along axis i, or one that a body computes each time that it runs, and so no common one. */
+	uint32_t varied;
+	int64_t most[HT_MAX_RANK];   /* by axis: the largest extent that is told, 0 if none is */
+	const struct ht_graph *home; /* where the list is made; the program, if in several graphs */
 	/* The value of each of its elements, if it was empty at first; NULL: no constant, or no
 	 * element was set. */
 	const struct ht_tensor *constant;
 	bool various; /* its elements are not known to be one constant */
 	bool empty;   /* it was empty at first, and grew */
 	bool waits;   /* it becomes a tensor when no other list can */
-	bool joined;  /* its elements are concatenated, so they are not scalars */
-	bool grows;   /* its length changes, or is computed */
+	bool unsure;  /* an element has extents that are computed, and not numbered yet */
+	bool held; /* whether its elements have several sizes is known when those that bodies compute have numbers */
+	bool joined; /* its elements are concatenated, so they are not scalars */
+	bool grows;  /* its length changes, or is computed */
 	bool computed; /* its length is computed, and may prove to be an open size once other lists are tensors */
 	bool open;            /* it is made from a tensor of unknown length */
 	bool resized, popped; /* resized: its length is set; popped: it loses elements */
-	bool bad;             /* its elements have no common shape, or an unknown op handles it */
+	bool summed;          /* lists are added to each other */
+	bool bad;             /* its elements have no common rank, or an unknown op handles it */
 };
 
 /* The room of a list that may have any number of elements. */
@@ -43,6 +51,7 @@ struct ht_lists {
 	struct ht_pass_context *c;
 	const struct ht_graph *g; /* whose lists these are, and of its bodies */
 	struct ht_map known;      /* ht_infer_all_known(), where sizes are open */
+	bool numbered;            /* sizes that bodies compute have numbers */
 	bool settled;             /* nothing more becomes known of computed lengths */
 	bool computes;            /* sizes that the run computes may still be added (computed.c) */
 	struct ht_map of;         /* by value */
@@ -65,6 +74,13 @@ struct ht_shape ht_list_shape(const struct ht_list *x, struct ht_arena *a);
  * beside each value its number of elements.  *changed: there were some; the caller must find
  * lists again. */
 enum ht_status ht_lists_grow(struct ht_lists *l, struct ht_graph *g, bool *changed);
+
+/* lists_ragged.c: lists whose elements are rows of ragged tensors in variants, in `g` and in the bodies that it runs, get the rows as elements. */
+void ht_lists_of_ragged(struct ht_graph *g, struct ht_pass_context *c);
+
+/* lists_varied.c: lists of known length whose elements have several sizes, in `g` and in the bodies that it runs, get elements as long as
+ * the longest, and beside each value a list of their extents.  *changed: there were some; the caller must find lists again. */
+void ht_lists_split_sizes(struct ht_lists *l, struct ht_graph *g, bool *changed);
 
 /* lists_dense.c: changes the nodes that handle known lists, in `g` and in the bodies that it
  * runs.  The lists' values must have the tensors' types. */

@@ -6,18 +6,11 @@
  * much room as the loops around a list need; if there is no bound, it is HT_LIST_ROOM. An access
  * to an element that does not exist has the index -1, which its kernel refuses; so does a push
  * beyond the last place. */
-#include "passes/carry.h"
-#include "passes/lists.h"
+#include "passes/lists_beside.h"
 #include "passes/ranges.h"
 
 /* A larger bound says nothing about the actual length. */
 enum { MOST_ROOM = 1 << 20 };
-
-/* The number of elements of a value. */
-struct counted {
-	struct ht_value list, count;
-	struct ht_list *of;
-};
 
 /* A node that is completed when the ranges of counts are known. */
 struct pending {
@@ -28,103 +21,70 @@ struct pending {
 	struct ht_value count;
 };
 
+/* The numbers of elements are beside the lists. */
 struct growth {
-	struct ht_lists *l;
-	struct counted *counted;
-	size_t counts, counted_cap;
-	struct ht_map of; /* by value of a list: number in `counted` + 1 */
+	struct ht_beside counts;
 	struct ht_map pending;
 	struct ht_ranges ranges;
-	bool any;
 };
-
-/* One graph's part. */
-struct part {
-	struct growth *x;
-	struct ht_rw r;
-	struct ht_node **spare; /* nodes that pass on a list, kept until its counts are found */
-	size_t spares, spare_cap;
-};
-
-/* ---- counts by value ---- */
 
 struct key {
 	struct ht_node *node;
 	int64_t index;
 };
 
-static void *at_value(struct growth *x, struct ht_value v)
+/* Whether a list grows and can become one of fixed length. */
+static bool grows(const struct ht_list *of)
 {
-	const struct key key = { v.node, v.index };
-
-	return ht_map_get(&x->of, (struct ht_str){ (const char *)&key, sizeof key });
+	return of->grows && !of->open && !of->bad && !of->held;
 }
 
-/* The list of `v`, if it grows and can become one of fixed length. */
-static struct ht_list *growing(struct growth *x, struct ht_value v)
+static struct growth *growth_of(const struct ht_beside_part *p)
 {
-	struct ht_list *of = ht_list_of(x->l, v);
-
-	return of && of->grows && !of->open && !of->bad ? of : NULL;
-}
-
-static struct ht_value count_of(struct growth *x, struct ht_value v)
-{
-	return x->counted[(uintptr_t)at_value(x, v) - 1].count;
-}
-
-static void set_count(struct growth *x, struct ht_value list, struct ht_value count)
-{
-	struct ht_arena *a = x->l->c->scratch;
-	struct key *key = HT_NEW(a, struct key);
-
-	x->counted = ht_grow(a, x->counted, x->counts, &x->counted_cap, sizeof *x->counted);
-	x->counted[x->counts++] = (struct counted){ list, count, ht_list_of(x->l, list) };
-	*key = (struct key){ list.node, list.index };
-	ht_map_at(&x->of, (struct ht_str){ (const char *)key, sizeof *key })->value =
-		(void *)(uintptr_t)x->counts;
-	x->any = true;
+	return (struct growth *)p->x;
 }
 
 static struct pending *pending_of(struct growth *x, struct ht_node *n)
 {
-	struct key *key = HT_NEW(x->l->c->scratch, struct key);
+	struct key *key = HT_NEW(x->counts.l->c->scratch, struct key);
 	struct ht_map_entry *e;
 
 	*key = (struct key){ n, 0 };
 	e = ht_map_at(&x->pending, (struct ht_str){ (const char *)key, sizeof *key });
 	if (!e->value)
-		e->value = HT_NEW(x->l->c->scratch, struct pending);
+		e->value = HT_NEW(x->counts.l->c->scratch, struct pending);
 	return e->value;
 }
 
 /* ---- integers of one element ---- */
 
-static struct ht_str name_within(struct part *p, const struct ht_node *n, const char *what)
+static struct ht_str name_within(
+	struct ht_beside_part *p, const struct ht_node *n, const char *what)
 {
 	return ht_str_printf(p->r.arena, "%.*s/%s", HT_STR_ARG(n->name), what);
 }
 
-static struct ht_value integer(struct part *p, struct ht_node *n, int64_t v)
+static struct ht_value integer(struct ht_beside_part *p, struct ht_node *n, int64_t v)
 {
 	return ht_rw_scalar(&p->r, n, name_within(p, n, "number"), HT_I32, v);
 }
 
-static struct ht_value plus(struct part *p, struct ht_node *n, struct ht_value a, int64_t by)
+static struct ht_value plus(
+	struct ht_beside_part *p, struct ht_node *n, struct ht_value a, int64_t by)
 {
 	return ht_rw_binary(
 		&p->r, n, HT_OP_AddV2, name_within(p, n, "count"), a, integer(p, n, by));
 }
 
 static struct ht_value greater(
-	struct part *p, struct ht_node *n, struct ht_value a, struct ht_value b)
+	struct ht_beside_part *p, struct ht_node *n, struct ht_value a, struct ht_value b)
 {
 	return ht_rw_binary(&p->r, n, HT_OP_Maximum, name_within(p, n, "count"), a, b);
 }
 
 /* Indices of existing elements unchanged; -1 for others. */
 static struct ht_value existing(
-	struct part *p, struct ht_node *n, struct ht_value index, struct ht_value count)
+	struct ht_beside_part *p, struct ht_node *n, struct ht_value index, struct ht_value count)
 {
 	struct ht_value in[3];
 	struct ht_node *less, *select;
@@ -144,12 +104,12 @@ static struct ht_value existing(
 }
 
 /* An operand of `n` that stays alive although `n` no longer reads it. */
-static struct ht_value kept(struct part *p, struct ht_node *n, struct ht_value v)
+static struct ht_value kept(struct ht_beside_part *p, struct ht_node *n, struct ht_value v)
 {
 	return ht_rw_unary(&p->r, n, HT_OP_Identity, name_within(p, n, "count"), v);
 }
 
-static struct ht_value first_numbers(struct part *p, struct ht_node *n, int64_t count)
+static struct ht_value first_numbers(struct ht_beside_part *p, struct ht_node *n, int64_t count)
 {
 	int64_t *v = HT_NEW_ARRAY(p->r.arena, int64_t, (size_t)count);
 
@@ -161,8 +121,8 @@ static struct ht_value first_numbers(struct part *p, struct ht_node *n, int64_t 
 /* ---- nodes of lists ---- */
 
 /* `n` becomes another op on elements of the same type. */
-static void become(
-	struct part *p, struct ht_node *n, enum ht_op op, const struct ht_value *in, int32_t ins)
+static void become(struct ht_beside_part *p, struct ht_node *n, enum ht_op op,
+	const struct ht_value *in, int32_t ins)
 {
 	enum ht_dtype t = ht_attr_type(n, "element_dtype", HT_INVALID);
 
@@ -170,7 +130,7 @@ static void become(
 	ht_attr_set_type(n, "element_dtype", t);
 }
 
-static void make_reserve(struct part *p, struct ht_node *n)
+static void make_reserve(struct ht_beside_part *p, struct ht_node *n)
 {
 	enum ht_dtype shape = ht_type_of(n->in[0])->dtype;
 	struct ht_value count =
@@ -183,12 +143,12 @@ static void make_reserve(struct part *p, struct ht_node *n)
 	ht_attr_set_type(n, "shape_type", shape);
 	if (empty)
 		ht_attr_set_bool(n, HT_LIST_EMPTY, true);
-	pending_of(p->x, n)->of = ht_list_of(p->x->l, ht_out(n, 0));
-	set_count(p->x, ht_out(n, 0), count);
+	pending_of(growth_of(p), n)->of = ht_list_of(p->x->l, ht_out(n, 0));
+	ht_beside_set(p->x, ht_out(n, 0), count);
 }
 
 /* A list with room whose first elements are the tensor's rows. */
-static void make_filled(struct part *p, struct ht_node *n)
+static void make_filled(struct ht_beside_part *p, struct ht_node *n)
 {
 	int64_t rows = ht_type_of(n->in[0])->shape.dim[0];
 	struct ht_value in[] = { n->in[1], integer(p, n, 0), { 0 } }, count = integer(p, n, rows);
@@ -197,36 +157,23 @@ static void make_filled(struct part *p, struct ht_node *n)
 
 	ht_attr_set_type(list, "element_dtype", ht_attr_type(n, "element_dtype", HT_INVALID));
 	ht_attr_set_type(list, "shape_type", ht_type_of(in[0])->dtype);
-	pending_of(p->x, list)->of = ht_list_of(p->x->l, ht_out(n, 0));
+	pending_of(growth_of(p), list)->of = ht_list_of(p->x->l, ht_out(n, 0));
 	in[0] = ht_out(list, 0);
 	in[1] = n->in[0];
 	in[2] = first_numbers(p, n, rows);
 	become(p, n, HT_OP_TensorListScatterIntoExistingList, in, 3);
-	set_count(p->x, ht_out(n, 0), count);
+	ht_beside_set(p->x, ht_out(n, 0), count);
 }
 
-static void make_push(struct part *p, struct ht_node *n, struct ht_value count)
+static void make_push(struct ht_beside_part *p, struct ht_node *n, struct ht_value count)
 {
 	struct ht_value in[] = { n->in[0], count, n->in[1] };
 
 	become(p, n, HT_OP_TensorListSetItem, in, 3);
-	set_count(p->x, ht_out(n, 0), plus(p, n, count, 1));
+	ht_beside_set(p->x, ht_out(n, 0), plus(p, n, count, 1));
 }
 
-/* The list stays the same, with another count: `n` records this until all counts are found. */
-static void hand_on(struct part *p, struct ht_node *n, struct ht_value count)
-{
-	struct ht_value list = n->in[0];
-
-	ht_rw_become(&p->r, n, HT_OP_Identity, &list, 1);
-	ht_attr_set_type(n, "T", HT_VARIANT);
-	ht_node_set_outs(n, 1);
-	set_count(p->x, ht_out(n, 0), count);
-	p->spare = ht_grow(p->r.arena, p->spare, p->spares, &p->spare_cap, sizeof *p->spare);
-	p->spare[p->spares++] = n;
-}
-
-static void make_pop(struct part *p, struct ht_node *n, struct ht_value count)
+static void make_pop(struct ht_beside_part *p, struct ht_node *n, struct ht_value count)
 {
 	struct ht_value in[] = { n->in[0], plus(p, n, count, -1), n->in[1] };
 	struct ht_node *item = ht_rw_node(
@@ -235,10 +182,10 @@ static void make_pop(struct part *p, struct ht_node *n, struct ht_value count)
 	ht_attr_set_type(item, "element_dtype", ht_attr_type(n, "element_dtype", HT_INVALID));
 	ht_attr_set_type(item, "Tshape", HT_I32);
 	ht_rw_replace_behind(&p->r, ht_out(n, 1), ht_out(item, 0));
-	hand_on(p, n, in[1]);
+	ht_beside_hand_on(p, n, in[1]);
 }
 
-static void make_set(struct part *p, struct ht_node *n, struct ht_value count)
+static void make_set(struct ht_beside_part *p, struct ht_node *n, struct ht_value count)
 {
 	bool extends = ht_attr_bool(n, "resize_if_index_out_of_bounds", false);
 	struct ht_value in[] = { n->in[0], n->in[1], n->in[2] };
@@ -248,18 +195,19 @@ static void make_set(struct part *p, struct ht_node *n, struct ht_value count)
 	else
 		in[1] = existing(p, n, in[1], count);
 	become(p, n, HT_OP_TensorListSetItem, in, 3);
-	set_count(p->x, ht_out(n, 0), count);
+	ht_beside_set(p->x, ht_out(n, 0), count);
 }
 
-static void read_all(struct part *p, struct ht_node *n, struct ht_value count, struct ht_list *of)
+static void read_all(
+	struct ht_beside_part *p, struct ht_node *n, struct ht_value count, struct ht_list *of)
 {
-	struct pending *todo = pending_of(p->x, n);
+	struct pending *todo = pending_of(growth_of(p), n);
 
 	todo->count = count;
 	todo->read = of;
 }
 
-static void make_length(struct part *p, struct ht_node *n, struct ht_value count)
+static void make_length(struct ht_beside_part *p, struct ht_node *n, struct ht_value count)
 {
 	struct ht_list *of = ht_list_of(p->x->l, n->in[0]);
 
@@ -269,7 +217,7 @@ static void make_length(struct part *p, struct ht_node *n, struct ht_value count
 }
 
 /* The largest of the indices. */
-static struct ht_value largest(struct part *p, struct ht_node *n, struct ht_value indices)
+static struct ht_value largest(struct ht_beside_part *p, struct ht_node *n, struct ht_value indices)
 {
 	static const int64_t axis;
 	int64_t *v, most = -1;
@@ -284,17 +232,17 @@ static struct ht_value largest(struct part *p, struct ht_node *n, struct ht_valu
 }
 
 /* The largest index determines the count, if it exceeds the old one. */
-static void make_scatter(struct part *p, struct ht_node *n, struct ht_value count)
+static void make_scatter(struct ht_beside_part *p, struct ht_node *n, struct ht_value count)
 {
 	struct ht_value last = largest(p, n, n->in[2]);
 
-	set_count(p->x, ht_out(n, 0), greater(p, n, count, plus(p, n, last, 1)));
+	ht_beside_set(p->x, ht_out(n, 0), greater(p, n, count, plus(p, n, last, 1)));
 }
 
-static void change_list_op(struct part *p, struct ht_node *n)
+static void change_list_op(struct ht_beside_part *p, struct ht_node *n)
 {
 	struct ht_value count =
-		ht_makes_list(n) ? (struct ht_value){ 0 } : count_of(p->x, n->in[0]);
+		ht_makes_list(n) ? (struct ht_value){ 0 } : ht_beside_of(p->x, n->in[0]);
 
 	switch (n->op) {
 	case HT_OP_EmptyTensorList:
@@ -311,7 +259,7 @@ static void change_list_op(struct part *p, struct ht_node *n)
 		make_pop(p, n, count);
 		break;
 	case HT_OP_TensorListResize:
-		hand_on(p, n, kept(p, n, n->in[1]));
+		ht_beside_hand_on(p, n, kept(p, n, n->in[1]));
 		break;
 	case HT_OP_TensorListSetItem:
 		make_set(p, n, count);
@@ -335,97 +283,13 @@ static void change_list_op(struct part *p, struct ht_node *n)
 	}
 }
 
-/* ---- branches and loops ---- */
-
-static const struct ht_type count_type = { HT_I32, { 0, NULL } };
-
-/* Adds a count for each argument that is a list, behind the existing arguments. */
-static void append_args(struct growth *x, struct ht_function *f)
-{
-	const struct ht_port *last = f->args;
-
-	while (last && last->next)
-		last = last->next;
-	for (const struct ht_port *p = f->args; p; p = p == last ? NULL : p->next)
-		if (growing(x, p->value))
-			set_count(x, p->value, ht_carry_argument(f, count_type));
-}
-
-static void append_rets(struct growth *x, struct ht_function *f)
-{
-	const struct ht_port *last = f->rets;
-
-	while (last && last->next)
-		last = last->next;
-	for (const struct ht_port *p = f->rets; p; p = p == last ? NULL : p->next)
-		if (growing(x, p->value))
-			ht_carry_return(f, count_of(x, p->value));
-}
-
-static void change_graph(struct growth *x, struct ht_graph *g);
-
-static void change_control(struct part *p, struct ht_node *n)
-{
-	struct ht_bodies b = ht_control_bodies(n);
-	int32_t ins = n->ins, outs = n->outs;
-
-	for (int32_t i = ht_control_first(n); i < ins; i++)
-		if (growing(p->x, n->in[i]))
-			ht_carry_operand(&p->r, n, count_of(p->x, n->in[i]));
-	for (int32_t i = 0; i < outs; i++)
-		if (growing(p->x, ht_out(n, i)))
-			set_count(p->x, ht_out(n, i), ht_carry_result(n, count_type));
-	for (int k = 0; k < 2; k++) {
-		append_args(p->x, b.of[k]);
-		change_graph(p->x, b.of[k]->body);
-	}
-}
-
-/* ---- graphs ---- */
-
-static void change_node(struct part *p, struct ht_node *n)
-{
-	struct ht_value list = n->ins && !ht_makes_list(n) ? n->in[0] : ht_out(n, 0);
-
-	if (ht_is_list_op(n)) {
-		if (growing(p->x, list))
-			change_list_op(p, n);
-	} else if (ht_is(n, HT_BRANCHES | HT_LOOPS)) {
-		if (ht_runs_own(n))
-			change_control(p, n);
-	} else if (!ht_is(n, HT_ARGUMENT)) {
-		for (int32_t i = 0; i < n->outs && i < n->ins; i++)
-			if (growing(p->x, ht_out(n, i)))
-				set_count(p->x, ht_out(n, i), count_of(p->x, n->in[i]));
-	}
-}
-
-static void change_graph(struct growth *x, struct ht_graph *g)
-{
-	struct ht_rw_within within;
-	struct part p = { .x = x };
-	struct ht_node **all;
-	size_t count;
-
-	ht_rw_init_within(&p.r, &within, g, x->l->c);
-	all = ht_rw_nodes(&p.r, &count);
-	for (size_t i = 0; i < count; i++)
-		if (all[i]->graph)
-			change_node(&p, all[i]);
-	if (g->function)
-		append_rets(x, (struct ht_function *)(uintptr_t)g->function);
-	for (size_t i = 0; i < p.spares; i++)
-		if (p.spare[i]->graph)
-			ht_rw_replace_node(&p.r, p.spare[i], p.spare[i]->in[0]);
-}
-
 /* ---- consequences of the ranges ---- */
 
 static void find_rooms(struct growth *x)
 {
-	for (size_t i = 0; i < x->counts; i++) {
-		struct ht_list *of = x->counted[i].of;
-		int64_t most = ht_range_of(&x->ranges, x->counted[i].count).most;
+	for (size_t i = 0; i < x->counts.n; i++) {
+		struct ht_list *of = x->counts.pair[i].of;
+		int64_t most = ht_range_of(&x->ranges, x->counts.pair[i].value).most;
 
 		if (most > of->room)
 			of->room = most;
@@ -442,7 +306,7 @@ static int64_t room_of(const struct ht_list *of)
 	return room < 2 ? 2 : room;
 }
 
-static enum ht_status refuse(struct part *p, const struct ht_node *n)
+static enum ht_status refuse(struct ht_beside_part *p, const struct ht_node *n)
 {
 	struct ht_where at = HT_NOWHERE;
 
@@ -455,7 +319,7 @@ static enum ht_status refuse(struct part *p, const struct ht_node *n)
 
 /* A list of the first elements of the list that `n` takes. */
 static struct ht_value first_elements(
-	struct part *p, struct ht_node *n, struct ht_value numbers, enum ht_dtype t)
+	struct ht_beside_part *p, struct ht_node *n, struct ht_value numbers, enum ht_dtype t)
 {
 	struct ht_value in[] = { n->in[0], numbers, integer(p, n, -1) };
 	struct ht_node *tensor = ht_rw_node(&p->r, n, HT_OP_TensorListGather,
@@ -473,14 +337,16 @@ static struct ht_value first_elements(
 }
 
 /* A count that the run computes; it is at most the list's room, which bounds sizes that are computed of it. */
-static struct ht_value bounded(struct part *p, struct ht_node *n, const struct pending *of)
+static struct ht_value bounded(
+	struct ht_beside_part *p, struct ht_node *n, const struct pending *of)
 {
 	return ht_rw_binary(&p->r, n, HT_OP_Minimum, name_within(p, n, "count"), of->count,
 		integer(p, n, room_of(of->read)));
 }
 
 /* 0, 1, … below a count that the run computes. */
-static struct ht_value numbers_below(struct part *p, struct ht_node *n, const struct pending *of)
+static struct ht_value numbers_below(
+	struct ht_beside_part *p, struct ht_node *n, const struct pending *of)
 {
 	struct ht_value in[] = { integer(p, n, 0), bounded(p, n, of), integer(p, n, 1) };
 	int64_t *dim = HT_NEW(p->r.g->arena, int64_t);
@@ -495,21 +361,44 @@ static struct ht_value numbers_below(struct part *p, struct ht_node *n, const st
 
 /* Whether sizes may be computed of the number of elements: it is at most the room.  The stated length of a list, which no access checks,
  * may be larger. */
-static bool may_compute(const struct part *p, const struct pending *of)
+static bool may_compute(const struct ht_beside_part *p, const struct pending *of)
 {
 	return p->x->l->computes && !of->read->computed && !of->read->resized;
 }
 
-static bool may_take(const struct part *p, const struct ht_node *n, const struct pending *of)
+static bool may_take(
+	const struct ht_beside_part *p, const struct ht_node *n, const struct pending *of)
 {
 	return may_compute(p, of) && n->op == HT_OP_TensorListStack &&
 	       ht_attr_int(n, "num_elements", -1) < 0;
 }
 
-/* `n` reads a whole list: it gets the existing elements. */
-static enum ht_status take_all(struct part *p, struct ht_node *n, const struct pending *of)
+/* Elements of several sizes are empty if they were not set, so all of them are concatenated, and the lengths are those of the first ones. */
+static enum ht_status join_all(struct ht_beside_part *p, struct ht_node *n, struct ht_value numbers)
 {
-	struct ht_range r = ht_range_of(&p->x->ranges, of->count);
+	struct ht_value in[] = { ht_out(n, 1), numbers };
+	struct ht_node *lengths;
+
+	if (!ht_rw_uses(&p->r, in[0]))
+		return HT_OK;
+	lengths = ht_rw_node(&p->r, n, HT_OP_Gather, name_within(p, n, "lengths"), in, 2,
+		(struct ht_type){ HT_I64, { 1, ht_type_of(numbers)->shape.dim } });
+	ht_attr_set_type(lengths, "Tparams", HT_I64);
+	ht_attr_set_type(lengths, "Tindices", HT_I32);
+	ht_rw_replace_behind(&p->r, in[0], ht_out(lengths, 0));
+	return ht_graph_sort(n->graph, p->r.c->diags);
+}
+
+static bool joins_varied(const struct ht_node *n, const struct ht_list *of)
+{
+	return n->op == HT_OP_TensorListConcatV2 && of->varied && !of->popped && !of->resized;
+}
+
+/* `n` reads a whole list: it gets the existing elements. */
+static enum ht_status take_all(
+	struct ht_beside_part *p, struct ht_node *n, const struct pending *of)
+{
+	struct ht_range r = ht_range_of(&growth_of(p)->ranges, of->count);
 	struct ht_value in[] = { n->in[0], { 0 }, n->in[1] };
 
 	if ((r.least != r.most || r.most < 0) && may_take(p, n, of)) {
@@ -517,11 +406,15 @@ static enum ht_status take_all(struct part *p, struct ht_node *n, const struct p
 		become(p, n, HT_OP_TensorListGather, in, 3);
 		return HT_OK;
 	}
+	if ((r.least != r.most || r.most < 0) && may_compute(p, of) && joins_varied(n, of->read))
+		return join_all(p, n, numbers_below(p, n, of));
 	if (r.least != r.most || r.most < 0)
 		return refuse(p, n);
 	in[1] = first_numbers(p, n, r.most);
 	if (n->op == HT_OP_TensorListStack)
 		become(p, n, HT_OP_TensorListGather, in, 3);
+	else if (joins_varied(n, of->read))
+		return join_all(p, n, in[1]);
 	else
 		ht_rw_set_in(&p->r, n, 0,
 			first_elements(p, n, in[1], ht_attr_type(n, "element_dtype", HT_INVALID)));
@@ -529,9 +422,9 @@ static enum ht_status take_all(struct part *p, struct ht_node *n, const struct p
 }
 
 /* A length that is known becomes a constant. */
-static void tell_length(struct part *p, struct ht_node *n, const struct pending *of)
+static void tell_length(struct ht_beside_part *p, struct ht_node *n, const struct pending *of)
 {
-	struct ht_range r = ht_range_of(&p->x->ranges, of->count);
+	struct ht_range r = ht_range_of(&growth_of(p)->ranges, of->count);
 
 	if (r.least == r.most)
 		ht_rw_set_in(&p->r, n, 0, integer(p, n, r.most));
@@ -539,11 +432,11 @@ static void tell_length(struct part *p, struct ht_node *n, const struct pending 
 		ht_rw_set_in(&p->r, n, 0, bounded(p, n, of));
 }
 
-static enum ht_status finish_node(struct part *p, struct ht_node *n)
+static enum ht_status finish_node(struct ht_beside_part *p, struct ht_node *n)
 {
 	const struct key key = { n, 0 };
-	const struct pending *todo =
-		ht_map_get(&p->x->pending, (struct ht_str){ (const char *)&key, sizeof key });
+	const struct pending *todo = ht_map_get(
+		&growth_of(p)->pending, (struct ht_str){ (const char *)&key, sizeof key });
 
 	if (!todo)
 		return HT_OK;
@@ -559,11 +452,11 @@ static enum ht_status finish_node(struct part *p, struct ht_node *n)
 static enum ht_status finish_graph(struct growth *x, struct ht_graph *g)
 {
 	struct ht_rw_within within;
-	struct part p = { .x = x };
+	struct ht_beside_part p = { .x = &x->counts };
 	struct ht_node **all;
 	size_t count;
 
-	ht_rw_init_within(&p.r, &within, g, x->l->c);
+	ht_rw_init_within(&p.r, &within, g, x->counts.l->c);
 	all = ht_rw_nodes(&p.r, &count);
 	for (size_t i = 0; i < count; i++) {
 		struct ht_bodies b = { { NULL } };
@@ -580,15 +473,17 @@ static enum ht_status finish_graph(struct growth *x, struct ht_graph *g)
 	return HT_OK;
 }
 
+static const struct ht_type count_type = { HT_I32, { 0, NULL } };
+
 enum ht_status ht_lists_grow(struct ht_lists *l, struct ht_graph *g, bool *changed)
 {
-	struct growth x = { .l = l };
+	struct growth x = { .counts = { l, .has = grows, .change = change_list_op,
+				    .type = count_type } };
 
-	ht_map_init(&x.of, l->c->scratch);
 	ht_map_init(&x.pending, l->c->scratch);
-	change_graph(&x, g);
-	*changed = x.any;
-	if (!x.any)
+	ht_beside_add(&x.counts, g);
+	*changed = x.counts.n;
+	if (!x.counts.n)
 		return HT_OK;
 	ht_ranges_find(&x.ranges, g, l->c->scratch);
 	find_rooms(&x);

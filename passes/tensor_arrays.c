@@ -26,6 +26,7 @@ static const struct access accesses[] = {
 	{ HT_OP_TensorArrayWriteV3, HT_OP_TensorListSetItem, 3, true, { 1, 2 }, 2, NULL },
 	{ HT_OP_TensorArrayScatterV3, HT_OP_TensorListScatterIntoExistingList, 3, true, { 2, 1 }, 2,
 		NULL },
+	{ HT_OP_TensorArraySplitV3, HT_OP_TensorListSplit, 3, true, { 1, 2 }, 2, NULL },
 	{ HT_OP_TensorArrayReadV3, HT_OP_TensorListGetItem, 2, false, { 1 }, 1, "" },
 	{ HT_OP_TensorArrayGatherV3, HT_OP_TensorListGather, 2, false, { 1 }, 1, "element_shape" },
 	{ HT_OP_TensorArrayConcatV3, HT_OP_TensorListConcatV2, 1, false, { 0 }, 0, "" },
@@ -184,12 +185,16 @@ static void become_list_op(struct arrays *x, struct ht_node *n, const struct acc
 	if (a->becomes == HT_OP_TensorListConcatV2)
 		in[ins++] = ht_rw_const_ints(
 			&x->r, n, name_within(x, n, "leading_dims"), HT_I64, none, 0);
+	if (a->becomes == HT_OP_TensorListSplit) { /* all elements are new */
+		in[0] = n->in[a->in[0]];
+		in[1] = stated_shape(x, n, "");
+	}
 	ht_rw_become(&x->r, n, a->becomes, in, ins);
 	if (t != HT_INVALID)
 		ht_attr_set_type(n, "element_dtype", t);
 	if (a->changes)
 		n->out[0] = list_type;
-	if (a->becomes == HT_OP_TensorListConcatV2)
+	if (a->becomes == HT_OP_TensorListConcatV2 || a->becomes == HT_OP_TensorListSplit)
 		ht_attr_set_type(n, "shape_type", HT_I32);
 }
 

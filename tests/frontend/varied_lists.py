@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Lists whose elements have several sizes, against live TensorFlow: elements of loops that select, slices of growing length, parts of
+tensors, detections in map_fn, ragged rows in and out of map_fn; random sizes, fixed and open.
+
+Exit code 77: nothing to test with.
+"""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
+from live import tf  # noqa: E402
+from open_models import main, numbers, whole  # noqa: E402
+
+F32, I64 = tf.float32, tf.int64
+
+
+def array(size, shape, grows=False):
+    return tf.TensorArray(F32, size, dynamic_size=grows, infer_shape=False, element_shape=shape)
+
+
+# ---- elements of several lengths ----
+
+def selected(x):
+    """Each row's elements that are positive, one row after the other, and again as elements."""
+    a = array(tf.shape(x)[0], [None])
+    for i in tf.range(tf.shape(x)[0]):
+        a = a.write(i, tf.boolean_mask(x[i], x[i] > 0))
+    sums = array(tf.shape(x)[0], [])
+    for i in tf.range(tf.shape(x)[0]):
+        sums = sums.write(i, tf.reduce_sum(a.read(i) * 2.))
+    return a.concat(), sums.stack()
+
+
+def prefixes(x):
+    """Slices that grow, of rows."""
+    a = array(4, [None, x.shape[1]])
+    for i in tf.range(4):
+        a = a.write(i, x[:i + 1] * tf.cast(i + 1, F32))
+    return a.concat(), a.read(2), a.read(0)
+
+
+def unrolled(x):
+    """Constant lengths that differ."""
+    a = array(3, [None])
+    a = a.write(0, x[0, :2]).write(2, x[1, :5]).write(1, tf.boolean_mask(x[0], x[0] > 0))
+    return a.concat(), a.read(2), a.read(1)
+
+
+def pushed(x):
+    a = array(0, [None], True)
+    for i in tf.range(tf.shape(x)[0]):
+        a = a.write(i, tf.boolean_mask(x[i], x[i] > 0))
+    return a.concat()
+
+
+def split(x, lengths):
+    """Parts whose lengths are fed."""
+    lengths = tf.concat([lengths, [tf.size(x, I64) - tf.reduce_sum(lengths)]], 0)
+    a = array(5, [None]).split(tf.reshape(x, [-1]), lengths)
+    most = array(5, [])
+    for i in tf.range(5):
+        most = most.write(i, tf.reduce_max(tf.concat([a.read(i), [0.]], 0)))
+    return most.stack(), a.concat()
+
+
+def equal(x):
+    """Elements of one length that data decide."""
+    at = tf.where(x[0] > 0)[:, 0]
+    return tf.map_fn(lambda row: tf.gather(row, at) * 2., x), tf.map_fn(lambda row: tf.gather(row, tf.where(x[0] > 0)[:, 0]), x)
+
+
+def unequal(x):
+    """Elements that are put on top of each other stop the run unless they are equally long."""
+    return tf.map_fn(lambda row: tf.boolean_mask(row, row > 0), x)
+
+
+def joined_later(x):
+    """Lists in branches and in loops within loops; elements that vary along two axes."""
+    def square(k):
+        return x[:k, :k] * tf.cast(k, F32)
+    a = array(tf.shape(x)[0], [None, None])
+    for i in tf.range(tf.shape(x)[0]):
+        if x[i, 0] > 0:
+            a = a.write(i, square(tf.minimum(i + 1, 6)))
+        else:
+            a = a.write(i, square(1))
+    sums = array(tf.shape(x)[0], [])
+    for i in tf.range(tf.shape(x)[0]):
+        inner = array(2, [None])
+        for k in tf.range(2):
+            inner = inner.write(k, tf.boolean_mask(x[i], x[i] > tf.cast(k, F32)))
+        sums = sums.write(i, tf.reduce_sum(a.read(i)) + tf.reduce_sum(inner.concat()) * 3.)
+    return sums.stack()
+
+
+def detections(boxes, scores):
+    """As detectors do: selected boxes of each image, padded to as many."""
+    def one(pair):
+        b, s = pair
+        b = tf.concat([b, b + 1.], -1)
+        at = tf.image.non_max_suppression(b, s, 5, .3, .1)
+        b, s = tf.gather(b, at), tf.gather(s, at)
+        more = 5 - tf.shape(at)[0]
+        return tf.pad(b, [[0, more], [0, 0]]), tf.pad(s, [[0, more]]), tf.shape(at)[0]
+    return tf.map_fn(one, (boxes, scores), fn_output_signature=(F32, F32, tf.int32))
+
+
+# ---- ragged rows ----
+
+def ragged_out(x):
+    r = tf.map_fn(lambda row: tf.boolean_mask(row, row > 0), x, fn_output_signature=tf.RaggedTensorSpec([None], F32))
+    s = tf.map_fn(lambda row: tf.boolean_mask(x, row[:1] * tf.ones([tf.shape(x)[0]]) > x[:, 1]), x,
+                  fn_output_signature=tf.RaggedTensorSpec([None, 6], F32, 0))
+    return r.values, r.row_splits, s.values, s.row_splits
+
+
+def ragged_in(x, lengths):
+    r = tf.RaggedTensor.from_row_lengths(tf.reshape(x, [-1])[:tf.reduce_sum(lengths)], lengths)
+    y = tf.map_fn(lambda row: tf.cumsum(row) * 2., r)
+    return tf.map_fn(tf.reduce_sum, r, fn_output_signature=F32), y.values, y.row_splits
+
+
+MODELS = {
+    selected: {'x': numbers('n', 6)}, prefixes: {'x': numbers(7, 3)}, unrolled: {'x': numbers(2, 6)}, pushed: {'x': numbers('n', 6)},
+    split: {'x': numbers('n', 8), 'lengths': whole(4, below=3)}, equal: {'x': numbers('n', 6)},
+    unequal: {'x': numbers('n', 6)}, joined_later: {'x': numbers('n', 6)}, detections: {'boxes': numbers('n', 9, 2), 'scores': numbers('n', 9)}, ragged_out: {'x': numbers('n', 6)},
+    ragged_in: {'x': numbers(3, 6), 'lengths': whole(5, below=4)},
+}
+
+
+if __name__ == '__main__':
+    main(__doc__, MODELS)
