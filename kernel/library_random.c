@@ -89,8 +89,9 @@ static uint64_t whole(const uint32_t *r)
 	return r[0] | (uint64_t)r[1] << 32;
 }
 
-/* Element `i` of a type that has at most 32 bits. */
-static void put_float(enum ht_dtype t, void *out, int64_t i, float x)
+/* Element `i` of a type that has at most 32 bits.  A call, which costs little beside the functions of Box and Muller: inline it would be in
+ * the code of each kind of number. */
+__attribute__((noinline)) static void put_float(enum ht_dtype t, void *out, int64_t i, float x)
 {
 	if (t == HT_F16)
 		((uint16_t *)out)[i] = ht_f32_to_f16(x);

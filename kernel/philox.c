@@ -1,15 +1,22 @@
 /* Eight or four blocks side by side: each word of a block is the low half of a lane of 64 bits, whose high half does not matter.  So a
  * multiplication of low halves gives both halves of the product, and a round takes six instructions. */
 #include "kernel/philox.h"
+#include "kernel/target.h"
 
 #include <immintrin.h>
-#include <stdbool.h>
 
 #define WITH(instructions) __attribute__((target(instructions))) static
 
 enum { ROUNDS = 10 };
 static const uint32_t factor[2] = { 0xd2511f53u, 0xcd9e8d57u },
 		      step[2] = { 0x9e3779b9u, 0xbb67ae85u };
+
+/* The number, of which the compiler would make a vector in memory if it knew it. */
+static inline uint32_t hidden(uint32_t x)
+{
+	__asm__("" : "+r"(x));
+	return x;
+}
 
 static uint64_t low_counter(const struct ht_philox *p)
 {
@@ -27,8 +34,9 @@ WITH("avx512f") inline __m512i mix8(__m512i product, __m512i word, uint32_t key)
 /* The blocks are drawn in the order in which the last two instructions want them. */
 WITH("avx512f") void draw8(const struct ht_philox *p, uint32_t *out)
 {
-	const __m512i lane = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
-	const __m512i by0 = _mm512_set1_epi64(factor[0]), by2 = _mm512_set1_epi64(factor[1]);
+	const __m512i lane = _mm512_cvtepu8_epi64(_mm_cvtsi64_si128(0x0703060205010400));
+	const __m512i by0 = _mm512_set1_epi64(hidden(factor[0])),
+		      by2 = _mm512_set1_epi64(hidden(factor[1]));
 	__m512i c0 = _mm512_add_epi64(_mm512_set1_epi64((long long)low_counter(p)), lane);
 	__m512i c1 = _mm512_srli_epi64(c0, 32), c2 = _mm512_set1_epi64(p->counter[2]);
 	__m512i c3 = _mm512_set1_epi64(p->counter[3]), first, second;
@@ -57,8 +65,9 @@ WITH("avx2") inline __m256i mix4(__m256i product, __m256i word, uint32_t key)
 
 WITH("avx2") void draw4(const struct ht_philox *p, uint32_t *out)
 {
-	const __m256i lane = _mm256_setr_epi64x(0, 2, 1, 3);
-	const __m256i by0 = _mm256_set1_epi64x(factor[0]), by2 = _mm256_set1_epi64x(factor[1]);
+	const __m256i lane = _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(0x03010200));
+	const __m256i by0 = _mm256_set1_epi64x(hidden(factor[0])),
+		      by2 = _mm256_set1_epi64x(hidden(factor[1]));
 	__m256i c0 = _mm256_add_epi64(_mm256_set1_epi64x((long long)low_counter(p)), lane);
 	__m256i c1 = _mm256_srli_epi64(c0, 32), c2 = _mm256_set1_epi64x(p->counter[2]);
 	__m256i c3 = _mm256_set1_epi64x(p->counter[3]), first, second;
@@ -78,25 +87,22 @@ WITH("avx2") void draw4(const struct ht_philox *p, uint32_t *out)
 	_mm256_storeu_si256((__m256i *)(out + 8), _mm256_unpackhi_epi64(first, second));
 }
 
-/* Draws as many blocks as the vectors of this machine take at once, or one. */
-static int64_t draw_some(struct ht_philox *p, uint32_t *out, int64_t blocks)
+/* Draws as many blocks as a vector has lanes, or one. */
+static int64_t draw_some(struct ht_philox *p, uint32_t *out, int64_t blocks, int lanes)
 {
-	const bool carries = low_counter(p) > UINT64_MAX - 8;
-	const int64_t wide = blocks >= 8 && __builtin_cpu_supports("avx512f") ? 8
-			     : blocks >= 4 && __builtin_cpu_supports("avx2")  ? 4
-									      : 1;
-
-	if (carries || wide == 1) {
+	if (lanes < 4 || blocks < lanes || low_counter(p) > UINT64_MAX - 8) {
 		ht_philox_next(p, out);
 		return 1;
 	}
-	(wide == 8 ? draw8 : draw4)(p, out);
-	ht_philox_skip(p, (uint64_t)wide);
-	return wide;
+	(lanes == 8 ? draw8 : draw4)(p, out);
+	ht_philox_skip(p, (uint64_t)lanes);
+	return lanes;
 }
 
 void ht_philox_draw(struct ht_philox *p, uint32_t *out, int64_t blocks)
 {
+	const int lanes = ht_target_host()->vector_bytes / (int)sizeof(uint64_t);
+
 	for (int64_t done = 0; done < blocks;)
-		done += draw_some(p, out + 4 * done, blocks - done);
+		done += draw_some(p, out + 4 * done, blocks - done, lanes);
 }
