@@ -101,17 +101,10 @@ __attribute__((noinline)) static void put_float(enum ht_dtype t, void *out, int6
 		((float *)out)[i] = x;
 }
 
-static void uniform_f32(const uint32_t *restrict r, int64_t groups, float *restrict out)
-{
-	for (int64_t i = 0; i < groups; i++)
-		for (int j = 0; j < 4; j++)
-			out[4 * i + j] = unit_f32(r[4 * i + j]);
-}
-
 static void uniform(const struct draw *d, const uint32_t *r, int64_t groups, void *out)
 {
 	if (d->dtype == HT_F32)
-		uniform_f32(r, groups, out);
+		ht_philox_units(r, groups, out);
 	for (int64_t i = 0; i < 2 * groups && d->dtype == HT_F64; i++)
 		((double *)out)[i] = unit_f64(r[2 * i], r[2 * i + 1]);
 	for (int64_t i = 0; i < 4 * groups && d->dtype == HT_F16; i++)

@@ -106,3 +106,15 @@ void ht_philox_draw(struct ht_philox *p, uint32_t *out, int64_t blocks)
 	for (int64_t done = 0; done < blocks;)
 		done += draw_some(p, out + 4 * done, blocks - done, lanes);
 }
+
+void ht_philox_units(const uint32_t *r, int64_t blocks, float *out)
+{
+	const __m128i low = _mm_set1_epi32(0x7fffff);
+	const __m128 unit = _mm_set1_ps(0x1p-23f);
+
+	for (int64_t i = 0; i < 4 * blocks; i += 4) {
+		const __m128i bits = _mm_and_si128(_mm_loadu_si128((const __m128i *)(r + i)), low);
+
+		_mm_storeu_ps(out + i, _mm_mul_ps(_mm_cvtepi32_ps(bits), unit));
+	}
+}

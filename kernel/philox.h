@@ -6,5 +6,7 @@
 
 /* Draws `blocks` blocks of four numbers. */
 void ht_philox_draw(struct ht_philox *p, uint32_t *out, int64_t blocks);
+/* The low 23 bits of each number of the blocks as a fraction. */
+void ht_philox_units(const uint32_t *r, int64_t blocks, float *out);
 
 #endif
