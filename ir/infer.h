@@ -106,7 +106,7 @@ enum ht_status ht_check_results(
 struct ht_shape ht_either_shape(struct ht_infer *in, struct ht_shape a, struct ht_shape b);
 /* Widens *a to a shape of which `a` and `b` are both instances; false: *a is one already.
  * Hopefully: an unknown dimension of `b` is assumed to become equal. */
-bool ht_widen_shape(struct ht_infer *in, struct ht_shape *a, struct ht_shape b);
+bool ht_widen_shape(struct ht_infer *in, struct ht_shape *a, struct ht_shape b, bool hopeful);
 /* infer_recursion.c: infers a call of `f`, a function with ht_function.result. */
 enum ht_status ht_infer_recursion(struct ht_infer *in, struct ht_node *n, struct ht_function *f);
 /* infer_control.c: sets the shapes of the results from list attribute `name`. */

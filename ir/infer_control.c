@@ -199,6 +199,65 @@ static enum ht_status infer_both(struct ht_infer *in, struct ht_node *n, const s
 	return HT_OK;
 }
 
+/* ---- hope ---- */
+
+/* Nodes that are looked at for one result of a body. */
+enum { MOST_LOOKED_AT = 256 };
+
+static bool may_become_known(struct ht_value v, int *left);
+
+static bool may_become_known_within(struct ht_value v, int *left)
+{
+	struct ht_bodies b = ht_control_bodies(v.node);
+
+	for (int k = ht_is(v.node, HT_LOOPS) ? 1 : 0; k < 2 && b.of[k]; k++) {
+		const struct ht_port *ret = b.of[k]->rets;
+
+		for (int32_t i = 0; ret && i < v.index; i++)
+			ret = ret->next;
+		if (!ret || may_become_known(ret->value, left))
+			return true;
+	}
+	return false;
+}
+
+/* Whether unknown sizes of `v` may become known once lists are tensors: they follow from a list, from an argument whose sizes are unknown, or
+ * from a number that is an argument. */
+static bool may_become_known(struct ht_value v, int *left)
+{
+	const struct ht_node *n = v.node;
+
+	if (!n || v.port.n || v.index >= n->outs)
+		return true;
+	if (v.index < 0 ||
+		(ht_shape_is_told(ht_type_of(v)->shape) && ht_type_of(v)->dtype != HT_I32 &&
+			ht_type_of(v)->dtype != HT_I64))
+		return false;
+	if (--*left < 0 || ht_is(n, HT_ARGUMENT) || ht_type_of(v)->dtype == HT_VARIANT)
+		return true;
+	if (ht_runs_own(n))
+		return may_become_known_within(v, left);
+	for (int32_t i = 0; i < n->ins; i++)
+		if (may_become_known(n->in[i], left))
+			return true;
+	return false;
+}
+
+/* Whether unknown sizes of a body's result may be assumed to be those that are known of it elsewhere. */
+static bool may_hope(const struct ht_infer *in, const struct ht_port *ret)
+{
+	int left = MOST_LOOKED_AT;
+
+	return in->hopeful &&
+	       (ht_shape_is_told(ht_ret_type(ret)->shape) || may_become_known(ret->value, &left));
+}
+
+/* Whether a dimension of a body's result is known: as a number or, where sizes are open, by them. */
+static bool is_told(const struct ht_infer *in, int64_t dim)
+{
+	return dim >= 0 || (shares_symbols(in) && ht_dim_is_open(in->g, dim));
+}
+
 /* Takes each dimension from the side that knows it. */
 struct ht_shape ht_either_shape(struct ht_infer *in, struct ht_shape a, struct ht_shape b)
 {
@@ -210,8 +269,8 @@ struct ht_shape ht_either_shape(struct ht_infer *in, struct ht_shape a, struct h
 		return HT_SHAPE_UNKNOWN;
 	d = HT_NEW_ARRAY(in->g->arena, int64_t, (size_t)a.rank);
 	for (int32_t i = 0; i < a.rank; i++) {
-		d[i] = a.dim[i] < 0 ? b.dim[i] : a.dim[i];
-		if (b.dim[i] >= 0 && b.dim[i] != d[i])
+		d[i] = is_told(in, a.dim[i]) ? a.dim[i] : b.dim[i];
+		if (is_told(in, b.dim[i]) && b.dim[i] != d[i])
 			d[i] = HT_DIM_UNKNOWN;
 	}
 	return (struct ht_shape){ a.rank, d };
@@ -233,7 +292,7 @@ static struct ht_shape join(struct ht_infer *in, const struct ht_port *ret,
 {
 	struct ht_shape a = ht_ret_type(ret)->shape, b = ht_ret_type(other)->shape;
 
-	if (in->hopeful || is_fake(ret) || is_fake(other))
+	if ((may_hope(in, ret) && may_hope(in, other)) || is_fake(ret) || is_fake(other))
 		return ht_either_shape(in, a, b);
 	return a.rank >= 0 && ht_shape_eq(a, b) ? a : stated;
 }
@@ -256,12 +315,12 @@ enum ht_status ht_infer_call_if(struct ht_infer *in, struct ht_node *n)
 /* ---- loops ---- */
 
 /* The shape of which `a` and `b` are both instances; false: it is `a`. */
-bool ht_widen_shape(struct ht_infer *in, struct ht_shape *a, struct ht_shape b)
+bool ht_widen_shape(struct ht_infer *in, struct ht_shape *a, struct ht_shape b, bool hopeful)
 {
 	int64_t *d;
 	bool changed = false;
 
-	if (a->rank < 0 || (in->hopeful && b.rank < 0))
+	if (a->rank < 0 || (hopeful && b.rank < 0))
 		return false;
 	if (a->rank != b.rank) {
 		*a = HT_SHAPE_UNKNOWN;
@@ -269,7 +328,7 @@ bool ht_widen_shape(struct ht_infer *in, struct ht_shape *a, struct ht_shape b)
 	}
 	d = HT_NEW_ARRAY(in->g->arena, int64_t, (size_t)a->rank);
 	for (int32_t i = 0; i < a->rank; i++) {
-		bool same = a->dim[i] == b.dim[i] || (in->hopeful && b.dim[i] < 0);
+		bool same = a->dim[i] == b.dim[i] || (hopeful && !is_told(in, b.dim[i]));
 
 		d[i] = same ? a->dim[i] : HT_DIM_UNKNOWN;
 		changed = changed || d[i] != a->dim[i];
@@ -297,7 +356,8 @@ static enum ht_status infer_iterations(
 		HT_TRY(ht_check_results(in, n, b->of[1]));
 		again = false;
 		for (int32_t i = 0; i < n->outs; i++, ret = ret->next)
-			again = ht_widen_shape(in, &type[i].shape, ht_ret_type(ret)->shape) ||
+			again = ht_widen_shape(in, &type[i].shape, ht_ret_type(ret)->shape,
+					may_hope(in, ret)) ||
 				again;
 	} while (again);
 	for (int32_t i = 0; i < n->outs; i++)

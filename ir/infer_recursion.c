@@ -39,7 +39,7 @@ static bool hope(struct ht_infer *in, struct ht_shape *a, struct ht_shape b)
 
 static void meet(struct ht_infer *in, struct ht_shape *a, struct ht_shape b)
 {
-	bool changed = in->hopeful ? hope(in, a, b) : ht_widen_shape(in, a, b);
+	bool changed = in->hopeful ? hope(in, a, b) : ht_widen_shape(in, a, b, false);
 
 	in->recursion->changed = changed || in->recursion->changed;
 }

@@ -699,10 +699,10 @@ enum ht_status ht_verify(struct ht_graph *g, struct ht_diags *d);
  * infers values through Shape, Pack, StridedSlice and similar ops.  Shapes that cannot be known
  * stay unknown; a contradiction is HT_E_INPUT with the node's name. */
 enum ht_status ht_infer_types(struct ht_graph *g, struct ht_diags *d);
-/* As ht_infer_types(), but unknown shapes do not spread through control flow: a value of a loop
- * keeps its first shape while the result of an iteration is unknown, and a branch has the shape of
- * its one known side.  The result is a guess, to be checked by ht_infer_types() when more is
- * known. */
+/* As ht_infer_types(), but shapes that are unknown until lists are tensors do not spread through
+ * control flow: a value of a loop keeps its first shape while the result of an iteration is unknown,
+ * and a branch has the shape of its one known side.  The result is a guess, to be checked by
+ * ht_infer_types() when more is known. */
 enum ht_status ht_infer_types_hopefully(struct ht_graph *g, struct ht_diags *d);
 /* The shape that a placeholder states; `library` is the graph that has the version.  Before version
  * 22, a Placeholder of unknown shape stated []. */

@@ -156,6 +156,25 @@ def joined(r):
     return f, {'x': (2, None)}
 
 
+def grown(r):
+    """A list of elements that are longer, or shorter, than the tensor that an earlier loop began with."""
+    n, more = int(r.integers(2, 4)), bool(r.integers(2))
+    shape = tf.TensorShape([None, 3])
+
+    def f(x):
+        def longer(i, y):
+            return i + 1, tf.concat([y, x], 0) if more else y[1:]
+        y = tf.tanh(tf.while_loop(lambda i, y: i < n, longer, (0, tf.pad(x, [[4, 0], [0, 0]])), shape_invariants=(tf.TensorShape([]), shape))[1])
+        a = tf.TensorArray(F32, n, element_shape=shape, clear_after_read=False)
+
+        def set(i, y, a):
+            a = a.write(i, y * .5)
+            return i + 1, a.read(i), a
+        _, y, a = tf.while_loop(lambda i, y, a: i < n, set, (0, y, a), shape_invariants=(tf.TensorShape([]), shape, tf.TensorShape(None)))
+        return a.stack(), y
+    return f, {'x': (None, 3)}
+
+
 # ---- loops that carry tensors ----
 
 def carried(r):
@@ -234,7 +253,7 @@ def chosen(r):
     return f, {'x': (None, None)}
 
 
-MODELS = [lstm, lstm_sequences, images, one_row, stacked, gru, simple, backwards, both_ways, masked, embedded, mapped, scanned, in_each_other, array, joined, carried, until, shaped,
+MODELS = [lstm, lstm_sequences, images, one_row, stacked, gru, simple, backwards, both_ways, masked, embedded, mapped, scanned, in_each_other, array, joined, grown, carried, until, shaped,
           steps, ends, nested, branched, by_size, chosen]
 
 
