@@ -390,6 +390,8 @@ void ht_convert_floats(enum ht_dtype from, const void *src, enum ht_dtype to, vo
 
 /* uses.c: whether x depends on dimension `dim` (loads count through their offsets). */
 bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim);
+/* Whether x is computed of expression `of`, or is it. */
+bool ht_x_uses(const struct ht_stage *s, int32_t x, int32_t of);
 
 /* The type of the numbers of B: BF16 where it is held as pairs. */
 enum ht_dtype ht_packed_type(const struct ht_kernel *k, const struct ht_contract *c);

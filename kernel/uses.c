@@ -3,20 +3,30 @@
 
 #include <string.h>
 
-static bool red_uses_dim(const struct ht_stage *s, int64_t red, int dim)
+/* What is looked for: a dimension, or an expression. */
+struct sought {
+	int dim;   /* -1: none */
+	int32_t x; /* likewise */
+};
+
+static bool uses(const struct ht_stage *s, int32_t x, const struct sought *of);
+
+static bool red_uses(const struct ht_stage *s, int64_t red, const struct sought *of)
 {
 	if (s->kind == HT_STAGE_CONTRACT)
-		return dim < s->dims && !s->dim[dim].reduce;
-	return ht_x_uses_dim(s, s->red[red].x, dim);
+		return of->dim >= 0 && of->dim < s->dims && !s->dim[of->dim].reduce;
+	return uses(s, s->red[red].x, of);
 }
 
-static bool uses_itself(const struct ht_stage *s, const struct ht_x *e, int dim)
+static bool uses_itself(const struct ht_stage *s, int32_t x, const struct sought *of)
 {
-	return (e->op == HT_X_DIM && e->imm == dim) ||
-	       (e->op == HT_X_RED && red_uses_dim(s, e->imm, dim));
+	const struct ht_x *e = &s->x[x];
+
+	return x == of->x || (e->op == HT_X_DIM && e->imm == of->dim) ||
+	       (e->op == HT_X_RED && red_uses(s, e->imm, of));
 }
 
-bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim)
+static bool uses(const struct ht_stage *s, int32_t x, const struct sought *of)
 {
 	/* Marks expressions by a walk from x down: operands have smaller numbers. */
 	enum { MARKS = 8192 };
@@ -27,8 +37,8 @@ bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim)
 	if (x >= MARKS) { /* rare; works without marks */
 		const struct ht_x *e = &s->x[x];
 
-		return uses_itself(s, e, dim) || ht_x_uses_dim(s, e->a, dim) ||
-		       ht_x_uses_dim(s, e->b, dim) || ht_x_uses_dim(s, e->c, dim);
+		return uses_itself(s, x, of) || uses(s, e->a, of) || uses(s, e->b, of) ||
+		       uses(s, e->c, of);
 	}
 	memset(mark, 0, (size_t)x + 1);
 	mark[x] = 1;
@@ -37,7 +47,7 @@ bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim)
 
 		if (!mark[i])
 			continue;
-		if (uses_itself(s, e, dim))
+		if (uses_itself(s, i, of))
 			return true;
 		if (e->a >= 0)
 			mark[e->a] = 1;
@@ -47,4 +57,14 @@ bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim)
 			mark[e->c] = 1;
 	}
 	return false;
+}
+
+bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim)
+{
+	return uses(s, x, &(struct sought){ .dim = dim, .x = -1 });
+}
+
+bool ht_x_uses(const struct ht_stage *s, int32_t x, int32_t of)
+{
+	return uses(s, x, &(struct sought){ .dim = -1, .x = of });
 }

@@ -38,6 +38,9 @@ int32_t pull_at(struct kernel_build *k, const struct ht_node *n, int arg, const 
 
 /* Index `i` if `ok` holds; otherwise the run stops.  Where nobody asks for the element at `s`, the index is 0. */
 int32_t checked_where(struct kernel_build *k, const struct space *s, int32_t i, int32_t ok);
+/* `r`, and the check of index `i`, if that is one: `r` need not read the index, of an axis of one element or of a tensor whose elements are
+ * equal, and the run stops nevertheless. */
+int32_t with_check(struct kernel_build *k, int32_t r, int32_t i);
 
 /* 0 <= x < size */
 int32_t index_inside(struct ht_xb *b, int32_t x, int64_t size);

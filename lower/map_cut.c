@@ -39,7 +39,7 @@ static int32_t begin_at(struct kernel_build *k, const struct ht_node *n, const s
 static int32_t pull_cut(struct kernel_build *k, const struct ht_node *n, int arg,
 	const struct space *s, const struct cut *c)
 {
-	int32_t x[HT_LOWER_RANK];
+	int32_t x[HT_LOWER_RANK], begin[HT_LOWER_RANK], r;
 
 	for (int32_t i = 0; i < c->rank; i++) {
 		x[i] = ht_xi(&k->xb, c->first[i]);
@@ -47,10 +47,16 @@ static int32_t pull_cut(struct kernel_build *k, const struct ht_node *n, int arg
 			x[i] = ht_xaddi(&k->xb,
 				ht_xmuli(&k->xb, space_coord(&k->xb, s, c->from[i]), c->step[i]),
 				c->first[i]);
-		if (c->at[i] >= 0)
-			x[i] = ht_xadd(&k->xb, x[i], begin_at(k, n, s, c, i));
+		if (c->at[i] < 0)
+			continue;
+		begin[i] = begin_at(k, n, s, c, i);
+		x[i] = ht_xadd(&k->xb, x[i], begin[i]);
 	}
-	return pull_at(k, n, arg, s, x);
+	r = pull_at(k, n, arg, s, x);
+	for (int32_t i = 0; i < c->rank; i++)
+		if (c->at[i] >= 0)
+			r = with_check(k, r, begin[i]);
+	return r;
 }
 
 static bool view_cut(const struct ht_node *n, int out, const struct view *in, const struct cut *c,

@@ -1,4 +1,5 @@
 /* Gathering, and tensors that are made from indices. */
+#include "kernel/build.h"
 #include "lower/index.h"
 #include "lower/parts.h"
 
@@ -19,6 +20,15 @@ int32_t checked_where(struct kernel_build *k, const struct space *s, int32_t i, 
 		ok = ht_xor(b, ok, ht_xnot(b, s->guard));
 	}
 	return ht_xcheck(b, i, ok, HT_FAULT_INDEX);
+}
+
+int32_t with_check(struct kernel_build *k, int32_t r, int32_t i)
+{
+	const struct ht_x x = *ht_xb_at(&k->xb, i);
+
+	if (x.op != HT_X_CHECK || ht_x_uses(k->xb.stage, r, i))
+		return r;
+	return ht_xcheck(&k->xb, r, x.b, (enum ht_fault)x.imm);
 }
 
 /* An index (of any integer type), checked against its dimension.  The kernel fails if the index
@@ -92,7 +102,7 @@ static int32_t pull_gather(
 	x[axis] = checked_index(k, n, &index_space, axis, params.dim[axis], &inside);
 	for (int32_t i = axis + 1; i < params.rank; i++)
 		x[i] = coord[i - 1 + index_rank];
-	return gathered(k, n, s, x, inside);
+	return with_check(k, gathered(k, n, s, x, inside), x[axis]);
 }
 
 static const char *refuse_gather(const struct ht_node *n)
@@ -120,7 +130,7 @@ static int32_t pull_gather_nd(
 {
 	struct ht_shape params = gathered_shape(n), indices = shape_of(n, 1);
 	int32_t depth = (int32_t)indices.dim[indices.rank - 1], x[HT_LOWER_RANK], at[HT_LOWER_RANK];
-	int32_t inside = -1;
+	int32_t inside = -1, r;
 
 	(void)out;
 	for (int32_t i = 0; i + 1 < indices.rank; i++)
@@ -134,7 +144,10 @@ static int32_t pull_gather_nd(
 	}
 	for (int32_t i = depth; i < params.rank; i++)
 		x[i] = space_coord(&k->xb, s, indices.rank - 1 + i - depth);
-	return gathered(k, n, s, x, inside);
+	r = gathered(k, n, s, x, inside);
+	for (int32_t i = 0; i < depth; i++)
+		r = with_check(k, r, x[i]);
+	return r;
 }
 
 const struct lower_op lower_gather_nd = { .family = FAMILY_MAP, .pull = pull_gather_nd };

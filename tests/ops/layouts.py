@@ -176,9 +176,10 @@ def gather(r, rows):
             at = r.integers(0, 5, (4, 2)).astype(np.int32)
             yield Case(op.name, [x, at, scalar(1)], {'batch_dims': 1})
         bad = np.array([[5], [0]], np.int32) if op.name == 'GatherNd' else np.array([1, 9], np.int32)
-        for index in (bad, -bad - 1):
-            yield Case(op.name, [x, index] + ([scalar(0)] if op.name == 'GatherV2' else []),
-                       fails=True, note='index out of range')
+        for of in (x, x[:1], x[:1, :1, :1]):
+            for index in (bad, -bad - 1):
+                yield Case(op.name, [of, index] + ([scalar(0)] if op.name == 'GatherV2' else []),
+                           fails=True, note=f'index out of range, of {list(of.shape)}')
 
 
 def rolls(r, tag):
