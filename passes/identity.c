@@ -97,7 +97,7 @@ static bool is_trivial_slice(const struct ht_node *n)
 			if (stride[i] < 1)
 				return false;
 	}
-	return same_known_shape(n->in[0], result(n));
+	return same_known_shape(n->in[0], result(n)) && !ht_rw_checks_index(n);
 }
 
 static bool has_no_axes(const struct ht_node *n)

@@ -140,6 +140,10 @@ void ht_rw_absorb_between(struct ht_node *n, struct ht_value x);
 /* Copies an attribute if `from` has it. */
 void ht_rw_copy_attr(struct ht_node *to, const struct ht_node *from, const char *name);
 
+/* Whether `n` is a slice that stops a run whose indices are outside of its operand: the begin of a Slice is not constant, or the indices of a
+ * StridedSlice, one of which takes one element. */
+bool ht_rw_checks_index(const struct ht_node *n);
+
 /* Whether `n`'s first result has the shape of `x`, from which it is computed: both shapes are known, or
  * only ops that keep a shape lie between. */
 bool ht_rw_same_shape(const struct ht_node *n, struct ht_value x);

@@ -173,6 +173,14 @@ static int shape_operand(const struct ht_node *n)
 	return -1;
 }
 
+bool ht_rw_checks_index(const struct ht_node *n)
+{
+	bool takes_one =
+		ht_axes(n) == HT_AXES_STRIDED && ht_attr_int(n, "shrink_axis_mask", 0) != 0;
+
+	return (takes_one || ht_axes(n) == HT_AXES_SLICED) && !ht_is_const(n->in[1]);
+}
+
 bool ht_rw_same_shape(const struct ht_node *n, struct ht_value x)
 {
 	struct ht_shape a = n->out[0].shape, b = ht_type_of(x)->shape;

@@ -290,11 +290,26 @@ static bool is_whole_slice(const struct ht_node *n)
 	       ht_shape_count(in) == ht_shape_count(n->out[0].shape);
 }
 
+/* A slice that keeps all elements begins at the first one of each axis that it does not remove; what it says of the others, which a run may
+ * compute, is checked. */
+static bool checks_removed_axes(struct ht_node *n)
+{
+	int64_t mask = ht_attr_int(n, "begin_mask", 0);
+	int64_t kept = ~ht_attr_int(n, "shrink_axis_mask", 0) & INT32_MAX;
+
+	if ((mask & kept) == kept)
+		return false;
+	ht_attr_set_int(n, "begin_mask", mask | kept);
+	return true;
+}
+
 static bool as_reshape(struct ht_rw *r, struct ht_node *n)
 {
 	if (n->controls || !can_be_told(n->out[0].shape) ||
 		(!is_reduction_of_nothing(n) && !is_whole_slice(n)))
 		return false;
+	if (ht_rw_checks_index(n))
+		return checks_removed_axes(n);
 	if (!take(r, n, n->in[0]))
 		become_reshape(r, n, n->in[0]);
 	return true;

@@ -97,6 +97,7 @@ def slice_(r, rows):
                                                ((33, 17), [5, 3], [20, 14]), ((), [], [])], 3):
                 d = r.choice([np.int32, np.int64])
                 yield Case('Slice', [random(r, tag, shape), np.array(begin, d), np.array(size, d)])
+        yield Case('Slice', [random(r, 'f32', (1, 3)), np.array([1, 0]), np.array([1, 3])], settings=('size',), fails=True, note='begin out of range')
 
 
 # shape, begin, end, strides, masks
@@ -117,6 +118,8 @@ def strided_slice(r, rows):
             d = r.choice([np.int32, np.int64])
             yield Case('StridedSlice', [random(r, tag, shape)] + [
                 np.array(v, d) for v in (begin, end, strides)], dict(masks))
+    yield Case('StridedSlice', [random(r, 'f32', (1, 3))] + [np.array([v]) for v in (1, 2, 1)], {'shrink_axis_mask': 1},
+               settings=('end', 'strides'), fails=True, note='index out of range')
 
 
 def pad(r, rows):
