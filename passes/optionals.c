@@ -87,10 +87,14 @@ static struct kind *kind_of(struct optionals *x, struct ht_value v)
 	return k;
 }
 
+/* The kind that stands for this one.  Chains become shorter on the way. */
 static struct kind *standing(struct kind *k)
 {
-	while (k->same)
+	while (k->same) {
+		if (k->same->same)
+			k->same = k->same->same;
 		k = k->same;
+	}
 	return k;
 }
 

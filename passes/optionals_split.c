@@ -8,11 +8,15 @@
 
 #include <string.h>
 
-enum { MOST_NESTED = 3 }; /* nodes between conditions and what these are computed of */
+enum {
+	MOST_NESTED = 3, /* nodes between conditions and what these are computed of */
+	MOST_DEPTH = 256 /* of calls: optional tensors within each other, and bodies */
+};
 
 struct splitting {
 	struct ht_pass_context *c;
 	struct ht_map caller; /* the branch or loop that runs a body */
+	int depth;            /* of the calls of split_uses() */
 	bool odd;             /* a result cannot be split */
 };
 
@@ -56,8 +60,8 @@ static bool is_none(struct ht_value v)
 	return ht_forwarded(v).node->op == HT_OP_OptionalNone;
 }
 
-/* One step towards where a value comes from; false: there is none. */
-static bool trace_back(const struct splitting *x, struct ht_value *v)
+/* One step towards where a value comes from, past at most `depth` optional tensors within each other; false: there is none. */
+static bool trace_back(const struct splitting *x, struct ht_value *v, int depth)
 {
 	struct ht_node *n = v->node;
 	struct ht_bodies b;
@@ -68,7 +72,7 @@ static bool trace_back(const struct splitting *x, struct ht_value *v)
 
 		while (ht_forwarded(from).node->op != HT_OP_OptionalFromValue) {
 			from = ht_forwarded(from);
-			if (!trace_back(x, &from))
+			if (!depth || !trace_back(x, &from, depth - 1))
 				return false;
 		}
 		*v = ht_forwarded(from).node->in[0];
@@ -99,7 +103,7 @@ static struct ht_value origin(const struct splitting *x, struct ht_value v)
 {
 	do
 		v = ht_forwarded(v);
-	while (trace_back(x, &v));
+	while (trace_back(x, &v, MOST_DEPTH));
 	return v;
 }
 
@@ -212,6 +216,8 @@ static void split_uses(struct splitting *x, struct ht_graph *g, struct pair p)
 {
 	int32_t at = 0;
 
+	x->odd = x->odd || x->depth == MOST_DEPTH;
+	x->depth++;
 	for (struct ht_node *n = g->first; n && !x->odd; n = n->next)
 		for (int32_t i = 0, ins = n->ins; i < ins && !x->odd; i++)
 			if (ht_value_eq(n->in[i], p.first))
@@ -220,6 +226,7 @@ static void split_uses(struct splitting *x, struct ht_graph *g, struct pair p)
 		ret = ret->next, at++)
 		if (ht_value_eq(ret->value, p.first))
 			split_result(x, g, at, p);
+	x->depth--;
 }
 
 /* Whether both sides have a value, and these may be of different types. */

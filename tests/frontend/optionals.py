@@ -75,6 +75,24 @@ def asked(x, which):
     return tf.raw_ops.OptionalHasValue(optional=o), x
 
 
+def nested(folder, count=20000):
+    """Optional tensors within each other, more than anything needs: refused, soon."""
+    r = tf.raw_ops
+    with tf.Graph().as_default() as g:
+        which, x = tf.compat.v1.placeholder(tf.int32, [], 'which'), tf.compat.v1.placeholder(F32, [2, 3], 'x')
+        shared = tf.cond(which > 0, lambda: r.OptionalFromValue(components=[tf.exp(x)]), lambda: r.OptionalFromValue(components=[which]))
+    definition = g.as_graph_def()
+    last = shared.op.name
+    for i in range(2 * count):
+        n = definition.node.add(name=f'n{i}', op='OptionalGetValue' if i >= count else 'OptionalFromValue', input=[last])
+        n.attr['output_types' if i >= count else 'Toutput_types'].list.type.append(tf.variant.as_datatype_enum)
+        n.attr['output_shapes'].list.shape.add() if i >= count else None
+        last = n.name
+    with open(f'{folder}/nested.pb', 'wb') as out:
+        out.write(definition.SerializeToString())
+    ht.load(f'{folder}/nested.pb', outputs=[last]).compile(cache='off')
+
+
 GRADIENTS = plain, same, others, within, switched, around_loop, selected
 
 
@@ -118,11 +136,12 @@ def main():
             except (ValueError, ht.HalftoneError) as e:
                 failed.append(name)
                 print('FAILED', name, str(e)[:1500], flush=True)
-        try:
-            check(asked, np.random.default_rng(a.seed), folder)
-            failed.append('asked')
-        except ht.UnsupportedError as e:
-            assert 'OptionalFromValue' in str(e), e
+        for refused in (lambda: check(asked, np.random.default_rng(a.seed), folder)), (lambda: nested(folder)):
+            try:
+                refused()
+                failed.append('asked or nested')
+            except ht.UnsupportedError as e:
+                assert 'Optional' in str(e), e
     if failed:
         sys.exit(f'seed {a.seed}: {failed}')
 
