@@ -197,8 +197,16 @@ static void make_from_tensor(struct varied *v)
 		v, with_room(v, rows, 1), extents_of_rows(v, rows, 0, 1, rows_of(&v->f, rows)));
 }
 
-/* Parts of a tensor: each place of an element is one of the tensor's rows, or a copy of its first one behind the part's end.  The run stops
- * where lengths do not add up to all rows. */
+/* `x`; the run stops unless the lengths of the tensor's parts are those of parts, which together are all of it. */
+static struct ht_value unless_wrong_lengths(
+	struct forms *f, struct ht_value x, struct ht_value lengths, struct ht_value rows)
+{
+	x = unless_below(f, x, total_of(f, HT_OP_Min, lengths), whole(f, HT_I64, 0));
+	x = unless_below(f, x, rows, total_of(f, HT_OP_Max, lengths));
+	return sum(f, x, check_equal(f, total_of(f, HT_OP_Sum, lengths), rows));
+}
+
+/* Parts of a tensor: each place of an element is one of the tensor's rows, or a copy of its first one behind the part's end. */
 static void make_split(struct varied *v)
 {
 	struct forms *f = &v->f;
@@ -207,8 +215,7 @@ static void make_split(struct varied *v)
 	struct ht_value tensor = f->at->in[0], lengths = f->at->in[2],
 			places = numbers(f, HT_I64, room), at, inside, extents[3], begin;
 
-	begin = sum(f, sums_before(f, lengths),
-		check_equal(f, total_of(f, HT_OP_Sum, lengths), rows_of(f, tensor)));
+	begin = unless_wrong_lengths(f, sums_before(f, lengths), lengths, rows_of(f, tensor));
 	inside = of_rank(f, compare(f, HT_OP_Less, places, with_axis(f, lengths, 1)), 2);
 	at = of_rank(f, sum(f, places, with_axis(f, of_rank(f, begin, 1), 1)), 2);
 	at = chosen(f, inside, at, whole(f, HT_I64, 0), 2);

@@ -63,6 +63,11 @@ def split(x, lengths):
     return most.stack(), a.concat()
 
 
+def no_split(x, lengths):
+    """A length below 0, which others make up for, stops the run."""
+    return split(x, lengths - [1, 0, 0, 0])
+
+
 def equal(x):
     """Elements of one length that data decide."""
     at = tf.where(x[0] > 0)[:, 0]
@@ -122,7 +127,8 @@ def ragged_in(x, lengths):
 
 MODELS = {
     selected: {'x': numbers('n', 6)}, prefixes: {'x': numbers(7, 3)}, unrolled: {'x': numbers(2, 6)}, pushed: {'x': numbers('n', 6)},
-    split: {'x': numbers('n', 8), 'lengths': whole(4, below=3)}, equal: {'x': numbers('n', 6)},
+    split: {'x': numbers('n', 8), 'lengths': whole(4, below=3)},
+    no_split: {'x': numbers('n', 8), 'lengths': whole(4, below=3)}, equal: {'x': numbers('n', 6)},
     unequal: {'x': numbers('n', 6)}, joined_later: {'x': numbers('n', 6)}, detections: {'boxes': numbers('n', 9, 2), 'scores': numbers('n', 9)}, ragged_out: {'x': numbers('n', 6)},
     ragged_in: {'x': numbers(3, 6), 'lengths': whole(5, below=4)},
 }
