@@ -77,6 +77,12 @@ static int64_t size_of_window(struct forms *f, const struct ht_node *n, int32_t 
 	return listed(f, n, n->op == HT_OP_ExtractImagePatches ? "ksizes" : "ksize", (size_t)axis);
 }
 
+static bool is_moderate(int64_t x, int64_t least)
+{
+	return x >= least && x <= MOST_COUNT;
+}
+
+/* False also if what the windows see of the largest image, paddings included, would need much memory. */
 static bool read_slide(struct forms *f, const struct ht_node *n, int32_t axis, struct slide *a)
 {
 	struct ht_str padding = ht_attr_str(n, "padding", "VALID");
@@ -94,6 +100,9 @@ static bool read_slide(struct forms *f, const struct ht_node *n, int32_t axis, s
 		a->before = listed(f, n, "explicit_paddings", 2 * i);
 		a->after = listed(f, n, "explicit_paddings", 2 * i + 1);
 	}
+	if (!is_moderate(a->size, 1) || !is_moderate(a->stride, 1) || !is_moderate(a->spread, 1) ||
+		!is_moderate(a->before, 0) || !is_moderate(a->after, 0))
+		return false;
 	if (a->extent >= 0 && a->same) {
 		a->before = padding_of_same(a, a->extent) / 2;
 		a->after = padding_of_same(a, a->extent) - a->before;
@@ -103,7 +112,7 @@ static bool read_slide(struct forms *f, const struct ht_node *n, int32_t axis, s
 	a->results =
 		a->same ? ht_ceil_div(a->most, a->stride)
 			: ht_floor_div(a->most + a->before + a->after - reach(a), a->stride) + 1;
-	return a->size > 0 && a->results > 0;
+	return a->results > 0 && is_moderate((a->results - 1) * a->stride + reach(a), 1);
 }
 
 /* ---- the image ---- */
@@ -127,6 +136,8 @@ static struct ht_value half_above(struct forms *f, struct ht_value all, struct h
 
 static void count_results(struct forms *f, const struct ht_node *n, int32_t axis, struct slide *a)
 {
+	struct ht_value all;
+
 	a->length = extent(f, n, 0, axis);
 	if (a->same) {
 		a->count = divided(f, plus(f, a->length, a->stride - 1), a->stride);
@@ -134,9 +145,10 @@ static void count_results(struct forms *f, const struct ht_node *n, int32_t axis
 			f, plus(f, times(f, a->count, a->stride), reach(a) - a->stride), a->length);
 		return;
 	}
-	a->count = divided(
-		f, plus(f, a->length, a->before + a->after - reach(a) + a->stride), a->stride);
-	a->count = unless_below(f, a->count, a->count, whole(f, HT_I64, 0));
+	/* As in TensorFlow, the run goes on with no results where less than a stride is missing for the first one. */
+	all = plus(f, a->length, a->before + a->after - reach(a) + a->stride);
+	a->count = divided(f, binary(f, HT_OP_Maximum, all, whole(f, HT_I64, 0)), a->stride);
+	a->count = unless_below(f, a->count, all, whole(f, HT_I64, 1 - a->stride));
 	a->in_front = whole(f, HT_I64, a->before);
 }
 

@@ -644,6 +644,8 @@ def check_refusals():
     def kept(x):
         return tf.boolean_mask(x, x > .5)
     refused('open classes', lambda x: tf.nn.sparse_softmax_cross_entropy_with_logits([0], kept(x)[None]), 'CrossEntropy', 'rows')
+    refused('windows that look far', lambda x: tf.image.extract_patches(kept(x)[None, :, None, None], [1, 3, 1, 1], [1, 1, 1, 1], [1, 10**9, 1, 1], 'SAME'),
+            'ExtractImagePatches')
     refused('a net', kept, 'where', 'ahead of time', command='aot')
 
 
@@ -657,6 +659,9 @@ def check_empty():
         def parts(x):
             return tf.dynamic_partition(x, tf.cast(x, tf.int32) // 7, 1)
 
+        def pooled(x):
+            return tf.nn.avg_pool(tf.boolean_mask(x, x > .5)[None, :, None, None], [3, 1], [2, 1], 'VALID')
+
         def backwards(x):
             return tf.range(tf.minimum(tf.cast(tf.reduce_sum(x), tf.int32), 9))
         inputs = {'x': (8,)}
@@ -665,6 +670,11 @@ def check_empty():
         agree('empty', 'something', outputs, run(folder, f'{folder}/m.pb', {'x': x}, outputs, '--outputs', ','.join(outputs)),
               expected(frozen, {'x': x}))
         check_stops('an index into nothing', folder, f'{folder}/m.pb', {'x': -x}, 'Gather', 'index is out of range')
+        frozen, outputs = model_of(pooled, inputs, f'{folder}/m.pb')
+        for kept in 0, 1, 2, 3, 8:  # windows that need one element more, or more of them, have no results
+            feeds = {'x': np.where(np.arange(8) < kept, x + 1, 0).astype('f4')}
+            agree('empty', f'windows over {kept}', outputs, run(folder, f'{folder}/m.pb', feeds, outputs, '--outputs', ','.join(outputs)),
+                  expected(frozen, feeds))
         for wrong in parts, backwards:
             model_of(wrong, inputs, f'{folder}/m.pb')
             check_stops(wrong.__name__, folder, f'{folder}/m.pb', {'x': -x}, 'index is out of range')
