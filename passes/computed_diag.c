@@ -92,7 +92,7 @@ static bool expand_part(struct forms *f, struct ht_node *n)
 bool ht_expand_numbers(struct forms *f, struct ht_node *n)
 {
 	enum ht_dtype t = n->out[0].dtype;
-	struct ht_value one = whole(f, HT_I64, 1), count, last, at, step, x;
+	struct ht_value one = whole(f, HT_I64, 1), count, last, at, step, first, x;
 
 	if (ht_is_const(n->in[2]) || ht_type_of(n->in[2])->shape.rank != 0)
 		return false;
@@ -103,10 +103,9 @@ bool ht_expand_numbers(struct forms *f, struct ht_node *n)
 	step = binary(f, HT_OP_Div, binary(f, HT_OP_Sub, n->in[1], n->in[0]),
 		cast_to(f, binary(f, HT_OP_Maximum, last, one), t));
 	x = of_rank(f, sum(f, n->in[0], product(f, cast_to(f, at, t), step)), 1);
-	step = chosen(
-		f, compare(f, HT_OP_Greater, last, whole(f, HT_I64, 0)), n->in[1], n->in[0], 0);
-	ht_rw_take_place(
-		&f->r, n, chosen(f, of_rank(f, compare(f, HT_OP_Equal, at, last), 1), step, x, 1));
+	x = chosen(f, of_rank(f, compare(f, HT_OP_Equal, at, last), 1), n->in[1], x, 1);
+	first = of_rank(f, compare(f, HT_OP_Equal, at, whole(f, HT_I64, 0)), 1);
+	ht_rw_take_place(&f->r, n, chosen(f, first, n->in[0], x, 1));
 	return true;
 }
 

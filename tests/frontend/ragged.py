@@ -146,7 +146,8 @@ def diagonals(x, y, n):
             tf.linalg.diag_part(tf.stack([x, x + 1.])), tf.linalg.diag(k, padding_value=3.),
             raw.MatrixSetDiag(input=tf.linalg.diag(k) + 1., diagonal=k), tf.linalg.set_diag(y, tf.linalg.diag_part(y) * 2.),
             raw.LinSpace(start=.5, stop=2., num=tf.minimum(n[0], 50) + 1),
-            raw.LinSpace(start=tf.constant(0., tf.float64), stop=3., num=tf.shape(x)[0]))
+            raw.LinSpace(start=tf.constant(0., tf.float64), stop=3., num=tf.shape(x)[0]),
+            raw.LinSpace(start=tf.constant(-float('inf')), stop=2., num=tf.minimum(n[0], 3) + 1))
 
 
 # ---- other ops ----
