@@ -51,8 +51,14 @@ def typed(x, y):
     return low + each(tf.gather(far, x % 4), tf.gather(far, y % 4))[:6]
 
 
+def outside(x, y):
+    """A row that there may not be stops the run."""
+    one = tf.SparseTensor(tf.stack([[x[0, 0] - 1, 0]]), y[0, :1], [2, 1])
+    return parts(tf.sets.difference(tf.concat([x[:1], x[:1]], 0), one))
+
+
 PAIR = {'x': whole('n', 5, below=6), 'y': whole('n', 4, below=6)}
-MODELS = {f: PAIR for f in (dense, mixed, both_sparse, deep, typed)}
+MODELS = {f: PAIR for f in (dense, mixed, both_sparse, deep, typed, outside)}
 
 if __name__ == '__main__':
     main(__doc__, MODELS)
