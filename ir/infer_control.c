@@ -221,17 +221,22 @@ static bool may_become_known_within(struct ht_value v, int *left)
 	return false;
 }
 
+/* Whether `t` may be sizes, of which a node computes a shape. */
+static bool may_be_sizes(const struct ht_type *t)
+{
+	return (t->dtype == HT_I32 || t->dtype == HT_I64) && ht_shape_known(t->shape) &&
+	       t->shape.rank <= 1 && ht_shape_count(t->shape) <= HT_MAX_RANK;
+}
+
 /* Whether unknown sizes of `v` may become known once lists are tensors: they follow from a list, from an argument whose sizes are unknown, or
- * from a number that is an argument. */
+ * from sizes that are an argument. */
 static bool may_become_known(struct ht_value v, int *left)
 {
 	const struct ht_node *n = v.node;
 
 	if (!n || v.port.n || v.index >= n->outs)
 		return true;
-	if (v.index < 0 ||
-		(ht_shape_is_told(ht_type_of(v)->shape) && ht_type_of(v)->dtype != HT_I32 &&
-			ht_type_of(v)->dtype != HT_I64))
+	if (v.index < 0 || (ht_shape_is_told(ht_type_of(v)->shape) && !may_be_sizes(ht_type_of(v))))
 		return false;
 	if (--*left < 0 || ht_is(n, HT_ARGUMENT) || ht_type_of(v)->dtype == HT_VARIANT)
 		return true;
