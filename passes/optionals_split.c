@@ -28,7 +28,9 @@ struct pair {
 /* The branch or loop that runs a body. */
 static struct ht_node *caller_of(const struct splitting *x, const struct ht_graph *body)
 {
-	return ht_map_get(&x->caller, (struct ht_str){ (const char *)&body, sizeof body });
+	const struct ht_graph *const *key = &body;
+
+	return ht_map_get(&x->caller, (struct ht_str){ (const char *)key, sizeof *key });
 }
 
 static void note_callers(struct splitting *x, struct ht_graph *g)
