@@ -452,11 +452,6 @@ const struct ht_pass ht_pass_batch_norm = {
 
 /* ---- split_batch_norm ---- */
 
-static struct ht_str sub_name(struct ht_rw *r, const struct ht_node *n, const char *what)
-{
-	return ht_str_printf(r->arena, "%.*s/%s", HT_STR_ARG(n->name), what);
-}
-
 static struct ht_value channel_const(
 	struct ht_rw *r, struct ht_node *n, const char *what, const double *x, int64_t channels)
 {
@@ -466,7 +461,7 @@ static struct ht_value channel_const(
 
 	for (int64_t i = 0; i < channels; i++)
 		((float *)(void *)(uintptr_t)b->p)[i] = (float)x[i];
-	return ht_rw_const(r, n, sub_name(r, n, what), HT_F32, s, b);
+	return ht_rw_const(r, n, ht_rw_name_within(r, n, what), HT_F32, s, b);
 }
 
 static void split(struct ht_rw *r, struct ht_node *n)
@@ -484,13 +479,13 @@ static void split(struct ht_rw *r, struct ht_node *n)
 	if (channels < 0 || !batch_norm_affine(r, n, channels, &scale, &offset))
 		return;
 	if (t != HT_F32)
-		v = ht_rw_cast(r, n, sub_name(r, n, "wide"), v, HT_F32);
-	v = ht_rw_binary(r, n, HT_OP_Mul, sub_name(r, n, "mul"), v,
+		v = ht_rw_cast(r, n, ht_rw_name_within(r, n, "wide"), v, HT_F32);
+	v = ht_rw_binary(r, n, HT_OP_Mul, ht_rw_name_within(r, n, "mul"), v,
 		channel_const(r, n, "scale", scale, channels));
-	v = ht_rw_binary(r, n, HT_OP_AddV2, sub_name(r, n, "add"), v,
+	v = ht_rw_binary(r, n, HT_OP_AddV2, ht_rw_name_within(r, n, "add"), v,
 		channel_const(r, n, "offset", offset, channels));
 	if (t != HT_F32)
-		v = ht_rw_cast(r, n, sub_name(r, n, "rounded"), v, t);
+		v = ht_rw_cast(r, n, ht_rw_name_within(r, n, "rounded"), v, t);
 	ht_rw_replace_node(r, n, v);
 	if (!n->graph)
 		ht_node_rename(v.node, name);

@@ -21,11 +21,6 @@ struct places {
 	bool two; /* some axis has an inner size */
 };
 
-static struct ht_str name_within(struct ht_bounded *b, const struct ht_node *n, const char *what)
-{
-	return ht_str_printf(b->r.arena, "%.*s/%s", HT_STR_ARG(n->name), what);
-}
-
 bool ht_open_is_joined(
 	const struct ht_bounded *b, struct ht_shape s, int32_t axis, struct ht_open a)
 {
@@ -75,7 +70,7 @@ static void add_plain(struct places *p, int64_t i)
 static struct ht_value number(
 	struct ht_bounded *b, struct ht_node *n, const struct places *p, int64_t x)
 {
-	return ht_rw_scalar(&b->r, n, name_within(b, n, "number"), p->type.dtype, x);
+	return ht_rw_scalar(&b->r, n, ht_rw_name_within(&b->r, n, "number"), p->type.dtype, x);
 }
 
 static struct ht_value period(
@@ -83,20 +78,20 @@ static struct ht_value period(
 {
 	if (!p->type.shape.rank)
 		return number(b, n, p, p->period[which][0]);
-	return ht_rw_const_ints(
-		&b->r, n, name_within(b, n, "periods"), p->type.dtype, p->period[which], p->count);
+	return ht_rw_const_ints(&b->r, n, ht_rw_name_within(&b->r, n, "periods"), p->type.dtype,
+		p->period[which], p->count);
 }
 
 static struct ht_value run_of(
 	struct ht_bounded *b, struct ht_node *n, const struct places *p, int which)
 {
-	return ht_open_products(b, n, name_within(b, n, "sizes"), p->type, p->run[which]);
+	return ht_open_products(b, n, ht_rw_name_within(&b->r, n, "sizes"), p->type, p->run[which]);
 }
 
 static struct ht_value binary(struct ht_bounded *b, struct ht_node *n, enum ht_op op,
 	struct ht_value x, struct ht_value y)
 {
-	return ht_rw_binary(&b->r, n, op, name_within(b, n, "place"), x, y);
+	return ht_rw_binary(&b->r, n, op, ht_rw_name_within(&b->r, n, "place"), x, y);
 }
 
 /* The place `v` of a tensor whose axes have periods `from`, which are above 0, in the tensor with periods `to`.  `outer` is the number of outer
@@ -140,8 +135,8 @@ static struct places one_place(const struct ht_bounded *b, enum ht_dtype t, stru
 /* `n` becomes what follows from the results of a node like it, which this makes in front of it. */
 static struct ht_node *found_before(struct ht_bounded *b, struct ht_node *n)
 {
-	struct ht_node *c =
-		ht_rw_node(&b->r, n, n->op, name_within(b, n, "found"), n->in, n->ins, n->out[0]);
+	struct ht_node *c = ht_rw_node(
+		&b->r, n, n->op, ht_rw_name_within(&b->r, n, "found"), n->in, n->ins, n->out[0]);
 
 	c->attrs = ht_attrs_copy(n->attrs, NULL, b->r.g->arena);
 	ht_node_set_outs(c, n->outs);
@@ -240,10 +235,11 @@ struct ht_value ht_open_in_order(
 
 	for (int64_t i = 0; i < most; i++)
 		at[i] = i;
-	in[1] = ht_rw_const_ints(&b->r, v.node, name_within(b, v.node, "places"), HT_I32, at, most);
-	in[2] = ht_rw_scalar(&b->r, v.node, name_within(b, v.node, "axis"), HT_I32, axis);
-	n = ht_rw_node(&b->r, v.node, HT_OP_GatherV2, name_within(b, v.node, "ordered"), in, 3,
-		*ht_type_of(v));
+	in[1] = ht_rw_const_ints(
+		&b->r, v.node, ht_rw_name_within(&b->r, v.node, "places"), HT_I32, at, most);
+	in[2] = ht_rw_scalar(&b->r, v.node, ht_rw_name_within(&b->r, v.node, "axis"), HT_I32, axis);
+	n = ht_rw_node(&b->r, v.node, HT_OP_GatherV2, ht_rw_name_within(&b->r, v.node, "ordered"),
+		in, 3, *ht_type_of(v));
 	ht_attr_set_type(n, "Tparams", n->out[0].dtype);
 	ht_attr_set_type(n, "Tindices", HT_I32);
 	ht_attr_set_type(n, "Taxis", HT_I32);

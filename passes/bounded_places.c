@@ -2,11 +2,6 @@
  * indices are computed of the size finds them. */
 #include "passes/bounded_axes.h"
 
-static struct ht_str name_within(struct ht_bounded *b, const struct ht_node *n, const char *what)
-{
-	return ht_str_printf(b->r.arena, "%.*s/%s", HT_STR_ARG(n->name), what);
-}
-
 static uint64_t bit_of(int32_t size)
 {
 	return size > 0 ? UINT64_C(1) << (size - 1) : 0;
@@ -18,8 +13,8 @@ static struct ht_value size_of(
 {
 	const int64_t dim = ht_in_shape(n, 0).dim[axis];
 	struct ht_open a = axis_of(b, n, 0, axis);
-	struct ht_value v =
-		ht_dims_value(&b->r, n, name_within(b, n, "size"), t, (struct ht_shape){ 1, &dim });
+	struct ht_value v = ht_dims_value(
+		&b->r, n, ht_rw_name_within(&b->r, n, "size"), t, (struct ht_shape){ 1, &dim });
 
 	ht_open_wait(b, v.node, bit_of(a.part[0].size) | bit_of(a.part[1].size));
 	return v;
@@ -28,7 +23,7 @@ static struct ht_value size_of(
 static struct ht_value ints(struct ht_bounded *b, struct ht_node *n, const char *what,
 	enum ht_dtype t, const int64_t *v, int64_t count)
 {
-	return ht_rw_const_ints(&b->r, n, name_within(b, n, what), t, v, count);
+	return ht_rw_const_ints(&b->r, n, ht_rw_name_within(&b->r, n, what), t, v, count);
 }
 
 static struct ht_node *gather(struct ht_bounded *b, struct ht_node *n, struct ht_value from,
@@ -41,8 +36,8 @@ static struct ht_node *gather(struct ht_bounded *b, struct ht_node *n, struct ht
 
 	memcpy(dim, s.dim, (size_t)s.rank * sizeof *dim);
 	dim[axis] = ht_type_of(indices)->shape.dim[0];
-	in[2] = ht_rw_scalar(&b->r, n, name_within(b, n, "axis"), HT_I32, axis);
-	g = ht_rw_node(&b->r, n, HT_OP_GatherV2, name_within(b, n, "taken"), in, 3,
+	in[2] = ht_rw_scalar(&b->r, n, ht_rw_name_within(&b->r, n, "axis"), HT_I32, axis);
+	g = ht_rw_node(&b->r, n, HT_OP_GatherV2, ht_rw_name_within(&b->r, n, "taken"), in, 3,
 		(struct ht_type){
 			ht_type_of(from)->dtype, ht_shape_make(b->r.g->arena, s.rank, dim) });
 	ht_attr_set_type(g, "Tparams", ht_type_of(from)->dtype);
@@ -71,21 +66,21 @@ static struct ht_value place_of(struct ht_bounded *b, struct ht_node *n, struct 
 
 	if (is_number(b, n->in[1], taken.entry, &begin)) {
 		at = ints(b, n, "place", t, &begin, 1);
-		return begin < 0 ? ht_rw_binary(&b->r, n, HT_OP_AddV2, name_within(b, n, "place"),
-					   size, at)
+		return begin < 0 ? ht_rw_binary(&b->r, n, HT_OP_AddV2,
+					   ht_rw_name_within(&b->r, n, "place"), size, at)
 				 : at;
 	}
 	at = element(b, n, n->in[1], taken.entry);
 	in[0] = at;
 	in[1] = ints(b, n, "zero", t, &zero, 1);
-	less = ht_rw_node(&b->r, n, HT_OP_Less, name_within(b, n, "negative"), in, 2,
+	less = ht_rw_node(&b->r, n, HT_OP_Less, ht_rw_name_within(&b->r, n, "negative"), in, 2,
 		(struct ht_type){ HT_BOOL, ht_type_of(at)->shape });
 	ht_attr_set_type(less, "T", t);
 	in[0] = ht_out(less, 0);
-	in[1] = ht_rw_binary(&b->r, n, HT_OP_AddV2, name_within(b, n, "place"), at, size);
+	in[1] = ht_rw_binary(&b->r, n, HT_OP_AddV2, ht_rw_name_within(&b->r, n, "place"), at, size);
 	in[2] = at;
-	select = ht_rw_node(
-		&b->r, n, HT_OP_SelectV2, name_within(b, n, "place"), in, 3, *ht_type_of(at));
+	select = ht_rw_node(&b->r, n, HT_OP_SelectV2, ht_rw_name_within(&b->r, n, "place"), in, 3,
+		*ht_type_of(at));
 	ht_attr_set_type(select, "T", t);
 	return ht_out(select, 0);
 }
@@ -123,7 +118,7 @@ static struct ht_value other_begins(
 	}
 	if (known)
 		return ints(b, n, "begin", t, begin, rank);
-	return ht_rw_binary(&b->r, n, HT_OP_Mul, name_within(b, n, "begin"), n->in[1],
+	return ht_rw_binary(&b->r, n, HT_OP_Mul, ht_rw_name_within(&b->r, n, "begin"), n->in[1],
 		ints(b, n, "others", t, keep, rank));
 }
 
@@ -158,7 +153,7 @@ static struct ht_value falling(struct ht_bounded *b, struct ht_node *n, int32_t 
 
 	for (int64_t i = 0; i < most; i++)
 		before[i] = -1 - i;
-	return ht_rw_binary(&b->r, n, HT_OP_AddV2, name_within(b, n, "places"),
+	return ht_rw_binary(&b->r, n, HT_OP_AddV2, ht_rw_name_within(&b->r, n, "places"),
 		ints(b, n, "before", HT_I32, before, most), size_of(b, n, HT_I32, axis));
 }
 
@@ -167,7 +162,7 @@ static void reverse(struct ht_bounded *b, struct ht_node *n, int32_t axis)
 	struct ht_open_axis a = axis_of(b, n, 0, axis).part[0];
 	const int64_t within[] = { 0, a.size, a.inner };
 	struct ht_value in[3] = { n->in[0], falling(b, n, axis),
-		ht_rw_scalar(&b->r, n, name_within(b, n, "axis"), HT_I32, axis) };
+		ht_rw_scalar(&b->r, n, ht_rw_name_within(&b->r, n, "axis"), HT_I32, axis) };
 
 	ht_rw_become(&b->r, n, HT_OP_GatherV2, in, 3);
 	ht_attr_set_type(n, "Tparams", n->out[0].dtype);

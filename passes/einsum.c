@@ -109,7 +109,7 @@ static int64_t size_of(const struct einsum *e, const struct names *s)
 
 static struct ht_str inner(const struct einsum *e, const char *part)
 {
-	return ht_str_printf(e->r->arena, "%.*s/%s", HT_STR_ARG(e->n->name), part);
+	return ht_rw_name_within(e->r, e->n, part);
 }
 
 static void reshape(struct einsum *e, struct term *t, const char *name, struct ht_shape to)

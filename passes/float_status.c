@@ -162,11 +162,6 @@ struct ht_value ht_all_finite(struct ht_rw *r, struct ht_node *before, struct ht
 	return ht_out(all, 0);
 }
 
-static struct ht_str part(struct ht_rw *r, const struct ht_node *n, const char *what)
-{
-	return ht_str_printf(r->arena, "%.*s/%s", HT_STR_ARG(n->name), what);
-}
-
 void ht_write_float_status(struct ht_rw *r, struct ht_node *n)
 {
 	static const int64_t dim[1] = { NUMBERS };
@@ -178,9 +173,9 @@ void ht_write_float_status(struct ht_rw *r, struct ht_node *n)
 	for (int32_t i = 0; i < n->ins; i++)
 		if (ht_type_of(n->in[i])->shape.rank < 0)
 			return;
-	finite = ht_all_finite(r, n, part(r, n, "finite"), n->in, n->ins);
-	overflows = ht_rw_node(r, n, HT_OP_LogicalNot, part(r, n, "overflows"), &finite, 1,
-		(struct ht_type){ HT_BOOL, HT_SHAPE_SCALAR });
+	finite = ht_all_finite(r, n, ht_rw_name_within(r, n, "finite"), n->in, n->ins);
+	overflows = ht_rw_node(r, n, HT_OP_LogicalNot, ht_rw_name_within(r, n, "overflows"),
+		&finite, 1, (struct ht_type){ HT_BOOL, HT_SHAPE_SCALAR });
 	in[0] = ht_rw_const_ints(r, n, n->name, HT_I32, &numbers, 1);
 	in[1] = ht_rw_cast(r, n, n->name, ht_out(overflows, 0), HT_F32);
 	fill = ht_rw_node(r, n, HT_OP_Fill, n->name, in, 2, (struct ht_type){ HT_F32, shape });

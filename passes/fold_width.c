@@ -77,7 +77,7 @@ static struct ht_shape folded_filter(const struct fold *f, struct ht_shape s)
 
 static struct ht_str name_of(const struct fold *f, const char *what, int32_t i)
 {
-	return i < 0 ? ht_str_printf(f->r->arena, "%.*s/%s", HT_STR_ARG(f->n->name), what)
+	return i < 0 ? ht_rw_name_within(f->r, f->n, what)
 		     : ht_str_printf(
 			       f->r->arena, "%.*s/%s_%d", HT_STR_ARG(f->n->name), what, (int)i);
 }

@@ -54,25 +54,21 @@ static void begin(struct part *p, const struct growth *x, struct ht_graph *g, st
 
 /* ---- nodes ---- */
 
-static struct ht_str name_within(struct part *p, const char *what)
-{
-	return ht_str_printf(p->r.arena, "%.*s/%s", HT_STR_ARG(p->at->name), what);
-}
-
 static struct ht_value integer(struct part *p, int64_t v)
 {
-	return ht_rw_scalar(&p->r, p->at, name_within(p, "number"), HT_I32, v);
+	return ht_rw_scalar(&p->r, p->at, ht_rw_name_within(&p->r, p->at, "number"), HT_I32, v);
 }
 
 static struct ht_value binary(struct part *p, enum ht_op op, struct ht_value a, struct ht_value b)
 {
-	return ht_rw_binary(&p->r, p->at, op, name_within(p, "extent"), a, b);
+	return ht_rw_binary(&p->r, p->at, op, ht_rw_name_within(&p->r, p->at, "extent"), a, b);
 }
 
 static struct ht_value node(struct part *p, enum ht_op op, const char *what,
 	const struct ht_value *in, int32_t ins, struct ht_type t)
 {
-	return ht_out(ht_rw_node(&p->r, p->at, op, name_within(p, what), in, ins, t), 0);
+	return ht_out(
+		ht_rw_node(&p->r, p->at, op, ht_rw_name_within(&p->r, p->at, what), in, ins, t), 0);
 }
 
 static struct ht_value gathered(
@@ -236,10 +232,12 @@ static struct ht_value within_room(struct part *p, struct ht_value count, int64_
 
 	more.node->out[0].dtype = HT_BOOL;
 	more = binary(p, HT_OP_Mul,
-		ht_rw_cast(&p->r, p->at, name_within(p, "extent"), more, HT_I32), integer(p, 2));
+		ht_rw_cast(&p->r, p->at, ht_rw_name_within(&p->r, p->at, "extent"), more, HT_I32),
+		integer(p, 2));
 	more = gathered(p, "room",
-		ht_rw_const_ints(&p->r, p->at, name_within(p, "numbers"), HT_I32, numbers, 2), more,
-		0);
+		ht_rw_const_ints(&p->r, p->at, ht_rw_name_within(&p->r, p->at, "numbers"), HT_I32,
+			numbers, 2),
+		more, 0);
 	return binary(p, HT_OP_AddV2, count, more);
 }
 

@@ -191,11 +191,6 @@ static void find_in(struct handles *x, struct ht_graph *g)
 
 /* ---- nodes ---- */
 
-static struct ht_str name_within(struct part *p, const struct ht_node *n, const char *what)
-{
-	return ht_str_printf(p->r.arena, "%.*s/%s", HT_STR_ARG(n->name), what);
-}
-
 static const struct ht_type list_type = { HT_VARIANT, { 0, NULL } };
 
 /* An operand with the shape that an attribute states: -1 for an open dimension, a single -1 if
@@ -205,7 +200,7 @@ static struct ht_value stated_shape(struct part *p, struct ht_node *n, const cha
 	const struct ht_attr *a = ht_attr_find(n, attr);
 	struct ht_shape s =
 		a && a->value.kind == HT_ATTR_SHAPE ? a->value.shape.shape : HT_SHAPE_UNKNOWN;
-	struct ht_str name = name_within(p, n, "element_shape");
+	struct ht_str name = ht_rw_name_within(&p->r, n, "element_shape");
 	int64_t dim[HT_MAX_RANK];
 
 	if (s.rank < 0 || s.rank > HT_MAX_RANK)
@@ -229,7 +224,7 @@ static void make_list(struct part *p, struct object *o)
 	struct ht_value in[] = { stated_shape(p, n, o->reshaped ? "" : "element_shape"), n->in[0] };
 
 	list = ht_rw_node(&p->r, n, stack ? HT_OP_EmptyTensorList : HT_OP_TensorListReserve,
-		name_within(p, n, "list"), in, 2, list_type);
+		ht_rw_name_within(&p->r, n, "list"), in, 2, list_type);
 	ht_attr_set_type(list, "element_dtype", element_type(o));
 	ht_attr_set_type(list, "shape_type", HT_I32);
 	o->current = ht_out(list, 0);
@@ -272,8 +267,8 @@ static void change(struct part *p, struct ht_node *n, struct object *o, enum ht_
 static void pop(struct part *p, struct ht_node *n, struct object *o)
 {
 	struct ht_value in[] = { o->current, stated_shape(p, n, "element_shape") }, tensor;
-	struct ht_node *list = ht_rw_node(
-		&p->r, n, HT_OP_TensorListPopBack, name_within(p, n, "list"), in, 2, list_type);
+	struct ht_node *list = ht_rw_node(&p->r, n, HT_OP_TensorListPopBack,
+		ht_rw_name_within(&p->r, n, "list"), in, 2, list_type);
 
 	ht_attr_set_type(list, "element_dtype", element_type(o));
 	ht_node_set_outs(list, 2);
@@ -288,7 +283,8 @@ static void join(struct part *p, struct ht_node *n, struct object *o)
 {
 	static const int64_t none[1];
 	struct ht_value in[] = { stated_shape(p, n, ""),
-		ht_rw_const_ints(&p->r, n, name_within(p, n, "leading_dims"), HT_I64, none, 0) };
+		ht_rw_const_ints(
+			&p->r, n, ht_rw_name_within(&p->r, n, "leading_dims"), HT_I64, none, 0) };
 
 	become(p, n, o, HT_OP_TensorListConcatV2, in, 2);
 	ht_attr_set_type(n, "shape_type", HT_I32);
@@ -467,7 +463,8 @@ static void visit(struct part *p, struct ht_node *n)
 /* Removes the node that made a handle, and possibly a flow. */
 static void remove_maker(struct part *p, struct ht_node *n)
 {
-	struct ht_value zero = ht_rw_scalar(&p->r, n, name_within(p, n, "handle"), HT_F32, 0);
+	struct ht_value zero =
+		ht_rw_scalar(&p->r, n, ht_rw_name_within(&p->r, n, "handle"), HT_F32, 0);
 
 	ht_rw_replace_behind(&p->r, ht_out(n, 0), zero);
 	if (n->outs > 1)

@@ -296,7 +296,7 @@ static struct ht_value vector(const struct norm *m, struct ht_node *before, stru
 	const char *what, float absent)
 {
 	struct ht_rw *r = m->r;
-	struct ht_str name = ht_str_printf(r->arena, "%.*s/%s", HT_STR_ARG(before->name), what);
+	struct ht_str name = ht_rw_name_within(r, before, what);
 	struct ht_shape shape = { 1, &m->channels };
 	const void *p = NULL;
 	struct ht_blob *b;

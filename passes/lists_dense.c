@@ -17,11 +17,6 @@ static struct ht_list *known_list(struct dense *d, struct ht_value v)
 	return x && ht_list_is_known(x) ? x : NULL;
 }
 
-static struct ht_str name_within(struct dense *d, const struct ht_node *n, const char *what)
-{
-	return ht_str_printf(d->r.arena, "%.*s/%s", HT_STR_ARG(n->name), what);
-}
-
 /* ---- nodes of lists ---- */
 
 static struct ht_shape whole_shape(struct dense *d, const struct ht_list *x)
@@ -47,8 +42,8 @@ static void make_zeros(struct dense *d, struct ht_node *n, const struct ht_list 
 	struct ht_shape s = whole_shape(d, x);
 	struct ht_value in[2];
 
-	in[0] = ht_dims_value(&d->r, n, name_within(d, n, "shape"), HT_I64, s);
-	in[1] = ht_rw_scalar(&d->r, n, name_within(d, n, "zero"), x->dtype, 0);
+	in[0] = ht_dims_value(&d->r, n, ht_rw_name_within(&d->r, n, "shape"), HT_I64, s);
+	in[1] = ht_rw_scalar(&d->r, n, ht_rw_name_within(&d->r, n, "zero"), x->dtype, 0);
 	ht_rw_become(&d->r, n, HT_OP_Fill, in, 2);
 	ht_attr_set_type(n, "T", x->dtype);
 	ht_attr_set_type(n, "index_type", HT_I64);
@@ -75,7 +70,8 @@ static void make_constant(struct dense *d, struct ht_node *n, const struct ht_li
 	const struct ht_tensor *t = x->constant;
 
 	ht_rw_replace_node(&d->r, n,
-		ht_rw_const(&d->r, n, name_within(d, n, "item"), t->dtype, t->shape, t->blob));
+		ht_rw_const(&d->r, n, ht_rw_name_within(&d->r, n, "item"), t->dtype, t->shape,
+			t->blob));
 }
 
 static void make_gather(struct dense *d, struct ht_node *n, const struct ht_list *x)
@@ -104,9 +100,9 @@ static struct ht_value reshape(struct dense *d, struct ht_node *n, const char *w
 	struct ht_node *shaped;
 
 	if (ht_shape_known(to))
-		return ht_rw_reshape(&d->r, n, name_within(d, n, what), of, to);
-	in[1] = ht_dims_value(&d->r, n, name_within(d, n, "shape"), HT_I64, to);
-	shaped = ht_rw_node(&d->r, n, HT_OP_Reshape, name_within(d, n, what), in, 2,
+		return ht_rw_reshape(&d->r, n, ht_rw_name_within(&d->r, n, what), of, to);
+	in[1] = ht_dims_value(&d->r, n, ht_rw_name_within(&d->r, n, "shape"), HT_I64, to);
+	shaped = ht_rw_node(&d->r, n, HT_OP_Reshape, ht_rw_name_within(&d->r, n, what), in, 2,
 		(struct ht_type){ ht_type_of(of)->dtype, to });
 	ht_attr_set_type(shaped, "T", ht_type_of(of)->dtype);
 	ht_attr_set_type(shaped, "Tshape", HT_I64);
@@ -119,8 +115,8 @@ static void make_update(struct dense *d, struct ht_node *n, const struct ht_list
 	struct ht_list row = { .length = 1, .shape = x->shape };
 	struct ht_value in[3] = { n->in[0] };
 
-	in[1] = ht_rw_reshape(
-		&d->r, n, name_within(d, n, "index"), n->in[1], (struct ht_shape){ 2, one });
+	in[1] = ht_rw_reshape(&d->r, n, ht_rw_name_within(&d->r, n, "index"), n->in[1],
+		(struct ht_shape){ 2, one });
 	in[2] = reshape(d, n, "row", n->in[2], whole_shape(d, &row));
 	ht_rw_become(&d->r, n, update_of(n), in, 3);
 	ht_attr_set_type(n, "T", x->dtype);
@@ -144,14 +140,15 @@ static void make_updates(struct dense *d, struct ht_node *n, const struct ht_lis
 
 static void make_length(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
-	ht_rw_replace_node(
-		&d->r, n, ht_dim_value(&d->r, n, name_within(d, n, "length"), HT_I32, x->length));
+	ht_rw_replace_node(&d->r, n,
+		ht_dim_value(&d->r, n, ht_rw_name_within(&d->r, n, "length"), HT_I32, x->length));
 }
 
 static void make_element_shape(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
 	ht_rw_replace_node(&d->r, n,
-		ht_dims_value(&d->r, n, name_within(d, n, "shape"), n->out[0].dtype, x->shape));
+		ht_dims_value(
+			&d->r, n, ht_rw_name_within(&d->r, n, "shape"), n->out[0].dtype, x->shape));
 }
 
 /* The length of each element. */
@@ -160,9 +157,11 @@ static struct ht_value lengths_of(struct dense *d, struct ht_node *n, const stru
 	struct ht_value in[2];
 	struct ht_node *fill;
 
-	in[0] = ht_rw_const_ints(&d->r, n, name_within(d, n, "count"), HT_I64, &x->length, 1);
-	in[1] = ht_rw_scalar(&d->r, n, name_within(d, n, "length"), HT_I64, x->shape.dim[0]);
-	fill = ht_rw_node(&d->r, n, HT_OP_Fill, name_within(d, n, "lengths"), in, 2,
+	in[0] = ht_rw_const_ints(
+		&d->r, n, ht_rw_name_within(&d->r, n, "count"), HT_I64, &x->length, 1);
+	in[1] = ht_rw_scalar(
+		&d->r, n, ht_rw_name_within(&d->r, n, "length"), HT_I64, x->shape.dim[0]);
+	fill = ht_rw_node(&d->r, n, HT_OP_Fill, ht_rw_name_within(&d->r, n, "lengths"), in, 2,
 		(struct ht_type){ HT_I64, { 1, &x->length } });
 	ht_attr_set_type(fill, "T", HT_I64);
 	ht_attr_set_type(fill, "index_type", HT_I64);

@@ -58,28 +58,22 @@ static struct pending *pending_of(struct growth *x, struct ht_node *n)
 
 /* ---- integers of one element ---- */
 
-static struct ht_str name_within(
-	struct ht_beside_part *p, const struct ht_node *n, const char *what)
-{
-	return ht_str_printf(p->r.arena, "%.*s/%s", HT_STR_ARG(n->name), what);
-}
-
 static struct ht_value integer(struct ht_beside_part *p, struct ht_node *n, int64_t v)
 {
-	return ht_rw_scalar(&p->r, n, name_within(p, n, "number"), HT_I32, v);
+	return ht_rw_scalar(&p->r, n, ht_rw_name_within(&p->r, n, "number"), HT_I32, v);
 }
 
 static struct ht_value plus(
 	struct ht_beside_part *p, struct ht_node *n, struct ht_value a, int64_t by)
 {
 	return ht_rw_binary(
-		&p->r, n, HT_OP_AddV2, name_within(p, n, "count"), a, integer(p, n, by));
+		&p->r, n, HT_OP_AddV2, ht_rw_name_within(&p->r, n, "count"), a, integer(p, n, by));
 }
 
 static struct ht_value greater(
 	struct ht_beside_part *p, struct ht_node *n, struct ht_value a, struct ht_value b)
 {
-	return ht_rw_binary(&p->r, n, HT_OP_Maximum, name_within(p, n, "count"), a, b);
+	return ht_rw_binary(&p->r, n, HT_OP_Maximum, ht_rw_name_within(&p->r, n, "count"), a, b);
 }
 
 /* Indices of existing elements unchanged; -1 for others. */
@@ -91,13 +85,13 @@ static struct ht_value existing(
 
 	in[0] = index;
 	in[1] = count;
-	less = ht_rw_node(&p->r, n, HT_OP_Less, name_within(p, n, "exists"), in, 2,
+	less = ht_rw_node(&p->r, n, HT_OP_Less, ht_rw_name_within(&p->r, n, "exists"), in, 2,
 		(struct ht_type){ HT_BOOL, ht_type_of(index)->shape });
 	ht_attr_set_type(less, "T", HT_I32);
 	in[0] = ht_out(less, 0);
 	in[1] = index;
 	in[2] = integer(p, n, -1);
-	select = ht_rw_node(&p->r, n, HT_OP_SelectV2, name_within(p, n, "index"), in, 3,
+	select = ht_rw_node(&p->r, n, HT_OP_SelectV2, ht_rw_name_within(&p->r, n, "index"), in, 3,
 		(struct ht_type){ HT_I32, ht_type_of(index)->shape });
 	ht_attr_set_type(select, "T", HT_I32);
 	return ht_out(select, 0);
@@ -106,7 +100,7 @@ static struct ht_value existing(
 /* An operand of `n` that stays alive although `n` no longer reads it. */
 static struct ht_value kept(struct ht_beside_part *p, struct ht_node *n, struct ht_value v)
 {
-	return ht_rw_unary(&p->r, n, HT_OP_Identity, name_within(p, n, "count"), v);
+	return ht_rw_unary(&p->r, n, HT_OP_Identity, ht_rw_name_within(&p->r, n, "count"), v);
 }
 
 static struct ht_value first_numbers(struct ht_beside_part *p, struct ht_node *n, int64_t count)
@@ -115,7 +109,7 @@ static struct ht_value first_numbers(struct ht_beside_part *p, struct ht_node *n
 
 	for (int64_t i = 0; i < count; i++)
 		v[i] = i;
-	return ht_rw_const_ints(&p->r, n, name_within(p, n, "numbers"), HT_I32, v, count);
+	return ht_rw_const_ints(&p->r, n, ht_rw_name_within(&p->r, n, "numbers"), HT_I32, v, count);
 }
 
 /* ---- nodes of lists ---- */
@@ -152,8 +146,8 @@ static void make_filled(struct ht_beside_part *p, struct ht_node *n)
 {
 	int64_t rows = ht_type_of(n->in[0])->shape.dim[0];
 	struct ht_value in[] = { n->in[1], integer(p, n, 0), { 0 } }, count = integer(p, n, rows);
-	struct ht_node *list = ht_rw_node(
-		&p->r, n, HT_OP_TensorListReserve, name_within(p, n, "list"), in, 2, n->out[0]);
+	struct ht_node *list = ht_rw_node(&p->r, n, HT_OP_TensorListReserve,
+		ht_rw_name_within(&p->r, n, "list"), in, 2, n->out[0]);
 
 	ht_attr_set_type(list, "element_dtype", ht_attr_type(n, "element_dtype", HT_INVALID));
 	ht_attr_set_type(list, "shape_type", ht_type_of(in[0])->dtype);
@@ -176,8 +170,8 @@ static void make_push(struct ht_beside_part *p, struct ht_node *n, struct ht_val
 static void make_pop(struct ht_beside_part *p, struct ht_node *n, struct ht_value count)
 {
 	struct ht_value in[] = { n->in[0], plus(p, n, count, -1), n->in[1] };
-	struct ht_node *item = ht_rw_node(
-		&p->r, n, HT_OP_TensorListGetItem, name_within(p, n, "tensor"), in, 3, n->out[1]);
+	struct ht_node *item = ht_rw_node(&p->r, n, HT_OP_TensorListGetItem,
+		ht_rw_name_within(&p->r, n, "tensor"), in, 3, n->out[1]);
 
 	ht_attr_set_type(item, "element_dtype", ht_attr_type(n, "element_dtype", HT_INVALID));
 	ht_attr_set_type(item, "Tshape", HT_I32);
@@ -224,8 +218,8 @@ static struct ht_value largest(struct ht_beside_part *p, struct ht_node *n, stru
 	size_t count;
 
 	if (!ht_const_ints(indices, p->r.arena, &v, &count))
-		return ht_rw_reduce(
-			&p->r, n, HT_OP_Max, name_within(p, n, "last"), indices, &axis, 1, false);
+		return ht_rw_reduce(&p->r, n, HT_OP_Max, ht_rw_name_within(&p->r, n, "last"),
+			indices, &axis, 1, false);
 	for (size_t i = 0; i < count; i++)
 		most = v[i] > most ? v[i] : most;
 	return integer(p, n, most);
@@ -322,15 +316,16 @@ static struct ht_value first_elements(
 	struct ht_beside_part *p, struct ht_node *n, struct ht_value numbers, enum ht_dtype t)
 {
 	struct ht_value in[] = { n->in[0], numbers, integer(p, n, -1) };
-	struct ht_node *tensor = ht_rw_node(&p->r, n, HT_OP_TensorListGather,
-		name_within(p, n, "tensor"), in, 3, (struct ht_type){ t, HT_SHAPE_UNKNOWN });
+	struct ht_node *tensor =
+		ht_rw_node(&p->r, n, HT_OP_TensorListGather, ht_rw_name_within(&p->r, n, "tensor"),
+			in, 3, (struct ht_type){ t, HT_SHAPE_UNKNOWN });
 	struct ht_node *list;
 
 	ht_attr_set_type(tensor, "element_dtype", t);
 	in[0] = ht_out(tensor, 0);
 	in[1] = in[2];
-	list = ht_rw_node(&p->r, n, HT_OP_TensorListFromTensor, name_within(p, n, "list"), in, 2,
-		(struct ht_type){ HT_VARIANT, HT_SHAPE_SCALAR });
+	list = ht_rw_node(&p->r, n, HT_OP_TensorListFromTensor, ht_rw_name_within(&p->r, n, "list"),
+		in, 2, (struct ht_type){ HT_VARIANT, HT_SHAPE_SCALAR });
 	ht_attr_set_type(list, "element_dtype", t);
 	ht_attr_set_type(list, "shape_type", HT_I32);
 	return ht_out(list, 0);
@@ -340,8 +335,8 @@ static struct ht_value first_elements(
 static struct ht_value bounded(
 	struct ht_beside_part *p, struct ht_node *n, const struct pending *of)
 {
-	return ht_rw_binary(&p->r, n, HT_OP_Minimum, name_within(p, n, "count"), of->count,
-		integer(p, n, room_of(of->read)));
+	return ht_rw_binary(&p->r, n, HT_OP_Minimum, ht_rw_name_within(&p->r, n, "count"),
+		of->count, integer(p, n, room_of(of->read)));
 }
 
 /* 0, 1, … below a count that the run computes. */
@@ -353,7 +348,7 @@ static struct ht_value numbers_below(
 	struct ht_node *numbers;
 
 	*dim = HT_DIM_UNKNOWN;
-	numbers = ht_rw_node(&p->r, n, HT_OP_Range, name_within(p, n, "numbers"), in, 3,
+	numbers = ht_rw_node(&p->r, n, HT_OP_Range, ht_rw_name_within(&p->r, n, "numbers"), in, 3,
 		(struct ht_type){ HT_I32, { 1, dim } });
 	ht_attr_set_type(numbers, "Tidx", HT_I32);
 	return ht_out(numbers, 0);
@@ -381,7 +376,7 @@ static enum ht_status join_all(struct ht_beside_part *p, struct ht_node *n, stru
 
 	if (!ht_rw_uses(&p->r, in[0]))
 		return HT_OK;
-	lengths = ht_rw_node(&p->r, n, HT_OP_Gather, name_within(p, n, "lengths"), in, 2,
+	lengths = ht_rw_node(&p->r, n, HT_OP_Gather, ht_rw_name_within(&p->r, n, "lengths"), in, 2,
 		(struct ht_type){ HT_I64, { 1, ht_type_of(numbers)->shape.dim } });
 	ht_attr_set_type(lengths, "Tparams", HT_I64);
 	ht_attr_set_type(lengths, "Tindices", HT_I32);

@@ -137,11 +137,6 @@ static bool takes_flows(const struct arrays *x, const struct ht_node *n)
 
 /* ---- the change ---- */
 
-static struct ht_str name_within(struct arrays *x, const struct ht_node *n, const char *what)
-{
-	return ht_str_printf(x->r.arena, "%.*s/%s", HT_STR_ARG(n->name), what);
-}
-
 /* An operand with the shape that an attribute states: -1 for an open dimension, a single -1 if
  * it states no shape. */
 static struct ht_value stated_shape(struct arrays *x, struct ht_node *n, const char *attr)
@@ -149,7 +144,7 @@ static struct ht_value stated_shape(struct arrays *x, struct ht_node *n, const c
 	const struct ht_attr *a = ht_attr_find(n, attr);
 	struct ht_shape s =
 		a && a->value.kind == HT_ATTR_SHAPE ? a->value.shape.shape : HT_SHAPE_UNKNOWN;
-	struct ht_str name = name_within(x, n, "element_shape");
+	struct ht_str name = ht_rw_name_within(&x->r, n, "element_shape");
 	int64_t dim[HT_MAX_RANK];
 
 	if (s.rank < 0 || s.rank > HT_MAX_RANK)
@@ -184,7 +179,7 @@ static void become_list_op(struct arrays *x, struct ht_node *n, const struct acc
 		in[ins++] = stated_shape(x, n, a->shape);
 	if (a->becomes == HT_OP_TensorListConcatV2)
 		in[ins++] = ht_rw_const_ints(
-			&x->r, n, name_within(x, n, "leading_dims"), HT_I64, none, 0);
+			&x->r, n, ht_rw_name_within(&x->r, n, "leading_dims"), HT_I64, none, 0);
 	if (a->becomes == HT_OP_TensorListSplit) { /* all elements are new */
 		in[0] = n->in[a->in[0]];
 		in[1] = stated_shape(x, n, "");
@@ -202,8 +197,8 @@ static void become_list_op(struct arrays *x, struct ht_node *n, const struct acc
 static void reserve(struct arrays *x, struct ht_node *n)
 {
 	struct ht_value in[] = { stated_shape(x, n, "element_shape"), n->in[0] };
-	struct ht_node *list = ht_rw_node(
-		&x->r, n, HT_OP_TensorListReserve, name_within(x, n, "list"), in, 2, list_type);
+	struct ht_node *list = ht_rw_node(&x->r, n, HT_OP_TensorListReserve,
+		ht_rw_name_within(&x->r, n, "list"), in, 2, list_type);
 
 	ht_attr_set_type(list, "element_dtype", ht_attr_type(n, "dtype", HT_INVALID));
 	ht_attr_set_type(list, "shape_type", HT_I32);

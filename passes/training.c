@@ -20,7 +20,7 @@ struct writing {
 
 static struct ht_str part(const struct writing *w, const char *name)
 {
-	return ht_str_printf(w->r->arena, "%.*s/%s", HT_STR_ARG(w->n->name), name);
+	return ht_rw_name_within(w->r, w->n, name);
 }
 
 static struct ht_value binary(

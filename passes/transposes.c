@@ -17,11 +17,6 @@
 
 enum { ROUNDS = 8 };
 
-struct ht_str ht_transpose_name(struct ht_rw *r, const struct ht_node *n, const char *what)
-{
-	return ht_str_printf(r->arena, "%.*s/%s", HT_STR_ARG(n->name), what);
-}
-
 /* ---- two in a row, and none at all ---- */
 
 static bool merge(struct ht_rw *r, struct ht_node *n)
@@ -42,7 +37,7 @@ static bool merge(struct ht_rw *r, struct ht_node *n)
 		return true;
 	}
 	in[0] = inner->in[0];
-	in[1] = ht_rw_const_ints(r, n, ht_transpose_name(r, n, "perm"), HT_I32, both.to, both.rank);
+	in[1] = ht_rw_const_ints(r, n, ht_rw_name_within(r, n, "perm"), HT_I32, both.to, both.rank);
 	ht_rw_set_ins(r, n, in, 2);
 	ht_attr_set_type(n, "Tperm", HT_I32);
 	return true;
@@ -73,7 +68,7 @@ static void as_reshape(struct ht_rw *r, struct ht_node *n)
 		return;
 	s = n->out[0].shape;
 	in[0] = n->in[0];
-	in[1] = ht_rw_const_ints(r, n, ht_transpose_name(r, n, "shape"), HT_I64, s.dim, s.rank);
+	in[1] = ht_rw_const_ints(r, n, ht_rw_name_within(r, n, "shape"), HT_I64, s.dim, s.rank);
 	ht_rw_become(r, n, HT_OP_Reshape, in, 2);
 	ht_attr_set_type(n, "T", n->out[0].dtype);
 	ht_attr_set_type(n, "Tshape", HT_I64);
@@ -95,7 +90,7 @@ static void before_pad(struct ht_rw *r, struct ht_node *n)
 		!ht_axis_ints(pad->in[1], 2 * p.rank))
 		return;
 	q = ht_perm_inverse(&p);
-	moved = ht_rw_transpose(r, pad, ht_transpose_name(r, pad, "transposed"), pad->in[0], p.to);
+	moved = ht_rw_transpose(r, pad, ht_rw_name_within(r, pad, "transposed"), pad->in[0], p.to);
 	ht_rw_set_in(r, pad, 0, moved);
 	ht_permute_axis_ints(r, pad, 1, 2, &q);
 	pad->out[0].shape = n->out[0].shape;

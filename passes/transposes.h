@@ -69,8 +69,4 @@ void ht_permute_axis_ints(
 /* Whether `v` is a constant of `want` integers. */
 bool ht_axis_ints(struct ht_value v, int want);
 
-/* ---- transposes.c ---- */
-
-struct ht_str ht_transpose_name(struct ht_rw *r, const struct ht_node *n, const char *what);
-
 #endif

@@ -9,7 +9,7 @@ static void transpose_result(struct ht_rw *r, struct ht_node *n, int32_t i, cons
 	n->out[i].shape = ht_perm_before(r->g->arena, n->out[i].shape, p);
 	if (ht_perm_is_identity(p) || !ht_rw_uses(r, ht_out(n, i)))
 		return;
-	t = ht_rw_transpose(r, n->next, ht_transpose_name(r, n, "transpose"), ht_out(n, i), p->to);
+	t = ht_rw_transpose(r, n->next, ht_rw_name_within(r, n, "transpose"), ht_out(n, i), p->to);
 	t.node->origins = 0;
 	t.node->origin = NULL;
 	ht_node_add_origin(t.node, n);
@@ -90,7 +90,7 @@ static bool const_axis(struct ht_value v, int rank, int64_t *axis)
 static void set_scalar(struct ht_rw *r, struct ht_node *n, int32_t arg, int64_t x)
 {
 	struct ht_type t = *ht_type_of(n->in[arg]);
-	struct ht_value v = ht_rw_const_ints(r, n, ht_transpose_name(r, n, "axis"), t.dtype, &x, 1);
+	struct ht_value v = ht_rw_const_ints(r, n, ht_rw_name_within(r, n, "axis"), t.dtype, &x, 1);
 
 	if (t.shape.rank == 0) {
 		v.node->out[0].shape = HT_SHAPE_SCALAR;
@@ -103,7 +103,7 @@ static void set_ints(struct ht_rw *r, struct ht_node *n, int32_t arg, const int6
 	struct ht_shape shape)
 {
 	struct ht_value v = ht_rw_const_ints(
-		r, n, ht_transpose_name(r, n, "ints"), ht_type_of(n->in[arg])->dtype, x, count);
+		r, n, ht_rw_name_within(r, n, "ints"), ht_type_of(n->in[arg])->dtype, x, count);
 
 	shape = ht_shape_make(r->g->arena, shape.rank, shape.dim);
 	v.node->out[0].shape = shape;
@@ -292,7 +292,7 @@ static bool sink_reshape(struct ht_rw *r, struct ht_node *n, const struct ht_per
 		return false;
 	mid = ht_perm_before(r->g->arena, n->out[0].shape, &q);
 	in[0] = n->in[0].node->in[0];
-	in[1] = ht_rw_const_ints(r, n, ht_transpose_name(r, n, "shape"), HT_I64, mid.dim, mid.rank);
+	in[1] = ht_rw_const_ints(r, n, ht_rw_name_within(r, n, "shape"), HT_I64, mid.dim, mid.rank);
 	ht_rw_become(r, n, HT_OP_Reshape, in, 2);
 	ht_attr_set_type(n, "T", n->out[0].dtype);
 	ht_attr_set_type(n, "Tshape", HT_I64);

@@ -121,7 +121,7 @@ static struct ht_value with_rank(struct ht_rw *r, struct ht_node *n, struct ht_v
 	s = (struct ht_shape){ rank, dim };
 	if (t)
 		return ht_rw_const(r, n, v.node->name, t->dtype, s, t->blob);
-	return ht_rw_reshape(r, n, ht_transpose_name(r, n, "line"), v, s);
+	return ht_rw_reshape(r, n, ht_rw_name_within(r, n, "line"), v, s);
 }
 
 struct ht_value ht_untransposed(
@@ -142,9 +142,9 @@ struct ht_value ht_untransposed(
 	for (int i = 0; i < p->rank; i++)
 		dim[i] = s.dim[q.to[i]];
 	if (big_axes(s) <= 1)
-		return ht_rw_reshape(r, n, ht_transpose_name(r, n, "line"), v,
+		return ht_rw_reshape(r, n, ht_rw_name_within(r, n, "line"), v,
 			(struct ht_shape){ p->rank, dim });
-	return ht_rw_transpose(r, n, ht_transpose_name(r, n, "transposed"), v, q.to);
+	return ht_rw_transpose(r, n, ht_rw_name_within(r, n, "transposed"), v, q.to);
 }
 
 /* ---- whether it pays ---- */

@@ -66,20 +66,15 @@ static void rename_op(struct ht_node *n, enum ht_op op)
 
 /* ---- nodes in front of a node ---- */
 
-static struct ht_str within(struct ht_rw *r, const struct ht_node *n, const char *what)
-{
-	return ht_str_printf(r->arena, "%.*s/%s", HT_STR_ARG(n->name), what);
-}
-
 static struct ht_value integer(struct ht_rw *r, struct ht_node *n, int64_t v)
 {
-	return ht_rw_scalar(r, n, within(r, n, "number"), HT_I32, v);
+	return ht_rw_scalar(r, n, ht_rw_name_within(r, n, "number"), HT_I32, v);
 }
 
 static struct ht_value made(struct ht_rw *r, struct ht_node *n, enum ht_op op,
 	const struct ht_value *in, int32_t ins, struct ht_type t)
 {
-	return ht_out(ht_rw_node(r, n, op, within(r, n, "part"), in, ins, t), 0);
+	return ht_out(ht_rw_node(r, n, op, ht_rw_name_within(r, n, "part"), in, ins, t), 0);
 }
 
 static struct ht_shape vector(struct ht_rw *r, int64_t n)
@@ -216,8 +211,8 @@ static bool in_parts(struct ht_rw *r, struct ht_node *n, struct ht_value value,
 	}
 	if (open > 1)
 		return false;
-	*parts = ht_rw_reshape(
-		r, n, within(r, n, "parts"), value, ht_shape_make(r->g->arena, s.rank + 1, dim));
+	*parts = ht_rw_reshape(r, n, ht_rw_name_within(r, n, "parts"), value,
+		ht_shape_make(r->g->arena, s.rank + 1, dim));
 	if (open)
 		parts->node->out[0].shape = HT_SHAPE_UNKNOWN;
 	return true;
@@ -254,11 +249,11 @@ static struct ht_value count_by(struct ht_rw *r, struct ht_node *n, struct ht_va
 
 	if (!ht_const_ints(indices, r->arena, &index, &size)) {
 		most = ht_rw_reduce(
-			r, n, HT_OP_Max, within(r, n, "last"), indices, &axis, 1, false);
-		most = ht_rw_binary(
-			r, n, HT_OP_AddV2, within(r, n, "count"), most, integer(r, n, 1));
-		return ht_rw_binary(
-			r, n, HT_OP_Maximum, within(r, n, "count"), most, integer(r, n, 0));
+			r, n, HT_OP_Max, ht_rw_name_within(r, n, "last"), indices, &axis, 1, false);
+		most = ht_rw_binary(r, n, HT_OP_AddV2, ht_rw_name_within(r, n, "count"), most,
+			integer(r, n, 1));
+		return ht_rw_binary(r, n, HT_OP_Maximum, ht_rw_name_within(r, n, "count"), most,
+			integer(r, n, 0));
 	}
 	for (size_t i = 0; i < size; i++)
 		if (index[i] >= count && index[i] < INT32_MAX)
@@ -321,7 +316,7 @@ static void concat_list(struct ht_rw *r, struct ht_node *n)
 	struct ht_value in[3] = { n->in[0], integer(r, n, -1) };
 	enum ht_dtype t = ht_attr_type(n, "element_dtype", HT_INVALID);
 
-	in[2] = ht_rw_const_ints(r, n, within(r, n, "leading_dims"), HT_I64, none, 0);
+	in[2] = ht_rw_const_ints(r, n, ht_rw_name_within(r, n, "leading_dims"), HT_I64, none, 0);
 	ht_rw_become(r, n, HT_OP_TensorListConcatV2, in, 3);
 	ht_attr_set_type(n, "element_dtype", t);
 	ht_attr_set_type(n, "shape_type", HT_I32);
@@ -342,8 +337,8 @@ static void fill_ragged(struct ht_rw *r, struct ht_node *n)
 		r, n, HT_OP_ExpandDims, columns, 2, (struct ht_type){ HT_I64, HT_SHAPE_UNKNOWN });
 	ht_attr_set_type(in[0].node, "T", HT_I64);
 	ht_attr_set_type(in[0].node, "Tdim", HT_I32);
-	in[2] = ht_rw_reshape(
-		r, n, within(r, n, "shape"), n->in[2], ht_shape_make(r->g->arena, 1, &one));
+	in[2] = ht_rw_reshape(r, n, ht_rw_name_within(r, n, "shape"), n->in[2],
+		ht_shape_make(r->g->arena, 1, &one));
 	filled = ht_rw_node(r, n, HT_OP_SparseFillEmptyRows, n->name, in, 4,
 		(struct ht_type){ HT_I64, HT_SHAPE_UNKNOWN });
 	ht_attr_set_type(filled, "T", t);
@@ -365,12 +360,12 @@ static void fill_ragged(struct ht_rw *r, struct ht_node *n)
 static struct ht_value two(
 	struct ht_rw *r, struct ht_node *n, enum ht_op op, struct ht_value a, struct ht_value b)
 {
-	return ht_rw_binary(r, n, op, within(r, n, "part"), a, b);
+	return ht_rw_binary(r, n, op, ht_rw_name_within(r, n, "part"), a, b);
 }
 
 static struct ht_value one(struct ht_rw *r, struct ht_node *n, enum ht_op op, struct ht_value a)
 {
-	return ht_rw_unary(r, n, op, within(r, n, "part"), a);
+	return ht_rw_unary(r, n, op, ht_rw_name_within(r, n, "part"), a);
 }
 
 static struct ht_value with_axis(
@@ -436,14 +431,15 @@ static void running_sum(struct ht_rw *r, struct ht_node *n)
 		!ht_fix_axis(&axis, ht_type_of(x)->shape.rank))
 		return;
 	inner = axis + 1;
-	least = ht_rw_const_float(r, n, within(r, n, "part"), t, -HUGE_VAL);
+	least = ht_rw_const_float(r, n, ht_rw_name_within(r, n, "part"), t, -HUGE_VAL);
 	sum = chosen(r, n, counts(r, n, x, axis), with_axis(r, n, x, axis), least);
-	most = ht_rw_reduce(r, n, HT_OP_Max, within(r, n, "most"), sum, &inner, 1, true);
+	most = ht_rw_reduce(r, n, HT_OP_Max, ht_rw_name_within(r, n, "most"), sum, &inner, 1, true);
 	finite = one(r, n, HT_OP_IsFinite, most);
 	finite.node->out[0].dtype = HT_BOOL;
-	most = chosen(r, n, finite, most, ht_rw_const_float(r, n, within(r, n, "part"), t, 0));
+	most = chosen(
+		r, n, finite, most, ht_rw_const_float(r, n, ht_rw_name_within(r, n, "part"), t, 0));
 	sum = one(r, n, HT_OP_Exp, two(r, n, HT_OP_Sub, sum, most));
-	sum = ht_rw_reduce(r, n, HT_OP_Sum, within(r, n, "sum"), sum, &inner, 1, false);
+	sum = ht_rw_reduce(r, n, HT_OP_Sum, ht_rw_name_within(r, n, "sum"), sum, &inner, 1, false);
 	most = made(r, n, HT_OP_Squeeze, &most, 1, (struct ht_type){ t, HT_SHAPE_UNKNOWN });
 	ht_attr_set_type(most.node, "T", t);
 	ht_attr_set_ints(most.node, "squeeze_dims", &inner, 1);
