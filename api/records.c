@@ -5,6 +5,7 @@
 #include "frontend/records.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* The arguments of a call about either kind of file. */
 struct records_call {
@@ -106,8 +107,10 @@ enum ht_status ht_records_feature(struct ht_records *r, int64_t i, const char *n
 
 	HT_TRY(check_record(r, i, d));
 	HT_TRY(guarded(&r->arena, describe, &x));
-	all = (struct ht_feature){ sizeof all, kinds[x.feature.kind], x.feature.elements,
-		x.feature.bytes };
+	memset(&all, 0, sizeof all); /* also what is between members */
+	all.kind = kinds[x.feature.kind];
+	all.elements = x.feature.elements;
+	all.bytes = x.feature.bytes;
 	return ht_caller_result(out, "ht_feature", &all, sizeof all, d);
 }
 
