@@ -12,6 +12,11 @@ struct ht_philox {
 };
 _Static_assert(sizeof(struct ht_philox) == 4 * HT_PHILOX_WORDS, "no padding");
 
+/* The constants of the algorithm: a round multiplies two words of the counter by the factors and adds the steps to the key. */
+enum { HT_PHILOX_ROUNDS = 10 };
+static const uint32_t ht_philox_factor[2] = { 0xd2511f53u, 0xcd9e8d57u };
+static const uint32_t ht_philox_step[2] = { 0x9e3779b9u, 0xbb67ae85u };
+
 /* The state that TensorFlow's GuardedPhiloxRandom::Init(seed, seed2) makes. */
 static inline struct ht_philox ht_philox_init(uint64_t seed, uint64_t seed2)
 {
@@ -38,8 +43,9 @@ static inline void ht_philox_next(struct ht_philox *p, uint32_t out[4])
 	uint32_t c[4] = { p->counter[0], p->counter[1], p->counter[2], p->counter[3] };
 	uint32_t k0 = p->key[0], k1 = p->key[1];
 
-	for (int i = 0; i < 10; i++) {
-		uint64_t p0 = (uint64_t)0xd2511f53u * c[0], p1 = (uint64_t)0xcd9e8d57u * c[2];
+	for (int i = 0; i < HT_PHILOX_ROUNDS; i++) {
+		uint64_t p0 = (uint64_t)ht_philox_factor[0] * c[0],
+			 p1 = (uint64_t)ht_philox_factor[1] * c[2];
 		uint32_t n0 = (uint32_t)(p1 >> 32) ^ c[1] ^ k0,
 			 n2 = (uint32_t)(p0 >> 32) ^ c[3] ^ k1;
 
@@ -47,8 +53,8 @@ static inline void ht_philox_next(struct ht_philox *p, uint32_t out[4])
 		c[1] = (uint32_t)p1;
 		c[2] = n2;
 		c[3] = (uint32_t)p0;
-		k0 += 0x9e3779b9u;
-		k1 += 0xbb67ae85u;
+		k0 += ht_philox_step[0];
+		k1 += ht_philox_step[1];
 	}
 	for (int i = 0; i < 4; i++)
 		out[i] = c[i];

@@ -7,11 +7,7 @@
 
 #define WITH(instructions) __attribute__((target(instructions))) static
 
-enum { ROUNDS = 10 };
-static const uint32_t factor[2] = { 0xd2511f53u, 0xcd9e8d57u },
-		      step[2] = { 0x9e3779b9u, 0xbb67ae85u };
-
-/* The number, of which the compiler would make a vector in memory if it knew it. */
+/* The number, hidden from the compiler, which would otherwise store a whole vector of it in the code. */
 static inline uint32_t hidden(uint32_t x)
 {
 	__asm__("" : "+r"(x));
@@ -31,18 +27,19 @@ WITH("avx512f") inline __m512i mix8(__m512i product, __m512i word, uint32_t key)
 	return _mm512_ternarylogic_epi32(high, word, _mm512_set1_epi32((int)key), 0x96);
 }
 
-/* The blocks are drawn in the order in which the last two instructions want them. */
+/* The lanes hold the blocks in the order 0, 4, 1, 5, 2, 6, 3, 7, so that the last two instructions leave them in ascending order in memory. */
 WITH("avx512f") void draw8(const struct ht_philox *p, uint32_t *out)
 {
 	const __m512i lane = _mm512_cvtepu8_epi64(_mm_cvtsi64_si128(0x0703060205010400));
-	const __m512i by0 = _mm512_set1_epi64(hidden(factor[0])),
-		      by2 = _mm512_set1_epi64(hidden(factor[1]));
+	const __m512i by0 = _mm512_set1_epi64(hidden(ht_philox_factor[0])),
+		      by2 = _mm512_set1_epi64(hidden(ht_philox_factor[1]));
 	__m512i c0 = _mm512_add_epi64(_mm512_set1_epi64((long long)low_counter(p)), lane);
 	__m512i c1 = _mm512_srli_epi64(c0, 32), c2 = _mm512_set1_epi64(p->counter[2]);
 	__m512i c3 = _mm512_set1_epi64(p->counter[3]), first, second;
 	uint32_t k0 = p->key[0], k1 = p->key[1];
 
-	for (int i = 0; i < ROUNDS; i++, k0 += step[0], k1 += step[1]) {
+	for (int i = 0; i < HT_PHILOX_ROUNDS;
+		i++, k0 += ht_philox_step[0], k1 += ht_philox_step[1]) {
 		const __m512i p0 = _mm512_mul_epu32(c0, by0), p2 = _mm512_mul_epu32(c2, by2);
 
 		c0 = mix8(p2, c1, k0);
@@ -66,14 +63,15 @@ WITH("avx2") inline __m256i mix4(__m256i product, __m256i word, uint32_t key)
 WITH("avx2") void draw4(const struct ht_philox *p, uint32_t *out)
 {
 	const __m256i lane = _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(0x03010200));
-	const __m256i by0 = _mm256_set1_epi64x(hidden(factor[0])),
-		      by2 = _mm256_set1_epi64x(hidden(factor[1]));
+	const __m256i by0 = _mm256_set1_epi64x(hidden(ht_philox_factor[0])),
+		      by2 = _mm256_set1_epi64x(hidden(ht_philox_factor[1]));
 	__m256i c0 = _mm256_add_epi64(_mm256_set1_epi64x((long long)low_counter(p)), lane);
 	__m256i c1 = _mm256_srli_epi64(c0, 32), c2 = _mm256_set1_epi64x(p->counter[2]);
 	__m256i c3 = _mm256_set1_epi64x(p->counter[3]), first, second;
 	uint32_t k0 = p->key[0], k1 = p->key[1];
 
-	for (int i = 0; i < ROUNDS; i++, k0 += step[0], k1 += step[1]) {
+	for (int i = 0; i < HT_PHILOX_ROUNDS;
+		i++, k0 += ht_philox_step[0], k1 += ht_philox_step[1]) {
 		const __m256i p0 = _mm256_mul_epu32(c0, by0), p2 = _mm256_mul_epu32(c2, by2);
 
 		c0 = mix4(p2, c1, k0);

@@ -3,16 +3,9 @@
  * computed for each row of the result.  For pass sizes. */
 #include "passes/computed_rows.h"
 
-static struct ht_value without_names(struct ht_value v)
-{
-	while (ht_is(v.node, HT_FORWARDS))
-		v = v.node->in[v.index];
-	return v;
-}
-
 static struct ht_value operand(struct ht_value v, int32_t i)
 {
-	return without_names(v.node->in[i]);
+	return ht_forwarded(v.node->in[i]);
 }
 
 static bool is_op(struct ht_value v, enum ht_op op)
@@ -118,10 +111,10 @@ void ht_expand_repeat(struct forms *f, struct ht_node *n)
 	int32_t axes;
 
 	if (n->op != HT_OP_GatherV2 || n->ins != 3 || ht_attr_int(n, "batch_dims", 0) ||
-		!is_number(without_names(n->in[2]), 0))
+		!is_number(ht_forwarded(n->in[2]), 0))
 		return;
-	x = without_names(n->in[0]);
-	at = without_names(n->in[1]);
+	x = ht_forwarded(n->in[0]);
+	at = ht_forwarded(n->in[1]);
 	if (!is_op(x, HT_OP_Reshape) || !is_op(at, HT_OP_Squeeze) ||
 		!is_op(operand(at, 0), HT_OP_Where))
 		return;

@@ -103,9 +103,7 @@ static struct ht_value has(
 
 static struct ht_value lacks(struct forms *f, struct ht_value has_it)
 {
-	struct ht_value v = node(f, HT_OP_LogicalNot, &has_it, 1, HT_BOOL, open_shape(f, 1));
-
-	return v;
+	return node(f, HT_OP_LogicalNot, &has_it, 1, HT_BOOL, open_shape(f, 1));
 }
 
 static bool reads(const struct ht_node *n, const char *operation)

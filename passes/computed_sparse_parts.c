@@ -53,7 +53,8 @@ static struct ht_value numbers_of(struct forms *f, const struct sparse *s)
 	return ht_numbers_of(f, s->indices, s->size, s->rank);
 }
 
-/* The complement has the opposite order, and there is one of every number. */
+/* The places of the numbers in ascending order.  TopKV2 sorts in descending order, so it sorts the numbers with all bits inverted: they have the
+ * opposite order, and unlike negation this works for the least integer, too. */
 struct ht_value ht_order_of(struct forms *f, struct ht_value number)
 {
 	const struct ht_value in[] = { ht_rw_unary(&f->r, f->at, HT_OP_Invert, f->at->name,

@@ -9,6 +9,7 @@
  *
  * All objects of a graph are left alone if one of them is unsuitable: a handle that is an
  * element of another stack, or that another kind of op takes or returns. */
+#include "passes/by_value.h"
 #include "passes/carry.h"
 #include "passes/lists.h"
 
@@ -39,24 +40,14 @@ struct part {
 
 /* ---- handles by value ---- */
 
-struct key {
-	struct ht_node *node;
-	int64_t index;
-};
-
 static struct object *object_of(const struct handles *x, struct ht_value v)
 {
-	const struct key key = { v.node, v.index };
-
-	return ht_map_get(&x->of, (struct ht_str){ (const char *)&key, sizeof key });
+	return ht_by_value(&x->of, v);
 }
 
 static void is_handle(struct handles *x, struct ht_value v, struct object *o)
 {
-	struct key *key = HT_NEW(x->c->scratch, struct key);
-
-	*key = (struct key){ v.node, v.index };
-	ht_map_at(&x->of, (struct ht_str){ (const char *)key, sizeof *key })->value = o;
+	ht_set_by_value(&x->of, x->c->scratch, v, o);
 }
 
 static struct object *new_object(struct handles *x, struct ht_node *maker, struct object *array)

@@ -16,17 +16,13 @@
  * that come from outside of the graph. */
 #include "ir/infer.h"
 #include "passes/bounded.h"
+#include "passes/by_value.h"
 #include "passes/computed.h"
 #include "passes/lists.h"
 
 #include <string.h>
 
 /* ---- lists by value ---- */
-
-struct list_key {
-	struct ht_node *node;
-	int64_t index;
-};
 
 static bool is_list(struct ht_value v)
 {
@@ -43,20 +39,15 @@ static struct ht_list *standing(struct ht_list *x)
 
 struct ht_list *ht_list_of(struct ht_lists *l, struct ht_value v)
 {
-	const struct list_key key = { v.node, v.index };
-	struct list_key *kept;
-	struct ht_list *x;
+	struct ht_list *x = ht_by_value(&l->of, v);
 
-	x = ht_map_get(&l->of, (struct ht_str){ (const char *)&key, sizeof key });
 	if (x)
 		return standing(x);
 	if (!is_list(v))
 		return NULL;
-	kept = HT_NEW(l->c->scratch, struct list_key);
-	*kept = key;
 	x = HT_NEW(l->c->scratch, struct ht_list);
 	*x = (struct ht_list){ .length = -1, .limit = -1, .shape = HT_SHAPE_UNKNOWN };
-	ht_map_at(&l->of, (struct ht_str){ (const char *)kept, sizeof *kept })->value = x;
+	ht_set_by_value(&l->of, l->c->scratch, v, x);
 	return x;
 }
 
@@ -655,13 +646,13 @@ static bool set_types(struct ht_lists *l)
 
 	let_wait(l);
 	for (size_t i = 0; i < l->of.count; i++) {
-		const struct list_key *v = (const void *)l->of.entries[i].key.p;
+		const struct ht_value v = ht_value_of_entry(&l->of, i);
 		const struct ht_list *x = standing(l->of.entries[i].value);
 
 		if (!ht_list_is_known(x))
 			continue;
-		v->node->out[v->index] =
-			(struct ht_type){ x->dtype, ht_list_shape(x, v->node->graph->arena) };
+		v.node->out[v.index] =
+			(struct ht_type){ x->dtype, ht_list_shape(x, v.node->graph->arena) };
 		any = true;
 	}
 	return any;

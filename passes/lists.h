@@ -19,8 +19,9 @@ struct ht_list {
 	struct ht_shape shape; /* of each element */
 	/* Bit i: elements have several extents along axis i, or one that a body computes each time that it runs, and so no common one. */
 	uint32_t varied;
-	int64_t most[HT_MAX_RANK];   /* by axis: the largest extent that is told, 0 if none is */
-	const struct ht_graph *home; /* where the list is made; the program, if in several graphs */
+	int64_t most[HT_MAX_RANK]; /* by axis: the largest extent that is told, 0 if none is */
+	const struct ht_graph *
+		home; /* the graph with the nodes that make the list; the whole program's if these are in several graphs */
 	/* The value of each of its elements, if it was empty at first; NULL: no constant, or no
 	 * element was set. */
 	const struct ht_tensor *constant;

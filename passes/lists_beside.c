@@ -1,12 +1,8 @@
 /* Walks over graphs and bodies that add a value beside each value of some lists. */
 #include "passes/lists_beside.h"
+#include "passes/by_value.h"
 
 #include "passes/carry.h"
-
-struct key {
-	struct ht_node *node;
-	int64_t index;
-};
 
 /* ---- by value ---- */
 
@@ -20,8 +16,7 @@ static struct ht_list *list_with(struct ht_beside *x, struct ht_value v)
 
 struct ht_value ht_beside_of(struct ht_beside *x, struct ht_value list)
 {
-	const struct key key = { list.node, list.index };
-	void *at = ht_map_get(&x->of, (struct ht_str){ (const char *)&key, sizeof key });
+	void *at = ht_by_value(&x->of, list);
 
 	return x->pair[(uintptr_t)at - 1].value;
 }
@@ -29,13 +24,10 @@ struct ht_value ht_beside_of(struct ht_beside *x, struct ht_value list)
 void ht_beside_set(struct ht_beside *x, struct ht_value list, struct ht_value value)
 {
 	struct ht_arena *a = x->l->c->scratch;
-	struct key *key = HT_NEW(a, struct key);
 
 	x->pair = ht_grow(a, x->pair, x->n, &x->cap, sizeof *x->pair);
 	x->pair[x->n++] = (struct ht_beside_pair){ list, value, ht_list_of(x->l, list) };
-	*key = (struct key){ list.node, list.index };
-	ht_map_at(&x->of, (struct ht_str){ (const char *)key, sizeof *key })->value =
-		(void *)(uintptr_t)x->n;
+	ht_set_by_value(&x->of, a, list, (void *)(uintptr_t)x->n);
 }
 
 void ht_beside_hand_on(struct ht_beside_part *p, struct ht_node *n, struct ht_value value)

@@ -6,6 +6,7 @@
  * much room as the loops around a list need; if there is no bound, it is HT_LIST_ROOM. An access
  * to an element that does not exist has the index -1, which its kernel refuses; so does a push
  * beyond the last place. */
+#include "passes/by_value.h"
 #include "passes/lists_beside.h"
 #include "passes/ranges.h"
 
@@ -28,11 +29,6 @@ struct growth {
 	struct ht_ranges ranges;
 };
 
-struct key {
-	struct ht_node *node;
-	int64_t index;
-};
-
 /* Whether a list grows and can become one of fixed length. */
 static bool grows(const struct ht_list *of)
 {
@@ -46,14 +42,14 @@ static struct growth *growth_of(const struct ht_beside_part *p)
 
 static struct pending *pending_of(struct growth *x, struct ht_node *n)
 {
-	struct key *key = HT_NEW(x->counts.l->c->scratch, struct key);
-	struct ht_map_entry *e;
+	struct ht_arena *a = x->counts.l->c->scratch;
+	struct pending *known = ht_by_value(&x->pending, ht_out(n, 0));
 
-	*key = (struct key){ n, 0 };
-	e = ht_map_at(&x->pending, (struct ht_str){ (const char *)key, sizeof *key });
-	if (!e->value)
-		e->value = HT_NEW(x->counts.l->c->scratch, struct pending);
-	return e->value;
+	if (!known) {
+		known = HT_NEW(a, struct pending);
+		ht_set_by_value(&x->pending, a, ht_out(n, 0), known);
+	}
+	return known;
 }
 
 /* ---- integers of one element ---- */
@@ -368,7 +364,8 @@ static bool may_take(
 	       ht_attr_int(n, "num_elements", -1) < 0;
 }
 
-/* Elements of several sizes are empty if they were not set, so all of them are concatenated, and the lengths are those of the first ones. */
+/* An element of several sizes that was not set is empty.  So the concatenation of all elements, with those behind the end of the list, is
+ * that of the list, and only the lengths are cut off at its end. */
 static enum ht_status join_all(struct ht_beside_part *p, struct ht_node *n, struct ht_value numbers)
 {
 	struct ht_value in[] = { ht_out(n, 1), numbers };
@@ -429,9 +426,7 @@ static void tell_length(struct ht_beside_part *p, struct ht_node *n, const struc
 
 static enum ht_status finish_node(struct ht_beside_part *p, struct ht_node *n)
 {
-	const struct key key = { n, 0 };
-	const struct pending *todo = ht_map_get(
-		&growth_of(p)->pending, (struct ht_str){ (const char *)&key, sizeof key });
+	const struct pending *todo = ht_by_value(&growth_of(p)->pending, ht_out(n, 0));
 
 	if (!todo)
 		return HT_OK;

@@ -73,7 +73,8 @@ static struct ht_value longest_shape(struct varied *v)
 	return ht_rw_const_ints(&v->f.r, v->f.at, v->f.at->name, HT_I32, dim, v->rank);
 }
 
-/* The axes of an element that vary, from `from` on, counted from `first`; returns how many. */
+/* Stores in `axis` those axes of an element, from its axis `from` on, whose extents differ between elements, and returns their number.
+ * `first` is added to each: it is the axis of the tensor at which its elements begin. */
 static int64_t varied_axes(const struct varied *v, int32_t from, int32_t first, int64_t *axis)
 {
 	int64_t n = 0;
@@ -99,7 +100,7 @@ static struct ht_value extents_along(
 		1);
 }
 
-/* Of each of `rows` elements that are slices of `x` the extents behind axis `from`, [rows,extents]. */
+/* A matrix [rows,extents]: for each of `rows` slices of `x`, the extents that differ between elements, from axis `from` on. */
 static struct ht_value extents_of_rows(
 	struct varied *v, struct ht_value x, int32_t from, int32_t first, struct ht_value rows)
 {
@@ -197,7 +198,7 @@ static void make_from_tensor(struct varied *v)
 		v, with_room(v, rows, 1), extents_of_rows(v, rows, 0, 1, rows_of(&v->f, rows)));
 }
 
-/* `x`; the run stops unless the lengths of the tensor's parts are those of parts, which together are all of it. */
+/* `x`; the run stops if a length of a part is below 0 or above the number of rows, or if the lengths do not add up to that number. */
 static struct ht_value unless_wrong_lengths(
 	struct forms *f, struct ht_value x, struct ht_value lengths, struct ht_value rows)
 {
@@ -206,7 +207,7 @@ static struct ht_value unless_wrong_lengths(
 	return sum(f, x, check_equal(f, total_of(f, HT_OP_Sum, lengths), rows));
 }
 
-/* Parts of a tensor: each place of an element is one of the tensor's rows, or a copy of its first one behind the part's end. */
+/* The parts of a tensor become elements of equal length: places behind the end of a part are filled with copies of the tensor's first row. */
 static void make_split(struct varied *v)
 {
 	struct forms *f = &v->f;
@@ -299,7 +300,8 @@ static void make_get(struct varied *v)
 	take_place(v, x);
 }
 
-/* `x` is a row of elements: those behind axis `from` get the extents that all have, and the run stops if they differ. */
+/* `x` has the elements along its first axis.  Their axes from `from` on are cut to the extent that all elements have; the run stops if
+ * elements differ there. */
 static struct ht_value cut(
 	struct varied *v, struct ht_value x, struct ht_value extents, int32_t from)
 {

@@ -9,6 +9,7 @@
  *
  * Left alone, and refused by lowering: all optional tensors of a graph if one of them has several components, is asked whether it has a
  * value, or is taken by an op that is not named here. */
+#include "passes/by_value.h"
 #include "passes/carry.h"
 #include "passes/optionals.h"
 
@@ -26,11 +27,6 @@ struct optionals {
 	struct ht_pass_context *c;
 	struct ht_map by_value; /* kinds of variants */
 	bool odd;               /* all are left alone */
-};
-
-struct key {
-	struct ht_node *node;
-	int64_t index;
 };
 
 /* ---- kinds ---- */
@@ -57,33 +53,21 @@ bool ht_is_variant(struct ht_value v)
 	       ht_type_of(v)->dtype == HT_VARIANT;
 }
 
-struct ht_value ht_forwarded(struct ht_value v)
-{
-	while (ht_is(v.node, HT_FORWARDS))
-		v = v.node->in[v.index];
-	return v;
-}
-
 static struct kind *known_kind(const struct optionals *x, struct ht_value v)
 {
-	const struct key key = { v.node, v.index };
-
-	return ht_map_get(&x->by_value, (struct ht_str){ (const char *)&key, sizeof key });
+	return ht_by_value(&x->by_value, v);
 }
 
 static struct kind *kind_of(struct optionals *x, struct ht_value v)
 {
 	struct kind *k = known_kind(x, v);
-	struct key *key;
 
 	if (k)
 		return k;
 	if (!ht_is_variant(v))
 		return tensor_kind(x, ht_type_of(v)->dtype);
-	key = HT_NEW(x->c->scratch, struct key);
-	*key = (struct key){ v.node, v.index };
 	k = make_kind(x, UNKNOWN, NULL);
-	ht_map_at(&x->by_value, (struct ht_str){ (const char *)key, sizeof *key })->value = k;
+	ht_set_by_value(&x->by_value, x->c->scratch, v, k);
 	return k;
 }
 
@@ -326,11 +310,11 @@ static bool check_ports(const struct optionals *x, const struct ht_graph *g)
 static void set_types(struct optionals *x)
 {
 	for (size_t i = 0; i < x->by_value.count; i++) {
-		const struct key *v = (const void *)x->by_value.entries[i].key.p;
 		enum ht_dtype t = dtype_of(x, x->by_value.entries[i].value);
 
 		if (t != HT_VARIANT)
-			v->node->out[v->index] = (struct ht_type){ t, HT_SHAPE_UNKNOWN };
+			*ht_type_of(ht_value_of_entry(&x->by_value, i)) =
+				(struct ht_type){ t, HT_SHAPE_UNKNOWN };
 	}
 }
 

@@ -6,8 +6,6 @@
 
 /* Whether the value is a result of a node, and a variant. */
 bool ht_is_variant(struct ht_value v);
-/* What a value is behind nodes that hand their operands on. */
-struct ht_value ht_forwarded(struct ht_value v);
 /* optionals_split.c: a result of branches for which both sides have an optional tensor becomes two, in `g` and in all bodies.  False: this
  * is not possible for one of them; the graph, which may be changed, still computes the same. */
 bool ht_split_optionals(struct ht_graph *g, struct ht_pass_context *c);

@@ -6,6 +6,7 @@
  * loop-carried integer is not an argument plus something, such as a maximum, its range is one
  * that an iteration does not leave. */
 #include "passes/ranges.h"
+#include "passes/by_value.h"
 
 #include "passes/rewrite.h"
 
@@ -110,32 +111,20 @@ static struct term stepped(struct term a, struct term step, struct trips n)
 
 /* ---- terms by value ---- */
 
-struct key {
-	struct ht_node *node;
-	int64_t index;
-};
-
 static struct term term_of(const struct ht_ranges *x, struct ht_value v)
 {
-	const struct key key = { v.node, v.index };
-	const struct term *t =
-		ht_map_get(&x->of, (struct ht_str){ (const char *)&key, sizeof key });
+	const struct term *t = ht_by_value(&x->of, v);
 
 	return t ? *t : any;
 }
 
 static void set_term(struct ht_ranges *x, struct ht_value v, struct term t)
 {
-	const struct key key = { v.node, v.index };
-	struct term *known = ht_map_get(&x->of, (struct ht_str){ (const char *)&key, sizeof key });
-	struct key *kept;
+	struct term *known = ht_by_value(&x->of, v);
 
 	if (!known) {
-		kept = HT_NEW(x->arena, struct key);
-		*kept = key;
 		known = HT_NEW(x->arena, struct term);
-		ht_map_at(&x->of, (struct ht_str){ (const char *)kept, sizeof *kept })->value =
-			known;
+		ht_set_by_value(&x->of, x->arena, v, known);
 	}
 	*known = t;
 }

@@ -17,7 +17,7 @@ enum ht_status ht_recurrent_divide(struct ht_graph *g, struct ht_pass_context *c
 #define HT_RECURRENT_ROWS "_rows"
 enum ht_recurrent_rows { HT_RECURRENT_ANY, HT_RECURRENT_FEW, HT_RECURRENT_MANY };
 
-/* Runs in which an open size, counted from 1, is `from` or more have many rows. */
+/* When a run has many rows: open size number `size` of the program (1 is the first one) is at least `from`. */
 struct ht_recurrent_turn {
 	int32_t size;
 	int64_t from;

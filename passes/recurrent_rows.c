@@ -18,7 +18,7 @@ struct rows {
 	struct ht_recurrent_turn turn;
 	struct ht_node *loop[MOST_LOOPS], *last; /* the loops of the branch */
 	int32_t loops;
-	bool *behind; /* by node: depends on one of the loops */
+	bool *behind; /* by node: whether it depends on one of the loops */
 	/* What the branch takes. */
 	struct ht_value *arg;
 	const int64_t **ends; /* of the operand, by axis; NULL: it has no open axes */
@@ -85,7 +85,7 @@ static bool wants(const struct rows *x, struct ht_node *n, struct ht_recurrent_t
 	       ht_recurrent_turns(n, x->c, turn);
 }
 
-/* Finds the first loops that turn at one number of rows and do not depend on each other.  The graph is sorted. */
+/* Finds the first loops whose products belong in the loop from one number of rows on, and which do not depend on each other.  The graph is sorted. */
 static bool find_loops(struct rows *x)
 {
 	struct ht_recurrent_turn turn;

@@ -140,6 +140,8 @@ void ht_rw_absorb_between(struct ht_node *n, struct ht_value x);
 /* Copies an attribute if `from` has it. */
 void ht_rw_copy_attr(struct ht_node *to, const struct ht_node *from, const char *name);
 
+/* The value that `v` is behind nodes that hand on their operands, such as Identity. */
+struct ht_value ht_forwarded(struct ht_value v);
 /* Whether `n` is a slice that stops a run whose indices are outside of its operand: the begin of a Slice is not constant, or the indices of a
  * StridedSlice, one of which takes one element. */
 bool ht_rw_checks_index(const struct ht_node *n);

@@ -173,6 +173,13 @@ static int shape_operand(const struct ht_node *n)
 	return -1;
 }
 
+struct ht_value ht_forwarded(struct ht_value v)
+{
+	while (ht_is(v.node, HT_FORWARDS))
+		v = v.node->in[v.index];
+	return v;
+}
+
 bool ht_rw_checks_index(const struct ht_node *n)
 {
 	bool takes_one =
