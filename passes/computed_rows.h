@@ -177,6 +177,14 @@ static inline struct ht_value total_of(struct forms *f, enum ht_op op, struct ht
 	return ht_rw_reduce(&f->r, f->at, op, f->at->name, x, &axis, 1, false);
 }
 
+/* `x`; the run stops if one of the numbers in `of` is below 0 or above `most`. */
+static inline struct ht_value unless_one_outside(
+	struct forms *f, struct ht_value x, struct ht_value of, struct ht_value most)
+{
+	x = unless_below(f, x, total_of(f, HT_OP_Min, of), whole(f, HT_I64, 0));
+	return unless_below(f, x, most, total_of(f, HT_OP_Max, of));
+}
+
 /* The row in which each of `count` values is, from 0 on, where `end` has for each row the number of its values and of those in front of it.
  * A value is in as many rows behind the first one as end in front of it or at it. */
 static inline struct ht_value rows_by_ends(

@@ -33,15 +33,6 @@ static void read_dense(struct forms *f, const struct ht_node *n, int32_t i, stru
 	s->e.row = of_rank(f, binary(f, HT_OP_FloorDiv, range_of(f, length_of(f, all)), length), 1);
 }
 
-/* `x`; the run stops if a place along this axis is outside. */
-static struct ht_value unless_outside(
-	struct forms *f, struct ht_value x, struct ht_value at, struct ht_value size)
-{
-	x = unless_below(f, x, total_of(f, HT_OP_Min, at), whole(f, HT_I64, 0));
-	x = unless_below(f, x, plus(f, size, -1), total_of(f, HT_OP_Max, at));
-	return of_rank(f, x, 1);
-}
-
 static void read_sparse(struct forms *f, const struct ht_node *n, int32_t first, struct sets *s)
 {
 	s->rank = (int32_t)ht_in_shape(n, first).dim[1] - 1;
@@ -52,7 +43,10 @@ static void read_sparse(struct forms *f, const struct ht_node *n, int32_t first,
 		s->rank ? ht_numbers_of(f, n->in[first], s->size, s->rank)
 			: of_rank(f, repeated(f, length_of(f, s->e.value), whole(f, HT_I64, 0)), 1);
 	for (int32_t k = 0; k < s->rank; k++)
-		s->e.row = unless_outside(f, s->e.row, column(f, n->in[first], k), s->size[k]);
+		s->e.row = of_rank(f,
+			unless_one_outside(
+				f, s->e.row, column(f, n->in[first], k), plus(f, s->size[k], -1)),
+			1);
 }
 
 /* ---- order ---- */

@@ -202,8 +202,7 @@ static void make_from_tensor(struct varied *v)
 static struct ht_value unless_wrong_lengths(
 	struct forms *f, struct ht_value x, struct ht_value lengths, struct ht_value rows)
 {
-	x = unless_below(f, x, total_of(f, HT_OP_Min, lengths), whole(f, HT_I64, 0));
-	x = unless_below(f, x, rows, total_of(f, HT_OP_Max, lengths));
+	x = unless_one_outside(f, x, lengths, rows);
 	return sum(f, x, check_equal(f, total_of(f, HT_OP_Sum, lengths), rows));
 }
 
