@@ -33,8 +33,11 @@ struct ht_checkpoint {
 	int64_t shards;
 	struct ht_file **shard; /* opened when first asked for */
 	struct ht_map restored; /* variable → key, from the model's saver */
+	struct ht_map objects;  /* variable → uint64_t, the number of its object */
 	bool have_names;
 	struct ht_map names;    /* variable → key (struct ht_str), or `ambiguous` */
+	struct ht_str **key_of; /* by number of the object; NULL: it has no tensor */
+	size_t keys, keys_cap;
 	struct ht_diags *diags; /* while opening */
 	bool unchecked;         /* checksums are not verified */
 };
@@ -158,6 +161,7 @@ static enum ht_status open_checkpoint(struct ht_arena *a, const char *prefix,
 	ht_map_init(&c->entries, a);
 	ht_map_init(&c->names, a);
 	ht_map_init(&c->restored, a);
+	ht_map_init(&c->objects, a);
 	HT_TRY(ht_bundle_file(files, ht_str_printf(a, "%s.index", prefix).p, HT_BUNDLE_INDEX_LIMIT,
 		d, &c->index));
 	ht_arena_defer(a, close_checkpoint, c);
@@ -337,6 +341,7 @@ static enum ht_status read_attribute(struct ht_checkpoint *c, struct ht_pb_reade
 		return r.status;
 	copy = HT_NEW(c->a, struct ht_str);
 	*copy = ht_str_copy(c->a, key);
+	c->key_of[c->keys - 1] = copy;
 	slot = ht_map_at(&c->names, ht_str_copy(c->a, name));
 	slot->value = slot->value ? (void *)(uintptr_t)&ambiguous : copy;
 	return HT_OK;
@@ -365,6 +370,8 @@ static enum ht_status read_names(struct ht_checkpoint *c, struct ht_diags *d)
 	while (ht_pb_next(&r, &v)) {
 		if (v.number != 1)
 			continue;
+		c->key_of = ht_grow(c->a, c->key_of, c->keys, &c->keys_cap, sizeof(struct ht_str *));
+		c->key_of[c->keys++] = NULL;
 		node = ht_pb_enter(&r, &v);
 		while (ht_pb_next(&node, &w))
 			if (w.number == 2)
@@ -378,6 +385,15 @@ static enum ht_status read_names(struct ht_checkpoint *c, struct ht_diags *d)
 void ht_checkpoint_follow(struct ht_checkpoint *c, struct ht_graph *g)
 {
 	ht_restore_keys(g, c->a, &c->restored);
+	ht_captured_objects(g, c->a, &c->objects);
+}
+
+/* The key of the object that the model says that the variable is; NULL: it says none. */
+static const struct ht_str *key_of_object(const struct ht_checkpoint *c, struct ht_str name)
+{
+	const uint64_t *id = ht_map_get(&c->objects, name);
+
+	return id && *id < c->keys ? c->key_of[*id] : NULL;
 }
 
 /* *out: NULL when there is none. */
@@ -391,7 +407,8 @@ static enum ht_status find_entry(
 	if (!e && !key) {
 		if (!c->have_names)
 			HT_TRY(read_names(c, d));
-		key = ht_map_get(&c->names, name);
+		key = key_of_object(c, name);
+		key = key ? key : ht_map_get(&c->names, name);
 		if (key == &ambiguous)
 			return ht_error(d, HT_E_INPUT, in_index(c, -1),
 				"checkpoint: two variables have the name '%.*s'", HT_STR_ARG(name));

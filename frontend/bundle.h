@@ -34,6 +34,11 @@ enum ht_status ht_sstable_walk(struct ht_arena *a, const struct ht_file *f,
  * false if the model names no such op. */
 bool ht_restore_keys(struct ht_graph *g, struct ht_arena *a, struct ht_map *keys);
 
+/* ---- captures.c ---- */
+
+/* Fills `objects` (variable → uint64_t *, the index of a node of the object graph) for the variables that functions of a SavedModel capture. */
+void ht_captured_objects(struct ht_graph *g, struct ht_arena *a, struct ht_map *objects);
+
 /* ---- bundle_files.c ---- */
 
 /* A file of a checkpoint: one of `files`, or if they are NULL, the file that has that name now. */

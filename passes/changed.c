@@ -22,13 +22,16 @@ static bool runs_functions(const struct ht_node *n)
 
 /* ---- whether any variable is changed ---- */
 
-/* Whether a node takes a variable, or an argument that may be one. */
+bool ht_may_be_variable(const struct ht_node *n)
+{
+	return ht_is(n, HT_VARIABLE) ||
+	       (ht_is(n, HT_ARGUMENT) && ht_type_attr(n, "T") == HT_RESOURCE);
+}
+
 static bool takes_variable(const struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->ins; i++)
-		if (ht_is(n->in[i].node, HT_VARIABLE) ||
-			(ht_is(n->in[i].node, HT_ARGUMENT) &&
-				ht_type_attr(n->in[i].node, "T") == HT_RESOURCE))
+		if (ht_may_be_variable(n->in[i].node))
 			return true;
 	return false;
 }

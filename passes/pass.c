@@ -35,6 +35,7 @@
 	PASS(inline)                                                                               \
 	PASS(layer_norm)                                                                           \
 	PASS(layout)                                                                               \
+	PASS(loop_handles)                                                                         \
 	PASS(loss_scale)                                                                           \
 	PASS(loss_seed)                                                                            \
 	PASS(matmul)                                                                               \

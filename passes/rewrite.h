@@ -218,6 +218,8 @@ void ht_settle_arguments(struct ht_node *n, struct ht_pass_context *c);
  * and the names of the variables that are written to.  A variable that is passed to a function counts if
  * the function, or one that it runs, writes to any. */
 bool ht_changes_variable(const struct ht_node *n);
+/* Whether `n` is a variable, or an argument that may be one. */
+bool ht_may_be_variable(const struct ht_node *n);
 /* Whether `n` takes operand `i` by reference; only ops whose arguments are one tensor each can. */
 bool ht_takes_reference(const struct ht_node *n, int32_t i);
 /* By node id: the variable whose handle the node's result is, also through identities; NULL: it
