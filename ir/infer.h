@@ -63,6 +63,8 @@ struct ht_shape ht_in_shape(const struct ht_node *n, int32_t i);
 /* infer_state.c: the shape of the variable whose handle is operand 0, if the node that makes the
  * handle is visible; otherwise unknown. */
 struct ht_shape ht_handle_shape(const struct ht_node *n);
+/* Tells `arg`, an argument that gets `handle`, the shape of the variable. */
+void ht_pass_handle_shape(struct ht_node *arg, struct ht_value handle);
 
 /* HT_E_INPUT unless operand `i` has this rank, or may have it. */
 enum ht_status ht_want_rank(struct ht_infer *in, const struct ht_node *n, int32_t i, int32_t rank);

@@ -115,6 +115,8 @@ enum ht_status ht_set_arguments(struct ht_infer *in, const struct ht_node *n,
 				HT_STR_ARG(f->name), ht_dtype_info(stated)->name);
 		ht_node_set_outs(arg, 1);
 		arg->out[0] = type[i];
+		if (stated == HT_RESOURCE)
+			ht_pass_handle_shape(arg, n->in[ht_control_first(n) + i]);
 	}
 	return HT_OK;
 }

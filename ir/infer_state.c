@@ -34,21 +34,43 @@ enum ht_status ht_infer_assign(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-/* The node that makes the handle in operand 0. */
-static const struct ht_node *handle_of(const struct ht_node *n)
+/* The node that makes handle `h`. */
+static const struct ht_node *maker_of(struct ht_value h)
 {
-	struct ht_value h = n->in[0];
-
 	while (ht_is(h.node, HT_FORWARDS | HT_ENTERS) && h.index >= 0 && h.index < h.node->ins)
 		h = h.node->in[h.index];
 	return h.node;
 }
 
+/* The node that makes the handle in operand 0. */
+static const struct ht_node *handle_of(const struct ht_node *n)
+{
+	return maker_of(n->in[0]);
+}
+
+/* Of an argument that is a handle: the shape of the variable. */
+#define HANDLE_SHAPE "_handle_shape"
+
+static struct ht_shape variable_shape(const struct ht_node *maker)
+{
+	const struct ht_attr *a = ht_is(maker, HT_ARGUMENT) ? ht_attr_find(maker, HANDLE_SHAPE) : NULL;
+
+	if (ht_is(maker, HT_VARIABLE))
+		return shape_attr(maker);
+	return a && a->value.kind == HT_ATTR_SHAPE ? a->value.shape.shape : HT_SHAPE_UNKNOWN;
+}
+
 struct ht_shape ht_handle_shape(const struct ht_node *n)
 {
-	const struct ht_node *h = handle_of(n);
+	return variable_shape(handle_of(n));
+}
 
-	return ht_is(h, HT_VARIABLE) ? shape_attr(h) : HT_SHAPE_UNKNOWN;
+void ht_pass_handle_shape(struct ht_node *arg, struct ht_value handle)
+{
+	struct ht_shape s = variable_shape(maker_of(handle));
+
+	if (s.rank >= 0 && !ht_shape_eq(s, variable_shape(arg)))
+		ht_attr_set_shape(arg, HANDLE_SHAPE, s);
 }
 
 /* A value of the table for each key. */

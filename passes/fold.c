@@ -1,7 +1,7 @@
 /* fold: nodes whose operands are constant become constants.
  *
  * The interpreter computes the values (evaluate.c); Reshape and Transpose only move bytes.
- * Shape, Size, Rank and ShapeN of a known shape become constants whatever their operand is.  A
+ * Shape, Size, Rank, ShapeN and VariableShape of a known shape become constants whatever their operand is.  A
  * node with control inputs stays; but users of an integer or Boolean that it computes read the
  * constant, and get its control edges.  Left alone: nodes that have an effect or draw random
  * numbers, inputs with defaults, results of more than LARGE bytes that are larger than the
@@ -9,6 +9,7 @@
  * budget of memory.  If the fusion constant_folding is off, only integers and Booleans are
  * folded, which shapes depend on. */
 #include "lower/price.h"
+#include "ir/infer.h"
 #include "lower/refusals.h"
 #include "passes/rewrite.h"
 
@@ -166,9 +167,9 @@ static bool fits(enum ht_dtype t, int64_t v)
 	return t == HT_I64 || (t == HT_I32 && v <= INT32_MAX);
 }
 
-static bool fold_shape(struct ht_rw *r, struct ht_node *n, int32_t i)
+/* Result `i` is the sizes of `s`. */
+static bool fold_sizes(struct ht_rw *r, struct ht_node *n, int32_t i, struct ht_shape s)
 {
-	struct ht_shape s = ht_type_of(n->in[i])->shape;
 	enum ht_dtype t = n->out[i].dtype;
 	struct ht_blob *b;
 	int64_t rank = s.rank;
@@ -185,6 +186,11 @@ static bool fold_shape(struct ht_rw *r, struct ht_node *n, int32_t i)
 	else
 		replace_result(r, n, i, b);
 	return true;
+}
+
+static bool fold_shape(struct ht_rw *r, struct ht_node *n, int32_t i)
+{
+	return fold_sizes(r, n, i, ht_type_of(n->in[i])->shape);
 }
 
 static bool fold_number(struct ht_rw *r, struct ht_node *n, int64_t v)
@@ -239,6 +245,8 @@ static bool fold_shape_op(struct ht_rw *r, struct ht_node *n)
 	switch ((int)n->op) {
 	case HT_OP_Shape:
 		return fold_shape(r, n, 0);
+	case HT_OP_VariableShape:
+		return fold_sizes(r, n, 0, ht_handle_shape(n));
 	case HT_OP_Size:
 		return fold_number(r, n, ht_shape_count(ht_type_of(n->in[0])->shape));
 	case HT_OP_Rank:
@@ -419,11 +427,17 @@ static bool takes_sizes(const struct ht_node *n)
 	return ht_attr_find(n, "_open") || ht_attr_find(n, "_within");
 }
 
+/* Writing to a variable does not change its shape. */
+static bool has_effect(const struct ht_node *n)
+{
+	return ht_op_info(n->op)->effects && n->op != HT_OP_VariableShape;
+}
+
 static void fold_node(struct folding *f, struct ht_node *n)
 {
 	struct ht_rw *r = &f->r;
 
-	if (n->op == HT_OP_OPAQUE || ht_is(n, HT_CONSTANT) || ht_op_info(n->op)->effects ||
+	if (n->op == HT_OP_OPAQUE || ht_is(n, HT_CONSTANT) || has_effect(n) ||
 		ht_is(n, HT_HAS_DEFAULT | HT_COMPUTES_SIZE) || takes_sizes(n))
 		return;
 	if (n->controls) {
