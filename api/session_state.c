@@ -183,8 +183,9 @@ struct restoring {
 	struct ht_diags *d;
 	struct ht_arena *a;
 	struct ht_checkpoint *from;
-	struct ht_tensor **value; /* by variable; NULL: the checkpoint does not have it */
-	struct ht_str *key;       /* likewise */
+	struct ht_checkpoint *models; /* the model's own checkpoint, if `from` is another */
+	struct ht_tensor **value;     /* by variable; NULL: the checkpoint does not have it */
+	struct ht_str *key;           /* likewise */
 	size_t missing;
 	bool own; /* the model's own checkpoint: variables that have a value keep it, and nothing is said of missing ones */
 };
@@ -194,19 +195,30 @@ static struct ht_where at_variable(const struct restoring *x, struct ht_str name
 	return (struct ht_where){ .path = x->prefix, .node = name, .offset = -1 };
 }
 
+/* The key of a variable: where the model has a checkpoint, the one that it has there, since several variables may have one name. */
+static enum ht_status find_key(struct restoring *x, struct ht_str name, struct ht_str *key)
+{
+	if (x->models) {
+		HT_TRY(ht_checkpoint_key_of(x->models, name, x->d, key));
+		if (ht_checkpoint_has(x->from, *key))
+			return HT_OK;
+	}
+	return ht_checkpoint_key_of(x->from, name, x->d, key);
+}
+
 static enum ht_status read_variable(struct restoring *x, size_t i)
 {
 	const struct ht_session_variable *v = x->s->variables.entries[i].value;
 	struct ht_tensor *t;
 
-	HT_TRY(ht_checkpoint_key_of(x->from, v->name, x->d, &x->key[i]));
+	HT_TRY(find_key(x, v->name, &x->key[i]));
 	if (!ht_checkpoint_has(x->from, x->key[i])) {
 		if (!x->missing++ && !x->own)
 			ht_note(x->d, at_variable(x, v->name),
 				"the checkpoint does not have the variable");
 		return HT_OK;
 	}
-	HT_TRY(ht_checkpoint_read(x->from, v->name, x->a, x->d, &t));
+	HT_TRY(ht_checkpoint_read(x->from, x->key[i], x->a, x->d, &t));
 	if (t->dtype != v->dtype || !ht_shape_eq(t->shape, v->shape) || !t->blob)
 		return ht_error(x->d, HT_E_INPUT, at_variable(x, v->name),
 			"the checkpoint has another type or shape for this variable");
@@ -319,7 +331,7 @@ static enum ht_status note_keys(struct restoring *x)
 
 		if (!ht_is(n, HT_VARIABLE) || (x->own && noted && is_kept(s, *noted)))
 			continue;
-		HT_TRY(ht_checkpoint_key_of(x->from, name, x->d, &key));
+		HT_TRY(find_key(x, name, &key));
 		e = noted ? ht_map_at(&s->keys, name)
 			  : ht_map_at(&s->keys, ht_str_copy(&s->arena, name));
 		e->value = HT_NEW(&s->arena, struct ht_str);
@@ -391,6 +403,10 @@ static enum ht_status restore(void *arg)
 	HT_TRY(ht_checkpoint_open(x->a, x->prefix, NULL, x->d, &x->from));
 	if (x->m)
 		ht_checkpoint_follow(x->from, x->m->graph);
+	if (x->m && !x->own && x->m->graph->checkpoint) {
+		HT_TRY(ht_checkpoint_open(x->a, x->m->graph->checkpoint, NULL, x->d, &x->models));
+		ht_checkpoint_follow(x->models, x->m->graph);
+	}
 	x->value = HT_NEW_ARRAY(x->a, struct ht_tensor *, n + 1);
 	x->key = HT_NEW_ARRAY(x->a, struct ht_str, n + 1);
 	for (size_t i = 0; i < n; i++)

@@ -370,7 +370,8 @@ static enum ht_status read_names(struct ht_checkpoint *c, struct ht_diags *d)
 	while (ht_pb_next(&r, &v)) {
 		if (v.number != 1)
 			continue;
-		c->key_of = ht_grow(c->a, c->key_of, c->keys, &c->keys_cap, sizeof(struct ht_str *));
+		c->key_of =
+			ht_grow(c->a, c->key_of, c->keys, &c->keys_cap, sizeof(struct ht_str *));
 		c->key_of[c->keys++] = NULL;
 		node = ht_pb_enter(&r, &v);
 		while (ht_pb_next(&node, &w))

@@ -53,7 +53,8 @@ static const struct ht_node *handle_of(const struct ht_node *n)
 
 static struct ht_shape variable_shape(const struct ht_node *maker)
 {
-	const struct ht_attr *a = ht_is(maker, HT_ARGUMENT) ? ht_attr_find(maker, HANDLE_SHAPE) : NULL;
+	const struct ht_attr *a =
+		ht_is(maker, HT_ARGUMENT) ? ht_attr_find(maker, HANDLE_SHAPE) : NULL;
 
 	if (ht_is(maker, HT_VARIABLE))
 		return shape_attr(maker);

@@ -20,7 +20,8 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 	const struct ht_function *body = ht_is(n, HT_LOOPS) ? ht_control_bodies(n).of[1] : NULL;
 	int32_t i = 0;
 
-	for (const struct ht_port *p = body ? body->rets : NULL; p && i < n->outs; p = p->next, i++) {
+	for (const struct ht_port *p = body ? body->rets : NULL; p && i < n->outs;
+		p = p->next, i++) {
 		struct ht_value given = n->in[ht_control_first(n) + i];
 
 		if (ht_may_be_variable(given.node) && argument_of(body, p->value) == i)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """halftone train of a SavedModel of TensorFlow 2 whose training step is a signature: the variables after the same steps are those of
 TensorFlow, tf.train.Checkpoint restores the checkpoints of Halftone by their object graph, and Halftone goes on from one that
-tf.train.Checkpoint wrote.  A signature that changes nothing is refused as a step.
+tf.train.Checkpoint wrote.  So does a model of Keras, whose layers have variables of one name, with a recurrent layer and an optimizer
+that has a variable without a name of its own.  A signature that changes nothing is refused as a step.
 
 Exit code 77: nothing to test with.
 """
@@ -17,6 +18,8 @@ import environment  # noqa: E402
 environment.enter_venv()
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
+
+keras = environment.keras()
 
 ROWS, BATCH, STEPS = 24, 8, 7
 BATCHES = [tf.TensorSpec([None, 6], name='x'), tf.TensorSpec([None], tf.int32, name='y')]
@@ -53,6 +56,48 @@ class Net(tf.Module):
         return {'mean': loss, 'correct': tf.cast(tf.argmax(logits, 1, output_type=tf.int32) == y, tf.float32)}
 
 
+class Layers(keras.Model):
+    """The variables of a subclass of Model have the names of their roles alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.cell, self.second = keras.layers.Dense(6, 'tanh'), keras.layers.LSTM(3), keras.layers.Dense(4)
+
+    def call(self, x):
+        return self.second(self.cell(tf.reshape(self.first(x), (-1, 3, 2))))
+
+
+class KerasNet(tf.Module):
+    """A model of Keras, trained by an optimizer of Keras."""
+
+    def __init__(self, r):
+        super().__init__('keras')
+        keras.utils.set_random_seed(int(r.integers(1 << 30)))
+        self.model, self.optimizer = Layers(), keras.optimizers.Nadam(.01, epsilon=.01)
+        self.model(np.zeros((BATCH, 6), 'f4'))
+        self.optimizer.build(self.model.trainable_variables)
+
+    @property
+    def variables(self):
+        return (*self.model.variables, *self.optimizer.variables)
+
+    def loss(self, x, y):
+        logits = self.model(x)
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, logits)), logits
+
+    @tf.function(input_signature=BATCHES)
+    def train(self, x, y):
+        with tf.GradientTape() as tape:
+            loss, _ = self.loss(x, y)
+        variables = self.model.trainable_variables
+        self.optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+        return {'loss': loss}
+
+    @tf.function(input_signature=BATCHES)
+    def evaluate(self, x, y):
+        return {'mean': self.loss(x, y)[0]}
+
+
 def tool(model, folder, *more, code=0):
     done = subprocess.run([environment.TOOL, 'train', model, '--signature', 'train', '--data', f'x=@{folder}/x.npy', '--data', f'y=@{folder}/y.npy',
                            '--batch', str(BATCH), '--no-shuffle', '--policy', 'must_keep_origin_dtype', '--format', 'json', *more],
@@ -69,9 +114,9 @@ def compare(what, net, want):
             sys.exit(f'{what}: variable {i}, {v.name}: error {error}')
 
 
-def check(seed, folder):
+def check(kind, seed, folder):
     r = np.random.default_rng(seed)
-    net, x, y = Net(r), r.standard_normal((ROWS, 6)).astype('f4'), r.integers(0, 4, ROWS).astype('i4')
+    net, x, y = kind(r), r.standard_normal((ROWS, 6)).astype('f4'), r.integers(0, 4, ROWS).astype('i4')
     np.save(f'{folder}/x.npy', x)
     np.save(f'{folder}/y.npy', y)
     model, ours = f'{folder}/model', f'{folder}/ours'
@@ -114,7 +159,9 @@ def main():
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else int.from_bytes(os.urandom(3), 'little')
     print('seed', seed)
     with tempfile.TemporaryDirectory() as folder:
-        model = check(seed, folder)
+        check(KerasNet, seed, folder)
+    with tempfile.TemporaryDirectory() as folder:
+        model = check(Net, seed, folder)
         message = tool(model, folder, '--signature', 'evaluate', '--loss', 'mean', '--steps', '1', code=2)
         if 'needs --train-op' not in message:
             sys.exit(f'a signature that changes nothing: {message}')
