@@ -144,7 +144,7 @@ static int32_t tile_index(const struct lines *x)
 	const int64_t tiles = x->groups * x->bands;
 	const int dim = kb_grid_dim(x->k, 0, tiles, 1);
 
-	kb_cut(x->k, dim, ht_out(x->n, 0),
+	kb_cut(x->k, dim, ht_out(x->k->sink, 0),
 		(struct cut_span){ .stride = ht_shape_count(x->to) / tiles, .extent = tiles });
 	return ht_xdim(x->b, dim);
 }

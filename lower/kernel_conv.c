@@ -50,6 +50,8 @@ static bool cut_pixels(
 /* Has rows number the run's pixels, without gaps between lines, so that blocks of rows are full for all sizes. */
 static void number_pixels(struct contraction *c, struct ht_shape out)
 {
+	const struct ht_value stored =
+		ht_out(c->k.sink, 0); /* neutral elements too, if it is a _Within */
 	struct ht_open_axis end[PIXEL_AXES];
 	struct ht_xb *b = &c->k.xb;
 	int32_t *extent, count;
@@ -58,8 +60,8 @@ static void number_pixels(struct contraction *c, struct ht_shape out)
 	for (int i = 0; i < PIXEL_AXES; i++)
 		end[i] = lower_axis_end(c->n, i);
 	if (!end[1].size && !end[2].size) { /* only whole images are cut off */
-		if (ht_shape_count(out) == ht_shape_count(c->n->out[0].shape))
-			kb_cut(&c->k, c->k.stage->contract.m, ht_out(c->n, 0),
+		if (ht_shape_count(out) == ht_shape_count(ht_type_of(stored)->shape))
+			kb_cut(&c->k, c->k.stage->contract.m, stored,
 				(struct cut_span){
 					.stride = out.dim[PIXEL_AXES], .extent = c->rows });
 		return;

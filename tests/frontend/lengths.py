@@ -152,7 +152,20 @@ def turned(r):
     return f, {'x': (('n', 'k', 5), F32), 'lengths': (('n',), I32)}
 
 
-MODELS = {f.__name__: f for f in (transformer, pooled, crossed, pictures, residuals, divided, turned)}
+def over_images(r):
+    """Windows over images of fixed heights and widths, whose results are reduced over an open number of images."""
+    c, k = int(r.integers(1, 9)), int(r.integers(1, 20))
+    w, deep, back = weights(r, 3, 3, c, k), weights(r, 3, 3, c, 1), weights(r, 2, 2, k, c)
+
+    def f(x):
+        y = tf.nn.relu(tf.nn.conv2d(x, w, 1, 'SAME'))
+        z = tf.nn.conv2d_transpose(x, back, [tf.shape(x)[0], 12, 10, k], 2, 'SAME')
+        windows = tf.nn.depthwise_conv2d(x, deep, [1, 1, 1, 1], 'VALID'), tf.nn.avg_pool2d(x, 2, 1, 'VALID'), tf.nn.conv2d(x, w, 2, 'VALID')
+        return tf.reduce_max(y - 1, 0), tf.reduce_sum(z, 0), tf.nn.softmax(tf.nn.conv2d(x, w, 1, 'VALID'), 0), *(tf.reduce_min(y + 2, 0) for y in windows)
+    return f, {'x': (('q', 6, 5, c), F32)}
+
+
+MODELS = {f.__name__: f for f in (transformer, pooled, crossed, pictures, residuals, divided, turned, over_images)}
 # Bounds of each size, by its name.  Sums of products over k end at the run's size if the upper bound is a multiple of 8, else at the bound:
 # MOST_K has one of each.
 BOUNDS = {'n': (1, 3), 'q': (1, 20), 'k': (1, 70), 'h': (16, 41), 'w': (15, 38)}
