@@ -313,6 +313,41 @@ static enum ht_status take_values(struct ht_bounded *b, struct ht_node *n)
 	return HT_OK;
 }
 
+/* Whether a node computes numbers of sizes, such as the axes along which they differ, that nothing would find to be constant later. */
+static bool computes_numbers(const struct ht_bounded *b, const struct ht_node *n)
+{
+	enum { NODES = 4 };
+
+	if (n->controls || ht_op_info(n->op)->effects || !is_shaped(n) || !all_known(b, n))
+		return false;
+	for (int32_t i = 0; i < n->outs; i++)
+		if (!is_whole(n->out[i].dtype) || n->out[i].shape.rank > 1)
+			return false;
+	for (int32_t i = 0; i < n->ins; i++)
+		if (ht_open_count(b, n->in[i]) && is_lost(b, n->in[i], NODES))
+			return true;
+	return false;
+}
+
+/* These numbers, as constants. */
+static void tell_numbers(struct ht_bounded *b, struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->outs && n->graph; i++) {
+		struct ht_value v = ht_out(n, i);
+		int64_t count = ht_shape_count(ht_type_of(v)->shape),
+			*x = HT_NEW_ARRAY(b->r.arena, int64_t, (size_t)count + 1);
+
+		for (int32_t k = 0; k < count; k++)
+			x[k] = ht_open_element(b, v, k).i;
+		if (ht_rw_uses(&b->r, v))
+			ht_rw_replace(&b->r, v,
+				ht_type_of(v)->shape.rank == 0
+					? ht_rw_scalar(&b->r, n, n->name, ht_type_of(v)->dtype, *x)
+					: ht_rw_const_ints(&b->r, n, n->name, ht_type_of(v)->dtype,
+						  x, count));
+	}
+}
+
 enum ht_status ht_open_visit(struct ht_bounded *b, struct ht_node *n)
 {
 	if (ht_is(n, HT_CONSTANT | HT_ARGUMENT) || b->axes[n->id])
@@ -324,6 +359,10 @@ enum ht_status ht_open_visit(struct ht_bounded *b, struct ht_node *n)
 		return ht_open_control(b, n);
 	if (takes_open(b, n) || has_open_result(b, n))
 		return follow(b, n);
+	if (computes_numbers(b, n)) {
+		tell_numbers(b, n);
+		return HT_OK;
+	}
 	b->counts[n->id] = is_of_counts(b, n);
 	if (!b->counts[n->id] ||
 		(ht_open_all_known(b, n) && (n->op == HT_OP__Sizes || !ht_op_info(n->op)->effects)))

@@ -46,7 +46,9 @@ struct ht_list *ht_list_of(struct ht_lists *l, struct ht_value v)
 	if (!is_list(v))
 		return NULL;
 	x = HT_NEW(l->c->scratch, struct ht_list);
-	*x = (struct ht_list){ .length = -1, .limit = -1, .shape = HT_SHAPE_UNKNOWN };
+	*x = (struct ht_list){
+		.length = -1, .limit = -1, .shape = HT_SHAPE_UNKNOWN, .sizes = HT_SHAPE_UNKNOWN
+	};
 	ht_set_by_value(&l->of, l->c->scratch, v, x);
 	return x;
 }
@@ -71,6 +73,11 @@ bool ht_list_is_known(const struct ht_list *x)
 	       has_fixed_size(x->dtype) && x->length != HT_DIM_UNKNOWN && x->length <= INT32_MAX &&
 	       ht_shape_is_told(x->shape) && x->shape.rank < HT_MAX_RANK &&
 	       (!x->joined || can_join(x));
+}
+
+bool ht_list_has_one(const struct ht_list *x)
+{
+	return !x->various && (x->constant || x->sizes.rank >= 0);
 }
 
 struct ht_shape ht_list_shape(const struct ht_list *x, struct ht_arena *a)
@@ -214,14 +221,73 @@ static int64_t stated_length(const struct ht_lists *l, struct ht_value v)
 
 /* Elements that are sizes, which gradients keep in lists: if all are one constant, the list is
  * not needed. */
-static void has_element(struct ht_list *x, const struct ht_tensor *t)
+static void has_constant(struct ht_list *x, const struct ht_tensor *t)
 {
-	if (!t || (t->dtype != HT_I32 && t->dtype != HT_I64) || !t->blob)
-		x->various = true;
-	else if (!x->constant)
+	if (!x->constant)
 		x->constant = t;
 	else if (t->dtype != x->constant->dtype || !ht_shape_eq(t->shape, x->constant->shape) ||
 		 memcmp(t->blob->p, x->constant->blob->p, t->blob->n) != 0)
+		x->various = true;
+	x->various = x->various || x->sizes.rank >= 0;
+}
+
+/* Likewise elements that are the same sizes of the run. */
+static void has_sizes(struct ht_list *x, struct ht_shape sizes)
+{
+	if (x->sizes.rank < 0)
+		x->sizes = sizes;
+	x->various = x->various || x->constant || !ht_shape_eq(x->sizes, sizes);
+}
+
+/* Whether a dimension is a number, or one of sizes that are the same in the whole run: no body computes them. */
+static bool stays_in_run(const struct ht_lists *l, int64_t dim)
+{
+	struct ht_size_expr e = ht_dim_of_sizes(l->g, dim);
+
+	if (told_dim(l, dim) == HT_DIM_UNKNOWN)
+		return false;
+	for (int k = 0; k < ht_size_count(&e); k++)
+		if (ht_size_at(l->g, e.size[k])->within.n)
+			return false;
+	return true;
+}
+
+/* The elements of a vector or scalar as dimensions; rank -1: some may differ within the run, or are no sizes. */
+static struct ht_shape sizes_in(const struct ht_lists *l, struct ht_value v)
+{
+	const struct ht_known *k = elements_of(l, v);
+	int64_t dim[HT_MAX_RANK];
+
+	if (!k || k->n > HT_MAX_RANK || ht_shape_count(ht_type_of(v)->shape) != k->n ||
+		ht_type_of(v)->shape.rank > 1)
+		return HT_SHAPE_UNKNOWN;
+	for (int32_t i = 0; i < k->n; i++) {
+		dim[i] = ht_elem_dim(&k->e[i]);
+		if (!stays_in_run(l, dim[i]))
+			return HT_SHAPE_UNKNOWN;
+	}
+	return ht_shape_make(l->c->scratch, k->n, dim);
+}
+
+static bool is_integer(enum ht_dtype t)
+{
+	return t == HT_I32 || t == HT_I64;
+}
+
+static void has_element(const struct ht_lists *l, struct ht_list *x, struct ht_value v)
+{
+	const struct ht_tensor *t = ht_const_tensor(v);
+	struct ht_shape sizes = HT_SHAPE_UNKNOWN;
+
+	if (t && is_integer(t->dtype) && t->blob) {
+		has_constant(x, t);
+		return;
+	}
+	if (!t && is_integer(ht_type_of(v)->dtype))
+		sizes = sizes_in(l, v);
+	if (sizes.rank >= 0)
+		has_sizes(x, sizes);
+	else
 		x->various = true;
 }
 
@@ -251,7 +317,9 @@ static void are_same(struct ht_lists *l, struct ht_value a, struct ht_value b)
 	x->various = x->various || y->various;
 	x->empty = x->empty || y->empty;
 	if (y->constant)
-		has_element(x, y->constant);
+		has_constant(x, y->constant);
+	if (y->sizes.rank >= 0)
+		has_sizes(x, y->sizes);
 	y->same = x;
 }
 
@@ -369,7 +437,7 @@ static void tell_of_op(struct ht_lists *l, struct ht_node *n, struct ht_list *x)
 		x->unsure = x->unsure ||
 			    (l->computes && !l->numbered && ht_follows_computed(n->in[n->ins - 1]));
 	if (n->op == HT_OP_TensorListSetItem)
-		has_element(x, ht_const_tensor(n->in[2]));
+		has_element(l, x, n->in[2]);
 	else if (n->op == HT_OP_TensorListPushBack)
 		has_shape(l, x, ht_type_of(n->in[1])->shape);
 	else if (ht_attr_bool(n, HT_LIST_EMPTY, false))
@@ -568,7 +636,7 @@ static bool has_lists(struct ht_graph *g, struct ht_arena *scratch)
  * lists. */
 static bool may_be_constant(const struct ht_list *x)
 {
-	return x->empty && x->various && (x->dtype == HT_I32 || x->dtype == HT_I64);
+	return x->empty && x->various && is_integer(x->dtype);
 }
 
 /* Whether a list can become a tensor that need not wait for others. */

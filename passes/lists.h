@@ -25,7 +25,9 @@ struct ht_list {
 	/* The value of each of its elements, if it was empty at first; NULL: no constant, or no
 	 * element was set. */
 	const struct ht_tensor *constant;
-	bool various; /* its elements are not known to be one constant */
+	/* Likewise of vectors and scalars of sizes that each run has, as dimensions; rank -1: they are not known, or constant. */
+	struct ht_shape sizes;
+	bool various; /* its elements are not known to be one constant, or the same sizes */
 	bool empty;   /* it was empty at first, and grew */
 	bool waits;   /* it becomes a tensor when no other list can */
 	bool unsure;  /* an element has extents that are computed, and not numbered yet */
@@ -68,6 +70,8 @@ bool ht_makes_list(const struct ht_node *n);
 bool ht_is_list_op(const struct ht_node *n);
 /* Whether the list can become one tensor. */
 bool ht_list_is_known(const struct ht_list *x);
+/* Whether all elements, of which there may be none, are one constant, or the same sizes of the run. */
+bool ht_list_has_one(const struct ht_list *x);
 /* The shape of that tensor: the length, then the element's shape. */
 struct ht_shape ht_list_shape(const struct ht_list *x, struct ht_arena *a);
 

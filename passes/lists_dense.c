@@ -64,14 +64,16 @@ static bool numbers_all(struct dense *d, const struct ht_list *x, struct ht_valu
 	return true;
 }
 
-/* If all elements are one constant, any element is that constant. */
+/* If all elements are one constant, or the same sizes of the run, any element is. */
 static void make_constant(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
 	const struct ht_tensor *t = x->constant;
+	struct ht_str name = ht_rw_name_within(&d->r, n, "item");
 
 	ht_rw_replace_node(&d->r, n,
-		ht_rw_const(&d->r, n, ht_rw_name_within(&d->r, n, "item"), t->dtype, t->shape,
-			t->blob));
+		t                    ? ht_rw_const(&d->r, n, name, t->dtype, t->shape, t->blob)
+		: x->shape.rank == 0 ? ht_dim_value(&d->r, n, name, x->dtype, x->sizes.dim[0])
+				     : ht_dims_value(&d->r, n, name, x->dtype, x->sizes));
 }
 
 static void make_gather(struct dense *d, struct ht_node *n, const struct ht_list *x)
@@ -195,7 +197,7 @@ static void change_list_op(struct dense *d, struct ht_node *n, const struct ht_l
 		make_updates(d, n, x);
 		break;
 	case HT_OP_TensorListGetItem:
-		if (x->constant && !x->various) {
+		if (ht_list_has_one(x)) {
 			make_constant(d, n, x);
 			break;
 		}

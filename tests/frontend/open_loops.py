@@ -253,8 +253,22 @@ def chosen(r):
     return f, {'x': (None, None)}
 
 
+def differentiated(r):
+    """The gradient of a loop, which hands on the shapes of what it broadcasts and reduces in lists, and the values."""
+    n, w = int(r.integers(1, 4)), float(r.uniform(-1, 1))
+
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, tf.tanh(y * w + x + tf.reduce_mean(x, 1, True)) + tf.reduce_mean(y, 0) * .1), (0, x),
+                              shape_invariants=(tf.TensorShape([]), x.shape))[1]
+            z = tf.reduce_sum(tf.square(y))
+        return (tape.gradient(z, x),)
+    return f, {'x': (None, None)}
+
+
 MODELS = [lstm, lstm_sequences, images, one_row, stacked, gru, simple, backwards, both_ways, masked, embedded, mapped, scanned, in_each_other, array, joined, grown, carried, until, shaped,
-          steps, ends, nested, branched, by_size, chosen]
+          steps, ends, nested, branched, by_size, chosen, differentiated]
 
 
 # ---- checks ----
