@@ -1,12 +1,15 @@
 /* framed_constants: in a loop of TensorFlow 1, constants that passes made are in the loop's frame.
  *
  * TensorFlow refuses a node whose operands are of several frames.  A constant is in the frame that its control edges come from, and one without
- * any is outside of all loops.  So one that is read within a frame gets a control edge from another operand of the node that reads it. */
+ * any is outside of all loops.  So one that is read within a frame gets a control edge from another operand of the node that reads it.  One that
+ * enters an inner frame gets it from what else enters that frame. */
 #include "passes/rewrite.h"
 
 struct frames {
 	struct ht_rw r;
 	int32_t *depth; /* by node id: how many frames results are in */
+	struct ht_map
+		entered; /* by name of a frame within another one: a node that enters it, or that such a node waits for */
 };
 
 static bool leaves(const struct ht_node *n)
@@ -63,6 +66,21 @@ static void visit(struct frames *x, struct ht_node *n)
 			put_into_frame(x, n, i, of);
 }
 
+/* What enters the frame of an Enter node, if that is known to be in another frame. */
+static void note_entered(struct frames *x, const struct ht_node *n)
+{
+	if (depth_of_needs(x, n) > 0)
+		ht_map_at(&x->entered, ht_attr_str(n, "frame_name", ""))->value = of_frame(x, n);
+}
+
+static void visit_enter(struct frames *x, struct ht_node *n)
+{
+	struct ht_node *of = ht_map_get(&x->entered, ht_attr_str(n, "frame_name", ""));
+
+	if (of && depth_of_needs(x, n) == 0 && ht_is(n->in[0].node, HT_CONSTANT))
+		put_into_frame(x, n, 0, of);
+}
+
 static bool has_frames(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
@@ -85,9 +103,12 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	for (size_t i = 0; i < count; i++)
 		x.depth[all[i]->id] =
 			depth_of_needs(&x, all[i]) + ht_is(all[i], HT_ENTERS) - leaves(all[i]);
+	ht_map_init(&x.entered, x.r.arena);
 	for (size_t i = 0; i < count; i++)
-		if (!ht_is(all[i], HT_ENTERS))
-			visit(&x, all[i]);
+		if (ht_is(all[i], HT_ENTERS))
+			note_entered(&x, all[i]);
+	for (size_t i = 0; i < count; i++)
+		(ht_is(all[i], HT_ENTERS) ? visit_enter : visit)(&x, all[i]);
 	return ht_graph_sort(g, c->diags);
 }
 
