@@ -75,3 +75,22 @@ enum ht_status ht_infer_candidates(struct ht_infer *in, struct ht_node *n)
 	ht_set_shape(n, 2, 1, d);
 	return HT_OK;
 }
+
+/* Samples of each row of logits. */
+enum ht_status ht_infer_multinomial(struct ht_infer *in, struct ht_node *n)
+{
+	int64_t *sizes = ht_new_dims(in, 2), *samples;
+	size_t count;
+
+	HT_TRY(ht_want_rank(in, n, 0, 2));
+	HT_TRY(ht_want_rank(in, n, 1, 0));
+	if (n->ins > 2)
+		HT_TRY(want_vector(in, n, 2, "seed", 2, 2));
+	sizes[0] = ht_in_shape(n, 0).rank == 2 ? ht_in_shape(n, 0).dim[0] : HT_DIM_UNKNOWN;
+	sizes[1] = ht_const_ints(n->in[1], in->scratch, &samples, &count) && count == 1 &&
+				   *samples >= 0
+			   ? *samples
+			   : HT_DIM_UNKNOWN;
+	ht_set_shape(n, 0, 2, sizes);
+	return HT_OK;
+}

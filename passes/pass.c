@@ -12,6 +12,7 @@
 	PASS(branches)                                                                             \
 	PASS(cases)                                                                                \
 	PASS(casts)                                                                                \
+	PASS(categorical)                                                                          \
 	PASS(cells)                                                                                \
 	PASS(concat_split)                                                                         \
 	PASS(cse)                                                                                  \

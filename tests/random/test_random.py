@@ -459,10 +459,8 @@ class Bad(Random):
             self.fails(3, words, 'run', self.hir(text('StatelessRandomUniformV2', [shape, *bad], ', Tshape=i32')))
 
     def test_what_has_no_kernel_is_named(self):
-        g = self.graph(lambda: {'m': RAW.Multinomial(logits=np.zeros((2, 3), np.float32), num_samples=4),
-                                's': RAW.RandomShuffle(value=np.arange(4))})[0]
-        r = self.fails(4, 'op Multinomial has no', 'run', g)
-        self.assertIn('op RandomShuffle has no kernel', r.err)
+        g = self.graph(lambda: {'s': RAW.RandomShuffle(value=np.arange(4))})[0]
+        self.fails(4, 'op RandomShuffle has no kernel', 'run', g)
         g = self.graph(lambda: {'u': RAW.RandomUniform(shape=[3], dtype=tf.float32)})[0]
         self.fails(4, 'random_uniform, is a part of the library', 'aot', g, '-o', self.path('net'))
 
