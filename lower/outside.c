@@ -456,6 +456,8 @@ static bool applies(const struct lower *l, const struct open_part *p, const stru
 {
 	int64_t run = p->stride * most_of(l, p), all = span->stride * span->extent;
 
+	if (!run || !all) /* a tensor without elements */
+		return false;
 	if (p->stride % span->stride || all % run || (span->each > 1 && all != run))
 		return false;
 	return p->neutral ? span->neutral || (p->skipped && !span->reduced) : !span->reduced;

@@ -112,14 +112,19 @@ static bool add_part(struct ht_open *to, struct ht_open_axis a)
 	return true;
 }
 
-/* Adds an open size to the axis of the result in which its indices are `stride` elements apart. */
+/* Adds an open size to the axis of the result in which its indices are `stride` elements apart; without elements, to the first axis that has
+ * it. */
 static enum ht_status put_by_stride(const struct ht_bounded *b, const struct ht_node *n,
 	int32_t size, int64_t stride, struct ht_open *out)
 {
 	int64_t most = b->r.g->size[size - 1].most;
 	struct ht_shape s = n->out[0].shape;
 
-	for (int32_t i = 0; i < s.rank; i++) {
+	for (int32_t i = 0; i < s.rank && !stride_of(b, s, -1); i++)
+		if (ht_open_has(b, s.dim[i], size) &&
+			add_part(&out[i], (struct ht_open_axis){ size, 1 }))
+			return HT_OK;
+	for (int32_t i = 0; i < s.rank && stride_of(b, s, -1); i++) {
 		int64_t step = stride_of(b, s, i), all = step * ht_open_most(b, s.dim[i]);
 
 		if (ht_open_has(b, s.dim[i], size) && stride >= step && stride % step == 0 &&
