@@ -108,6 +108,19 @@ static struct ht_value first_numbers(struct ht_beside_part *p, struct ht_node *n
 	return ht_rw_const_ints(&p->r, n, ht_rw_name_within(&p->r, n, "numbers"), HT_I32, v, count);
 }
 
+/* 0, 1, … below a count that the run computes. */
+static struct ht_value counted(struct ht_beside_part *p, struct ht_node *n, struct ht_value count)
+{
+	const int64_t unknown = HT_DIM_UNKNOWN;
+	struct ht_value in[] = { integer(p, n, 0), count, integer(p, n, 1) };
+	struct ht_node *numbers =
+		ht_rw_node(&p->r, n, HT_OP_Range, ht_rw_name_within(&p->r, n, "numbers"), in, 3,
+			(struct ht_type){ HT_I32, ht_shape_make(p->r.g->arena, 1, &unknown) });
+
+	ht_attr_set_type(numbers, "Tidx", HT_I32);
+	return ht_out(numbers, 0);
+}
+
 /* ---- nodes of lists ---- */
 
 /* `n` becomes another op on elements of the same type. */
@@ -137,20 +150,46 @@ static void make_reserve(struct ht_beside_part *p, struct ht_node *n)
 	ht_beside_set(p->x, ht_out(n, 0), count);
 }
 
+/* How many rows operand 0 has. */
+static struct ht_value rows_of(struct ht_beside_part *p, struct ht_node *n)
+{
+	struct ht_shape s = ht_type_of(n->in[0])->shape;
+	const int64_t rank = s.rank;
+	struct ht_str name = ht_rw_name_within(&p->r, n, "count");
+	struct ht_value in[2] = { { 0 }, integer(p, n, 0) };
+	struct ht_node *count;
+
+	if (s.dim[0] >= 0)
+		return integer(p, n, s.dim[0]);
+	in[0] = ht_out(ht_rw_node(&p->r, n, HT_OP_Shape, name, n->in, 1,
+			       (struct ht_type){ HT_I32, ht_shape_make(p->r.g->arena, 1, &rank) }),
+		0);
+	ht_attr_set_type(in[0].node, "T", ht_type_of(n->in[0])->dtype);
+	ht_attr_set_type(in[0].node, "out_type", HT_I32);
+	count = ht_rw_node(
+		&p->r, n, HT_OP_Gather, name, in, 2, (struct ht_type){ HT_I32, HT_SHAPE_SCALAR });
+	ht_attr_set_type(count, "Tparams", HT_I32);
+	ht_attr_set_type(count, "Tindices", HT_I32);
+	return ht_out(count, 0);
+}
+
 /* A list with room whose first elements are the tensor's rows. */
 static void make_filled(struct ht_beside_part *p, struct ht_node *n)
 {
 	int64_t rows = ht_type_of(n->in[0])->shape.dim[0];
-	struct ht_value in[] = { n->in[1], integer(p, n, 0), { 0 } }, count = integer(p, n, rows);
+	struct ht_value in[] = { n->in[1], integer(p, n, 0), { 0 } }, count = rows_of(p, n);
 	struct ht_node *list = ht_rw_node(&p->r, n, HT_OP_TensorListReserve,
 		ht_rw_name_within(&p->r, n, "list"), in, 2, n->out[0]);
+	struct ht_list *of = ht_list_of(p->x->l, ht_out(n, 0));
 
 	ht_attr_set_type(list, "element_dtype", ht_attr_type(n, "element_dtype", HT_INVALID));
 	ht_attr_set_type(list, "shape_type", ht_type_of(in[0])->dtype);
-	pending_of(growth_of(p), list)->of = ht_list_of(p->x->l, ht_out(n, 0));
+	pending_of(growth_of(p), list)->of = of;
+	if (rows < 0 && ht_dim_most(p->x->l->g, rows) > of->room)
+		of->room = ht_dim_most(p->x->l->g, rows);
 	in[0] = ht_out(list, 0);
 	in[1] = n->in[0];
-	in[2] = first_numbers(p, n, rows);
+	in[2] = rows < 0 ? counted(p, n, count) : first_numbers(p, n, rows);
 	become(p, n, HT_OP_TensorListScatterIntoExistingList, in, 3);
 	ht_beside_set(p->x, ht_out(n, 0), count);
 }
@@ -327,40 +366,51 @@ static struct ht_value first_elements(
 	return ht_out(list, 0);
 }
 
-/* A count that the run computes; it is at most the list's room, which bounds sizes that are computed of it. */
+/* 0 where the count is at most the room; otherwise the run stops, since twice a true condition is no valid index of a list of two. */
+static struct ht_value within_room(
+	struct ht_beside_part *p, struct ht_node *n, struct ht_value count, struct ht_value room)
+{
+	static const int64_t zeros[2];
+	struct ht_str name = ht_rw_name_within(&p->r, n, "count");
+	struct ht_value in[2] = { ht_rw_const_ints(&p->r, n, name, HT_I32, zeros, 2) }, more;
+	struct ht_node *zero;
+
+	more = ht_rw_binary(&p->r, n, HT_OP_Greater, name, count, room);
+	more.node->out[0].dtype = HT_BOOL;
+	more = ht_rw_cast(&p->r, n, name, more, HT_I32);
+	in[1] = ht_rw_binary(&p->r, n, HT_OP_Mul, name, more, integer(p, n, 2));
+	zero = ht_rw_node(
+		&p->r, n, HT_OP_Gather, name, in, 2, (struct ht_type){ HT_I32, HT_SHAPE_SCALAR });
+	ht_attr_set_type(zero, "Tparams", HT_I32);
+	ht_attr_set_type(zero, "Tindices", HT_I32);
+	return ht_out(zero, 0);
+}
+
+/* A count that the run computes; it is at most the list's room, which bounds sizes that are computed of it. The stated length of a list,
+ * which no access checks, may be larger: then the run stops. */
 static struct ht_value bounded(
 	struct ht_beside_part *p, struct ht_node *n, const struct pending *of)
 {
-	return ht_rw_binary(&p->r, n, HT_OP_Minimum, ht_rw_name_within(&p->r, n, "count"),
-		of->count, integer(p, n, room_of(of->read)));
+	struct ht_str name = ht_rw_name_within(&p->r, n, "count");
+	struct ht_value room = integer(p, n, room_of(of->read)),
+			count = ht_rw_binary(&p->r, n, HT_OP_Minimum, name, of->count, room);
+
+	if (of->read->computed || of->read->resized)
+		count = ht_rw_binary(
+			&p->r, n, HT_OP_AddV2, name, count, within_room(p, n, of->count, room));
+	return count;
 }
 
 /* 0, 1, … below a count that the run computes. */
 static struct ht_value numbers_below(
 	struct ht_beside_part *p, struct ht_node *n, const struct pending *of)
 {
-	struct ht_value in[] = { integer(p, n, 0), bounded(p, n, of), integer(p, n, 1) };
-	int64_t *dim = HT_NEW(p->r.g->arena, int64_t);
-	struct ht_node *numbers;
-
-	*dim = HT_DIM_UNKNOWN;
-	numbers = ht_rw_node(&p->r, n, HT_OP_Range, ht_rw_name_within(&p->r, n, "numbers"), in, 3,
-		(struct ht_type){ HT_I32, { 1, dim } });
-	ht_attr_set_type(numbers, "Tidx", HT_I32);
-	return ht_out(numbers, 0);
+	return counted(p, n, bounded(p, n, of));
 }
 
-/* Whether sizes may be computed of the number of elements: it is at most the room.  The stated length of a list, which no access checks,
- * may be larger. */
-static bool may_compute(const struct ht_beside_part *p, const struct pending *of)
+static bool may_take(const struct ht_beside_part *p, const struct ht_node *n)
 {
-	return p->x->l->computes && !of->read->computed && !of->read->resized;
-}
-
-static bool may_take(
-	const struct ht_beside_part *p, const struct ht_node *n, const struct pending *of)
-{
-	return may_compute(p, of) && n->op == HT_OP_TensorListStack &&
+	return p->x->l->computes && n->op == HT_OP_TensorListStack &&
 	       ht_attr_int(n, "num_elements", -1) < 0;
 }
 
@@ -393,12 +443,12 @@ static enum ht_status take_all(
 	struct ht_range r = ht_range_of(&growth_of(p)->ranges, of->count);
 	struct ht_value in[] = { n->in[0], { 0 }, n->in[1] };
 
-	if ((r.least != r.most || r.most < 0) && may_take(p, n, of)) {
+	if ((r.least != r.most || r.most < 0) && may_take(p, n)) {
 		in[1] = numbers_below(p, n, of);
 		become(p, n, HT_OP_TensorListGather, in, 3);
 		return HT_OK;
 	}
-	if ((r.least != r.most || r.most < 0) && may_compute(p, of) && joins_varied(n, of->read))
+	if ((r.least != r.most || r.most < 0) && p->x->l->computes && joins_varied(n, of->read))
 		return join_all(p, n, numbers_below(p, n, of));
 	if (r.least != r.most || r.most < 0)
 		return refuse(p, n);
@@ -420,7 +470,7 @@ static void tell_length(struct ht_beside_part *p, struct ht_node *n, const struc
 
 	if (r.least == r.most)
 		ht_rw_set_in(&p->r, n, 0, integer(p, n, r.most));
-	else if (may_compute(p, of))
+	else if (p->x->l->computes)
 		ht_rw_set_in(&p->r, n, 0, bounded(p, n, of));
 }
 

@@ -267,8 +267,23 @@ def differentiated(r):
     return f, {'x': (None, None)}
 
 
+def shorter(r):
+    """A list with as many elements as a loop leaves of a tensor that an earlier loop reads from a list."""
+    def f(x):
+        def write(i, y, a):
+            a = a.write(i, y + 1)
+            return i + 1, a.read(i), a
+        vector = tf.TensorShape([None])
+        a = tf.TensorArray(tf.int32, 2, element_shape=vector, clear_after_read=False)
+        y = tf.while_loop(lambda i, y, a: i < 2, write, (0, tf.cast(x[:, 0], tf.int32), a), shape_invariants=(tf.TensorShape([]), vector, tf.TensorShape(None)))[1]
+        y = tf.while_loop(lambda y: tf.shape(y)[0] > 2, lambda y: (y[:-1],), (y,), shape_invariants=(vector,))[0]
+        n = tf.shape(y)[0]
+        return (tf.while_loop(lambda i, a: i < n, lambda i, a: (i + 1, a.write(i, x[0, 0])), (0, tf.TensorArray(F32, n, element_shape=())))[1].stack(),)
+    return f, {'x': (None, None)}
+
+
 MODELS = [lstm, lstm_sequences, images, one_row, stacked, gru, simple, backwards, both_ways, masked, embedded, mapped, scanned, in_each_other, array, joined, grown, carried, until, shaped,
-          steps, ends, nested, branched, by_size, chosen, differentiated]
+          steps, ends, nested, branched, by_size, chosen, differentiated, shorter]
 
 
 # ---- checks ----
@@ -378,26 +393,12 @@ def filled(x):
     return tf.while_loop(lambda i, a: i <= columns, lambda i, a: (i + 1, a.write(i, x[0, 0])), (0, a))[1].stack()
 
 
-def shorter(x):
-    """A list with as many elements as a loop leaves of a tensor that an earlier loop reads from a list."""
-    def write(i, y, a):
-        a = a.write(i, y + 1)
-        return i + 1, a.read(i), a
-    vector = tf.TensorShape([None])
-    a = tf.TensorArray(tf.int32, 2, element_shape=vector, clear_after_read=False)
-    y = tf.while_loop(lambda i, y, a: i < 2, write, (0, tf.cast(x[:, 0], tf.int32), a), shape_invariants=(tf.TensorShape([]), vector, tf.TensorShape(None)))[1]
-    y = tf.while_loop(lambda y: tf.shape(y)[0] > 2, lambda y: (y[:-1],), (y,), shape_invariants=(vector,))[0]
-    n = tf.shape(y)[0]
-    return tf.while_loop(lambda i, a: i < n, lambda i, a: (i + 1, a.write(i, x[0, 0])), (0, tf.TensorArray(F32, n, element_shape=())))[1].stack()
-
-
 def check_refusals():
     indexed = tf.function(lambda x: tf.while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, s + x[:, i]), (0, x[:, 0]))[1])
     stops('an index of a column that is not there', indexed, ones(2, 3), "while'", 'iteration 4', 'out of range')
     stops('an element behind the end of a list', filled, ones(2, 3), 'iteration 3', 'out of range')
     stops('more rows than stated', lambda x: tf.while_loop(lambda y: tf.reduce_sum(y) < 9, lambda y: (y + 1,), (x,))[0],
           ones(ROWS + 1, 2), 'no variant', f'x:1..{ROWS}')
-    refused('a list of a computed length', shorter, 'TensorListStack', 'depends on data')
     refused('a loop that adds axes', lambda x: tf.while_loop(lambda y: tf.rank(y) < 5, lambda y: (y[None],), (x,),
                                                              shape_invariants=(tf.TensorShape(None),))[0], 'while', 'not known')
 

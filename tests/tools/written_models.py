@@ -1289,4 +1289,72 @@ def sampled(r):
     return f, {'x': (('n', 'k', 2), F32)}
 
 
+def stated_length(r):
+    """Arrays as long as data say, written in part and by branches; a loop of Python's form that leaves out steps."""
+    d = num(r, 2, 5)
+    w = weights(r, d, d)
+
+    def f(x, ids):
+        steps = tf.reduce_max(ids) + 1
+
+        def body(i, h, out):
+            h = tf.cond(tf.equal(i % 3, 0), lambda: tf.tanh(h @ w + x), lambda: h - x)
+            return i + 1, h, tf.cond(i < 3, lambda: out.write(i, h), lambda: out)
+        _, h, out = tf.while_loop(lambda i, *_: i < steps, body, (0, tf.zeros_like(x), tf.TensorArray(F32, steps, element_shape=[None, d])))
+        return out.stack(), h
+    return f, {'x': (('n', d), F32), 'ids': ((3,), I32)}
+
+
+def walked_back(r):
+    """Tokens and parents of beams until all have ended, at most as often as data say, and the walk back through as many steps."""
+    d, v, b = num(r, 3, 6), num(r, 4, 7), num(r, 2, 3)
+    emb, wh, out = weights(r, v, d, scale=1), weights(r, d, d), weights(r, d, v, scale=2)
+
+    def f(x, ids):
+        n, most = tf.shape(x)[0], tf.reduce_max(ids) + 1
+
+        def body(i, tok, h, logp, ended, toks, parents):
+            h = tf.tanh(tf.gather(emb, tf.reshape(tok, [-1])) + h @ wh)
+            total = logp[:, :, None] + tf.reshape(tf.nn.log_softmax(h @ out), [n, b, v])
+            logp, at = tf.math.top_k(tf.reshape(total, [n, b * v]), b)
+            parent, tok = at // v, at % v
+            flat = tf.reshape(parent + tf.range(n)[:, None] * b, [-1])
+            return i + 1, tok, tf.gather(h, flat), logp, ended | tf.equal(tok, 0), toks.write(i, tok), parents.write(i, parent)
+        arrays = [tf.TensorArray(I32, 0, dynamic_size=True, element_shape=[None, b]) for _ in range(2)]
+        start = tf.tile(tf.constant([[0.] + [-1e9] * (b - 1)]), [n, 1])
+        i, _, _, logp, _, toks, parents = tf.while_loop(
+            lambda i, t, h, l, ended, *_: (i < most) & ~tf.reduce_all(ended), body,
+            (0, tf.ones([n, b], I32), tf.repeat(tf.tanh(x @ wh), b, 0), start, tf.zeros([n, b], BOOL), *arrays))
+        toks, parents = toks.stack(), parents.stack()
+
+        def back(j, at, seq):
+            return j - 1, tf.gather(parents[j], at, batch_dims=1), seq.write(j, tf.gather(toks[j], at, batch_dims=1))
+        seq = tf.TensorArray(I32, i, element_shape=[None, b])
+        return tf.while_loop(lambda j, *_: j >= 0, back, (i - 1, tf.tile(tf.range(b)[None], [n, 1]), seq))[2].stack(), logp
+    return f, {'x': (('n', d), F32), 'ids': ((3,), I32)}
+
+
+def mapped_in_branches(r):
+    """map_fn over open rows and a loop, each in a branch of a loop."""
+    def f(x):
+        def body(i, s):
+            def often():
+                return tf.while_loop(lambda j, s: j < i, lambda j, s: (j + 1, tf.sin(s)), (0, s))[1]
+
+            def rows():
+                return tf.map_fn(lambda row: tf.cond(tf.reduce_sum(row) > 0, lambda: row * 2, lambda: -row), s)
+            return i + 1, tf.cond(tf.equal(i % 2, 0), often, rows)
+        return tf.while_loop(lambda i, s: (i < 6) & (tf.reduce_max(tf.abs(s)) < 50), body, (0, x))
+    return f, {'x': (('n', 'k'), F32)}
+
+
+def no_elements(r):
+    """Tensors without elements, reshaped and reduced."""
+    def f(x):
+        n = tf.shape(x)[0]
+        none = tf.reshape(tf.sin(x)[:, :0] * x[:, :1], [n, 2, 0])
+        return (tf.reduce_sum(none, 2), tf.reduce_max(tf.reshape(x[:, :0], [n, 0, 2]), 1), tf.concat([none, x[:, :2, None]], 2))
+    return f, {'x': (('n', 6), F32)}
+
+
 MODELS = {n: f for n, f in list(globals().items()) if callable(f) and getattr(f, '__module__', None) == __name__ and n not in ('weights', 'num', 'decode_boxes')}
