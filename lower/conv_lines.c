@@ -1,9 +1,11 @@
-/* Convolutions, and their gradients by images, by matrices of pairs, whose tiles have lines of the image in a local buffer.
+/* Convolutions, and their gradients by images, whose tiles have lines of the image in a local buffer.
  *
  * A matrix unit reads rows that lie at one distance from each other.  The windows of neighbouring results do so within a line of a padded
  * image.  So a tile copies the lines that it needs, with their padding, as [phases of the strides][line][column][image][channel]: for each
  * tap, the rows of all results of a line, of several images together where lines are short, are one run of memory.  Each panel of weights is
- * multiplied with all lines of the tile. */
+ * multiplied with all lines of the tile.
+ *
+ * On machines that multiply an image of 16 bits as F32, the copy is F32.  So each number is widened once, and not for each tap and panel. */
 #include "lower/conv.h"
 #include "lower/index.h"
 
@@ -19,6 +21,7 @@ struct lines {
 	int arg;                       /* the operand that is the image */
 	struct ht_shape from, to;
 	struct contraction c;
+	enum ht_dtype type; /* of the copy */
 	struct kernel_build *k;
 	struct ht_xb *b;
 	int64_t images, lines, groups, bands; /* of a tile; tiles */
@@ -66,15 +69,34 @@ static int64_t copied_count(const struct lines *x, int64_t images, int64_t lines
 	       extent_of(&a[1], a[1].count) * images * x->c.depth;
 }
 
-/* Cycles of a step in depth of a product of so many rows with a panel. */
-static double step_cycles(const struct ht_target *t, int64_t rows)
+static int64_t bytes_of(const struct lines *x, int64_t numbers)
 {
+	return numbers * (int64_t)ht_dtype_info(x->type)->bytes;
+}
+
+/* Cycles of a product of so many rows with a panel, for each tap. */
+static double vector_cycles(const struct lines *x, int64_t rows)
+{
+	const struct ht_target *t = x->l->target;
+	const double vectors = (double)x->c.nr / ht_target_lanes(t);
+	const double blocks = (double)ht_ceil_div(rows, t->rates->rows);
+	const double products = (double)rows * vectors / t->rates->products;
+
+	return (double)x->c.depth *
+	       (products + t->rates->load_overlap * blocks * vectors / t->rates->loads);
+}
+
+/* The same by matrices of pairs. */
+static double matrix_cycles(const struct lines *x, int64_t rows)
+{
+	const struct ht_target *t = x->l->target;
+	const double steps = ceil((double)x->c.depth / (2 * t->matrix_rows));
 	const int64_t block = 2 * t->matrix_rows, blocks = rows / block, rest = rows % block;
 	const double whole = 4 / t->rates->matrix_products * t->matrix_rows; /* of a block */
 
-	return (double)blocks * whole + (rest == 0                       ? 0
-						: rest <= t->matrix_rows ? 0.75 * whole
-									 : whole);
+	return steps * ((double)blocks * whole + (rest == 0                ? 0
+						  : rest <= t->matrix_rows ? 0.75 * whole
+									   : whole));
 }
 
 /* Estimated cycles of the whole image with tiles of so many images and lines. */
@@ -87,12 +109,13 @@ static double cycles(const struct lines *x, int64_t images, int64_t lines)
 	const double phases = (double)(a[0].phases * a[1].phases);
 	const double panels = (double)ht_ceil_div(x->c.columns, x->c.nr);
 	const double taps = (double)(a[0].taps * a[1].taps);
-	const double steps = ceil((double)x->c.depth / (2 * t->matrix_rows));
-	const double weights = 2 * phases * taps * (double)(x->c.depth * x->c.columns);
-	const double copies = 2 * (double)copied_count(x, images, lines) * tiles;
+	const double weights =
+		phases * taps * (double)bytes_of(x, x->c.depth * x->c.columns);
+	const double copies = (double)bytes_of(x, copied_count(x, images, lines)) * tiles;
+	const int64_t rows = images * a[1].count;
 
-	return (double)(groups * a[0].count) * phases * panels * taps * steps *
-		       step_cycles(t, images * a[1].count) +
+	return (double)(groups * a[0].count) * phases * panels * taps *
+		       (x->type == HT_F32 ? vector_cycles(x, rows) : matrix_cycles(x, rows)) +
 	       copies / (t->rates->l2 / 4) + weights * tiles / t->rates->weights;
 }
 
@@ -102,7 +125,7 @@ static bool choose_tile(struct lines *x)
 {
 	const struct lines_axis *a = x->axis;
 	const int64_t all = x->to.dim[0], most = x->l->target->l2 / 4 * 3;
-	const int64_t panel = 2 * a[0].taps * a[1].taps * x->c.depth * x->c.nr;
+	const int64_t panel = bytes_of(x, a[0].taps * a[1].taps * x->c.depth * x->c.nr);
 	const int64_t together = lower_ends_with_run(x->l, ht_out(x->n, 0), 0) ? 1 : MOST_TOGETHER;
 	double least = INFINITY, c;
 
@@ -110,7 +133,7 @@ static bool choose_tile(struct lines *x)
 		if (all % images || images * a[1].count < LEAST_ROWS)
 			continue;
 		for (int64_t lines = 1; lines <= a[0].count; lines++) {
-			if (2 * copied_count(x, images, lines) + panel > most)
+			if (bytes_of(x, copied_count(x, images, lines)) + panel > most)
 				break;
 			if (a[0].count % lines)
 				continue;
@@ -205,7 +228,9 @@ static void copy_stage(struct lines *x)
 		space_and_guard(b, &at, index_inside(b, from[d], x->from.dim[d]));
 	at = space_of_coords(&at, 4, x->from.dim, from);
 	from[0] = kb_load(x->k, lower_operand(x->l, x->n, x->arg), &at);
-	ht_xstore(b, x->copy, place_in_copy(x, i), contract_low(b, HT_BF16, from[0]));
+	if (x->type != HT_F32)
+		from[0] = contract_low(b, x->type, from[0]);
+	ht_xstore(b, x->copy, place_in_copy(x, i), from[0]);
 }
 
 /* ---- the product ---- */
@@ -286,14 +311,20 @@ static void product_stage(struct lines *x)
 	kb_store_root(x->k, x->n, ht_xred(b, 0, HT_F32), &out);
 }
 
-/* Whether a tile can be a product of matrices of pairs, at sizes that are known. */
-static bool fits(const struct contraction *c, const struct view *in)
+/* Whether all sizes are known, and there are no groups. */
+static bool is_plain(const struct contraction *c, const struct view *in)
 {
 	for (int i = 1; i < 3; i++)
 		if (lower_axis_end(c->n, i).size)
 			return false;
+	return c->batch == 1 && !in->open && !in->ends;
+}
+
+/* Whether a tile can be a product of matrices of pairs. */
+static bool fits_matrices(const struct contraction *c)
+{
 	return c->l->target->matrix_bf16 && c->dtype == HT_BF16 && c->packed_type == HT_BF16 &&
-	       c->kp == 2 && c->batch == 1 && c->depth % 2 == 0 && !in->open && !in->ends;
+	       c->kp == 2 && c->depth % 2 == 0;
 }
 
 /* Whether tiles copy enough fewer numbers than by copying the rows of each tap, which all panels share. */
@@ -304,6 +335,26 @@ static bool saves_copies(const struct contraction *c, const struct lines_axis *a
 	const double copied = (double)(copied_phases(&a[0]) * copied_phases(&a[1]));
 
 	return by_rows / copied - 1 >= LEAST_SAVED * (double)ht_ceil_div(c->columns, c->nr);
+}
+
+/* Whether each tap would widen the numbers of an image of 16 bits that are multiplied by a filter of the run.  (Constant filters keep the method
+ * that they have.) */
+static bool widens_again(const struct contraction *c, const struct view *in)
+{
+	return ht_is_low(c->dtype) && c->packed_type == HT_F32 && !c->short_sums &&
+	       c->l->plan->buffer[in->buffer].dtype == c->dtype && !ht_const_tensor(c->n->in[1]) &&
+	       in->stride[in->rank - 1] == 1;
+}
+
+/* The type of the copy; HT_INVALID: the contraction has another form. */
+static enum ht_dtype copied_type(
+	const struct contraction *c, const struct view *in, const struct lines_axis *a)
+{
+	if (!is_plain(c, in))
+		return HT_INVALID;
+	if (fits_matrices(c))
+		return saves_copies(c, a) ? HT_BF16 : HT_INVALID;
+	return widens_again(c, in) ? HT_F32 : HT_INVALID;
 }
 
 bool conv_by_lines(
@@ -319,8 +370,10 @@ bool conv_by_lines(
 	struct kernel_build k;
 	int64_t grid[2];
 
-	if (!fits(c, lower_operand(c->l, c->n, arg)) || !saves_copies(c, axis) || !choose_tile(&x))
+	x.type = copied_type(c, lower_operand(c->l, c->n, arg), axis);
+	if (x.type == HT_INVALID || !choose_tile(&x))
 		return false;
+	x.c.a_step = 1;
 	choose_grid_of_tiles(&x);
 	grid[0] = x.groups * x.bands;
 	grid[1] = x.column_groups;
@@ -330,7 +383,7 @@ bool conv_by_lines(
 	if (axis[0].phases * axis[1].phases > 1)
 		k.kernel->method = ht_method_info[HT_METHOD_PHASES].name;
 	kb_grid(&k, 2, grid);
-	x.copy = kb_local(&k, HT_BF16, copied_count(&x, x.images, x.lines));
+	x.copy = kb_local(&k, x.type, copied_count(&x, x.images, x.lines));
 	copy_stage(&x);
 	product_stage(&x);
 	kb_finish(&k, c->n);
