@@ -93,7 +93,7 @@ static enum ht_dtype multiplied_type(const struct contraction *c)
 	return ht_target_multiplied(c->l->target, c->dtype, c->short_sums && c->a_step == 1);
 }
 
-static int64_t tap_count(const struct contraction *c)
+int64_t contract_taps(const struct contraction *c)
 {
 	int64_t n = 1;
 
@@ -106,7 +106,7 @@ static int64_t tap_count(const struct contraction *c)
 static void choose_packing(struct contraction *c)
 {
 	ht_schedule_packing(c->l->target, multiplied_type(c), c->rows * c->l->larger, c->columns,
-		tap_count(c) * c->depth, &c->nr, &c->kp);
+		contract_taps(c) * c->depth, &c->nr, &c->kp);
 	if (c->kp > 1 && (c->a_step != 1 || lower_mode(c->n) == HT_IMPL_FLOAT_32))
 		c->kp = 1;
 }
@@ -119,7 +119,8 @@ enum { LEAST_ROWS = 32 };
 static enum ht_dtype packed_type(const struct contraction *c)
 {
 	enum { MOST_WIDENED = 1 << 17 };
-	bool small = tap_count(c) * c->depth <= MOST_WIDENED / (c->columns > 0 ? c->columns : 1);
+	bool small =
+		contract_taps(c) * c->depth <= MOST_WIDENED / (c->columns > 0 ? c->columns : 1);
 
 	return small && c->rows >= LEAST_ROWS ? multiplied_type(c) : c->dtype;
 }
@@ -146,7 +147,7 @@ static struct ht_pack pack_of(const struct contraction *c, int64_t sq, int64_t s
 {
 	return (struct ht_pack){ .src_dtype = c->dtype,
 		.dst_dtype = c->packed_type,
-		.taps = tap_count(c),
+		.taps = contract_taps(c),
 		.depth = c->depth,
 		.n = c->columns,
 		.sq = sq,
@@ -293,8 +294,8 @@ static void pack_stage(struct contraction *c, struct kernel_build *k, const stru
 	struct ht_xb *b = &k->xb;
 	int32_t dim[6], x[6], row, offset, value, to;
 	const bool fills_taps = c->taps && c->depth % c->kp;
-	int64_t depth = tap_count(c) * c->depth; /* of the operand */
-	int64_t lines = fills_taps ? tap_count(c) * ht_ceil_div(c->depth, c->kp)
+	int64_t depth = contract_taps(c) * c->depth; /* of the operand */
+	int64_t lines = fills_taps ? contract_taps(c) * ht_ceil_div(c->depth, c->kp)
 				   : ht_ceil_div(depth, c->kp);
 	int64_t panels = ht_ceil_div(c->columns, c->nr), batches = 1;
 	int64_t lane = c->nr % lanes(l) == 0 ? lanes(l) : lanes(l) / 2; /* panels of half vectors */
@@ -407,7 +408,8 @@ void contract_packed(const struct contraction *c, struct kernel_build *k, int32_
 /* Bytes of so many rows, or columns, as F32. */
 static int64_t wide_bytes(const struct contraction *c, int64_t count)
 {
-	return count * tap_count(c) * ht_ceil_div(c->depth, c->kp) * c->kp * (int64_t)sizeof(float);
+	return count * contract_taps(c) * ht_ceil_div(c->depth, c->kp) * c->kp *
+	       (int64_t)sizeof(float);
 }
 
 /* Whether operand 0 of the node, as the left operand, is held in memory in another type than the product reads. */
@@ -443,7 +445,7 @@ static bool shares_panels(const struct contraction *c)
  * Several panels share a copy of all taps, which may take half of the second level. */
 static bool pays_to_gather(const struct contraction *c, int64_t m_step)
 {
-	const int64_t row = tap_count(c) * c->depth * (int64_t)ht_dtype_info(c->dtype)->bytes;
+	const int64_t row = contract_taps(c) * c->depth * (int64_t)ht_dtype_info(c->dtype)->bytes;
 
 	return c->apart && c->l->target->matrix_bf16 && c->dtype == HT_BF16 && c->kp == 2 &&
 	       c->depth % 2 == 0 && c->columns > c->nr && m_step * row <= c->l->target->l2 / 2;
@@ -463,7 +465,7 @@ static int64_t rows_of_tile(const struct contraction *c, int64_t m_step)
 static void choose_tiles(const struct contraction *c, int64_t *m_step, int64_t *n_step)
 {
 	ht_schedule_tiles(c->l->target, multiplied_type(c), c->rows, c->columns,
-		tap_count(c) * c->depth, c->nr, c->by_panels, m_step, n_step);
+		contract_taps(c) * c->depth, c->nr, c->by_panels, m_step, n_step);
 	if (c->rows_of_run && c->rows_of_run < c->rows)
 		*m_step = rows_of_tile(c, *m_step);
 }
@@ -585,7 +587,7 @@ static void end_into(struct contraction *c, int32_t a, int32_t a_row, int32_t b_
 	t->a_buffer = kb_arg(k, a, HT_BUFFER_IN);
 	t->a_row = a_row;
 	if (c->wide_rows || c->gathers) {
-		rows = t->a_buffer = kb_local(k, type, m->step * tap_count(c) * c->depth);
+		rows = t->a_buffer = kb_local(k, type, m->step * contract_taps(c) * c->depth);
 		t->a_row = tap_of_row(c, &k->xb, kb_within(k, t->m), c->tap_x);
 		t->a_row = ht_xmuli(&k->xb, t->a_row, c->depth);
 		c->a_guard = -1;

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_TOGETHER = 32, LEAST_ROWS = 28, MANY_TILES = 8 };
+enum { MOST_TOGETHER = 32, LEAST_ROWS_OF_MATRICES = 28, MANY_TILES = 8 };
 
 struct lines {
 	struct lower *l;
@@ -94,9 +94,9 @@ static double matrix_cycles(const struct lines *x, int64_t rows)
 	const int64_t block = 2 * t->matrix_rows, blocks = rows / block, rest = rows % block;
 	const double whole = 4 / t->rates->matrix_products * t->matrix_rows; /* of a block */
 
-	return steps * ((double)blocks * whole + (rest == 0                ? 0
-						  : rest <= t->matrix_rows ? 0.75 * whole
-									   : whole));
+	return steps * ((double)blocks * whole + (rest == 0                       ? 0
+							 : rest <= t->matrix_rows ? 0.75 * whole
+										  : whole));
 }
 
 /* Estimated cycles of the whole image with tiles of so many images and lines. */
@@ -109,8 +109,7 @@ static double cycles(const struct lines *x, int64_t images, int64_t lines)
 	const double phases = (double)(a[0].phases * a[1].phases);
 	const double panels = (double)ht_ceil_div(x->c.columns, x->c.nr);
 	const double taps = (double)(a[0].taps * a[1].taps);
-	const double weights =
-		phases * taps * (double)bytes_of(x, x->c.depth * x->c.columns);
+	const double weights = phases * taps * (double)bytes_of(x, x->c.depth * x->c.columns);
 	const double copies = (double)bytes_of(x, copied_count(x, images, lines)) * tiles;
 	const int64_t rows = images * a[1].count;
 
@@ -126,11 +125,13 @@ static bool choose_tile(struct lines *x)
 	const struct lines_axis *a = x->axis;
 	const int64_t all = x->to.dim[0], most = x->l->target->l2 / 4 * 3;
 	const int64_t panel = bytes_of(x, a[0].taps * a[1].taps * x->c.depth * x->c.nr);
+	const int64_t least_rows =
+		x->type == HT_F32 ? x->l->target->rates->rows : LEAST_ROWS_OF_MATRICES;
 	const int64_t together = lower_ends_with_run(x->l, ht_out(x->n, 0), 0) ? 1 : MOST_TOGETHER;
 	double least = INFINITY, c;
 
 	for (int64_t images = 1; images <= together; images++) {
-		if (all % images || images * a[1].count < LEAST_ROWS)
+		if (all % images || images * a[1].count < least_rows)
 			continue;
 		for (int64_t lines = 1; lines <= a[0].count; lines++) {
 			if (bytes_of(x, copied_count(x, images, lines)) + panel > most)

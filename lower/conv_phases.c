@@ -138,11 +138,11 @@ void emit_phases(struct lower *l, struct ht_node *n, const struct window w[2])
 	c.taps = 2;
 	for (int i = 0; i < 2; i++)
 		c.tap[i] = taps_of(&w[i]);
-	in = conv_image(&c, 2);
-	c.a_step = in.stride[3];
+	c.a_step = lower_operand(l, n, 2)->stride[3];
 	contract_pack_taps(&c, &filter, 1);
 	if (takes_lines(&c, from_shape, w, dim))
 		return;
+	in = conv_image(&c, 2);
 	contract_begin(&c);
 	c.k.kernel->method = ht_method_info[HT_METHOD_PHASES].name;
 	at = conv_pixels(&c, (struct ht_shape){ 4, dim });

@@ -166,11 +166,11 @@ static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 	c.taps = 2;
 	c.tap[0] = w[0].size;
 	c.tap[1] = w[1].size;
-	in = conv_image(&c, 2);
-	c.a_step = in.stride[3];
+	c.a_step = lower_operand(l, n, 2)->stride[3];
 	pack_filter(&c, n, 1, c.columns * c.depth, 1, c.depth, 1, 0);
 	if (takes_lines(&c, from, w))
 		return HT_OK;
+	in = conv_image(&c, 2);
 	contract_begin(&c);
 	at = conv_pixels(&c, to);
 	x[0] = space_coord(b, &at, 0);

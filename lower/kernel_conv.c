@@ -151,8 +151,8 @@ static bool pays_to_widen(const struct contraction *c, const struct view *in)
 
 	for (int32_t i = 0; i < PIXEL_AXES; i++)
 		open = open || lower_axis_end(c->n, i).size;
-	return !open && !ht_const_tensor(c->n->in[1]) && c->taps && c->tap[0] * c->tap[1] > 1 &&
-	       !c->short_sums && local_type(c->l, c->dtype) != c->dtype &&
+	return !open && !ht_const_tensor(c->n->in[1]) && contract_taps(c) > 1 && !c->short_sums &&
+	       local_type(c->l, c->dtype) != c->dtype &&
 	       c->l->plan->buffer[in->buffer].dtype == c->dtype &&
 	       view_count(in) <= (few ? most : 2 * most);
 }
@@ -167,6 +167,7 @@ struct view conv_image(struct contraction *c, int arg)
 	if (!pays_to_widen(c, &in))
 		return in;
 	c->dtype = HT_F32;
+	c->a_step = 1;
 	if (ht_value_eq(c->l->widened.of, of)) {
 		view_dense(&to, c->l->widened.buffer, shape);
 		return to;
@@ -369,9 +370,11 @@ void simple_conv(struct lower *l, struct ht_node *n, const struct conv *v, struc
 		s->in = *lower_operand(l, n, 0);
 		c->a_step = s->in.stride[3];
 	} else {
-		s->in = padded_copy(l, n, v);
 		c->taps = 1;
 		c->tap[0] = v->w[0].size;
+		s->in = padded_copy(l, n, v);
+		if (s->in.buffer == lower_operand(l, n, 0)->buffer) /* it needs no padding */
+			s->in = conv_image(c, 0);
 	}
 	c->depth = v->w[1].size * v->in.dim[3];
 	pack_filter(c, n, 1, c->depth * c->columns, c->columns, 1, 1, 0);
@@ -445,12 +448,12 @@ static void emit_taps(struct lower *l, struct ht_node *n, const struct conv *v)
 		c.tap[0] = v->w[0].size;
 		c.tap[1] = v->w[1].size;
 	}
-	in = conv_image(&c, 0);
-	c.a_step = in.stride[3];
+	c.a_step = lower_operand(l, n, 0)->stride[3];
 	pack_filter(&c, n, 1, c.depth * v->filter.dim[3], v->filter.dim[3], 1, v->groups,
 		group_channels);
 	if (takes_lines(&c, v))
 		return;
+	in = conv_image(&c, 0);
 	contract_begin(&c);
 	at = conv_pixels(&c, v->out);
 	if (c.taps) {

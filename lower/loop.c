@@ -15,6 +15,16 @@ enum { FAR_TILE_ELEMENTS = 8 * TILE_ELEMENTS };
  * many are.  Each extreme needs a mask (backend/ordered.c), of which there are seven. */
 enum { ROWS = 4, ROWS_OF_EXTREMES = 3, COLUMNS = 2, MOST_SIDE = 4 };
 
+/* The group along lanes: the last one that has more than one index, if there is one. */
+static int lanes_group(int groups, const int64_t *extent)
+{
+	int last = groups - 1;
+
+	while (last > 0 && extent[last] == 1)
+		last--;
+	return last >= 0 && extent[last] == 1 ? groups - 1 : last;
+}
+
 int choose_grid(int groups, const int64_t *extent, int64_t work, int64_t *step, int64_t *grid)
 {
 	int64_t inner = work > 0 ? work : 1;
@@ -28,7 +38,7 @@ int choose_grid(int groups, const int64_t *extent, int64_t work, int64_t *step, 
 			continue;
 		inner /= extent[i];
 		step[i] = inner >= TILE_ELEMENTS ? 1 : TILE_ELEMENTS / inner;
-		if (i == groups - 1)
+		if (i == lanes_group(groups, extent))
 			step[i] =
 				(step[i] + VECTOR_MULTIPLE - 1) / VECTOR_MULTIPLE * VECTOR_MULTIPLE;
 		inner *= step[i];
@@ -52,7 +62,7 @@ static struct space space_of_groups(struct kernel_build *k, int32_t rank, const 
 				: kb_dim(k, extent[i]);
 		s.group[i] = (struct space_group){ first[i], last[i], ht_xdim(&k->xb, d) };
 	}
-	k->stage->vec = groups - 1;
+	k->stage->vec = lanes_group(groups, extent);
 	return s;
 }
 
