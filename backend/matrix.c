@@ -188,7 +188,7 @@ void ht_e_matrix_begin(struct ht_e *e, struct ht_e_matrix *x)
 		.rest = equal ? 0 : (int)(depth % PAIRS) };
 	/* Where a panel fits the first level of cache, rows are loaded past it: each of their lines is read once for a panel, and would push the
 	 * panel out. */
-	x->past = x->one && depth * c->nr * 4 <= e->t->l1;
+	x->past = x->one && !c->pieces && depth * c->nr * 4 <= e->t->l1;
 	x->sums = memory(e, (int64_t)x->columns * ht_e_matrix_rows(e) * LINE, "sums");
 	if (e->s->dim[c->m].cut[0].run) {
 		x->config = memory(e, LINE, "tiles");
@@ -273,22 +273,29 @@ static void load_step(
 		load_columns(e, o, B + j, j);
 }
 
-/* Multiplies what is loaded, and loads each operand of the next step behind the last product that needs the register: a load waits for the
- * products in front of it.  NULL: there is no next step. */
-static void step_loaded(
-	struct ht_e *e, const struct ht_e_matrix *x, const struct operands *next, int rows)
+/* Multiplies what is loaded, and loads each operand of the next step that differs behind the last product that needs the register: a load
+ * waits for the products in front of it. */
+static void step_then(struct ht_e *e, const struct ht_e_matrix *x, const struct operands *next,
+	int rows, bool other_rows, bool other_columns)
 {
 	const int tiles = (int)ht_ceil_div(rows, ROWS);
 
 	for (int r = 0; r < tiles; r++) {
 		for (int j = 0; j < x->columns; j++) {
 			multiply(e, r * x->columns + j, A + r, B + j);
-			if (next && j == x->columns - 1)
+			if (other_rows && j == x->columns - 1)
 				load_rows(e, x, next, A + r, r * ROWS);
-			if (next && r == tiles - 1)
+			if (other_columns && r == tiles - 1)
 				load_columns(e, next, B + j, j);
 		}
 	}
+}
+
+/* Likewise with all operands of the next step.  NULL: there is no next step. */
+static void step_loaded(
+	struct ht_e *e, const struct ht_e_matrix *x, const struct operands *next, int rows)
+{
+	step_then(e, x, next, rows, next, next);
 }
 
 static LLVMValueRef lines_of_b(struct ht_e *e, const struct ht_e_matrix_tap *t, LLVMValueRef k)
@@ -345,12 +352,78 @@ static void equal_steps_in_place(struct ht_e *e, const struct ht_e_matrix *x,
 	step_loaded(e, x, NULL, t->rows);
 }
 
+/* ---- pieces ---- */
+
+/* The products of a group: which piece of a number of A by which of B.  The smallest are first, and each has one piece of that before. */
+struct pieces {
+	int a, b;
+};
+static const struct pieces products_of_pieces[] = { { 2, 0 }, { 1, 0 }, { 1, 1 }, { 0, 1 },
+	{ 0, 2 }, { 0, 0 } };
+
+/* Where the product of those pieces finds its operands; `group` is the number of the first step of the group. */
+static struct operands operands_of_pieces(struct ht_e *e, const struct ht_e_matrix *x,
+	const struct ht_e_matrix_tap *t, LLVMValueRef distance, LLVMValueRef group, struct pieces p)
+{
+	LLVMValueRef a = LLVMBuildNSWAdd(e->b, group, ht_e_i64(e, p.a), "");
+	LLVMValueRef b = LLVMBuildNSWAdd(e->b, group, ht_e_i64(e, p.b), "");
+	struct operands o = operands_in_place(e, x, t, distance, a);
+
+	o.b = lines_of_b(e, t, pairs_before(e, x, b));
+	return o;
+}
+
+/* The products of a group whose first operands are loaded.  Behind the last one, the first operands of the next group are loaded, unless
+ * there is none. */
+static void group_of_pieces(struct ht_e *e, const struct ht_e_matrix *x,
+	const struct ht_e_matrix_tap *t, LLVMValueRef distance, LLVMValueRef group, bool more)
+{
+	const int n = (int)HT_COUNT(products_of_pieces);
+	LLVMValueRef next = LLVMBuildNSWAdd(e->b, group, ht_e_i64(e, HT_MOST_PIECES), "");
+
+	for (int i = 0; i < n; i++) {
+		const bool last = i == n - 1;
+		const struct pieces now = products_of_pieces[i],
+				    then = products_of_pieces[last ? 0 : i + 1];
+		struct operands o =
+			operands_of_pieces(e, x, t, distance, last ? next : group, then);
+		const bool any = !last || more;
+
+		step_then(e, x, &o, t->rows, any && (last || now.a != then.a),
+			any && (last || now.b != then.b));
+	}
+}
+
+static void pieces_in_place(struct ht_e *e, const struct ht_e_matrix *x,
+	const struct ht_e_matrix_tap *t, LLVMValueRef distance)
+{
+	LLVMValueRef last = ht_e_i64(e, x->depth / x->pairs - HT_MOST_PIECES);
+	struct operands o =
+		operands_of_pieces(e, x, t, distance, ht_e_i64(e, 0), products_of_pieces[0]);
+	struct ht_e_loop loop;
+
+	HT_CHECK(x->two && x->one && e->s->contract.pieces == HT_MOST_PIECES);
+	load_step(e, x, &o, t->rows);
+	ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), last, HT_MOST_PIECES, "group");
+	for (int i = 0; i < HT_MOST_PIECES; i++)
+		ht_e_contract_prefetch(e,
+			pairs_before(e, x, LLVMBuildNSWAdd(e->b, loop.index, ht_e_i64(e, i), "")),
+			x->pairs);
+	group_of_pieces(e, x, t, distance, loop.index, true);
+	ht_e_loop_end(e, &loop);
+	group_of_pieces(e, x, t, distance, last, false);
+}
+
 static void tap_in_place(struct ht_e *e, const struct ht_e_matrix *x,
 	const struct ht_e_matrix_tap *t, LLVMValueRef distance)
 {
 	LLVMValueRef steps = ht_e_i64(e, x->depth / x->pairs);
 	struct ht_e_loop loop;
 
+	if (e->s->contract.pieces) {
+		pieces_in_place(e, x, t, distance);
+		return;
+	}
 	if (x->two) {
 		equal_steps_in_place(e, x, t, distance);
 		return;
@@ -536,6 +609,7 @@ static void tap_of_left(struct ht_e *e, struct ht_e_matrix *x, const struct ht_e
 
 void ht_e_matrix_tap(struct ht_e *e, struct ht_e_matrix *x, const struct ht_e_matrix_tap *t)
 {
+	HT_CHECK(t->distance || !e->s->contract.pieces);
 	if (t->distance && e->s->dim[e->s->dims - 1].extent % 2 == 0)
 		tap_in_place(e, x, t, t->distance);
 	else if (x->left)

@@ -114,12 +114,14 @@ static void add_integers(int32_t *sum, int32_t x, enum ht_dtype t, const char *b
 				   (uint32_t)x * (uint32_t)integer_at(t, b, i * kp));
 }
 
-/* Adds A's element times row (tap, k) of B to the sums of all columns. */
-static void add_products(struct ht_interp *m, const struct contraction *c, int64_t row, int64_t k,
-	int64_t tap, int64_t base)
+/* Adds element k of A's row times row (tap, of_b) of B to the sums of all columns. */
+static void add_products(
+	struct ht_interp *m, const struct contraction *c, int64_t k, int64_t of_b, int64_t tap)
 {
 	const struct ht_contract *f = &m->p->s->contract;
-	int64_t at = row + k * f->a_step, line = tap * c->padded + k, n = m->lo[f->n], columns;
+	int64_t at = *(const int64_t *)m->p->slot[f->a_row] + k * f->a_step;
+	int64_t base = *(const int64_t *)m->p->slot[f->b_base];
+	int64_t line = tap * c->padded + of_b, n = m->lo[f->n], columns;
 	int64_t panel = c->taps * c->padded / f->kp * f->nr * f->kp;
 	char *sum = m->p->columns;
 	float *run = f->run ? m->p->short_columns + k % 2 : NULL;
@@ -146,6 +148,18 @@ static void add_products(struct ht_interp *m, const struct contraction *c, int64
 	}
 }
 
+/* Adds the products of a group of pieces, which begins at `from` of the depth, the smallest first. */
+static void add_pieces(struct ht_interp *m, const struct contraction *c, int64_t from)
+{
+	const int32_t pieces = m->p->s->contract.pieces;
+
+	for (int32_t sum = pieces - 1; sum >= 0; sum--)
+		for (int32_t i = sum; i >= 0; i--)
+			for (int64_t k = from; k < from + HT_PIECE_DEPTH; k++)
+				add_products(m, c, k + i * HT_PIECE_DEPTH,
+					k + (sum - i) * HT_PIECE_DEPTH, 0);
+}
+
 /* Adds the products of one tap over the whole depth; its row is known. */
 static void contract_tap(struct ht_interp *m, const struct contraction *c, int64_t tap)
 {
@@ -154,9 +168,13 @@ static void contract_tap(struct ht_interp *m, const struct contraction *c, int64
 	const bool inside = f->a_guard < 0 || *(const uint8_t *)p->slot[f->a_guard];
 	const int64_t end = m->hi[p->s->dims - 1];
 
+	if (f->pieces) {
+		for (int64_t k = 0; k < end; k += f->pieces * HT_PIECE_DEPTH)
+			add_pieces(m, c, k);
+		return;
+	}
 	for (int64_t k = 0; inside && k < end; k++) {
-		add_products(m, c, *(const int64_t *)p->slot[f->a_row], k, tap,
-			*(const int64_t *)p->slot[f->b_base]);
+		add_products(m, c, k, k, tap);
 		if (f->run && (k + 1) % (f->run * f->kp) == 0)
 			end_run(m);
 	}

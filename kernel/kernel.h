@@ -238,6 +238,11 @@ struct ht_store {
  * their sum is added to the sum in F32; then both begin at 0 again.  Code may use more sums for
  * a run, to have more products in flight: the order within a run is unspecified.
  *
+ * pieces > 0: each number of A and of B is a sum of so many BF16 numbers, its pieces, the largest first (lower/pieces.c).  The depth consists of
+ * groups of `pieces` times HT_PIECE_DEPTH numbers: the first pieces of HT_PIECE_DEPTH numbers, then their second ones, and so on.  The sum is
+ * that of the products of piece i of a number of A and piece j of the number of B with i + j < pieces.  A and B are BF16, kp is 2, and there are
+ * no taps, guards or cuts of the depth.
+ *
  * wide_buffer > 0: B is F16 or BF16, and there are no short runs.  Code keeps the current panel as F32 in this
  * local buffer of Q * K' * nr numbers: the first block of a tile's rows widens it and stores it
  * there, the other blocks read it.  Where the rows are the last dimension of the grid and each tile has one panel, the tiles behind the
@@ -248,7 +253,7 @@ struct ht_contract {
 	int32_t a_row, a_guard; /* expressions */
 	int64_t a_step;
 	int32_t b_base;
-	int32_t nr, kp, run;
+	int32_t nr, kp, run, pieces;
 	int32_t mr; /* rows of the register tile, set by ht_schedule_contract() */
 };
 
@@ -257,6 +262,9 @@ struct ht_contract {
  * square error of sqrt(n / 12) units.  This is the longest power of two for which that is at
  * most half the error of sums of bfloat16, 2.3e-3: docs/numerics.md. */
 enum { HT_SHORT_RUN = 64 };
+
+/* Numbers of which a group of pieces has one after the other: those of a step in depth of a matrix unit. */
+enum { HT_PIECE_DEPTH = 32, HT_MOST_PIECES = 3 };
 
 enum ht_stage_kind { HT_STAGE_LOOP, HT_STAGE_CONTRACT };
 
@@ -382,6 +390,8 @@ struct ht_pack {
 	 * the other. dst_dtype is F32, or F16 or BF16 with kp 2; sn is 1. */
 	int32_t winograd;
 	bool hf32; /* F32 to F32, rounded to 19 bits */
+	/* Not 0: F32 to as many pieces of BF16 (struct ht_contract).  Pieces have the sign of their number, and are zero only if it is. */
+	int32_t pieces;
 };
 int64_t ht_packed_count(const struct ht_pack *p);
 void ht_pack_b(const struct ht_pack *p, const void *src, void *dst);

@@ -8,6 +8,7 @@
 #include "kernel/native.h"
 #include "kernel/winograd.h"
 
+#include <math.h>
 #include <string.h>
 
 static int64_t matrices(const struct ht_pack *p)
@@ -18,6 +19,9 @@ static int64_t matrices(const struct ht_pack *p)
 int64_t ht_packed_count(const struct ht_pack *p)
 {
 	int64_t panels = (p->n + p->nr - 1) / p->nr, depth = (p->depth + p->kp - 1) / p->kp * p->kp;
+
+	if (p->pieces)
+		depth = ht_ceil_div(p->depth, HT_PIECE_DEPTH) * HT_PIECE_DEPTH * p->pieces;
 
 	return panels * p->taps * depth * p->nr * matrices(p);
 }
@@ -320,6 +324,62 @@ static void pack_winograd(const struct packer *w, const char *src, char *dst)
 	}
 }
 
+/* ---- pieces ---- */
+
+static float from_bits(uint32_t bits)
+{
+	float f;
+
+	memcpy(&f, &bits, sizeof f);
+	return f;
+}
+
+/* The pieces of x.  Bits are cut off, so that each piece has the sign of x.  A piece that would be zero is the smallest normal number. */
+static void pieces_of(float x, int32_t pieces, uint16_t *piece)
+{
+	const uint16_t sign = signbit(x) ? 0x8000 : 0, least = 0x0080;
+	uint32_t bits;
+	bool zero;
+
+	for (int32_t i = 0; i < pieces; i++) {
+		memcpy(&bits, &x, sizeof bits);
+		bits &= 0xffff0000;
+		piece[i] = (uint16_t)(bits >> 16);
+		x -= from_bits(bits);
+		if (piece[i] & 0x7f80) /* normal */
+			continue;
+		zero = i ? (piece[0] & 0x7fff) == 0 : true;
+		piece[i] = zero ? sign : sign | least;
+	}
+}
+
+/* Packs the numbers of a panel of `columns` columns from row `from` on, as a group. */
+static void pack_group(
+	const struct ht_pack *p, const char *src, int64_t from, int64_t columns, uint16_t *to)
+{
+	const int64_t rows = p->depth - from < HT_PIECE_DEPTH ? p->depth - from : HT_PIECE_DEPTH;
+	const int64_t piece = HT_PIECE_DEPTH * p->nr;
+	uint16_t of[HT_MOST_PIECES];
+
+	memset(to, 0, (size_t)(p->pieces * piece) * sizeof *to);
+	for (int64_t k = 0; k < rows; k++)
+		for (int64_t n = 0; n < columns; n++) {
+			pieces_of(ht_load_f32(src, (from + k) * p->sk + n * p->sn), p->pieces, of);
+			for (int32_t i = 0; i < p->pieces; i++)
+				to[i * piece + k / 2 * 2 * p->nr + 2 * n + k % 2] = of[i];
+		}
+}
+
+static void pack_pieces(const struct ht_pack *p, const char *src, uint16_t *to)
+{
+	for (int64_t n = 0; n < p->n; n += p->nr)
+		for (int64_t k = 0; k < p->depth; k += HT_PIECE_DEPTH) {
+			pack_group(p, src + (size_t)(n * p->sn) * sizeof(float), k,
+				p->n - n < p->nr ? p->n - n : p->nr, to);
+			to += p->pieces * HT_PIECE_DEPTH * p->nr;
+		}
+}
+
 static convert_fn *packing_conversion(const struct ht_pack *p)
 {
 	if (p->hf32)
@@ -338,6 +398,12 @@ void ht_pack_b(const struct ht_pack *p, const void *src, void *dst)
 	HT_CHECK(p->nr > 0 && p->nr <= MAX_NR && (p->kp == 1 || (p->kp == 2 && w.dst_bytes == 2)));
 	if (p->winograd) {
 		pack_winograd(&w, src, dst);
+		return;
+	}
+	if (p->pieces) {
+		HT_CHECK(p->taps == 1 && p->kp == 2 && p->pieces <= HT_MOST_PIECES &&
+			 p->src_dtype == HT_F32 && p->dst_dtype == HT_BF16);
+		pack_pieces(p, src, dst);
 		return;
 	}
 	for (int64_t n = 0; n < p->n; n += p->nr) {

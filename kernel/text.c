@@ -103,6 +103,8 @@ static void print_contract(const struct ht_stage *s, struct ht_buf *out)
 		c->b_base, c->nr, c->kp);
 	if (c->run)
 		ht_printf(out, " run %d", c->run);
+	if (c->pieces)
+		ht_printf(out, " pieces %d", c->pieces);
 	if (c->wide_buffer)
 		ht_printf(out, " wide b%d", c->wide_buffer);
 	ht_printf(out, " mr %d\n", c->mr);

@@ -449,6 +449,23 @@ static bool may_pair(const struct ht_contract *c, enum ht_dtype a, enum ht_dtype
 	return c->run ? a == HT_F16 && b == HT_F16 : b == HT_BF16 && (a == b || a == HT_F32);
 }
 
+/* Verifies a contraction of pieces. */
+static void verify_pieces(struct verifier *v, const struct ht_stage *s, enum ht_dtype a)
+{
+	const struct ht_contract *c = &s->contract;
+	const struct ht_dim *depth = &s->dim[s->dims - 1];
+	int sums = 0;
+
+	for (int i = 0; i < s->dims; i++)
+		sums += s->dim[i].reduce;
+	rule(v, c->pieces > 0 && c->kp == 2 && !c->run && !c->wide_buffer && a == HT_BF16,
+		"pieces of what is not bfloat16 in pairs");
+	rule(v, sums == 1 && c->a_guard < 0 && !depth->cut[0].run,
+		"pieces have taps, a guard, or an end of the depth");
+	rule(v, c->pieces > 0 && depth->extent % (c->pieces * HT_PIECE_DEPTH) == 0,
+		"the depth is not whole groups of pieces");
+}
+
 static void verify_contract(struct verifier *v, const struct ht_stage *s)
 {
 	const struct ht_contract *c = &s->contract;
@@ -485,6 +502,8 @@ static void verify_contract(struct verifier *v, const struct ht_stage *s)
 		"a tile begins in the middle of a panel of B");
 	if (c->wide_buffer)
 		verify_wide(v, s);
+	if (c->pieces)
+		verify_pieces(v, s, a);
 	verify_row(v, s);
 	for (int32_t i = 0; i < s->xs && !v->bad; i++)
 		if (s->x[i].op == HT_X_RED)

@@ -45,6 +45,13 @@ static bool sums_products(const struct ht_stage *s, const struct ht_reduction *r
 	return r->op == HT_RED_ADD && (s->x[x].op == HT_X_MUL || s->x[x].op == HT_X_MULADD);
 }
 
+/* How many products a number of the depth has: of pieces several. */
+static int64_t products_of_number(const struct ht_contract *c)
+{
+	_Static_assert(HT_PIECE_DEPTH % 2 == 0, "pairs");
+	return c->pieces ? (c->pieces + 1) / 2 : 1;
+}
+
 /* The type of the factors of a contraction. */
 static enum ht_dtype multiplied(const struct ht_kernel *k, const struct ht_stage *s)
 {
@@ -61,7 +68,8 @@ struct ht_kernel_work ht_kernel_work_of(const struct ht_kernel *k, const struct 
 		const struct ht_stage *s = &k->stage[i];
 
 		if (s->kind == HT_STAGE_CONTRACT)
-			ht_kernel_work_add(&w, points(k, s), multiplied(k, s), t);
+			ht_kernel_work_add(&w, points(k, s) * products_of_number(&s->contract),
+				multiplied(k, s), t);
 		for (int32_t r = 0; s->kind == HT_STAGE_LOOP && r < s->reds; r++)
 			if (sums_products(s, &s->red[r]))
 				ht_kernel_work_add(&w, points(k, s), HT_F32, t);

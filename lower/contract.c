@@ -145,7 +145,7 @@ static void pack_pairs_to_split(struct contraction *c)
 
 static struct ht_pack pack_of(const struct contraction *c, int64_t sq, int64_t sk, int64_t sn)
 {
-	return (struct ht_pack){ .src_dtype = c->dtype,
+	return (struct ht_pack){ .src_dtype = c->pieces ? HT_F32 : c->dtype,
 		.dst_dtype = c->packed_type,
 		.taps = contract_taps(c),
 		.depth = c->depth,
@@ -155,7 +155,8 @@ static struct ht_pack pack_of(const struct contraction *c, int64_t sq, int64_t s
 		.sn = sn,
 		.nr = c->nr,
 		.kp = c->kp,
-		.hf32 = lower_mode(c->n) == HT_IMPL_HI_FLOAT_32 };
+		.hf32 = lower_mode(c->n) == HT_IMPL_HI_FLOAT_32,
+		.pieces = c->pieces };
 }
 
 void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64_t sq, int64_t sk,
@@ -399,6 +400,7 @@ void contract_packed(const struct contraction *c, struct kernel_build *k, int32_
 	t->nr = c->nr;
 	t->kp = c->kp;
 	t->run = c->kp == 2 && c->packed_type == HT_F16 ? HT_SHORT_RUN : 0;
+	t->pieces = c->pieces;
 	t->a_step = c->a_step;
 	t->a_guard = c->a_guard;
 }
@@ -490,6 +492,8 @@ void contract_begin(struct contraction *c)
 				.other = HT_METHOD_END,
 				.reason = HT_REASON_ONE_ROW });
 	}
+	if (c->pieces)
+		k->kernel->method = ht_method_info[HT_METHOD_PIECES].name;
 	grid[0] = c->batch;
 	grid[m_grid] = ht_ceil_div(c->rows, m_step);
 	grid[n_grid] = ht_ceil_div(c->columns, n_step);
@@ -505,7 +509,9 @@ void contract_begin(struct contraction *c)
 	c->n_x = ht_xdim(&k->xb, k->stage->contract.n);
 	for (int i = 0; i < c->taps; i++)
 		c->tap_x[i] = ht_xdim(&k->xb, kb_reduce_dim(k, c->tap[i]));
-	kb_reduce_dim(k, c->depth);
+	kb_reduce_dim(
+		k, c->pieces ? ht_ceil_div(c->depth, HT_PIECE_DEPTH) * HT_PIECE_DEPTH * c->pieces
+			     : c->depth);
 	k->stage->vec = k->stage->contract.n;
 }
 

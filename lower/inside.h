@@ -772,6 +772,7 @@ struct contraction {
 				    * adjacent */
 	int32_t nr, kp, b;         /* packing; plan buffer of the packed operand */
 	int64_t packed_count;      /* elements of one packed matrix */
+	int32_t pieces;            /* of each number (lower/pieces.c); 0: numbers are not divided */
 	enum ht_dtype packed_type; /* in memory */
 	int64_t constants; /* packed constant matrices: 1, or one for each of the batch; 0: B is
 			    * not constant */

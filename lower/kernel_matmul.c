@@ -421,7 +421,7 @@ static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 	struct space out;
 	int32_t a_row, b_base;
 	struct sum_parts sum;
-	bool merged, blocked;
+	bool merged, blocked, pieces;
 
 	if (ht_shape_count(shape) == 0)
 		return HT_OK;
@@ -430,8 +430,11 @@ static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 		return emit_loop_product(l, n);
 	read_product(l, n, &p);
 	merged = merge_batch(&p);
-	blocked = merged && pays_to_block(l, n, &p.a, &p);
-	if (blocked)
+	pieces = merged && product_in_pieces(l, n, &p);
+	blocked = !pieces && merged && pays_to_block(l, n, &p.a, &p);
+	if (pieces)
+		p.a = product_divide_rows(l, n, &p.a);
+	else if (blocked)
 		p.a = block_rows(l, n, &p.a);
 	else if (pays_to_widen(l, n, &p))
 		p.a = widened_left(l, n, &p.a);
@@ -442,7 +445,8 @@ static enum ht_status emit_product(struct lower *l, struct ht_node *n)
 		emit_parts(l, n, &p, blocked, &sum);
 		return HT_OK;
 	}
-	contract_init(&c, l, n, ht_type_of(n->in[0])->dtype);
+	contract_init(&c, l, n, pieces ? HT_BF16 : ht_type_of(n->in[0])->dtype);
+	c.pieces = pieces ? PIECES : 0;
 	c.rows = p.rows;
 	c.columns = p.columns;
 	c.depth = p.depth;

@@ -44,7 +44,7 @@ static struct ht_str pack_key(struct lower *l, const struct ht_tensor *t, int64_
 {
 	const int64_t part[] = { (intptr_t)t->blob, first, count, stride, p->src_dtype,
 		p->dst_dtype, p->taps, p->depth, p->n, p->sq, p->sk, p->sn, p->nr, p->kp,
-		p->winograd, p->hf32 };
+		p->winograd, p->hf32, p->pieces };
 	int64_t *key = HT_NEW_ARRAY(l->scratch, int64_t, HT_COUNT(part));
 
 	memcpy(key, part, sizeof part);

@@ -236,6 +236,16 @@ static void cut_rows(struct gen *g)
 	g->rows = m->least + below((int)(m->extent - m->least + 1));
 }
 
+/* Numbers in pieces, which a matrix unit multiplies.  Packed numbers are pieces of any numbers. */
+static void divide_numbers(struct gen *g)
+{
+	g->stage.contract.pieces = HT_MOST_PIECES;
+	g->stage.contract.nr = g->stage.contract.nr > 32 ? 32 : g->stage.contract.nr;
+	g->depth = HT_MOST_PIECES * HT_PIECE_DEPTH * (1 + below(3));
+	g->kh = g->kw = 1;
+	g->pad = 0;
+}
+
 static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 {
 	static const enum ht_dtype types[] = { HT_F32, HT_F32, HT_BF16, HT_BF16, HT_F16, HT_I8,
@@ -263,6 +273,8 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 	g->stage.contract.mr = 1 + below(t->matrix_rows ? 2 * t->matrix_rows : 8);
 	g->stage.contract.a_buffer = A;
 	g->stage.contract.b_buffer = B;
+	if (t->matrix_rows && g->t == HT_BF16 && g->stage.contract.kp == 2 && !flat && chance(30))
+		divide_numbers(g);
 	g->plane = 1;
 	if (g->stage.contract.kp == 1 && chance(30)) /* planes, sometimes far apart */
 		g->plane = g->h * g->w + (chance(20) ? 70000 : 0);
@@ -276,8 +288,12 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 		.sk = g->n,
 		.sn = 1,
 		.nr = g->stage.contract.nr,
-		.kp = g->stage.contract.kp };
-	a = g->t == HT_BF16 && g->stage.contract.kp == 2 && chance(40) ? HT_F32 : g->t;
+		.kp = g->stage.contract.kp,
+		.pieces = g->stage.contract.pieces };
+	if (g->pack.pieces)
+		g->pack.depth /= g->pack.pieces;
+	a = g->t == HT_BF16 && g->stage.contract.kp == 2 && !g->pack.pieces && chance(40) ? HT_F32
+											  : g->t;
 	g->buffer[A] = (struct ht_kernel_buffer){ HT_BUFFER_IN, a,
 		g->batch * (g->plane > 1 ? g->plane : g->h * g->w) * g->depth };
 	g->buffer[B] = (struct ht_kernel_buffer){ HT_BUFFER_IN, g->t, ht_packed_count(&g->pack) };
@@ -287,7 +303,7 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 	g->buffer[OUT] = (struct ht_kernel_buffer){ HT_BUFFER_OUT,
 		g->t == HT_I8 || g->t == HT_U8 ? HT_I32 : floats[below(3)],
 		g->buffer[OTHER].count };
-	if (ht_is_low(g->t) && !g->stage.contract.run && chance(60))
+	if (ht_is_low(g->t) && !g->stage.contract.run && !g->stage.contract.pieces && chance(60))
 		keep_panel(g);
 	g->k = (struct ht_kernel){ .buffer = g->buffer,
 		.buffers = g->stage.contract.wide_buffer ? ALL : BUFFERS,
@@ -347,7 +363,8 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 		fprintf(stderr, "seed %llu %s: no code\n", (unsigned long long)seed, t->name);
 	source = malloc((size_t)(g->pack.taps * g->depth * g->n) * 4);
 	fill(g->pack.src_dtype, least, g->pack.taps * g->depth * g->n, source);
-	ht_pack_b(&g->pack, source, data[B]);
+	if (!g->pack.pieces)
+		ht_pack_b(&g->pack, source, data[B]);
 	memset(data[OUT], 0xa5, (size_t)count * size + 64);
 	memset(got, 0xa5, (size_t)count * size + 64);
 	memset(data[FLAGS], 1, (size_t)tiles);
@@ -435,7 +452,7 @@ static void test_tiles(void **unused)
 	uint64_t seed = first ? strtoull(first, NULL, 10) : 1;
 	struct ht_target t = *ht_target_named("x86-64-v4+bf16");
 	char features[512];
-	int bad = 0;
+	int bad = 0, divided = 0;
 
 	(void)unused;
 	if (!ht_target_runs(t.name))
@@ -451,12 +468,14 @@ static void test_tiles(void **unused)
 
 		t.dot_bf16 = i % 2 ? 2 : 0; /* a host with slow dot products does not use them */
 		make_kernel(g, i, &t);
+		divided += g->stage.contract.pieces > 0;
 		if (g->stage.contract.kp == 2)
 			bad += !compare(g, &t, i);
 		ht_arena_release(&g->arena);
 		free(g);
 	}
 	assert_int_equal(bad, 0);
+	assert_true(first || divided > 0);
 	assert_true(ht_cpu_has_amx() || first || amx.products > 400);
 }
 

@@ -427,7 +427,7 @@ static float get_number(enum ht_dtype t, const void *p, int64_t i)
 static void convolve(struct convolution c)
 {
 	struct ht_pack pack = { c.dtype, c.dtype, c.taps, c.in, c.out, c.in * c.out, c.out, 1, c.nr,
-		c.kp, false, false };
+		c.kp, false, false, 0 };
 	int64_t packed = ht_packed_count(&pack);
 	char *x = ht_alloc(&arena, (size_t)(c.size * c.in + 1) * 4);
 	char *w = ht_alloc(&arena, (size_t)(c.taps * c.in * c.out) * 4);

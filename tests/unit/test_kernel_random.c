@@ -365,13 +365,13 @@ static void test_packing(void **state)
 
 						pack_once((struct ht_pack){ types[f], types[t], q,
 							k, n, k * n, n, 1, widths[w], kp, false,
-							false });
+							false, 0 });
 						pack_once((struct ht_pack){ types[f], types[t], q,
 							k, n, k * n, 1, k, widths[w], kp, false,
-							false });
+							false, 0 });
 						pack_once((struct ht_pack){ types[f], types[t], q,
 							k, n, 1, q * n, q, widths[w], kp, false,
-							false });
+							false, 0 });
 					}
 }
 
