@@ -443,8 +443,13 @@ static void range(struct ht_e *e, int level, int end, ht_e_leaf *leaf, const str
 	struct ht_e_run r = { p->begin, p->count, copies * lanes, p->lo, p->hi, copies, false };
 	const bool shorter = has_short_blocks(e, dim);
 	int64_t known = shorter || p->of_run ? -1 : whole_rest(e, dim, r.step, p->lo, p->hi);
+	const bool tiles = e->matrix && dim == e->s->contract.m && e->s->dim[dim].cut[0].run;
 	LLVMValueRef left;
 
+	if (tiles && p->hi - p->lo < copies) { /* one block, of as many rows as there are */
+		rest_of_tiles(e, level, end, leaf, r, p->count, copies);
+		return;
+	}
 	if (known != 0 && runs_even_blocks(e, level, end, leaf, r, p->count))
 		return;
 	r.count = whole(e, p->count, r.step);
@@ -466,7 +471,7 @@ static void range(struct ht_e *e, int level, int end, ht_e_leaf *leaf, const str
 		rest_of_rows(e, level, end, leaf, r, left, copies);
 		return;
 	}
-	if (e->matrix && dim == e->s->contract.m && e->s->dim[dim].cut[0].run) {
+	if (tiles) {
 		rest_of_tiles(e, level, end, leaf, r, left, copies);
 		return;
 	}

@@ -373,13 +373,12 @@ static struct operands operands_of_pieces(struct ht_e *e, const struct ht_e_matr
 	return o;
 }
 
-/* The products of a group whose first operands are loaded.  Behind the last one, the first operands of the next group are loaded, unless
- * there is none. */
+/* The products of the group that begins at step `group`, whose first operands are loaded.  Behind the last one, those of group `next` are. */
 static void group_of_pieces(struct ht_e *e, const struct ht_e_matrix *x,
-	const struct ht_e_matrix_tap *t, LLVMValueRef distance, LLVMValueRef group, bool more)
+	const struct ht_e_matrix_tap *t, LLVMValueRef distance, LLVMValueRef group,
+	LLVMValueRef next)
 {
 	const int n = (int)HT_COUNT(products_of_pieces);
-	LLVMValueRef next = LLVMBuildNSWAdd(e->b, group, ht_e_i64(e, HT_MOST_PIECES), "");
 
 	for (int i = 0; i < n; i++) {
 		const bool last = i == n - 1;
@@ -387,31 +386,32 @@ static void group_of_pieces(struct ht_e *e, const struct ht_e_matrix *x,
 				    then = products_of_pieces[last ? 0 : i + 1];
 		struct operands o =
 			operands_of_pieces(e, x, t, distance, last ? next : group, then);
-		const bool any = !last || more;
 
-		step_then(e, x, &o, t->rows, any && (last || now.a != then.a),
-			any && (last || now.b != then.b));
+		step_then(e, x, &o, t->rows, last || now.a != then.a, last || now.b != then.b);
 	}
 }
 
+/* Behind the last group its own first operands are loaded again, which costs less than code for a group that loads none. */
 static void pieces_in_place(struct ht_e *e, const struct ht_e_matrix *x,
 	const struct ht_e_matrix_tap *t, LLVMValueRef distance)
 {
-	LLVMValueRef last = ht_e_i64(e, x->depth / x->pairs - HT_MOST_PIECES);
+	const int64_t steps = x->depth / x->pairs;
 	struct operands o =
 		operands_of_pieces(e, x, t, distance, ht_e_i64(e, 0), products_of_pieces[0]);
 	struct ht_e_loop loop;
+	LLVMValueRef next;
 
 	HT_CHECK(x->two && x->one && e->s->contract.pieces == HT_MOST_PIECES);
 	load_step(e, x, &o, t->rows);
-	ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), last, HT_MOST_PIECES, "group");
+	ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), ht_e_i64(e, steps), HT_MOST_PIECES, "group");
 	for (int i = 0; i < HT_MOST_PIECES; i++)
 		ht_e_contract_prefetch(e,
 			pairs_before(e, x, LLVMBuildNSWAdd(e->b, loop.index, ht_e_i64(e, i), "")),
 			x->pairs);
-	group_of_pieces(e, x, t, distance, loop.index, true);
+	next = LLVMBuildNSWAdd(e->b, loop.index, ht_e_i64(e, HT_MOST_PIECES), "");
+	next = ht_e_smin(e, next, ht_e_i64(e, steps - HT_MOST_PIECES));
+	group_of_pieces(e, x, t, distance, loop.index, next);
 	ht_e_loop_end(e, &loop);
-	group_of_pieces(e, x, t, distance, last, false);
 }
 
 static void tap_in_place(struct ht_e *e, const struct ht_e_matrix *x,

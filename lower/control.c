@@ -147,12 +147,15 @@ static bool is_tested(const struct body *b, int i, int32_t arg)
 }
 
 /* What the loop passes on unchanged is the operand's memory in each iteration. */
-static struct lower_invariant *begin_invariant(struct lower *l, struct body *b, int32_t args)
+static struct lower_invariant *begin_invariant(
+	struct lower *l, struct body *b, const struct ht_node *n)
 {
-	bool *same = HT_NEW_ARRAY(l->scratch, bool, (size_t)args);
+	bool *same = HT_NEW_ARRAY(l->scratch, bool, (size_t)n->ins);
 
-	b->invariant = (struct lower_invariant){ .condition = b->procedure[0], .same = same };
-	for (int32_t i = 0; i < args; i++)
+	b->invariant = (struct lower_invariant){ .condition = b->procedure[0],
+		.rows = (enum ht_recurrent_rows)ht_attr_int(n, HT_RECURRENT_ROWS, HT_RECURRENT_ANY),
+		.same = same };
+	for (int32_t i = 0; i < n->ins; i++)
 		if (b->takes[1][i])
 			same[b->invariant.params++] = !b->carries[i];
 	return &b->invariant;
@@ -178,7 +181,7 @@ static enum ht_status lower_one(
 					  is_tested(b, i, at));
 	entry.inputs = some_ports(l, f->args, b->takes[i]);
 	return lower_function(l, f, &entry, updated,
-		is_loop(n) && i == 1 ? begin_invariant(l, b, n->ins) : NULL, &b->procedure[i]);
+		is_loop(n) && i == 1 ? begin_invariant(l, b, n) : NULL, &b->procedure[i]);
 }
 
 /* All arguments are parameters of the procedure: where it calls itself, it is not known yet

@@ -297,7 +297,8 @@ bool lower_move_condition(struct lower *l, int32_t condition, int32_t body, cons
 /* Of the body of a loop: the steps that every iteration would repeat. */
 struct lower_invariant {
 	int32_t condition; /* the loop's other procedure */
-	const bool *same;  /* by parameter of the body: all iterations get it unchanged */
+	enum ht_recurrent_rows rows;
+	const bool *same; /* by parameter of the body: all iterations get it unchanged */
 	int32_t params;
 	/* Set when the body is lowered: the steps that were taken out of it.  They still name buffers of the body.  Those among their
 	 * results that the body reads have become further parameters of it. */

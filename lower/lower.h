@@ -16,6 +16,10 @@ enum ht_lower_tee {
 	HT_LOWER_TEE_ALONE
 };
 
+/* Attribute of loops that pass recurrent made of one with an open number of rows: whether a run that comes to it has few rows or many. */
+#define HT_RECURRENT_ROWS "_rows"
+enum ht_recurrent_rows { HT_RECURRENT_ANY, HT_RECURRENT_FEW, HT_RECURRENT_MANY };
+
 /* The input of lowering besides the graph. */
 struct ht_lower_request {
 	struct ht_arena *scratch;

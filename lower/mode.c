@@ -35,8 +35,6 @@ const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode)
 	case HT_IMPL_FLOAT_32:
 		if (ht_is(n, HT_CONTRACTS) && t == HT_BF16)
 			return "multiplies in float32, not by pairs nor transformed";
-		if (ht_is(n, HT_MATRIX_PRODUCT) && t == HT_F32)
-			return "multiplies in float32, not in pieces of bfloat16";
 		return ht_is(n, HT_CONV) && (t == HT_F16 || t == HT_F32)
 			       ? "multiplies in float32, not transformed"
 			       : NULL;
@@ -47,6 +45,8 @@ const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode)
 	case HT_IMPL_HIGH_PERFORMANCE:
 		if (has_short_runs(n) && t == HT_F16)
 			return short_runs;
+		if (ht_is(n, HT_MATRIX_PRODUCT) && t == HT_F32)
+			return "multiplies in pieces of bfloat16 in loops, where a matrix unit does";
 		return shortens(n, t, false) ? "shorter polynomials, within 2^-15" : NULL;
 	case HT_IMPL_SUPER_PERFORMANCE:
 		return shortens(n, t, true) ? "the shortest polynomials, within 2^-9" : NULL;

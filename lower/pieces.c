@@ -2,7 +2,8 @@
  *
  * A float32 number is the sum of three of bfloat16, which have 8 bits each: its pieces.  A product of two numbers is the sum of nine
  * products of pieces, of which the three that are smaller than 2^-24 of it do not count.  So six products of a matrix unit make one of
- * float32, in less time than the vector unit takes for it.  Each product of pieces is exact, and sums are in float32.
+ * float32, in less time than the vector unit takes for it.  Each product of pieces is exact, and sums are in float32.  Mode high_performance of
+ * the node asks for it: where another thread shares the processor's core, a matrix unit may take longer than the vector unit.
  *
  * Weights are packed in pieces; a kernel in front of the product divides its rows.  Pieces of infinities and NaN are these and zeros.
  * No piece of a weight is zero, unless the weight is, so an infinity times each of them is the same infinity. */
@@ -38,21 +39,37 @@ static double share_of_time(const struct ht_target *t)
 	return products * ht_target_products(t, HT_F32) / ht_target_products(t, HT_BF16);
 }
 
+/* Whether the product is in a loop, and no run that comes to it has few rows. */
+static bool has_rows(const struct lower *l, const struct product *p)
+{
+	const enum ht_recurrent_rows rows = l->invariant ? l->invariant->rows : HT_RECURRENT_FEW;
+
+	return p->rows >= LEAST_ROWS &&
+	       (rows == HT_RECURRENT_MANY || (rows == HT_RECURRENT_ANY && !l->g->sizes));
+}
+
+/* Whether the pieces of the weights stay in the second level, together with those of another product of the loop. */
+static bool weights_stay(const struct lower *l, const struct product *p)
+{
+	return p->depth * p->columns * PIECES * (int64_t)ht_dtype_info(HT_BF16)->bytes <=
+	       l->target->l2 / 2;
+}
+
 static bool has_sizes(const struct lower *l, const struct ht_node *n, const struct product *p)
 {
-	return p->rows >= LEAST_ROWS && p->depth >= LEAST_DEPTH && p->depth <= MOST_DEPTH &&
-	       p->columns >= LEAST_COLUMNS && !lower_cuts_depth(l, n);
+	return has_rows(l, p) && p->depth >= LEAST_DEPTH && p->depth <= MOST_DEPTH &&
+	       p->columns >= LEAST_COLUMNS && weights_stay(l, p) && !lower_cuts_depth(l, n);
 }
 
 bool product_in_pieces(const struct lower *l, const struct ht_node *n, const struct product *p)
 {
 	const struct ht_tensor *weights = ht_const_tensor(n->in[1]);
 
-	return l->invariant && l->target->matrix_bf16 == 2 &&
-	       share_of_time(l->target) < MOST_SHARE && weights &&
-	       ht_type_of(n->in[0])->dtype == HT_F32 && !ht_const_tensor(n->in[0]) &&
+	return weights && ht_type_of(n->in[0])->dtype == HT_F32 && !ht_const_tensor(n->in[0]) &&
+	       l->target->matrix_bf16 == 2 && share_of_time(l->target) < MOST_SHARE &&
 	       !product_transposes(n, true) && p->a.rank == 2 && p->b.rank == 2 &&
-	       lower_mode(n) == HT_IMPL_NONE && has_sizes(l, n, p) && are_finite(weights);
+	       lower_mode(n) == HT_IMPL_HIGH_PERFORMANCE && has_sizes(l, n, p) &&
+	       are_finite(weights);
 }
 
 /* Piece after piece of x: what is left of it, rounded to bfloat16 where it is stored. */
@@ -81,7 +98,7 @@ struct view product_divide_rows(struct lower *l, struct ht_node *n, const struct
 	if (!l->chosen[n->id])
 		plan_choice(l, n,
 			(struct ht_method_choice){ .method = HT_METHOD_PIECES,
-				.other = HT_METHOD_UNDIVIDED,
+				.other = HT_METHOD_END,
 				.reason = HT_REASON_MATRIX_UNIT,
 				.is = share_of_time(l->target),
 				.limit = MOST_SHARE,

@@ -2,6 +2,7 @@
 #ifndef HT_PASSES_RECURRENT_H
 #define HT_PASSES_RECURRENT_H
 
+#include "lower/lower.h"
 #include "passes/ranges.h"
 #include "passes/rewrite.h"
 
@@ -12,10 +13,6 @@ void ht_recurrent_sums(
 /* recurrent_rows.c: where products belong in front of a loop if a step has few rows, and in it if it has many, and the number of rows
  * is open, the loop becomes a branch of two. */
 enum ht_status ht_recurrent_divide(struct ht_graph *g, struct ht_pass_context *c);
-
-/* Attribute of the loops of such a branch: which of both it is. */
-#define HT_RECURRENT_ROWS "_rows"
-enum ht_recurrent_rows { HT_RECURRENT_ANY, HT_RECURRENT_FEW, HT_RECURRENT_MANY };
 
 /* When a run has many rows: open size number `size` of the program (1 is the first one) is at least `from`. */
 struct ht_recurrent_turn {
