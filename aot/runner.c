@@ -107,18 +107,22 @@ INLINE bool link_kept(struct ht_exec *x, const struct ht_aot_level *level, void 
 	return true;
 }
 
-/* Takes the open sizes, which follow the inputs, if the net has any; `all` has room for derived
- * ones as well. */
+/* Takes the open sizes, which follow the inputs, if the net has any; `all` has room for all sizes.  If the run computes
+ * sizes, the caller's memory has room for them. */
 INLINE bool link_sizes(struct ht_exec *x, const void *const *in, int64_t *all)
 {
 	const struct ht_image_size *s = ht_image_sizes(x->image);
-	uint32_t n = ht_image_stated(x->image);
-	const int64_t *stated = n ? in[ht_image_entries(x->image)->inputs] : NULL;
+	uint32_t n = ht_image_count(x->image, HT_IMAGE_SIZES);
+	int64_t *given = n ? (int64_t *)(uintptr_t)in[ht_image_entries(x->image)->inputs] : NULL;
 
+	if (n && !given)
+		return false;
+	if (x->image->features & HT_IMAGE_COMPUTED)
+		all = given;
 	for (uint32_t i = 0; i < n; i++) {
-		if (!stated || stated[i] < s[i].least || stated[i] > s[i].most)
+		all[i] = s[i].kind == HT_IMAGE_STATED ? given[i] : s[i].most;
+		if (all[i] < s[i].least || all[i] > s[i].most)
 			return false;
-		all[i] = stated[i];
 	}
 	ht_image_derive_all(x->image, all);
 	x->size = all;

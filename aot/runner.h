@@ -21,7 +21,8 @@ enum ht_aot_status {
 	HT_AOT_E_THREADS = 19,
 	HT_AOT_E_VARIABLES = 20,
 	HT_AOT_E_ROWS = 21,
-	HT_AOT_E_ITERATIONS = HT_EXEC_ITERATIONS
+	HT_AOT_E_ITERATIONS = HT_EXEC_ITERATIONS,
+	HT_AOT_E_SIZE = HT_EXEC_SIZE
 };
 
 /* The requirements of code: a level (enum ht_cpu_level), and extensions that only some machines of
@@ -57,8 +58,8 @@ struct ht_aot_plan {
 };
 
 /* The functions of a net, in one piece of code that runs at any address.  After the outputs, `out`
- * has the kept memory (ht_aot_level.kept), if there is any; after the inputs, `in` has an int64_t
- * for each open size. */
+ * has the kept memory (ht_aot_level.kept), if there is any; after the inputs, `in` has the address of an int64_t
+ * for each open size, and if the run computes sizes, behind these one for each other size of the image, which the run sets. */
 int ht_aot_run(const void *const *in, void *const *out, void *arena, const void *weights,
 	const struct ht_exec_threads *parallel, const struct ht_aot_plan *plan);
 /* Sets the variables to their initial values. */

@@ -1,6 +1,7 @@
 /* Compiling ahead of time: programs as an object, libraries and a header (docs/aot.md). */
 #include "api/aot.h"
 #include "aot/runner.h"
+#include "kernel/library_net.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -36,17 +37,51 @@ static bool same_values(
 	return true;
 }
 
-/* Whether both run for the same sizes. */
-static bool same_bounds(const struct ht_program *a, const struct ht_program *b)
+/* Whether both have the same sizes: the numbers of those that a run computes are known to the caller. */
+static bool same_sizes(const struct ht_program *a, const struct ht_program *b)
 {
 	const struct ht_image *x = a->rt.image, *y = b->rt.image;
-	uint32_t n = ht_image_stated(x);
+	uint32_t n = ht_image_count(x, HT_IMAGE_SIZES);
 
-	if (ht_image_stated(y) != n)
+	if (ht_image_count(y, HT_IMAGE_SIZES) != n)
 		return false;
-	for (uint32_t i = 0; i < n; i++)
-		if (ht_image_sizes(x)[i].least != ht_image_sizes(y)[i].least ||
-			ht_image_sizes(x)[i].most != ht_image_sizes(y)[i].most)
+	for (uint32_t i = 0; i < n; i++) {
+		const struct ht_image_size *s = &ht_image_sizes(x)[i], *t = &ht_image_sizes(y)[i];
+
+		if (s->kind != t->kind || s->least != t->least || s->most != t->most)
+			return false;
+	}
+	return true;
+}
+
+static struct ht_size_expr extent_of(const struct ht_program *p, size_t output, int32_t axis)
+{
+	const struct ht_image *x = p->rt.image;
+	const struct ht_image_entry *e = ht_image_entries(x);
+	const struct ht_image_port *port = &ht_image_ports(x)[e->port + e->inputs + output];
+	int64_t n = ht_image_dims(x)[port->dim + (uint32_t)axis];
+
+	return n < 0 ? ht_image_expression_of(x, (uint32_t)(-1 - n)) : ht_size_number(n);
+}
+
+/* Whether the extents of output `i` are the same expressions of sizes. */
+static bool same_extents(const struct ht_program *a, const struct ht_program *b, size_t i)
+{
+	for (int32_t k = 0; k < a->output[i].rank; k++)
+		if (!ht_size_equal(extent_of(a, i, k), extent_of(b, i, k)))
+			return false;
+	return true;
+}
+
+/* Whether one header describes the inputs, outputs and sizes of both. */
+static bool same_header(const struct ht_program *a, const struct ht_program *b)
+{
+	if (!same_values(a->input, b->input, ht_program_inputs(a), ht_program_inputs(b)) ||
+		!same_values(a->output, b->output, ht_program_outputs(a), ht_program_outputs(b)) ||
+		!same_sizes(a, b))
+		return false;
+	for (size_t i = 0; i < ht_program_outputs(a); i++)
+		if (!same_extents(a, b, i))
 			return false;
 	return true;
 }
@@ -126,7 +161,16 @@ static enum ht_status check_variables(const struct ht_program *p, struct ht_diag
 	return HT_OK;
 }
 
-/* Library kernels are C code that calls libm.  The message names all of them. */
+/* Whether a step runs a function of the library that nets cannot have. */
+static bool needs_library(const struct ht_program *p, const struct ht_image_step *s)
+{
+	uint64_t entry;
+
+	return s->op == HT_IMAGE_KERNEL && ht_program_library(p, s->to)[0] &&
+	       !ht_library_net_code(ht_program_library(p, s->to), &entry).n;
+}
+
+/* The message names all nodes whose kernels nets cannot have. */
 static enum ht_status check_kernels(const struct ht_program *p, struct ht_diags *d)
 {
 	const struct ht_image *x = p->rt.image;
@@ -134,11 +178,8 @@ static enum ht_status check_kernels(const struct ht_program *p, struct ht_diags 
 
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_STEPS); i++) {
 		const struct ht_image_step *s = &ht_image_steps(x)[i];
-		const char *name = "";
 
-		if (s->op == HT_IMAGE_KERNEL)
-			name = ht_image_text(x, ht_image_kernels(x)[s->to].name);
-		if (name[0])
+		if (needs_library(p, s))
 			st = ht_error(d, HT_E_UNSUPPORTED,
 				(struct ht_where){
 					.node = ht_str(ht_image_text(x, ht_image_notes(x)[i].node)),
@@ -146,7 +187,7 @@ static enum ht_status check_kernels(const struct ht_program *p, struct ht_diags 
 				"cannot be compiled ahead of time: its kernel, %s, is a part of the "
 				"library; run it from an artefact (compile -o FILE.htx) with "
 				"libhalftone-rt",
-				name);
+				ht_program_library(p, s->to));
 	}
 	return st;
 }
@@ -196,11 +237,7 @@ static enum ht_status check_programs(const struct call *c)
 			return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
 				"a program with %s cannot be compiled ahead of time",
 				p->probes ? "numerics" : "tee");
-		if (!same_values(p->input, first->input, ht_program_inputs(p),
-			    ht_program_inputs(first)) ||
-			!same_values(p->output, first->output, ht_program_outputs(p),
-				ht_program_outputs(first)) ||
-			!same_bounds(p, first))
+		if (!same_header(p, first))
 			return ht_error(c->d, HT_E_USAGE, HT_NOWHERE,
 				"the programs have different inputs or outputs");
 	}

@@ -47,8 +47,14 @@ void ht_aot_put_shape(struct ht_buf *out, const struct ht_value_info *v); /* "1,
 void ht_aot_header(const struct ht_aot *a, struct ht_buf *out);
 /* aot_places.c: the function that tells how much of the arena runs with given sizes use; nothing where that is all of it. */
 void ht_aot_put_arena(const struct ht_aot *a, struct ht_buf *out);
-/* aot_header.c: size `i` of an image as a C expression of the sizes that the caller states; for ht_size_print(). */
+/* aot_header.c: size `i` of an image as a C expression of the sizes that the caller states, a size that the run computes as the most that it
+ * can be; for ht_size_print(). */
 void ht_aot_put_size(const void *image, int32_t i, struct ht_buf *out);
+/* Whether the run computes sizes, and the open sizes are followed by all others in the caller's memory. */
+bool ht_aot_computes(const struct ht_aot *a);
+/* The arguments of the macro for the room of a value with open extents: "_FOR(rows)", with `before` in front of each size; "": it has none, since
+ * the caller states no size. */
+const char *ht_aot_for(const struct ht_aot *a, const char *before);
 void ht_aot_example(const struct ht_aot *a, struct ht_buf *out);
 void ht_aot_pkg_config(const struct ht_aot *a, struct ht_buf *out);
 void ht_aot_cmake(const struct ht_aot *a, struct ht_buf *out);

@@ -97,6 +97,16 @@ static void put_plain(struct ht_buf *b, const char *s)
 				   : '?');
 }
 
+static bool has_sizes(const struct ht_aot *a)
+{
+	return ht_image_stated(a->program[0]->rt.image) > 0;
+}
+
+bool ht_aot_computes(const struct ht_aot *a)
+{
+	return a->program[0]->rt.image->features & HT_IMAGE_COMPUTED;
+}
+
 const char *ht_aot_sizes(const struct ht_aot *a, const char *before)
 {
 	const struct ht_image *x = a->program[0]->rt.image;
@@ -110,15 +120,24 @@ const char *ht_aot_sizes(const struct ht_aot *a, const char *before)
 	return b.p;
 }
 
-/* A size as a C expression of the sizes that the caller states. */
+const char *ht_aot_for(const struct ht_aot *a, const char *before)
+{
+	return has_sizes(a) ? ht_str_printf(a->arena, "_FOR(%s)", ht_aot_sizes(a, before)).p : "";
+}
+
 void ht_aot_put_size(const void *image, int32_t i, struct ht_buf *b)
 {
 	const struct ht_image *x = image;
 	const struct ht_image_derivation *d = ht_image_derivations(x);
+	const struct ht_image_size *s = &ht_image_sizes(x)[i];
 	struct ht_size_expr e;
 
-	if (ht_image_sizes(x)[i].kind != HT_IMAGE_BY_SIZE) {
-		ht_printf(b, "(size_t)(%s)", ht_image_text(x, ht_image_sizes(x)[i].name));
+	if (s->kind == HT_IMAGE_BY_STEP) {
+		ht_printf(b, "(size_t)%lld", (long long)s->most);
+		return;
+	}
+	if (s->kind == HT_IMAGE_STATED) {
+		ht_printf(b, "(size_t)(%s)", ht_image_text(x, s->name));
 		return;
 	}
 	while (d->size != (uint32_t)i)
@@ -129,13 +148,47 @@ void ht_aot_put_size(const void *image, int32_t i, struct ht_buf *b)
 	ht_putc(b, ')');
 }
 
-static void put_bytes(struct ht_buf *b, const struct ht_image *x, const struct ht_image_port *port)
+/* A size as one of the numbers of the run. */
+static void put_number(const void *image, int32_t i, struct ht_buf *b)
+{
+	(void)image;
+	ht_printf(b, "(size_t)(sizes)[%d]", (int)i);
+}
+
+static void put_bytes(struct ht_buf *b, const struct ht_image *x, const struct ht_image_port *port,
+	ht_size_name *name)
 {
 	const struct ht_size_expr e = ht_image_bytes_of(x, port);
 
 	ht_puts(b, "((size_t)");
-	ht_size_print(&e, ht_aot_put_size, x, b);
+	ht_size_print(&e, name, x, b);
 	ht_puts(b, ")\n");
+}
+
+/* What a value has in a run that has computed its sizes. */
+static void put_results(const struct ht_aot *a, struct ht_buf *b, const char *what, size_t i,
+	const struct ht_image_port *port)
+{
+	const struct ht_image *x = a->program[0]->rt.image;
+
+	ht_printf(b, "#define %s_%s_%zu_BYTES_OF(sizes) ", a->upper, what, i);
+	put_bytes(b, x, port, put_number);
+	ht_printf(b, "#define %s_%s_%zu_SHAPE_OF(sizes) { ", a->upper, what, i);
+	for (uint32_t k = 0; k < port->rank; k++) {
+		int64_t n = ht_image_dims(x)[port->dim + k];
+
+		ht_puts(b, k ? ", " : "");
+		if (n < 0) {
+			const struct ht_size_expr e = ht_image_expression_of(x, (uint32_t)(-1 - n));
+
+			ht_puts(b, "(int64_t)(");
+			ht_size_print(&e, put_number, x, b);
+			ht_puts(b, ")");
+		} else {
+			ht_printf(b, "%lld", (long long)n);
+		}
+	}
+	ht_puts(b, " }\n");
 }
 
 /* Macros of value i of the inputs or outputs; `port` describes the value. */
@@ -150,8 +203,10 @@ static void put_value_macros(const struct ht_aot *a, struct ht_buf *b, const cha
 	if (ht_shape_known((struct ht_shape){ v->rank, v->dim }))
 		ht_printf(b, "#define %s_%s_%zu_BYTES ((size_t)%zu)\n", up, what, i, v->bytes);
 	else {
-		ht_printf(b, "#define %s_%s_%zu_BYTES_FOR(%s) ", up, what, i, ht_aot_sizes(a, ""));
-		put_bytes(b, a->program[0]->rt.image, port);
+		ht_printf(b, "#define %s_%s_%zu_BYTES%s ", up, what, i, ht_aot_for(a, ""));
+		put_bytes(b, a->program[0]->rt.image, port, ht_aot_put_size);
+		if (ht_aot_computes(a))
+			put_results(a, b, what, i, port);
 	}
 	ht_printf(b, "#define %s_%s_%zu_RANK %d\n", up, what, i, (int)v->rank);
 	if (v->rank) {
@@ -207,11 +262,28 @@ static const char *in_capitals(struct ht_arena *a, const char *s)
 	return to;
 }
 
+static void put_computed(const struct ht_aot *a, struct ht_buf *b)
+{
+	ht_printf(b,
+		"/* A run computes sizes.  The element behind the inputs is the address of %s_SIZES numbers,\n"
+		" * int64_t sizes[]: %s; the run sets the others, and one run at a time may\n"
+		" * have them.  An output has room for its largest size, and is then the first\n"
+		" * %s_OUTPUT_0_BYTES_OF(sizes) bytes of it, with the shape %s_OUTPUT_0_SHAPE_OF(sizes). */\n"
+		"#define %s_SIZES %u\n\n",
+		a->upper,
+		has_sizes(a) ? "first the open sizes, which the caller states"
+			     : "the caller need not set them",
+		a->upper, a->upper, a->upper,
+		ht_image_count(a->program[0]->rt.image, HT_IMAGE_SIZES));
+}
+
 static void put_bounds(const struct ht_aot *a, struct ht_buf *b)
 {
 	const struct ht_image *x = a->program[0]->rt.image;
 	uint32_t sizes = ht_image_stated(x);
 
+	if (ht_aot_computes(a))
+		put_computed(a, b);
 	if (!sizes)
 		return;
 	ht_printf(b,
@@ -232,11 +304,6 @@ static void put_bounds(const struct ht_aot *a, struct ht_buf *b)
 			(long long)s->least, a->upper, name, (long long)s->most);
 	}
 	ht_putc(b, '\n');
-}
-
-static bool has_sizes(const struct ht_aot *a)
-{
-	return ht_image_stated(a->program[0]->rt.image) > 0;
 }
 
 static void put_sizes(const struct ht_aot *a, struct ht_buf *b, const char *up)
@@ -276,7 +343,7 @@ static void put_sizes(const struct ht_aot *a, struct ht_buf *b, const char *up)
 	ht_putc(b, '\n');
 }
 
-/* The return values of a net: faults of kernels, errors of the caller. */
+/* The return values of a net: faults of kernels, errors of the caller.  Without a text: that of the kernel's fault. */
 static const struct {
 	int number;
 	const char *name, *text;
@@ -287,6 +354,8 @@ static const struct {
 	{ HT_FAULT_NAN, "NAN", "a tensor that is checked (CheckNumerics) has NaN" },
 	{ HT_FAULT_PLUS_INFINITY, "PLUS_INFINITY", "a tensor that is checked has +Inf" },
 	{ HT_FAULT_MINUS_INFINITY, "MINUS_INFINITY", "a tensor that is checked has -Inf" },
+	{ HT_FAULT_ASSERTION, "ASSERTION", NULL },
+	{ HT_FAULT_BOXES, "BOXES", NULL },
 	{ HT_AOT_E_CPU, "CPU", "there is no code for this CPU or operating system" },
 	{ HT_AOT_E_ARENA, "ARENA", "the arena is NULL or not aligned to 64" },
 	{ HT_AOT_E_WEIGHTS, "WEIGHTS",
@@ -295,6 +364,7 @@ static const struct {
 	{ HT_AOT_E_VARIABLES, "VARIABLES", "the variables are NULL or not aligned to 64" },
 	{ HT_AOT_E_ROWS, "ROWS", "an open size is missing or out of bounds" },
 	{ HT_AOT_E_ITERATIONS, "ITERATIONS", "a loop exceeds the limit of iterations" },
+	{ HT_AOT_E_SIZE, "SIZE", "a size that the run computes is out of bounds" },
 };
 
 static void put_status(const struct ht_aot *a, struct ht_buf *b, const char *up)
@@ -309,7 +379,8 @@ static void put_status(const struct ht_aot *a, struct ht_buf *b, const char *up)
 		a->prefix, up);
 	for (size_t i = 0; i < HT_COUNT(statuses); i++)
 		ht_printf(b, "\tcase %s_E_%s: return \"%s\";\n", up, statuses[i].name,
-			statuses[i].text);
+			statuses[i].text ? statuses[i].text
+					 : ht_fault_text((enum ht_fault)statuses[i].number));
 	ht_puts(b, "\tdefault: return \"unknown status\";\n\t}\n}\n\n");
 }
 
@@ -358,6 +429,15 @@ static void put_steady(const struct ht_aot *a, struct ht_buf *b)
 				a->prefix, name[i], at);
 }
 
+/* Statements that set the open sizes in the caller's memory. */
+static void put_stated(const struct ht_aot *a, struct ht_buf *b)
+{
+	const struct ht_image *x = a->program[0]->rt.image;
+
+	for (uint32_t i = 0; i < ht_image_stated(x); i++)
+		ht_printf(b, "\tsizes[%u] = %s;\n", i, ht_image_text(x, ht_image_sizes(x)[i].name));
+}
+
 /* The call with the caller's arrays by name. */
 static void put_call(const struct ht_aot *a, struct ht_buf *b, const char *up)
 {
@@ -371,14 +451,17 @@ static void put_call(const struct ht_aot *a, struct ht_buf *b, const char *up)
 	put_struct(b, a->arena, a->prefix, "outputs", p->output, ht_program_outputs(p), false);
 	ht_printf(b,
 		"static inline int %s_call(const struct %s_inputs *in, const struct %s_outputs *out,\n"
-		"\tvoid *arena%s%s%s%s)\n{\n\tconst void *inputs[%s_INPUTS + 1];\n"
+		"\tvoid *arena%s%s%s%s%s)\n{\n\tconst void *inputs[%s_INPUTS + 1];\n"
 		"\tvoid *outputs[%s_OUTPUTS + 1];\n",
 		a->prefix, a->prefix, a->prefix, has_sizes(a) ? ", " : "",
-		ht_aot_sizes(a, "int64_t "), variables ? ", void *variables" : "",
-		a->external ? ", const void *weights" : "", up, up);
-	if (has_sizes(a))
+		ht_aot_sizes(a, "int64_t "), ht_aot_computes(a) ? ", int64_t *sizes" : "",
+		variables ? ", void *variables" : "", a->external ? ", const void *weights" : "",
+		up, up);
+	if (has_sizes(a) && !ht_aot_computes(a))
 		ht_printf(b, "\tconst int64_t sizes[] = { %s };\n", ht_aot_sizes(a, ""));
 	ht_puts(b, "\n\t(void)in;\n\t(void)out;\n");
+	if (ht_aot_computes(a))
+		put_stated(a, b);
 	for (size_t i = 0; i < ht_program_inputs(p); i++)
 		ht_printf(b, "\tinputs[%zu] = in->%s;\n", i, in[i]);
 	for (size_t i = 0; i < ht_program_outputs(p); i++)
@@ -386,8 +469,8 @@ static void put_call(const struct ht_aot *a, struct ht_buf *b, const char *up)
 	ht_printf(b,
 		"\tinputs[%s_INPUTS] = %s;\n\toutputs[%s_OUTPUTS] = %s;\n"
 		"\treturn %s_run(inputs, outputs, arena%s);\n}\n\n",
-		up, has_sizes(a) ? "sizes" : "0", up, variables ? "variables" : "0", a->prefix,
-		a->external ? ", weights" : "");
+		up, has_sizes(a) || ht_aot_computes(a) ? "sizes" : "0", up,
+		variables ? "variables" : "0", a->prefix, a->external ? ", weights" : "");
 }
 
 void ht_aot_header(const struct ht_aot *a, struct ht_buf *b)

@@ -3,6 +3,7 @@
 #include "api/aot.h"
 
 #include "aot/runner.h"
+#include "kernel/library_net.h"
 
 #include <string.h>
 
@@ -35,11 +36,12 @@ static int64_t put_at(struct ht_buf *b, size_t align, const void *p, size_t n)
 static int64_t put_kernel(struct net *n, const struct ht_program *p, size_t kernel)
 {
 	struct ht_buf *text = &n->a->obj.text;
+	const char *library = ht_program_library(p, kernel);
 	struct ht_map_entry *known;
-	struct ht_str code;
 	uint64_t entry;
+	struct ht_str code = library[0] ? ht_library_net_code(library, &entry)
+					: ht_program_kernel(p, kernel, &entry);
 
-	code = ht_program_kernel(p, kernel, &entry);
 	known = ht_map_at(&n->code, code);
 	if (!known->value) {
 		align_buf(text, HT_OBJ_ALIGN);

@@ -111,9 +111,21 @@ static void put_template(struct ht_buf *b, const struct ht_aot *a, const char *t
 /* The suffix of the macro for a value's bytes. */
 static const char *for_sizes(const struct ht_aot *a, const struct ht_value_info *v)
 {
-	return ht_shape_known((struct ht_shape){ v->rank, v->dim })
-		       ? ""
-		       : ht_str_printf(a->arena, "_FOR(%s)", ht_aot_sizes(a, "size_of.")).p;
+	return ht_shape_known((struct ht_shape){ v->rank, v->dim }) ? ""
+								    : ht_aot_for(a, "size_of.");
+}
+
+/* The suffix of the macro for the bytes that a run has written. */
+static const char *of_sizes(const struct ht_aot *a, const struct ht_value_info *v)
+{
+	if (!ht_aot_computes(a) || ht_shape_known((struct ht_shape){ v->rank, v->dim }))
+		return for_sizes(a, v);
+	return "_OF((const int64_t *)&size_of)";
+}
+
+static bool has_example_sizes(const struct ht_aot *a)
+{
+	return ht_aot_computes(a) || ht_image_stated(a->program[0]->rt.image);
 }
 
 /* The open sizes, which the example reads from its command line, behind the first `number`
@@ -121,15 +133,20 @@ static const char *for_sizes(const struct ht_aot *a, const struct ht_value_info 
 static void put_example_sizes(const struct ht_aot *a, struct ht_buf *b, size_t number)
 {
 	const struct ht_image *x = a->program[0]->rt.image;
-	uint32_t sizes = ht_image_stated(x);
+	uint32_t sizes = ht_image_stated(x), all = ht_image_count(x, HT_IMAGE_SIZES);
 
-	if (!sizes)
+	if (!has_example_sizes(a))
 		return;
-	ht_printf(b, "\tstruct {\n\t\tint64_t %s;\n\t} size_of = {\n", ht_aot_sizes(a, ""));
+	ht_puts(b, "\tstruct {\n");
+	if (sizes)
+		ht_printf(b, "\t\tint64_t %s;\n", ht_aot_sizes(a, ""));
+	if (ht_aot_computes(a))
+		ht_printf(b, "\t\tint64_t others[%u];\n", all - sizes);
+	ht_puts(b, "\t} size_of = {\n");
 	for (uint32_t i = 0; i < sizes; i++)
 		ht_printf(b, "\t\targc > %zu ? atoll(argv[%zu]) : %lld,\n", number + i, number + i,
 			(long long)(ht_image_sizes(x)[i].least ? ht_image_sizes(x)[i].least : 1));
-	ht_puts(b, "\t};\n");
+	ht_puts(b, ht_aot_computes(a) ? "\t\t{ 0 }\n\t};\n" : "\t};\n");
 }
 
 void ht_aot_example(const struct ht_aot *a, struct ht_buf *b)
@@ -162,7 +179,7 @@ void ht_aot_example(const struct ht_aot *a, struct ht_buf *b)
 			"\tconst void *weights = map_weights(argc > 1 ? argv[1] : @U_WEIGHTS_FILE);\n");
 	put_example_sizes(a, b, number);
 	ht_puts(b, "\tint status;\n\n");
-	if (sizes)
+	if (has_example_sizes(a))
 		put_template(b, a, "\tinputs[@U_INPUTS] = &size_of;\n");
 	for (size_t i = 0; i < ins; i++)
 		put_template(b, a,
@@ -194,7 +211,7 @@ void ht_aot_example(const struct ht_aot *a, struct ht_buf *b)
 		put_template(b, a,
 			ht_str_printf(a->arena,
 				"\tfwrite(outputs[%zu], 1, @U_OUTPUT_%zu_BYTES%s, stdout);\n", i, i,
-				for_sizes(a, &p->output[i]))
+				of_sizes(a, &p->output[i]))
 				.p);
 	ht_puts(b, "\t(void)argc;\n\t(void)argv;\n\treturn 0;\n}\n");
 }

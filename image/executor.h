@@ -694,7 +694,6 @@ EXECUTOR bool ht_exec_again(
 	return true;
 }
 
-/* Nets have no library kernels, so no kernel of a net computes a size. */
 EXECUTOR bool ht_exec_set_size(struct ht_exec *x, struct ht_exec_frame *f,
 	const struct ht_image_step *s, int worker, const int64_t *value)
 {
@@ -736,7 +735,7 @@ EXECUTOR bool ht_exec_alone(struct ht_exec *x, struct ht_exec_frame *f,
 		ht_exec_copy(x, arg, s);
 	else if (s->op == HT_IMAGE_FAIL)
 		return ht_exec_fail(x, f, s, worker, (int32_t)s->count, 0);
-	else if (EXECUTOR_OBSERVED && s->op == HT_IMAGE_SIZE)
+	else if (s->op == HT_IMAGE_SIZE)
 		return ht_exec_set_size(x, f, s, worker, arg[0]);
 	else if (s->op >= HT_IMAGE_FRESH)
 		ht_exec_derive(x, f, s);

@@ -23,6 +23,12 @@ extern const struct ht_library_more ht_library_more;
 /* Bytes of scratch that the library kernel of `k` needs. */
 size_t ht_library_scratch(const struct ht_kernel *k);
 
+/* What kernels of nets have in another form (kernel/library_net.h): a number; e^x, rounded once, for an x that is not positive; the bytes of
+ * an element. */
+#define HT_LIBRARY_NUMBER(x) (x)
+#define HT_LIBRARY_EXP(x) ((float)exp((double)(x)))
+#define HT_LIBRARY_BYTES(type) (ht_dtype_info(type)->bytes)
+
 /* library_index.c */
 int32_t ht_library_top_k(void *const *buffers, const int64_t *params, int64_t tile_begin,
 	int64_t tile_end, void *scratch);

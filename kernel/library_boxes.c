@@ -170,8 +170,8 @@ static bool compare(const struct boxes *b, struct candidate *c, int32_t selected
 				return false;
 			continue;
 		}
-		factor = rounded(b->type,
-			expf(rounded(b->type, rounded(b->type, b->scale * shared) * shared)));
+		factor = rounded(b->type, HT_LIBRARY_EXP(rounded(b->type,
+						  rounded(b->type, b->scale * shared) * shared)));
 		c->score = rounded(b->type, c->score * factor);
 		if (c->score <= b->threshold)
 			break;
@@ -244,8 +244,10 @@ int32_t ht_library_boxes(void *const *buffers, const int64_t *params, int64_t ti
 	b.threshold = load(buffers[THRESHOLD], (enum ht_dtype)params[2], 0);
 	sigma = load(buffers[SIGMA], (enum ht_dtype)params[3], 0);
 	b.soft = sigma > 0;
-	b.scale = b.soft ? rounded(type, -0.5f / sigma) : 0;
-	if (most < 0 || (!b.overlaps && !(b.overlap >= 0 && b.overlap <= 1)) || !(sigma >= 0))
+	b.scale = b.soft ? rounded(type, (float)HT_LIBRARY_NUMBER(-0.5) / sigma) : 0;
+	if (most < 0 ||
+		(!b.overlaps && !(b.overlap >= 0 && b.overlap <= (float)HT_LIBRARY_NUMBER(1.0))) ||
+		!(sigma >= 0))
 		return HT_FAULT_BOXES;
 	fill(&b, buffers, *(const int64_t *)buffers[ROWS], scratch);
 	n = choose(&b, most < params[5] ? most : (int32_t)params[5], buffers[SELECTED]);
@@ -348,7 +350,7 @@ static void select_class(
 
 static float clipped(float x)
 {
-	return lesser(larger(x, 0), 1);
+	return lesser(larger(x, 0), (float)HT_LIBRARY_NUMBER(1.0));
 }
 
 /* Takes the worst first and writes from the end. */
@@ -427,7 +429,7 @@ int32_t ht_library_combined_boxes(void *const *buffers, const int64_t *params, i
 	x.b.type = HT_F32;
 	x.b.overlap = *(const float *)buffers[OVERLAP];
 	x.b.threshold = *(const float *)buffers[THRESHOLD];
-	if (most <= 0 || !(x.b.overlap >= 0 && x.b.overlap <= 1))
+	if (most <= 0 || !(x.b.overlap >= 0 && x.b.overlap <= (float)HT_LIBRARY_NUMBER(1.0)))
 		return HT_FAULT_BOXES;
 	for (int64_t i = tile_begin; i < tile_end; i++) {
 		const float *boxes = (const float *)buffers[BOXES] + i * x.n * x.shared * 4;

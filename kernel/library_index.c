@@ -21,7 +21,7 @@ static int64_t key_of_float(double x)
 
 	if (isnan(x))
 		return INT64_MAX;
-	x += 0.0; /* -0 and 0 are equal */
+	x += HT_LIBRARY_NUMBER(0.0); /* -0 and 0 are equal */
 	memcpy(&bits, &x, sizeof bits);
 	return bits < 0 ? INT64_MIN - bits : bits;
 }
@@ -68,7 +68,7 @@ static bool before(const void *row, enum ht_dtype t, int64_t i, int64_t j)
 static void top_of_row(const char *row, enum ht_dtype t, int64_t columns, int64_t k, char *values,
 	int32_t *indices)
 {
-	size_t bytes = ht_dtype_info(t)->bytes;
+	size_t bytes = HT_LIBRARY_BYTES(t);
 	int64_t n = 0;
 
 	for (int64_t i = 0; i < columns && k > 0; i++) {
@@ -89,7 +89,7 @@ int32_t ht_library_top_k(void *const *buffers, const int64_t *params, int64_t ti
 {
 	int64_t columns = params[1], k = params[2];
 	enum ht_dtype t = (enum ht_dtype)params[3];
-	size_t bytes = ht_dtype_info(t)->bytes;
+	size_t bytes = HT_LIBRARY_BYTES(t);
 
 	(void)scratch;
 	for (int64_t r = tile_begin; r < tile_end; r++)

@@ -35,7 +35,7 @@ static uint64_t bits_of(const struct unique *u, const char *p)
 	uint64_t bits = 0;
 
 	memcpy(&bits, p, u->bytes);
-	return ht_is_float(u->type) && bits == UINT64_C(1) << (8 * u->bytes - 1) ? 0 : bits;
+	return ht_is_kernel_float(u->type) && bits == UINT64_C(1) << (8 * u->bytes - 1) ? 0 : bits;
 }
 
 /* The bits of infinity, to be compared with a float's bits without the sign. */
@@ -57,7 +57,7 @@ static bool is_nan(const struct unique *u, uint64_t bits)
 {
 	uint64_t sign = UINT64_C(1) << (8 * u->bytes - 1);
 
-	return ht_is_float(u->type) && (bits & (sign - 1)) > infinity_of(u->type);
+	return ht_is_kernel_float(u->type) && (bits & (sign - 1)) > infinity_of(u->type);
 }
 
 static uint64_t hash_of(const struct unique *u, int64_t slice)
@@ -149,7 +149,7 @@ int32_t ht_library_unique(void *const *buffers, const int64_t *params, int64_t t
 	struct unique u = { .outer = params[0],
 		.n = params[1],
 		.inner = params[2],
-		.bytes = ht_dtype_info(type)->bytes,
+		.bytes = HT_LIBRARY_BYTES(type),
 		.type = type,
 		.x = buffers[X],
 		.table = scratch,

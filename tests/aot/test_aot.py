@@ -1,11 +1,84 @@
 #!/usr/bin/env python3
 """halftone aot: nets compute the same bits as run, in C and C++ programs, linked in each way; they select the best code
 that the CPU runs, and need no other library."""
-import json, os, re, resource, shutil, struct, subprocess, unittest, zipfile
+import json, os, random, re, resource, shutil, struct, subprocess, unittest, zipfile
 
 from nets import C, CXX, DIGITS, HERE, STRICT, TOP, Nets, sections, targets_of_host
 from environment import BUILD, TOOL
 from tool import SMALL, TYPES, npy
+
+
+# Kernels of the library over numbers of one type.
+LIBRARY = """hir 1
+entry "" {
+  input "x" = %x
+  output "top" = %top
+  output "places" = %top:1
+  output "dense" = %dense
+  output "distinct" = %unique
+  output "which" = %unique:1
+  output "often" = %unique:2
+  output "where" = %where
+}
+
+%x = Placeholder() {dtype=f32, shape=shape[12,8]}
+%three = Const() {dtype=f32, value=tensor f32[] {3}}
+%more = Mul(%x, %three) {T=f32}
+%t = Cast(%more) {SrcT=f32, DstT=TYPE}
+%k = Const() {dtype=i32, value=tensor i32[] {5}}
+%top = TopKV2(%t, %k) {T=TYPE, sorted=true}
+%all = Const() {dtype=i32, value=tensor i32[1] {-1}}
+%flat = Reshape(%t, %all) {T=TYPE, Tshape=i32}
+%at = Const() {dtype=i32, value=tensor i32[3,2] {0, 2, 1, 0, 3, 3}}
+%shape = Const() {dtype=i32, value=tensor i32[2] {4, 5}}
+%low = Const() {dtype=i32, value=tensor i32[1] {1}}
+%high = Const() {dtype=i32, value=tensor i32[1] {4}}
+%some = Slice(%flat, %low, %high) {T=TYPE, Index=i32}
+%third = Const() {dtype=i32, value=tensor i32[1] {3}}
+%values = Slice(%flat, %low, %third) {T=TYPE, Index=i32}
+%index = Const() {dtype=i32, value=tensor i32[] {0}}
+%first = GatherV2(%some, %index, %index) {Tparams=TYPE, Tindices=i32, Taxis=i32}
+%dense = SparseToDense(%at, %shape, %values, %first) {T=TYPE, Tindices=i32}
+%axis = Const() {dtype=i64, value=tensor i64[1] {0}}
+%unique = UniqueWithCountsV2(%flat, %axis) {T=TYPE, Taxis=i64, out_idx=i32}
+%where = Where(%t) {T=TYPE}
+"""
+# Boxes that do not overlap, of one class and of two.
+BOXES = """hir 1
+entry "" {
+  input "x" = %x
+  output "boxes" = %best
+  output "scores" = %best:1
+  output "corners" = %combined
+  output "valid" = %combined:3
+}
+
+%x = Placeholder() {dtype=f32, shape=shape[12,8]}
+%t = Cast(%x) {SrcT=f32, DstT=TYPE}
+%zeros = Const() {dtype=i32, value=tensor i32[2] {0, 0}}
+%four = Const() {dtype=i32, value=tensor i32[2] {0, 4}}
+%corners = Const() {dtype=i32, value=tensor i32[2] {12, 4}}
+%column = Const() {dtype=i32, value=tensor i32[2] {12, 1}}
+%boxes = Slice(%t, %zeros, %corners) {T=TYPE, Index=i32}
+%score = Slice(%t, %four, %column) {T=TYPE, Index=i32}
+%all = Const() {dtype=i32, value=tensor i32[1] {-1}}
+%scores = Reshape(%score, %all) {T=TYPE, Tshape=i32}
+%most = Const() {dtype=i32, value=tensor i32[] {9}}
+%overlap = Const() {dtype=TYPE, value=tensor TYPE[] {0.5}}
+%least = Const() {dtype=TYPE, value=tensor TYPE[] {-1}}
+%sigma = Const() {dtype=TYPE, value=tensor TYPE[] {SIGMA}}
+%best = NonMaxSuppressionV5(%boxes, %scores, %most, %overlap, %least, %sigma) {T=TYPE, pad_to_max_output_size=false}
+%one = Const() {dtype=i32, value=tensor i32[4] {1, 12, 1, 4}}
+%two = Const() {dtype=i32, value=tensor i32[2] {12, 2}}
+%classes = Const() {dtype=i32, value=tensor i32[3] {1, 12, 2}}
+%images = Slice(%x, %zeros, %corners) {T=f32, Index=i32}
+%image = Reshape(%images, %one) {T=f32, Tshape=i32}
+%both = Slice(%x, %four, %two) {T=f32, Index=i32}
+%class = Reshape(%both, %classes) {T=f32, Tshape=i32}
+%half = Const() {dtype=f32, value=tensor f32[] {0.5}}
+%lowest = Const() {dtype=f32, value=tensor f32[] {0}}
+%combined = CombinedNonMaxSuppression(%image, %class, %most, %most, %half, %lowest) {pad_per_class=false, clip_boxes=true}
+"""
 
 
 class AheadOfTime(Nets):
@@ -109,6 +182,18 @@ class AheadOfTime(Nets):
                     self.assertIn(sections(path)['ht_aot_runner'][2], range(500, 8192 + 1))
                     return
         self.fail('runner.c.o is not there')
+
+    def test_library_kernels_stand_alone(self):
+        """So does each section of library kernels that is copied into nets."""
+        found = set()
+        for root, _, files in os.walk(os.path.join(BUILD, 'kernel')):
+            for f in files:
+                if re.fullmatch(r'net_\w+\.c\.o', f):
+                    name, path = 'ht_' + f[:-4], os.path.join(root, f)
+                    self.assertNotRegex(self.run_ok('readelf', '-rW', path).decode(), rf"'\.rela\.?{name}'")
+                    self.assertIn(sections(path)[name][2], range(8, 8192))
+                    found.add(name)
+        self.assertEqual(found, {'ht_net_' + n for n in ('boxes', 'check', 'index', 'unique', 'where')})
 
     def test_packages(self):
         first = self.aot(DIGITS, 'digits')
@@ -408,6 +493,72 @@ entry "" {
         r = subprocess.run([self.build(folder, 'f', self.links(folder, 'f')[0])], stderr=subprocess.PIPE)
         self.assertEqual(r.returncode, 4)
         self.assertIn(b'integer division by zero', r.stderr)
+
+    def test_library_kernels(self):
+        """Kernels of the library, in each type, with the bits of run; and numbers that the run computes."""
+        r = random.Random(5)
+        x = [r.choice((0.0, -0.0, r.gauss(0, 1), r.gauss(0, 1))) for _ in range(96)]
+        raw = self.path('x.raw', struct.pack('<96f', *x))
+        file = self.path('x.npy', npy('<f4', (12, 8), struct.pack('<96f', *x)))
+        for t in 'f32', 'f16', 'bf16', 'f64', 'i8', 'u16', 'i32', 'i64':
+            model = self.path('library.hir', LIBRARY.replace('TYPE', t).encode())
+            folder = self.aot(model, 'library')
+            want = self.reference(model, 'x', file)
+            for link in self.links(folder, 'library')[:1] if t != 'f32' else self.links(folder, 'library'):
+                self.assertEqual(self.run_ok(self.build(folder, 'library', link), raw), want, t)
+        for t in 'f32', 'f16':
+            for sigma in '0', '0.4':
+                boxes = self.path('boxes.hir', BOXES.replace('TYPE', t).replace('SIGMA', sigma).encode())
+                folder = self.aot(boxes, 'boxes')
+                program = self.build(folder, 'boxes', self.links(folder, 'boxes')[0], CXX)
+                self.assertEqual(self.run_ok(program, raw), self.reference(boxes, 'x', file), (t, sigma))
+
+    def test_computed_sizes(self):
+        """The caller's numbers tell how large outputs are; without them a run is an error."""
+        model = self.path('positive.hir', b"""hir 1
+entry "" {
+  input "x" = %x
+  output "at" = %at
+  output "y" = %y
+  output "sum" = %sum
+}
+
+%x = Placeholder() {dtype=f32, shape=shape[?,3]}
+%c = Const() {dtype=f32, value=tensor f32[] {0.5}}
+%m = Greater(%x, %c) {T=f32}
+%at = Where(%m) {T=b1}
+%y = GatherNd(%x, %at) {Tparams=f32, Tindices=i64}
+%zero = Const() {dtype=i32, value=tensor i32[1] {0}}
+%sum = Sum(%y, %zero) {T=f32, Tidx=i32}
+""")
+        folder = self.aot(model, 'm', '--input-shape', 'x:1..9,3')
+        main = self.path('m.c', b"""#include "m.h"
+#include <stdio.h>
+#include <stdlib.h>
+static _Alignas(64) char arena[M_ARENA_BYTES];
+int main(void)
+{
+	static const float x[] = { 0, 1, 2, 3, -4, 5 };
+	struct m_inputs in = { .x = x };
+	struct m_outputs out = { .at = malloc(M_OUTPUT_0_BYTES_FOR(2)), .y = malloc(M_OUTPUT_1_BYTES_FOR(2)),
+		.sum = malloc(M_OUTPUT_2_BYTES) };
+	const void *inputs[] = { x, 0 };
+	void *outputs[] = { out.at, out.y, out.sum };
+	int64_t sizes[M_SIZES];
+
+	if (M_OUTPUT_0_BYTES_FOR(2) != 432 || M_OUTPUT_1_BYTES_FOR(2) != 108 || m_run(inputs, outputs, arena) != M_E_ROWS ||
+		m_call(&in, &out, arena, 10, sizes) != M_E_ROWS || m_call(&in, &out, arena, 2, sizes) != M_OK)
+		return 1;
+	const int64_t shape[] = M_OUTPUT_0_SHAPE_OF(sizes);
+	printf("%d %d %zu %zu:", (int)shape[0], (int)shape[1], M_OUTPUT_0_BYTES_OF(sizes), M_OUTPUT_1_BYTES_OF(sizes));
+	for (int64_t i = 0; i < shape[0]; i++)
+		printf(" (%d, %d) %g", (int)out.at[2 * i], (int)out.at[2 * i + 1], (double)out.y[i]);
+	printf(" %g\\n", (double)*out.sum);
+	return 0;
+}
+""")
+        program = self.build(folder, 'm', self.links(folder, 'm')[0], main=main)
+        self.assertEqual(self.run_ok(program), b'4 2 64 16: (0, 1) 1 (0, 2) 2 (1, 0) 3 (1, 2) 5 11\n')
 
     def test_limit_of_iterations(self):
         """The loop divides by zero in its fourth iteration; the limit is checked at the end of an iteration."""

@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import environment  # noqa: E402
 sys.path.insert(0, f'{environment.BUILD}/python')
 from live import TOLERANCE, check_stops, close, freeze, np, run, tf, tool  # noqa: E402
-from opened import weights  # noqa: E402
+from opened import in_order, make_net, run_in_arena, run_net, weights  # noqa: E402
 
 F32 = tf.float32
 ALIGNMENT = 64
@@ -609,15 +609,26 @@ def run_converted(folder, policy, feeds, outputs, *asked):
         return session.run([o if ':' in o else f'{o}:0' for o in outputs], {f'{n}:0': x for n, x in feeds.items()})
 
 
+def check_net(name, share, net, inputs, feeds, outputs, want):
+    """A net writes the bytes of `run`, as many as the run computes."""
+    sizes = {s: feeds[n].shape[i] for n, shape in inputs.items() for i, s in enumerate(shape) if isinstance(s, str)}
+    sizes = in_order(inputs.values(), sizes)
+    agree(name, f'net, {share}', outputs, run_net(net, sizes, feeds, want), want, 0)
+    if sizes and share == SHARES[-1]:
+        agree(name, f'net in less memory, {share}', outputs, run_in_arena(net, sizes, feeds, want), want, 0)
+
+
 def check(name, r, folder):
     f, inputs = MODELS[name](r)
     frozen, outputs = model_of(f, inputs, f'{folder}/m.pb')
     asked = ['--outputs', ','.join(outputs), *stated(inputs)]
     tool('compile', '-q', f'{folder}/m.pb', '-o', f'{folder}/m.htx', *asked)
+    net = make_net(folder, asked, 'host')
     for share in SHARES:
         feeds = feeds_of(name, r, inputs, share)
         want = expected(frozen, feeds)
         got = run(folder, f'{folder}/m.pb', feeds, outputs, *asked)
+        check_net(name, share, net, inputs, feeds, outputs, got)
         agree(name, f'run, {share}', outputs, got, want)
         agree(name, f'artefact, {share}', outputs, run(folder, f'{folder}/m.htx', feeds, outputs), got, 0)
         agree(name, f'two threads, {share}', outputs, run(folder, f'{folder}/m.htx', feeds, outputs, '--threads', '2'), got, 0)
@@ -630,11 +641,10 @@ def check(name, r, folder):
 
 # ---- refused models ----
 
-def refused(name, f, *why, shape=(8,), command='run', code=4):
+def refused(name, f, *why):
     with tempfile.TemporaryDirectory() as folder:
-        freeze(f, [tf.TensorSpec(shape, F32, name='x')], f'{folder}/m.pb')
-        more = ['-o', f'{folder}/net'] if command == 'aot' else []
-        said = tool(command, f'{folder}/m.pb', *more, code=code)
+        freeze(f, [tf.TensorSpec([8], F32, name='x')], f'{folder}/m.pb')
+        said = tool('run', f'{folder}/m.pb', code=4)
         for w in why:
             if w not in said:
                 sys.exit(f'{name}: {said!r} does not say {w!r}')
@@ -646,7 +656,6 @@ def check_refusals():
     refused('open classes', lambda x: tf.nn.sparse_softmax_cross_entropy_with_logits([0], kept(x)[None]), 'CrossEntropy', 'rows')
     refused('windows that look far', lambda x: tf.image.extract_patches(kept(x)[None, :, None, None], [1, 3, 1, 1], [1, 1, 1, 1], [1, 10**9, 1, 1], 'SAME'),
             'ExtractImagePatches')
-    refused('a net', kept, 'where', 'ahead of time', command='aot')
 
 
 def check_empty():

@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 import environment  # noqa: E402
 sys.path.insert(0, f'{environment.BUILD}/python')
 from live import TOLERANCE, freeze, np, run, tf, tool  # noqa: E402
-from opened import agree, expected, make_net, net_refuses, run_in_arena, run_net, weights  # noqa: E402
+from opened import agree, expected, in_order, make_net, net_refuses, run_in_arena, run_net, weights  # noqa: E402
 
 F32, I32 = tf.float32, tf.int32
 
@@ -210,12 +210,6 @@ def sizes_of(r, inputs, number):
         yield {n: int(r.integers(BOUNDS[n][0], BOUNDS[n][1] + 1)) for n in names}
 
 
-def in_order(inputs, sizes):
-    """The sizes in the order of a net's arguments: by the number of their dimension."""
-    axes = {s: i for shape, _ in inputs.values() for i, s in enumerate(shape) if isinstance(s, str)}
-    return [sizes[s] for s in sorted(axes, key=axes.get)]
-
-
 def check(name, r, folder):
     choose_bounds(r)
     f, inputs, outputs = model_of(MODELS[name], r, folder)
@@ -235,9 +229,9 @@ def check(name, r, folder):
     for sizes in sizes_of(r, inputs, 2):
         feeds = feeds_of(r, inputs, sizes)
         want = expected(f, feeds)
-        got = run_net(net, in_order(inputs, sizes), feeds, want)
+        got = run_net(net, in_order([s for s, _ in inputs.values()], sizes), feeds, want)
         agree(name, f'net, {sizes}', outputs, got, want)
-        agree(name, f'net in less memory, {sizes}', outputs, run_in_arena(net, in_order(inputs, sizes), feeds, want), got, 0)
+        agree(name, f'net in less memory, {sizes}', outputs, run_in_arena(net, in_order([s for s, _ in inputs.values()], sizes), feeds, want), got, 0)
     if not net_refuses(net, *(1000 for _ in sizes)):
         sys.exit(f'{name}: a net took sizes of 1000')
     for policy, tolerance in {'force_fp16': 3e-2, 'allow_mix_precision_bf16': 1e-1}.items():

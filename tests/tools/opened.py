@@ -19,9 +19,10 @@ def expected(f, feeds):
     return [t.numpy() for t in f(*map(tf.constant, feeds.values()))]
 
 
-def make_net(folder, asked):
+def make_net(folder, asked, target='x86-64-v3'):
+    """A net and its example."""
     net = f'{folder}/net'
-    tool('aot', '-q', f'{folder}/m.pb', '--name', 'm', '-o', net, '--target', 'x86-64-v3', *asked)
+    tool('aot', '-q', f'{folder}/m.pb', '--name', 'm', '-o', net, '--target', target, *asked)
     subprocess.run(['gcc', '-D_GNU_SOURCE', '-Wall', '-Werror', f'-I{net}', f'{net}/m_main.c', f'{net}/m.o', '-o',
                     f'{net}/main'], check=True)
     return net
@@ -36,7 +37,7 @@ IN_ARENA = """#include "m.h"
 enum {{ AROUND = 8192 }};
 int main(int argc, char **argv)
 {{
-	const int64_t size[] = {{ {sizes} }};
+	int64_t size[{numbers}] = {{ {sizes} }};
 	const size_t out_bytes[] = {{ {bytes} }}, n = m_arena_bytes(1, {sizes});
 	char *all = aligned_alloc(64, (n + 2 * AROUND + 63) / 64 * 64);
 	const void *in[M_INPUTS + 1] = {{ 0 }};
@@ -60,8 +61,9 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < AROUND; i++)
 		if (all[i] != (char)0xa5 || all[AROUND + n + i] != (char)0xa5)
 			return 3;
+	const size_t written[] = {{ {written} }};
 	for (int i = 0; i < M_OUTPUTS; i++)
-		fwrite(out[i], 1, out_bytes[i], stdout);
+		fwrite(out[i], 1, written[i], stdout);
 	return status;
 }}
 """
@@ -73,10 +75,18 @@ def run_in_arena(net, sizes, feeds, want):
         header = f.read()
     stated = ', '.join(f'INT64_C({s})' for s in sizes)
     byte = [f'M_OUTPUT_{i}_BYTES_FOR({stated})' if f'M_OUTPUT_{i}_BYTES_FOR' in header else f'M_OUTPUT_{i}_BYTES' for i in range(len(want))]
+    written = [f'M_OUTPUT_{i}_BYTES_OF(size)' if f'M_OUTPUT_{i}_BYTES_OF' in header else b for i, b in enumerate(byte)]
     with open(f'{net}/in_arena.c', 'w') as f:
-        f.write(IN_ARENA.format(sizes=stated, bytes=', '.join(byte)))
+        f.write(IN_ARENA.format(sizes=stated, numbers='M_SIZES' if ' M_SIZES ' in header else len(sizes), bytes=', '.join(byte),
+                                written=', '.join(written)))
     subprocess.run(['gcc', '-Wall', '-Wextra', '-Wpedantic', '-Werror', f'-I{net}', f'{net}/in_arena.c', f'{net}/m.o', '-o', f'{net}/in_arena'], check=True)
     return results_of([f'{net}/in_arena'], net, feeds, want)
+
+
+def in_order(shapes, sizes):
+    """The open sizes in the order of a net's arguments: by the number of their dimension.  Open extents are texts, which `sizes` gives a number."""
+    axes = {s: i for shape in shapes for i, s in enumerate(shape) if isinstance(s, str)}
+    return [sizes[s] for s in sorted(axes, key=axes.get)]
 
 
 def run_net(net, sizes, feeds, want):
@@ -90,8 +100,12 @@ def results_of(command, net, feeds, want):
     raw = subprocess.run([*command, *(f'{net}/{n}.raw' for n in feeds)], check=True, stdout=subprocess.PIPE).stdout
     got, at = [], 0
     for w in want:
+        if at + w.nbytes > len(raw):
+            sys.exit(f'{command}: {len(raw)} bytes are fewer than those of {[w.shape for w in want]}')
         got.append(np.frombuffer(raw, w.dtype, w.size, at).reshape(w.shape))
         at += w.nbytes
+    if at != len(raw):
+        sys.exit(f'{command}: {len(raw)} bytes are more than those of {[w.shape for w in want]}')
     return got
 
 

@@ -1,5 +1,6 @@
 /* Tile programs: the builder, the interpreter, the verifier, the text. */
 #include "kernel/expr.h"
+#include "kernel/library_net.h"
 #include "kernel/verify.h"
 
 #include <math.h>
@@ -673,6 +674,18 @@ static void test_lines(void **state)
 	assert_string_equal(line_of(p, ht_kernel_lines(&s.k)), "}\n");
 }
 
+/* Nets have no table of types. */
+static void test_bytes_in_nets(void **state)
+{
+	(void)state;
+	for (int t = 0; t < HT_DTYPE_END; t++) {
+		size_t bytes = ht_dtype_info((enum ht_dtype)t)->bytes;
+
+		if (bytes)
+			assert_int_equal(ht_net_bytes((enum ht_dtype)t), bytes);
+	}
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -692,6 +705,7 @@ int main(void)
 		TEST(test_verifier_is_robust),
 		TEST(test_text),
 		TEST(test_lines),
+		TEST(test_bytes_in_nets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
