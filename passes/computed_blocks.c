@@ -161,10 +161,19 @@ static bool pad_first(struct forms *f, struct ht_node *n, const struct blocks *b
 	return true;
 }
 
+/* If axis `axis` of the operand is open, the reshape to `x` computes its extent divided by the block, as axis `at`. */
+static void take_divided(struct forms *f, const struct ht_node *n, int32_t axis, struct ht_value x,
+	int32_t at, struct ht_value *size)
+{
+	if (ht_in_shape(n, 0).dim[axis] < 0)
+		*size = element(f, told(f, HT_OP_Shape, x, HT_I64), at);
+}
+
 static bool expand_to_batch(struct forms *f, struct ht_node *n)
 {
 	struct divided in = { .rank = 0 }, out = { .rank = 0 };
 	int64_t order[HT_MAX_RANK];
+	struct ht_value x;
 	struct blocks b;
 	int32_t rank;
 
@@ -172,6 +181,9 @@ static bool expand_to_batch(struct forms *f, struct ht_node *n)
 		return false;
 	if (pad_first(f, n, &b))
 		return true;
+	for (int32_t i = 1; i <= b.axes; i++)
+		if (b.size[i - 1] > 1 && ht_flatten(f, n, 0, i))
+			return true; /* the rest when the types are known again */
 	add(&in, extent(f, n, 0, 0));
 	add(&out, times(f, in.size[0], b.all));
 	for (int32_t i = 0; i < b.axes; i++) {
@@ -188,8 +200,10 @@ static bool expand_to_batch(struct forms *f, struct ht_node *n)
 		add(&out, in.size[in.rank - 1]);
 	}
 	rank = in.rank;
-	ht_rw_take_place(
-		&f->r, n, shaped(f, ordered(f, shaped(f, n->in[0], &in), order, rank), &out));
+	x = shaped(f, n->in[0], &in);
+	for (int32_t i = 1; i <= b.axes; i++)
+		take_divided(f, n, i, x, 2 * i - 1, &out.size[i]);
+	ht_rw_take_place(&f->r, n, shaped(f, ordered(f, x, order, rank), &out));
 	return true;
 }
 
@@ -231,6 +245,8 @@ static bool expand_from_batch(struct forms *f, struct ht_node *n)
 
 	if (!read_blocks(n, &b))
 		return false;
+	if (ht_flatten(f, n, 0, 0))
+		return true;
 	for (int32_t i = 0; i < b.axes; i++)
 		add(&in, number(f, b.size[i]));
 	for (int32_t i = 0; i < b.rank; i++) {
@@ -243,7 +259,9 @@ static bool expand_from_batch(struct forms *f, struct ht_node *n)
 		add(&in, i ? x : over(f, x, b.all));
 		add(&out, cut ? times(f, x, b.size[i - 1]) : in.size[in.rank - 1]);
 	}
-	x = shaped(f, ordered(f, shaped(f, n->in[0], &in), order, in.rank), &out);
+	x = shaped(f, n->in[0], &in);
+	take_divided(f, n, 0, x, b.axes, &out.size[0]);
+	x = shaped(f, ordered(f, x, order, in.rank), &out);
 	ht_rw_take_place(&f->r, n, cropped(f, n, &b, x, &out));
 	return true;
 }
@@ -259,7 +277,8 @@ bool ht_has_open_blocks(const struct ht_graph *g, const struct ht_node *n)
 		       !ht_shape_known(ht_in_shape(n, 0));
 	case HT_OP_SpaceToBatchND:
 	case HT_OP_BatchToSpaceND:
-		return is_bounded_shape(g, ht_in_shape(n, 0)) && !ht_shape_known(ht_in_shape(n, 0));
+		return is_bounded_shape(g, ht_in_shape(n, 0)) &&
+		       (!ht_shape_known(ht_in_shape(n, 0)) || !ht_shape_known(n->out[0].shape));
 	default:
 		return false;
 	}

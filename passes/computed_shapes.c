@@ -361,18 +361,24 @@ static bool divides(const struct ht_graph *g, struct ht_shape from, struct ht_sh
 }
 
 /* Whether an extent of the result is one that the run computes, or they are equal to those of the operand in a run alone; all others are
- * known.  Or elements of an axis are elsewhere in each run. */
+ * bounded.  Or elements of an axis are elsewhere in each run. */
 static bool is_computed(const struct ht_graph *g, const struct ht_node *n)
 {
 	struct ht_shape s = n->out[0].shape;
-	bool some = false;
+	bool some = false, products = false;
 
 	for (int32_t i = 0; i < s.rank; i++) {
-		some = some || s.dim[i] == HT_DIM_UNKNOWN;
-		if (s.dim[i] < 0 && s.dim[i] != HT_DIM_UNKNOWN && !ht_dim_size(g, s.dim[i]))
-			return divides(g, ht_in_shape(n, 0), s);
+		bool unknown = s.dim[i] == HT_DIM_UNKNOWN;
+
+		some = some || unknown;
+		if (s.dim[i] >= 0 || unknown || ht_dim_size(g, s.dim[i]))
+			continue;
+		if (ht_dim_most(g, s.dim[i]) < 0)
+			return false;
+		products = true;
 	}
-	return some || !is_as_large(g, ht_in_shape(n, 0), s) || divides(g, ht_in_shape(n, 0), s);
+	return some || (!products && !is_as_large(g, ht_in_shape(n, 0), s)) ||
+	       divides(g, ht_in_shape(n, 0), s);
 }
 
 bool ht_expand_reshape(struct forms *f, struct ht_node *n, bool last)

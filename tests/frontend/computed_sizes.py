@@ -541,8 +541,24 @@ def shaped(r):
     return f, {'x': (n, k), 'score': (n,)}
 
 
+def blocks(r):
+    """Blocks of pixels that become rows of a batch, and back, of open and computed extents."""
+    k = int(r.integers(2, 5))
+
+    def f(x):
+        chosen = tf.boolean_mask(x, x[:, 0, 0, 0] > .5)
+        n = tf.shape(chosen)[0]
+        return (tf.space_to_batch_nd(x, [2, 2], [[0, -tf.shape(x)[1] % 2], [1, (k + 1) % 2]]),
+                tf.space_to_batch_nd(tf.repeat(x, 3, axis=1)[..., 0], [3, 1], [[3, 0], [0, 0]]),
+                tf.batch_to_space(tf.repeat(x, 4, axis=0), [2, 2], [[1, 0], [0, 1]]),
+                tf.batch_to_space(tf.repeat(chosen, 6, axis=0), [3, 2], [[0, 2], [1, 1]]),
+                tf.batch_to_space(tf.ones([4, 2, k, 1]) * x[0, 0, 0, 0], [2, 2], [[0, n % 2], [1, 0]]),
+                tf.space_to_batch_nd(tf.transpose(chosen, [1, 0, 2, 3]), [2], [[0, n % 2]]))
+    return f, {'x': ('rows', 'length', k, 2)}
+
+
 MODELS = {f.__name__: f for f in (vector, any_rank, every_type, masked, elements, nested, counted, mean, open_too, branches, suppressed, distinct, parted, joined,
-                                 ranged, drawn, scattered, pieces, judged, bodies, within, best_of_each, grown, cut, products, best, sliced, beams, detections, sparse, shaped)}
+                                 ranged, drawn, scattered, pieces, judged, bodies, within, best_of_each, grown, cut, products, best, sliced, beams, detections, sparse, shaped, blocks)}
 SHARES = 0, 1, .5, .1
 MOST = {'rows': 6, 'length': 24}
 
