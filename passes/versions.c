@@ -11,10 +11,12 @@
  *   becomes a list of the elements of both.
  * - ScatterNdNonAliasingAdd becomes TensorScatterAdd, RaggedFillEmptyRows SparseFillEmptyRows of one column.
  * - CumulativeLogsumexp becomes, for each place, a sum of the exponentials up to it.
+ * - Vectors of lists are resolved to their lists (lists_vector.c).
  *
  * The pass also changes nodes in the bodies of functions. */
 #include "ir/infer.h"
 #include "passes/functional.h"
+#include "passes/lists_vector.h"
 #include "passes/rewrite.h"
 
 #include <math.h>
@@ -473,6 +475,8 @@ static void (*change_of(const struct ht_node *n))(struct ht_rw *, struct ht_node
 	case HT_OP_CumulativeLogsumexp:
 		return running_sum;
 	default:
+		if (ht_takes_of_lists(n))
+			return ht_take_of_lists;
 		return makes_handle(n) ? make_handle : NULL;
 	}
 }

@@ -177,7 +177,15 @@ def lists(x, at):
 
     def stack(list, shape):
         return raw.TensorListStack(input_handle=list, element_shape=shape, element_dtype=tf.float32)
-    return (stack(split, [n // 2, 4]), stack(some, [4]), stack(more, [4]), stack(fed, [4]), stack(both, [4]),
+    empty = raw.EmptyTensorList(element_shape=[4], max_num_elements=-1, element_dtype=tf.float32)
+    first = raw.TensorListPushBack(input_handle=empty, tensor=x[0])
+    three = raw.Pack(values=[empty, first, empty])
+    for part in x[:3], x[-3:] * 2:
+        three = raw.TensorListPushBackBatch(input_handles=three, tensor=part)
+    lists = [*raw.Unpack(value=three, num=3), raw.TensorListPushBack(input_handle=three[-2], tensor=x[1]),
+             raw.GatherV2(params=raw.TensorListPushBackBatch(input_handles=raw.Tile(input=tf.reshape(first, [1]), multiples=[2]), tensor=x[:2]),
+                          indices=1, axis=0)]
+    return (*(stack(l, [4]) for l in lists), stack(split, [n // 2, 4]), stack(some, [4]), stack(more, [4]), stack(fed, [4]), stack(both, [4]),
             raw.TensorListLength(input_handle=both), joined.tensor, joined.lengths)
 
 
