@@ -3,6 +3,7 @@
  * relocations). */
 #define IN_RUNNER __attribute__((section("ht_aot_runner"), used, noinline))
 #define HT_IMAGE_CALLED static IN_RUNNER
+#define HT_IMAGE_INLINED static inline __attribute__((always_inline))
 #include "aot/runner.h"
 
 /* Once a run or less: small rather than fast. */
@@ -119,10 +120,12 @@ INLINE bool link_sizes(struct ht_exec *x, const void *const *in, int64_t *all)
 		return false;
 	if (x->image->features & HT_IMAGE_COMPUTED)
 		all = given;
-	for (uint32_t i = 0; i < n; i++) {
-		all[i] = s[i].kind == HT_IMAGE_STATED ? given[i] : s[i].most;
-		if (all[i] < s[i].least || all[i] > s[i].most)
+	for (uint32_t i = 0; i < n; i++, s++) {
+		int64_t size = s->kind == HT_IMAGE_STATED ? given[i] : s->most;
+
+		if (size < s->least || size > s->most)
 			return false;
+		all[i] = size;
 	}
 	ht_image_derive_all(x->image, all);
 	x->size = all;

@@ -679,34 +679,34 @@ EXECUTOR bool ht_exec_stopped_beside(const struct ht_exec *x, int worker)
 	       x->job[phase & 1].step->op == HT_IMAGE_BESIDE;
 }
 
-EXECUTOR bool ht_exec_again(
+/* The fault that stops the run where an iteration ends; 0: it goes on with the next one. */
+EXECUTOR int32_t ht_exec_again(
 	struct ht_exec *x, struct ht_exec_frame *f, const struct ht_image_step *s, int worker)
 {
-	if (ht_exec_stopped_beside(x, worker))
-		return false;
 	if (ht_exec_cancelled(x))
-		return ht_exec_fail(x, f, s, worker, HT_EXEC_CANCELLED, 0);
+		return HT_EXEC_CANCELLED;
 	if (ht_exec_late(x, worker))
-		return ht_exec_fail(x, f, s, worker, HT_EXEC_LATE, 0);
+		return HT_EXEC_LATE;
 	if ((uint64_t)++f->counter[s->count] > x->limits.iterations)
-		return ht_exec_fail(x, f, s, worker, HT_EXEC_ITERATIONS, 0);
+		return HT_EXEC_ITERATIONS;
 	f->next = s->to + 1;
-	return true;
+	return 0;
 }
 
-EXECUTOR bool ht_exec_set_size(struct ht_exec *x, struct ht_exec_frame *f,
-	const struct ht_image_step *s, int worker, const int64_t *value)
+/* Likewise where a size is computed. */
+EXECUTOR_CALLED __attribute__((cold)) int32_t ht_exec_set_size(
+	struct ht_exec *x, const struct ht_image_step *s, const int64_t *value)
 {
 	const struct ht_image_size *bounds = ht_image_sizes(x->image) + s->to;
 
 	if (*value < bounds->least || *value > bounds->most)
-		return ht_exec_fail(x, f, s, worker, HT_EXEC_SIZE, 0);
+		return HT_EXEC_SIZE;
 	x->size[s->to] = *value;
-	return true;
+	return 0;
 }
 
 /* Versions only grow, so a changed sum means that one of them changed. */
-EXECUTOR void ht_exec_derive(
+EXECUTOR_CALLED __attribute__((cold)) void ht_exec_derive(
 	struct ht_exec *x, struct ht_exec_frame *f, const struct ht_image_step *s)
 {
 	const struct ht_image_derived *d = ht_image_deriveds(x->image) + s->count;
@@ -726,22 +726,25 @@ EXECUTOR bool ht_exec_alone(struct ht_exec *x, struct ht_exec_frame *f,
 	const struct ht_image_step *s, int worker, int workers)
 {
 	void *const *arg = f->arg + s->arg;
+	int32_t fault = 0;
 
 	if (!ht_exec_settle(x, workers))
 		return false;
-	if (s->op == HT_IMAGE_AGAIN)
-		return ht_exec_again(x, f, s, worker);
-	if (s->op == HT_IMAGE_COPY)
+	if (s->op == HT_IMAGE_AGAIN) {
+		if (ht_exec_stopped_beside(x, worker))
+			return false;
+		fault = ht_exec_again(x, f, s, worker);
+	} else if (s->op == HT_IMAGE_COPY)
 		ht_exec_copy(x, arg, s);
 	else if (s->op == HT_IMAGE_FAIL)
-		return ht_exec_fail(x, f, s, worker, (int32_t)s->count, 0);
+		fault = (int32_t)s->count;
 	else if (s->op == HT_IMAGE_SIZE)
-		return ht_exec_set_size(x, f, s, worker, arg[0]);
+		fault = ht_exec_set_size(x, s, arg[0]);
 	else if (s->op >= HT_IMAGE_FRESH)
 		ht_exec_derive(x, f, s);
 	else if (ht_exec_is_zero(arg[0], s->count))
 		f->next = s->to;
-	return true;
+	return !fault || ht_exec_fail(x, f, s, worker, fault, 0);
 }
 
 /* False: the run stopped. */

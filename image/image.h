@@ -89,9 +89,10 @@ struct ht_image {
 	struct ht_image_place table[HT_IMAGE_TABLES]; /* as many as ht_image_tables() says */
 };
 
-/* A net's runner defines this as a function in the section of its code. */
+/* A net's runner defines the first as a function in the section of its code, and the second as one that is always inlined. */
 #ifndef HT_IMAGE_CALLED
 #define HT_IMAGE_CALLED static inline
+#define HT_IMAGE_INLINED static inline
 #endif
 HT_IMAGE_CALLED uint32_t ht_image_tables(const struct ht_image *x)
 {
@@ -472,7 +473,7 @@ static inline struct ht_size_expr ht_image_derivation_of(const struct ht_image_d
 }
 
 /* Sets all derived sizes, given the others. */
-static inline void ht_image_derive_all(const struct ht_image *x, int64_t *size)
+HT_IMAGE_INLINED void ht_image_derive_all(const struct ht_image *x, int64_t *size)
 {
 	for (uint32_t i = 0; i < ht_image_count(x, HT_IMAGE_DERIVATIONS); i++) {
 		const struct ht_image_derivation *d = &ht_image_derivations(x)[i];
