@@ -43,6 +43,8 @@ enum ht_status ht_give_room(struct ht_graph *g, struct ht_pass_context *c, bool 
 bool ht_may_grow(const struct ht_node *n);
 /* Whether a node makes a list of parts, or sets an element of a list in a body, and its extents are computed there; types must be known. */
 bool ht_may_vary(const struct ht_node *n);
+/* Whether a node takes all elements of a list that a loop may have added to as often as data say. */
+bool ht_takes_filled(const struct ht_graph *g);
 /* Whether extents of `v` that are not known are computed from what is no constant, as far as its graph tells. */
 bool ht_follows_computed(struct ht_value v);
 

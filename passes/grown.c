@@ -606,3 +606,31 @@ bool ht_may_vary(const struct ht_node *n)
 	return (n->op == HT_OP_TensorListSetItem || n->op == HT_OP_TensorListPushBack) &&
 	       n->graph->function && ht_follows_computed(n->in[n->ins - 1]);
 }
+
+static bool adds_to_lists(const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (n->op == HT_OP_TensorListPushBack ||
+			ht_attr_bool(n, "resize_if_index_out_of_bounds", false))
+			return true;
+	return false;
+}
+
+/* Whether a loop, or one of TensorFlow 1 whose result is an Exit, may add elements to lists as often as data say. */
+static bool fills_by_data(const struct ht_node *loop)
+{
+	const struct ht_bodies b = ht_control_bodies(loop);
+
+	if (loop->op == HT_OP_Exit)
+		return adds_to_lists(loop->graph);
+	return ht_is(loop, HT_LOOPS) && b.of[1] && b.of[1]->body && adds_to_lists(b.of[1]->body);
+}
+
+bool ht_takes_filled(const struct ht_graph *g)
+{
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		if (n->op == HT_OP_TensorListStack && ht_attr_int(n, "num_elements", -1) < 0 &&
+			fills_by_data(n->in[0].node))
+			return true;
+	return false;
+}

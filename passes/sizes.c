@@ -259,10 +259,11 @@ static bool waits_for_bodies(const struct ht_graph *g)
 	return false;
 }
 
-/* Whether bodies of branches and loops compute sizes, or may tell bounds of sizes. */
+/* Whether bodies of branches and loops compute sizes, or may tell bounds of sizes, or how long lists are. */
 static bool may_compute(const struct ht_graph *g, const struct ht_pass_context *c)
 {
-	return !c->keep_functions && (ht_computes_within(g, c->scratch) || waits_for_bodies(g));
+	return !c->keep_functions &&
+	       (ht_computes_within(g, c->scratch) || waits_for_bodies(g) || ht_takes_filled(g));
 }
 
 /* Branches and loops of TensorFlow 1 become functions. */

@@ -53,6 +53,17 @@ def pushed(x):
     return a.concat()
 
 
+def as_data_say(x):
+    """As many elements of one size as data say, where the shapes of all else are fixed, too."""
+    a = tf.TensorArray(F32, 0, dynamic_size=True, element_shape=[2])
+    i = tf.constant(0)
+    while tf.logical_and(i < 6, x[0, tf.minimum(i, 5)] > 0):
+        a = a.write(i, x[0, i:i + 1] * tf.constant([1., 2.]))
+        i += 1
+    y = a.stack()
+    return y, tf.reduce_sum(y, 0), tf.shape(y)[0] * 2
+
+
 def split(x, lengths):
     """Parts whose lengths are fed."""
     lengths = tf.concat([lengths, [tf.size(x, I64) - tf.reduce_sum(lengths)]], 0)
@@ -126,7 +137,7 @@ def ragged_in(x, lengths):
 
 
 MODELS = {
-    selected: {'x': numbers('n', 6)}, prefixes: {'x': numbers(7, 3)}, unrolled: {'x': numbers(2, 6)}, pushed: {'x': numbers('n', 6)},
+    selected: {'x': numbers('n', 6)}, prefixes: {'x': numbers(7, 3)}, unrolled: {'x': numbers(2, 6)}, pushed: {'x': numbers('n', 6)}, as_data_say: {'x': numbers('n', 6)},
     split: {'x': numbers('n', 8), 'lengths': whole(4, below=3)},
     no_split: {'x': numbers('n', 8), 'lengths': whole(4, below=3)}, equal: {'x': numbers('n', 6)},
     unequal: {'x': numbers('n', 6)}, joined_later: {'x': numbers('n', 6)}, detections: {'boxes': numbers('n', 9, 2), 'scores': numbers('n', 9)}, ragged_out: {'x': numbers('n', 6)},
