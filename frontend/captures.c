@@ -11,6 +11,7 @@ struct captures {
 	struct ht_graph *g;
 	struct ht_arena *a;
 	struct ht_map *objects; /* variable → uint64_t */
+	struct ht_map bound;    /* function → struct bound */
 };
 
 /* The call passes object `id` as operand `i`. */
@@ -29,45 +30,46 @@ static void note(struct captures *x, const struct ht_node *call, int64_t i, uint
 	*copy = id;
 }
 
-static void note_call(struct captures *x, const struct ht_node *call, const uint64_t *id, size_t n)
+/* The objects that a function captures. */
+struct bound {
+	uint64_t *id;
+	size_t n;
+};
+
+static void note_call(struct captures *x, const struct ht_node *call)
 {
-	for (size_t i = 0; i < n && n <= (size_t)call->ins; i++)
-		note(x, call, call->ins - (int64_t)n + (int64_t)i, id[i]);
-}
+	const struct ht_attr *f = ht_attr_find(call, "f");
+	const struct bound *b = f && f->value.kind == HT_ATTR_FUNC
+					? ht_map_get(&x->bound, f->value.func->name)
+					: NULL;
 
-/* The objects that function `f` captures. */
-static void read_function(struct captures *x, struct ht_str f, struct ht_pb_reader r)
-{
-	struct ht_pb_value v;
-	uint64_t *id = NULL, item;
-	size_t n = 0, cap = 0;
-
-	while (ht_pb_next(&r, &v))
-		while (v.number == 2 && ht_pb_item(&r, &v, &item)) {
-			id = ht_grow(x->a, id, n, &cap, sizeof *id);
-			id[n++] = item;
-		}
-	for (const struct ht_node *c = n ? x->g->first : NULL; c; c = c->next) {
-		const struct ht_attr *called = ht_attr_find(c, "f");
-
-		if (called && called->value.kind == HT_ATTR_FUNC &&
-			ht_str_eq(called->value.func->name, f))
-			note_call(x, c, id, n);
-	}
+	for (size_t i = 0; b && i < b->n && b->n <= (size_t)call->ins; i++)
+		note(x, call, call->ins - (int64_t)b->n + (int64_t)i, b->id[i]);
 }
 
 /* An entry of SavedObjectGraph.concrete_functions. */
 static void read_entry(struct captures *x, struct ht_pb_reader r)
 {
+	struct bound *b = HT_NEW(x->a, struct bound);
 	struct ht_str name = HT_STR("");
-	struct ht_pb_value v;
+	struct ht_pb_reader f;
+	struct ht_pb_value v, w;
+	uint64_t item;
+	size_t cap = 0;
 
 	while (ht_pb_next(&r, &v)) {
 		if (v.number == 1)
 			name = v.s;
-		else if (v.number == 2)
-			read_function(x, name, ht_pb_enter(&r, &v));
+		if (v.number != 2)
+			continue;
+		f = ht_pb_enter(&r, &v);
+		while (ht_pb_next(&f, &w))
+			while (w.number == 2 && ht_pb_item(&f, &w, &item)) {
+				b->id = ht_grow(x->a, b->id, b->n, &cap, sizeof *b->id);
+				b->id[b->n++] = item;
+			}
 	}
+	ht_map_at(&x->bound, ht_str_copy(x->a, name))->value = b;
 }
 
 void ht_captured_objects(struct ht_graph *g, struct ht_arena *a, struct ht_map *objects)
@@ -77,6 +79,7 @@ void ht_captured_objects(struct ht_graph *g, struct ht_arena *a, struct ht_map *
 	struct ht_pb_reader meta, r;
 	struct ht_pb_value v, w;
 
+	ht_map_init(&x.bound, a);
 	if (g->source != HT_SOURCE_SAVEDMODEL || !ht_container_metagraph(g, &src, &meta))
 		return;
 	while (ht_pb_next(&meta, &v)) {
@@ -87,4 +90,6 @@ void ht_captured_objects(struct ht_graph *g, struct ht_arena *a, struct ht_map *
 			if (w.number == 2)
 				read_entry(&x, ht_pb_enter(&r, &w));
 	}
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		note_call(&x, n);
 }
