@@ -1,4 +1,5 @@
 """Common to the tests of models with open sizes."""
+import re
 import subprocess
 import sys
 
@@ -94,10 +95,16 @@ def run_net(net, sizes, feeds, want):
     return results_of([f'{net}/main', *map(str, sizes)], net, feeds, want)
 
 
+def inputs_of(net):
+    """The names of a net's inputs, in its order."""
+    with open(f'{net}/m.h') as f:
+        return re.findall(r'#define M_INPUT_\d+_NAME "(.*)"', f.read())
+
+
 def results_of(command, net, feeds, want):
     for n, x in feeds.items():
         x.tofile(f'{net}/{n}.raw')
-    raw = subprocess.run([*command, *(f'{net}/{n}.raw' for n in feeds)], check=True, stdout=subprocess.PIPE).stdout
+    raw = subprocess.run([*command, *(f'{net}/{n}.raw' for n in inputs_of(net))], check=True, stdout=subprocess.PIPE).stdout
     got, at = [], 0
     for w in want:
         if at + w.nbytes > len(raw):
