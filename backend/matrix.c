@@ -291,7 +291,7 @@ static void step_then(struct ht_e *e, const struct ht_e_matrix *x, const struct 
 	}
 }
 
-/* Likewise with all operands of the next step.  NULL: there is no next step. */
+/* Multiplies what is loaded, and loads all operands of the next step; NULL: there is no next step. */
 static void step_loaded(
 	struct ht_e *e, const struct ht_e_matrix *x, const struct operands *next, int rows)
 {
@@ -354,7 +354,8 @@ static void equal_steps_in_place(struct ht_e *e, const struct ht_e_matrix *x,
 
 /* ---- pieces ---- */
 
-/* The products of a group: which piece of a number of A by which of B.  The smallest are first, and each has one piece of that before. */
+/* The products of a group: product i multiplies piece .a of a number of A by piece .b of a number of B.  The smallest products are added
+ * first, and each product shares one operand with the product before it. */
 struct pieces {
 	int a, b;
 };
@@ -373,7 +374,8 @@ static struct operands operands_of_pieces(struct ht_e *e, const struct ht_e_matr
 	return o;
 }
 
-/* The products of the group that begins at step `group`, whose first operands are loaded.  Behind the last one, those of group `next` are. */
+/* Computes the products of the group that begins at step `group`, whose first operands the caller has loaded.  Afterwards the first operands
+ * of group `next` are loaded. */
 static void group_of_pieces(struct ht_e *e, const struct ht_e_matrix *x,
 	const struct ht_e_matrix_tap *t, LLVMValueRef distance, LLVMValueRef group,
 	LLVMValueRef next)

@@ -693,7 +693,7 @@ EXECUTOR int32_t ht_exec_again(
 	return 0;
 }
 
-/* Likewise where a size is computed. */
+/* Sets the size that the step has computed.  Returns 0, or the fault that stops the run: the size is out of its bounds. */
 EXECUTOR_CALLED __attribute__((cold)) int32_t ht_exec_set_size(
 	struct ht_exec *x, const struct ht_image_step *s, const int64_t *value)
 {

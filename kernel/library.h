@@ -23,8 +23,9 @@ extern const struct ht_library_more ht_library_more;
 /* Bytes of scratch that the library kernel of `k` needs. */
 size_t ht_library_scratch(const struct ht_kernel *k);
 
-/* What kernels of nets have in another form (kernel/library_net.h): a number; e^x, rounded once, for an x that is not positive; the bytes of
- * an element. */
+/* Library kernels use these macros for what code without outside references must compute in another way; kernel/library_net.h defines them
+ * again for nets. HT_LIBRARY_NUMBER(x) is the constant x, HT_LIBRARY_EXP(x) is e^x for x <= 0, rounded once to float32, and
+ * HT_LIBRARY_BYTES(type) is the size of an element in bytes. */
 #define HT_LIBRARY_NUMBER(x) (x)
 #define HT_LIBRARY_EXP(x) ((float)exp((double)(x)))
 #define HT_LIBRARY_BYTES(type) (ht_dtype_info(type)->bytes)

@@ -152,9 +152,9 @@ static struct lower_invariant *begin_invariant(
 {
 	bool *same = HT_NEW_ARRAY(l->scratch, bool, (size_t)n->ins);
 
-	b->invariant = (struct lower_invariant){ .condition = b->procedure[0],
-		.rows = (enum ht_recurrent_rows)ht_attr_int(n, HT_RECURRENT_ROWS, HT_RECURRENT_ANY),
-		.same = same };
+	b->invariant = (struct lower_invariant){
+		.condition = b->procedure[0], .rows = ht_recurrent_rows_of(n), .same = same
+	};
 	for (int32_t i = 0; i < n->ins; i++)
 		if (b->takes[1][i])
 			same[b->invariant.params++] = !b->carries[i];

@@ -808,7 +808,7 @@ void contract_round_operands(struct lower *l, const struct ht_node *n, bool cons
 /* The memory from which contraction `n` reads operand `arg`: its rounded copy, or the operand's
  * own. */
 const struct view *lower_operand(struct lower *l, const struct ht_node *n, int arg);
-/* The number of taps of which each row has some depth. */
+/* The number of taps of the contraction: a row of the left operand has `depth` numbers for each tap. */
 int64_t contract_taps(const struct contraction *c);
 void contract_init(struct contraction *c, struct lower *l, struct ht_node *n, enum ht_dtype t);
 /* Sets how a right operand that is computed in the run is packed: nr, kp, packed_type and packed_count. */

@@ -20,6 +20,11 @@ enum ht_lower_tee {
 #define HT_RECURRENT_ROWS "_rows"
 enum ht_recurrent_rows { HT_RECURRENT_ANY, HT_RECURRENT_FEW, HT_RECURRENT_MANY };
 
+static inline enum ht_recurrent_rows ht_recurrent_rows_of(const struct ht_node *loop)
+{
+	return (enum ht_recurrent_rows)ht_attr_int(loop, HT_RECURRENT_ROWS, HT_RECURRENT_ANY);
+}
+
 /* The input of lowering besides the graph. */
 struct ht_lower_request {
 	struct ht_arena *scratch;

@@ -2,8 +2,9 @@
  *
  * A float32 number is the sum of three of bfloat16, which have 8 bits each: its pieces.  A product of two numbers is the sum of nine
  * products of pieces, of which the three that are smaller than 2^-24 of it do not count.  So six products of a matrix unit make one of
- * float32, in less time than the vector unit takes for it.  Each product of pieces is exact, and sums are in float32.  Mode high_performance of
- * the node asks for it: where another thread shares the processor's core, a matrix unit may take longer than the vector unit.
+ * float32, in less time than the vector unit takes for it.  Each product of pieces is exact, and sums are in float32.  Only a node
+ * whose mode is high_performance gets this method, since a matrix unit may be slower than the vector unit while another thread shares the
+ * processor's core.
  *
  * Weights are packed in pieces; a kernel in front of the product divides its rows.  Pieces of infinities and NaN are these and zeros.
  * No piece of a weight is zero, unless the weight is, so an infinity times each of them is the same infinity. */

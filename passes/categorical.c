@@ -7,8 +7,8 @@
  *
  * An op with a stream moves it on as far as TensorFlow's does: it draws that many numbers, and takes the first ones.
  *
- * The pass also changes nodes in the bodies of functions.  Left alone: logits that are no matrix, and a number of samples that
- * is not constant. */
+ * The pass also changes nodes in the bodies of functions.  It leaves a node alone if the logits are not a matrix, or if the number
+ * of samples is not constant. */
 #include "passes/rewrite.h"
 
 #include <math.h>

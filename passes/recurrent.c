@@ -138,12 +138,6 @@ static bool weights_stay(const struct ht_counted_loop *x)
 	return t && bytes <= t->l2 / 4 * 3;
 }
 
-/* Which runs the loop is for (recurrent_rows.c). */
-static enum ht_recurrent_rows rows_of(const struct ht_counted_loop *x)
-{
-	return (enum ht_recurrent_rows)ht_attr_int(x->node, HT_RECURRENT_ROWS, HT_RECURRENT_ANY);
-}
-
 /* In the loop, a step reads `depth` rows of weights; in front of it, the products of all steps
  * are written and read again instead.  A step of few rows waits for its weights, in whatever cache they are; one of many rows does not if they
  * are in the second level.  Where the number of rows is open, a run may have few. */
@@ -154,11 +148,11 @@ static bool pays(struct ht_counted_loop *x, const struct ht_node *product)
 	int64_t columns = out.dim[out.rank - 1],
 		rows = ht_shape_count(out) / (columns ? columns : 1), end[2];
 
-	if (!columns || rows < FEW_ROWS || rows_of(x) == HT_RECURRENT_FEW)
+	if (!columns || rows < FEW_ROWS || ht_recurrent_rows_of(x->node) == HT_RECURRENT_FEW)
 		return columns > 0;
 	end_of_list(&l, 1, end);
 	return ht_shape_count(w) / columns >= 2 * rows &&
-	       ((end[0] && rows_of(x) != HT_RECURRENT_MANY) || !weights_stay(x));
+	       ((end[0] && ht_recurrent_rows_of(x->node) != HT_RECURRENT_MANY) || !weights_stay(x));
 }
 
 static struct leaving leaving_of(struct ht_counted_loop *x, struct ht_value v)
@@ -167,7 +161,8 @@ static struct leaving leaving_of(struct ht_counted_loop *x, struct ht_value v)
 	int64_t end[2];
 
 	end_of_list(&l, 1, end);
-	l.by_rows = end[0] && rows_of(x) != HT_RECURRENT_MANY && keeps_rows(x, v);
+	l.by_rows =
+		end[0] && ht_recurrent_rows_of(x->node) != HT_RECURRENT_MANY && keeps_rows(x, v);
 	return l;
 }
 
@@ -365,7 +360,7 @@ bool ht_recurrent_turns(
 	struct ht_counted_loop x;
 	const struct ht_node *product;
 
-	if (!ht_counted_init(&x, n, c) || rows_of(&x) != HT_RECURRENT_ANY ||
+	if (!ht_counted_init(&x, n, c) || ht_recurrent_rows_of(x.node) != HT_RECURRENT_ANY ||
 		!is_pure(x.condition) || !is_pure(x.body))
 		return false;
 	for (struct ht_node *v = x.body->body->first; v; v = v->next) {
