@@ -22,7 +22,7 @@ ALIGNMENT = 64
 POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1}
 NOT_ROUNDED = {'suppressed', 'best_of_each', 'detections', 'shaped'}  # where rounded scores and overlaps rightly select other boxes
 NOT_CONVERTED = {'bodies', 'within', 'cut', 'grown'}  # loops take open sizes, so functions of their own are made for them (docs/sizes.md)
-SELECT = {'nested', 'counted', 'mean', 'distinct', 'parted', 'joined', 'ranged', 'drawn', 'scattered', 'pieces', 'judged', 'bodies', 'within', 'grown', 'products', 'best',
+SELECT = {'nested', 'counted', 'mean', 'distinct', 'parted', 'joined', 'ranged', 'drawn', 'scattered', 'pieces', 'judged', 'bodies', 'within', 'grown', 'products', 'best', 'beams',
           'sliced', 'sparse', 'shaped'}
 # SELECT: models that compare multiples of their inputs or make integers of them, with the same results in 16 bits
 
