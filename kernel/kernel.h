@@ -260,7 +260,7 @@ struct ht_contract {
 /* Pairs of products in a run, a multiple of HT_E_DEPTH_UNROLL. Each addition has an error of up
  * to half a unit in the last place of the sum so far, so a run of n products has a root mean
  * square error of sqrt(n / 12) units.  This is the longest power of two for which that is at
- * most half the error of sums of bfloat16, 2.3e-3: docs/numerics.md. */
+ * most half the error of sums of bfloat16, 2.3e-3: docs/contraction-numerics.md. */
 enum { HT_SHORT_RUN = 64 };
 
 /* Numbers of which a group of pieces has one after the other: those of a step in depth of a matrix unit. */

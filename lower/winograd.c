@@ -156,7 +156,7 @@ static double direct_cycles(const struct ht_target *t, const struct conv *v,
 /* An estimate below this share of the other method's time is trusted. */
 #define SURE 0.9
 
-/* Measured root mean square of the error, relative to the results (docs/numerics.md). */
+/* Measured root mean square of the error, relative to the results (docs/contraction-numerics.md). */
 static double error_of(const struct ht_winograd *by)
 {
 	if (by->m == 4)

@@ -427,17 +427,11 @@ static bool takes_sizes(const struct ht_node *n)
 	return ht_attr_find(n, "_open") || ht_attr_find(n, "_within");
 }
 
-/* Writing to a variable does not change its shape. */
-static bool has_effect(const struct ht_node *n)
-{
-	return ht_op_info(n->op)->effects && n->op != HT_OP_VariableShape;
-}
-
 static void fold_node(struct folding *f, struct ht_node *n)
 {
 	struct ht_rw *r = &f->r;
 
-	if (n->op == HT_OP_OPAQUE || ht_is(n, HT_CONSTANT) || has_effect(n) ||
+	if (n->op == HT_OP_OPAQUE || ht_is(n, HT_CONSTANT) || ht_op_info(n->op)->effects ||
 		ht_is(n, HT_HAS_DEFAULT | HT_COMPUTES_SIZE) || takes_sizes(n))
 		return;
 	if (n->controls) {

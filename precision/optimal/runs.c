@@ -1,4 +1,4 @@
-/* Short runs of float16 (docs/numerics.md): which contractions use them under policy optimal.
+/* Short runs of float16 (docs/contraction-numerics.md): which contractions use them under policy optimal.
  *
  * If the machine adds products of float16 faster than those of float32, a contraction that
  * becomes float16 gets mode high_performance, unless an option states its mode.  Its right
@@ -12,7 +12,7 @@
 #include "precision/optimal/optimal.h"
 
 /* Measured errors of sums of products that are rounded to the type: root mean square, relative
- * to the sums (docs/numerics.md). */
+ * to the sums (docs/contraction-numerics.md). */
 #define ERROR_BF16 2.3e-3
 #define ERROR_BF16_TRANSFORMED 3.8e-3
 #define ERROR_F16 2e-4

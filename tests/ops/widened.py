@@ -11,7 +11,7 @@ import cases
 SEED, CASES = 20265, 12
 
 ROUNDINGS = 1.1
-SHORT_RUN_ROUNDINGS = 3  # docs/numerics.md
+SHORT_RUN_ROUNDINGS = 3  # docs/contraction-numerics.md
 SHORT_RUNS = {'op_select_implmode': 'high_performance', 'optypelist_for_implmode': 'MatMul,BatchMatMulV2,Conv2D'}
 KEPT = '[ByOpType]\nMatMul = keep_fp16\nBatchMatMulV2 = keep_fp16\nConv2D = keep_fp16\n'
 MOST_KEPT = 131072  # up to so many weights are widened when they are packed

@@ -458,7 +458,7 @@ static int short_run_failures(uint64_t seed)
 	return bad;
 }
 
-/* Root mean square error of F(2 x 2) relative to that of the results (docs/numerics.md). */
+/* Root mean square error of F(2 x 2) relative to that of the results (docs/contraction-numerics.md). */
 #define SHORT_WINOGRAD_ERROR 1.3e-3
 
 static void short_runs(void **unused)
