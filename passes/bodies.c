@@ -451,6 +451,44 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	return HT_OK;
 }
 
+/* The argument that a result of a branch is; -1: none. */
+static int32_t argument_of(const struct ht_function *f, const struct ht_port *ret)
+{
+	struct ht_value v = ret->value;
+	int32_t at = 0;
+
+	while (ht_is(v.node, HT_FORWARDS))
+		v = v.node->in[v.index];
+	for (const struct ht_port *p = f->args; p; p = p->next, at++)
+		if (ht_value_eq(p->value, v))
+			return at;
+	return -1;
+}
+
+/* A result that is the same argument in both branches is the operand, whose elements may be known; inner branches first. */
+static void pass_operands(struct ht_graph *g)
+{
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		const struct ht_bodies b = ht_control_bodies(n);
+		const struct ht_port *ret[2];
+
+		if (!ht_runs_own(n))
+			continue;
+		for (int k = 0; k < 2; k++) {
+			pass_operands(b.of[k]->body);
+			ret[k] = b.of[k]->rets;
+		}
+		for (int32_t i = 0; i < n->outs && !ht_is(n, HT_LOOPS); i++) {
+			int32_t arg = argument_of(b.of[0], ret[0]);
+
+			if (arg >= 0 && arg == argument_of(b.of[1], ret[1]))
+				ht_replace_uses(g, ht_out(n, i), n->in[ht_control_first(n) + arg]);
+			for (int k = 0; k < 2; k++)
+				ret[k] = ret[k]->next;
+		}
+	}
+}
+
 static void settle_all(struct ht_graph *g, struct ht_pass_context *c)
 {
 	for (struct ht_node *n = g->first; n; n = n->next) {
@@ -471,6 +509,7 @@ enum ht_status ht_open_bodies(struct ht_graph *g, struct ht_pass_context *c)
 	HT_TRY(copy_within(&all, g));
 	HT_TRY(ht_infer_types(g, c->diags));
 	HT_TRY(make_tensors(g, c, true));
+	pass_operands(g);
 	settle_all(g, c);
 	return ht_infer_types(g, c->diags);
 }

@@ -134,6 +134,8 @@ enum ht_status ht_open_by_index(
 	struct ht_bounded *b, struct ht_node *n, int32_t axes, int32_t indices);
 /* Whether the op updates rows of a variable; then ht_open_updated() is its rule. */
 bool ht_open_updates_rows(const struct ht_node *n);
+/* The operand with updates of a variable's rows, or with their gradient. */
+int32_t ht_open_updates_of(const struct ht_node *n);
 /* bounded_pieces.c */
 ht_open_rule ht_open_concatenated, ht_open_packed, ht_open_split, ht_open_unpacked, ht_open_sliced,
 	ht_open_strided;

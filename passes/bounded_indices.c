@@ -182,8 +182,7 @@ enum ht_status ht_open_segmented(struct ht_bounded *b, struct ht_node *n, struct
 	return scatter(b, n, s, out);
 }
 
-/* The operand with updates of a variable's rows, or with their gradient. */
-static int32_t updates_of(const struct ht_node *n)
+int32_t ht_open_updates_of(const struct ht_node *n)
 {
 	int32_t updates = ht_named_argument(n->op, "updates");
 
@@ -192,13 +191,13 @@ static int32_t updates_of(const struct ht_node *n)
 
 bool ht_open_updates_rows(const struct ht_node *n)
 {
-	return n->outs == 0 && ht_named_argument(n->op, "indices") >= 0 && updates_of(n) >= 0;
+	return n->outs == 0 && ht_named_argument(n->op, "indices") >= 0 && ht_open_updates_of(n) >= 0;
 }
 
 enum ht_status ht_open_updated(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	const struct ht_open fixed[HT_OPEN_RANK] = { 0 };
-	int32_t indices = ht_named_argument(n->op, "indices"), updates = updates_of(n);
+	int32_t indices = ht_named_argument(n->op, "indices"), updates = ht_open_updates_of(n);
 
 	(void)out;
 	for (int32_t i = 0; i < n->ins; i++)

@@ -689,7 +689,10 @@ bool ht_expand_computed(struct ht_graph *g, struct ht_pass_context *c, enum ht_e
 	all = ht_rw_nodes(&f.r, &n);
 	for (size_t i = 0; i < n; i++) {
 		f.at = all[i];
-		if (is_replaceable(&f) && expand(&f, f.at, what))
+		if (!f.at->graph)
+			continue;
+		/* Where sizes meet, the node stays, and with it its control edges. */
+		if (is_replaceable(&f) ? expand(&f, f.at, what) : ht_expand_meeting(&f, f.at))
 			changed = true;
 	}
 	if (!g->function && !changed && what == HT_EXPAND_ALL)

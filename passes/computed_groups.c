@@ -3,6 +3,7 @@
  * They are in groups, and an operand has at most one axis in a group: those that are broadcast together, those along which a product
  * sums, those that are not concatenated, those that count indices and what belongs to them. */
 #include "ir/einsum.h"
+#include "passes/bounded_axes.h"
 #include "passes/computed_nodes.h"
 
 /* The axes of one kind of ops. */
@@ -201,6 +202,21 @@ static int32_t update_axis(const struct ht_node *n, int32_t group, int32_t i)
 	return group < outer ? -1 : group - outer + depth_of(n);
 }
 
+/* Rows of a variable: the axes that count them, of indices and of updates; with tuples of indices all but the last. */
+static int32_t row_groups(const struct ht_node *n)
+{
+	bool tuples = ht_named_argument(n->op, "ref") >= 0;
+
+	return rank_of(n, ht_named_argument(n->op, "indices")) - tuples;
+}
+
+static int32_t row_axis(const struct ht_node *n, int32_t group, int32_t i)
+{
+	bool has_rows = i == ht_named_argument(n->op, "indices") || i == ht_open_updates_of(n);
+
+	return has_rows ? group : -1;
+}
+
 static int32_t segment_groups(const struct ht_node *n)
 {
 	return rank_of(n, 1) <= rank_of(n, 0) ? rank_of(n, 1) : 0;
@@ -232,6 +248,7 @@ static const struct kind broadcasts = { broadcast_groups, broadcast_axis, always
 static const struct kind products = { product_groups, product_axis, product_repeats };
 static const struct kind einsums = { einsum_groups, einsum_axis, einsum_repeats };
 static const struct kind rows = { one_group, axis_of_first_two, NULL };
+static const struct kind updates = { row_groups, row_axis, NULL };
 
 static const struct kind by_axes[HT_AXES_END] = {
 	[HT_AXES_JOINED] = { concat_groups, concat_axis, NULL },
@@ -255,6 +272,8 @@ static const struct kind *kind_of(const struct ht_node *n)
 		return &einsums;
 	if (ht_is(n, HT_ROWS) && n->ins == 2 && n->outs == 2)
 		return &rows;
+	if (ht_open_updates_rows(n))
+		return &updates;
 	return &by_axes[ht_axes(n)];
 }
 
