@@ -212,7 +212,9 @@ static enum ht_status read_variable(struct restoring *x, size_t i)
 	struct ht_tensor *t;
 
 	HT_TRY(find_key(x, v->name, &x->key[i]));
-	if (!ht_checkpoint_has(x->from, x->key[i])) {
+	if (!x->key[i].n)
+		x->key[i] = v->name; /* reading it fails and says why */
+	else if (!ht_checkpoint_has(x->from, x->key[i])) {
 		if (!x->missing++ && !x->own)
 			ht_note(x->d, at_variable(x, v->name),
 				"the checkpoint does not have the variable");
@@ -332,6 +334,8 @@ static enum ht_status note_keys(struct restoring *x)
 		if (!ht_is(n, HT_VARIABLE) || (x->own && noted && is_kept(s, *noted)))
 			continue;
 		HT_TRY(find_key(x, name, &key));
+		if (!key.n)
+			continue; /* no function takes the variable: it stays as it was in the checkpoint */
 		e = noted ? ht_map_at(&s->keys, name)
 			  : ht_map_at(&s->keys, ht_str_copy(&s->arena, name));
 		e->value = HT_NEW(&s->arena, struct ht_str);

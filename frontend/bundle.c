@@ -397,23 +397,22 @@ static const struct ht_str *key_of_object(const struct ht_checkpoint *c, struct 
 	return id && *id < c->keys ? c->key_of[*id] : NULL;
 }
 
-/* *out: NULL when there is none. */
-static enum ht_status find_entry(
-	struct ht_checkpoint *c, struct ht_str name, struct ht_diags *d, const struct entry **out)
+/* *out: NULL when there is none; *several: since more than one variable has the name. */
+static enum ht_status find_entry(struct ht_checkpoint *c, struct ht_str name, struct ht_diags *d,
+	const struct entry **out, bool *several)
 {
 	const struct ht_str *key = ht_map_get(&c->restored, name);
 	const struct entry *e = ht_map_get(&c->entries, key ? *key : name);
 
 	*out = NULL;
+	*several = false;
 	if (!e && !key) {
 		if (!c->have_names)
 			HT_TRY(read_names(c, d));
 		key = key_of_object(c, name);
 		key = key ? key : ht_map_get(&c->names, name);
-		if (key == &ambiguous)
-			return ht_error(d, HT_E_INPUT, in_index(c, -1),
-				"checkpoint: two variables have the name '%.*s'", HT_STR_ARG(name));
-		e = key ? ht_map_get(&c->entries, *key) : NULL;
+		*several = key == &ambiguous;
+		e = key && !*several ? ht_map_get(&c->entries, *key) : NULL;
 	}
 	*out = e;
 	return HT_OK;
@@ -424,9 +423,10 @@ enum ht_status ht_checkpoint_key_of(
 {
 	const struct ht_str *restored = ht_map_get(&c->restored, name);
 	const struct entry *e = NULL;
+	bool several;
 
-	HT_TRY(find_entry(c, name, d, &e));
-	*key = e ? e->key : restored ? *restored : name;
+	HT_TRY(find_entry(c, name, d, &e, &several));
+	*key = several ? HT_STR("") : e ? e->key : restored ? *restored : name;
 	return HT_OK;
 }
 
@@ -458,9 +458,13 @@ enum ht_status ht_checkpoint_read(struct ht_checkpoint *c, struct ht_str name, s
 	struct ht_diags *d, struct ht_tensor **out)
 {
 	const struct entry *e = NULL;
+	bool several;
 
 	*out = NULL;
-	HT_TRY(find_entry(c, name, d, &e));
+	HT_TRY(find_entry(c, name, d, &e, &several));
+	if (several)
+		return ht_error(d, HT_E_INPUT, in_index(c, -1),
+			"checkpoint: two variables have the name '%.*s'", HT_STR_ARG(name));
 	if (!e)
 		return ht_error(d, HT_E_INPUT, in_index(c, -1),
 			"checkpoint: there is no variable '%.*s'", HT_STR_ARG(name));

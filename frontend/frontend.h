@@ -122,7 +122,7 @@ void ht_checkpoint_follow(struct ht_checkpoint *c, struct ht_graph *g);
  * or damaged, or if two variables have that name. */
 enum ht_status ht_checkpoint_read(struct ht_checkpoint *c, struct ht_str name, struct ht_arena *a,
 	struct ht_diags *d, struct ht_tensor **out);
-/* The key of that tensor, or the name itself if it has none. */
+/* The key of that tensor; the name itself if it has none; empty if several variables have the name. */
 enum ht_status ht_checkpoint_key_of(
 	struct ht_checkpoint *c, struct ht_str name, struct ht_diags *d, struct ht_str *key);
 bool ht_checkpoint_has(struct ht_checkpoint *c, struct ht_str key);
