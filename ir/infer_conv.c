@@ -1,29 +1,36 @@
 /* Rules of convolutions, pooling and batch normalisation. */
 #include "ir/infer.h"
 
-/* The attributes of a sliding window for two spatial axes. */
+enum { MOST_SPATIAL = 3 };
+
+/* The attributes of a sliding window for two or three spatial axes. */
 struct window {
-	int h, w, c; /* axes of a tensor of rank 4 */
-	int64_t stride[2], dilation[2], before[2], after[2];
+	int axes;             /* spatial ones */
+	int at[MOST_SPATIAL]; /* where they are in a tensor */
+	int c;
+	int64_t stride[MOST_SPATIAL], dilation[MOST_SPATIAL], before[MOST_SPATIAL],
+		after[MOST_SPATIAL];
 	enum { SAME, VALID, EXPLICIT } padding;
 };
 
+/* `value`: one for each spatial axis. */
 static enum ht_status read_list(struct ht_infer *in, const struct ht_node *n, const char *name,
-	bool required, const struct window *w, int64_t *h_value, int64_t *w_value)
+	bool required, const struct window *w, int64_t *value)
 {
-	size_t count;
+	size_t count, want = (size_t)w->axes + 2;
 	int64_t *v = ht_attr_ints(n, name, &count, in->scratch);
 
 	if (!v && !required)
 		return HT_OK;
-	if (!v || count != 4)
-		return ht_infer_fail(in, n, "attribute '%s' must have 4 numbers", name);
-	for (int i = 0; i < 4; i++)
+	if (!v || count != want)
+		return ht_infer_fail(
+			in, n, "attribute '%s' must have %d numbers", name, (int)want);
+	for (size_t i = 0; i < count; i++)
 		if (v[i] < 1)
 			return ht_infer_fail(
 				in, n, "attribute '%s' has %lld", name, (long long)v[i]);
-	*h_value = v[w->h];
-	*w_value = v[w->w];
+	for (int i = 0; i < w->axes; i++)
+		value[i] = v[w->at[i]];
 	return HT_OK;
 }
 
@@ -38,26 +45,31 @@ static enum ht_status read_explicit(struct ht_infer *in, const struct ht_node *n
 		if (v[i] < 0 || v[i] > INT32_MAX)
 			return ht_infer_fail(
 				in, n, "attribute 'explicit_paddings' has %lld", (long long)v[i]);
-	w->before[0] = v[2 * w->h];
-	w->after[0] = v[2 * w->h + 1];
-	w->before[1] = v[2 * w->w];
-	w->after[1] = v[2 * w->w + 1];
+	for (int i = 0; i < w->axes; i++) {
+		w->before[i] = v[2 * w->at[i]];
+		w->after[i] = v[2 * w->at[i] + 1];
+	}
 	return HT_OK;
 }
 
-static enum ht_status read_window(struct ht_infer *in, const struct ht_node *n, struct window *w)
+static enum ht_status read_window(
+	struct ht_infer *in, const struct ht_node *n, int axes, struct window *w)
 {
-	struct ht_str format = ht_attr_str(n, "data_format", "NHWC");
+	static const char *const last[] = { "NHWC", "NDHWC" }, *const first[] = { "NCHW", "NCDHW" };
+	struct ht_str format = ht_attr_str(n, "data_format", last[axes - 2]);
 	struct ht_str padding = ht_attr_str(n, "padding", "");
+	bool channels_first = ht_str_is(format, first[axes - 2]);
 
-	*w = (struct window){ .h = 1, .w = 2, .c = 3, .stride = { 1, 1 }, .dilation = { 1, 1 } };
-	if (ht_str_is(format, "NCHW"))
-		w->c = 1, w->h = 2, w->w = 3;
-	else if (!ht_str_is(format, "NHWC"))
+	if (!channels_first && !ht_str_is(format, last[axes - 2]))
 		return ht_infer_fail(
 			in, n, "attribute 'data_format' is '%.*s'", HT_STR_ARG(format));
-	HT_TRY(read_list(in, n, "strides", true, w, &w->stride[0], &w->stride[1]));
-	HT_TRY(read_list(in, n, "dilations", false, w, &w->dilation[0], &w->dilation[1]));
+	*w = (struct window){ .axes = axes, .c = channels_first ? 1 : axes + 1 };
+	for (int i = 0; i < axes; i++) {
+		w->at[i] = 1 + channels_first + i;
+		w->stride[i] = w->dilation[i] = 1;
+	}
+	HT_TRY(read_list(in, n, "strides", true, w, w->stride));
+	HT_TRY(read_list(in, n, "dilations", false, w, w->dilation));
 	if (ht_str_is(padding, "SAME"))
 		w->padding = SAME;
 	else if (ht_str_is(padding, "VALID"))
@@ -103,40 +115,52 @@ static enum ht_status slide(struct ht_infer *in, const struct ht_node *n, const 
 	return HT_OK;
 }
 
+/* `filter`: the extents of the window. */
 static enum ht_status spatial(struct ht_infer *in, const struct ht_node *n, const struct window *w,
-	struct ht_shape x, int64_t filter_h, int64_t filter_w, int64_t *d)
+	struct ht_shape x, const int64_t *filter, int64_t *d)
 {
-	HT_TRY(slide(in, n, w, 0, x.dim[w->h], filter_h, &d[w->h]));
-	return slide(in, n, w, 1, x.dim[w->w], filter_w, &d[w->w]);
+	for (int i = 0; i < w->axes; i++)
+		HT_TRY(slide(in, n, w, i, x.dim[w->at[i]], filter[i], &d[w->at[i]]));
+	return HT_OK;
 }
 
-/* Filter: [height, width, input channels of a group, output channels]. */
-enum ht_status ht_infer_conv2d(struct ht_infer *in, struct ht_node *n)
+/* Filter: [the window's extents, input channels of a group, output channels]. */
+static enum ht_status infer_conv(struct ht_infer *in, struct ht_node *n, int axes)
 {
 	struct ht_shape x = ht_in_shape(n, 0), f = ht_in_shape(n, 1);
-	int64_t *d = ht_new_dims(in, 4);
+	int64_t *d = ht_new_dims(in, axes + 2);
+	const int64_t unknown[] = { HT_DIM_UNKNOWN, HT_DIM_UNKNOWN, HT_DIM_UNKNOWN };
 	struct window w;
 
-	HT_TRY(read_window(in, n, &w));
-	HT_TRY(ht_want_rank(in, n, 0, 4));
-	HT_TRY(ht_want_rank(in, n, 1, 4));
-	ht_set_shape(n, 0, 4, d);
-	if (f.rank == 4)
-		d[w.c] = f.dim[3];
+	HT_TRY(read_window(in, n, axes, &w));
+	HT_TRY(ht_want_rank(in, n, 0, axes + 2));
+	HT_TRY(ht_want_rank(in, n, 1, axes + 2));
+	ht_set_shape(n, 0, axes + 2, d);
+	if (f.rank >= 0)
+		d[w.c] = f.dim[axes + 1];
 	if (x.rank < 0)
 		return HT_OK;
 	d[0] = x.dim[0];
-	HT_TRY(spatial(in, n, &w, x, f.rank == 4 ? f.dim[0] : HT_DIM_UNKNOWN,
-		f.rank == 4 ? f.dim[1] : HT_DIM_UNKNOWN, d));
-	if (f.rank < 0 || x.dim[w.c] < 0 || f.dim[2] < 0)
+	HT_TRY(spatial(in, n, &w, x, f.rank < 0 ? unknown : f.dim, d));
+	if (f.rank < 0 || x.dim[w.c] < 0 || f.dim[axes] < 0)
 		return HT_OK;
-	if (f.dim[2] == 0 || x.dim[w.c] % f.dim[2])
+	if (f.dim[axes] == 0 || x.dim[w.c] % f.dim[axes])
 		return ht_infer_fail(in, n, "channels of input %.*s and filter %.*s differ",
 			HT_STR_ARG(ht_shape_text(in, x)), HT_STR_ARG(ht_shape_text(in, f)));
-	if (f.dim[3] >= 0 && x.dim[w.c] && f.dim[3] % (x.dim[w.c] / f.dim[2]))
+	if (f.dim[axes + 1] >= 0 && x.dim[w.c] && f.dim[axes + 1] % (x.dim[w.c] / f.dim[axes]))
 		return ht_infer_fail(in, n, "channels of filter %.*s are no multiple of the groups",
 			HT_STR_ARG(ht_shape_text(in, f)));
 	return HT_OK;
+}
+
+enum ht_status ht_infer_conv2d(struct ht_infer *in, struct ht_node *n)
+{
+	return infer_conv(in, n, 2);
+}
+
+enum ht_status ht_infer_conv3d(struct ht_infer *in, struct ht_node *n)
+{
+	return infer_conv(in, n, 3);
 }
 
 /* Filter: [height, width, channels, results of each channel]. */
@@ -147,7 +171,7 @@ enum ht_status ht_infer_depthwise(struct ht_infer *in, struct ht_node *n)
 	struct window w;
 	int64_t channels;
 
-	HT_TRY(read_window(in, n, &w));
+	HT_TRY(read_window(in, n, 2, &w));
 	HT_TRY(ht_want_rank(in, n, 0, 4));
 	HT_TRY(ht_want_rank(in, n, 1, 4));
 	ht_set_shape(n, 0, 4, d);
@@ -158,41 +182,52 @@ enum ht_status ht_infer_depthwise(struct ht_infer *in, struct ht_node *n)
 			HT_STR_ARG(ht_shape_text(in, x)), HT_STR_ARG(ht_shape_text(in, f)));
 	d[0] = x.dim[0];
 	d[w.c] = ht_dim_mul(in, channels, f.dim[3]);
-	return spatial(in, n, &w, x, f.dim[0], f.dim[1], d);
+	return spatial(in, n, &w, x, f.dim, d);
 }
 
 /* Operands: sizes of the result, filter, gradient of the convolution's result. */
-enum ht_status ht_infer_conv2d_input(struct ht_infer *in, struct ht_node *n)
+static enum ht_status infer_conv_input(struct ht_infer *in, struct ht_node *n, int axes)
 {
 	struct ht_shape f = ht_in_shape(n, 1), y = ht_in_shape(n, 2), sizes;
 	const struct ht_known *k = ht_in_known(in, n, 0);
-	int64_t *d = ht_new_dims(in, 4);
+	int64_t *d = ht_new_dims(in, axes + 2);
 	struct window w;
 	bool ok;
 
-	HT_TRY(read_window(in, n, &w));
-	HT_TRY(ht_want_rank(in, n, 1, 4));
-	HT_TRY(ht_want_rank(in, n, 2, 4));
-	ht_set_shape(n, 0, 4, d);
-	if (k && k->n == 2) { /* height and width only */
-		d[w.h] = ht_elem_dim(&k->e[0]);
-		d[w.w] = ht_elem_dim(&k->e[1]);
+	HT_TRY(read_window(in, n, axes, &w));
+	HT_TRY(ht_want_rank(in, n, 1, axes + 2));
+	HT_TRY(ht_want_rank(in, n, 2, axes + 2));
+	ht_set_shape(n, 0, axes + 2, d);
+	if (k && k->n == axes) { /* spatial sizes only */
+		for (int i = 0; i < axes; i++)
+			d[w.at[i]] = ht_elem_dim(&k->e[i]);
 	} else if (k) {
 		sizes = ht_in_as_shape(in, n, 0, &ok);
-		if (!ok || sizes.rank != 4)
-			return ht_infer_fail(in, n, "input_sizes is no shape of 4 axes");
-		for (int i = 0; i < 4; i++)
+		if (!ok || sizes.rank != axes + 2)
+			return ht_infer_fail(
+				in, n, "input_sizes is no shape of %d axes", axes + 2);
+		for (int i = 0; i < axes + 2; i++)
 			d[i] = sizes.dim[i];
 	}
-	if (d[0] < 0 && y.rank == 4)
+	if (d[0] < 0 && y.rank >= 0)
 		d[0] = y.dim[0];
-	if (d[w.c] < 0 && f.rank == 4)
-		d[w.c] = f.dim[2];
-	if (f.rank == 4 && y.rank == 4 && f.dim[3] >= 0 && y.dim[w.c] >= 0 &&
-		f.dim[3] != y.dim[w.c])
+	if (d[w.c] < 0 && f.rank >= 0)
+		d[w.c] = f.dim[axes];
+	if (f.rank >= 0 && y.rank >= 0 && f.dim[axes + 1] >= 0 && y.dim[w.c] >= 0 &&
+		f.dim[axes + 1] != y.dim[w.c])
 		return ht_infer_fail(in, n, "channels of filter %.*s and gradient %.*s differ",
 			HT_STR_ARG(ht_shape_text(in, f)), HT_STR_ARG(ht_shape_text(in, y)));
 	return HT_OK;
+}
+
+enum ht_status ht_infer_conv2d_input(struct ht_infer *in, struct ht_node *n)
+{
+	return infer_conv_input(in, n, 2);
+}
+
+enum ht_status ht_infer_conv3d_input(struct ht_infer *in, struct ht_node *n)
+{
+	return infer_conv_input(in, n, 3);
 }
 
 enum ht_status ht_infer_conv2d_filter(struct ht_infer *in, struct ht_node *n)
@@ -206,31 +241,32 @@ enum ht_status ht_infer_conv2d_filter(struct ht_infer *in, struct ht_node *n)
 	return HT_OK;
 }
 
-enum ht_status ht_infer_conv3d(struct ht_infer *in, struct ht_node *n)
-{
-	HT_TRY(ht_want_rank(in, n, 0, 5));
-	HT_TRY(ht_want_rank(in, n, 1, 5));
-	ht_set_shape(n, 0, 5, ht_new_dims(in, 5));
-	return HT_OK;
-}
-
-enum ht_status ht_infer_pool(struct ht_infer *in, struct ht_node *n)
+static enum ht_status infer_pool(struct ht_infer *in, struct ht_node *n, int axes)
 {
 	struct ht_shape x = ht_in_shape(n, 0);
-	int64_t *d = ht_new_dims(in, 4);
-	int64_t filter_h = 0, filter_w = 0;
+	int64_t *d = ht_new_dims(in, axes + 2), filter[MOST_SPATIAL];
 	struct window w;
 
-	HT_TRY(read_window(in, n, &w));
-	HT_TRY(read_list(in, n, "ksize", true, &w, &filter_h, &filter_w));
-	HT_TRY(ht_want_rank(in, n, 0, 4));
+	HT_TRY(read_window(in, n, axes, &w));
+	HT_TRY(read_list(in, n, "ksize", true, &w, filter));
+	HT_TRY(ht_want_rank(in, n, 0, axes + 2));
 	for (int32_t i = 0; i < n->outs; i++)
-		ht_set_shape(n, i, 4, d);
+		ht_set_shape(n, i, axes + 2, d);
 	if (x.rank < 0)
 		return HT_OK;
 	d[0] = x.dim[0];
 	d[w.c] = x.dim[w.c];
-	return spatial(in, n, &w, x, filter_h, filter_w, d);
+	return spatial(in, n, &w, x, filter, d);
+}
+
+enum ht_status ht_infer_pool(struct ht_infer *in, struct ht_node *n)
+{
+	return infer_pool(in, n, 2);
+}
+
+enum ht_status ht_infer_pool3d(struct ht_infer *in, struct ht_node *n)
+{
+	return infer_pool(in, n, 3);
 }
 
 /* The pixels under a window, which rates spread, become channels. */
@@ -238,32 +274,25 @@ enum ht_status ht_infer_patches(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape x = ht_in_shape(n, 0);
 	int64_t *d = ht_new_dims(in, 4);
-	int64_t h = 0, w = 0;
-	struct window window;
+	int64_t size[2];
+	struct window w;
 
-	HT_TRY(read_window(in, n, &window));
-	HT_TRY(read_list(in, n, "rates", true, &window, &window.dilation[0], &window.dilation[1]));
-	HT_TRY(read_list(in, n, "ksizes", true, &window, &h, &w));
+	HT_TRY(read_window(in, n, 2, &w));
+	HT_TRY(read_list(in, n, "rates", true, &w, w.dilation));
+	HT_TRY(read_list(in, n, "ksizes", true, &w, size));
 	HT_TRY(ht_want_rank(in, n, 0, 4));
 	ht_set_shape(n, 0, 4, d);
 	if (x.rank < 0)
 		return HT_OK;
 	d[0] = x.dim[0];
-	d[3] = ht_dim_mul(in, ht_dim_mul(in, h, w), x.dim[3]);
-	return spatial(in, n, &window, x, h, w, d);
+	d[3] = ht_dim_mul(in, ht_dim_mul(in, size[0], size[1]), x.dim[3]);
+	return spatial(in, n, &w, x, size, d);
 }
 
 enum ht_status ht_infer_pool_v2(struct ht_infer *in, struct ht_node *n)
 {
 	HT_TRY(ht_want_rank(in, n, 0, 4));
 	ht_set_shape(n, 0, 4, ht_new_dims(in, 4));
-	return HT_OK;
-}
-
-enum ht_status ht_infer_pool3d(struct ht_infer *in, struct ht_node *n)
-{
-	HT_TRY(ht_want_rank(in, n, 0, 5));
-	ht_set_shape(n, 0, 5, ht_new_dims(in, 5));
 	return HT_OK;
 }
 

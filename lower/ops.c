@@ -28,6 +28,8 @@ static const char *refuse_training(const struct ht_node *n)
 }
 
 static const struct lower_op lower_training = { .family = FAMILY_ROOT, .refuse = refuse_training };
+/* Likewise pass "volumes". */
+static const struct lower_op lower_volume = { .family = FAMILY_ROOT, .refuse = refuse_training };
 static const struct lower_op lower_constant = { .family = FAMILY_SOURCE };
 static const struct lower_op lower_placeholder = { .family = FAMILY_SOURCE };
 

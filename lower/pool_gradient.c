@@ -2,7 +2,8 @@
  * it.
  *
  * MaxPoolGrad gives the whole gradient of a window to its first maximum: one kernel finds the
- * pixels of the maxima, another adds. */
+ * pixels of the maxima, another adds.  That of three spatial axes, of which pass "volumes" makes
+ * two with attribute _ties, gives it to every maximum. */
 #include "lower/index.h"
 #include "lower/parts.h"
 
@@ -68,6 +69,21 @@ static struct space open_sum(struct kernel_build *k, struct lower *l, struct ht_
 	return space_of_coords(&at, 4, shape_of(n, arg).dim, x);
 }
 
+/* The gradient of a window goes to each pixel that has its maximum, operand 1. */
+static enum ht_status emit_gradient_of_ties(
+	struct lower *l, struct ht_node *n, const struct window w[2])
+{
+	enum ht_dtype t = operand_type(n, 2);
+	struct kernel_build k;
+	struct space out, at = open_sum(&k, l, n, 2, w, &out);
+	int32_t here = ht_xeq(&k.xb, kb_pull_arg(&k, n, 0, &out), kb_pull_arg(&k, n, 1, &at));
+	int32_t value = ht_xselect(&k.xb, here, kb_pull_arg(&k, n, 2, &at), ht_xk(&k.xb, t, 0));
+
+	kb_store_root(&k, n, kb_reduce(&k, HT_RED_ADD, t, value), &out);
+	kb_finish(&k, n);
+	return HT_OK;
+}
+
 static enum ht_status emit_max_pool_gradient(struct lower *l, struct ht_node *n)
 {
 	enum ht_dtype t = operand_type(n, 2);
@@ -80,6 +96,8 @@ static enum ht_status emit_max_pool_gradient(struct lower *l, struct ht_node *n)
 	if (ht_shape_count(n->out[0].shape) == 0)
 		return HT_OK;
 	read_pool_windows(n, n->out[0].shape, shape_of(n, 2), w);
+	if (ht_attr_bool(n, "_ties", false))
+		return emit_gradient_of_ties(l, n, w);
 	first = maxima(l, n, w);
 	at = open_sum(&k, l, n, 2, w, &out);
 	here = ht_xadd(&k.xb, ht_xmuli(&k.xb, out.group[1].x, w[1].in), out.group[2].x);

@@ -60,7 +60,8 @@
 	PASS(tensor_arrays)                                                                        \
 	PASS(training)                                                                             \
 	PASS(transposes)                                                                           \
-	PASS(versions)
+	PASS(versions)                                                                             \
+	PASS(volumes)
 
 #define DECLARE(name) extern const struct ht_pass ht_pass_##name;
 PASSES(DECLARE)

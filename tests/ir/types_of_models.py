@@ -19,7 +19,6 @@ import environment  # noqa: E402
 # TensorFlow.
 LESS_KNOWN = {
     "convnext.pb": "results of calls, until they are inlined",
-    "frozen_max_pool_3d_pads.pb": "MaxPool3D",
 }
 
 

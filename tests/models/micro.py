@@ -35,7 +35,7 @@ REFUSED = {
     'grappler/function_functional_while.pbtxt': 'passes int32', 'grappler/large_function_graph.pbtxt': 'needs constant sizes',
     'grappler/loops_and_queues.pbtxt': OPEN_LOOP, 'grappler/loops_and_resource_vars.pbtxt': NO_VALUE, 'grappler/nested_loop.pbtxt': OPEN_LOOP,
     'grappler/queues_and_loops.pbtxt': 'FIFOQueueV2', 'grappler/while_loop.pbtxt': OPEN_LOOP, 'grappler/while_loop_var_handle_op.pbtxt': NO_VALUE,
-    'one_op/frozen_apply_momentum_graph.pb': 'ApplyMomentum', 'one_op/frozen_max_pool_3d_pads.pb': 'MaxPool3D',
+    'one_op/frozen_apply_momentum_graph.pb': 'ApplyMomentum',
     'one_op/frozen_sparse_apply_momentum_graph.pb': 'Unique', **{f'one_op/frozen_scatter{k}_graph.pb': NO_VALUE for k in ('add', 'max', 'min', 'sub')},
 }
 # Graphs that TensorFlow does not run: unknown names and types, outputs that do not exist, an

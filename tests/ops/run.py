@@ -24,7 +24,7 @@ GROUPS = {
     'elementwise': {'elementwise': 'unary prelu binary compare logical bitwise cast bias_add select clip add_n fake_quant '
                                    'subnormal:subnormals flush:flushes'},
     'reductions': {'reductions': 'reduce arg_reduce cumsum top_k matmul einsum softmax batch_norm layer_norm rms_norm lrn'},
-    'images': {'images': 'conv2d depthwise conv2d_transpose pool resize', 'crops': 'crop'},
+    'images': {'images': 'conv2d depthwise conv2d_transpose pool resize', 'crops': 'crop', 'volumes': 'volumes'},
     'layouts': {'layouts': 'layout concat pack split slice:slice_ strided_slice pad tile gather reverse space fill '
                            'range:range_ one_hot shape sparse_to_dense'},
     'training': {'gradients': 'gradient pool_gradient conv2d_filter gradient_axes stitch training',
