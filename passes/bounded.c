@@ -180,7 +180,7 @@ static bool is_of_counts(const struct ht_bounded *b, const struct ht_node *n)
 	return (n->op == HT_OP__Sizes || (ht_is(n, HT_TELLS_SHAPE) && n->ins)) && !all_known(b, n);
 }
 
-/* Whether an extent is a multiple of exactly the sizes that are open in the axis. */
+/* Whether an extent is a multiple of exactly the sizes that are open in the axis, which may be one size twice. */
 static bool follows(const struct ht_bounded *b, int64_t dim, struct ht_open a)
 {
 	const struct ht_size_expr e = ht_dim_of_sizes(b->r.g, dim);
@@ -189,7 +189,8 @@ static bool follows(const struct ht_bounded *b, int64_t dim, struct ht_open a)
 	while (parts < 2 && a.part[parts].size)
 		if (!ht_open_has(b, dim, a.part[parts++].size))
 			return false;
-	return n == parts && (n < 2 || e.size[0] != e.size[1]);
+	return n == parts &&
+	       (n < 2 || (e.size[0] == e.size[1]) == (a.part[0].size == a.part[1].size));
 }
 
 enum ht_status ht_open_check_results(

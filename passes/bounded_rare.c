@@ -14,6 +14,17 @@ static enum ht_status asserted(struct ht_bounded *b, struct ht_node *n, struct h
 	return HT_OK;
 }
 
+/* Numbers that a run does not have count as zero, which is finite. */
+static enum ht_status checked(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	struct axes a = axes_of(b, n, 0);
+
+	HT_TRY(ht_open_of_first(b, n, out));
+	for (int32_t i = 0; i < ht_in_shape(n, 0).rank; i++)
+		ht_open_mask_all(b, n, 0, i, a.axis[i], HT_NUMBER_ZERO);
+	return HT_OK;
+}
+
 /* Rows of sorted numbers, and values for each of the rows.  Numbers that a run does not have are above all values. */
 static enum ht_status searched(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
@@ -149,6 +160,9 @@ ht_open_rule *ht_open_rare_rule(enum ht_op op)
 		return with_diagonal;
 	case HT_OP_Assert:
 		return asserted;
+	case HT_OP_CheckNumerics:
+	case HT_OP_CheckNumericsV2:
+		return checked;
 	case HT_OP_LowerBound:
 	case HT_OP_UpperBound:
 		return searched;

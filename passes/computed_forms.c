@@ -458,6 +458,28 @@ static bool reverses_product(const struct ht_graph *g, const struct ht_node *n)
 	return false;
 }
 
+/* How many first axes of operand 0 such an op takes by index; 0 for other ops. */
+static int64_t indexed_axes(const struct ht_node *n)
+{
+	struct ht_shape at;
+
+	if (ht_axes(n) != HT_AXES_GATHERED_ND && ht_axes(n) != HT_AXES_SCATTERED_INTO)
+		return 0;
+	at = ht_in_shape(n, 1);
+	return at.rank < 1 || at.dim[at.rank - 1] > ht_in_shape(n, 0).rank ? 0
+									    : at.dim[at.rank - 1];
+}
+
+static bool indexes_product(const struct ht_graph *g, const struct ht_node *n)
+{
+	int64_t axes = indexed_axes(n);
+
+	for (int64_t i = 0; i < axes; i++)
+		if (is_product(g, ht_in_shape(n, 0).dim[i]))
+			return true;
+	return false;
+}
+
 bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n)
 {
 	int64_t axis;
@@ -466,7 +488,8 @@ bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n)
 	       ht_takes_open_part(g, n) || ht_reshapes_open(g, n) || ht_is_sparse_open(g, n) ||
 	       ht_moves_open(g, n) || ht_is_open_image(g, n) || ht_is_open_diagonal(g, n) ||
 	       ht_slides_open(g, n) || ht_has_open_blocks(g, n) || ht_draws_open(g, n) ||
-	       reverses_product(g, n);
+	       reverses_product(g, n) || indexes_product(g, n) ||
+	       (n->op == HT_OP_StridedSliceGrad && ht_slices_back(g, n));
 }
 
 static bool is_stitch(const struct ht_node *n)
@@ -567,6 +590,17 @@ static bool flatten_listed(struct forms *f, struct ht_node *n)
 	return ht_fix_axis(&axis, ht_in_shape(n, 0).rank) && ht_flatten(f, n, 0, axis);
 }
 
+/* Indices are places in the run's tensor. */
+static bool flatten_indexed(struct forms *f, struct ht_node *n)
+{
+	int64_t axes = indexed_axes(n);
+
+	for (int64_t i = 0; i < axes; i++)
+		if (ht_flatten(f, n, 0, i))
+			return true;
+	return false;
+}
+
 static bool reverse_flat(struct forms *f, struct ht_node *n)
 {
 	int64_t axis;
@@ -619,7 +653,7 @@ static bool flatten_outputs(struct forms *f)
 
 static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 {
-	if (reverse_flat(f, n) || ht_expand_sparse(f, n) || ht_expand_ragged(f, n) ||
+	if (reverse_flat(f, n) || flatten_indexed(f, n) || ht_expand_sparse(f, n) || ht_expand_ragged(f, n) ||
 		ht_expand_moves(f, n) || ht_expand_diagonal(f, n))
 		return true;
 	switch (n->op) {
@@ -642,6 +676,8 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 		return ht_expand_slice(f, n, is_last(f, n, what));
 	case HT_OP_StridedSlice:
 		return ht_expand_strided_slice(f, n, is_last(f, n, what));
+	case HT_OP_StridedSliceGrad:
+		return is_last(f, n, what) && ht_expand_slice_gradient(f, n);
 	case HT_OP_TopK:
 	case HT_OP_TopKV2:
 		return ht_expand_best(f, n, is_last(f, n, what));
@@ -655,6 +691,7 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 	case HT_OP_Reshape:
 		return ht_expand_reshape(f, n, is_last(f, n, what));
 	case HT_OP_EnsureShape:
+	case HT_OP_Squeeze:
 		return ht_expand_ensured(f, n);
 	case HT_OP_OneHot:
 		return is_last(f, n, what) && ht_expand_one_hot(f, n);

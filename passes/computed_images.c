@@ -23,9 +23,22 @@ static struct ht_value counted_out(
 	return to >= 0 ? numbers(f, HT_I64, to) : wide(f, range_of(f, element(f, n->in[1], entry)));
 }
 
-static struct ht_value floats(struct forms *f, struct ht_value v)
+struct ht_value ht_places_in_source(
+	struct forms *f, struct ht_value at, struct ht_value in, struct ht_value out)
 {
-	return ht_rw_cast(&f->r, f->at, f->at->name, v, HT_F32);
+	at = cast_to(f, at, HT_F64);
+	at.node->out[0].shape = open_shape(f, 1);
+	if (ht_attr_bool(f->at, "align_corners", false)) {
+		struct ht_value less = cast_to(
+			f, compare(f, HT_OP_Greater, out, whole(f, HT_I64, 1)), HT_I64);
+
+		in = binary(f, HT_OP_Sub, in, less);
+		out = binary(f, HT_OP_Sub, out, less);
+	}
+	if (ht_attr_bool(f->at, "half_pixel_centers", false))
+		at = binary(f, HT_OP_AddV2, at, real(f, HT_F64, .5));
+	in = rounded(f, binary(f, HT_OP_RealDiv, cast_to(f, in, HT_F64), cast_to(f, out, HT_F64)));
+	return rounded(f, binary(f, HT_OP_Mul, at, in));
 }
 
 static struct ht_value within(struct forms *f, struct ht_value at, struct ht_value size)
@@ -74,7 +87,7 @@ static struct ht_value resized_axis(
 	high = ht_rw_cast(&f->r, f->at, f->at->name,
 		compare(f, HT_OP_Greater, rest, whole(f, HT_I64, 0)), HT_I64);
 	high = binary(f, HT_OP_AddV2, low, high);
-	share = binary(f, HT_OP_RealDiv, floats(f, rest), floats(f, x.under));
+	share = binary(f, HT_OP_RealDiv, cast_to(f, rest, HT_F32), cast_to(f, x.under, HT_F32));
 	share = along(f, share, axis, 4);
 	a = gathered(f, image, within(f, low, in), axis);
 	b = gathered(f, image, within(f, high, in), axis);
@@ -109,8 +122,8 @@ static bool has_proportion(
 	       ht_size_count(&b) == 1 && a.size[0] == b.size[0] && b.times % a.times == 0;
 }
 
-static struct ht_value nearest_axis(
-	struct forms *f, const struct ht_node *n, struct ht_value image, int32_t axis)
+/* The nearest pixel to each place of the result, in a proportion that is the same in every run. */
+static struct ht_value nearest_by_table(struct forms *f, const struct ht_node *n, int32_t axis)
 {
 	int64_t from = ht_dim_most(f->r.g, ht_in_shape(n, 0).dim[axis]);
 	int64_t most = ht_dim_most(f->r.g, n->out[0].shape.dim[axis]);
@@ -121,6 +134,29 @@ static struct ht_value nearest_axis(
 	at = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, place, most);
 	if (n->out[0].shape.dim[axis] < 0)
 		at = gathered(f, at, counted_out(f, n, axis, axis - 1), 0);
+	return at;
+}
+
+/* The nearest pixel to each place of the result, where the proportion is another one in each run. */
+static struct ht_value nearest_in_run(struct forms *f, const struct ht_node *n, int32_t axis)
+{
+	struct ht_value in = extent(f, n, 0, axis), out = entry_of(f, n->in[1], axis - 1);
+	struct ht_value at =
+		ht_places_in_source(f, counted_out(f, n, axis, axis - 1), in, out);
+
+	if (ht_attr_bool(n, "align_corners", false)) /* half away from zero */
+		at = binary(f, HT_OP_AddV2, at, real(f, HT_F64, .5));
+	return cast_to(f, ht_rw_unary(&f->r, f->at, HT_OP_Floor, f->at->name, at), HT_I64);
+}
+
+static struct ht_value nearest_axis(
+	struct forms *f, const struct ht_node *n, struct ht_value image, int32_t axis)
+{
+	struct ht_shape s = ht_in_shape(n, 0), to = n->out[0].shape;
+	struct ht_value at = has_proportion(f->r.g, n, s.dim[axis], to.dim[axis])
+				     ? nearest_by_table(f, n, axis)
+				     : nearest_in_run(f, n, axis);
+
 	return gathered(f, image, within(f, at, extent(f, n, 0, axis)), axis);
 }
 
@@ -134,17 +170,13 @@ static bool resizes_open(const struct ht_graph *g, const struct ht_node *n)
 
 static bool expand_resize(struct forms *f, struct ht_node *n)
 {
-	struct ht_shape s = ht_in_shape(n, 0), to = n->out[0].shape;
 	bool linear = n->op == HT_OP_ResizeBilinear;
 	struct ht_value v = n->in[0];
 
 	if (!resizes_open(f->r.g, n))
 		return false;
-	for (int32_t i = 1; i < 3; i++)
-		if (!linear && !has_proportion(f->r.g, n, s.dim[i], to.dim[i]))
-			return false;
-	if (linear && ht_type_of(v)->dtype != HT_F32)
-		v = floats(f, v);
+	if (linear)
+		v = cast_to(f, v, HT_F32);
 	for (int32_t i = 2; i > 0; i--)
 		v = linear ? resized_axis(f, n, v, i) : nearest_axis(f, n, v, i);
 	ht_rw_take_place(&f->r, n, v);

@@ -375,6 +375,22 @@ static inline struct ht_value range_of(struct forms *f, struct ht_value count)
 	return v;
 }
 
+static inline struct ht_value real(struct forms *f, enum ht_dtype t, double x)
+{
+	return ht_rw_const_float(&f->r, f->at, f->at->name, t, x);
+}
+
+static inline struct ht_value cast_to(struct forms *f, struct ht_value x, enum ht_dtype t)
+{
+	return ht_type_of(x)->dtype == t ? x : ht_rw_cast(&f->r, f->at, f->at->name, x, t);
+}
+
+/* Rounded to float32.  What a kernel of TensorFlow computes in float32 is computed in float64 and rounded so, since no policy changes these. */
+static inline struct ht_value rounded(struct forms *f, struct ht_value x)
+{
+	return cast_to(f, cast_to(f, x, HT_F32), HT_F64);
+}
+
 static inline bool is_bounded_shape(const struct ht_graph *g, struct ht_shape s)
 {
 	for (int32_t i = 0; i < s.rank; i++)
@@ -397,6 +413,13 @@ bool ht_meeting_repeats(const struct ht_node *n, int32_t group);
  * whether it changed the node. */
 bool ht_expand_meeting(struct forms *f, struct ht_node *n);
 
+/* ---- computed_images.c ---- */
+
+/* The places in the source, in float64, of the places `at` along an axis that is resized from `in` to `out`, of the
+ * op `f->at`: at the corners of pixels, or half a pixel behind them with half-pixel centres. */
+struct ht_value ht_places_in_source(
+	struct forms *f, struct ht_value at, struct ht_value in, struct ht_value out);
+
 /* ---- computed_parts.c ---- */
 
 enum { MOST_COUNT = 1 << 24 /* longer ranges would need much memory for their bound alone */ };
@@ -408,6 +431,9 @@ bool ht_expand_strided_slice(struct forms *f, struct ht_node *n, bool last);
 bool ht_expand_best(struct forms *f, struct ht_node *n, bool last);
 bool ht_expand_extreme(struct forms *f, struct ht_node *n);
 bool ht_expand_pad(struct forms *f, struct ht_node *n, bool last);
+/* Gradients of strided slices of neighbours, of open extents; the first function says whether the node is one. */
+bool ht_slices_back(const struct ht_graph *g, const struct ht_node *n);
+bool ht_expand_slice_gradient(struct forms *f, struct ht_node *n);
 /* computed_shapes.c: an axis of operand `arg` whose extent is a product becomes one of a size that the run computes, so that the elements
  * that exist are the first ones along it also where tensors have their largest extents.  False: it is none. */
 bool ht_flatten(struct forms *f, struct ht_node *n, int32_t arg, int64_t axis);

@@ -625,6 +625,114 @@ bool ht_expand_pad(struct forms *f, struct ht_node *n, bool last)
 	return true;
 }
 
+/* ---- gradients of slices ---- */
+
+/* Whether all parts are of neighbours. */
+static bool takes_neighbours(const struct ht_node *n)
+{
+	int64_t step;
+
+	for (int32_t i = 0; i < ht_in_shape(n, 1).dim[0]; i++)
+		if (!const_entry(n->in[3], i, &step) ||
+			(step != 1 && !bit(n, "shrink_axis_mask", i)))
+			return false;
+	return true;
+}
+
+/* The gradient with the axes of the sliced tensor, and the rows of paddings that give it its extents. */
+struct back {
+	struct ht_value x, row[HT_MAX_RANK];
+	int32_t axis;
+};
+
+static void put_padding(struct forms *f, struct back *b, struct ht_value begin, struct ht_value end)
+{
+	b->row[b->axis++] = packed(f, (struct ht_value[]){ begin, end }, 2, HT_I64);
+}
+
+static void put_whole(struct forms *f, struct back *b)
+{
+	put_padding(f, b, whole(f, HT_I64, 0), whole(f, HT_I64, 0));
+}
+
+static void put_back(struct forms *f, const struct ht_node *n, int32_t i, struct back *b)
+{
+	struct entry e = { .number = i, .begin = bound_of(n, 1, i), .end = bound_of(n, 2, i) };
+	struct ht_value size = entry_of(f, n->in[0], b->axis), begin, taken = whole(f, HT_I64, 1);
+	const int64_t axis = b->axis;
+
+	if (bit(n, "new_axis_mask", i)) {
+		b->x = ht_rw_reduce(&f->r, f->at, HT_OP_Sum, f->at->name, b->x, &axis, 1, false);
+		b->x.node->out[0].shape = open_shape(f, ht_type_of(b->x)->shape.rank);
+		return;
+	}
+	if (bit(n, "shrink_axis_mask", i)) {
+		e.begin.whole = false;
+		b->x = with_axis(f, b->x, axis);
+	} else if (e.begin.whole && e.end.whole) {
+		put_whole(f, b);
+		return;
+	} else {
+		taken = element(f, told(f, HT_OP_Shape, b->x, HT_I64), b->axis);
+	}
+	begin = place_of(f, n, 1, &e, size);
+	put_padding(f, b, begin,
+		binary(f, HT_OP_Sub, binary(f, HT_OP_Sub, size, begin), taken));
+}
+
+static struct ht_value padded_back(struct forms *f, const struct back *b)
+{
+	const int64_t dim[2] = { b->axis, 2 };
+	enum ht_dtype t = ht_type_of(b->x)->dtype;
+	struct ht_value in[2] = { b->x,
+		node(f, HT_OP_Pack, b->row, b->axis, HT_I64,
+			ht_shape_make(f->r.g->arena, 2, dim)) };
+	struct ht_value v;
+
+	ht_attr_set_int(in[1].node, "N", b->axis);
+	ht_attr_set_type(in[1].node, "T", HT_I64);
+	ht_attr_set_int(in[1].node, "axis", 0);
+	v = node(f, HT_OP_Pad, in, 2, t, open_shape(f, b->axis));
+	ht_attr_set_type(v.node, "T", t);
+	ht_attr_set_type(v.node, "Tpaddings", HT_I64);
+	return v;
+}
+
+bool ht_slices_back(const struct ht_graph *g, const struct ht_node *n)
+{
+	struct ht_shape s = n->out[0].shape;
+
+	return s.rank > 0 && s.rank <= HT_OPEN_RANK && !ht_shape_known(s) &&
+	       is_bounded_shape(g, ht_in_shape(n, 4)) && ht_shape_known(ht_in_shape(n, 1)) &&
+	       ht_in_shape(n, 1).rank == 1 && takes_neighbours(n);
+}
+
+/* The gradient is padded to the shape of what was sliced. */
+bool ht_expand_slice_gradient(struct forms *f, struct ht_node *n)
+{
+	struct ht_shape s = n->out[0].shape;
+	struct back b = { .x = n->in[4] };
+	int32_t count, named = 0;
+
+	if (!ht_slices_back(f->r.g, n))
+		return false;
+	count = (int32_t)ht_in_shape(n, 1).dim[0];
+	for (int32_t i = 0; i < count; i++)
+		named += !bit(n, "new_axis_mask", i) && !bit(n, "ellipsis_mask", i);
+	for (int32_t i = 0; i < count; i++) {
+		int32_t left = bit(n, "ellipsis_mask", i) ? s.rank - named : 0;
+
+		for (int32_t k = 0; k < left; k++)
+			put_whole(f, &b);
+		if (!bit(n, "ellipsis_mask", i))
+			put_back(f, n, i, &b);
+	}
+	while (b.axis < s.rank)
+		put_whole(f, &b);
+	ht_rw_take_place(&f->r, n, padded_back(f, &b));
+	return true;
+}
+
 /* ---- which nodes these are ---- */
 
 /* Whether a node gives what a loop pushed on a stack or list for its gradient.  Integers among that are nearly always shapes. */

@@ -30,11 +30,6 @@ static inline struct ht_value both(struct forms *f, struct ht_value a, struct ht
 	return compare(f, HT_OP_LogicalAnd, a, b);
 }
 
-static inline struct ht_value cast_to(struct forms *f, struct ht_value x, enum ht_dtype t)
-{
-	return ht_type_of(x)->dtype == t ? x : ht_rw_cast(&f->r, f->at, f->at->name, x, t);
-}
-
 static inline struct ht_value length_of(struct forms *f, struct ht_value x)
 {
 	return told(f, HT_OP_Size, x, HT_I64);

@@ -402,16 +402,43 @@ bool ht_expand_reshape(struct forms *f, struct ht_node *n, bool last)
 	return true;
 }
 
-/* ---- EnsureShape ---- */
+/* ---- EnsureShape, Squeeze ---- */
+
+static bool has_open_extent(const struct ht_graph *g, struct ht_shape s, int64_t axis)
+{
+	return ht_dim_is_open(g, s.dim[axis]) && ht_dim_most(g, s.dim[axis]) >= 0;
+}
+
+/* The first open axis that the node leaves out, so that its extent has to be 1; -1: there is none. */
+static int32_t left_out(const struct ht_graph *g, const struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	const int64_t *axes;
+	size_t count;
+
+	if (!ht_shape_is_open(g, s))
+		return -1;
+	axes = ht_attr_ints(n, "squeeze_dims", &count, g->arena);
+	for (size_t i = 0; i < count; i++) {
+		int64_t axis = axes[i];
+
+		if (ht_fix_axis(&axis, s.rank) && has_open_extent(g, s, axis))
+			return (int32_t)axis;
+	}
+	return -1;
+}
 
 /* The first axis whose extent is open and has to be a number; -1: there is none. */
 static int32_t ensured_axis(const struct ht_graph *g, const struct ht_node *n, int64_t *number)
 {
 	struct ht_shape s = ht_in_shape(n, 0), to = n->out[0].shape;
 
+	if (n->op == HT_OP_Squeeze) {
+		*number = 1;
+		return left_out(g, n);
+	}
 	for (int32_t i = 0; s.rank == to.rank && i < s.rank; i++)
-		if (to.dim[i] >= 0 && ht_dim_is_open(g, s.dim[i]) &&
-			ht_dim_most(g, s.dim[i]) >= 0) {
+		if (to.dim[i] >= 0 && has_open_extent(g, s, i)) {
 			*number = to.dim[i];
 			return i;
 		}
@@ -422,7 +449,7 @@ static int32_t ensured_axis(const struct ht_graph *g, const struct ht_node *n, i
 bool ht_expand_ensured(struct forms *f, struct ht_node *n)
 {
 	int64_t number;
-	int32_t axis = ensured_axis(f->r.g, n, &number);
+	int32_t axis = ensured_axis(f->r.g, n, &number), rank = ht_in_shape(n, 0).rank;
 	struct ht_value check;
 
 	if (axis < 0)
@@ -431,7 +458,7 @@ bool ht_expand_ensured(struct forms *f, struct ht_node *n)
 	ht_rw_set_in(&f->r, n, 0,
 		gathered(f, n->in[0], binary(f, HT_OP_AddV2, numbers(f, HT_I64, number), check),
 			axis));
-	n->in[0].node->out[0].shape = open_shape(f, n->out[0].shape.rank);
+	n->in[0].node->out[0].shape = open_shape(f, rank);
 	return true;
 }
 
@@ -473,7 +500,7 @@ bool ht_reshapes_open(const struct ht_graph *g, const struct ht_node *n)
 		n->op == HT_OP_BroadcastTo && i < s.rank && n->out[0].shape.rank >= s.rank; i++)
 		if (meets_another(g, n, i))
 			return true;
-	if (n->op == HT_OP_EnsureShape)
+	if (n->op == HT_OP_EnsureShape || n->op == HT_OP_Squeeze)
 		return ensured_axis(g, n, &number) >= 0;
 	if (n->op == HT_OP_Reshape)
 		return is_bounded_shape(g, s) && !ht_shape_known(s) && is_computed(g, n);

@@ -13,6 +13,7 @@
 	PASS(cases)                                                                                \
 	PASS(casts)                                                                                \
 	PASS(categorical)                                                                          \
+	PASS(rare)                                                                                 \
 	PASS(cells)                                                                                \
 	PASS(concat_split)                                                                         \
 	PASS(cse)                                                                                  \

@@ -344,11 +344,14 @@ static enum ht_status make_functions(struct ht_graph *g, struct ht_pass_context 
 	return may_compute_in_frames(g, c->scratch) ? ht_run_passes(g, FUNCTIONS, NULL, c) : HT_OK;
 }
 
-/* Bodies are made where sizes are known to be open: which further sizes data decide follows from the types in them. */
+/* Bodies are made where sizes are known to be open: which further sizes data decide follows from the types in them.  Shapes and axes that are
+ * computed of constants are folded first. */
 static enum ht_status run_bounded(struct ht_graph *g, struct ht_pass_context *c)
 {
 	bool open = g->sizes;
 
+	if (open && !c->keep_functions)
+		HT_TRY(ht_run_passes(g, "infer,fold", NULL, c));
 	if (!c->keep_computed_sizes) {
 		HT_TRY(make_functions(g, c));
 		HT_TRY(ht_add_computed_sizes(g, c, false));

@@ -20,7 +20,7 @@ from opened import in_order, make_net, run_in_arena, run_net, weights  # noqa: E
 F32 = tf.float32
 ALIGNMENT = 64
 POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1}
-NOT_ROUNDED = {'suppressed', 'best_of_each', 'detections', 'shaped'}  # where rounded scores and overlaps rightly select other boxes
+NOT_ROUNDED = {'suppressed', 'best_of_each', 'detections', 'shaped', 'decoded'}  # where rounded scores and overlaps rightly select other boxes
 NOT_CONVERTED = {'bodies', 'within', 'cut', 'grown'}  # loops take open sizes, so functions of their own are made for them (docs/sizes.md)
 SELECT = {'nested', 'counted', 'mean', 'distinct', 'parted', 'joined', 'ranged', 'drawn', 'scattered', 'pieces', 'judged', 'bodies', 'within', 'grown', 'products', 'best', 'beams',
           'sliced', 'sparse', 'shaped'}
@@ -542,6 +542,27 @@ def shaped(r):
     return f, {'x': (n, k), 'score': (n,)}
 
 
+def decoded(r):
+    """The best class of each step, of sequences of lengths that data decide; experts of rows that a reshape joined; an axis that has to have one element."""
+    n, k, classes = int(r.integers(1, 5)), int(r.integers(2, 12)), int(r.integers(2, 5))
+    w, blank, experts = weights(r, 1, classes), int(r.integers(-1, classes)), weights(r, 2, 3, 3)
+
+    def f(x, rows):
+        steps = tf.transpose(x)[:, :, None] * w
+        lengths = tf.reduce_sum(tf.cast(x > .5, tf.int32), 1)
+        (plain,), score = tf.nn.ctc_greedy_decoder(steps, lengths, blank_index=blank)
+        (again,), _ = tf.nn.ctc_greedy_decoder(steps, lengths, merge_repeated=False)
+        joined = tf.reshape(rows, [-1, 3])
+        best, out = tf.math.top_k(joined, 2)[1], tf.zeros_like(joined)
+        for i in range(2):
+            at = tf.where(tf.equal(best, i))
+            out = tf.tensor_scatter_nd_add(out, at[:, :1], tf.gather_nd(joined, at[:, :1]) @ experts[i] * tf.gather_nd(joined, at)[:, None])
+        first = tf.boolean_mask(x, x[:, 0] > .5)[:1]
+        one = tf.cond(tf.equal(tf.shape(first)[0], 1), lambda: tf.squeeze(first, [0]) * 2, lambda: x[0])
+        return plain.indices, plain.values, plain.dense_shape, score, again.indices, again.values, again.dense_shape, tf.reshape(out, tf.shape(rows)), one
+    return f, {'x': (n, k), 'rows': ('rows', 'length', 3)}
+
+
 def blocks(r):
     """Blocks of pixels that become rows of a batch, and back, of open and computed extents."""
     k = int(r.integers(2, 5))
@@ -559,7 +580,7 @@ def blocks(r):
 
 
 MODELS = {f.__name__: f for f in (vector, any_rank, every_type, masked, elements, nested, counted, mean, open_too, branches, suppressed, distinct, parted, joined,
-                                 ranged, drawn, scattered, pieces, judged, bodies, within, best_of_each, grown, cut, products, best, sliced, beams, detections, sparse, shaped, blocks)}
+                                 ranged, drawn, scattered, pieces, judged, bodies, within, best_of_each, grown, cut, products, best, sliced, beams, detections, sparse, shaped, blocks, decoded)}
 WITHOUT_NET = 'drawn',  # kernels that draw are parts of the library
 SHARES = 0, 1, .5, .1
 MOST = {'rows': 6, 'length': 24}

@@ -165,7 +165,40 @@ def over_images(r):
     return f, {'x': (('q', 6, 5, c), F32)}
 
 
-MODELS = {f.__name__: f for f in (transformer, pooled, crossed, pictures, residuals, divided, turned, over_images)}
+def photographs(r):
+    """Images that are resized to a size that the run tells, by each method, and whose colours change."""
+    raw, factor, by = tf.raw_ops, float(r.uniform(.2, 3)), float(r.uniform(-1, 1))
+    small, cubic = weights(r, 1, 9, 7, 2), {'half_pixel_centers': bool(r.integers(2))}
+    wide = [int(n) for n in r.integers(1, 60, 2)]
+
+    def f(x):
+        y, size = .1 + .8 * tf.sigmoid(x), tf.shape(x)[1:3]
+        hue = tf.image.rgb_to_hsv(y)
+        return (tf.image.resize(small, size, 'nearest'), tf.image.resize(y, wide, 'nearest'), raw.ResizeNearestNeighbor(images=y, size=size * 2 // 3, align_corners=True),
+                raw.ResizeBicubic(images=y, size=wide, **cubic), raw.ResizeBicubic(images=small, size=size, **cubic),
+                raw.ResizeBicubic(images=y, size=size * 2 // 3 + 1, align_corners=True), tf.image.adjust_contrast(x, factor), tf.image.adjust_saturation(y, factor),
+                tf.image.adjust_hue(y, by), tf.image.hsv_to_rgb(hue) + hue[..., 1:2], tf.debugging.check_numerics(x[:, :, 1:], 'no number') * 2)
+    return f, {'x': (('n', 'h', 'w', 3), F32)}
+
+
+def counted_off(r):
+    """Even numbers between ends, as many as a size says; frames of an axis that begin in equal distances; gradients of slices; one size twice in an axis."""
+    length, step, c = int(r.integers(1, 9)), int(r.integers(1, 9)), int(r.integers(2, 6))
+    wide = tf.ones([1, c])
+
+    def f(x):
+        k = tf.shape(x)[1]
+        ends = tf.linspace(x[0, 0], x[0, -1], k * 2)
+        both = x[:, :, None, :] * x[:, None, :, :]
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            parts = tf.reduce_sum(tf.square(x[:, -1])), tf.reduce_sum(tf.square(x[..., None, 1])), tf.reduce_sum(tf.square(x[:, 1:, 1:]))
+        return (ends, tf.linspace(0., 1., k + 3) * 2, tf.signal.frame(x, length, step, pad_end=True, axis=1), tf.reshape(both, [-1, k * k, c]) * wide,
+                *(tape.gradient(p, x) for p in parts))
+    return f, {'x': (('n', 'k', c), F32)}
+
+
+MODELS = {f.__name__: f for f in (transformer, pooled, crossed, pictures, residuals, divided, turned, over_images, photographs, counted_off)}
 # Bounds of each size, by its name.  Sums of products over k end at the run's size if the upper bound is a multiple of 8, else at the bound:
 # MOST_K has one of each.
 BOUNDS = {'n': (1, 3), 'q': (1, 20), 'k': (1, 70), 'h': (16, 41), 'w': (15, 38)}

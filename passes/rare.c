@@ -1,0 +1,55 @@
+/* rare: ops that few models have become common ones, which have kernels, and rules for open sizes.
+ *
+ * - Colours: AdjustContrastv2, AdjustSaturation, AdjustHue, RGBToHSV, HSVToRGB (rare_images.c).
+ * - ResizeBicubic becomes gathers of four pixels along each axis, and products with their weights (rare_images.c).
+ * - CTCGreedyDecoder becomes the best classes of all steps, and those of them that are found (rare_decoder.c).
+ *
+ * The pass also changes nodes in the bodies of functions.  It leaves images and scores of other ranks alone. */
+#include "passes/rare.h"
+
+static ht_rare *form_of(const struct ht_node *n)
+{
+	switch (n->op) {
+	case HT_OP_AdjustContrastv2:
+		return ht_rare_contrast;
+	case HT_OP_AdjustSaturation:
+		return ht_rare_saturation;
+	case HT_OP_AdjustHue:
+		return ht_rare_hue;
+	case HT_OP_RGBToHSV:
+		return ht_rare_to_hsv;
+	case HT_OP_HSVToRGB:
+		return ht_rare_to_rgb;
+	case HT_OP_ResizeBicubic:
+		return ht_rare_cubic;
+	case HT_OP_CTCGreedyDecoder:
+		return ht_rare_greedy;
+	default:
+		return NULL;
+	}
+}
+
+static bool wants(const struct ht_node *n)
+{
+	return form_of(n);
+}
+
+static void change(struct ht_rw *r, struct ht_node *n)
+{
+	struct forms f = { .r = *r, .at = n };
+
+	if (is_replaceable(&f))
+		form_of(n)(&f);
+	*r = f.r;
+}
+
+static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
+{
+	return ht_rw_everywhere(g, c, wants, change);
+}
+
+const struct ht_pass ht_pass_rare = {
+	.name = "rare",
+	.summary = "makes common ops of rare ones",
+	.run = run,
+};
