@@ -742,6 +742,8 @@ static void tile(struct ht_e *e)
 	ht_e_first_copy(e, 0, e->outer);
 	panel_addresses(e, t);
 	e->tile = t;
+	if (!e->matrix)
+		ht_e_prefetch_results(e, t->rows, tap_count(e) * t->depth);
 	if (t->depth > 0)
 		all_taps(e);
 	e->tile = NULL;

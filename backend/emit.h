@@ -267,6 +267,8 @@ void ht_e_rows_begin(struct ht_e *e, struct ht_e_rows *r);
 /* Prefetches a part of the lines of `rows` rows in each step of `steps`. */
 void ht_e_prefetch_rows(
 	struct ht_e *e, const struct ht_e_rows *r, int rows, LLVMValueRef step, int64_t steps);
+/* Prefetches the results of a block of `rows` rows before its products, which take `steps` steps in depth. */
+void ht_e_prefetch_results(struct ht_e *e, int rows, int64_t steps);
 
 /* ---- turn.c: loads whose lanes are apart while copies of another dimension are side by side ---- */
 /* That dimension, of the stage, and how many numbers of such a load are in a line; -1: there is no such load. */

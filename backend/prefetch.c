@@ -294,6 +294,45 @@ void ht_e_prefetch_rows(
 	}
 }
 
+/* Prefetches the lines of a block that store i writes. */
+static void fetch_results(struct ht_e *e, int32_t i, int rows)
+{
+	const struct ht_contract *c = &e->s->contract;
+	const int32_t buffer = e->s->store[i].buffer;
+	const enum ht_dtype t = e->k->buffer[buffer].dtype;
+	const int64_t bytes = (int64_t)ht_dtype_info(t)->bytes;
+	int64_t displace;
+
+	for (int r = 0; r < rows; r++) {
+		LLVMValueRef p;
+
+		e->off[c->m] = r;
+		p = ht_e_base(e, e->s->store[i].offset, &displace);
+		p = ht_e_at(e, ht_e_mem_type(e, t), e->buffer[buffer], p);
+		for (int64_t line = 0; line < c->nr * bytes; line += HT_E_LINE)
+			prefetch(e, ht_e_at(e, e->i8, p, ht_e_i64(e, displace * bytes + line)));
+	}
+	e->off[c->m] = 0;
+}
+
+/* Otherwise the stores of a block wait for all of its lines, and the stores of the next block's first sums to the stack wait behind them. */
+void ht_e_prefetch_results(struct ht_e *e, int rows, int64_t steps)
+{
+	enum { LEAST_STEPS = 256 };
+	const struct ht_stage *s = e->s;
+
+	if (!e->t->prefetch_panels || steps < LEAST_STEPS)
+		return;
+	for (int32_t i = 0; i < s->stores; i++) {
+		const struct ht_kernel_buffer *b = &e->k->buffer[s->store[i].buffer];
+		const struct ht_e_info *o = &e->info[s->store[i].offset];
+
+		if (b->kind != HT_BUFFER_LOCAL && ht_e_bytes(b) >= e->t->l2 / 4 && o->lane &&
+			o->lane_step == 1 && !ht_e_streams(e, s->store[i].buffer))
+			fetch_results(e, i, rows);
+	}
+}
+
 /* ---- windows ---- */
 
 /* Prefetches elements that no earlier result has read: the last positions of the window in dimension `d`. */
