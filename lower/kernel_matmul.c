@@ -192,19 +192,20 @@ struct sum_parts {
 
 enum { MOST_ROWS_OF_A_BLOCK = 8 }; /* of vectors */
 
-/* A panel that does not stay in the second level beside a block of rows is read from beyond for each block.  The parts are equal, so that they
- * are one kernel. */
-static struct sum_parts parts_of_vectors(const struct lower *l, const struct product *p)
+/* Equal parts, so that they are one kernel, of which a panel and a block of rows take at most so many bytes.  No parts: the depth has no such
+ * divisor. */
+static struct sum_parts parts_of_vectors(
+	const struct lower *l, const struct product *p, int64_t bytes)
 {
 	enum { MOST_PARTS = 32 };
-	const int64_t columns = (int64_t)l->target->rates->vectors * ht_target_lanes(l->target);
-	const int64_t most =
-		l->target->l2 / 4 * 3 / ((columns + MOST_ROWS_OF_A_BLOCK) * (int64_t)sizeof(float));
+	const int64_t widest = (int64_t)l->target->rates->vectors * lanes(l);
+	const int64_t columns = p->columns < widest ? p->columns : widest;
+	const int64_t most = bytes / ((columns + MOST_ROWS_OF_A_BLOCK) * (int64_t)sizeof(float));
 	int64_t parts = ht_ceil_div(p->depth, most);
 
-	while (parts > 1 && parts <= MOST_PARTS && p->depth % parts)
+	while (parts <= MOST_PARTS && p->depth % parts)
 		parts++;
-	return (struct sum_parts){ parts <= MOST_PARTS ? parts : 1, p->depth / parts, 0 };
+	return (struct sum_parts){ parts <= MOST_PARTS ? parts : 0, p->depth / parts, 0 };
 }
 
 /* Some blocks of rows and a panel stay in the second level.  The parts are whole steps in depth, and those of the rest are equal, if that is
@@ -229,24 +230,36 @@ static struct sum_parts parts_of_matrices(const struct lower *l, const struct pr
 	return (struct sum_parts){ p->depth / first, first, p->depth % first };
 }
 
-/* Divides a long sum into parts whose operands stay in the second level, where the sums of the parts, which a kernel adds, take less memory
- * than the left operand.  One part: the sum is short, or cannot be divided. */
+/* Whether the sums of the parts take less memory than the left operand, whose numbers have so many bytes. */
+static bool pays_to_divide(const struct product *p, const struct sum_parts *s, int64_t number)
+{
+	const int64_t sums = s->parts + (s->rest > 0);
+
+	return sums && sums * p->columns * (int64_t)sizeof(float) <= p->depth * number;
+}
+
+/* Divides a long sum into parts whose operands stay in the second level, and which a kernel adds.  Each block of rows reads a panel again.
+ * One that takes a quarter of that level stays there beside the rows of a tile and the next panel, which is asked for meanwhile; where the depth has no
+ * such parts, larger ones at least stay there alone.  One part: the sum is short, or cannot be divided. */
 static struct sum_parts parts_of_depth(
 	const struct lower *l, const struct ht_node *n, const struct product *p)
 {
 	const struct sum_parts one = { 1, p->depth, 0 };
-	const bool matrices = contract_in_matrices(l, n);
-	const int64_t number =
-		matrices ? (int64_t)ht_dtype_info(HT_BF16)->bytes : (int64_t)sizeof(float);
 	struct sum_parts s;
-	int64_t sums;
 
 	if (p->rows <= MOST_ROWS_OF_A_BLOCK || p->b.rank != 2 || l->g->sizes ||
 		ht_const_tensor(n->in[1]))
 		return one;
-	s = matrices ? parts_of_matrices(l, p) : parts_of_vectors(l, p);
-	sums = s.parts + (s.rest > 0);
-	return sums * p->columns * (int64_t)sizeof(float) <= p->depth * number ? s : one;
+	if (contract_in_matrices(l, n)) {
+		s = parts_of_matrices(l, p);
+		return pays_to_divide(p, &s, (int64_t)ht_dtype_info(HT_BF16)->bytes) ? s : one;
+	}
+	for (int quarters = 1; quarters <= 3; quarters++) {
+		s = parts_of_vectors(l, p, quarters * l->target->l2 / 4);
+		if (pays_to_divide(p, &s, (int64_t)sizeof(float)))
+			return s;
+	}
+	return one;
 }
 
 /* Element [.., row, column] of an operand whose leading dimensions broadcast to the result's. */

@@ -11,7 +11,7 @@ from cases import computed
 
 SEED, CASES = 20265, 10
 MOST = 6
-KINDS = ['all', 'rows', 'columns', 'images', 'squares', 'product', 'convolution']
+KINDS = ['all', 'rows', 'columns', 'images', 'squares', 'product', 'product of inputs', 'convolution']
 
 
 def random_case(r):
@@ -19,13 +19,14 @@ def random_case(r):
     long, other = int(r.integers(3000, 60000)), int(r.integers(1, 70))
     depth = int(r.integers(600, 5000))
     return {'kind': kind, 'shape': {'all': [20 * long], 'rows': [other, 2 * long], 'columns': [long, other], 'images': [4, 60, long // 200, other],
-                                    'squares': [long, 50], 'product': [other, depth], 'convolution': [1, 5, 6, depth // 3]}[kind],
+                                    'squares': [long, 50], 'product': [other, depth],
+                                    'product of inputs': [other, depth // 12 * 12], 'convolution': [1, 5, 6, depth // 3]}[kind],
             'results': int(r.integers(1, 70))}
 
 
 def made(tf, x, w, c):
     """The results, in the type of the operands."""
-    if c['kind'] == 'product':
+    if c['kind'].startswith('product'):
         return tf.matmul(x, w)
     if c['kind'] == 'convolution':
         return tf.nn.conv2d(x, w, 1, 'SAME')
@@ -36,14 +37,19 @@ def made(tf, x, w, c):
 
 
 def weights_of(r, c):
-    shape = {'product': [c['shape'][-1], c['results']], 'convolution': [3, 3, c['shape'][-1], c['results']]}.get(c['kind'], [])
+    shape = {'product': [c['shape'][-1], c['results']], 'convolution': [3, 3, c['shape'][-1], c['results']]}.get(c['kind'].split()[0], [])
     return r.random(shape).astype('f4')
+
+
+def feeds_of(x, w, c):
+    return {'x': x, 'w': w} if c['kind'] == 'product of inputs' else {'x': x}
 
 
 def graph_of(tf, c, w):
     with tf.Graph().as_default() as g:
         x = tf.compat.v1.placeholder(tf.float32, c['shape'], 'x')
-        tf.identity(made(tf, x, tf.constant(w), c), 'y')
+        right = tf.compat.v1.placeholder(tf.float32, w.shape, 'w') if 'w' in feeds_of(None, w, c) else tf.constant(w)
+        tf.identity(made(tf, x, right, c), 'y')
         return g.as_graph_def()
 
 
@@ -54,20 +60,21 @@ def roundings(y, exact):
 
 def check(tf, r, c, targets, folder):
     x, w = r.random(c['shape']).astype('f4'), weights_of(r, c)
-    cases.given(folder, graph_of(tf, c, w), {'x': x}, np.float32)
+    feeds = feeds_of(x, w, c)
+    cases.given(folder, graph_of(tf, c, w), feeds, np.float32)
     exact = made(tf, tf.constant(x, tf.float64), tf.constant(w, tf.float64), c).numpy()
     for target in targets:
-        y = computed(folder, {'x': x}, 'float32', target=target, conv_method='direct')
+        y = computed(folder, feeds, 'float32', target=target, conv_method='direct')
         error = roundings(y, exact)
         if not error <= MOST:
             yield f'{target}: an error of {error:.3g} roundings'
-    two = computed(folder, {'x': x}, 'float32', target=target, conv_method='direct', threads=2)
+    two = computed(folder, feeds, 'float32', target=target, conv_method='direct', threads=2)
     if two.tobytes() != y.tobytes():
         yield f'{target}: other bits with two threads'
     for special in np.inf, -np.inf, np.nan:
         x.flat[int(r.integers(x.size))] = special
-        np.savez(f'{folder}/x.npz', x=x)
-        y = computed(folder, {'x': x}, 'float32', target=target, conv_method='direct')
+        np.savez(f'{folder}/x.npz', **feeds)
+        y = computed(folder, feeds, 'float32', target=target, conv_method='direct')
         want = made(tf, tf.constant(x, tf.float64), tf.constant(w, tf.float64), c).numpy()
         if not np.array_equal(np.where(np.isfinite(y), 0, y), np.where(np.isfinite(want), 0, want), equal_nan=True):
             yield f'{target}: of {special}, other results are not finite than should be'
