@@ -160,16 +160,19 @@ static int32_t elements_of(
 	return ht_xcvt(b, t, x);
 }
 
-static int32_t reduced_value(
-	struct kernel_build *k, const struct ht_node *n, const struct axes *axes, int32_t x)
+/* The term of a sum that an element gives. */
+static int32_t term_of(struct ht_xb *b, const struct ht_node *n, int32_t x)
+{
+	return n->op == HT_OP_EuclideanNorm || n->op == HT_OP_L2Loss ? ht_xmul(b, x, x) : x;
+}
+
+/* The result, of type t, from the reduction of all terms. */
+static int32_t result_of(struct kernel_build *k, const struct ht_node *n, const struct axes *axes,
+	enum ht_dtype t, int32_t sum)
 {
 	struct ht_xb *b = &k->xb;
-	enum ht_dtype t = node_type(n, ht_type_of(n->in[0])->dtype);
-	int32_t sum, divisor;
+	int32_t divisor;
 
-	if (n->op == HT_OP_EuclideanNorm || n->op == HT_OP_L2Loss)
-		x = ht_xmul(b, x, x);
-	sum = ht_xred(b, ht_xreduce(b, red_of(n->op), x), t);
 	switch (n->op) {
 	case HT_OP_Mean:
 		divisor = elements_of(k, n, axes, t);
@@ -185,9 +188,111 @@ static int32_t reduced_value(
 	}
 }
 
+static int32_t reduced_value(
+	struct kernel_build *k, const struct ht_node *n, const struct axes *axes, int32_t x)
+{
+	struct ht_xb *b = &k->xb;
+	const enum ht_dtype t = node_type(n, ht_type_of(n->in[0])->dtype);
+
+	x = term_of(b, n, x);
+	return result_of(k, n, axes, t, ht_xred(b, ht_xreduce(b, red_of(n->op), x), t));
+}
+
+/* ---- of all elements, in parts ---- */
+
+/* The parts of a reduction of many elements to one, so that several threads compute it; they depend on the sizes alone.  The first
+ * dimension of the loop, which has `extent` indices, is divided evenly.  1: it is not. */
+static int64_t parts_of_all(int64_t extent, int64_t count)
+{
+	enum { LEAST_ELEMENTS = 1 << 16, MOST_PARTS = 64 };
+	int64_t parts = count / LEAST_ELEMENTS;
+
+	if (parts > MOST_PARTS)
+		parts = MOST_PARTS;
+	while (parts > 1 && extent % parts)
+		parts--;
+	return parts;
+}
+
+/* Reduces each part to an element of `to`. */
+static void emit_each_part(
+	struct lower *l, struct ht_node *n, enum ht_dtype t, uint32_t bits, const struct view *to)
+{
+	const struct ht_shape shape = ht_type_of(n->in[0])->shape;
+	int32_t first[HT_LOWER_RANK], last[HT_LOWER_RANK], index[HT_LOWER_RANK], groups, part, x;
+	int64_t extent[HT_LOWER_RANK], parts = to->dim[0], each;
+	struct space in = { .rank = shape.rank, .guard = -1 }, out = { .guard = -1 };
+	struct kernel_build k;
+
+	groups = split_groups(shape.rank, shape.dim, bits, first, last, extent);
+	each = extent[0] / parts;
+	kb_init(&k, l, n);
+	kb_grid(&k, 1, &parts);
+	kb_stage(&k, HT_STAGE_LOOP);
+	part = kb_grid_dim(&k, 0, parts, 1);
+	for (int32_t i = 0; i < groups; i++)
+		index[i] = kb_reduce_dim(&k, i ? extent[i] : each);
+	k.stage->vec = k.stage->dims - 1;
+	part = ht_xdim(&k.xb, part);
+	memcpy(in.dim, shape.dim, (size_t)shape.rank * sizeof *shape.dim);
+	for (int32_t i = 0; i < groups; i++) {
+		x = ht_xdim(&k.xb, index[i]);
+		if (i == 0)
+			x = ht_xadd(&k.xb, ht_xmuli(&k.xb, part, each), x);
+		in.group[in.groups++] = (struct space_group){ first[i], last[i], x };
+	}
+	x = term_of(&k.xb, n, kb_pull_arg(&k, n, 0, &in));
+	out = space_of_coords(&out, 1, to->dim, &part);
+	kb_store(&k, to, &out, ht_xred(&k.xb, ht_xreduce(&k.xb, red_of(n->op), x), t));
+	kb_finish(&k, n);
+}
+
+static void emit_of_parts(struct lower *l, struct ht_node *n, enum ht_dtype t,
+	const struct axes *axes, const struct view *parts)
+{
+	struct space at = { .guard = -1 }, to = { .guard = -1 };
+	struct kernel_build k;
+	int32_t part;
+
+	kb_init(&k, l, n);
+	kb_stage(&k, HT_STAGE_LOOP);
+	part = kb_reduce_dim(&k, parts->dim[0]);
+	k.stage->vec = part;
+	part = ht_xdim(&k.xb, part);
+	at = space_of_coords(&at, 1, parts->dim, &part);
+	part = ht_xreduce(&k.xb, red_of(n->op), kb_load(&k, parts, &at));
+	finish_root(&k, n, result_of(&k, n, axes, t, ht_xred(&k.xb, part, t)));
+	kb_store_sink(&k, &to);
+	kb_finish(&k, n);
+}
+
+/* False: it has one part. */
+static bool emit_in_parts(struct lower *l, struct ht_node *n)
+{
+	const struct ht_shape shape = ht_type_of(n->in[0])->shape;
+	const enum ht_dtype t = node_type(n, ht_type_of(n->in[0])->dtype);
+	const uint32_t bits = kb_boundaries(l, l->owner[n->id], n->in[0]);
+	int32_t first[HT_LOWER_RANK], last[HT_LOWER_RANK];
+	int64_t extent[HT_LOWER_RANK], parts;
+	struct axes axes;
+	struct view sums;
+
+	read_axes(n, &axes);
+	if (!ht_is_float(t) || l->g->sizes || !shape.rank || axes.count != ht_shape_count(shape))
+		return false;
+	split_groups(shape.rank, shape.dim, bits, first, last, extent);
+	parts = parts_of_all(extent[0], axes.count);
+	if (parts < 2)
+		return false;
+	view_dense(&sums, plan_buffer(l, HT_PLAN_TEMP, t, parts), (struct ht_shape){ 1, &parts });
+	emit_each_part(l, n, t, bits, &sums);
+	emit_of_parts(l, n, t, &axes, &sums);
+	return true;
+}
+
 static enum ht_status emit_reduce(struct lower *l, struct ht_node *n)
 {
-	return emit_over_axes(l, n, reduced_value);
+	return emit_in_parts(l, n) ? HT_OK : emit_over_axes(l, n, reduced_value);
 }
 
 static const char *refuse_reduce(const struct ht_node *n)
