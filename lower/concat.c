@@ -1,6 +1,7 @@
 /* Concat and Pack: each operand is copied into its part of the result, unless it was made there. */
 #include "lower/index.h"
 #include "lower/parts.h"
+#include "lower/strides.h"
 
 #include <string.h>
 
@@ -34,6 +35,30 @@ static const int64_t *part_starts(struct lower *l, const struct ht_node *n)
 	return *start;
 }
 
+/* The whole is in memory whose strides follow the run's sizes: so is the part. */
+static void follow_run(
+	const struct lower *l, const struct view *whole, int32_t axis, struct view *v)
+{
+	struct ht_size_expr *ends = HT_NEW_ARRAY(l->scratch, struct ht_size_expr, HT_LOWER_RANK);
+
+	for (int32_t i = 0; i < v->rank; i++)
+		ends[i] = i == axis ? ht_size_number(v->dim[i]) : whole->ends[i];
+	v->ends = ends;
+	v->open = whole->open;
+}
+
+/* Whether the result may be in memory whose strides follow the run's sizes, of these axes, and its parts too.  They are no concatenations: these
+ * have other readers. */
+bool lower_joins_open(const struct ht_node *n, const struct ht_open_axis *open)
+{
+	if (n->op == HT_OP_Pack || open[concat_axis(n)].size)
+		return false;
+	for (int32_t i = 0; i < n->ins; i++)
+		if (is_value(n, i) && lower_is_concat(n->in[i].node))
+			return false;
+	return true;
+}
+
 static void concat_part(struct lower *l, const struct ht_node *n, int arg, struct view *v)
 {
 	const struct view *whole = &l->view[n->id][0];
@@ -46,6 +71,8 @@ static void concat_part(struct lower *l, const struct ht_node *n, int arg, struc
 		v->dim[i] = shape_of(n, arg).dim[i];
 		v->stride[i] = whole->stride[n->op == HT_OP_Pack && i >= axis ? i + 1 : i];
 	}
+	if (whole->ends)
+		follow_run(l, whole, axis, v);
 }
 
 static bool same_view(const struct view *a, const struct view *b)

@@ -46,6 +46,23 @@ static int32_t output_buffer(struct lower *l, struct ht_value v)
 	return of ? of[v.index] : -1;
 }
 
+bool lower_takes_memory(struct lower *l, const struct ht_node *n, int arg)
+{
+	const struct ht_node *from = n->in[0].node;
+	const int32_t *of = l->output_of[n->id];
+	const struct ht_open_axis *open = of && of[0] >= 0 ? l->plan->buffer[of[0]].open : NULL;
+	struct view view;
+
+	if (arg || !open || lower_op_of(n)->owns != lower_takes_memory || !lower_is_concat(from) ||
+		l->uses.is_output[from->id] || ht_use_count(&l->uses, n->in[0]) != 1 ||
+		l->planning->observed || l->asked->tee || l->owner[n->id] != n ||
+		l->owner[from->id] != from || !lower_joins_open(from, open))
+		return false;
+	view_dense(&view, of[0], n->out[0].shape);
+	lower_open_view(l, &view, open);
+	return view.ends;
+}
+
 /* If a result is several outputs, it is computed in the buffer of the first. */
 static void note_output(struct lower *l, struct ht_value v, int32_t buffer)
 {
@@ -83,7 +100,8 @@ struct ht_node *lower_gathering_user(struct lower *l, struct ht_value v, int32_t
 	if (v.node->outs != 1 || l->uses.is_output[v.node->id])
 		return NULL;
 	for (struct ht_use *u = l->uses.of[v.node->id]; u; u = u->next) {
-		if (u->arg < 0 || (joins && !lower_is_concat(u->node)))
+		if (u->arg < 0 ||
+			(joins && ht_use_count(&l->uses, v) > 1 && !lower_is_concat(u->node)))
 			continue;
 		if (only)
 			return NULL;
@@ -102,9 +120,20 @@ bool lower_wants_dense(const struct lower *l, const struct ht_node *n)
 	return l->root[n->id] && lower_op_of(l->root[n->id])->dense;
 }
 
+/* Whether concatenation `n` is made in the memory of an output of open sizes. */
+static bool joins_output(struct lower *l, const struct ht_node *n)
+{
+	const struct ht_use *u = l->uses.of[n->id];
+
+	return lower_is_concat(n) && u && !u->next && u->arg >= 0 &&
+	       lower_takes_memory(l, u->node, u->arg);
+}
+
 static bool fits_in(struct lower *l, const struct ht_node *n, const struct ht_node *whole)
 {
-	return whole && (!lower_wants_dense(l, n) || lower_op_of(whole)->dense);
+	if (!whole || (joins_output(l, whole) && !lower_stores_by_coordinates(l, n)))
+		return false;
+	return !lower_wants_dense(l, n) || lower_op_of(whole)->dense;
 }
 
 /* The node in whose memory the result of `n` is made, as operand *arg; NULL: there is none. */
@@ -364,8 +393,16 @@ enum ht_status lower_kernel(struct lower *l, struct ht_node *sink)
 	return emit_loop(l, sink);
 }
 
+/* Whether the operand of which the node is a copy has been made in its memory. */
+static bool is_made(struct lower *l, const struct ht_node *n)
+{
+	return lower_op_of(n)->owns == lower_takes_memory && lower_takes_memory(l, n, 0);
+}
+
 static enum ht_status make_kernel(struct lower *l, struct ht_node *n)
 {
+	if (is_made(l, n))
+		return HT_OK;
 	if (try_view(l, n) || try_dense_view(l, n) || try_given(l, n) || try_rounding_view(l, n))
 		return HT_OK;
 	place_results(l, n);

@@ -107,9 +107,19 @@ static int32_t pull_relaid(
 	return kb_operand(k, n, out, s);
 }
 
-const struct lower_op lower_relaid = {
-	.family = FAMILY_MAP, .aligned = true, .pull = pull_relaid, .given = lower_reads_input
-};
+/* A concatenation that becomes an output is made in the output's memory. */
+static void part_of_relaid(struct lower *l, const struct ht_node *n, int arg, struct view *v)
+{
+	(void)arg;
+	*v = l->view[n->id][0];
+}
+
+const struct lower_op lower_relaid = { .family = FAMILY_MAP,
+	.aligned = true,
+	.pull = pull_relaid,
+	.given = lower_reads_input,
+	.part = part_of_relaid,
+	.owns = lower_takes_memory };
 
 /* The initial value of the reduction. */
 static int32_t filling(struct ht_xb *b, const struct ht_node *n, enum ht_dtype t)

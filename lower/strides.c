@@ -208,7 +208,7 @@ static bool all_read_by_coordinates(const struct lower *l, const struct ht_node 
 	return true;
 }
 
-static bool stores_by_coordinates(const struct lower *l, const struct ht_node *n)
+bool lower_stores_by_coordinates(const struct lower *l, const struct ht_node *n)
 {
 	const struct ht_node *root = l->root[n->id];
 
@@ -274,7 +274,7 @@ void lower_follow_run(const struct lower *l, struct ht_value v, struct view *vie
 
 	if (!l->outside || view->rank < 3 || n->outs != 1 || l->uses.is_output[n->id] ||
 		l->planning->observed || any_neutral(lower_outside(l, v)) ||
-		!stores_by_coordinates(l, n) || !all_read_by_coordinates(l, n))
+		!lower_stores_by_coordinates(l, n) || !all_read_by_coordinates(l, n))
 		return;
 	ends = HT_NEW_ARRAY(l->scratch, struct ht_size_expr, (size_t)view->rank);
 	for (int32_t i = 0; i < view->rank; i++)

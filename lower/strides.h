@@ -22,6 +22,12 @@ void lower_open_view(const struct lower *l, struct view *view, const struct ht_o
 /* Whether the tensor that `n` makes of an input is read in the input's own memory, which becomes *view: all that read it read only what the
  * run has. */
 bool lower_reads_input(struct lower *l, const struct ht_node *n, struct view *view);
+/* Whether the kernel that stores `n` can do so in memory whose strides follow the run. */
+bool lower_stores_by_coordinates(const struct lower *l, const struct ht_node *n);
+/* Whether operand `arg` of `n`, which makes an output of it, is a concatenation that nothing else reads, and is made in the output's memory. */
+bool lower_takes_memory(struct lower *l, const struct ht_node *n, int arg);
+/* concat.c: whether a concatenation and its parts may be in memory whose strides follow the run along these axes. */
+bool lower_joins_open(const struct ht_node *n, const struct ht_open_axis *open);
 /* Sets `ends` of the view of a temporary tensor, if the kernel that stores it and all that read it can do that. */
 void lower_follow_run(const struct lower *l, struct ht_value v, struct view *view);
 

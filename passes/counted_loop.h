@@ -41,6 +41,10 @@ struct ht_counted_arg ht_counted_pass(struct ht_counted_loop *x, struct ht_value
 struct ht_counted_arg ht_counted_pass_open(
 	struct ht_counted_loop *x, struct ht_value v, const int64_t *ends, size_t count);
 
+/* recurrent.c: the operand that is computed step by step, where `n` of the body computes with its elements in their places; -1: it does not. */
+int32_t ht_recurrent_stepped(const struct ht_counted_loop *x, const struct ht_node *n);
+/* recurrent_terms.c: convolutions that a step adds to each other become one. */
+void ht_recurrent_terms(struct ht_counted_loop *x);
 /* recurrent_end.c: where steps behind the last that a mask lets count change nothing, the loop ends there. */
 void ht_recurrent_end(struct ht_counted_loop *x);
 /* recurrent_states.c: states that each step narrows and widens are carried in 16 bits. */

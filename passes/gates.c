@@ -24,48 +24,6 @@ struct gates {
 
 /* ---- which convolutions ---- */
 
-static bool same_value(const struct ht_attr_value *a, const struct ht_attr_value *b)
-{
-	if (a->kind != b->kind)
-		return false;
-	switch (a->kind) {
-	case HT_ATTR_NONE:
-		return true;
-	case HT_ATTR_STRING:
-		return ht_str_eq(a->s, b->s);
-	case HT_ATTR_INT:
-		return a->i == b->i;
-	case HT_ATTR_BOOL:
-		return a->b == b->b;
-	case HT_ATTR_TYPE:
-		return a->type == b->type;
-	case HT_ATTR_LIST:
-		for (size_t i = 0; a->list.n == b->list.n && i < a->list.n; i++)
-			if (!same_value(&a->list.item[i], &b->list.item[i]))
-				return false;
-		return a->list.n == b->list.n;
-	default: /* convolutions have no attributes of other kinds */
-		return false;
-	}
-}
-
-static bool has_attr(const struct ht_node *n, const struct ht_attr *wanted)
-{
-	for (const struct ht_attr *x = n->attrs; x; x = x->next)
-		if (ht_str_eq(x->name, wanted->name))
-			return same_value(&x->value, &wanted->value);
-	return false;
-}
-
-/* Whether `b` has all attributes of `a`, with the same values. */
-static bool has_attrs_of(const struct ht_node *b, const struct ht_node *a)
-{
-	for (const struct ht_attr *x = a->attrs; x; x = x->next)
-		if (!has_attr(b, x))
-			return false;
-	return true;
-}
-
 /* Whether the height or width of the result is open: then the loops of a convolution end at its pixels, and elements behind them
  * are not stored. */
 static bool has_open_pixels(const struct ht_rw *r, const struct ht_node *n)
@@ -100,8 +58,7 @@ static bool is_beside(const struct ht_rw *r, const struct ht_node *n, const stru
 {
 	return ht_value_eq(n->in[0], other->in[0]) && is_narrow(r, other) &&
 	       ht_shape_eq(filter_of(n)->shape, filter_of(other)->shape) &&
-	       filter_of(n)->dtype == filter_of(other)->dtype && has_attrs_of(n, other) &&
-	       has_attrs_of(other, n);
+	       filter_of(n)->dtype == filter_of(other)->dtype && ht_same_attrs(n, other);
 }
 
 /* The convolutions beside `n`, in the graph's order: nodes that were visited before it have found no others. */

@@ -28,8 +28,7 @@ static bool is_product(const struct ht_counted_loop *x, const struct ht_node *n)
 	return (rows || image) && ht_counted_keeps(x, n->in[1]);
 }
 
-/* The operand that is computed step by step, where `n` does so with its elements in their places; -1: it does not. */
-static int32_t stepped_operand(const struct ht_counted_loop *x, const struct ht_node *n)
+int32_t ht_recurrent_stepped(const struct ht_counted_loop *x, const struct ht_node *n)
 {
 	bool bias = n->op == HT_OP_BiasAdd && ht_counted_keeps(x, n->in[1]) &&
 		    ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC");
@@ -57,7 +56,7 @@ static bool may_leave(const struct ht_counted_loop *x, struct ht_value v, int de
 		return false;
 	if (ht_counted_reads(x, n))
 		return true;
-	arg = n->ins ? stepped_operand(x, n) : -1;
+	arg = n->ins ? ht_recurrent_stepped(x, n) : -1;
 	return arg >= 0 && may_leave(x, n->in[arg], depth - 1);
 }
 
@@ -67,7 +66,7 @@ static const struct ht_node *product_behind(const struct ht_counted_loop *x, str
 	while (!ht_counted_reads(x, v.node)) {
 		if (is_product(x, v.node))
 			return v.node;
-		v = v.node->in[stepped_operand(x, v.node)];
+		v = v.node->in[ht_recurrent_stepped(x, v.node)];
 	}
 	return NULL;
 }
@@ -85,7 +84,7 @@ struct leaving {
 static const struct ht_node *step_of(const struct ht_counted_loop *x, struct ht_value v)
 {
 	while (!ht_counted_reads(x, v.node))
-		v = v.node->in[stepped_operand(x, v.node)];
+		v = v.node->in[ht_recurrent_stepped(x, v.node)];
 	return v.node;
 }
 
@@ -118,14 +117,14 @@ static bool keeps_rows(const struct ht_counted_loop *x, struct ht_value v)
 
 	if (!s.rank || ht_counted_reads(x, n))
 		return s.rank > 0;
-	arg = stepped_operand(x, n);
+	arg = ht_recurrent_stepped(x, n);
 	of = ht_type_of(n->in[arg])->shape;
 	if (n->ins == 2 && ht_is(n, HT_ELEMENTWISE) && has_rows(n, 1 - arg))
 		return false;
 	return of.rank && of.dim[0] == s.dim[0] && keeps_rows(x, n->in[arg]);
 }
 
-/* Whether the weights of all products of a step stay in the second level from one step to the next, beside what the step computes. */
+/* Whether the weights of all products of a step stay in the second level from one step to the next. */
 static bool weights_stay(const struct ht_counted_loop *x)
 {
 	const struct ht_target *t = x->outside.c->target;
@@ -135,7 +134,7 @@ static bool weights_stay(const struct ht_counted_loop *x)
 		if (is_product(x, n))
 			bytes += ht_shape_count(ht_type_of(n->in[1])->shape) *
 				 (int64_t)ht_dtype_info(ht_type_of(n->in[1])->dtype)->bytes;
-	return t && bytes <= t->l2 / 4 * 3;
+	return t && bytes <= t->l2;
 }
 
 /* In the loop, a step reads `depth` rows of weights; in front of it, the products of all steps
@@ -234,7 +233,7 @@ static struct ht_value of_steps(const struct leaving *l, struct ht_value v)
 
 	if (n == l->step)
 		return whole_list(l);
-	arg = stepped_operand(l->x, n);
+	arg = ht_recurrent_stepped(l->x, n);
 	in[arg] = of_steps(l, n->in[arg]);
 	if (ht_is(n, HT_RESHAPES))
 		return reshape(l, n, in[0], all);
@@ -318,6 +317,8 @@ static void look_into(struct ht_node *n, struct ht_pass_context *c)
 	while (count-- > 0 && ht_rw_on(&x.outside, HT_FUSION_recurrent_inputs))
 		if (all[count]->graph)
 			visit(&x, all[count]);
+	if (ht_rw_on(&x.outside, HT_FUSION_recurrent_terms))
+		ht_recurrent_terms(&x);
 	if (ht_rw_on(&x.outside, HT_FUSION_recurrent_states))
 		ht_recurrent_states(&x);
 	if (ht_rw_on(&x.outside, HT_FUSION_recurrent_end))
@@ -398,6 +399,6 @@ const struct ht_pass ht_pass_recurrent = {
 	.name = "recurrent",
 	.summary =
 		"makes products of what a loop reads step by step one product in front of it, those that it adds up one behind it, "
-		"carries states in 16 bits that each step narrows, and ends loops whose last steps a mask excludes",
+		"makes convolutions that a step adds to each other one, carries states in 16 bits that each step narrows, and ends loops whose last steps a mask excludes",
 	.run = run,
 };

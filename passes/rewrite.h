@@ -165,6 +165,9 @@ struct ht_product {
 };
 bool ht_rw_product(const struct ht_rw *r, struct ht_node *n, struct ht_product *p);
 
+/* Whether both nodes have the same attributes with the same values: none of functions, tensors or floats. */
+bool ht_same_attrs(const struct ht_node *a, const struct ht_node *b);
+
 /* Whether `n` has no control edges that would be lost with it. */
 bool ht_rw_plain(const struct ht_rw *r, const struct ht_node *n);
 

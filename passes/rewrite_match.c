@@ -204,3 +204,52 @@ bool ht_rw_same_shape(const struct ht_node *n, struct ht_value x)
 	}
 	return false;
 }
+
+/* ---- attributes ---- */
+
+static bool same_value(const struct ht_attr_value *a, const struct ht_attr_value *b)
+{
+	if (a->kind != b->kind)
+		return false;
+	switch (a->kind) {
+	case HT_ATTR_NONE:
+		return true;
+	case HT_ATTR_STRING:
+		return ht_str_eq(a->s, b->s);
+	case HT_ATTR_INT:
+		return a->i == b->i;
+	case HT_ATTR_BOOL:
+		return a->b == b->b;
+	case HT_ATTR_TYPE:
+		return a->type == b->type;
+	case HT_ATTR_LIST:
+		for (size_t i = 0; a->list.n == b->list.n && i < a->list.n; i++)
+			if (!same_value(&a->list.item[i], &b->list.item[i]))
+				return false;
+		return a->list.n == b->list.n;
+	default: /* contractions have no attributes of other kinds */
+		return false;
+	}
+}
+
+static bool has_attr(const struct ht_node *n, const struct ht_attr *wanted)
+{
+	for (const struct ht_attr *x = n->attrs; x; x = x->next)
+		if (ht_str_eq(x->name, wanted->name))
+			return same_value(&x->value, &wanted->value);
+	return false;
+}
+
+/* Whether `b` has all attributes of `a`, with the same values. */
+static bool has_attrs_of(const struct ht_node *b, const struct ht_node *a)
+{
+	for (const struct ht_attr *x = a->attrs; x; x = x->next)
+		if (!has_attr(b, x))
+			return false;
+	return true;
+}
+
+bool ht_same_attrs(const struct ht_node *a, const struct ht_node *b)
+{
+	return has_attrs_of(a, b) && has_attrs_of(b, a);
+}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Open sizes, and several sets of shapes, by the vendor's options and by --input-shape.  Open sizes give one program.
 Several sets give a program each; a run selects the one that the shapes of its arrays fit."""
-import json, os, unittest
+import json, os, re, unittest
 
 from tool import SMALL, ToolCase, floats, npy
 
@@ -117,6 +117,16 @@ class OpenShapes(ToolCase):
         return self.path('cut.hir', ('hir 1\nentry "" {\n  input "x" = %%x\n  output "y" = %%%s\n}\n%%x = Placeholder() {dtype=f32, shape=shape[?,?]}\n'
                                      '%%sh = Shape(%%x) {T=f32, out_type=i32}\n%s%%y = StridedSlice(%%%s, %%b, %%e, %%s) {T=%s, Index=i64, %s}\n%s' % (
                                          output, of, slice_of, type_of, ', '.join('%s=%d' % m for m in masks.items()), then)).encode())
+
+    def test_joined_outputs(self):
+        """A concatenation that becomes an output is made in its memory, unless something else reads it."""
+        def steps(more=''):
+            model = self.path('joined.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n' + (b'  output "z" = %z\n' if more else b'') +
+                              b'}\n%x = Placeholder() {dtype=f32, shape=shape[?,?,4]}\n%e = Exp(%x) {T=f32}\n'
+                              b'%a = Const() {dtype=i32, value=tensor i32[] {2}}\n%y = ConcatV2(%e, %x, %a) {Tidx=i32, N=2, T=f32}\n' + more.encode())
+            return len(re.findall(r'^ +\d+: kernel', self.plan('--input-shape', 'x:1..8,1..9,4', model=model), re.M))
+        self.assertEqual(steps(), 3)  # the input, and both parts
+        self.assertEqual(steps('%z = Tanh(%y) {T=f32}\n'), 5)
 
     def test_parts(self):
         """Bounds that no axis has, and the largest extent of a shape that gets an axis in front."""

@@ -138,6 +138,19 @@ def sums(x):
     return tf.while_loop(lambda i, *_: i < 12, step, (0, tf.zeros([1, 16]), tf.ones([16, 16])))[2]
 
 
+def terms(x):
+    """A loop that adds convolutions of two states: whole, and part by part."""
+    u, v = ([const(3, 3, 16, n, low=-.1, high=.1) for n in (48, 32)] for _ in range(2))
+    bias = const(16)
+
+    def step(i, h, s):
+        p, q = (tf.split(tf.nn.conv2d(y, w[0], 1, 'SAME'), 3, -1) for y, w in ((h, u), (s, v)))
+        a, b, c = (tf.nn.bias_add(y, bias) + z for y, z in zip(p, q))
+        d = tf.nn.conv2d(s, u[1], 2, 'SAME') + (tf.nn.conv2d(h, v[1], 2, 'SAME') + const(32))
+        return i + 1, tf.sigmoid(a) * tf.tanh(b), tf.tanh(c) + tf.reduce_mean(tf.sin(d))
+    return tf.while_loop(lambda i, *_: i < 3, step, (0, image(x), image(x) * .5))[2]
+
+
 def conv(x, padding='SAME'):
     return tf.nn.conv2d(x, const(3, 3, 16, 8), 1, padding)
 
@@ -221,6 +234,7 @@ CASES = {
     'recurrent_rows': (any_rows, 1e-6, 'If'),
     'recurrent_states': (narrow_state, EXACT, 'Cast'),
     'recurrent_sums': (sums, 2e-6, 'MatMul'),
+    'recurrent_terms': (terms, 2e-6, 'ConcatV2'),
     'window_elementwise': (lambda x: tf.tanh(tf.nn.avg_pool2d(image(x), 2, 1, 'VALID')), 4e-7, None),
 }
 # Fusions that would replace a fusion that is off.
@@ -229,6 +243,8 @@ BESIDE |= {'scope_layer_norm': 'layer_norm', 'add_bias': 'bias_matmul', 'hard_sw
 
 # Cases of which the first dimension is open.
 OPEN = {'recurrent_rows': ['--input-shape', 'x:1..12,16']}
+# Cases whose op is in the body of a loop.
+INSIDE = {'recurrent_terms'}
 
 # Fusions of training graphs: optimizers.py tests the first two, since only TensorFlow runs these graphs, and tests/cli/test_overflow.py the last.
 ELSEWHERE = {'adam', 'momentum', 'finite'}
@@ -271,7 +287,8 @@ class Fusions(unittest.TestCase):
         log = self.path('result.json')
         steps = json.loads(self.tool('compile', '--format=json', *options, '--fusion-result', log, model).stdout)['steps']
         graph = self.tool('compile', *options, '--emit=hir', '-o', '-', model).stdout
-        ops = [line.split(' = ')[1].split('(')[0] for line in graph.split('\n') if line.startswith('%')]
+        lines = [line.strip() if name in INSIDE else line for line in graph.split('\n')]
+        ops = [line.split(' = ')[1].split('(')[0] for line in lines if line.startswith('%')]
         report = json.loads(self.tool('explain', '--format=json', *options, model).stdout)
         state = next(f for f in report['fusion_results'] if f['name'] == name)
         with open(log) as f:
