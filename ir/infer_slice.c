@@ -365,6 +365,36 @@ enum ht_status ht_infer_mirror_pad(struct ht_infer *in, struct ht_node *n)
 	return pad_shapes(in, n, true, ht_str_is(ht_attr_str(n, "mode", ""), "REFLECT"));
 }
 
+/* The padding is removed. */
+enum ht_status ht_infer_mirror_pad_grad(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	const struct ht_known *k;
+	int32_t rank;
+	int64_t *d;
+
+	HT_TRY(rows_for_rank(in, n, 2, &k, &rank));
+	if (rank < 0)
+		return HT_OK;
+	d = ht_new_dims(in, rank);
+	ht_set_shape(n, 0, rank, d);
+	for (int32_t i = 0; k && s.rank >= 0 && i < rank; i++) {
+		const struct ht_elem *e = &k->e[2 * i];
+
+		if (e[0].kind != HT_ELEM_INT || e[1].kind != HT_ELEM_INT)
+			continue;
+		if (e[0].i < 0 || e[1].i < 0 || (s.dim[i] >= 0 && e[0].i + e[1].i > s.dim[i]))
+			return ht_infer_fail(in, n, "paddings of %lld and %lld do not fit %.*s",
+				(long long)e[0].i, (long long)e[1].i,
+				HT_STR_ARG(ht_shape_text(in, s)));
+		if (e[0].i == 0 && e[1].i == 0)
+			d[i] = s.dim[i];
+		else if (s.dim[i] >= 0)
+			d[i] = s.dim[i] - e[0].i - e[1].i;
+	}
+	return HT_OK;
+}
+
 enum ht_status ht_infer_tile(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);

@@ -264,6 +264,18 @@ static bool expand_computed(const struct graphs *x, struct ht_pass_context *c, b
 	       expand_some(x, c, all ? HT_EXPAND_ALL : HT_EXPAND_COMPUTED);
 }
 
+/* What follows from constants is no size that the run computes; *x becomes the graphs that still compute some. */
+static enum ht_status fold_constants(
+	struct ht_graph *g, struct graphs *x, struct ht_pass_context *c)
+{
+	HT_TRY(ht_infer_types(g, c->diags));
+	for (size_t i = 0; i < x->n; i++)
+		HT_TRY(run_passes(x->of[i], "fold,identity", c));
+	x->n = 0;
+	find_computing(x, g, c->entry, g->arena);
+	return ht_infer_types(g, c->diags);
+}
+
 static enum ht_status add_sizes(struct ht_graph *g, struct ht_pass_context *c, bool all)
 {
 	enum { ROUNDS = 64 };
@@ -275,7 +287,7 @@ static enum ht_status add_sizes(struct ht_graph *g, struct ht_pass_context *c, b
 		g->arena); /* not in scratch memory, which the passes below clear */
 	if (!x.n)
 		return HT_OK;
-	HT_TRY(ht_infer_types(g, c->diags));
+	HT_TRY(fold_constants(g, &x, c));
 	for (size_t i = 0; i < x.n; i++)
 		ht_expand_computing(x.of[i], c);
 	HT_TRY(add_rounds(g, &x, c));

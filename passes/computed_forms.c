@@ -37,12 +37,42 @@ static void expand_partition(struct forms *f, struct ht_node *n)
 							 whole(f, HT_I32, i)))));
 }
 
+/* The integers of the first list that the second one does not have, and where they are, if both are constants. */
+static bool fold_difference(struct forms *f, struct ht_node *n)
+{
+	int64_t all[2][HT_MAX_RANK], out[HT_MAX_RANK], at[HT_MAX_RANK], left = 0;
+	enum ht_dtype t = n->out[0].dtype, index = n->outs > 1 ? n->out[1].dtype : HT_I32;
+	int count[2];
+
+	for (int i = 0; i < 2; i++)
+		if (!ht_const_small_ints(n->in[i], all[i], HT_MAX_RANK, &count[i]))
+			return false;
+	for (int i = 0; i < count[0]; i++) {
+		bool other = true;
+
+		for (int k = 0; k < count[1]; k++)
+			other = other && all[0][i] != all[1][k];
+		out[left] = all[0][i];
+		at[left] = i;
+		left += other;
+	}
+	if (ht_rw_uses(&f->r, ht_out(n, 1)))
+		ht_rw_replace(&f->r, ht_out(n, 1),
+			ht_rw_const_ints(&f->r, n, n->name, index, at, left));
+	if (n->graph)
+		ht_rw_replace(&f->r, ht_out(n, 0),
+			ht_rw_const_ints(&f->r, n, n->name, t, out, left));
+	return true;
+}
+
 static void expand_difference(struct forms *f, struct ht_node *n)
 {
 	const int64_t last = 1;
 	enum ht_dtype t = n->outs > 1 ? n->out[1].dtype : HT_I32;
 	struct ht_value x = n->in[0], found, missing, at;
 
+	if (fold_difference(f, n))
+		return;
 	found = compare(f, HT_OP_Equal, with_axis(f, x, 1), with_axis(f, n->in[1], 0));
 	found.node->out[0].shape = open_shape(f, 2);
 	missing = ht_rw_reduce(&f->r, f->at, HT_OP_Any, n->name, found, &last, 1, false);

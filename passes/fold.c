@@ -400,6 +400,39 @@ static const struct ht_rw_use *operand_use(const struct ht_rw *r, const struct h
 	return u;
 }
 
+/* Whether fold_shape_op() makes constants of all results. */
+static bool tells_constants(const struct ht_node *n)
+{
+	if (n->op != HT_OP_Shape && n->op != HT_OP_ShapeN && n->op != HT_OP_Size &&
+		n->op != HT_OP_BroadcastGradientArgs)
+		return false;
+	for (int32_t i = 0; i < n->ins; i++)
+		if (n->op == HT_OP_BroadcastGradientArgs ? !ht_is_const(n->in[i])
+							 : !ht_shape_known(ht_type_of(n->in[i])->shape))
+			return false;
+	return true;
+}
+
+/* Likewise a node that tells shapes, whose users wait for other nodes instead of it. */
+static void fold_waiting_shape(struct folding *f, struct ht_node *n)
+{
+	struct ht_rw *r = &f->r;
+	struct ht_node **user = NULL;
+	size_t users = 0, cap = 0;
+
+	for (int32_t i = 0; i < n->outs; i++)
+		if (ht_rw_is_output(r, ht_out(n, i)))
+			return;
+	for (const struct ht_rw_use *u = ht_rw_first_use(r, n); u; u = ht_rw_next_use(r, u)) {
+		user = ht_grow(r->arena, user, users, &cap, sizeof(struct ht_node *));
+		user[users++] = u->node;
+	}
+	for (size_t i = 0; i < users; i++)
+		wait_likewise(r, user[i], n);
+	ht_rw_set_controls(r, n, NULL, 0);
+	fold_shape_op(r, n);
+}
+
 /* An integer or Boolean node that waits for other nodes: its users wait for them instead. */
 static void fold_waiting(struct folding *f, struct ht_node *n)
 {
@@ -435,7 +468,7 @@ static void fold_node(struct folding *f, struct ht_node *n)
 		ht_is(n, HT_HAS_DEFAULT | HT_COMPUTES_SIZE) || takes_sizes(n))
 		return;
 	if (n->controls) {
-		fold_waiting(f, n);
+		(tells_constants(n) ? fold_waiting_shape : fold_waiting)(f, n);
 		return;
 	}
 	if (fold_shape_op(r, n))

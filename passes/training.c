@@ -3,7 +3,7 @@
  *
  * These are FusedBatchNorm of training, which normalises by the moments of its batch; its
  * gradients, of training and of inference; SoftmaxCrossEntropyWithLogits and its sparse form,
- * with their gradients; BiasAddGrad.  All compute in float32, or in float64 if their tensors do,
+ * with their gradients; BiasAddGrad; MirrorPadGrad.  All compute in float32, or in float64 if their tensors do,
  * and round once.
  *
  * Runs after the precision pass, since a policy decides on each of them as one op.  Left alone:
@@ -291,6 +291,94 @@ static void write_bias_gradient(struct ht_rw *r, struct ht_node *n)
 	give_first(&w, sum_of_channels(&w, "sum", v));
 }
 
+/* ---- mirrored borders ---- */
+
+/* `count` elements along an axis, from `from` on. */
+static struct ht_value slice(
+	struct writing *w, struct ht_value x, int32_t axis, int64_t from, int64_t count)
+{
+	struct ht_type t = *ht_type_of(x);
+	int64_t begin[HT_MAX_RANK] = { 0 }, size[HT_MAX_RANK];
+	struct ht_value in[3] = { x };
+	struct ht_node *n;
+
+	for (int32_t i = 0; i < t.shape.rank; i++)
+		size[i] = i == axis ? count : t.shape.dim[i];
+	begin[axis] = from;
+	in[1] = ht_rw_const_ints(w->r, w->n, part(w, "begin"), HT_I32, begin, t.shape.rank);
+	in[2] = ht_rw_const_ints(w->r, w->n, part(w, "size"), HT_I32, size, t.shape.rank);
+	t.shape = ht_shape_make(w->r->g->arena, t.shape.rank, size);
+	n = ht_rw_node(w->r, w->n, HT_OP_Slice, part(w, "slice"), in, 3, t);
+	ht_attr_set_type(n, "T", t.dtype);
+	ht_attr_set_type(n, "Index", HT_I32);
+	return ht_out(n, 0);
+}
+
+/* `border` reversed along an axis, `before` zeros in front of it, and as many behind it as the sum has elements; added to the sum. */
+static struct ht_value add_mirrored(struct writing *w, struct ht_value sum, struct ht_value border,
+	int32_t axis, int64_t before)
+{
+	struct ht_type t = *ht_type_of(border), to = *ht_type_of(sum);
+	int64_t around[2 * HT_MAX_RANK] = { 0 }, along = axis,
+				    pairs[] = { t.shape.rank, 2 };
+	struct ht_value in[2] = { border };
+	struct ht_node *n;
+
+	around[2 * axis] = before;
+	around[2 * axis + 1] = to.shape.dim[axis] - t.shape.dim[axis] - before;
+	in[1] = ht_rw_const_ints(w->r, w->n, part(w, "axis"), HT_I32, &along, 1);
+	n = ht_rw_node(w->r, w->n, HT_OP_ReverseV2, part(w, "mirrored"), in, 2, t);
+	ht_attr_set_type(n, "T", t.dtype);
+	ht_attr_set_type(n, "Tidx", HT_I32);
+	in[0] = ht_out(n, 0);
+	in[1] = ht_rw_const_ints(
+		w->r, w->n, part(w, "around"), HT_I32, around, 2 * (int64_t)t.shape.rank);
+	in[1] = ht_rw_reshape(
+		w->r, w->n, part(w, "paddings"), in[1], (struct ht_shape){ 2, pairs });
+	n = ht_rw_node(w->r, w->n, HT_OP_Pad, part(w, "padded"), in, 2, to);
+	ht_attr_set_type(n, "T", t.dtype);
+	ht_attr_set_type(n, "Tpaddings", HT_I32);
+	return binary(w, HT_OP_AddV2, "sum", sum, ht_out(n, 0));
+}
+
+static bool is_number(enum ht_dtype t)
+{
+	enum ht_kind kind = ht_dtype_info(t)->kind;
+
+	return ht_is_float(t) || kind == HT_KIND_INT || kind == HT_KIND_UINT;
+}
+
+/* Each axis gets the gradients of its two borders; those of corners are then in the borders of the next axis. */
+static void write_mirror_gradient(struct ht_rw *r, struct ht_node *n)
+{
+	struct writing w = { .r = r, .n = n, .as = n->out[0].dtype };
+	int64_t around[2 * HT_MAX_RANK];
+	int64_t edge = !ht_str_is(ht_attr_str(n, "mode", ""), "SYMMETRIC"); /* it is not repeated */
+	struct ht_shape s = ht_type_of(n->in[0])->shape;
+	struct ht_value v = n->in[0];
+	int count;
+
+	if (!ht_shape_known(s) || ht_shape_count(n->out[0].shape) <= 0 ||
+		!ht_const_small_ints(n->in[1], around, 2 * HT_MAX_RANK, &count) ||
+		count != 2 * s.rank || !is_number(w.as))
+		return;
+	w.as = ht_is_low(w.as) ? HT_F32 : w.as;
+	v = cast(&w, "wide", v, w.as);
+	for (int32_t i = 0; i < s.rank; i++) {
+		const int64_t before = around[2 * i], after = around[2 * i + 1],
+			      size = s.dim[i] - before - after;
+		struct ht_value sum = before || after ? slice(&w, v, i, before, size) : v;
+
+		if (before)
+			sum = add_mirrored(&w, sum, slice(&w, v, i, 0, before), i, edge);
+		if (after)
+			sum = add_mirrored(&w, sum, slice(&w, v, i, before + size, after), i,
+				size - after - edge);
+		v = sum;
+	}
+	give_first(&w, v);
+}
+
 static void visit(struct ht_rw *r, struct ht_node *n)
 {
 	switch ((int)n->op) {
@@ -313,6 +401,9 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 		return;
 	case HT_OP_BiasAddGrad:
 		write_bias_gradient(r, n);
+		return;
+	case HT_OP_MirrorPadGrad:
+		write_mirror_gradient(r, n);
 		return;
 	default:
 		return;

@@ -226,8 +226,28 @@ def training(r, rows):
                 for shape, layout in (((5, 7), 'NHWC'), ((2, 3, 5, 17), 'NHWC'), ((2, 6, 3, 4), 'NCHW')):
                     yield Case(op.name, [random(r, tag, shape)], {'data_format': layout},
                                oracle=bias_oracle(layout), **sums(tag))
+        elif op.name == 'MirrorPadGrad':
+            yield from mirrored(r, op)
         else:
             yield from norm_gradients(r, op)
+
+
+def mirrored(r, op):
+    """Borders as wide as the mode allows, of several axes."""
+    for tag in op.types['T']:
+        if tag not in FLOATS + ['i32', 'i64', 'u8']:
+            continue
+        for mode in 'REFLECT', 'SYMMETRIC':
+            for rank in 1, 2, 4:
+                size = r.integers(2, 6, rank)
+                around = [[int(r.integers(0, n + (mode == 'SYMMETRIC'))) for _ in range(2)] for n in size]
+                x = random(r, tag, [int(n) + sum(a) for n, a in zip(size, around)])
+
+                def oracle(inputs, attrs):
+                    wide = inputs[0].astype(np.float64 if TAGS[inputs[0].dtype] in FLOATS else np.int64)
+                    y = tensorflow_op('MirrorPadGrad', ['input', 'paddings'], [wide, inputs[1]], attrs)[0]
+                    return [flushed(y.astype(inputs[0].dtype))]
+                yield Case(op.name, [x, np.array(around, np.int32)], {'mode': mode}, oracle=oracle, **sums(tag))
 
 
 def bias_oracle(layout):
