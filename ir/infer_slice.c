@@ -82,6 +82,8 @@ static enum ht_status entry_size(struct ht_infer *in, const struct ht_node *n,
 		return HT_OK;
 	if (s->i == 0)
 		return ht_infer_fail(in, n, "stride %d is 0", (int)i);
+	if (!all_end && e->kind == HT_ELEM_DIM && e->i == size && s->i == 1)
+		all_end = true;
 	if ((all_begin || (b->kind == HT_ELEM_INT && b->i == 0 && s->i == 1)) && all_end &&
 		(s->i == 1 || s->i == -1)) {
 		*r = size;

@@ -216,16 +216,24 @@ enum ht_status ht_open_check_results(
 	return HT_OK;
 }
 
-/* Whether inference cannot follow elements any more when tensors have the extents of the largest sizes: they are computed of what a body
- * is passed, or of _Sizes, at most so many nodes before. */
-static bool is_lost(const struct ht_bounded *b, struct ht_value v, int nodes)
+/* Whether `v` is computed of _Sizes, as far as the *left nodes tell that are looked at. */
+static bool follows_sizes(struct ht_value v, int *left)
 {
-	if (b->awaited || v.node->op == HT_OP__Sizes)
+	if (v.node->op == HT_OP__Sizes)
 		return true;
-	for (int32_t i = 0; nodes && i < v.node->ins; i++)
-		if (is_lost(b, v.node->in[i], nodes - 1))
+	for (int32_t i = 0; i < v.node->ins && --*left > 0; i++)
+		if (follows_sizes(v.node->in[i], left))
 			return true;
 	return false;
+}
+
+/* Whether inference cannot follow elements any more when tensors have the extents of the largest sizes: they are computed of what a body
+ * is passed, or of _Sizes. */
+static bool is_lost(const struct ht_bounded *b, struct ht_value v)
+{
+	int left = 100;
+
+	return b->awaited || follows_sizes(v, &left);
 }
 
 /* The sizes that elements depend on; bit i: size i. */
@@ -243,15 +251,53 @@ static uint64_t sizes_in(const struct ht_bounded *b, struct ht_value v)
 	return sizes;
 }
 
+/* Whether an extent of the result is computed of _Sizes, but is known to be a number or a size. */
+static bool tells_extent(const struct ht_bounded *b, const struct ht_node *n, struct ht_value v)
+{
+	if (n->op != HT_OP_Range && !ht_is(n, HT_SHAPED_BY_SECOND))
+		return false;
+	for (int32_t i = 0; i < ht_open_elements(v); i++) {
+		struct ht_elem e = ht_open_element(b, v, i);
+
+		if (e.kind != HT_ELEM_INT && (e.kind != HT_ELEM_DIM || ht_open_most(b, e.i) < 0))
+			return false;
+	}
+	return ht_open_elements(v) && !ht_is_const(v);
+}
+
+/* Whether a Reshape has extents that follow from the number of elements, while its operand `v` states some in a way that nothing follows. */
+static bool states_unknown(const struct ht_bounded *b, const struct ht_node *n, struct ht_value v)
+{
+	if (n->op != HT_OP_Reshape || ht_is_const(v))
+		return false;
+	for (int32_t i = 0; i < n->out[0].shape.rank; i++)
+		if (ht_open_element(b, v, i).kind == HT_ELEM_UNKNOWN)
+			return true;
+	return false;
+}
+
+static struct ht_value largest_extents(struct ht_bounded *b, struct ht_node *n, struct ht_value v)
+{
+	int64_t most[HT_OPEN_RANK];
+
+	for (int32_t i = 0; i < n->out[0].shape.rank; i++)
+		most[i] = ht_open_most(b, n->out[0].shape.dim[i]);
+	return ht_rw_const_ints(
+		&b->r, n, v.node->name, ht_type_of(v)->dtype, most, n->out[0].shape.rank);
+}
+
 /* Such shapes say the largest from now on; the nodes that compute the sizes stay. */
 static void close_shapes(struct ht_bounded *b, struct ht_node *n)
 {
-	enum { NODES = 4 };
-
 	for (int32_t i = 0; i < n->ins; i++) {
 		struct ht_value v = n->in[i];
 
-		if (!ht_open_count(b, v) || !is_shape(n, i) || !is_lost(b, v, NODES))
+		if (is_shape(n, i) && states_unknown(b, n, v)) {
+			ht_rw_set_in(&b->r, n, i, largest_extents(b, n, v));
+			continue;
+		}
+		if (!is_shape(n, i) || (!ht_open_count(b, v) && !tells_extent(b, n, v)) ||
+			!is_lost(b, v))
 			continue;
 		ht_open_wait(b, n, sizes_in(b, v));
 		ht_rw_set_in(&b->r, n, i, ht_open_largest(b, n, v));
@@ -317,15 +363,13 @@ static enum ht_status take_values(struct ht_bounded *b, struct ht_node *n)
 /* Whether a node computes numbers of sizes, such as the axes along which they differ, that nothing would find to be constant later. */
 static bool computes_numbers(const struct ht_bounded *b, const struct ht_node *n)
 {
-	enum { NODES = 4 };
-
 	if (n->controls || ht_op_info(n->op)->effects || !is_shaped(n) || !all_known(b, n))
 		return false;
 	for (int32_t i = 0; i < n->outs; i++)
 		if (!is_whole(n->out[i].dtype) || n->out[i].shape.rank > 1)
 			return false;
 	for (int32_t i = 0; i < n->ins; i++)
-		if (ht_open_count(b, n->in[i]) && is_lost(b, n->in[i], NODES))
+		if (ht_open_count(b, n->in[i]) && is_lost(b, n->in[i]))
 			return true;
 	return false;
 }

@@ -497,7 +497,7 @@ static int64_t indexed_axes(const struct ht_node *n)
 		return 0;
 	at = ht_in_shape(n, 1);
 	return at.rank < 1 || at.dim[at.rank - 1] > ht_in_shape(n, 0).rank ? 0
-									    : at.dim[at.rank - 1];
+									   : at.dim[at.rank - 1];
 }
 
 static bool indexes_product(const struct ht_graph *g, const struct ht_node *n)
@@ -510,6 +510,25 @@ static bool indexes_product(const struct ht_graph *g, const struct ht_node *n)
 	return false;
 }
 
+/* Whether Equal or NotEqual compares tensors of an open size, and gives a single truth value where their shapes differ. */
+static bool compares_open(const struct ht_graph *g, const struct ht_node *n)
+{
+	if (n->ins != 2 || n->outs != 1 || n->out[0].shape.rank >= 0 ||
+		ht_attr_bool(n, "incompatible_shape_error", true))
+		return false;
+	return ht_in_shape(n, 0).rank >= 0 && ht_in_shape(n, 1).rank >= 0 &&
+	       (ht_shape_is_open(g, ht_in_shape(n, 0)) || ht_shape_is_open(g, ht_in_shape(n, 1)));
+}
+
+/* The run stops where the shapes differ. */
+static bool expect_equal_shapes(struct forms *f, struct ht_node *n)
+{
+	if (!compares_open(f->r.g, n))
+		return false;
+	ht_attr_set_bool(n, "incompatible_shape_error", true);
+	return true;
+}
+
 bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n)
 {
 	int64_t axis;
@@ -518,7 +537,7 @@ bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n)
 	       ht_takes_open_part(g, n) || ht_reshapes_open(g, n) || ht_is_sparse_open(g, n) ||
 	       ht_moves_open(g, n) || ht_is_open_image(g, n) || ht_is_open_diagonal(g, n) ||
 	       ht_slides_open(g, n) || ht_has_open_blocks(g, n) || ht_draws_open(g, n) ||
-	       reverses_product(g, n) || indexes_product(g, n) ||
+	       reverses_product(g, n) || indexes_product(g, n) || compares_open(g, n) ||
 	       (n->op == HT_OP_StridedSliceGrad && ht_slices_back(g, n));
 }
 
@@ -683,8 +702,9 @@ static bool flatten_outputs(struct forms *f)
 
 static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 {
-	if (reverse_flat(f, n) || flatten_indexed(f, n) || ht_expand_sparse(f, n) || ht_expand_ragged(f, n) ||
-		ht_expand_moves(f, n) || ht_expand_diagonal(f, n))
+	if (reverse_flat(f, n) || flatten_indexed(f, n) || expect_equal_shapes(f, n) ||
+		ht_expand_sparse(f, n) || ht_expand_ragged(f, n) || ht_expand_moves(f, n) ||
+		ht_expand_diagonal(f, n))
 		return true;
 	switch (n->op) {
 	case HT_OP_Range:

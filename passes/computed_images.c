@@ -29,8 +29,8 @@ struct ht_value ht_places_in_source(
 	at = cast_to(f, at, HT_F64);
 	at.node->out[0].shape = open_shape(f, 1);
 	if (ht_attr_bool(f->at, "align_corners", false)) {
-		struct ht_value less = cast_to(
-			f, compare(f, HT_OP_Greater, out, whole(f, HT_I64, 1)), HT_I64);
+		struct ht_value less =
+			cast_to(f, compare(f, HT_OP_Greater, out, whole(f, HT_I64, 1)), HT_I64);
 
 		in = binary(f, HT_OP_Sub, in, less);
 		out = binary(f, HT_OP_Sub, out, less);
@@ -141,8 +141,7 @@ static struct ht_value nearest_by_table(struct forms *f, const struct ht_node *n
 static struct ht_value nearest_in_run(struct forms *f, const struct ht_node *n, int32_t axis)
 {
 	struct ht_value in = extent(f, n, 0, axis), out = entry_of(f, n->in[1], axis - 1);
-	struct ht_value at =
-		ht_places_in_source(f, counted_out(f, n, axis, axis - 1), in, out);
+	struct ht_value at = ht_places_in_source(f, counted_out(f, n, axis, axis - 1), in, out);
 
 	if (ht_attr_bool(n, "align_corners", false)) /* half away from zero */
 		at = binary(f, HT_OP_AddV2, at, real(f, HT_F64, .5));

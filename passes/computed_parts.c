@@ -486,10 +486,46 @@ static bool is_rows(struct ht_value v)
 	       ht_type_of(v)->shape.rank == 2;
 }
 
+static bool joins_rows(struct ht_value v)
+{
+	int64_t axis;
+
+	return v.node->op == HT_OP_ConcatV2 && ht_type_of(v)->shape.rank == 2 &&
+	       const_entry(v.node->in[v.node->ins - 1], 0, &axis) && axis == 0;
+}
+
+/* The matrix that has the amounts of an axis, of those that a concatenation puts behind each other, and the row there. */
+static struct ht_value rows_with(const struct ht_node *n, int32_t axis, int32_t *row)
+{
+	struct ht_value v = n->in[1];
+
+	*row = axis;
+	while (joins_rows(v)) {
+		int32_t i = 0;
+		int64_t rows = -1;
+
+		for (; i + 1 < v.node->ins; i++) {
+			rows = ht_in_shape(v.node, i).rank == 2 ? ht_in_shape(v.node, i).dim[0]
+								: -1;
+			if (rows < 0 || *row < rows)
+				break;
+			*row -= (int32_t)rows;
+		}
+		if (i + 1 == v.node->ins || rows < 0)
+			break;
+		v = v.node->in[i];
+	}
+	if (joins_rows(v)) { /* how many rows some matrix has is not known */
+		*row = axis;
+		v = n->in[1];
+	}
+	return v;
+}
+
 /* How many elements Pad puts in front of an axis, or behind it, if that is constant. */
 static bool const_amount(const struct ht_node *n, int32_t axis, int32_t behind, int64_t *x)
 {
-	struct ht_value v = n->in[1];
+	struct ht_value v = rows_with(n, axis, &axis);
 
 	return is_rows(v) ? const_entry(v.node->in[axis], behind, x)
 			  : const_entry(v, 2 * axis + behind, x);
@@ -498,11 +534,13 @@ static bool const_amount(const struct ht_node *n, int32_t axis, int32_t behind, 
 static struct ht_value amount_of(
 	struct forms *f, const struct ht_node *n, int32_t axis, int32_t behind)
 {
-	struct ht_value v = n->in[1];
 	const int64_t all = 2 * (int64_t)ht_in_shape(n, 0).rank;
+	int32_t row;
+	struct ht_value v = rows_with(n, axis, &row);
 
 	if (is_rows(v))
-		return entry_of(f, v.node->in[axis], behind);
+		return entry_of(f, v.node->in[row], behind);
+	v = n->in[1];
 	return entry_of(f,
 		ht_rw_reshape(&f->r, f->at, f->at->name, v, ht_shape_make(f->r.g->arena, 1, &all)),
 		2 * axis + behind);
@@ -676,17 +714,15 @@ static void put_back(struct forms *f, const struct ht_node *n, int32_t i, struct
 		taken = element(f, told(f, HT_OP_Shape, b->x, HT_I64), b->axis);
 	}
 	begin = place_of(f, n, 1, &e, size);
-	put_padding(f, b, begin,
-		binary(f, HT_OP_Sub, binary(f, HT_OP_Sub, size, begin), taken));
+	put_padding(f, b, begin, binary(f, HT_OP_Sub, binary(f, HT_OP_Sub, size, begin), taken));
 }
 
 static struct ht_value padded_back(struct forms *f, const struct back *b)
 {
 	const int64_t dim[2] = { b->axis, 2 };
 	enum ht_dtype t = ht_type_of(b->x)->dtype;
-	struct ht_value in[2] = { b->x,
-		node(f, HT_OP_Pack, b->row, b->axis, HT_I64,
-			ht_shape_make(f->r.g->arena, 2, dim)) };
+	struct ht_value in[2] = { b->x, node(f, HT_OP_Pack, b->row, b->axis, HT_I64,
+						ht_shape_make(f->r.g->arena, 2, dim)) };
 	struct ht_value v;
 
 	ht_attr_set_int(in[1].node, "N", b->axis);

@@ -448,9 +448,10 @@ static void fold_waiting(struct folding *f, struct ht_node *n)
 	v = ht_rw_const(r, n, n->name, out[0].dtype, n->out[0].shape, out[0].blob);
 	for (; u; u = operand_use(r, n)) {
 		struct ht_node *user = u->node;
+		int32_t arg = u->arg;
 
-		ht_rw_set_in(r, user, u->arg, v);
-		wait_likewise(r, user, n);
+		wait_likewise(r, user, n); /* first, as both `n` and what it waits for may be removed */
+		ht_rw_set_in(r, user, arg, v);
 	}
 }
 

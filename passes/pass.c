@@ -13,7 +13,6 @@
 	PASS(cases)                                                                                \
 	PASS(casts)                                                                                \
 	PASS(categorical)                                                                          \
-	PASS(rare)                                                                                 \
 	PASS(cells)                                                                                \
 	PASS(concat_split)                                                                         \
 	PASS(cse)                                                                                  \
@@ -44,6 +43,7 @@
 	PASS(momentum)                                                                             \
 	PASS(precision)                                                                            \
 	PASS(prune)                                                                                \
+	PASS(rare)                                                                                 \
 	PASS(recompute)                                                                            \
 	PASS(recurrent)                                                                            \
 	PASS(references)                                                                           \

@@ -3,8 +3,9 @@
 #include "passes/rare.h"
 
 struct decoded {
-	struct ht_value steps;  /* 0, 1, … as a column */
-	struct ht_value inside; /* whether a sequence has a step: [steps, sequences], as what follows */
+	struct ht_value steps; /* 0, 1, … as a column */
+	struct ht_value
+		inside; /* whether a sequence has a step: [steps, sequences], as what follows */
 	struct ht_value best, most;
 	struct ht_value kept;
 };
@@ -126,10 +127,9 @@ void ht_rare_greedy(struct forms *f)
 	out[0] = in_columns(f, gathered(f, found, whole(f, HT_I32, 0), 1),
 		gathered_nd(f, counted_before(f, count), found));
 	out[1] = gathered_nd(f, transposed(f, d.best), found);
-	out[2] = binary(f, HT_OP_Maximum,
-		over(f, HT_OP_Max, over(f, HT_OP_Sum, count, 1, 1), 0, 0), whole(f, HT_I64, 0));
-	out[2] = packed(
-		f, (struct ht_value[]){ extent_of(f, 0, 3, 1), out[2] }, 2, HT_I64);
+	out[2] = binary(f, HT_OP_Maximum, over(f, HT_OP_Max, over(f, HT_OP_Sum, count, 1, 1), 0, 0),
+		whole(f, HT_I64, 0));
+	out[2] = packed(f, (struct ht_value[]){ extent_of(f, 0, 3, 1), out[2] }, 2, HT_I64);
 	out[3] = score_of(f, &d);
 	for (int32_t i = 0; i < 4; i++)
 		ht_rw_replace(&f->r, ht_out(n, i), out[i]);

@@ -97,8 +97,8 @@ static struct colour rgb_of(struct forms *f, struct colour hsv)
 
 	for (int i = 0; i < 3; i++) {
 		rgb.of[i] = binary(f, HT_OP_Mul, rgb.of[i], hsv.of[1]);
-		rgb.of[i] = binary(
-			f, HT_OP_Mul, binary(f, HT_OP_AddV2, rest, rgb.of[i]), hsv.of[2]);
+		rgb.of[i] =
+			binary(f, HT_OP_Mul, binary(f, HT_OP_AddV2, rest, rgb.of[i]), hsv.of[2]);
 	}
 	return rgb;
 }
@@ -138,8 +138,8 @@ void ht_rare_contrast(struct forms *f)
 
 	mean = ht_rw_reduce(&f->r, f->at, HT_OP_Mean, f->at->name, x, axes, 2, true);
 	x = binary(f, HT_OP_Mul, binary(f, HT_OP_Sub, x, mean), f->at->in[1]);
-	ht_rw_take_place(&f->r, f->at,
-		cast_to(f, binary(f, HT_OP_AddV2, x, mean), f->at->out[0].dtype));
+	ht_rw_take_place(
+		&f->r, f->at, cast_to(f, binary(f, HT_OP_AddV2, x, mean), f->at->out[0].dtype));
 }
 
 /* ---- cubic resizing ---- */

@@ -193,7 +193,7 @@ def counted_off(r):
         with tf.GradientTape(persistent=True) as tape:
             tape.watch(x)
             parts = tf.reduce_sum(tf.square(x[:, -1])), tf.reduce_sum(tf.square(x[..., None, 1])), tf.reduce_sum(tf.square(x[:, 1:, 1:]))
-        return (ends, tf.linspace(0., 1., k + 3) * 2, tf.signal.frame(x, length, step, pad_end=True, axis=1), tf.reshape(both, [-1, k * k, c]) * wide,
+        return (ends, tf.linspace(0., 1., k + 3) * 2, tf.signal.frame(x[..., 0], length, step, pad_end=True) * 2, tf.reshape(both, [-1, k * k, c]) * wide,
                 *(tape.gradient(p, x) for p in parts))
     return f, {'x': (('n', 'k', c), F32)}
 
