@@ -175,6 +175,9 @@ static double filter_cycles(const struct shape *s, double image, double bytes)
 	return vectors * (2 * image + s->filter_loads / rates->loads) + bytes / rates->weights;
 }
 
+/* Of what a block has in the last quarter of the second level, so much is read again: the image, the weights and the result need room, too. */
+#define AGAIN 0.75
+
 /* Estimated cycles: the transforms, the products at nine tenths of the peak rate, and the
  * traffic from beyond the second level. */
 static double cycles(const struct shape *s, int64_t images, int64_t rows, int64_t columns)
@@ -197,9 +200,12 @@ static double cycles(const struct shape *s, int64_t images, int64_t rows, int64_
 	double weights = matrices * s->element * s->channels * s->results;
 	double local = matrices * block * (s->element * s->channels + 4 * (double)columns);
 	double traffic = weights_traffic(s, weights, tile_blocks);
+	const double l2 = (double)s->t->l2, room = 0.75 * l2;
 
-	if (local > (double)s->t->l2)
-		traffic += 2 * (local - (double)s->t->l2) * blocks;
+	if (local > room)
+		traffic += AGAIN * (fmin(local, l2) - room) * blocks;
+	if (local > l2)
+		traffic += 2 * (local - l2) * blocks;
 	return products + transforms + traffic / rates->weights + filter_cycles(s, image, weights) +
 	       rates->winograd_block * blocks;
 }
