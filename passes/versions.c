@@ -448,6 +448,20 @@ static void running_sum(struct ht_rw *r, struct ht_node *n)
 	ht_rw_take_place(r, n, two(r, n, HT_OP_AddV2, one(r, n, HT_OP_Log, sum), most));
 }
 
+/* Elements that nobody set yet are zeros. */
+static void make_zeros(struct ht_rw *r, struct ht_node *n)
+{
+	enum ht_dtype t = n->out[0].dtype;
+	const struct ht_value in[] = { n->in[0],
+		ht_rw_scalar(r, n, ht_rw_name_within(r, n, "zero"), t, 0) };
+
+	if (t == HT_STRING)
+		return;
+	ht_rw_become(r, n, HT_OP_Fill, in, 2);
+	ht_attr_set_type(n, "T", t);
+	ht_attr_set_type(n, "index_type", HT_I32);
+}
+
 /* ---- the pass ---- */
 
 static void (*change_of(const struct ht_node *n))(struct ht_rw *, struct ht_node *)
@@ -474,6 +488,8 @@ static void (*change_of(const struct ht_node *n))(struct ht_rw *, struct ht_node
 		return fill_ragged;
 	case HT_OP_CumulativeLogsumexp:
 		return running_sum;
+	case HT_OP_Empty:
+		return make_zeros;
 	default:
 		if (ht_takes_of_lists(n))
 			return ht_take_of_lists;

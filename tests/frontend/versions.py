@@ -223,6 +223,13 @@ def check_running_sums(r, folder):
         agree(f'running sums, {t}', folder, f, {'x': x}, tolerance)
 
 
+def check_empty(r, folder):
+    """A tensor that nobody set, whose elements are zeros."""
+    def f(x):
+        return [raw.Empty(shape=tf.shape(x), dtype=t, init=True) for t in (tf.float32, tf.int64)] + [x]
+    agree('empty', folder, f, {'x': r.standard_normal((2, 3)).astype('f4')}, 0)
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument('--seed', type=int, default=int.from_bytes(os.urandom(4), 'little'))
@@ -233,6 +240,7 @@ def main():
         check_lists(r, folder)
         check_parts(r, folder)
         check_running_sums(r, folder)
+        check_empty(r, folder)
         for make in GRAPHS:
             check_versions(r, folder, make)
 

@@ -38,7 +38,7 @@ REFUSED = {
     'Bitcast': ['f16', 'bf16', 'f32', 'i16', 'u16'],
 }
 # Quantized convolutions, and types for which TensorFlow has no kernel.
-NOT_COMPUTED = {('LowerBound', 'bool'), ('UpperBound', 'bool'), ('StatelessRandomUniformIntV2', 'u32'), ('StatelessRandomUniformIntV2', 'u64'), ('_FusedConv2D', 'i8'), ('ArgMax', 'i16'), ('ArgMax', 'u16'),
+NOT_COMPUTED = {('LowerBound', 'bool'), ('MirrorPadGrad', 'bool'), ('UpperBound', 'bool'), ('StatelessRandomUniformIntV2', 'u32'), ('StatelessRandomUniformIntV2', 'u64'), ('_FusedConv2D', 'i8'), ('ArgMax', 'i16'), ('ArgMax', 'u16'),
                 *(('Einsum', t) for t in ('i8', 'i16', 'u8', 'u16', 'u32', 'u64', 'bool'))}
 
 

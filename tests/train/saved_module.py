@@ -2,7 +2,7 @@
 """halftone train of a SavedModel of TensorFlow 2 whose training step is a signature: the variables after the same steps are those of
 TensorFlow, tf.train.Checkpoint restores the checkpoints of Halftone by their object graph, and Halftone goes on from one that
 tf.train.Checkpoint wrote.  So does a model of Keras, whose layers have variables of one name, with a recurrent layer and an optimizer
-that has a variable without a name of its own.  A signature that changes nothing is refused as a step.
+that has a variable without a name of its own, and one with what few nets have (Parts).  A signature that changes nothing is refused as a step.
 
 Exit code 77: nothing to test with.
 """
@@ -67,13 +67,31 @@ class Layers(keras.Model):
         return self.second(self.cell(tf.reshape(self.first(x), (-1, 3, 2))))
 
 
+class Parts(keras.Model):
+    """Rows of an embedding whose number data decide, a volume, and gradients that TensorFlow writes with ops of their own: of a mirrored
+    border, a product, a maximum of segments."""
+
+    def __init__(self):
+        super().__init__()
+        layers = keras.layers
+        self.rows, self.volume, self.pool = layers.Embedding(9, 4), layers.Conv3D(2, 2, activation='relu'), layers.MaxPool3D((1, 2, 2), padding='same')
+        self.first, self.second = layers.Dense(6, 'tanh'), layers.Dense(4)
+
+    def call(self, x):
+        h = self.first(x)
+        volume = tf.reshape(self.rows(tf.cast(tf.math.floormod(x * 7, 9), tf.int32)), (-1, 2, 3, 4, 1))
+        parts = [tf.reshape(self.pool(self.volume(volume)), (-1, 4)), tf.pad(h, [[0, 0], [2, 3]], 'REFLECT'), tf.reduce_prod(1 + .3 * h, 1, keepdims=True),
+                 tf.transpose(tf.math.segment_max(tf.transpose(h), tf.constant([0, 0, 1, 1, 1, 2])))]
+        return self.second(tf.concat(parts, 1))
+
+
 class KerasNet(tf.Module):
     """A model of Keras, trained by an optimizer of Keras."""
 
-    def __init__(self, r):
+    def __init__(self, r, model=Layers, optimizer=keras.optimizers.Nadam):
         super().__init__('keras')
         keras.utils.set_random_seed(int(r.integers(1 << 30)))
-        self.model, self.optimizer = Layers(), keras.optimizers.Nadam(.01, epsilon=.01)
+        self.model, self.optimizer = model(), optimizer(.01, epsilon=.01)
         self.model(np.zeros((BATCH, 6), 'f4'))
         self.optimizer.build(self.model.trainable_variables)
 
@@ -160,6 +178,8 @@ def main():
     print('seed', seed)
     with tempfile.TemporaryDirectory() as folder:
         check(KerasNet, seed, folder)
+    with tempfile.TemporaryDirectory() as folder:
+        check(lambda r: KerasNet(r, Parts, keras.optimizers.RMSprop), seed, folder)
     with tempfile.TemporaryDirectory() as folder:
         model = check(Net, seed, folder)
         message = tool(model, folder, '--signature', 'evaluate', '--loss', 'mean', '--steps', '1', code=2)
