@@ -23,8 +23,7 @@ static enum ht_status read_list(struct ht_infer *in, const struct ht_node *n, co
 	if (!v && !required)
 		return HT_OK;
 	if (!v || count != want)
-		return ht_infer_fail(
-			in, n, "attribute '%s' must have %d numbers", name, (int)want);
+		return ht_infer_fail(in, n, "attribute '%s' must have %d numbers", name, (int)want);
 	for (size_t i = 0; i < count; i++)
 		if (v[i] < 1)
 			return ht_infer_fail(
@@ -204,8 +203,7 @@ static enum ht_status infer_conv_input(struct ht_infer *in, struct ht_node *n, i
 	} else if (k) {
 		sizes = ht_in_as_shape(in, n, 0, &ok);
 		if (!ok || sizes.rank != axes + 2)
-			return ht_infer_fail(
-				in, n, "input_sizes is no shape of %d axes", axes + 2);
+			return ht_infer_fail(in, n, "input_sizes is no shape of %d axes", axes + 2);
 		for (int i = 0; i < axes + 2; i++)
 			d[i] = sizes.dim[i];
 	}

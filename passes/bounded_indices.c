@@ -191,7 +191,8 @@ int32_t ht_open_updates_of(const struct ht_node *n)
 
 bool ht_open_updates_rows(const struct ht_node *n)
 {
-	return n->outs == 0 && ht_named_argument(n->op, "indices") >= 0 && ht_open_updates_of(n) >= 0;
+	return n->outs == 0 && ht_named_argument(n->op, "indices") >= 0 &&
+	       ht_open_updates_of(n) >= 0;
 }
 
 enum ht_status ht_open_updated(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)

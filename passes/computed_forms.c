@@ -57,11 +57,11 @@ static bool fold_difference(struct forms *f, struct ht_node *n)
 		left += other;
 	}
 	if (ht_rw_uses(&f->r, ht_out(n, 1)))
-		ht_rw_replace(&f->r, ht_out(n, 1),
-			ht_rw_const_ints(&f->r, n, n->name, index, at, left));
+		ht_rw_replace(
+			&f->r, ht_out(n, 1), ht_rw_const_ints(&f->r, n, n->name, index, at, left));
 	if (n->graph)
-		ht_rw_replace(&f->r, ht_out(n, 0),
-			ht_rw_const_ints(&f->r, n, n->name, t, out, left));
+		ht_rw_replace(
+			&f->r, ht_out(n, 0), ht_rw_const_ints(&f->r, n, n->name, t, out, left));
 	return true;
 }
 

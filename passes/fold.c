@@ -407,8 +407,9 @@ static bool tells_constants(const struct ht_node *n)
 		n->op != HT_OP_BroadcastGradientArgs)
 		return false;
 	for (int32_t i = 0; i < n->ins; i++)
-		if (n->op == HT_OP_BroadcastGradientArgs ? !ht_is_const(n->in[i])
-							 : !ht_shape_known(ht_type_of(n->in[i])->shape))
+		if (n->op == HT_OP_BroadcastGradientArgs
+				? !ht_is_const(n->in[i])
+				: !ht_shape_known(ht_type_of(n->in[i])->shape))
 			return false;
 	return true;
 }
@@ -450,7 +451,8 @@ static void fold_waiting(struct folding *f, struct ht_node *n)
 		struct ht_node *user = u->node;
 		int32_t arg = u->arg;
 
-		wait_likewise(r, user, n); /* first, as both `n` and what it waits for may be removed */
+		wait_likewise(
+			r, user, n); /* first, as both `n` and what it waits for may be removed */
 		ht_rw_set_in(r, user, arg, v);
 	}
 }

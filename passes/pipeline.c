@@ -19,7 +19,7 @@ const char ht_pipeline_painted[] = MERGE;
 /* Pass transposes makes neighbours of the nodes that fold_pad and dilate match, so these come
  * last. */
 #define LAYOUT                                                                                     \
-	"split_batch_norm,training,volumes,einsum,layout,transposes,fold_width,fold,simplify,cse,"         \
+	"split_batch_norm,training,volumes,einsum,layout,transposes,fold_width,fold,simplify,cse," \
 	"identity,fold_pad,dilate,casts,cse,prune,infer,recompute,early_updates"
 const char ht_pipeline_layout[] =
 	"strings,loss_scale,tensor_arrays,prune,cases,functional,bodies,recurrent,infer," LAYOUT;

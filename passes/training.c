@@ -319,8 +319,7 @@ static struct ht_value add_mirrored(struct writing *w, struct ht_value sum, stru
 	int32_t axis, int64_t before)
 {
 	struct ht_type t = *ht_type_of(border), to = *ht_type_of(sum);
-	int64_t around[2 * HT_MAX_RANK] = { 0 }, along = axis,
-				    pairs[] = { t.shape.rank, 2 };
+	int64_t around[2 * HT_MAX_RANK] = { 0 }, along = axis, pairs[] = { t.shape.rank, 2 };
 	struct ht_value in[2] = { border };
 	struct ht_node *n;
 

@@ -137,8 +137,8 @@ static struct ht_value padded(struct volume *v, struct ht_value x, int64_t befor
 	memcpy(dim, t.shape.dim, sizeof dim);
 	dim[1] += before + after;
 	in[1] = ints(v, "around", HT_I32, around, sizeof around / sizeof *around);
-	in[1] = ht_rw_reshape(v->r, v->n, part(v, "paddings"), in[1],
-		shape(v, 2, (int64_t[]){ RANK, 2 }));
+	in[1] = ht_rw_reshape(
+		v->r, v->n, part(v, "paddings"), in[1], shape(v, 2, (int64_t[]){ RANK, 2 }));
 	y = node(v, HT_OP_Pad, "padded", in, 2, shape(v, RANK, dim), t.dtype);
 	ht_attr_set_type(y.node, "Tpaddings", HT_I32);
 	return y;
@@ -222,8 +222,7 @@ static struct ht_value seen_images(struct volume *v, struct ht_value x, int64_t 
 
 	for (int64_t i = 0; i < v->size[0]; i++)
 		from[i] = i * v->dilation[0] - before;
-	return side_by_side(
-		v, x, (struct seen){ from, v->size[0], results, v->stride[0] });
+	return side_by_side(v, x, (struct seen){ from, v->size[0], results, v->stride[0] });
 }
 
 static bool has_groups(struct ht_shape image, struct ht_shape filter)
@@ -271,8 +270,8 @@ static void write_filter_gradient(struct volume *v)
 		v->n->out[0].dtype);
 	set_lists(v, y.node, true);
 	y = reshaped(v, "depths", y, RANK, (int64_t[]){ f[1], f[2], f[0], f[3], f[4] });
-	ht_rw_replace_node(v->r, v->n,
-		ht_rw_transpose(v->r, v->n, part(v, "filter"), y, depth_outside));
+	ht_rw_replace_node(
+		v->r, v->n, ht_rw_transpose(v->r, v->n, part(v, "filter"), y, depth_outside));
 }
 
 /* ---- the gradient by the volume ---- */
@@ -354,8 +353,8 @@ static void write_volume_gradient(struct volume *v)
 	if (stride > 1) {
 		const int64_t pack[] = { to[0], count, stride, to[2], to[3], to[4] };
 
-		y = node(v, HT_OP_Pack, "phases", in, (int32_t)stride, shape(v, (int32_t)rank, pack),
-			v->n->out[0].dtype);
+		y = node(v, HT_OP_Pack, "phases", in, (int32_t)stride,
+			shape(v, (int32_t)rank, pack), v->n->out[0].dtype);
 		ht_attr_set_int(y.node, "N", stride);
 		ht_attr_set_int(y.node, "axis", 2);
 		y = reshaped(v, "volume", y, RANK,
@@ -409,8 +408,8 @@ static struct ht_value pooled_images(
 }
 
 /* `x` with all rows and columns of a depth as one row, of `depths` depths. */
-static struct ht_value as_depths(
-	struct volume *v, const char *name, struct ht_value x, const int64_t out[RANK], int64_t depths)
+static struct ht_value as_depths(struct volume *v, const char *name, struct ht_value x,
+	const int64_t out[RANK], int64_t depths)
 {
 	return reshaped(v, name, x, 4, (int64_t[]){ out[0], depths, out[2] * out[3], out[4] });
 }
@@ -430,8 +429,7 @@ static void write_pool(struct volume *v, enum ht_op op)
 /* Operands: the volume, the result, the gradient of the result, which every maximum of a window gets. */
 static void write_max_gradient(struct volume *v)
 {
-	struct ht_value x = wide_volume_of(v, "ndhwc", 0),
-			y = wide_volume_of(v, "result/ndhwc", 1),
+	struct ht_value x = wide_volume_of(v, "ndhwc", 0), y = wide_volume_of(v, "result/ndhwc", 1),
 			dy = wide_volume_of(v, "gradient/ndhwc", 2), in[3], first;
 	const int64_t *to = ht_type_of(x)->shape.dim, *out = ht_type_of(y)->shape.dim;
 	struct stage along = of_depths(v), within = of_images(v);
@@ -453,8 +451,8 @@ static void write_max_gradient(struct volume *v)
 	become_volume(v, reshaped(v, "volume", dy, RANK, to));
 }
 
-static struct ht_value mean_gradient(struct volume *v, const char *name, struct ht_value dy,
-	struct stage s, const int64_t to[4])
+static struct ht_value mean_gradient(
+	struct volume *v, const char *name, struct ht_value dy, struct stage s, const int64_t to[4])
 {
 	const struct ht_value in[] = { ints(v, "sizes", HT_I32, to, 4), dy };
 
@@ -473,8 +471,7 @@ static void write_mean_gradient(struct volume *v)
 	last_shape(v, v->n->out[0].shape, to);
 	dy = mean_gradient(v, "along_depths", as_depths(v, "gradient", dy, out, out[1]),
 		of_depths(v), (int64_t[]){ out[0], to[1], out[2] * out[3], out[4] });
-	dy = reshaped(v, "gradient", dy, 4,
-		(int64_t[]){ out[0] * to[1], out[2], out[3], out[4] });
+	dy = reshaped(v, "gradient", dy, 4, (int64_t[]){ out[0] * to[1], out[2], out[3], out[4] });
 	dy = mean_gradient(v, "within_images", dy, of_images(v),
 		(int64_t[]){ to[0] * to[1], to[2], to[3], to[4] });
 	become_volume(v, reshaped(v, "volume", dy, RANK, to));
