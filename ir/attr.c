@@ -1,6 +1,7 @@
 /* Attributes of nodes. */
 #include "ir/ir.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { FEW_ATTRS = 32 };
@@ -127,6 +128,14 @@ int64_t *ht_attr_ints(const struct ht_node *n, const char *name, size_t *count, 
 		p[i] = v->list.item[i].i;
 	*count = v->list.n;
 	return p;
+}
+
+struct ht_attr_name ht_attr_name(struct ht_str name)
+{
+	struct ht_attr_name n;
+
+	snprintf(n.s, sizeof n.s, "%.*s", HT_STR_ARG(name));
+	return n;
 }
 
 /* The names of type attributes are in the op table; passes set few others. */

@@ -584,6 +584,12 @@ struct ht_str ht_attr_str(const struct ht_node *n, const char *name, const char 
 enum ht_dtype ht_attr_type(const struct ht_node *n, const char *name, enum ht_dtype fallback);
 /* The value of a type attribute, or the default of the op definition. */
 enum ht_dtype ht_type_attr(const struct ht_node *n, const char *name);
+/* A NUL-terminated copy of a name: names in the op table are parts of its text, without a NUL, but the getters above and the setters below
+ * need one.  It lives as long as the enclosing expression. */
+struct ht_attr_name {
+	char s[64];
+};
+struct ht_attr_name ht_attr_name(struct ht_str name);
 /* Adds or replaces an attribute; the caller fills in the value. */
 struct ht_attr_value *ht_attr_set(struct ht_node *n, const char *name);
 void ht_attr_set_int(struct ht_node *n, const char *name, int64_t i);

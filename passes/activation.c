@@ -8,12 +8,9 @@
 static void become(
 	struct ht_rw *r, struct ht_node *n, enum ht_op op, struct ht_value x, enum ht_fusion_id id)
 {
-	enum ht_dtype t = n->out[0].dtype;
-
 	ht_rw_hit(r, id);
 	ht_rw_absorb_between(n, x);
 	ht_rw_become(r, n, op, &x, 1);
-	ht_attr_set_type(n, "T", t);
 }
 
 static void square(struct ht_rw *r, struct ht_node *n)

@@ -342,7 +342,6 @@ static struct ht_value bias_add(struct chain *k, struct ht_node *last, struct ht
 		HT_F32, shape, b);
 	n = ht_rw_node(r, last, HT_OP_BiasAdd, last->name, (struct ht_value[]){ v, bias }, 2,
 		*ht_type_of(v));
-	ht_attr_set_type(n, "T", HT_F32);
 	ht_attr_set_str(n, "data_format",
 		k->axis == ht_type_of(v)->shape.rank - 1 ? HT_STR("NHWC") : HT_STR("NCHW"));
 	return ht_out(n, 0);

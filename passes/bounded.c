@@ -318,8 +318,6 @@ static void fill_instead(struct ht_bounded *b, struct ht_node *n, const struct h
 	in[0] = ht_rw_const_ints(&b->r, n, n->name, HT_I64, dim, t.shape.rank);
 	in[1] = ht_rw_scalar(&b->r, n, n->name, t.dtype, 0);
 	ht_rw_become(&b->r, n, HT_OP_Fill, in, 2);
-	ht_attr_set_type(n, "T", t.dtype);
-	ht_attr_set_type(n, "index_type", HT_I64);
 	ht_open_mark_results(n, axes, b->r.arena);
 }
 

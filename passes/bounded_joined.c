@@ -240,9 +240,6 @@ struct ht_value ht_open_in_order(
 	in[2] = ht_rw_scalar(&b->r, v.node, ht_rw_name_within(&b->r, v.node, "axis"), HT_I32, axis);
 	n = ht_rw_node(&b->r, v.node, HT_OP_GatherV2, ht_rw_name_within(&b->r, v.node, "ordered"),
 		in, 3, *ht_type_of(v));
-	ht_attr_set_type(n, "Tparams", n->out[0].dtype);
-	ht_attr_set_type(n, "Tindices", HT_I32);
-	ht_attr_set_type(n, "Taxis", HT_I32);
 	a->inner = most / most_of(b, *a);
 	ht_attr_set_ints(n, "_within", (const int64_t[]){ 0, a->size, a->inner }, 3);
 	ht_open_wait(b, n, UINT64_C(1) << (a->size - 1));

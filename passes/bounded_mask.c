@@ -52,14 +52,12 @@ static void unless_empty(struct ht_bounded *b, struct ht_node *n, int64_t dim)
 	in[1] = ht_rw_scalar(&b->r, n, n->name, HT_I64, 0);
 	empty = ht_rw_node(&b->r, n, HT_OP_Equal, n->name, in, 2,
 		(struct ht_type){ HT_BOOL, ht_type_of(size)->shape });
-	ht_attr_set_type(empty, "T", HT_I64);
 	in[0] = ht_out(empty, 0);
 	in[1] = ht_rw_scalar(&b->r, n, n->name, t, 1);
 	in[2] = n->in[1];
 	divisor = ht_rw_node(&b->r, n, HT_OP_SelectV2, n->name, in, 3,
 		(struct ht_type){
 			t, rank ? ht_in_shape(n, 1) : ht_shape_make(b->r.g->arena, 1, one) });
-	ht_attr_set_type(divisor, "T", t);
 	ht_rw_set_in(&b->r, n, 1, ht_out(divisor, 0));
 }
 

@@ -40,9 +40,6 @@ static struct ht_node *gather(struct ht_bounded *b, struct ht_node *n, struct ht
 	g = ht_rw_node(&b->r, n, HT_OP_GatherV2, ht_rw_name_within(&b->r, n, "taken"), in, 3,
 		(struct ht_type){
 			ht_type_of(from)->dtype, ht_shape_make(b->r.g->arena, s.rank, dim) });
-	ht_attr_set_type(g, "Tparams", ht_type_of(from)->dtype);
-	ht_attr_set_type(g, "Tindices", ht_type_of(indices)->dtype);
-	ht_attr_set_type(g, "Taxis", HT_I32);
 	return g;
 }
 
@@ -75,13 +72,11 @@ static struct ht_value place_of(struct ht_bounded *b, struct ht_node *n, struct 
 	in[1] = ints(b, n, "zero", t, &zero, 1);
 	less = ht_rw_node(&b->r, n, HT_OP_Less, ht_rw_name_within(&b->r, n, "negative"), in, 2,
 		(struct ht_type){ HT_BOOL, ht_type_of(at)->shape });
-	ht_attr_set_type(less, "T", t);
 	in[0] = ht_out(less, 0);
 	in[1] = ht_rw_binary(&b->r, n, HT_OP_AddV2, ht_rw_name_within(&b->r, n, "place"), at, size);
 	in[2] = at;
 	select = ht_rw_node(&b->r, n, HT_OP_SelectV2, ht_rw_name_within(&b->r, n, "place"), in, 3,
 		*ht_type_of(at));
-	ht_attr_set_type(select, "T", t);
 	return ht_out(select, 0);
 }
 
@@ -165,9 +160,6 @@ static void reverse(struct ht_bounded *b, struct ht_node *n, int32_t axis)
 		ht_rw_scalar(&b->r, n, ht_rw_name_within(&b->r, n, "axis"), HT_I32, axis) };
 
 	ht_rw_become(&b->r, n, HT_OP_GatherV2, in, 3);
-	ht_attr_set_type(n, "Tparams", n->out[0].dtype);
-	ht_attr_set_type(n, "Tindices", HT_I32);
-	ht_attr_set_type(n, "Taxis", HT_I32);
 	ht_attr_set_ints(n, "_within", within, HT_COUNT(within));
 	ht_open_wait(b, n, bit_of(a.size));
 }

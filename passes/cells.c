@@ -77,7 +77,7 @@ static void expand_lstm_cell(struct maker *m, struct ht_node *n)
 	struct lstm c = lstm_of(n);
 	struct ht_value out[LSTM_RESULTS], sums;
 
-	sums = first_product(m, n, joined(m, n->in[X], n->in[HIDDEN_BEFORE]), n->in[WEIGHTS]);
+	sums = first_product(m, n, joined(m, n->in[X], n->in[HIDDEN_BEFORE], 1), n->in[WEIGHTS]);
 	make_lstm(
 		m, &c, biased(m, sums, n->in[BIAS]), n->in[STATE_BEFORE], n->in + PEEP_INPUT, out);
 	take_results(m, n, out, LSTM_RESULTS);
@@ -90,12 +90,13 @@ static void expand_gru_cell(struct maker *m, struct ht_node *n)
 	struct ht_value x = n->in[0], before = n->in[1], out[4], gates, kept, added;
 	struct ht_node *part;
 
-	gates = biased(m, first_product(m, n, joined(m, x, before), n->in[2]), n->in[4]);
+	gates = biased(m, first_product(m, n, joined(m, x, before, 1), n->in[2]), n->in[4]);
 	part = parts_of(m, one(m, HT_OP_Sigmoid, gates), 2);
 	out[0] = ht_out(part, 0);
 	out[1] = ht_out(part, 1);
 	kept = two(m, HT_OP_Mul, before, out[0]);
-	out[2] = one(m, HT_OP_Tanh, biased(m, product(m, joined(m, x, kept), n->in[3]), n->in[5]));
+	out[2] = one(
+		m, HT_OP_Tanh, biased(m, product(m, joined(m, x, kept, 1), n->in[3]), n->in[5]));
 	added = two(m, HT_OP_Mul, two(m, HT_OP_Sub, number(m, 1), out[1]), out[2]);
 	kept = two(m, HT_OP_Mul, out[1], before);
 	out[3] = two(m, HT_OP_AddV2, added, kept);
@@ -161,7 +162,7 @@ static struct ht_function *body_of(struct maker *of, const struct ht_cell_loop *
 	ht_node_add_origin(next.node, x->n);
 	ht_rw_init_within(&r, &within, f->body, of->r->c);
 	m.at = next.node;
-	ht_rw_set_in(&r, next.node, 1, whole(&m, 1));
+	ht_rw_set_in(&r, next.node, 1, whole(&m, HT_I32, 1));
 	x->step(x->of, &m, arg);
 	arg[STEP] = next;
 	for (int32_t i = 0; i < x->values; i++)
@@ -172,8 +173,7 @@ static struct ht_function *body_of(struct maker *of, const struct ht_cell_loop *
 struct ht_node *ht_make_cell_loop(
 	struct maker *m, const struct ht_cell_loop *x, const struct ht_value *in)
 {
-	struct ht_node *loop =
-		node(m, HT_OP_StatelessWhile, in, x->values, HT_I32, HT_SHAPE_SCALAR).node;
+	struct ht_node *loop = made(m, HT_OP_StatelessWhile, in, x->values, HT_SHAPE_SCALAR).node;
 
 	ht_node_set_outs(loop, x->values);
 	for (int32_t i = 0; i < x->values; i++)
@@ -252,36 +252,21 @@ static struct ht_value element_shape(struct layer *x, struct maker *m)
 	struct ht_shape s = ht_type_of(x->n->in[1 + X])->shape;
 	const int64_t dim[] = { s.rank == 3 && s.dim[1] >= 0 ? s.dim[1] : -1, x->units };
 
-	return ht_rw_const_ints(m->r, m->at, m->name, HT_I32, dim, 2);
+	return wholes(m, HT_I32, dim, 2);
 }
 
 static struct ht_value new_list(struct layer *x, struct maker *m)
 {
-	struct ht_value in[2], v;
+	struct ht_value shape = element_shape(x, m);
 
-	in[0] = element_shape(x, m);
-	in[1] = length_of(m, x->n->in[1 + X]);
-	v = node(m, HT_OP_TensorListReserve, in, 2, HT_VARIANT, HT_SHAPE_SCALAR);
-	ht_attr_set_type(v.node, "element_dtype", m->t);
-	ht_attr_set_type(v.node, "shape_type", HT_I32);
-	return v;
-}
-
-static struct ht_value stacked(struct layer *x, struct maker *m, struct ht_value list)
-{
-	const struct ht_value in[] = { list, element_shape(x, m) };
-	struct ht_value v = node(m, HT_OP_TensorListStack, in, 2, m->t, HT_SHAPE_UNKNOWN);
-
-	ht_attr_set_type(v.node, "element_dtype", m->t);
-	ht_attr_set_int(v.node, "num_elements", -1);
-	return v;
+	return list_of(m, shape, length_of(m, x->n->in[1 + X]), m->t);
 }
 
 static void set_operands(struct layer *x, struct maker *m, struct ht_value *in)
 {
 	const struct ht_value *of = x->n->in + 1;
 
-	in[STEP] = whole(m, 0);
+	in[STEP] = whole(m, HT_I32, 0);
 	in[STEPS] = ht_rw_cast(m->r, m->at, m->name, x->n->in[0], HT_I32);
 	in[SEQUENCE] = of[X];
 	in[LOOP_STATE] = of[STATE_BEFORE];
@@ -331,7 +316,7 @@ static void expand_layer(struct maker *m, struct ht_node *n)
 	loop = make_loop(&x, m);
 	for (int32_t i = 0; i < LSTM_RESULTS; i++)
 		if (x.used[i])
-			out[i] = stacked(&x, m, ht_out(loop, at++));
+			out[i] = stacked(m, ht_out(loop, at++), element_shape(&x, m), m->t);
 	for (int32_t i = LSTM_RESULTS - 1; i >= 0; i--)
 		if (!x.used[i])
 			out[i] = i + 1 < LSTM_RESULTS ? out[i + 1] : ht_out(loop, STEP);

@@ -40,9 +40,7 @@ static struct ht_value of_tanh(struct maker *m, struct ht_value y)
 /* The sum of the rows. */
 static struct ht_value sum_of_rows(struct maker *m, struct ht_value x)
 {
-	const int64_t first = 0;
-
-	return ht_rw_reduce(m->r, m->at, HT_OP_Sum, m->name, x, &first, 1, false);
+	return reduced(m, HT_OP_Sum, x, 0, false);
 }
 
 static struct ht_value with_columns(struct maker *m, struct ht_value x, int64_t count)
@@ -57,13 +55,9 @@ static struct ht_value with_columns(struct maker *m, struct ht_value x, int64_t 
 
 static struct ht_value shaped_like(struct maker *m, struct ht_value x, struct ht_value like)
 {
-	struct ht_value in[] = { x, node(m, HT_OP_Shape, &like, 1, HT_I32, HT_SHAPE_UNKNOWN) }, v;
+	const struct ht_value in[] = { x, shape_of(m, like, HT_I32) };
 
-	ht_attr_set_type(in[1].node, "T", ht_type_of(like)->dtype);
-	ht_attr_set_type(in[1].node, "out_type", HT_I32);
-	v = made(m, HT_OP_Reshape, in, 2);
-	ht_attr_set_type(v.node, "Tshape", HT_I32);
-	return v;
+	return made(m, HT_OP_Reshape, in, 2, HT_SHAPE_UNKNOWN);
 }
 
 /* ---- one step of an LSTM ---- */
@@ -92,8 +86,8 @@ static struct ht_value gates_of(struct maker *m, const struct step *s, struct ht
 	if (s->peep)
 		*by_before = plus(m, *by_before,
 			plus(m, times(m, input, s->peep[0]), times(m, forget, s->peep[1])));
-	return joined(m, joined(m, input, s->forget_second ? forget : candidate),
-		joined(m, s->forget_second ? candidate : forget, output));
+	return joined(m, joined(m, input, s->forget_second ? forget : candidate, 1),
+		joined(m, s->forget_second ? candidate : forget, output, 1), 1);
 }
 
 /* The gradients by the weights of peepholes, from those by gates and the states, which have a row for each row of all steps. */
@@ -175,7 +169,7 @@ struct layer {
 static void make_step(const void *of, struct maker *m, struct ht_value *arg)
 {
 	const struct layer *x = of;
-	struct ht_value last = ht_rw_binary(m->r, m->at, HT_OP_Sub, m->name, arg[1], whole(m, 1));
+	struct ht_value last = two(m, HT_OP_Sub, arg[1], whole(m, HT_I32, 1));
 	struct ht_value at = ht_rw_binary(m->r, m->at, HT_OP_Sub, m->name, last, arg[0]),
 			v[L_BY_RESULT + 1], gates;
 	struct step s;
@@ -194,55 +188,34 @@ static void make_step(const void *of, struct maker *m, struct ht_value *arg)
 /* A sequence of states with the one in front of the first step before it. */
 static struct ht_value with_first(struct maker *m, struct ht_value first, struct ht_value rest)
 {
-	struct ht_value in[3] = { first, whole(m, 0) }, v;
-
-	in[0] = made(m, HT_OP_ExpandDims, in, 2);
-	ht_attr_set_type(in[0].node, "Tdim", HT_I32);
-	in[1] = rest;
-	in[2] = whole(m, 0);
-	v = made(m, HT_OP_ConcatV2, in, 3);
-	ht_attr_set_int(v.node, "N", 2);
-	ht_attr_set_type(v.node, "Tidx", HT_I32);
-	return v;
+	return joined(m, with_axis(m, first, 0), rest, 0);
 }
 
 /* All but the last step of such a sequence. */
 static struct ht_value without_last(struct maker *m, struct ht_value x)
 {
 	static const int64_t at[] = { 0, -1, 1 };
-	struct ht_value in[4] = { x }, v;
+	struct ht_value in[4] = { x };
 
 	for (int32_t i = 0; i < 3; i++)
-		in[i + 1] = ht_rw_const_ints(m->r, m->at, m->name, HT_I32, &at[i], 1);
-	v = made(m, HT_OP_StridedSlice, in, 4);
-	ht_attr_set_type(v.node, "Index", HT_I32);
-	return v;
+		in[i + 1] = wholes(m, HT_I32, &at[i], 1);
+	return made(m, HT_OP_StridedSlice, in, 4, HT_SHAPE_UNKNOWN);
 }
 
 static struct ht_value list_of_gates(struct maker *m, struct ht_value x, int64_t units)
 {
 	struct ht_shape s = ht_type_of(x)->shape;
 	const int64_t dim[] = { s.rank == 3 && s.dim[1] >= 0 ? s.dim[1] : -1, 4 * units };
-	struct ht_value in[2], v;
+	struct ht_value shape = wholes(m, HT_I32, dim, 2);
 
-	in[0] = ht_rw_const_ints(m->r, m->at, m->name, HT_I32, dim, 2);
-	in[1] = length_of(m, x);
-	v = node(m, HT_OP_TensorListReserve, in, 2, HT_VARIANT, HT_SHAPE_SCALAR);
-	ht_attr_set_type(v.node, "element_dtype", m->t);
-	ht_attr_set_type(v.node, "shape_type", HT_I32);
-	return v;
+	return list_of(m, shape, length_of(m, x), m->t);
 }
 
-static struct ht_value stacked(struct maker *m, struct ht_value list, int64_t units)
+static struct ht_value stacked_gates(struct maker *m, struct ht_value list, int64_t units)
 {
 	const int64_t dim[] = { -1, 4 * units };
-	struct ht_value in[2] = { list }, v;
 
-	in[1] = ht_rw_const_ints(m->r, m->at, m->name, HT_I32, dim, 2);
-	v = node(m, HT_OP_TensorListStack, in, 2, m->t, HT_SHAPE_UNKNOWN);
-	ht_attr_set_type(v.node, "element_dtype", m->t);
-	ht_attr_set_int(v.node, "num_elements", -1);
-	return v;
+	return stacked(m, list, wholes(m, HT_I32, dim, 2), m->t);
 }
 
 static struct ht_node *make_loop(struct maker *m, struct ht_node *n, const struct layer *x,
@@ -256,7 +229,7 @@ static struct ht_node *make_loop(struct maker *m, struct ht_node *n, const struc
 
 	for (int32_t i = OF_GATES; i < L_VALUES; i++)
 		type[i] = i == L_LIST ? HT_VARIANT : m->t;
-	in[0] = whole(m, 0);
+	in[0] = whole(m, HT_I32, 0);
 	in[1] = ht_rw_cast(m->r, m->at, m->name, n->in[0], HT_I32);
 	for (int32_t i = 0; i < 5; i++)
 		in[OF_GATES + i] = of[from[i]];
@@ -290,7 +263,7 @@ static void expand_layer(struct maker *m, struct ht_node *n)
 	before = with_first(m, of[STATE_BEFORE], of[STATE]);
 	hidden = with_first(m, of[HIDDEN_BEFORE], of[SQUASHED + 1]);
 	loop = make_loop(m, n, &x, before, inputs, units);
-	gates = with_columns(m, stacked(m, ht_out(loop, L_LIST), units), 4 * units);
+	gates = with_columns(m, stacked_gates(m, ht_out(loop, L_LIST), units), 4 * units);
 	hidden = with_columns(m, without_last(m, hidden), units);
 	s.before = with_columns(m, without_last(m, before), units);
 	out[0] = shaped_like(
@@ -298,7 +271,7 @@ static void expand_layer(struct maker *m, struct ht_node *n)
 	out[1] = ht_out(loop, L_STATE);
 	out[2] = ht_out(loop, L_HIDDEN);
 	out[3] = product_with(
-		m, joined(m, with_columns(m, of[X], inputs), hidden), true, gates, false);
+		m, joined(m, with_columns(m, of[X], inputs), hidden, 1), true, gates, false);
 	peeps_of(m, &s, gates, with_columns(m, of[STATE], units), of + PEEPS, out + 4);
 	out[7] = sum_of_rows(m, gates);
 	take_results(m, n, out, 8);
@@ -328,7 +301,7 @@ static void expand_gru_cell(struct maker *m, struct ht_node *n)
 	by_x = part[0];
 	by_reset = part[1];
 	r = times(m, times(m, by_reset, before), of_sigmoid(m, reset));
-	out[3] = joined(m, r, u);
+	out[3] = joined(m, r, u, 1);
 	for (int32_t i = 0; i < 2; i++)
 		of_gates[i] = product_with(m, out[3], false,
 			rows_of(m, n->in[2], i ? w.dim[0] - units : 0,

@@ -35,11 +35,8 @@ static struct ht_value shaped(struct forms *f, struct ht_value x, const struct d
 {
 	enum ht_dtype t = ht_type_of(x)->dtype;
 	struct ht_value in[2] = { x, packed(f, to->size, to->rank, HT_I64) };
-	struct ht_value v = node(f, HT_OP_Reshape, in, 2, t, open_shape(f, to->rank));
 
-	ht_attr_set_type(v.node, "T", t);
-	ht_attr_set_type(v.node, "Tshape", HT_I64);
-	return v;
+	return node(f, HT_OP_Reshape, in, 2, t, open_shape(f, to->rank));
 }
 
 static struct ht_value ordered(
@@ -150,8 +147,6 @@ static bool pad_first(struct forms *f, struct ht_node *n, const struct blocks *b
 	}
 	in[1] = all_paddings(f, n, b);
 	v = node(f, HT_OP_Pad, in, 2, t, open_shape(f, b->rank));
-	ht_attr_set_type(v.node, "T", t);
-	ht_attr_set_type(v.node, "Tpaddings", HT_I64);
 	ht_rw_set_in(&f->r, n, 0, v);
 	ht_rw_set_in(&f->r, n, 2,
 		ht_rw_reshape(&f->r, f->at, f->at->name,
@@ -212,7 +207,7 @@ static struct ht_value cropped(struct forms *f, const struct ht_node *n, const s
 	struct ht_value x, const struct divided *all)
 {
 	enum ht_dtype t = n->out[0].dtype;
-	struct ht_value begin[HT_MAX_RANK], left[HT_MAX_RANK], in[3] = { x }, v;
+	struct ht_value begin[HT_MAX_RANK], left[HT_MAX_RANK], in[3] = { x };
 	struct ht_value crops = wide(f, n->in[2]);
 	const int64_t flat = 2 * (int64_t)b->axes;
 
@@ -229,10 +224,7 @@ static struct ht_value cropped(struct forms *f, const struct ht_node *n, const s
 	}
 	in[1] = packed(f, begin, b->rank, HT_I64);
 	in[2] = packed(f, left, b->rank, HT_I64);
-	v = node(f, HT_OP_Slice, in, 3, t, open_shape(f, b->rank));
-	ht_attr_set_type(v.node, "T", t);
-	ht_attr_set_type(v.node, "Index", HT_I64);
-	return v;
+	return node(f, HT_OP_Slice, in, 3, t, open_shape(f, b->rank));
 }
 
 static bool expand_from_batch(struct forms *f, struct ht_node *n)

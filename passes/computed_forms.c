@@ -306,8 +306,6 @@ static struct ht_value first_of(struct forms *f, struct ht_value x, int64_t axis
 	in[2] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, end, rank);
 	in[3] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, step, rank);
 	v = node(f, HT_OP_StridedSlice, in, 4, ht_type_of(x)->dtype, open_shape(f, (int32_t)rank));
-	ht_attr_set_type(v.node, "T", ht_type_of(x)->dtype);
-	ht_attr_set_type(v.node, "Index", HT_I32);
 	ht_attr_set_int(v.node, "begin_mask", all);
 	ht_attr_set_int(v.node, "end_mask", all & ~(INT64_C(1) << axis));
 	return v;
@@ -319,16 +317,13 @@ static struct ht_value with_zeros(struct forms *f, struct ht_value x, int64_t ax
 	int64_t pair[2 * HT_MAX_RANK] = { 0 };
 	struct ht_shape s = ht_type_of(x)->shape;
 	const int64_t dim[2] = { s.rank, 2 };
-	struct ht_value in[2] = { x }, v;
+	struct ht_value in[2] = { x };
 
 	pair[2 * axis + 1] = count;
 	in[1] = ht_rw_reshape(&f->r, f->at, f->at->name,
 		ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, pair, 2 * (int64_t)s.rank),
 		ht_shape_make(f->r.g->arena, 2, dim));
-	v = node(f, HT_OP_Pad, in, 2, ht_type_of(x)->dtype, open_shape(f, s.rank));
-	ht_attr_set_type(v.node, "T", ht_type_of(x)->dtype);
-	ht_attr_set_type(v.node, "Tpaddings", HT_I32);
-	return v;
+	return node(f, HT_OP_Pad, in, 2, ht_type_of(x)->dtype, open_shape(f, s.rank));
 }
 
 /* A tensor gets the length that it is to have (grown.c). */
@@ -407,8 +402,6 @@ static bool zeros_of(
 	in[0] = packed(f, size, s.rank, HT_I32);
 	in[1] = whole(f, n->out[0].dtype, 0);
 	*zeros = node(f, HT_OP_Fill, in, 2, n->out[0].dtype, open_shape(f, s.rank));
-	ht_attr_set_type(zeros->node, "T", n->out[0].dtype);
-	ht_attr_set_type(zeros->node, "index_type", HT_I32);
 	return true;
 }
 
@@ -470,8 +463,6 @@ static bool expand_stitch(struct forms *f, struct ht_node *n)
 	in[1] = with_axis(f, in[1], 1);
 	in[2] = joined(f, data, count, 0);
 	v = node(f, HT_OP_TensorScatterUpdate, in, 3, n->out[0].dtype, n->out[0].shape);
-	ht_attr_set_type(v.node, "T", n->out[0].dtype);
-	ht_attr_set_type(v.node, "Tindices", HT_I32);
 	ht_rw_take_place(&f->r, n, v);
 	return true;
 }

@@ -198,13 +198,9 @@ static struct ht_value numbers_and(struct forms *f, struct ht_value size, int64_
 		ht_shape_make(f->r.g->arena, 2, dim));
 	in[2] = whole(f, HT_I64, 1);
 	v = node(f, HT_OP_PadV2, in, 3, HT_I64, open_shape(f, 1));
-	ht_attr_set_type(v.node, "T", HT_I64);
-	ht_attr_set_type(v.node, "Tpaddings", HT_I32);
 	in[0] = v;
 	in[1] = whole(f, HT_I32, 0);
 	v = node(f, HT_OP_Cumsum, in, 2, HT_I64, open_shape(f, 1));
-	ht_attr_set_type(v.node, "T", HT_I64);
-	ht_attr_set_type(v.node, "Tidx", HT_I32);
 	ht_attr_set_bool(v.node, "exclusive", true);
 	return v;
 }
@@ -386,8 +382,6 @@ static struct ht_value around(struct forms *f, const struct dilation *d)
 	v = ht_out(ht_rw_node(&f->r, d->in, HT_OP_Pad, f->at->name, in, 2,
 			   (struct ht_type){ t, open_shape(f, rank) }),
 		0);
-	ht_attr_set_type(v.node, "T", t);
-	ht_attr_set_type(v.node, "Tpaddings", HT_I32);
 	return v;
 }
 

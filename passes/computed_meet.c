@@ -70,10 +70,8 @@ static struct ht_value select_of(
 {
 	const struct ht_value in[] = { condition, a, b };
 	struct ht_shape s = ht_type_of(b)->shape;
-	struct ht_value v = node(f, HT_OP_SelectV2, in, 3, HT_I64, s);
 
-	ht_attr_set_type(v.node, "T", HT_I64);
-	return v;
+	return node(f, HT_OP_SelectV2, in, 3, HT_I64, s);
 }
 
 static struct ht_value size_of(

@@ -72,8 +72,6 @@ static bool expand_first_reverse(struct forms *f, struct ht_node *n)
 			axes[count++] = i;
 	in[1] = ht_rw_const_ints(&f->r, n, n->name, HT_I32, axes, count);
 	ht_rw_become(&f->r, n, HT_OP_ReverseV2, in, 2);
-	ht_attr_set_type(n, "T", n->out[0].dtype);
-	ht_attr_set_type(n, "Tidx", HT_I32);
 	return true;
 }
 
@@ -101,7 +99,7 @@ static struct ht_value slice_of(struct forms *f, struct ht_value x, int64_t axis
 	struct ht_value begin, struct ht_value size)
 {
 	struct ht_type t = *ht_type_of(x);
-	struct ht_value begins[HT_MAX_RANK], sizes[HT_MAX_RANK], in[3] = { x }, v;
+	struct ht_value begins[HT_MAX_RANK], sizes[HT_MAX_RANK], in[3] = { x };
 
 	for (int32_t i = 0; i < t.shape.rank; i++) {
 		begins[i] = i == axis ? begin : whole(f, HT_I64, 0);
@@ -109,10 +107,7 @@ static struct ht_value slice_of(struct forms *f, struct ht_value x, int64_t axis
 	}
 	in[1] = packed(f, begins, t.shape.rank, HT_I64);
 	in[2] = packed(f, sizes, t.shape.rank, HT_I64);
-	v = node(f, HT_OP_Slice, in, 3, t.dtype, open_shape(f, t.shape.rank));
-	ht_attr_set_type(v.node, "T", t.dtype);
-	ht_attr_set_type(v.node, "Index", HT_I64);
-	return v;
+	return node(f, HT_OP_Slice, in, 3, t.dtype, open_shape(f, t.shape.rank));
 }
 
 /* The sizes of parts: one that is -1 is the rest.  The run stops unless they add up to `all`. */

@@ -60,10 +60,8 @@ static inline struct ht_shape open_shape(struct forms *f, int32_t rank)
 
 static inline struct ht_value where(struct forms *f, struct ht_value condition)
 {
-	struct ht_value v = node(f, HT_OP_Where, &condition, 1, HT_I64, open_shape(f, 2));
 
-	ht_attr_set_type(v.node, "T", HT_BOOL);
-	return v;
+	return node(f, HT_OP_Where, &condition, 1, HT_I64, open_shape(f, 2));
 }
 
 /* Positions of shape [n,1] as a vector. */
@@ -72,7 +70,6 @@ static inline struct ht_value squeezed(struct forms *f, struct ht_value at)
 	const int64_t axis = 1;
 	struct ht_value v = node(f, HT_OP_Squeeze, &at, 1, HT_I64, open_shape(f, 1));
 
-	ht_attr_set_type(v.node, "T", HT_I64);
 	ht_attr_set_ints(v.node, "squeeze_dims", &axis, 1);
 	return v;
 }
@@ -80,48 +77,34 @@ static inline struct ht_value squeezed(struct forms *f, struct ht_value at)
 static inline struct ht_value with_axis(struct forms *f, struct ht_value x, int64_t axis)
 {
 	struct ht_type t = *ht_type_of(x);
-	struct ht_value v =
-		node(f, HT_OP_ExpandDims, (struct ht_value[]){ x, whole(f, HT_I32, axis) }, 2,
-			t.dtype, open_shape(f, t.shape.rank < 0 ? -1 : t.shape.rank + 1));
 
-	ht_attr_set_type(v.node, "T", t.dtype);
-	ht_attr_set_type(v.node, "Tdim", HT_I32);
-	return v;
+	return node(f, HT_OP_ExpandDims, (struct ht_value[]){ x, whole(f, HT_I32, axis) }, 2,
+		t.dtype, open_shape(f, t.shape.rank < 0 ? -1 : t.shape.rank + 1));
 }
 
 static inline struct ht_value gathered_nd(
 	struct forms *f, struct ht_value params, struct ht_value at)
 {
-	struct ht_value v = node(f, HT_OP_GatherNd, (struct ht_value[]){ params, at }, 2,
-		ht_type_of(params)->dtype, HT_SHAPE_UNKNOWN);
 
-	ht_attr_set_type(v.node, "Tparams", ht_type_of(params)->dtype);
-	ht_attr_set_type(v.node, "Tindices", ht_type_of(at)->dtype);
-	return v;
+	return node(f, HT_OP_GatherNd, (struct ht_value[]){ params, at }, 2,
+		ht_type_of(params)->dtype, HT_SHAPE_UNKNOWN);
 }
 
 static inline struct ht_value gathered(
 	struct forms *f, struct ht_value params, struct ht_value at, int64_t axis)
 {
-	struct ht_value v =
-		node(f, HT_OP_GatherV2, (struct ht_value[]){ params, at, whole(f, HT_I32, axis) },
-			3, ht_type_of(params)->dtype, HT_SHAPE_UNKNOWN);
 
-	ht_attr_set_type(v.node, "Tparams", ht_type_of(params)->dtype);
-	ht_attr_set_type(v.node, "Tindices", ht_type_of(at)->dtype);
-	ht_attr_set_type(v.node, "Taxis", HT_I32);
-	return v;
+	return node(f, HT_OP_GatherV2, (struct ht_value[]){ params, at, whole(f, HT_I32, axis) }, 3,
+		ht_type_of(params)->dtype, HT_SHAPE_UNKNOWN);
 }
 
 /* 0, 1, … up to a constant - 1. */
 static inline struct ht_value numbers(struct forms *f, enum ht_dtype t, int64_t count)
 {
-	struct ht_value v = node(f, HT_OP_Range,
+
+	return node(f, HT_OP_Range,
 		(struct ht_value[]){ whole(f, t, 0), whole(f, t, count), whole(f, t, 1) }, 3, t,
 		ht_shape_make(f->r.g->arena, 1, &count));
-
-	ht_attr_set_type(v.node, "Tidx", t);
-	return v;
 }
 
 /* Element `i` of a vector, or the scalar itself. */
@@ -139,8 +122,6 @@ static inline struct ht_value element(struct forms *f, struct ht_value v, int32_
 	in[2] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &to, 1);
 	in[3] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &step, 1);
 	x = node(f, HT_OP_StridedSlice, in, 4, ht_type_of(v)->dtype, HT_SHAPE_SCALAR);
-	ht_attr_set_type(x.node, "T", ht_type_of(v)->dtype);
-	ht_attr_set_type(x.node, "Index", HT_I32);
 	ht_attr_set_int(x.node, "shrink_axis_mask", 1);
 	return x;
 }
@@ -154,7 +135,6 @@ static inline struct ht_value told(
 	struct ht_value s = node(f, op, &v, 1, t,
 		op == HT_OP_Size ? HT_SHAPE_SCALAR : ht_shape_make(f->r.g->arena, 1, &rank));
 
-	ht_attr_set_type(s.node, "T", ht_type_of(v)->dtype);
 	ht_attr_set_type(s.node, "out_type", t);
 	return s;
 }
@@ -173,8 +153,6 @@ static inline struct ht_value packed(
 	const int64_t count = n;
 	struct ht_value v = node(f, HT_OP_Pack, in, n, t, ht_shape_make(f->r.g->arena, 1, &count));
 
-	ht_attr_set_int(v.node, "N", n);
-	ht_attr_set_type(v.node, "T", t);
 	ht_attr_set_int(v.node, "axis", 0);
 	return v;
 }
@@ -188,9 +166,6 @@ static inline struct ht_value joined(struct forms *f, struct ht_value *in, int32
 		return in[0];
 	in[n] = whole(f, HT_I32, axis);
 	v = node(f, HT_OP_ConcatV2, in, n + 1, t, open_shape(f, ht_type_of(in[0])->shape.rank));
-	ht_attr_set_int(v.node, "N", n);
-	ht_attr_set_type(v.node, "T", t);
-	ht_attr_set_type(v.node, "Tidx", HT_I32);
 	return v;
 }
 
@@ -230,7 +205,6 @@ static inline struct ht_value padded(struct forms *f, struct ht_value x, int64_t
 	struct ht_type t = *ht_type_of(x);
 	struct ht_value v = node(f, HT_OP__Padded, &x, 1, t.dtype, open_shape(f, t.shape.rank));
 
-	ht_attr_set_type(v.node, "T", t.dtype);
 	ht_attr_set_int(v.node, "axis", axis);
 	return v;
 }
@@ -367,12 +341,9 @@ static inline struct ht_value along(struct forms *f, struct ht_value v, int32_t 
 static inline struct ht_value range_of(struct forms *f, struct ht_value count)
 {
 	enum ht_dtype t = ht_type_of(count)->dtype;
-	struct ht_value v =
-		node(f, HT_OP_Range, (struct ht_value[]){ whole(f, t, 0), count, whole(f, t, 1) },
-			3, t, open_shape(f, 1));
 
-	ht_attr_set_type(v.node, "Tidx", t);
-	return v;
+	return node(f, HT_OP_Range, (struct ht_value[]){ whole(f, t, 0), count, whole(f, t, 1) }, 3,
+		t, open_shape(f, 1));
 }
 
 static inline struct ht_value real(struct forms *f, enum ht_dtype t, double x)

@@ -187,12 +187,8 @@ static void take_whole(struct forms *f, struct ht_node *n, const struct entry *e
 struct ht_value ht_reversed(struct forms *f, struct ht_value x, int64_t axis)
 {
 	struct ht_value in[] = { x, ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &axis, 1) };
-	struct ht_value v =
-		node(f, HT_OP_ReverseV2, in, 2, ht_type_of(x)->dtype, ht_type_of(x)->shape);
 
-	ht_attr_set_type(v.node, "T", ht_type_of(x)->dtype);
-	ht_attr_set_type(v.node, "Tidx", HT_I32);
-	return v;
+	return node(f, HT_OP_ReverseV2, in, 2, ht_type_of(x)->dtype, ht_type_of(x)->shape);
 }
 
 static struct ht_value part_of(struct forms *f, const struct ht_node *n, const struct entry *e)
@@ -373,8 +369,6 @@ static struct ht_node *best_of(struct forms *f, const struct ht_node *n, int64_t
 	int32_t rank = ht_in_shape(n, 0).rank;
 	struct ht_value v = node(f, HT_OP_TopKV2, in, 2, n->out[0].dtype, open_shape(f, rank));
 
-	ht_attr_set_type(v.node, "T", n->out[0].dtype);
-	ht_attr_set_type(v.node, "Tk", HT_I32);
 	ht_attr_set_type(v.node, "index_type", n->out[1].dtype);
 	ht_attr_set_bool(v.node, "sorted", true);
 	ht_attr_set_bool(v.node, "_enough", true); /* what is behind compares k with the extent */
@@ -557,16 +551,13 @@ static struct ht_value filled(
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 	enum ht_dtype t = n->out[0].dtype;
-	struct ht_value size[HT_MAX_RANK], in[2], v;
+	struct ht_value size[HT_MAX_RANK], in[2];
 
 	for (int32_t i = 0; i < s.rank; i++)
 		size[i] = i == axis ? amount : extent(f, n, 0, i);
 	in[0] = packed(f, size, s.rank, HT_I64);
 	in[1] = n->ins > 2 ? n->in[2] : whole(f, t, 0);
-	v = node(f, HT_OP_Fill, in, 2, t, open_shape(f, s.rank));
-	ht_attr_set_type(v.node, "T", t);
-	ht_attr_set_type(v.node, "index_type", HT_I64);
-	return v;
+	return node(f, HT_OP_Fill, in, 2, t, open_shape(f, s.rank));
 }
 
 /* The operand with elements in front of an axis and behind it. */
@@ -616,8 +607,6 @@ static struct ht_value paddings_without(struct forms *f, const struct ht_node *n
 		row[i] = packed(f, amount, 2, HT_I64);
 	}
 	v = node(f, HT_OP_Pack, row, rank, HT_I64, ht_shape_make(f->r.g->arena, 2, dim));
-	ht_attr_set_int(v.node, "N", rank);
-	ht_attr_set_type(v.node, "T", HT_I64);
 	ht_attr_set_int(v.node, "axis", 0);
 	return v;
 }

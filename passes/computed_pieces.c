@@ -154,9 +154,6 @@ static void put_together(
 		in[i] = p[i].of;
 	in[parts] = ht_rw_scalar(r, n, n->name, HT_I32, axis);
 	to = ht_rw_node(r, n, HT_OP_ConcatV2, n->name, in, parts + 1, n->out[0]);
-	ht_attr_set_int(to, "N", parts);
-	ht_attr_set_type(to, "T", n->out[0].dtype);
-	ht_attr_set_type(to, "Tidx", HT_I32);
 	ht_rw_take_place(r, n, ht_out(to, 0));
 }
 

@@ -51,8 +51,6 @@ static struct ht_value without_end(struct forms *f, struct ht_value x, bool last
 	struct ht_value v =
 		node(f, HT_OP_StridedSlice, in, 4, ht_type_of(x)->dtype, open_shape(f, 1));
 
-	ht_attr_set_type(v.node, "T", ht_type_of(x)->dtype);
-	ht_attr_set_type(v.node, "Index", HT_I32);
 	ht_attr_set_int(v.node, last ? "begin_mask" : "end_mask", 1);
 	return v;
 }

@@ -92,17 +92,14 @@ static struct ht_value numbers_of_rows(struct forms *f, struct ht_value lengths)
 /* The first axes of a tensor as one; the extents of the others are those of the shape. */
 static struct ht_value rows_of_axes(struct forms *f, struct ht_value x, int32_t axes)
 {
-	struct ht_value size[HT_MAX_RANK], v, in[2] = { x };
+	struct ht_value size[HT_MAX_RANK], in[2] = { x };
 	int32_t rank = rank_of(x) - axes + 1;
 
 	size[0] = whole(f, HT_I64, -1);
 	for (int32_t i = 1; i < rank; i++)
 		size[i] = element(f, told(f, HT_OP_Shape, x, HT_I64), axes + i - 1);
 	in[1] = packed(f, size, rank, HT_I64);
-	v = node(f, HT_OP_Reshape, in, 2, ht_type_of(x)->dtype, open_shape(f, rank));
-	ht_attr_set_type(v.node, "T", ht_type_of(x)->dtype);
-	ht_attr_set_type(v.node, "Tshape", HT_I64);
-	return v;
+	return node(f, HT_OP_Reshape, in, 2, ht_type_of(x)->dtype, open_shape(f, rank));
 }
 
 void ht_expand_repeat(struct forms *f, struct ht_node *n)

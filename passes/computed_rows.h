@@ -48,10 +48,8 @@ static inline struct ht_value chosen(struct forms *f, struct ht_value condition,
 {
 	enum ht_dtype t = ht_type_of(a)->dtype;
 	struct ht_value in[] = { condition, a, b };
-	struct ht_value v = node(f, HT_OP_SelectV2, in, 3, t, open_shape(f, rank));
 
-	ht_attr_set_type(v.node, "T", t);
-	return v;
+	return node(f, HT_OP_SelectV2, in, 3, t, open_shape(f, rank));
 }
 
 /* Slices of the first axis; the result has this rank. */
@@ -73,11 +71,8 @@ static inline struct ht_value filled_with(
 {
 	enum ht_dtype t = ht_type_of(value)->dtype;
 	struct ht_value in[] = { packed(f, size, rank, HT_I64), value };
-	struct ht_value v = node(f, HT_OP_Fill, in, 2, t, open_shape(f, rank));
 
-	ht_attr_set_type(v.node, "T", t);
-	ht_attr_set_type(v.node, "index_type", HT_I64);
-	return v;
+	return node(f, HT_OP_Fill, in, 2, t, open_shape(f, rank));
 }
 
 static inline struct ht_value repeated(
@@ -97,11 +92,8 @@ static inline struct ht_value scattered_at(struct forms *f, struct ht_value at,
 {
 	struct ht_value in[] = { at, slices, packed(f, size, rank, HT_I64) };
 	enum ht_dtype t = ht_type_of(slices)->dtype;
-	struct ht_value v = node(f, HT_OP_ScatterNd, in, 3, t, open_shape(f, rank));
 
-	ht_attr_set_type(v.node, "T", t);
-	ht_attr_set_type(v.node, "Tindices", ht_type_of(at)->dtype);
-	return v;
+	return node(f, HT_OP_ScatterNd, in, 3, t, open_shape(f, rank));
 }
 
 /* A tensor with `slices` at the positions `at` of its first axis. */
@@ -117,11 +109,8 @@ static inline struct ht_value scattered_into(struct forms *f, enum ht_op op, str
 {
 	struct ht_type t = *ht_type_of(x);
 	struct ht_value in[] = { x, at, slices };
-	struct ht_value v = node(f, op, in, 3, t.dtype, t.shape);
 
-	ht_attr_set_type(v.node, "T", t.dtype);
-	ht_attr_set_type(v.node, "Tindices", ht_type_of(at)->dtype);
-	return v;
+	return node(f, op, in, 3, t.dtype, t.shape);
 }
 
 /* The slices of a tensor at the positions in the rows of `at`. */
@@ -137,12 +126,8 @@ static inline struct ht_value of_segments(struct forms *f, enum ht_op op, struct
 {
 	struct ht_type t = *ht_type_of(rows);
 	struct ht_value in[] = { rows, ids, count };
-	struct ht_value v = node(f, op, in, 3, t.dtype, open_shape(f, t.shape.rank));
 
-	ht_attr_set_type(v.node, "T", t.dtype);
-	ht_attr_set_type(v.node, "Tindices", ht_type_of(ids)->dtype);
-	ht_attr_set_type(v.node, "Tnumsegments", ht_type_of(count)->dtype);
-	return v;
+	return node(f, op, in, 3, t.dtype, open_shape(f, t.shape.rank));
 }
 
 /* For each element of a vector the sum of all elements up to it; with `before`, the element itself does not count. */
@@ -152,8 +137,6 @@ static inline struct ht_value sums_up_to(struct forms *f, struct ht_value x, boo
 	struct ht_value in[] = { x, whole(f, HT_I32, 0) };
 	struct ht_value v = node(f, HT_OP_Cumsum, in, 2, t, open_shape(f, 1));
 
-	ht_attr_set_type(v.node, "T", t);
-	ht_attr_set_type(v.node, "Tidx", HT_I32);
 	ht_attr_set_bool(v.node, "exclusive", before);
 	ht_attr_set_bool(v.node, "reverse", false);
 	return v;

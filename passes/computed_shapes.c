@@ -482,7 +482,6 @@ bool ht_expand_one_hot(struct forms *f, struct ht_node *n)
 	in[1] = n->in[2];
 	in[2] = n->in[3];
 	at = node(f, HT_OP_SelectV2, in, 3, t, open_shape(f, s.rank + 1));
-	ht_attr_set_type(at.node, "T", t);
 	ht_rw_take_place(&f->r, n, at);
 	return true;
 }

@@ -10,18 +10,14 @@
 
 static void expand_dense(struct forms *f, struct ht_node *n)
 {
-	enum ht_dtype t = n->out[0].dtype, index = ht_type_of(n->in[0])->dtype;
+	enum ht_dtype t = n->out[0].dtype;
 	struct ht_value fill[2] = { n->in[1], n->in[3] }, in[3], v;
 	int32_t rank = n->out[0].shape.rank;
 
 	in[0] = node(f, HT_OP_Fill, fill, 2, t, open_shape(f, rank));
-	ht_attr_set_type(in[0].node, "T", t);
-	ht_attr_set_type(in[0].node, "index_type", index);
 	in[1] = n->in[0];
 	in[2] = n->in[2];
 	v = node(f, HT_OP_TensorScatterUpdate, in, 3, t, open_shape(f, rank));
-	ht_attr_set_type(v.node, "T", t);
-	ht_attr_set_type(v.node, "Tindices", index);
 	ht_rw_take_place(&f->r, n, v);
 }
 
@@ -87,9 +83,6 @@ static void count_rows(struct forms *f, const struct ht_node *n, struct rows *r)
 	in[1] = r->of;
 	in[2] = entry_of(f, n->in[2], 0);
 	r->counts = node(f, HT_OP_UnsortedSegmentSum, in, 3, HT_I64, open_shape(f, 1));
-	ht_attr_set_type(r->counts.node, "T", HT_I64);
-	ht_attr_set_type(r->counts.node, "Tindices", HT_I64);
-	ht_attr_set_type(r->counts.node, "Tnumsegments", HT_I64);
 	r->empty = compare(f, HT_OP_Equal, r->counts, whole(f, HT_I64, 0));
 }
 

@@ -62,8 +62,6 @@ struct ht_value ht_order_of(struct forms *f, struct ht_value number)
 		cast_to(f, length_of(f, number), HT_I32) };
 	struct ht_value v = node(f, HT_OP_TopKV2, in, 2, HT_I64, open_shape(f, 1));
 
-	ht_attr_set_type(v.node, "T", HT_I64);
-	ht_attr_set_type(v.node, "Tk", HT_I32);
 	ht_attr_set_type(v.node, "index_type", HT_I32);
 	ht_attr_set_bool(v.node, "sorted", true);
 	ht_node_set_outs(v.node, 2);
@@ -309,10 +307,8 @@ static struct ht_value gradients_at(
 	in[0] = with_axis(f, found, 0);
 	in[1] = with_axis(f, wanted, 0);
 	at = node(f, HT_OP_LowerBound, in, 2, HT_I32, open_shape(f, 2));
-	ht_attr_set_type(at.node, "T", HT_I64);
 	ht_attr_set_type(at.node, "out_type", HT_I32);
 	at = node(f, HT_OP_Squeeze, &at, 1, HT_I32, open_shape(f, 1));
-	ht_attr_set_type(at.node, "T", HT_I32);
 	ht_attr_set_ints(at.node, "squeeze_dims", &axis, 1);
 	return chosen(f, of_rank(f, compare(f, HT_OP_Equal, at_rows(f, found, at, 1), wanted), 1),
 		at_rows(f, joined(f, end, 2, 0), at, 1), whole(f, t, 0), 1);

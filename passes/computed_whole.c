@@ -30,15 +30,12 @@ struct filled {
 static struct ht_value fill(struct forms *f, const struct filled *x, struct ht_value value,
 	const struct ht_value *dim, int32_t rank)
 {
-	struct ht_value dims[HT_MAX_RANK], v;
+	struct ht_value dims[HT_MAX_RANK];
 
 	memcpy(dims, dim, (size_t)rank * sizeof *dims);
 	dims[x->axis] = whole(f, HT_I64, x->total);
-	v = node(f, HT_OP_Fill, (struct ht_value[]){ packed(f, dims, rank, HT_I64), value }, 2,
+	return node(f, HT_OP_Fill, (struct ht_value[]){ packed(f, dims, rank, HT_I64), value }, 2,
 		ht_type_of(value)->dtype, open_shape(f, rank));
-	ht_attr_set_type(v.node, "T", ht_type_of(value)->dtype);
-	ht_attr_set_type(v.node, "index_type", HT_I64);
-	return v;
 }
 
 static void add_part(struct filled *x, struct ht_value of, int64_t room, struct ht_value elements)
@@ -71,11 +68,9 @@ static void add_operand(struct forms *f, struct filled *x, const struct ht_node 
 static struct ht_value select_of(
 	struct forms *f, struct ht_value condition, struct ht_value a, struct ht_value b)
 {
-	struct ht_value v = node(f, HT_OP_SelectV2, (struct ht_value[]){ condition, a, b }, 3,
-		HT_I64, ht_type_of(b)->shape);
 
-	ht_attr_set_type(v.node, "T", HT_I64);
-	return v;
+	return node(f, HT_OP_SelectV2, (struct ht_value[]){ condition, a, b }, 3, HT_I64,
+		ht_type_of(b)->shape);
 }
 
 /* For each element of the result its place among the parts with all their room. */
@@ -192,8 +187,6 @@ static struct ht_value padding(struct forms *f, const struct ht_node *n, int32_t
 			n->in[1], ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &all, 1) },
 		2, ht_type_of(n->in[1])->dtype, open_shape(f, 1));
 
-	ht_attr_set_type(flat.node, "T", ht_type_of(flat)->dtype);
-	ht_attr_set_type(flat.node, "Tshape", HT_I32);
 	return element(f, flat, i);
 }
 

@@ -166,7 +166,7 @@ static struct ht_value padded_by(struct forms *f, struct ht_value x, int32_t axi
 	int64_t pair[8] = { 0 };
 	const int64_t dim[2] = { 4, 2 };
 	enum ht_dtype t = ht_type_of(x)->dtype;
-	struct ht_value in[3] = { x, { 0 }, with }, v;
+	struct ht_value in[3] = { x, { 0 }, with };
 
 	if (!before && !after)
 		return x;
@@ -175,10 +175,7 @@ static struct ht_value padded_by(struct forms *f, struct ht_value x, int32_t axi
 	in[1] = ht_rw_reshape(&f->r, f->at, f->at->name,
 		ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, pair, 8),
 		ht_shape_make(f->r.g->arena, 2, dim));
-	v = node(f, HT_OP_PadV2, in, 3, t, open_shape(f, 4));
-	ht_attr_set_type(v.node, "T", t);
-	ht_attr_set_type(v.node, "Tpaddings", HT_I32);
-	return v;
+	return node(f, HT_OP_PadV2, in, 3, t, open_shape(f, 4));
 }
 
 static struct ht_value taken(struct forms *f, struct ht_value x, struct ht_value at, int32_t axis)

@@ -270,8 +270,6 @@ static void diagonal(struct einsum *e, struct term *t, int32_t name)
 	dim[kept] = size;
 	n = ht_rw_node(r, e->n, HT_OP_StridedSlice, inner(e, "diagonal"), in, 4,
 		(struct ht_type){ ht_type_of(t->v)->dtype, { kept + 1, dim } });
-	ht_attr_set_type(n, "T", ht_type_of(t->v)->dtype);
-	ht_attr_set_type(n, "Index", HT_I64);
 	ht_attr_set_int(n, "ellipsis_mask", 1);
 	append(&rest, name);
 	t->v = ht_out(n, 0);
@@ -375,7 +373,6 @@ static void contract(struct einsum *e, const struct names *contracted)
 				   (struct ht_value[]){ x->v, y->v }, 2,
 				   (struct ht_type){ ht_type_of(x->v)->dtype, s }),
 		0);
-	ht_attr_set_type(product.v.node, "T", ht_type_of(x->v)->dtype);
 	if (ht_attr_find(e->n, ht_mode_attribute))
 		ht_attr_set_str(product.v.node, ht_mode_attribute,
 			ht_attr_str(e->n, ht_mode_attribute, ""));
@@ -440,7 +437,6 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 	/* A node with control edges stays, and so does one whose operand needs no change. */
 	if (n->controls || ht_value_eq(e.in[0].v, n->in[0])) {
 		ht_rw_become(r, n, HT_OP_Identity, &e.in[0].v, 1);
-		ht_attr_set_type(n, "T", n->out[0].dtype);
 	} else {
 		ht_rw_take_place(r, n, e.in[0].v);
 	}

@@ -203,12 +203,9 @@ static void split_batch_norm_ex(struct ht_rw *r, struct ht_node *n)
 
 static void add_bias(struct ht_rw *r, struct ht_node *n)
 {
-	enum ht_dtype t = ht_type_attr(n, "T");
-
 	if (n->ins != 2 || !is_broadcast_bias(r->g, n->in[1]))
 		return;
 	ht_rw_become(r, n, HT_OP_AddV2, n->in, n->ins);
-	ht_attr_set_type(n, "T", t);
 }
 
 static void split(struct ht_rw *r, struct ht_node *n)
@@ -282,7 +279,6 @@ static struct ht_value prelu(struct chain *c)
 
 	above.node->out[0].dtype = HT_BOOL;
 	n = ht_rw_node(c->r, c->n, HT_OP_SelectV2, inner(c, "select"), in, 3, *ht_type_of(x));
-	ht_attr_set_type(n, "T", ht_type_of(x)->dtype);
 	return ht_out(n, 0);
 }
 

@@ -38,8 +38,6 @@ static void make_zeros(struct ht_rw *r, struct ht_node *n, struct ht_shape s)
 		ht_rw_scalar(r, n, ht_rw_name_within(r, n, "zero"), n->out[0].dtype, 0) };
 
 	ht_rw_become(r, n, HT_OP_Fill, in, 2);
-	ht_attr_set_type(n, "T", n->out[0].dtype);
-	ht_attr_set_type(n, "index_type", HT_I64);
 	n->out[0].shape = s;
 }
 

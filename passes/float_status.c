@@ -179,7 +179,5 @@ void ht_write_float_status(struct ht_rw *r, struct ht_node *n)
 	in[0] = ht_rw_const_ints(r, n, n->name, HT_I32, &numbers, 1);
 	in[1] = ht_rw_cast(r, n, n->name, ht_out(overflows, 0), HT_F32);
 	fill = ht_rw_node(r, n, HT_OP_Fill, n->name, in, 2, (struct ht_type){ HT_F32, shape });
-	ht_attr_set_type(fill, "T", HT_F32);
-	ht_attr_set_type(fill, "index_type", HT_I32);
 	ht_rw_replace_node(r, n, ht_out(fill, 0));
 }

@@ -112,7 +112,6 @@ static struct ht_node *split(struct ht_rw *r, const struct gates *g, struct ht_v
 	const struct ht_value in[] = { ht_rw_scalar(r, first, first->name, HT_I32, CHANNELS), all };
 
 	n = ht_rw_node(r, first, HT_OP_Split, first->name, in, 2, first->out[0]);
-	ht_attr_set_type(n, "T", first->out[0].dtype);
 	ht_attr_set_int(n, "num_split", g->count);
 	ht_node_set_outs(n, g->count);
 	for (int32_t i = 0; i < g->count; i++)

@@ -146,7 +146,6 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 		ht_rw_hit(r, id);
 		ht_rw_absorb_between(n, x);
 		ht_rw_become(r, n, HT_OP_Gelu, &x, 1);
-		ht_attr_set_type(n, "T", HT_F32);
 		ht_attr_set_bool(n, "approximate", id == HT_FUSION_gelu_tanh);
 		return;
 	}

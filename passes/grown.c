@@ -78,9 +78,6 @@ static struct ht_value gathered(
 	struct ht_value v = node(p, HT_OP_GatherV2, what, in, 3,
 		(struct ht_type){ ht_type_of(from)->dtype, HT_SHAPE_UNKNOWN });
 
-	ht_attr_set_type(v.node, "Tparams", ht_type_of(from)->dtype);
-	ht_attr_set_type(v.node, "Tindices", HT_I32);
-	ht_attr_set_type(v.node, "Taxis", HT_I32);
 	return v;
 }
 
@@ -91,7 +88,6 @@ static struct ht_value told_extent(struct part *p, struct ht_value v, int64_t ax
 	struct ht_value all = node(p, HT_OP_Shape, "shape", &v, 1,
 		(struct ht_type){ HT_I32, ht_shape_make(p->r.g->arena, 1, &rank) });
 
-	ht_attr_set_type(all.node, "T", ht_type_of(v)->dtype);
 	ht_attr_set_type(all.node, "out_type", HT_I32);
 	return gathered(p, "extent", all, integer(p, axis), 0);
 }
@@ -200,7 +196,6 @@ static struct ht_value with_room(struct part *p, struct ht_value v, int64_t axis
 	struct ht_value x = node(p, HT_OP__Padded, "room", &v, 1,
 		(struct ht_type){ ht_type_of(v)->dtype, HT_SHAPE_UNKNOWN });
 
-	ht_attr_set_type(x.node, "T", ht_type_of(v)->dtype);
 	ht_attr_set_int(x.node, "axis", axis);
 	ht_attr_set_int(x.node, "room", room);
 	return x;
@@ -218,7 +213,6 @@ static struct ht_value take_existing(
 					HT_I32, ht_shape_make(p->r.g->arena, 1, &unknown) }),
 			x;
 
-	ht_attr_set_type(at.node, "Tidx", HT_I32);
 	x = gathered(p, "existing", v, at, axis);
 	ht_rw_replace_behind(&p->r, v, x);
 	return x;

@@ -217,7 +217,6 @@ static void make_list(struct part *p, struct object *o)
 	list = ht_rw_node(&p->r, n, stack ? HT_OP_EmptyTensorList : HT_OP_TensorListReserve,
 		ht_rw_name_within(&p->r, n, "list"), in, 2, list_type);
 	ht_attr_set_type(list, "element_dtype", element_type(o));
-	ht_attr_set_type(list, "shape_type", HT_I32);
 	o->current = ht_out(list, 0);
 }
 
@@ -266,7 +265,6 @@ static void pop(struct part *p, struct ht_node *n, struct object *o)
 	list->out[1] = n->out[0];
 	tensor = ht_out(list, 1);
 	ht_rw_become(&p->r, n, HT_OP_Identity, &tensor, 1);
-	ht_attr_set_type(n, "T", element_type(o));
 	o->current = ht_out(list, 0);
 }
 
@@ -278,7 +276,6 @@ static void join(struct part *p, struct ht_node *n, struct object *o)
 			&p->r, n, ht_rw_name_within(&p->r, n, "leading_dims"), HT_I64, none, 0) };
 
 	become(p, n, o, HT_OP_TensorListConcatV2, in, 2);
-	ht_attr_set_type(n, "shape_type", HT_I32);
 }
 
 static void change_node(struct part *p, struct ht_node *n, struct object *o)

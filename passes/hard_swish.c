@@ -62,7 +62,6 @@ static void fuse(struct ht_rw *r, struct ht_node *n, struct ht_value x, enum ht_
 	ht_rw_hit(r, op == HT_OP_HardSwish ? HT_FUSION_hard_swish : HT_FUSION_hard_sigmoid);
 	ht_rw_absorb_between(n, x);
 	ht_rw_become(r, n, op, &x, 1);
-	ht_attr_set_type(n, "T", HT_F32);
 }
 
 /* Whether a later node multiplies the gate by x: then that node is rewritten. */

@@ -372,7 +372,6 @@ void ht_rw_layer_norm(struct ht_rw *r, struct ht_node *n, enum ht_fusion_id id)
 	scale = vector(&m, end, best.scale, "scale", 1);
 	offset = vector(&m, end, best.offset, "offset", 0);
 	ht_rw_become(r, end, HT_OP_LayerNorm, (struct ht_value[]){ m.x, scale, offset }, 3);
-	ht_attr_set_type(end, "T", HT_F32);
 	ht_attr_set_float(end, "epsilon", (float)m.epsilon);
 }
 

@@ -35,7 +35,6 @@ void ht_beside_hand_on(struct ht_beside_part *p, struct ht_node *n, struct ht_va
 	struct ht_value list = n->in[0];
 
 	ht_rw_become(&p->r, n, HT_OP_Identity, &list, 1);
-	ht_attr_set_type(n, "T", HT_VARIANT);
 	ht_node_set_outs(n, 1);
 	ht_beside_set(p->x, ht_out(n, 0), value);
 	p->spare = ht_grow(p->r.arena, p->spare, p->spares, &p->spare_cap, sizeof *p->spare);

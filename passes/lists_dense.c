@@ -29,11 +29,9 @@ static struct ht_type list_type(struct dense *d, const struct ht_list *x)
 	return (struct ht_type){ x->dtype, whole_shape(d, x) };
 }
 
-static void make_identity(
-	struct dense *d, struct ht_node *n, struct ht_value of, const struct ht_list *x)
+static void make_identity(struct dense *d, struct ht_node *n, struct ht_value of)
 {
 	ht_rw_become(&d->r, n, HT_OP_Identity, &of, 1);
-	ht_attr_set_type(n, "T", x->dtype);
 }
 
 /* Elements that are not set are zeros. */
@@ -45,8 +43,6 @@ static void make_zeros(struct dense *d, struct ht_node *n, const struct ht_list 
 	in[0] = ht_dims_value(&d->r, n, ht_rw_name_within(&d->r, n, "shape"), HT_I64, s);
 	in[1] = ht_rw_scalar(&d->r, n, ht_rw_name_within(&d->r, n, "zero"), x->dtype, 0);
 	ht_rw_become(&d->r, n, HT_OP_Fill, in, 2);
-	ht_attr_set_type(n, "T", x->dtype);
-	ht_attr_set_type(n, "index_type", HT_I64);
 }
 
 /* Whether `v` is 0, 1, … for all elements, as TensorFlow 1 writes packing and unpacking. */
@@ -79,12 +75,10 @@ static void make_constant(struct dense *d, struct ht_node *n, const struct ht_li
 static void make_gather(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
 	if (numbers_all(d, x, n->in[1])) {
-		make_identity(d, n, n->in[0], x);
+		make_identity(d, n, n->in[0]);
 		return;
 	}
 	ht_rw_become(&d->r, n, HT_OP_Gather, n->in, 2);
-	ht_attr_set_type(n, "Tparams", x->dtype);
-	ht_attr_set_type(n, "Tindices", HT_I32);
 }
 
 /* The op that changes elements: replaces them, or adds to them. */
@@ -106,8 +100,6 @@ static struct ht_value reshape(struct dense *d, struct ht_node *n, const char *w
 	in[1] = ht_dims_value(&d->r, n, ht_rw_name_within(&d->r, n, "shape"), HT_I64, to);
 	shaped = ht_rw_node(&d->r, n, HT_OP_Reshape, ht_rw_name_within(&d->r, n, what), in, 2,
 		(struct ht_type){ ht_type_of(of)->dtype, to });
-	ht_attr_set_type(shaped, "T", ht_type_of(of)->dtype);
-	ht_attr_set_type(shaped, "Tshape", HT_I64);
 	return ht_out(shaped, 0);
 }
 
@@ -121,8 +113,6 @@ static void make_update(struct dense *d, struct ht_node *n, const struct ht_list
 		(struct ht_shape){ 2, one });
 	in[2] = reshape(d, n, "row", n->in[2], whole_shape(d, &row));
 	ht_rw_become(&d->r, n, update_of(n), in, 3);
-	ht_attr_set_type(n, "T", x->dtype);
-	ht_attr_set_type(n, "Tindices", HT_I32);
 }
 
 static void make_updates(struct dense *d, struct ht_node *n, const struct ht_list *x)
@@ -131,13 +121,11 @@ static void make_updates(struct dense *d, struct ht_node *n, const struct ht_lis
 	struct ht_value in[] = { n->in[0], n->in[2], n->in[1] };
 
 	if (numbers_all(d, x, n->in[2]) && update_of(n) == HT_OP_TensorScatterUpdate) {
-		make_identity(d, n, n->in[1], x);
+		make_identity(d, n, n->in[1]);
 		return;
 	}
 	in[1] = reshape(d, n, "index", in[1], (struct ht_shape){ 2, dim });
 	ht_rw_become(&d->r, n, update_of(n), in, 3);
-	ht_attr_set_type(n, "T", x->dtype);
-	ht_attr_set_type(n, "Tindices", HT_I32);
 }
 
 static void make_length(struct dense *d, struct ht_node *n, const struct ht_list *x)
@@ -165,8 +153,6 @@ static struct ht_value lengths_of(struct dense *d, struct ht_node *n, const stru
 		&d->r, n, ht_rw_name_within(&d->r, n, "length"), HT_I64, x->shape.dim[0]);
 	fill = ht_rw_node(&d->r, n, HT_OP_Fill, ht_rw_name_within(&d->r, n, "lengths"), in, 2,
 		(struct ht_type){ HT_I64, { 1, &x->length } });
-	ht_attr_set_type(fill, "T", HT_I64);
-	ht_attr_set_type(fill, "index_type", HT_I64);
 	return ht_out(fill, 0);
 }
 
@@ -216,7 +202,7 @@ static void change_list_op(struct dense *d, struct ht_node *n, const struct ht_l
 		make_concat(d, n, x);
 		break;
 	default: /* TensorListFromTensor, TensorListStack */
-		make_identity(d, n, n->in[0], x);
+		make_identity(d, n, n->in[0]);
 	}
 }
 

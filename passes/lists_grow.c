@@ -83,13 +83,11 @@ static struct ht_value existing(
 	in[1] = count;
 	less = ht_rw_node(&p->r, n, HT_OP_Less, ht_rw_name_within(&p->r, n, "exists"), in, 2,
 		(struct ht_type){ HT_BOOL, ht_type_of(index)->shape });
-	ht_attr_set_type(less, "T", HT_I32);
 	in[0] = ht_out(less, 0);
 	in[1] = index;
 	in[2] = integer(p, n, -1);
 	select = ht_rw_node(&p->r, n, HT_OP_SelectV2, ht_rw_name_within(&p->r, n, "index"), in, 3,
 		(struct ht_type){ HT_I32, ht_type_of(index)->shape });
-	ht_attr_set_type(select, "T", HT_I32);
 	return ht_out(select, 0);
 }
 
@@ -117,7 +115,6 @@ static struct ht_value counted(struct ht_beside_part *p, struct ht_node *n, stru
 		ht_rw_node(&p->r, n, HT_OP_Range, ht_rw_name_within(&p->r, n, "numbers"), in, 3,
 			(struct ht_type){ HT_I32, ht_shape_make(p->r.g->arena, 1, &unknown) });
 
-	ht_attr_set_type(numbers, "Tidx", HT_I32);
 	return ht_out(numbers, 0);
 }
 
@@ -135,15 +132,11 @@ static void become(struct ht_beside_part *p, struct ht_node *n, enum ht_op op,
 
 static void make_reserve(struct ht_beside_part *p, struct ht_node *n)
 {
-	enum ht_dtype shape = ht_type_of(n->in[0])->dtype;
-	struct ht_value count =
-		n->op == HT_OP_EmptyTensorList ? integer(p, n, 0) : kept(p, n, n->in[1]);
+	bool empty = n->op == HT_OP_EmptyTensorList;
+	struct ht_value count = empty ? integer(p, n, 0) : kept(p, n, n->in[1]);
 	struct ht_value in[] = { n->in[0], integer(p, n, 0) };
 
-	bool empty = n->op == HT_OP_EmptyTensorList;
-
 	become(p, n, HT_OP_TensorListReserve, in, 2);
-	ht_attr_set_type(n, "shape_type", shape);
 	if (empty)
 		ht_attr_set_bool(n, HT_LIST_EMPTY, true);
 	pending_of(growth_of(p), n)->of = ht_list_of(p->x->l, ht_out(n, 0));
@@ -164,12 +157,9 @@ static struct ht_value rows_of(struct ht_beside_part *p, struct ht_node *n)
 	in[0] = ht_out(ht_rw_node(&p->r, n, HT_OP_Shape, name, n->in, 1,
 			       (struct ht_type){ HT_I32, ht_shape_make(p->r.g->arena, 1, &rank) }),
 		0);
-	ht_attr_set_type(in[0].node, "T", ht_type_of(n->in[0])->dtype);
 	ht_attr_set_type(in[0].node, "out_type", HT_I32);
 	count = ht_rw_node(
 		&p->r, n, HT_OP_Gather, name, in, 2, (struct ht_type){ HT_I32, HT_SHAPE_SCALAR });
-	ht_attr_set_type(count, "Tparams", HT_I32);
-	ht_attr_set_type(count, "Tindices", HT_I32);
 	return ht_out(count, 0);
 }
 
@@ -183,7 +173,6 @@ static void make_filled(struct ht_beside_part *p, struct ht_node *n)
 	struct ht_list *of = ht_list_of(p->x->l, ht_out(n, 0));
 
 	ht_attr_set_type(list, "element_dtype", ht_attr_type(n, "element_dtype", HT_INVALID));
-	ht_attr_set_type(list, "shape_type", ht_type_of(in[0])->dtype);
 	pending_of(growth_of(p), list)->of = of;
 	if (rows < 0 && ht_dim_most(p->x->l->g, rows) > of->room)
 		of->room = ht_dim_most(p->x->l->g, rows);
@@ -209,7 +198,6 @@ static void make_pop(struct ht_beside_part *p, struct ht_node *n, struct ht_valu
 		ht_rw_name_within(&p->r, n, "tensor"), in, 3, n->out[1]);
 
 	ht_attr_set_type(item, "element_dtype", ht_attr_type(n, "element_dtype", HT_INVALID));
-	ht_attr_set_type(item, "Tshape", HT_I32);
 	ht_rw_replace_behind(&p->r, ht_out(n, 1), ht_out(item, 0));
 	ht_beside_hand_on(p, n, in[1]);
 }
@@ -241,7 +229,6 @@ static void make_length(struct ht_beside_part *p, struct ht_node *n, struct ht_v
 	struct ht_list *of = ht_list_of(p->x->l, n->in[0]);
 
 	ht_rw_become(&p->r, n, HT_OP_Identity, &count, 1);
-	ht_attr_set_type(n, "T", HT_I32);
 	read_all(p, n, count, of);
 }
 
@@ -361,8 +348,6 @@ static struct ht_value first_elements(
 	in[1] = in[2];
 	list = ht_rw_node(&p->r, n, HT_OP_TensorListFromTensor, ht_rw_name_within(&p->r, n, "list"),
 		in, 2, (struct ht_type){ HT_VARIANT, HT_SHAPE_SCALAR });
-	ht_attr_set_type(list, "element_dtype", t);
-	ht_attr_set_type(list, "shape_type", HT_I32);
 	return ht_out(list, 0);
 }
 
@@ -381,8 +366,6 @@ static struct ht_value within_room(
 	in[1] = ht_rw_binary(&p->r, n, HT_OP_Mul, name, more, integer(p, n, 2));
 	zero = ht_rw_node(
 		&p->r, n, HT_OP_Gather, name, in, 2, (struct ht_type){ HT_I32, HT_SHAPE_SCALAR });
-	ht_attr_set_type(zero, "Tparams", HT_I32);
-	ht_attr_set_type(zero, "Tindices", HT_I32);
 	return ht_out(zero, 0);
 }
 
@@ -425,8 +408,6 @@ static enum ht_status join_all(struct ht_beside_part *p, struct ht_node *n, stru
 		return HT_OK;
 	lengths = ht_rw_node(&p->r, n, HT_OP_Gather, ht_rw_name_within(&p->r, n, "lengths"), in, 2,
 		(struct ht_type){ HT_I64, { 1, ht_type_of(numbers)->shape.dim } });
-	ht_attr_set_type(lengths, "Tparams", HT_I64);
-	ht_attr_set_type(lengths, "Tindices", HT_I32);
 	ht_rw_replace_behind(&p->r, in[0], ht_out(lengths, 0));
 	return ht_graph_sort(n->graph, p->r.c->diags);
 }

@@ -92,7 +92,6 @@ static struct ht_value extents_along(
 	struct forms *f = &v->f;
 	struct ht_value all = node(f, HT_OP_Shape, &x, 1, HT_I32, open_shape(f, 1));
 
-	ht_attr_set_type(all.node, "T", v->t);
 	ht_attr_set_type(all.node, "out_type", HT_I32);
 	return of_rank(f,
 		gathered(f, all, ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, axis, count),
@@ -111,8 +110,6 @@ static struct ht_value extents_of_rows(
 	in[0] = extents_along(v, x, axis, count);
 	in[1] = packed(f, size, 2, HT_I32);
 	all = node(f, HT_OP_BroadcastTo, in, 2, HT_I32, open_shape(f, 2));
-	ht_attr_set_type(all.node, "T", HT_I32);
-	ht_attr_set_type(all.node, "Tidx", HT_I32);
 	return all;
 }
 
@@ -168,7 +165,6 @@ static void make_reserve(struct varied *v)
 	const struct ht_value in[] = { shape_of_sizes(v), n->in[1] };
 	struct ht_value sizes = sizes_list(v, HT_OP_TensorListReserve, in, 2);
 
-	ht_attr_set_type(sizes.node, "shape_type", HT_I32);
 	result_has(v, sizes);
 	ht_rw_set_in(&v->f.r, n, 0, longest_shape(v));
 	ht_attr_set_type(n, "shape_type", HT_I32);
@@ -181,12 +177,9 @@ static void make_of_rows(struct varied *v, struct ht_value rows, struct ht_value
 	struct ht_value in[] = { extents, shape_of_sizes(v) }, sizes;
 
 	sizes = sizes_list(v, HT_OP_TensorListFromTensor, in, 2);
-	ht_attr_set_type(sizes.node, "shape_type", HT_I32);
 	in[0] = rows;
 	in[1] = longest_shape(v);
 	ht_rw_become(&v->f.r, n, HT_OP_TensorListFromTensor, in, 2);
-	ht_attr_set_type(n, "element_dtype", v->t);
-	ht_attr_set_type(n, "shape_type", HT_I32);
 	result_has(v, sizes);
 }
 

@@ -28,9 +28,6 @@ static struct ht_value row(struct ht_rw *r, struct ht_node *before, struct ht_va
 	struct ht_node *n = ht_rw_node(r, before, HT_OP_GatherV2, name, in, 3,
 		(struct ht_type){ ht_type_of(x)->dtype, HT_SHAPE_UNKNOWN });
 
-	ht_attr_set_type(n, "Tparams", ht_type_of(x)->dtype);
-	ht_attr_set_type(n, "Tindices", HT_I32);
-	ht_attr_set_type(n, "Taxis", HT_I32);
 	return ht_out(n, 0);
 }
 

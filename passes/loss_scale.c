@@ -189,7 +189,6 @@ static void make_branch(struct scaling *x, struct ht_node *n, struct ht_node *to
 		in[i + 1] = n->in[i];
 	}
 	ht_rw_become(&x->r, n, HT_OP_If, in, args + 1);
-	ht_attr_set_type(n, "Tcond", HT_BOOL);
 	ht_attr_set_types(n, "Tin", types, args);
 	ht_attr_set_types(n, "Tout", NULL, 0);
 	ht_attr_set_function(n, "then_branch", run->name);
@@ -205,7 +204,6 @@ static struct ht_node *tell(struct scaling *x)
 	struct ht_node *n = ht_rw_node(&x->r, x->end, HT_OP_AssignVariableOp,
 		HT_STR("loss_scale/finite"), in, 2, (struct ht_type){ HT_BOOL, HT_SHAPE_SCALAR });
 
-	ht_attr_set_type(n, "dtype", HT_BOOL);
 	ht_node_set_outs(n, 0);
 	return n;
 }

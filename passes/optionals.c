@@ -321,7 +321,6 @@ static void set_types(struct optionals *x)
 static void make_identity(struct ht_rw *r, struct ht_node *n)
 {
 	ht_rw_become(r, n, HT_OP_Identity, n->in, 1);
-	ht_attr_set_type(n, "T", ht_type_of(n->in[0])->dtype);
 }
 
 /* A list that is not there is an empty one. */
@@ -334,7 +333,6 @@ static void make_empty_list(struct optionals *x, struct ht_rw *r, struct ht_node
 	ht_rw_become(r, n, HT_OP_EmptyTensorList, in, 2);
 	ht_attr_set_type(
 		n, "element_dtype", list->form == LIST ? dtype_of(x, list->of) : HT_VARIANT);
-	ht_attr_set_type(n, "shape_type", HT_I32);
 }
 
 /* What never has a value is a scalar. */

@@ -270,10 +270,7 @@ static struct ht_node *element(const struct leaving *l, struct ht_node *before, 
 		in[2] = ht_rw_scalar(&l->x->inside, before, before->name, HT_I32, 1);
 	gather = ht_rw_node(
 		&l->x->inside, before, op, before->name, in, l->by_rows ? 3 : 2, before->out[0]);
-	ht_attr_set_type(gather, "Tparams", before->out[0].dtype);
 	ht_rw_copy_attr(gather, l->step, "Tindices");
-	if (l->by_rows)
-		ht_attr_set_type(gather, "Taxis", HT_I32);
 	return gather;
 }
 

@@ -198,7 +198,6 @@ static void add_condition(struct masked *m, struct ht_value end)
 		ht_rw_node(r, before.node, HT_OP_Less, before.node->name, less, 2, type);
 	struct ht_value both[] = { before, ht_out(n, 0) };
 
-	ht_attr_set_type(n, "T", ht_type_of(end)->dtype);
 	n = ht_rw_node(r, before.node, HT_OP_LogicalAnd, before.node->name, both, 2, type);
 	ht_node_move(n, before.node->next);
 	ht_rw_replace_behind(r, before, ht_out(n, 0));

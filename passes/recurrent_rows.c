@@ -237,7 +237,6 @@ static struct ht_value condition(struct rows *x)
 	struct ht_node *n = ht_rw_node(&x->r, x->last, HT_OP_GreaterEqual, name, in, 2,
 		(struct ht_type){ HT_BOOL, HT_SHAPE_SCALAR });
 
-	ht_attr_set_type(n, "T", HT_I32);
 	return ht_out(n, 0);
 }
 
@@ -275,7 +274,6 @@ static struct ht_node *make_node(struct rows *x, const struct ht_value *ret, int
 		n->out[i] = *ht_type_of(ret[i]);
 		t[x->args + i] = n->out[i].dtype;
 	}
-	ht_attr_set_type(n, "Tcond", HT_BOOL);
 	ht_attr_set_types(n, "Tin", t, x->args);
 	ht_attr_set_types(n, "Tout", t + x->args, rets);
 	ht_attr_set_function(n, "then_branch", many->name);

@@ -166,8 +166,6 @@ static struct ht_value zeros(struct looked *x, struct ht_str name, struct ht_typ
 	in[0] = ht_rw_const_ints(&x->outside, x->node, name, HT_I64, t.shape.dim, t.shape.rank);
 	in[1] = ht_rw_scalar(&x->outside, x->node, name, t.dtype, 0);
 	fill = ht_rw_node(&x->outside, x->node, HT_OP_Fill, name, in, 2, t);
-	ht_attr_set_type(fill, "T", t.dtype);
-	ht_attr_set_type(fill, "index_type", HT_I64);
 	return ht_out(fill, 0);
 }
 
@@ -188,8 +186,6 @@ static struct ht_value rows_of_steps(struct looked *x, const struct sum *s, stru
 	in[1] = ht_rw_reshape(&x->inside, s->product, name, number, (struct ht_shape){ 2, index });
 	in[2] = ht_rw_reshape(&x->inside, s->product, name, v, (struct ht_shape){ 3, row });
 	set = ht_rw_node(&x->inside, s->product, HT_OP_TensorScatterUpdate, name, in, 3, list);
-	ht_attr_set_type(set, "T", list.dtype);
-	ht_attr_set_type(set, "Tindices", HT_I32);
 	ht_carry_return(x->of.of[1], ht_out(set, 0));
 	return behind(x,
 		ht_rw_reshape(&x->outside, x->node, name, c.result, (struct ht_shape){ 2, rows }));

@@ -99,6 +99,26 @@ void ht_rw_remove(struct ht_rw *r, struct ht_node *n)
 		ht_rw_drop(r, n->in[i].node);
 }
 
+/* Sets the attributes that the op's row derives from operands: their types, and the number of those that are a list of one type. */
+static void set_derived_attrs(struct ht_node *n)
+{
+	const struct ht_op_info *info = ht_op_info(n->op);
+	int32_t at = 0, count;
+
+	for (int i = 0; i < info->args; i++, at += count) {
+		const struct ht_op_arg *arg = &info->arg[i];
+
+		count = arg->type_list ? -1 : ht_formal_count(n, arg);
+		if (count < 1 || at + count > n->ins)
+			return;
+		if (arg->number_attr.n)
+			ht_attr_set_int(n, ht_attr_name(arg->number_attr).s, count);
+		if (arg->type_attr >= 0 && ht_type_of(n->in[at])->dtype != HT_INVALID)
+			ht_attr_set_type(n, ht_attr_name(info->type_attr[arg->type_attr].name).s,
+				ht_type_of(n->in[at])->dtype);
+	}
+}
+
 struct ht_node *ht_rw_node(struct ht_rw *r, struct ht_node *before, enum ht_op op,
 	struct ht_str name, const struct ht_value *in, int32_t ins, struct ht_type type)
 {
@@ -109,6 +129,7 @@ struct ht_node *ht_rw_node(struct ht_rw *r, struct ht_node *before, enum ht_op o
 	ht_node_set_outs(n, 1);
 	n->out[0].dtype = type.dtype;
 	n->out[0].shape = ht_shape_make(r->g->arena, type.shape.rank, type.shape.dim);
+	set_derived_attrs(n);
 	ht_rw_note_uses_by(r, n);
 	if (before)
 		ht_node_add_origin(n, before);
@@ -173,6 +194,7 @@ void ht_rw_become(
 	}
 	ht_node_set_type(n, ht_op_info(op)->name);
 	ht_rw_set_ins(r, n, in, ins);
+	set_derived_attrs(n);
 }
 
 void ht_rw_replace(struct ht_rw *r, struct ht_value from, struct ht_value to)

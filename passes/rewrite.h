@@ -61,9 +61,13 @@ bool ht_rw_has_control_users(const struct ht_rw *r, const struct ht_node *n);
 /* The name NODE/what, for a node that a pass makes beside `n`. */
 struct ht_str ht_rw_name_within(struct ht_rw *r, const struct ht_node *n, const char *what);
 /* Makes a node of op `op` in front of `before`, with one result.  Its name is derived from `name`, its
- * origins are those of `before`. */
+ * origins are those of `before`.  Attributes that the op's row derives from operands are set: their types, and
+ * the number of those that are a list of one type. */
 struct ht_node *ht_rw_node(struct ht_rw *r, struct ht_node *before, enum ht_op op,
 	struct ht_str name, const struct ht_value *in, int32_t ins, struct ht_type type);
+/* Likewise, with the dtype that the row gives to the first result. */
+struct ht_value ht_rw_made(struct ht_rw *r, struct ht_node *before, enum ht_op op,
+	struct ht_str name, const struct ht_value *in, int32_t ins, struct ht_shape shape);
 /* Likewise a constant, with an additional reference to `blob`. */
 struct ht_value ht_rw_const(struct ht_rw *r, struct ht_node *before, struct ht_str name,
 	enum ht_dtype t, struct ht_shape shape, struct ht_blob *blob);
@@ -76,8 +80,8 @@ struct ht_value ht_rw_scalar(
 /* A scalar of a float type. */
 struct ht_value ht_rw_const_float(
 	struct ht_rw *r, struct ht_node *before, struct ht_str name, enum ht_dtype t, double value);
-/* Changes `n` to another op with other operands, and drops attributes that do not begin with "_".  `n`
- * keeps its name, origins, control edges and result types. */
+/* Changes `n` to another op with other operands, and drops attributes that do not begin with "_"; those that operands tell are set as by
+ * ht_rw_node().  `n` keeps its name, origins, control edges and result types. */
 void ht_rw_become(
 	struct ht_rw *r, struct ht_node *n, enum ht_op op, const struct ht_value *in, int32_t ins);
 void ht_rw_set_ins(struct ht_rw *r, struct ht_node *n, const struct ht_value *in, int32_t ins);
@@ -102,7 +106,7 @@ struct ht_node **ht_controls_and(
 /* Sets the control edges into `n`; nodes that lose one stay. */
 void ht_rw_set_controls(
 	struct ht_rw *r, struct ht_node *n, struct ht_node *const *control, int32_t count);
-/* Makes a binary op, with attribute T set from the operands' type. */
+/* Makes a binary op of two operands that are broadcast. */
 struct ht_value ht_rw_binary(struct ht_rw *r, struct ht_node *before, enum ht_op op,
 	struct ht_str name, struct ht_value a, struct ht_value b);
 struct ht_value ht_rw_unary(struct ht_rw *r, struct ht_node *before, enum ht_op op,

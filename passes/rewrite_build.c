@@ -132,24 +132,29 @@ struct ht_shape ht_broadcast_shape(struct ht_arena *a, struct ht_shape x, struct
 	return ht_shape_make(a, rank, dim);
 }
 
+struct ht_value ht_rw_made(struct ht_rw *r, struct ht_node *before, enum ht_op op,
+	struct ht_str name, const struct ht_value *in, int32_t ins, struct ht_shape shape)
+{
+	struct ht_node *n =
+		ht_rw_node(r, before, op, name, in, ins, (struct ht_type){ HT_INVALID, shape });
+
+	n->out[0].dtype = ht_formal_dtype(n, &ht_op_info(op)->result[0], 0);
+	return ht_out(n, 0);
+}
+
 struct ht_value ht_rw_binary(struct ht_rw *r, struct ht_node *before, enum ht_op op,
 	struct ht_str name, struct ht_value a, struct ht_value b)
 {
-	struct ht_type type = { ht_type_of(a)->dtype,
-		ht_broadcast_shape(r->arena, ht_type_of(a)->shape, ht_type_of(b)->shape) };
-	struct ht_node *n = ht_rw_node(r, before, op, name, (struct ht_value[]){ a, b }, 2, type);
+	struct ht_shape shape =
+		ht_broadcast_shape(r->arena, ht_type_of(a)->shape, ht_type_of(b)->shape);
 
-	ht_attr_set_type(n, "T", type.dtype);
-	return ht_out(n, 0);
+	return ht_rw_made(r, before, op, name, (struct ht_value[]){ a, b }, 2, shape);
 }
 
 struct ht_value ht_rw_unary(struct ht_rw *r, struct ht_node *before, enum ht_op op,
 	struct ht_str name, struct ht_value a)
 {
-	struct ht_node *n = ht_rw_node(r, before, op, name, &a, 1, *ht_type_of(a));
-
-	ht_attr_set_type(n, "T", ht_type_of(a)->dtype);
-	return ht_out(n, 0);
+	return ht_rw_made(r, before, op, name, &a, 1, ht_type_of(a)->shape);
 }
 
 struct ht_value ht_rw_cast(struct ht_rw *r, struct ht_node *before, struct ht_str name,
@@ -158,7 +163,6 @@ struct ht_value ht_rw_cast(struct ht_rw *r, struct ht_node *before, struct ht_st
 	struct ht_node *n = ht_rw_node(
 		r, before, HT_OP_Cast, name, &a, 1, (struct ht_type){ to, ht_type_of(a)->shape });
 
-	ht_attr_set_type(n, "SrcT", ht_type_of(a)->dtype);
 	ht_attr_set_type(n, "DstT", to);
 	return ht_out(n, 0);
 }
@@ -168,12 +172,8 @@ struct ht_value ht_rw_reshape(struct ht_rw *r, struct ht_node *before, struct ht
 {
 	struct ht_str shape_name = ht_str_printf(r->arena, "%.*s/shape", HT_STR_ARG(name));
 	struct ht_value shape = ht_rw_const_ints(r, before, shape_name, HT_I64, to.dim, to.rank);
-	struct ht_node *n = ht_rw_node(r, before, HT_OP_Reshape, name,
-		(struct ht_value[]){ a, shape }, 2, (struct ht_type){ ht_type_of(a)->dtype, to });
 
-	ht_attr_set_type(n, "T", ht_type_of(a)->dtype);
-	ht_attr_set_type(n, "Tshape", HT_I64);
-	return ht_out(n, 0);
+	return ht_rw_made(r, before, HT_OP_Reshape, name, (struct ht_value[]){ a, shape }, 2, to);
 }
 
 struct ht_value ht_rw_transpose(struct ht_rw *r, struct ht_node *before, struct ht_str name,
@@ -183,15 +183,11 @@ struct ht_value ht_rw_transpose(struct ht_rw *r, struct ht_node *before, struct 
 	struct ht_shape from = ht_type_of(a)->shape;
 	struct ht_value p = ht_rw_const_ints(r, before, perm_name, HT_I32, perm, from.rank);
 	int64_t dim[HT_MAX_RANK];
-	struct ht_node *n;
 
 	for (int32_t i = 0; i < from.rank; i++)
 		dim[i] = from.dim[perm[i]];
-	n = ht_rw_node(r, before, HT_OP_Transpose, name, (struct ht_value[]){ a, p }, 2,
-		(struct ht_type){ ht_type_of(a)->dtype, { from.rank, dim } });
-	ht_attr_set_type(n, "T", ht_type_of(a)->dtype);
-	ht_attr_set_type(n, "Tperm", HT_I32);
-	return ht_out(n, 0);
+	return ht_rw_made(r, before, HT_OP_Transpose, name, (struct ht_value[]){ a, p }, 2,
+		(struct ht_shape){ from.rank, dim });
 }
 
 struct ht_value ht_rw_reduce(struct ht_rw *r, struct ht_node *before, enum ht_op op,
@@ -199,22 +195,20 @@ struct ht_value ht_rw_reduce(struct ht_rw *r, struct ht_node *before, enum ht_op
 {
 	struct ht_str axes_name = ht_str_printf(r->arena, "%.*s/axes", HT_STR_ARG(name));
 	struct ht_value in[2] = { a, ht_rw_const_ints(r, before, axes_name, HT_I32, axes, count) };
-	struct ht_type t = *ht_type_of(a);
+	struct ht_shape s = ht_type_of(a)->shape;
 	bool reduced[HT_MAX_RANK] = { false };
 	int64_t dim[HT_MAX_RANK];
+	struct ht_value v;
 	int32_t rank = 0;
-	struct ht_node *n;
 
-	for (int64_t i = 0; t.shape.rank >= 0 && i < count; i++)
-		reduced[axes[i] < 0 ? axes[i] + t.shape.rank : axes[i]] = true;
-	for (int32_t i = 0; i < t.shape.rank; i++)
+	for (int64_t i = 0; s.rank >= 0 && i < count; i++)
+		reduced[axes[i] < 0 ? axes[i] + s.rank : axes[i]] = true;
+	for (int32_t i = 0; i < s.rank; i++)
 		if (!reduced[i] || keep_dims)
-			dim[rank++] = reduced[i] ? 1 : t.shape.dim[i];
-	if (t.shape.rank >= 0)
-		t.shape = (struct ht_shape){ rank, dim };
-	n = ht_rw_node(r, before, op, name, in, 2, t);
-	ht_attr_set_type(n, "T", t.dtype);
-	ht_attr_set_type(n, "Tidx", HT_I32);
-	ht_attr_set_bool(n, "keep_dims", keep_dims);
-	return ht_out(n, 0);
+			dim[rank++] = reduced[i] ? 1 : s.dim[i];
+	if (s.rank >= 0)
+		s = (struct ht_shape){ rank, dim };
+	v = ht_rw_made(r, before, op, name, in, 2, s);
+	ht_attr_set_bool(v.node, "keep_dims", keep_dims);
+	return v;
 }

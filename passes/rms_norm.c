@@ -111,7 +111,6 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 	ht_rw_hit(r, id);
 	ht_rw_absorb_between(end, x);
 	ht_rw_become(r, end, HT_OP_RmsNorm, (struct ht_value[]){ x, scale }, 2);
-	ht_attr_set_type(end, "T", HT_F32);
 	ht_attr_set_float(end, "epsilon", (float)epsilon);
 }
 

@@ -129,7 +129,6 @@ static bool other_operand(const struct ht_node *n, double c, struct ht_value *x)
 static void become_unary(struct ht_rw *r, struct ht_node *n, enum ht_op op, struct ht_value x)
 {
 	ht_rw_become(r, n, op, &x, 1);
-	ht_attr_set_type(n, "T", n->out[0].dtype);
 }
 
 static bool clamp(struct ht_rw *r, struct ht_node *n)
@@ -176,7 +175,6 @@ static bool add_of_two(struct ht_rw *r, struct ht_node *n)
 	in[0] = n->in[0];
 	in[1] = n->in[1];
 	ht_rw_become(r, n, HT_OP_AddV2, in, 2);
-	ht_attr_set_type(n, "T", n->out[0].dtype);
 	return true;
 }
 
@@ -187,11 +185,7 @@ enum { LONGEST_SUM = 32 };
 static struct ht_value part_of_sum(
 	struct ht_rw *r, struct ht_node *n, const struct ht_value *in, int32_t ins)
 {
-	struct ht_node *part = ht_rw_node(r, n, HT_OP_AddN, n->name, in, ins, n->out[0]);
-
-	ht_attr_set_int(part, "N", ins);
-	ht_attr_set_type(part, "T", n->out[0].dtype);
-	return ht_out(part, 0);
+	return ht_out(ht_rw_node(r, n, HT_OP_AddN, n->name, in, ins, n->out[0]), 0);
 }
 
 static void split_long_sum(struct ht_rw *r, struct ht_node *n)
@@ -237,8 +231,6 @@ static void become_reshape(struct ht_rw *r, struct ht_node *n, struct ht_value x
 	struct ht_value in[2] = { x, ht_rw_const_ints(r, n, name, HT_I64, s.dim, s.rank) };
 
 	ht_rw_become(r, n, HT_OP_Reshape, in, 2);
-	ht_attr_set_type(n, "T", n->out[0].dtype);
-	ht_attr_set_type(n, "Tshape", HT_I64);
 }
 
 static bool reshape_of_reshape(struct ht_rw *r, struct ht_node *n)

@@ -56,7 +56,6 @@ static void fuse(struct ht_rw *r, struct ht_node *n, struct ht_value x, enum ht_
 	ht_rw_hit(r, id);
 	ht_rw_absorb_between(n, x);
 	ht_rw_become(r, n, id == HT_FUSION_softmax ? HT_OP_Softmax : HT_OP_LogSoftmax, &x, 1);
-	ht_attr_set_type(n, "T", HT_F32);
 }
 
 /* The operand e, if `n` is e / sum(e) or e * (1 / sum(e)). */

@@ -217,9 +217,6 @@ static struct ht_value of_class(struct writing *w, struct ht_value rows)
 	struct ht_node *n = ht_rw_node(w->r, w->n, HT_OP_GatherV2, part(w, "of_class"),
 		(struct ht_value[]){ rows, w->n->in[1], axis }, 3, t);
 
-	ht_attr_set_type(n, "Tparams", w->as);
-	ht_attr_set_type(n, "Tindices", ht_type_of(w->n->in[1])->dtype);
-	ht_attr_set_type(n, "Taxis", HT_I32);
 	ht_attr_set_int(n, "batch_dims", 1);
 	return ht_out(n, 0);
 }
@@ -233,8 +230,6 @@ static struct ht_value one_hot(struct writing *w, int64_t classes, struct ht_sha
 		(struct ht_value[]){ w->n->in[1], depth, on, off }, 4,
 		(struct ht_type){ w->as, shape });
 
-	ht_attr_set_type(n, "T", w->as);
-	ht_attr_set_type(n, "TI", ht_type_of(w->n->in[1])->dtype);
 	ht_attr_set_int(n, "axis", -1);
 	return ht_out(n, 0);
 }

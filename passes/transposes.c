@@ -70,8 +70,6 @@ static void as_reshape(struct ht_rw *r, struct ht_node *n)
 	in[0] = n->in[0];
 	in[1] = ht_rw_const_ints(r, n, ht_rw_name_within(r, n, "shape"), HT_I64, s.dim, s.rank);
 	ht_rw_become(r, n, HT_OP_Reshape, in, 2);
-	ht_attr_set_type(n, "T", n->out[0].dtype);
-	ht_attr_set_type(n, "Tshape", HT_I64);
 }
 
 /* Moves a Transpose behind a Pad in front of it: there are fewer elements to move, and the Pad

@@ -294,8 +294,6 @@ static bool sink_reshape(struct ht_rw *r, struct ht_node *n, const struct ht_per
 	in[0] = n->in[0].node->in[0];
 	in[1] = ht_rw_const_ints(r, n, ht_rw_name_within(r, n, "shape"), HT_I64, mid.dim, mid.rank);
 	ht_rw_become(r, n, HT_OP_Reshape, in, 2);
-	ht_attr_set_type(n, "T", n->out[0].dtype);
-	ht_attr_set_type(n, "Tshape", HT_I64);
 	transpose_result(r, n, 0, &q);
 	return true;
 }

@@ -423,7 +423,6 @@ void ht_update_fuse(
 	}
 	take_controls(u);
 	ht_rw_become(u->r, u->write, op, in, ins);
-	ht_attr_set_type(u->write, "T", HT_F32);
 	if (nesterov)
 		ht_attr_set_bool(u->write, "use_nesterov", true);
 	remove_rest(u);

@@ -17,7 +17,7 @@
 #include "ir/infer.h"
 #include "passes/functional.h"
 #include "passes/lists_vector.h"
-#include "passes/rewrite.h"
+#include "passes/maker.h"
 
 #include <math.h>
 #include <string.h>
@@ -66,52 +66,9 @@ static void rename_op(struct ht_node *n, enum ht_op op)
 	ht_node_set_type(n, ht_op_info(op)->name);
 }
 
-/* ---- nodes in front of a node ---- */
-
-static struct ht_value integer(struct ht_rw *r, struct ht_node *n, int64_t v)
+static struct maker maker_for(struct ht_rw *r, struct ht_node *n)
 {
-	return ht_rw_scalar(r, n, ht_rw_name_within(r, n, "number"), HT_I32, v);
-}
-
-static struct ht_value made(struct ht_rw *r, struct ht_node *n, enum ht_op op,
-	const struct ht_value *in, int32_t ins, struct ht_type t)
-{
-	return ht_out(ht_rw_node(r, n, op, ht_rw_name_within(r, n, "part"), in, ins, t), 0);
-}
-
-static struct ht_shape vector(struct ht_rw *r, int64_t n)
-{
-	return ht_shape_make(r->g->arena, 1, &n);
-}
-
-/* 0, 1, … up to count - 1. */
-static struct ht_value numbers(struct ht_rw *r, struct ht_node *n, struct ht_value count)
-{
-	const struct ht_value in[] = { integer(r, n, 0), count, integer(r, n, 1) };
-	struct ht_value v = made(
-		r, n, HT_OP_Range, in, 3, (struct ht_type){ HT_I32, vector(r, HT_DIM_UNKNOWN) });
-
-	ht_attr_set_type(v.node, "Tidx", HT_I32);
-	return v;
-}
-
-/* The first extent of a tensor. */
-static struct ht_value rows_of(struct ht_rw *r, struct ht_node *n, struct ht_value x)
-{
-	struct ht_shape s = ht_type_of(x)->shape;
-	struct ht_value in[2], v;
-
-	if (s.rank > 0 && s.dim[0] >= 0)
-		return integer(r, n, s.dim[0]);
-	in[0] = made(r, n, HT_OP_Shape, &x, 1,
-		(struct ht_type){ HT_I32, vector(r, s.rank < 0 ? HT_DIM_UNKNOWN : s.rank) });
-	ht_attr_set_type(in[0].node, "T", ht_type_of(x)->dtype);
-	ht_attr_set_type(in[0].node, "out_type", HT_I32);
-	in[1] = integer(r, n, 0);
-	v = made(r, n, HT_OP_Gather, in, 2, (struct ht_type){ HT_I32, HT_SHAPE_SCALAR });
-	ht_attr_set_type(v.node, "Tparams", HT_I32);
-	ht_attr_set_type(v.node, "Tindices", HT_I32);
-	return v;
+	return (struct maker){ .r = r, .at = n, .name = ht_rw_name_within(r, n, "part") };
 }
 
 /* ---- arrays and stacks behind handles ---- */
@@ -151,7 +108,7 @@ static void make_handle(struct ht_rw *r, struct ht_node *n)
 
 	rename_op(n, stack ? HT_OP_StackV2 : newest_of(n->op));
 	if (stack) {
-		any = integer(r, n, -1);
+		any = ht_rw_scalar(r, n, ht_rw_name_within(r, n, "number"), HT_I32, -1);
 		ht_rw_set_ins(r, n, &any, 1);
 	} else {
 		ht_node_set_outs(n, 2);
@@ -163,29 +120,37 @@ static void make_handle(struct ht_rw *r, struct ht_node *n)
 
 /* An op on arrays takes the numbered elements: its operands are the handle, the numbers, and
  * `more`. */
-static void number_elements(struct ht_rw *r, struct ht_node *n, enum ht_op op,
-	struct ht_value count, struct ht_value value)
+static void number_elements(
+	struct maker *m, enum ht_op op, struct ht_value count, struct ht_value value)
 {
+	struct ht_node *n = m->at;
 	struct ht_value flow = n->in[n->ins - 1];
-	struct ht_value in[] = { n->in[0], numbers(r, n, count), value, flow };
+	struct ht_value in[] = { n->in[0], counted_to(m, count), value, flow };
 
 	if (!value.node)
 		in[2] = flow;
 	rename_op(n, op);
-	ht_rw_set_ins(r, n, in, value.node ? 4 : 3);
+	ht_rw_set_ins(m->r, n, in, value.node ? 4 : 3);
 }
 
 static void pack_array(struct ht_rw *r, struct ht_node *n)
 {
-	struct ht_value size = made(r, n, HT_OP_TensorArraySizeV3, n->in, 2,
-		(struct ht_type){ HT_I32, HT_SHAPE_SCALAR });
+	struct maker m = maker_for(r, n);
+	struct ht_value size = made(&m, HT_OP_TensorArraySizeV3, n->in, 2, HT_SHAPE_SCALAR);
 
-	number_elements(r, n, HT_OP_TensorArrayGatherV3, size, (struct ht_value){ 0 });
+	number_elements(&m, HT_OP_TensorArrayGatherV3, size, (struct ht_value){ 0 });
+}
+
+static void scatter_rows(struct ht_rw *r, struct ht_node *n, struct ht_value rows)
+{
+	struct maker m = maker_for(r, n);
+
+	number_elements(&m, HT_OP_TensorArrayScatterV3, extent_of(&m, rows, 0, HT_I32), rows);
 }
 
 static void unpack_array(struct ht_rw *r, struct ht_node *n)
 {
-	number_elements(r, n, HT_OP_TensorArrayScatterV3, rows_of(r, n, n->in[1]), n->in[1]);
+	scatter_rows(r, n, n->in[1]);
 }
 
 /* ---- parts of equal lengths ---- */
@@ -225,7 +190,7 @@ static void split_array(struct ht_rw *r, struct ht_node *n)
 	struct ht_value parts;
 
 	if (in_parts(r, n, n->in[1], n->in[2], &parts))
-		number_elements(r, n, HT_OP_TensorArrayScatterV3, rows_of(r, n, parts), parts);
+		scatter_rows(r, n, parts);
 }
 
 static void split_list(struct ht_rw *r, struct ht_node *n)
@@ -242,86 +207,71 @@ static void split_list(struct ht_rw *r, struct ht_node *n)
 /* ---- lists ---- */
 
 /* The largest index plus one. */
-static struct ht_value count_by(struct ht_rw *r, struct ht_node *n, struct ht_value indices)
+static struct ht_value count_by(struct maker *m, struct ht_value indices)
 {
-	const int64_t axis = 0;
 	int64_t *index, count = 0;
-	size_t size;
 	struct ht_value most;
+	size_t size;
 
-	if (!ht_const_ints(indices, r->arena, &index, &size)) {
-		most = ht_rw_reduce(
-			r, n, HT_OP_Max, ht_rw_name_within(r, n, "last"), indices, &axis, 1, false);
-		most = ht_rw_binary(r, n, HT_OP_AddV2, ht_rw_name_within(r, n, "count"), most,
-			integer(r, n, 1));
-		return ht_rw_binary(r, n, HT_OP_Maximum, ht_rw_name_within(r, n, "count"), most,
-			integer(r, n, 0));
+	if (!ht_const_ints(indices, m->r->arena, &index, &size)) {
+		most = reduced(m, HT_OP_Max, indices, 0, false);
+		most = two(m, HT_OP_AddV2, most, whole(m, HT_I32, 1));
+		return two(m, HT_OP_Maximum, most, whole(m, HT_I32, 0));
 	}
 	for (size_t i = 0; i < size; i++)
 		if (index[i] >= count && index[i] < INT32_MAX)
 			count = index[i] + 1;
-	return integer(r, n, count);
+	return whole(m, HT_I32, count);
+}
+
+/* `n` becomes an op on lists of the same elements. */
+static void become_list_op(
+	struct ht_rw *r, struct ht_node *n, enum ht_op op, const struct ht_value *in, int32_t ins)
+{
+	enum ht_dtype t = ht_attr_type(n, "element_dtype", HT_INVALID);
+
+	ht_rw_become(r, n, op, in, ins);
+	ht_attr_set_type(n, "element_dtype", t);
 }
 
 /* Operands: rows, indices, the shape of elements; in the second version also the number of
  * elements, -1 for as many as needed. */
 static void scatter_list(struct ht_rw *r, struct ht_node *n)
 {
-	struct ht_value reserve[2] = { n->in[2] }, in[3], list;
-	enum ht_dtype t = ht_attr_type(n, "element_dtype", HT_INVALID);
+	struct maker m = maker_for(r, n);
+	bool told = n->ins > 3 && !ht_const_is(n->in[3], -1);
+	struct ht_value count = told ? n->in[3] : count_by(&m, n->in[1]);
+	const struct ht_value in[] = { list_of(&m, n->in[2], count,
+					       ht_attr_type(n, "element_dtype", HT_INVALID)),
+		n->in[0], n->in[1] };
 
-	reserve[1] = n->ins > 3 && !ht_const_is(n->in[3], -1) ? n->in[3] : count_by(r, n, n->in[1]);
-	list = made(r, n, HT_OP_TensorListReserve, reserve, 2,
-		(struct ht_type){ HT_VARIANT, HT_SHAPE_SCALAR });
-	ht_attr_set_type(list.node, "element_dtype", t);
-	ht_attr_set_type(list.node, "shape_type", ht_type_of(n->in[2])->dtype);
-	in[0] = list;
-	in[1] = n->in[0];
-	in[2] = n->in[1];
-	ht_rw_become(r, n, HT_OP_TensorListScatterIntoExistingList, in, 3);
-	ht_attr_set_type(n, "element_dtype", t);
+	become_list_op(r, n, HT_OP_TensorListScatterIntoExistingList, in, 3);
 }
 
-static struct ht_value stacked(struct ht_rw *r, struct ht_node *n, struct ht_value list)
+static struct ht_value elements_of(struct maker *m, struct ht_value list)
 {
-	enum ht_dtype t = ht_attr_type(n, "element_dtype", HT_INVALID);
-	const struct ht_value in[] = { list, integer(r, n, -1) };
-	struct ht_value v =
-		made(r, n, HT_OP_TensorListStack, in, 2, (struct ht_type){ t, HT_SHAPE_UNKNOWN });
-
-	ht_attr_set_type(v.node, "element_dtype", t);
-	ht_attr_set_int(v.node, "num_elements", -1);
-	return v;
+	return stacked(
+		m, list, whole(m, HT_I32, -1), ht_attr_type(m->at, "element_dtype", HT_INVALID));
 }
 
 static void join_lists(struct ht_rw *r, struct ht_node *n)
 {
-	enum ht_dtype t = ht_attr_type(n, "element_dtype", HT_INVALID);
-	struct ht_value both[3] = { stacked(r, n, n->in[0]), stacked(r, n, n->in[1]),
-		integer(r, n, 0) };
-	struct ht_value in[2];
+	struct maker m = maker_for(r, n);
+	struct ht_value first = elements_of(&m, n->in[0]), second = elements_of(&m, n->in[1]);
+	const struct ht_value in[] = { joined(&m, first, second, 0), whole(&m, HT_I32, -1) };
 
-	in[0] = made(r, n, HT_OP_ConcatV2, both, 3, (struct ht_type){ t, HT_SHAPE_UNKNOWN });
-	ht_attr_set_type(in[0].node, "T", t);
-	ht_attr_set_type(in[0].node, "Tidx", HT_I32);
-	ht_attr_set_int(in[0].node, "N", 2);
-	in[1] = integer(r, n, -1);
-	ht_rw_become(r, n, HT_OP_TensorListFromTensor, in, 2);
-	ht_attr_set_type(n, "element_dtype", t);
-	ht_attr_set_type(n, "shape_type", HT_I32);
+	become_list_op(r, n, HT_OP_TensorListFromTensor, in, 2);
 }
 
 /* In the first version, the shape of elements is an attribute. */
 static void concat_list(struct ht_rw *r, struct ht_node *n)
 {
 	static const int64_t none[1];
-	struct ht_value in[3] = { n->in[0], integer(r, n, -1) };
-	enum ht_dtype t = ht_attr_type(n, "element_dtype", HT_INVALID);
+	struct maker m = maker_for(r, n);
+	const struct ht_value in[] = { n->in[0], whole(&m, HT_I32, -1),
+		wholes(&m, HT_I64, none, 0) };
 
-	in[2] = ht_rw_const_ints(r, n, ht_rw_name_within(r, n, "leading_dims"), HT_I64, none, 0);
-	ht_rw_become(r, n, HT_OP_TensorListConcatV2, in, 3);
-	ht_attr_set_type(n, "element_dtype", t);
-	ht_attr_set_type(n, "shape_type", HT_I32);
+	become_list_op(r, n, HT_OP_TensorListConcatV2, in, 3);
 }
 
 /* ---- rows of ragged tensors ---- */
@@ -329,103 +279,45 @@ static void concat_list(struct ht_rw *r, struct ht_node *n)
 /* The numbers of rows as indices of one column, and back. */
 static void fill_ragged(struct ht_rw *r, struct ht_node *n)
 {
-	const struct ht_value columns[] = { n->in[0], integer(r, n, 1) };
-	const int64_t one = 1, first = 1;
-	enum ht_dtype t = ht_type_of(n->in[1])->dtype;
-	struct ht_value in[4] = { { 0 }, n->in[1], { 0 }, n->in[3] }, rows, first_result;
-	struct ht_node *filled;
+	const int64_t first = 1;
+	struct maker m = maker_for(r, n);
+	const struct ht_value in[] = { with_axis(&m, n->in[0], 1), n->in[1],
+		ht_rw_reshape(r, n, m.name, n->in[2], vector_of(&m, 1)), n->in[3] };
+	struct ht_value filled = made(&m, HT_OP_SparseFillEmptyRows, in, 4, HT_SHAPE_UNKNOWN), rows;
 
-	in[0] = made(
-		r, n, HT_OP_ExpandDims, columns, 2, (struct ht_type){ HT_I64, HT_SHAPE_UNKNOWN });
-	ht_attr_set_type(in[0].node, "T", HT_I64);
-	ht_attr_set_type(in[0].node, "Tdim", HT_I32);
-	in[2] = ht_rw_reshape(r, n, ht_rw_name_within(r, n, "shape"), n->in[2],
-		ht_shape_make(r->g->arena, 1, &one));
-	filled = ht_rw_node(r, n, HT_OP_SparseFillEmptyRows, n->name, in, 4,
-		(struct ht_type){ HT_I64, HT_SHAPE_UNKNOWN });
-	ht_attr_set_type(filled, "T", t);
-	ht_rw_set_controls(r, filled, n->control, n->controls);
-	ht_node_set_outs(filled, 4);
+	ht_rw_set_controls(r, filled.node, n->control, n->controls);
+	ht_node_set_outs(filled.node, 4);
 	for (int32_t i = 1; i < 4; i++)
-		filled->out[i] = n->out[i];
-	first_result = ht_out(filled, 0);
-	rows = made(r, n, HT_OP_Squeeze, &first_result, 1, n->out[0]);
-	ht_attr_set_type(rows.node, "T", HT_I64);
+		filled.node->out[i] = n->out[i];
+	rows = made(&m, HT_OP_Squeeze, &filled, 1, n->out[0].shape);
 	ht_attr_set_ints(rows.node, "squeeze_dims", &first, 1);
 	for (int32_t i = 1; i < 4; i++)
-		ht_rw_replace(r, ht_out(n, i), ht_out(filled, i));
+		ht_rw_replace(r, ht_out(n, i), ht_out(filled.node, i));
 	ht_rw_replace_node(r, n, rows);
 }
 
 /* ---- running sums of exponentials ---- */
 
-static struct ht_value two(
-	struct ht_rw *r, struct ht_node *n, enum ht_op op, struct ht_value a, struct ht_value b)
-{
-	return ht_rw_binary(r, n, op, ht_rw_name_within(r, n, "part"), a, b);
-}
-
-static struct ht_value one(struct ht_rw *r, struct ht_node *n, enum ht_op op, struct ht_value a)
-{
-	return ht_rw_unary(r, n, op, ht_rw_name_within(r, n, "part"), a);
-}
-
-static struct ht_value with_axis(
-	struct ht_rw *r, struct ht_node *n, struct ht_value x, int64_t axis)
-{
-	const struct ht_value in[] = { x, integer(r, n, axis) };
-	enum ht_dtype t = ht_type_of(x)->dtype;
-	struct ht_value v =
-		made(r, n, HT_OP_ExpandDims, in, 2, (struct ht_type){ t, HT_SHAPE_UNKNOWN });
-
-	ht_attr_set_type(v.node, "T", t);
-	ht_attr_set_type(v.node, "Tdim", HT_I32);
-	return v;
-}
-
-static struct ht_value chosen(struct ht_rw *r, struct ht_node *n, struct ht_value condition,
-	struct ht_value a, struct ht_value b)
-{
-	const struct ht_value in[] = { condition, a, b };
-	enum ht_dtype t = ht_type_of(a)->dtype;
-	struct ht_value v =
-		made(r, n, HT_OP_SelectV2, in, 3, (struct ht_type){ t, HT_SHAPE_UNKNOWN });
-
-	ht_attr_set_type(v.node, "T", t);
-	return v;
-}
-
 /* Whether element j counts for place i, as [i,j]. */
-static struct ht_value counts(struct ht_rw *r, struct ht_node *n, struct ht_value x, int64_t axis)
+static struct ht_value counts(struct maker *m, struct ht_value x, int64_t axis)
 {
-	bool exclusive = ht_attr_bool(n, "exclusive", false),
-	     reverse = ht_attr_bool(n, "reverse", false);
-	struct ht_shape s = ht_type_of(x)->shape;
-	struct ht_value all[] = { made(r, n, HT_OP_Shape, &x, 1,
-					  (struct ht_type){ HT_I32, vector(r, s.rank) }),
-		integer(r, n, axis) },
-			at, i, j, v;
+	bool exclusive = ht_attr_bool(m->at, "exclusive", false),
+	     reverse = ht_attr_bool(m->at, "reverse", false);
+	struct ht_value at = counted_to(m, extent_of(m, x, (int32_t)axis, HT_I32)), i, j, v;
 
-	ht_attr_set_type(all[0].node, "T", ht_type_of(x)->dtype);
-	ht_attr_set_type(all[0].node, "out_type", HT_I32);
-	at = made(r, n, HT_OP_Gather, all, 2, (struct ht_type){ HT_I32, HT_SHAPE_SCALAR });
-	ht_attr_set_type(at.node, "Tparams", HT_I32);
-	ht_attr_set_type(at.node, "Tindices", HT_I32);
-	at = numbers(r, n, at);
-	i = with_axis(r, n, at, 1);
-	j = with_axis(r, n, at, 0);
-	v = two(r, n, exclusive ? HT_OP_Less : HT_OP_LessEqual, reverse ? i : j, reverse ? j : i);
-	v.node->out[0].dtype = HT_BOOL;
-	for (int64_t k = axis + 1; k < s.rank; k++)
-		v = with_axis(r, n, v, -1);
+	i = with_axis(m, at, 1);
+	j = with_axis(m, at, 0);
+	v = two(m, exclusive ? HT_OP_Less : HT_OP_LessEqual, reverse ? i : j, reverse ? j : i);
+	for (int64_t k = axis + 1; k < ht_type_of(x)->shape.rank; k++)
+		v = with_axis(m, v, -1);
 	return v;
 }
 
 /* The largest element that counts is subtracted from all, unless it is infinite. */
 static void running_sum(struct ht_rw *r, struct ht_node *n)
 {
-	enum ht_dtype t = ht_type_of(n->in[0])->dtype;
-	struct ht_value x = n->in[0], least, most, sum, finite;
+	struct maker m = maker_for(r, n);
+	struct ht_value x = n->in[0], least, some, most, sum;
 	int64_t axis, inner;
 	int count;
 
@@ -433,19 +325,18 @@ static void running_sum(struct ht_rw *r, struct ht_node *n)
 		!ht_fix_axis(&axis, ht_type_of(x)->shape.rank))
 		return;
 	inner = axis + 1;
-	least = ht_rw_const_float(r, n, ht_rw_name_within(r, n, "part"), t, -HUGE_VAL);
-	sum = chosen(r, n, counts(r, n, x, axis), with_axis(r, n, x, axis), least);
-	most = ht_rw_reduce(r, n, HT_OP_Max, ht_rw_name_within(r, n, "most"), sum, &inner, 1, true);
-	finite = one(r, n, HT_OP_IsFinite, most);
-	finite.node->out[0].dtype = HT_BOOL;
-	most = chosen(
-		r, n, finite, most, ht_rw_const_float(r, n, ht_rw_name_within(r, n, "part"), t, 0));
-	sum = one(r, n, HT_OP_Exp, two(r, n, HT_OP_Sub, sum, most));
-	sum = ht_rw_reduce(r, n, HT_OP_Sum, ht_rw_name_within(r, n, "sum"), sum, &inner, 1, false);
-	most = made(r, n, HT_OP_Squeeze, &most, 1, (struct ht_type){ t, HT_SHAPE_UNKNOWN });
-	ht_attr_set_type(most.node, "T", t);
+	m.t = ht_type_of(x)->dtype;
+	least = number(&m, -HUGE_VAL);
+	some = counts(&m, x, axis);
+	sum = chosen(&m, some, with_axis(&m, x, axis), least);
+	most = reduced(&m, HT_OP_Max, sum, inner, true);
+	some = one(&m, HT_OP_IsFinite, most);
+	most = chosen(&m, some, most, number(&m, 0));
+	sum = one(&m, HT_OP_Exp, two(&m, HT_OP_Sub, sum, most));
+	sum = reduced(&m, HT_OP_Sum, sum, inner, false);
+	most = made(&m, HT_OP_Squeeze, &most, 1, HT_SHAPE_UNKNOWN);
 	ht_attr_set_ints(most.node, "squeeze_dims", &inner, 1);
-	ht_rw_take_place(r, n, two(r, n, HT_OP_AddV2, one(r, n, HT_OP_Log, sum), most));
+	ht_rw_take_place(r, n, two(&m, HT_OP_AddV2, one(&m, HT_OP_Log, sum), most));
 }
 
 /* Elements that nobody set yet are zeros. */

@@ -119,19 +119,6 @@ bool ht_profile_is_cube(const struct ht_profile *p, const struct ht_node *n);
 unsigned ht_profile_promotes(const struct ht_profile *p, const struct ht_node *n);
 bool ht_profile_keeps(const struct ht_profile *p, struct ht_str type, struct ht_str attr);
 
-/* A NUL-terminated copy of a name: names in the op table are parts of its text, without a NUL,
- * but getters need one.  It lives as long as the enclosing expression. */
-struct ht_attr_name {
-	char s[64];
-};
-static inline struct ht_attr_name ht_attr_name(struct ht_str name)
-{
-	struct ht_attr_name n;
-
-	snprintf(n.s, sizeof n.s, "%.*s", HT_STR_ARG(name));
-	return n;
-}
-
 /* ---- units.c ---- */
 
 struct ht_unit {

@@ -1,0 +1,211 @@
+/* maker: makes the nodes of which a pass makes an op, in front of a node and with names that begin alike.
+ *
+ * Dtypes of results, and attributes that operands tell, are those of the op's row (ht_rw_made()); shapes are set where they are certain, and
+ * are inferred later elsewhere. */
+#ifndef HT_PASSES_MAKER_H
+#define HT_PASSES_MAKER_H
+
+#include "passes/rewrite.h"
+
+struct maker {
+	struct ht_rw *r;
+	struct ht_node *at; /* nodes are made in front of it */
+	struct ht_str name;
+	enum ht_dtype t; /* of number() */
+};
+
+static inline struct ht_value made(
+	struct maker *m, enum ht_op op, const struct ht_value *in, int32_t ins, struct ht_shape s)
+{
+	return ht_rw_made(m->r, m->at, op, m->name, in, ins, s);
+}
+
+static inline struct ht_value one(struct maker *m, enum ht_op op, struct ht_value a)
+{
+	return ht_rw_unary(m->r, m->at, op, m->name, a);
+}
+
+static inline struct ht_value two(
+	struct maker *m, enum ht_op op, struct ht_value a, struct ht_value b)
+{
+	return ht_rw_binary(m->r, m->at, op, m->name, a, b);
+}
+
+/* `v` itself if it has this dtype. */
+static inline struct ht_value cast(struct maker *m, struct ht_value v, enum ht_dtype t)
+{
+	return ht_type_of(v)->dtype == t ? v : ht_rw_cast(m->r, m->at, m->name, v, t);
+}
+
+/* A reduction over one axis. */
+static inline struct ht_value reduced(
+	struct maker *m, enum ht_op op, struct ht_value v, int64_t axis, bool keep_dims)
+{
+	return ht_rw_reduce(m->r, m->at, op, m->name, v, &axis, 1, keep_dims);
+}
+
+/* ---- constants ---- */
+
+static inline struct ht_value whole(struct maker *m, enum ht_dtype t, int64_t x)
+{
+	return ht_rw_scalar(m->r, m->at, m->name, t, x);
+}
+
+static inline struct ht_value wholes(
+	struct maker *m, enum ht_dtype t, const int64_t *x, int64_t count)
+{
+	return ht_rw_const_ints(m->r, m->at, m->name, t, x, count);
+}
+
+static inline struct ht_value number(struct maker *m, double x)
+{
+	return ht_rw_const_float(m->r, m->at, m->name, m->t, x);
+}
+
+/* ---- shapes ---- */
+
+static inline struct ht_shape of_rank(const struct maker *m, int32_t rank)
+{
+	int64_t dim[HT_MAX_RANK];
+
+	if (rank < 0)
+		return HT_SHAPE_UNKNOWN;
+	for (int32_t i = 0; i < rank; i++)
+		dim[i] = HT_DIM_UNKNOWN;
+	return ht_shape_make(m->r->g->arena, rank, dim);
+}
+
+static inline struct ht_shape vector_of(const struct maker *m, int64_t count)
+{
+	return ht_shape_make(m->r->g->arena, 1, &count);
+}
+
+static inline struct ht_value shape_of(struct maker *m, struct ht_value v, enum ht_dtype t)
+{
+	int32_t rank = ht_type_of(v)->shape.rank;
+	struct ht_value s =
+		made(m, HT_OP_Shape, &v, 1, rank < 0 ? of_rank(m, 1) : vector_of(m, rank));
+
+	ht_attr_set_type(s.node, "out_type", t);
+	s.node->out[0].dtype = t;
+	return s;
+}
+
+/* The number of elements. */
+static inline struct ht_value size_of(struct maker *m, struct ht_value v, enum ht_dtype t)
+{
+	struct ht_value n = made(m, HT_OP_Size, &v, 1, HT_SHAPE_SCALAR);
+
+	ht_attr_set_type(n.node, "out_type", t);
+	n.node->out[0].dtype = t;
+	return n;
+}
+
+/* The extent along an axis. */
+static inline struct ht_value extent_of(
+	struct maker *m, struct ht_value v, int32_t axis, enum ht_dtype t)
+{
+	struct ht_shape s = ht_type_of(v)->shape;
+	struct ht_value in[2];
+
+	if (s.rank > axis && s.dim[axis] >= 0)
+		return whole(m, t, s.dim[axis]);
+	in[0] = shape_of(m, v, t);
+	in[1] = whole(m, HT_I32, axis);
+	return made(m, HT_OP_Gather, in, 2, HT_SHAPE_SCALAR);
+}
+
+/* ---- elements ---- */
+
+/* 0, 1, … up to count - 1. */
+static inline struct ht_value counted_to(struct maker *m, struct ht_value count)
+{
+	enum ht_dtype t = ht_type_of(count)->dtype;
+	const struct ht_value in[] = { whole(m, t, 0), count, whole(m, t, 1) };
+
+	return made(m, HT_OP_Range, in, 3, of_rank(m, 1));
+}
+
+/* An axis of one element at place `axis` of the result; -1: behind all others. */
+static inline struct ht_value with_axis(struct maker *m, struct ht_value v, int64_t axis)
+{
+	const struct ht_value in[] = { v, whole(m, HT_I32, axis) };
+	int32_t rank = ht_type_of(v)->shape.rank;
+
+	return made(m, HT_OP_ExpandDims, in, 2, of_rank(m, rank < 0 ? rank : rank + 1));
+}
+
+/* `a` where the condition holds, else `b`; all three are broadcast. */
+static inline struct ht_value chosen(
+	struct maker *m, struct ht_value condition, struct ht_value a, struct ht_value b)
+{
+	const struct ht_value in[] = { condition, a, b };
+	struct ht_arena *arena = m->r->arena;
+	struct ht_shape s = ht_broadcast_shape(arena, ht_type_of(a)->shape, ht_type_of(b)->shape);
+
+	return made(m, HT_OP_SelectV2, in, 3,
+		ht_broadcast_shape(arena, ht_type_of(condition)->shape, s));
+}
+
+/* Slices along the first axis; the result has this rank. */
+static inline struct ht_value gathered(
+	struct maker *m, struct ht_value params, struct ht_value at, int32_t rank)
+{
+	const struct ht_value in[] = { params, at, whole(m, HT_I32, 0) };
+
+	return made(m, HT_OP_GatherV2, in, 3, of_rank(m, rank));
+}
+
+/* Scalars as a vector. */
+static inline struct ht_value packed(struct maker *m, const struct ht_value *in, int32_t n)
+{
+	struct ht_value v = made(m, HT_OP_Pack, in, n, vector_of(m, n));
+
+	ht_attr_set_int(v.node, "axis", 0);
+	return v;
+}
+
+/* Both along an axis. */
+static inline struct ht_value joined(
+	struct maker *m, struct ht_value a, struct ht_value b, int64_t axis)
+{
+	const struct ht_value in[] = { a, b, whole(m, HT_I32, axis) };
+
+	return made(m, HT_OP_ConcatV2, in, 3, of_rank(m, ht_type_of(a)->shape.rank));
+}
+
+/* ---- lists ---- */
+
+/* A list without elements yet, which will have dtype `t` and this shape. */
+static inline struct ht_value list_of(
+	struct maker *m, struct ht_value shape, struct ht_value count, enum ht_dtype t)
+{
+	const struct ht_value in[] = { shape, count };
+	struct ht_value v = made(m, HT_OP_TensorListReserve, in, 2, HT_SHAPE_SCALAR);
+
+	ht_attr_set_type(v.node, "element_dtype", t);
+	return v;
+}
+
+static inline struct ht_value list_with(
+	struct maker *m, struct ht_value list, struct ht_value at, struct ht_value item)
+{
+	const struct ht_value in[] = { list, at, item };
+
+	return made(m, HT_OP_TensorListSetItem, in, 3, HT_SHAPE_SCALAR);
+}
+
+/* All elements, of dtype `t` and this shape, as a tensor. */
+static inline struct ht_value stacked(
+	struct maker *m, struct ht_value list, struct ht_value shape, enum ht_dtype t)
+{
+	const struct ht_value in[] = { list, shape };
+	struct ht_value v = made(m, HT_OP_TensorListStack, in, 2, HT_SHAPE_UNKNOWN);
+
+	ht_attr_set_type(v.node, "element_dtype", t);
+	ht_attr_set_int(v.node, "num_elements", -1);
+	v.node->out[0].dtype = t;
+	return v;
+}
+
+#endif
