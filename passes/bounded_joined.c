@@ -154,7 +154,6 @@ void ht_open_find_in_run(struct ht_bounded *b, struct ht_node *n, struct ht_open
 
 	if (n->outs == 1) {
 		ht_rw_become(&b->r, n, HT_OP_Identity, &in[1], 1);
-		ht_attr_set_type(n, "T", t[1]);
 		return;
 	}
 	ht_rw_become(&b->r, n, HT_OP_IdentityN, in, 2);
@@ -182,7 +181,6 @@ void ht_open_locate_in_run(struct ht_bounded *b, struct ht_node *n, const struct
 		b->r.g->library->size[size - 1].by = c->name;
 	in = in_run(b, n, &p, ht_out(c, 0));
 	ht_rw_become(&b->r, n, HT_OP_Identity, &in, 1);
-	ht_attr_set_type(n, "T", HT_I64);
 }
 
 /* ---- places that a gather takes ---- */

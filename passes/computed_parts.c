@@ -712,15 +712,9 @@ static struct ht_value padded_back(struct forms *f, const struct back *b)
 	enum ht_dtype t = ht_type_of(b->x)->dtype;
 	struct ht_value in[2] = { b->x, node(f, HT_OP_Pack, b->row, b->axis, HT_I64,
 						ht_shape_make(f->r.g->arena, 2, dim)) };
-	struct ht_value v;
 
-	ht_attr_set_int(in[1].node, "N", b->axis);
-	ht_attr_set_type(in[1].node, "T", HT_I64);
 	ht_attr_set_int(in[1].node, "axis", 0);
-	v = node(f, HT_OP_Pad, in, 2, t, open_shape(f, b->axis));
-	ht_attr_set_type(v.node, "T", t);
-	ht_attr_set_type(v.node, "Tpaddings", HT_I64);
-	return v;
+	return node(f, HT_OP_Pad, in, 2, t, open_shape(f, b->axis));
 }
 
 bool ht_slices_back(const struct ht_graph *g, const struct ht_node *n)

@@ -59,8 +59,6 @@ bool ht_expand_random(struct forms *f, struct ht_node *n)
 	in[0] = ht_out(n, 0);
 	in[1] = n->in[0];
 	all = node(f, HT_OP_Reshape, in, 2, n->out[0].dtype, s);
-	ht_attr_set_type(all.node, "T", n->out[0].dtype);
-	ht_attr_set_type(all.node, "Tshape", ht_type_of(in[1])->dtype);
 	draw(f, n, most); /* the reshape holds the shape now */
 	ht_rw_replace_behind(&f->r, in[0], all);
 	some = gathered(f, in[0], some, 0);

@@ -24,8 +24,6 @@ static struct ht_value best_of(struct forms *f)
 	struct ht_value in[2] = { f->at->in[0], whole(f, HT_I32, 2) };
 	struct ht_value v = node(f, HT_OP_ArgMax, in, 2, HT_I64, open_shape(f, 2));
 
-	ht_attr_set_type(v.node, "T", ht_type_of(in[0])->dtype);
-	ht_attr_set_type(v.node, "Tidx", HT_I32);
 	ht_attr_set_type(v.node, "output_type", HT_I64);
 	return v;
 }
@@ -85,8 +83,6 @@ static struct ht_value in_columns(struct forms *f, struct ht_value a, struct ht_
 	const struct ht_value in[] = { a, b };
 	struct ht_value v = node(f, HT_OP_Pack, in, 2, HT_I64, open_shape(f, 2));
 
-	ht_attr_set_int(v.node, "N", 2);
-	ht_attr_set_type(v.node, "T", HT_I64);
 	ht_attr_set_int(v.node, "axis", 1);
 	return v;
 }
@@ -97,8 +93,6 @@ static struct ht_value counted_before(struct forms *f, struct ht_value kept)
 	const struct ht_value in[] = { kept, whole(f, HT_I32, 1) };
 	struct ht_value v = node(f, HT_OP_Cumsum, in, 2, HT_I64, open_shape(f, 2));
 
-	ht_attr_set_type(v.node, "T", HT_I64);
-	ht_attr_set_type(v.node, "Tidx", HT_I32);
 	ht_attr_set_bool(v.node, "exclusive", true);
 	return v;
 }

@@ -35,8 +35,6 @@ static void put_channels(struct forms *f, struct colour c)
 	enum ht_dtype t = ht_type_of(c.of[0])->dtype;
 	struct ht_value v = node(f, HT_OP_Pack, c.of, 3, t, HT_SHAPE_UNKNOWN);
 
-	ht_attr_set_int(v.node, "N", 3);
-	ht_attr_set_type(v.node, "T", t);
 	ht_attr_set_int(v.node, "axis", -1);
 	v = cast_to(f, v, f->at->out[0].dtype);
 	ht_rw_take_place(&f->r, f->at, v);

@@ -210,7 +210,7 @@ static struct ht_value join_weights(const struct sums *s)
 static struct ht_value put_beside(const struct sums *s, struct ht_value a, struct ht_value b)
 {
 	struct ht_rw *r = &s->x->inside;
-	struct ht_node *before = s->add[0], *n;
+	struct ht_node *before = s->add[0];
 	struct ht_type type = *ht_type_of(a);
 	const int32_t axis = type.shape.rank - 1;
 	const struct ht_str name = s->conv[0]->name;
@@ -218,11 +218,7 @@ static struct ht_value put_beside(const struct sums *s, struct ht_value a, struc
 
 	type.shape = ht_shape_make(r->arena, type.shape.rank, type.shape.dim);
 	((int64_t *)(uintptr_t)type.shape.dim)[axis] += depth_of(s->conv[1]);
-	n = ht_rw_node(r, before, HT_OP_ConcatV2, name, in, 3, type);
-	ht_attr_set_type(n, "T", type.dtype);
-	ht_attr_set_type(n, "Tidx", HT_I32);
-	ht_attr_set_int(n, "N", 2);
-	return ht_out(n, 0);
+	return ht_out(ht_rw_node(r, before, HT_OP_ConcatV2, name, in, 3, type), 0);
 }
 
 /* The images of both convolutions side by side.  What was made for an addition is in front of all later ones. */

@@ -295,7 +295,6 @@ static struct ht_value slice(
 	struct ht_type t = *ht_type_of(x);
 	int64_t begin[HT_MAX_RANK] = { 0 }, size[HT_MAX_RANK];
 	struct ht_value in[3] = { x };
-	struct ht_node *n;
 
 	for (int32_t i = 0; i < t.shape.rank; i++)
 		size[i] = i == axis ? count : t.shape.dim[i];
@@ -303,10 +302,7 @@ static struct ht_value slice(
 	in[1] = ht_rw_const_ints(w->r, w->n, part(w, "begin"), HT_I32, begin, t.shape.rank);
 	in[2] = ht_rw_const_ints(w->r, w->n, part(w, "size"), HT_I32, size, t.shape.rank);
 	t.shape = ht_shape_make(w->r->g->arena, t.shape.rank, size);
-	n = ht_rw_node(w->r, w->n, HT_OP_Slice, part(w, "slice"), in, 3, t);
-	ht_attr_set_type(n, "T", t.dtype);
-	ht_attr_set_type(n, "Index", HT_I32);
-	return ht_out(n, 0);
+	return ht_out(ht_rw_node(w->r, w->n, HT_OP_Slice, part(w, "slice"), in, 3, t), 0);
 }
 
 /* `border` reversed along an axis, `before` zeros in front of it, and as many behind it as the sum has elements; added to the sum. */
@@ -322,16 +318,12 @@ static struct ht_value add_mirrored(struct writing *w, struct ht_value sum, stru
 	around[2 * axis + 1] = to.shape.dim[axis] - t.shape.dim[axis] - before;
 	in[1] = ht_rw_const_ints(w->r, w->n, part(w, "axis"), HT_I32, &along, 1);
 	n = ht_rw_node(w->r, w->n, HT_OP_ReverseV2, part(w, "mirrored"), in, 2, t);
-	ht_attr_set_type(n, "T", t.dtype);
-	ht_attr_set_type(n, "Tidx", HT_I32);
 	in[0] = ht_out(n, 0);
 	in[1] = ht_rw_const_ints(
 		w->r, w->n, part(w, "around"), HT_I32, around, 2 * (int64_t)t.shape.rank);
 	in[1] = ht_rw_reshape(
 		w->r, w->n, part(w, "paddings"), in[1], (struct ht_shape){ 2, pairs });
 	n = ht_rw_node(w->r, w->n, HT_OP_Pad, part(w, "padded"), in, 2, to);
-	ht_attr_set_type(n, "T", t.dtype);
-	ht_attr_set_type(n, "Tpaddings", HT_I32);
 	return binary(w, HT_OP_AddV2, "sum", sum, ht_out(n, 0));
 }
 

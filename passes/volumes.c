@@ -37,11 +37,8 @@ static struct ht_value ints(
 static struct ht_value node(struct volume *v, enum ht_op op, const char *name,
 	const struct ht_value *in, int32_t ins, struct ht_shape s, enum ht_dtype t)
 {
-	struct ht_node *n =
-		ht_rw_node(v->r, v->n, op, part(v, name), in, ins, (struct ht_type){ t, s });
-
-	ht_attr_set_type(n, "T", t);
-	return ht_out(n, 0);
+	return ht_out(
+		ht_rw_node(v->r, v->n, op, part(v, name), in, ins, (struct ht_type){ t, s }), 0);
 }
 
 static struct ht_shape shape(struct volume *v, int32_t rank, const int64_t *dim)
@@ -104,7 +101,7 @@ static struct ht_value every(struct volume *v, struct ht_value x, int32_t axis, 
 {
 	struct ht_type t = *ht_type_of(x);
 	int64_t dim[RANK], begin[RANK] = { 0 }, end[RANK], steps[RANK];
-	struct ht_value in[4] = { x }, y;
+	struct ht_value in[4] = { x };
 
 	for (int32_t i = 0; i < t.shape.rank; i++) {
 		end[i] = dim[i] = t.shape.dim[i];
@@ -119,9 +116,7 @@ static struct ht_value every(struct volume *v, struct ht_value x, int32_t axis, 
 	in[1] = ints(v, "begin", HT_I32, begin, t.shape.rank);
 	in[2] = ints(v, "end", HT_I32, end, t.shape.rank);
 	in[3] = ints(v, "steps", HT_I32, steps, t.shape.rank);
-	y = node(v, HT_OP_StridedSlice, "depths", in, 4, shape(v, t.shape.rank, dim), t.dtype);
-	ht_attr_set_type(y.node, "Index", HT_I32);
-	return y;
+	return node(v, HT_OP_StridedSlice, "depths", in, 4, shape(v, t.shape.rank, dim), t.dtype);
 }
 
 /* `x` with zeros around its depths. */
@@ -130,7 +125,7 @@ static struct ht_value padded(struct volume *v, struct ht_value x, int64_t befor
 	struct ht_type t = *ht_type_of(x);
 	const int64_t around[2 * RANK] = { 0, 0, before, after };
 	int64_t dim[RANK];
-	struct ht_value in[2] = { x }, y;
+	struct ht_value in[2] = { x };
 
 	if (!before && !after)
 		return x;
@@ -139,9 +134,7 @@ static struct ht_value padded(struct volume *v, struct ht_value x, int64_t befor
 	in[1] = ints(v, "around", HT_I32, around, sizeof around / sizeof *around);
 	in[1] = ht_rw_reshape(
 		v->r, v->n, part(v, "paddings"), in[1], shape(v, 2, (int64_t[]){ RANK, 2 }));
-	y = node(v, HT_OP_Pad, "padded", in, 2, shape(v, RANK, dim), t.dtype);
-	ht_attr_set_type(y.node, "Tpaddings", HT_I32);
-	return y;
+	return node(v, HT_OP_Pad, "padded", in, 2, shape(v, RANK, dim), t.dtype);
 }
 
 /* Depths of a volume that a tap of the window sees: `count` of them, every `step`th from `from` on, which may be outside. */
@@ -170,8 +163,6 @@ static struct ht_value side_by_side(struct volume *v, struct ht_value x, struct 
 		in[s.taps] = ht_rw_scalar(v->r, v->n, part(v, "axis"), HT_I32, RANK - 1);
 		y = node(v, HT_OP_ConcatV2, "seen", in, (int32_t)s.taps + 1, shape(v, RANK, dim),
 			t.dtype);
-		ht_attr_set_int(y.node, "N", s.taps);
-		ht_attr_set_type(y.node, "Tidx", HT_I32);
 	}
 	return as_images(v, "images", y);
 }
@@ -304,10 +295,8 @@ static struct ht_value zeros(struct volume *v, int32_t rank, const int64_t *dim)
 	enum ht_dtype t = v->n->out[0].dtype;
 	const struct ht_value in[] = { ints(v, "shape", HT_I32, dim, rank),
 		ht_rw_scalar(v->r, v->n, part(v, "zero"), t, 0) };
-	struct ht_value y = node(v, HT_OP_Fill, "zeros", in, 2, shape(v, rank, dim), t);
 
-	ht_attr_set_type(y.node, "index_type", HT_I32);
-	return y;
+	return node(v, HT_OP_Fill, "zeros", in, 2, shape(v, rank, dim), t);
 }
 
 /* `count` depths of the gradient by a volume of shape `to`, as images. */
@@ -355,7 +344,6 @@ static void write_volume_gradient(struct volume *v)
 
 		y = node(v, HT_OP_Pack, "phases", in, (int32_t)stride,
 			shape(v, (int32_t)rank, pack), v->n->out[0].dtype);
-		ht_attr_set_int(y.node, "N", stride);
 		ht_attr_set_int(y.node, "axis", 2);
 		y = reshaped(v, "volume", y, RANK,
 			(int64_t[]){ to[0], count * stride, to[2], to[3], to[4] });
