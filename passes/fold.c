@@ -451,8 +451,8 @@ static void fold_waiting(struct folding *f, struct ht_node *n)
 		struct ht_node *user = u->node;
 		int32_t arg = u->arg;
 
-		wait_likewise(
-			r, user, n); /* first, as both `n` and what it waits for may be removed */
+		/* First, as both `n` and what it waits for may be removed. */
+		wait_likewise(r, user, n);
 		ht_rw_set_in(r, user, arg, v);
 	}
 }
@@ -471,7 +471,9 @@ static void fold_node(struct folding *f, struct ht_node *n)
 		ht_is(n, HT_HAS_DEFAULT | HT_COMPUTES_SIZE) || takes_sizes(n))
 		return;
 	if (n->controls) {
-		(tells_constants(n) ? fold_waiting_shape : fold_waiting)(f, n);
+		/* Pass sizes writes nodes in other ones, but not those that wait for others. */
+		if (!r->g->library->sizes || r->g->library->closed)
+			(tells_constants(n) ? fold_waiting_shape : fold_waiting)(f, n);
 		return;
 	}
 	if (fold_shape_op(r, n))
