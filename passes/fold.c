@@ -414,6 +414,15 @@ static bool tells_constants(const struct ht_node *n)
 	return true;
 }
 
+/* Whether an operand of an op that a pass has to write in other ones, which is not done to what waits for other nodes. */
+static bool feeds_rewritten(const struct ht_rw *r, const struct ht_node *n)
+{
+	for (const struct ht_rw_use *u = ht_rw_first_use(r, n); u; u = ht_rw_next_use(r, u))
+		if (u->arg >= 0 && !ht_can_lower(u->node))
+			return true;
+	return false;
+}
+
 /* Likewise a node that tells shapes, whose users wait for other nodes instead of it. */
 static void fold_waiting_shape(struct folding *f, struct ht_node *n)
 {
@@ -421,6 +430,8 @@ static void fold_waiting_shape(struct folding *f, struct ht_node *n)
 	struct ht_node **user = NULL;
 	size_t users = 0, cap = 0;
 
+	if (feeds_rewritten(r, n))
+		return;
 	for (int32_t i = 0; i < n->outs; i++)
 		if (ht_rw_is_output(r, ht_out(n, i)))
 			return;
@@ -442,8 +453,8 @@ static void fold_waiting(struct folding *f, struct ht_node *n)
 	struct ht_tensor *out;
 	struct ht_value v;
 
-	if (!u || n->outs != 1 || !is_number_of_something(n) || !all_const(n) || !ht_can_lower(n) ||
-		!is_bounded(n) || !takes(f, result_bytes(n)) ||
+	if (!u || feeds_rewritten(r, n) || n->outs != 1 || !is_number_of_something(n) ||
+		!all_const(n) || !ht_can_lower(n) || !is_bounded(n) || !takes(f, result_bytes(n)) ||
 		ht_evaluate(n, r->arena, &out) != HT_OK)
 		return;
 	v = ht_rw_const(r, n, n->name, out[0].dtype, n->out[0].shape, out[0].blob);
