@@ -232,9 +232,9 @@ static struct ht_value join_operands(const struct sums *s)
 	return s->made->both;
 }
 
-/* `n` again, with operand `arg` replaced. */
+/* `n` again, in front of addition `i`, with operand `arg` replaced. */
 static struct ht_node *again(
-	const struct sums *s, const struct ht_node *n, int32_t arg, struct ht_value v)
+	const struct sums *s, int32_t i, const struct ht_node *n, int32_t arg, struct ht_value v)
 {
 	struct ht_rw *r = &s->x->inside;
 	struct ht_value *in = HT_NEW_ARRAY(r->arena, struct ht_value, (size_t)n->ins);
@@ -242,7 +242,7 @@ static struct ht_node *again(
 
 	memcpy(in, n->in, (size_t)n->ins * sizeof *in);
 	in[arg] = v;
-	made = ht_rw_node(r, s->add[0], n->op, n->name, in, n->ins, n->out[0]);
+	made = ht_rw_node(r, s->add[i], n->op, n->name, in, n->ins, n->out[0]);
 	made->attrs = ht_attrs_copy(n->attrs, NULL, made->graph->arena);
 	ht_rw_absorb(made, n);
 	if (n->outs > 1) {
@@ -254,24 +254,26 @@ static struct ht_node *again(
 
 static struct ht_node *join(const struct sums *s)
 {
-	/* Nodes are made in front of the addition one after the other. */
+	/* Nodes are made in front of the first addition one after the other. */
 	const struct ht_value weights = join_weights(s), operands = join_operands(s);
-	struct ht_node *n = again(s, s->conv[0], 0, operands);
+	struct ht_node *n = again(s, 0, s->conv[0], 0, operands);
 
 	ht_rw_set_in(&s->x->inside, n, 1, weights);
 	ht_rw_absorb(n, s->conv[1]);
-	return s->split[0] ? again(s, s->split[0], 1, ht_out(n, 0)) : n;
+	return s->split[0] ? again(s, 0, s->split[0], 1, ht_out(n, 0)) : n;
 }
 
-/* `sum` with the biases of term `v`, in their order. */
-static struct ht_value add_biases(const struct sums *s, struct ht_value v, struct ht_value sum)
+/* `sum` with the biases of term `v` of addition `i`, in their order. */
+static struct ht_value add_biases(
+	const struct sums *s, int32_t i, struct ht_value v, struct ht_value sum)
 {
 	const int32_t arg = biased(s->x, v.node);
 
 	if (v.node == s->conv[0] || v.node == s->conv[1] || v.node == s->split[0] ||
 		v.node == s->split[1])
 		return sum;
-	return ht_out(again(s, v.node, arg, add_biases(s, v.node->in[arg], sum)), 0);
+	sum = add_biases(s, i, v.node->in[arg], sum);
+	return ht_out(again(s, i, v.node, arg, sum), 0);
 }
 
 static void replace(const struct sums *s)
@@ -282,7 +284,7 @@ static void replace(const struct sums *s)
 	for (int32_t i = 0; i < s->count; i++) {
 		sum[i] = ht_out(parts, s->order[i]);
 		for (int k = 0; k < 2; k++)
-			sum[i] = add_biases(s, s->add[i]->in[k], sum[i]);
+			sum[i] = add_biases(s, i, s->add[i]->in[k], sum[i]);
 	}
 	for (int32_t i = 0; i < s->count; i++)
 		ht_rw_replace_node(&s->x->inside, s->add[i], sum[i]);
