@@ -342,15 +342,13 @@ static void running_sum(struct ht_rw *r, struct ht_node *n)
 /* Elements that nobody set yet are zeros. */
 static void make_zeros(struct ht_rw *r, struct ht_node *n)
 {
-	enum ht_dtype t = n->out[0].dtype;
-	const struct ht_value in[] = { n->in[0],
-		ht_rw_scalar(r, n, ht_rw_name_within(r, n, "zero"), t, 0) };
+	struct maker m = maker_for(r, n);
+	struct ht_value in[2] = { n->in[0] };
 
-	if (t == HT_STRING)
+	if (n->out[0].dtype == HT_STRING)
 		return;
+	in[1] = whole(&m, n->out[0].dtype, 0);
 	ht_rw_become(r, n, HT_OP_Fill, in, 2);
-	ht_attr_set_type(n, "T", t);
-	ht_attr_set_type(n, "index_type", HT_I32);
 }
 
 /* ---- the pass ---- */
