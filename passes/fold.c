@@ -418,7 +418,7 @@ static bool tells_constants(const struct ht_node *n)
 static bool feeds_rewritten(const struct ht_rw *r, const struct ht_node *n)
 {
 	for (const struct ht_rw_use *u = ht_rw_first_use(r, n); u; u = ht_rw_next_use(r, u))
-		if (u->arg >= 0 && !ht_can_lower(u->node))
+		if (u->arg >= 0 && ht_never_lowered(u->node))
 			return true;
 	return false;
 }
