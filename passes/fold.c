@@ -468,10 +468,10 @@ static void fold_waiting(struct folding *f, struct ht_node *n)
 	}
 }
 
-/* Whether the kernel compares indices with sizes of the run (bounded_indices.c). */
+/* Whether the kernel compares indices with sizes of the run (bounded_indices.c), or a tensor still has to get its room (grown.c). */
 static bool takes_sizes(const struct ht_node *n)
 {
-	return ht_attr_find(n, "_open") || ht_attr_find(n, "_within");
+	return ht_attr_find(n, "_open") || ht_attr_find(n, "_within") || ht_attr_find(n, "room");
 }
 
 static void fold_node(struct folding *f, struct ht_node *n)
