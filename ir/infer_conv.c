@@ -59,10 +59,10 @@ static enum ht_status read_window(
 	struct ht_str padding = ht_attr_str(n, "padding", "");
 	bool channels_first = ht_str_is(format, first[axes - 2]);
 
+	*w = (struct window){ .axes = axes, .c = channels_first ? 1 : axes + 1 };
 	if (!channels_first && !ht_str_is(format, last[axes - 2]))
 		return ht_infer_fail(
 			in, n, "attribute 'data_format' is '%.*s'", HT_STR_ARG(format));
-	*w = (struct window){ .axes = axes, .c = channels_first ? 1 : axes + 1 };
 	for (int i = 0; i < axes; i++) {
 		w->at[i] = 1 + channels_first + i;
 		w->stride[i] = w->dilation[i] = 1;
@@ -73,7 +73,7 @@ static enum ht_status read_window(
 		w->padding = SAME;
 	else if (ht_str_is(padding, "VALID"))
 		w->padding = VALID;
-	else if (ht_str_is(padding, "EXPLICIT"))
+	else if (ht_str_is(padding, "EXPLICIT") && axes == 2) /* no op of volumes has it */
 		w->padding = EXPLICIT;
 	else
 		return ht_infer_fail(in, n, "attribute 'padding' is '%.*s'", HT_STR_ARG(padding));

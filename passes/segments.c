@@ -277,7 +277,7 @@ static void expand_gradient(struct segments *x, const struct form *f, int32_t ra
 static void expand(struct ht_rw *r, struct ht_node *n)
 {
 	const struct form *f = form_of(n);
-	struct segments x = { .m = { r, n, n->name } };
+	struct segments x = { .m = { .r = r, .at = n, .name = n->name } };
 	struct ht_value data, count, v;
 	int32_t rank;
 
