@@ -32,7 +32,7 @@ REFUSED = {
     'graphdef2mlir/legacy-fed-input-without-inputs.pbtxt': 'LegacyFedInput', 'graphdef2mlir/mlir_passthrough_op.pbtxt': 'MlirPassthroughOp',
     'graphdef2mlir/parse_example_v2.pbtxt': 'the shape of this input', 'graphdef2mlir/target.pbtxt': NO_VALUE,
     'graphdef2mlir/tf-data-pipeline.pbtxt': 'MapDataset', 'grappler/function_error.pbtxt': 'cycle',
-    'grappler/function_functional_while.pbtxt': 'passes int32', 'grappler/large_function_graph.pbtxt': 'needs constant sizes',
+    'grappler/function_functional_while.pbtxt': 'passes int32',
     'grappler/loops_and_queues.pbtxt': OPEN_LOOP, 'grappler/loops_and_resource_vars.pbtxt': NO_VALUE, 'grappler/nested_loop.pbtxt': OPEN_LOOP,
     'grappler/queues_and_loops.pbtxt': 'FIFOQueueV2', 'grappler/while_loop.pbtxt': OPEN_LOOP, 'grappler/while_loop_var_handle_op.pbtxt': NO_VALUE,
     'one_op/frozen_apply_momentum_graph.pb': 'ApplyMomentum',
