@@ -397,10 +397,12 @@ enum ht_status ht_infer_stitch(struct ht_infer *in, struct ht_node *n)
 		return ht_infer_fail(in, n, "needs data for each operand of indices");
 	for (int32_t i = 0; i < n->ins / 2; i++) {
 		struct ht_shape indices = ht_in_shape(n, i), data = ht_in_shape(n, n->ins / 2 + i);
-		struct ht_shape rest = { data.rank - indices.rank, data.dim + indices.rank };
+		struct ht_shape rest = { data.rank - indices.rank, NULL };
 
 		if (indices.rank < 0 || data.rank < 0)
 			continue;
+		if (rest.rank > 0)
+			rest.dim = data.dim + indices.rank;
 		if (rest.rank < 0 || !ht_merge_shape(in, row, rest, &row))
 			return ht_infer_fail(in, n, "data %.*s do not belong to indices %.*s",
 				HT_STR_ARG(ht_shape_text(in, data)),
