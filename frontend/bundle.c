@@ -397,7 +397,8 @@ static const struct ht_str *key_of_object(const struct ht_checkpoint *c, struct 
 	return id && *id < c->keys ? c->key_of[*id] : NULL;
 }
 
-/* *out: NULL when there is none; *several: since more than one variable has the name. */
+/* Sets *out to the entry of the variable, or to NULL if there is none.  *several is true if there is none because more than one variable has
+ * the name. */
 static enum ht_status find_entry(struct ht_checkpoint *c, struct ht_str name, struct ht_diags *d,
 	const struct entry **out, bool *several)
 {

@@ -385,7 +385,8 @@ enum ht_status ht_infer_mirror_pad_grad(struct ht_infer *in, struct ht_node *n)
 
 		if (e[0].kind != HT_ELEM_INT || e[1].kind != HT_ELEM_INT)
 			continue;
-		if (e[0].i < 0 || e[1].i < 0 || (s.dim[i] >= 0 && e[0].i + e[1].i > s.dim[i]))
+		if (e[0].i < 0 || e[1].i < 0 ||
+			(s.dim[i] >= 0 && (e[0].i > s.dim[i] || e[1].i > s.dim[i] - e[0].i)))
 			return ht_infer_fail(in, n, "paddings of %lld and %lld do not fit %.*s",
 				(long long)e[0].i, (long long)e[1].i,
 				HT_STR_ARG(ht_shape_text(in, s)));

@@ -239,8 +239,9 @@ static bool pays_to_divide(const struct product *p, const struct sum_parts *s, i
 }
 
 /* Divides a long sum into parts whose operands stay in the second level, and which a kernel adds.  Each block of rows reads a panel again.
- * One that takes a quarter of that level stays there beside the rows of a tile and the next panel, which is asked for meanwhile; where the depth has no
- * such parts, larger ones at least stay there alone.  One part: the sum is short, or cannot be divided. */
+ * A panel of a quarter of that level stays there beside the rows of a tile and the next panel, which is prefetched meanwhile.  If the depth
+ * cannot be divided into parts with such panels, parts with larger panels are taken, which still fit into the second level by themselves.
+ * The result is one part if the sum is short or cannot be divided. */
 static struct sum_parts parts_of_depth(
 	const struct lower *l, const struct ht_node *n, const struct product *p)
 {

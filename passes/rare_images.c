@@ -29,7 +29,7 @@ static struct colour channels(struct forms *f, enum ht_dtype t)
 	return c;
 }
 
-/* The channels as an image in place of the node. */
+/* Puts the three channels together as an image, which takes the place of the node. */
 static void put_channels(struct forms *f, struct colour c)
 {
 	enum ht_dtype t = ht_type_of(c.of[0])->dtype;

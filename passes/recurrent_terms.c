@@ -78,7 +78,7 @@ static bool cuts_columns(const struct ht_node *n)
 	       (axis == -1 || axis == n->out[0].shape.rank - 1);
 }
 
-/* The operand to which a bias is added; -1: none is. */
+/* The index of the operand to which `n` adds a bias; -1: `n` adds no bias. */
 static int32_t biased(const struct ht_counted_loop *x, const struct ht_node *n)
 {
 	return n->op == HT_OP_BiasAdd || ht_is(n, HT_ADDS) ? ht_recurrent_stepped(x, n) : -1;
@@ -172,7 +172,8 @@ static int64_t columns_beside(const struct ht_counted_loop *x, const struct ht_n
 	return columns;
 }
 
-/* The images are copied, and the results of one of the convolutions are not stored: both for each pixel. */
+/* For each pixel, joining copies the channels of both images, and saves the columns of one convolution, which are not stored and read again:
+ * it pays where there are at most as many channels as columns. */
 static bool pays(const struct sums *s)
 {
 	return depth_of(s->conv[0]) + depth_of(s->conv[1]) <= columns_beside(s->x, s->conv[0]);
