@@ -19,6 +19,7 @@ struct json {
 	struct ht_diags *diags;
 	const char *path;
 	int max_depth;
+	bool ignores; /* a member was not read, and a warning names it */
 	struct ht_buf out;
 };
 
@@ -50,6 +51,22 @@ static enum ht_status fail(
 	put_step(&at, s);
 	w.path = j->path;
 	return ht_error(j->diags, st, w, "%.*s: %s", HT_STR_ARG(ht_buf_str(&at)), text);
+}
+
+/* TF.js reads the members that it knows and no others, so that tools leave what they compute there. */
+static void ignore(struct json *j, const struct step *s, const char *message)
+{
+	struct ht_where w = HT_NOWHERE;
+	struct ht_buf at;
+
+	if (j->ignores)
+		return;
+	j->ignores = true;
+	ht_buf_init(&at, j->a);
+	put_step(&at, s);
+	w.path = j->path;
+	ht_warn(j->diags, w, "%.*s: %s has no such field; this and all others like it are ignored",
+		HT_STR_ARG(ht_buf_str(&at)), message);
 }
 
 static enum ht_status put_base64_bytes(struct json *j, const struct step *s, const char *p)
@@ -296,9 +313,10 @@ static enum ht_status put_message(
 		struct step inner = { s, member->string, 0 };
 
 		f = ht_pb_field_json(t, ht_str(member->string));
-		if (!f)
-			return fail(j, &inner, HT_E_INPUT, "%s has no such field",
-				ht_pb_message(t)->full_name);
+		if (!f) {
+			ignore(j, &inner, ht_pb_message(t)->full_name);
+			continue;
+		}
 		bit = (uint64_t)1 << (f - ht_pb_message(t)->field);
 		if (given & bit)
 			return fail(j, &inner, HT_E_INPUT, "given twice");

@@ -203,6 +203,17 @@ def function_constants(r, d):
     refused('a constant without weight', run(path, {'x': x}, ['y']), 'no weight')
 
 
+def further_members(r, d):
+    """TF.js reads the members that it knows; some tools leave others."""
+    x = r.normal(size=(2, 3)).astype(np.float32)
+    nodes = [{**n, 'inputs': n['input'], 'outputs': {'a': [1]}} for n in (placeholder('x', x.shape), node('y', 'AddV2', 'x', 'x', T=FLOAT))]
+    path = write_tfjs(d, nodes, [])
+    check('members that TF.js does not know', run(path, {'x': x}, ['y']), {'y': x + x})
+    said = tool('compile', path, '-o', f'{d}/m.htx').stderr
+    if said.count('has no such field') != 1 or 'node[0].inputs' not in said:
+        FAILED.append(f'members that TF.js does not know: {said}')
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument('--seed', type=int, default=20261)
@@ -213,7 +224,7 @@ def main():
     import numpy as np
     import tensorflow as tf
     r = np.random.default_rng(seed)
-    for cases in (old_producers, switches, biases, function_constants):
+    for cases in (old_producers, switches, biases, function_constants, further_members):
         with tempfile.TemporaryDirectory() as d:
             cases(r, d)
     print(*FAILED, sep='\n')
