@@ -9,7 +9,8 @@
  * - Concat along an open size: the operands are concatenated with their largest lengths, and
  *   the existing elements are gathered.
  * - Slices, the largest elements of rows, padding: computed_parts.c; Tile, Reshape, OneHot: computed_shapes.c; ops on
- *   sparse tensors: computed_sparse.c; on ragged ones: computed_ragged.c; Roll, Split and reversal: computed_moves.c; images: computed_images.c.
+ *   sparse tensors: computed_sparse.c; on ragged ones: computed_ragged.c; Roll, Split and reversal: computed_moves.c; images: computed_images.c,
+ *   computed_crop.c.
  * - UnsortedSegmentSum and its kin with a computed number of segments: the number is the length
  *   of such a range.
  * - _Padded with attribute room: the tensor is cut or padded to the room (grown.c).
@@ -734,6 +735,8 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 	case HT_OP_EnsureShape:
 	case HT_OP_Squeeze:
 		return ht_expand_ensured(f, n);
+	case HT_OP_CropAndResize:
+		return ht_expand_crop(f, n, gets_room(f, n, what));
 	case HT_OP_OneHot:
 		return is_last(f, n, what) && ht_expand_one_hot(f, n);
 	case HT_OP__Padded:

@@ -429,6 +429,8 @@ bool ht_is_open_image(const struct ht_graph *g, const struct ht_node *n)
 		return resizes_open(g, n);
 	case HT_OP_MirrorPad:
 		return is_open_image(g, n);
+	case HT_OP_CropAndResize:
+		return ht_crops_open(g, n);
 	case HT_OP_BatchToSpaceND:
 		return g->library->sizes && !ht_shape_known(ht_in_shape(n, 0));
 	default:

@@ -384,6 +384,12 @@ bool ht_meeting_repeats(const struct ht_node *n, int32_t group);
  * whether it changed the node. */
 bool ht_expand_meeting(struct forms *f, struct ht_node *n);
 
+/* ---- computed_crop.c ---- */
+
+/* Boxes that are cut out of images and resized to an open or computed size; `room`: also to one that nothing bounds. */
+bool ht_crops_open(const struct ht_graph *g, const struct ht_node *n);
+bool ht_expand_crop(struct forms *f, struct ht_node *n, bool room);
+
 /* ---- computed_images.c ---- */
 
 /* The places in the source, in float64, of the places `at` along an axis that is resized from `in` to `out`, of the

@@ -94,12 +94,12 @@ bool ht_expand_tile(struct forms *f, struct ht_node *n, bool last)
 
 /* ---- Roll ---- */
 
-/* Whether an axis is open, or the run computes how far it is rolled; false also where an axis is not known. */
+/* Whether a dimension is open, or the run computes how far an axis is rolled; false also where an axis is not known. */
 static bool rolls_by_index(const struct ht_graph *g, const struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 	int64_t count = ht_shape_count(ht_in_shape(n, 2));
-	bool some = false;
+	bool some = ht_shape_is_open(g, s);
 
 	if (count < 1 || count > HT_MAX_RANK || ht_shape_count(ht_in_shape(n, 1)) != count)
 		return false;
@@ -108,7 +108,7 @@ static bool rolls_by_index(const struct ht_graph *g, const struct ht_node *n)
 
 		if (!const_entry(n->in[2], i, &axis) || !ht_fix_axis(&axis, s.rank))
 			return false;
-		some = some || s.dim[axis] < 0 || !const_entry(n->in[1], i, &shift);
+		some = some || !const_entry(n->in[1], i, &shift);
 	}
 	return some && is_bounded_shape(g, s);
 }

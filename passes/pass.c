@@ -55,6 +55,7 @@
 	PASS(softmax)                                                                              \
 	PASS(split_batch_norm)                                                                     \
 	PASS(split_fused)                                                                          \
+	PASS(stated)                                                                               \
 	PASS(strings)                                                                              \
 	PASS(swish)                                                                                \
 	PASS(tables)                                                                               \

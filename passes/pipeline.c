@@ -25,6 +25,6 @@ const char ht_pipeline_layout[] =
 	"strings,loss_scale,tensor_arrays,prune,cases,functional,bodies,recurrent,infer," LAYOUT;
 /* For a body, whose dtypes are decided already. */
 const char ht_pipeline_body[] =
-	"split_fused,infer,identity," FOLD FUSE ",gates,bodies,recurrent,infer," LAYOUT;
+	"split_fused,infer,stated,identity," FOLD FUSE ",gates,bodies,recurrent,infer," LAYOUT;
 /* For the branches that pass recurrent makes of loops whose bodies are ready. */
 const char ht_pipeline_divided[] = "recurrent,infer," LAYOUT;

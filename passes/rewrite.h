@@ -78,6 +78,9 @@ struct ht_value ht_rw_const_ints(struct ht_rw *r, struct ht_node *before, struct
 struct ht_value ht_rw_scalar(
 	struct ht_rw *r, struct ht_node *before, struct ht_str name, enum ht_dtype t, int64_t bits);
 /* A scalar of a float type. */
+/* A scalar string. */
+struct ht_value ht_rw_text(
+	struct ht_rw *r, struct ht_node *before, struct ht_str name, const char *text);
 struct ht_value ht_rw_const_float(
 	struct ht_rw *r, struct ht_node *before, struct ht_str name, enum ht_dtype t, double value);
 /* Changes `n` to another op with other operands, and drops attributes that do not begin with "_"; those that operands tell are set as by

@@ -90,6 +90,24 @@ struct ht_value ht_rw_scalar(
 	return ht_rw_const(r, before, name, t, HT_SHAPE_SCALAR, b);
 }
 
+struct ht_value ht_rw_text(
+	struct ht_rw *r, struct ht_node *before, struct ht_str name, const char *text)
+{
+	struct ht_tensor *t = HT_NEW(r->g->arena, struct ht_tensor);
+	struct ht_node *n = ht_rw_node(r, before, HT_OP_Const, name, NULL, 0,
+		(struct ht_type){ HT_STRING, HT_SHAPE_SCALAR });
+
+	*t = (struct ht_tensor){ .dtype = HT_STRING,
+		.shape = HT_SHAPE_SCALAR,
+		.form = HT_TENSOR_VALUES,
+		.values = 1,
+		.strings = HT_NEW(r->g->arena, struct ht_str) };
+	*t->strings = ht_str_copy(r->g->arena, ht_str(text));
+	ht_attr_set_type(n, "dtype", HT_STRING);
+	*ht_attr_set(n, "value") = (struct ht_attr_value){ .kind = HT_ATTR_TENSOR, .tensor = t };
+	return ht_out(n, 0);
+}
+
 struct ht_value ht_rw_const_float(
 	struct ht_rw *r, struct ht_node *before, struct ht_str name, enum ht_dtype t, double value)
 {

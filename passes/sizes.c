@@ -166,7 +166,8 @@ static enum ht_status visit(struct sizes *s, struct ht_node *n)
 	}
 	s->rows[n->id] = rows;
 	s->counts[n->id] = counts;
-	if (counts && (rows || ht_rw_is_output(&s->r, ht_out(n, 0))))
+	if (counts && (rows || (ht_op_info(n->op)->effects & HT_ORDERED) ||
+			      ht_rw_is_output(&s->r, ht_out(n, 0))))
 		return ht_error(s->r.c->diags, HT_E_UNSUPPORTED, at_node(s, n),
 			"the first dimension of an input is open, and this computes with its size, "
 			"which only shapes may so far; state a size with --input-shape");
@@ -344,6 +345,13 @@ static enum ht_status make_functions(struct ht_graph *g, struct ht_pass_context 
 	return may_compute_in_frames(g, c->scratch) ? ht_run_passes(g, FUNCTIONS, NULL, c) : HT_OK;
 }
 
+/* Graphs that `convert` writes say what the model says; TensorFlow compares itself. */
+static enum ht_status compare_stated(struct ht_graph *g, struct ht_pass_context *c)
+{
+	return c->keep_functions || c->keep_computed_sizes ? HT_OK
+							   : ht_run_passes(g, "stated", NULL, c);
+}
+
 /* Bodies are made where sizes are known to be open: which further sizes data decide follows from the types in them.  Shapes and axes that are
  * computed of constants are folded first. */
 static enum ht_status run_bounded(struct ht_graph *g, struct ht_pass_context *c)
@@ -362,6 +370,7 @@ static enum ht_status run_bounded(struct ht_graph *g, struct ht_pass_context *c)
 		HT_TRY(make_bodies_of_fixed(g, c));
 	if (!c->keep_computed_sizes)
 		HT_TRY(ht_add_computed_sizes(g, c, true));
+	HT_TRY(compare_stated(g, c));
 	return g->sizes ? ht_bound_sizes(g, c) : HT_OK;
 }
 
@@ -396,6 +405,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	drop_all_attributes(g);
 	if (!is_open(c->entry))
 		return run_bounded(g, c);
+	HT_TRY(compare_stated(g, c));
 	ht_rw_init(&s.r, g, c);
 	HT_TRY(ht_infer_known(g, s.r.arena, c->diags, &s.known));
 	s.rows = HT_NEW_ARRAY(s.r.arena, bool, g->ids);

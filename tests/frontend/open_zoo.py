@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""A zoo of small models with control flow and open sizes, as users write them: each frozen with functional control flow and with that of
+TensorFlow 1.  One program for any sizes gives the results of live TensorFlow at several ones, on one thread and two, and stops where
+TensorFlow stops.
+
+On each day ctest tries a part of the models in one form; HALFTONE_LONG=1 tries all in both forms.
+
+Exit code 77: nothing to test with.
+"""
+import argparse
+import os
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f'{HERE}/../tools', f'{HERE}/../python']
+import package  # noqa: E402
+import environment  # noqa: E402
+import halftone as ht  # noqa: E402
+from live import TOLERANCE, close, np, tf  # noqa: E402
+from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2  # noqa: E402
+
+# TensorFlow's optimiser removes nodes that would stop.
+tf.config.optimizer.set_experimental_options({'disable_meta_optimizer': True})
+F32, I32 = tf.float32, tf.int32
+FORMS = 'functional', 'tensorflow 1'
+BOUNDS = {'n': (1, 4), 't': (1, 9), 'u': (1, 6), 'h': (6, 19), 'w': (6, 15), 'k': (1, 8)}
+SHARE = 3
+
+
+class Wrong(Exception):
+    """A number that is not TensorFlow's, or a run that does not stop as TensorFlow's does."""
+
+
+def weights(r, *shape):
+    return tf.constant((r.standard_normal(shape) / np.sqrt(np.prod(shape[:-1]))).astype('f4'))
+
+
+# ---- data: functions of a generator, the shape, and the sizes of the run ----
+
+def boxes(r, shape, sizes):
+    corner = r.random((shape[0], 2))
+    return np.concatenate([corner, corner + r.random((shape[0], 2)) * .5], 1).astype('f4') * 1.4 - .2
+
+
+def below(least, most):
+    return lambda r, shape, sizes: r.integers(least, most, shape).astype('i4')
+
+
+def rows_or(*others):
+    """The number of rows, or sometimes another one."""
+    return lambda r, shape, sizes: np.int32(r.choice([sizes.get('n', 4), sizes.get('n', 4), *others]))
+
+
+# ---- models: a function, the shape and dtype of each input, and data of inputs that are not just random ----
+
+def neural_turing_machine(r):
+    """Attention over a memory that is written, shifted by Roll while the batch is open."""
+    width, control = 4, 8
+    into, read, write = weights(r, 5 + width, control), weights(r, control, width + 4), weights(r, control, 3 * width + 4)
+
+    def address(p, w, memory):
+        key, shift, sharp = p[:, :width], tf.nn.softmax(p[:, width:width + 3]), 1 + tf.nn.softplus(p[:, width + 3])
+        w = .5 * w + .5 * tf.nn.softmax(tf.einsum('nm,nkm->nk', tf.math.l2_normalize(key, -1), tf.math.l2_normalize(memory, -1)))
+        w = shift[:, :1] * tf.roll(w, -1, 1) + shift[:, 1:2] * w + shift[:, 2:] * tf.roll(w, 1, 1)
+        w = tf.pow(w + 1e-6, sharp[:, None])
+        return w / tf.reduce_sum(w, 1, keepdims=True)
+
+    def f(x):
+        def step(state, x):
+            memory, w, v, seen, _ = state
+            c = tf.tanh(tf.concat([x, seen], -1) @ into)
+            w, p = address(c @ read, w, memory), c @ write
+            v = address(p, v, memory)
+            erase, add = tf.sigmoid(p[:, width + 4:2 * width + 4]), p[:, 2 * width + 4:]
+            memory = memory * (1 - v[..., None] * erase[:, None]) + v[..., None] * add[:, None]
+            return memory, w, v, tf.einsum('nk,nkm->nm', w, memory), c
+        n = tf.shape(x)[0]
+        even = tf.fill([n, 6], 1 / 6)
+        out = tf.scan(step, tf.transpose(x, [1, 0, 2]), (tf.fill([n, 6, width], .1), even, even, tf.zeros([n, width]), tf.zeros([n, control])))
+        return tf.transpose(out[4], [1, 0, 2]), out[0][-1]
+    return f, {'x': (('n', 't', 5), F32)}
+
+
+def rolled(r):
+    def f(x):
+        return tf.roll(x, 2, -1), tf.roll(x, [1, -2], [0, 2]), tf.roll(x, -1, 1)
+    return f, {'x': (('n', 't', 6), F32)}
+
+
+def crops(r):
+    """Boxes that are resized to the size of another image, and to sizes that are fed."""
+    def f(image, boxes, of, size, like):
+        of = of % tf.shape(image)[0]
+        a = tf.image.crop_and_resize(image, boxes, of, size, extrapolation_value=2.)
+        b = tf.image.crop_and_resize(image, boxes, of, tf.stack([3, size[0]]), 'nearest')
+        c = tf.image.crop_and_resize(tf.cast(image * 10, I32), boxes, of, [tf.shape(like)[1], 2])
+        d = tf.image.crop_and_resize(image[:1], boxes, tf.zeros_like(of), [1, tf.shape(like)[2] * 2])
+        return a, b, c, d, tf.reduce_mean(a, [1, 2])
+    return f, {'image': (('n', 'h', 'w', 2), F32), 'boxes': (('k', 4), F32), 'of': (('k',), I32), 'size': ((2,), I32), 'like': (('n', 'h', 'w', 1), F32)}, \
+        {'boxes': boxes, 'size': below(1, 6)}
+
+
+def fed_sizes(r):
+    """Images of one size, resized to a size that is fed; it must be positive."""
+    def f(image, boxes, size):
+        return tf.image.crop_and_resize(image, boxes, [0, 1, 1], size), tf.image.resize(image, size), tf.image.resize(image, size, 'nearest')
+    return f, {'image': ((2, 7, 6, 2), F32), 'boxes': ((3, 4), F32), 'size': ((2,), I32)}, {'boxes': boxes, 'size': below(0, 6)}
+
+
+def stated_rows(r):
+    return lambda x, k: tf.reshape(x, [k, 6]) * 2, {'x': (('n', 6), F32), 'k': ((), I32)}, {'k': rows_or(-1, 3)}
+
+
+def stated_shape(r):
+    def f(x, k):
+        return tf.reshape(x, tf.stack([k, 6])) * 2, tf.reshape(x, [2, k, 3])
+    return f, {'x': ((4, 6), F32), 'k': ((), I32)}, {'k': rows_or(-1, 3)}
+
+
+def stated_in_loop(r):
+    def f(x, k):
+        return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, tf.tanh(tf.reshape(y, [k, 6]))), [0, x],
+                             shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, 6])])[1]
+    return f, {'x': (('n', 6), F32), 'k': ((), I32)}, {'k': rows_or(-1, 3)}
+
+
+def stated_in_fixed_loop(r):
+    def f(x, k):
+        return tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, tf.ensure_shape(tf.tanh(tf.reshape(y, [k, 6])), [4, 6])), [0, x])[1]
+    return f, {'x': ((4, 6), F32), 'k': ((), I32)}, {'k': rows_or(-1, 3)}
+
+
+def bands(r):
+    def f(x, k):
+        return tf.linalg.band_part(x, 3, -1), tf.linalg.band_part(x, -1, k)
+    return f, {'x': (('n', 't', 'u'), F32), 'k': ((), I32)}, {'k': below(-1, 8)}
+
+
+MODELS = {f.__name__: f for f in (neural_turing_machine, rolled, crops, fed_sizes, stated_rows, stated_shape, stated_in_loop, stated_in_fixed_loop, bands)}
+
+
+# ---- runs ----
+
+def write(make, r, path, form):
+    """The function that TensorFlow runs, inputs with their data, and names of outputs."""
+    f, inputs, *data = make(r)
+    signature = [tf.TensorSpec([None if isinstance(d, str) else d for d in dims], t, name=n) for n, (dims, t) in inputs.items()]
+    f = tf.function(f, input_signature=signature).get_concrete_function()
+    frozen = convert_variables_to_constants_v2(f, lower_control_flow=form != FORMS[0])
+    with open(path, 'wb') as out:
+        out.write(frozen.graph.as_graph_def().SerializeToString())
+    return f, inputs, data[0] if data else {}, [t.name.removesuffix(':0') for t in frozen.outputs]
+
+
+def sizes_of(r, inputs):
+    """The sizes of some runs.  Inputs have one size for all first axes, and so on."""
+    names = {}
+    for dims, _ in inputs.values():
+        for axis, d in enumerate(dims):
+            if isinstance(d, str):
+                names.setdefault(axis, d)
+    bounds = {axis: BOUNDS[d] for axis, d in names.items()}
+    runs = [{a: b[1] for a, b in bounds.items()}, {a: b[0] for a, b in bounds.items()}]
+    runs += [{a: int(r.integers(b[0], b[1] + 1)) for a, b in bounds.items()} for _ in range(3)]
+    return bounds, runs, names
+
+
+def drawn(r, dims, t, sizes):
+    shape = [sizes[axis] if isinstance(d, str) else d for axis, d in enumerate(dims)]
+    return r.integers(0, 5, shape).astype(t.as_numpy_dtype) if t.is_integer else r.uniform(-1, 1.5, shape).astype('f4')
+
+
+def feeds_of(r, inputs, data, sizes, names):
+    named = {names[axis]: size for axis, size in sizes.items()}
+    feeds = {}
+    for n, (dims, t) in inputs.items():
+        shape = [sizes[axis] if isinstance(d, str) else d for axis, d in enumerate(dims)]
+        feeds[n] = np.asarray(data[n](r, shape, named) if n in data else drawn(r, dims, t, sizes))
+    return feeds
+
+
+def expected(f, feeds):
+    try:
+        return [y.numpy() for y in tf.nest.flatten(f(*map(tf.constant, feeds.values())))]
+    except tf.errors.OpError:
+        return None
+
+
+def compare(contexts, feeds, outputs, want, where):
+    got = []
+    for c in contexts:
+        try:
+            got.append(c.run(**feeds))
+        except ht.InputError as e:
+            got.append(str(e))
+    if want is None or isinstance(got[0], str):
+        if want is not None or not all(isinstance(g, str) for g in got):
+            raise Wrong(f'{where}: {got[0]}; TensorFlow {"stops" if want is None else "does not stop"}')
+        return
+    for name, w in zip(outputs, want, strict=True):
+        if not close(got[0][name], w, TOLERANCE) or not np.array_equal(got[0][name], got[1][name]):
+            raise Wrong(f'{where}: {name} is {got[0][name]}, {got[1][name]}, not {w}')
+
+
+def check(name, form, r, folder):
+    f, inputs, data, outputs = write(MODELS[name], r, f'{folder}/m.pb', form)
+    bounds, runs, names = sizes_of(r, inputs)
+    shapes = {n: tuple('{}..{}'.format(*bounds[axis]) if isinstance(d, str) else d for axis, d in enumerate(dims))
+              for n, (dims, _) in inputs.items()}
+    program = ht.load(f'{folder}/m.pb', outputs=outputs).with_(shapes=shapes).compile(cache='off')
+    contexts = program.context(threads=1), program.context(threads=2)
+    for sizes in runs:
+        feeds = feeds_of(r, inputs, data, sizes, names)
+        compare(contexts, feeds, outputs, expected(f, feeds), f'{name}, {form}, {sizes}')
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument('--seed', type=int, default=int.from_bytes(os.urandom(4), 'little'))
+    p.add_argument('--form', choices=FORMS)
+    p.add_argument('name', nargs='*', help=', '.join(MODELS))
+    a = p.parse_args()
+    print(f'seed {a.seed}', flush=True)
+    all_of_it = 'HALFTONE_LONG' in os.environ or a.name
+    failed = 0
+    for form in [a.form] if a.form else FORMS:
+        for name in a.name or (MODELS if all_of_it else environment.share_of_forms(MODELS, a.seed, form != FORMS[0], SHARE)):
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    check(name, form, np.random.default_rng([a.seed, *name.encode()]), folder)
+                except (Wrong, ht.HalftoneError) as e:
+                    failed += 1
+                    print(f'{name}, {form}: {e}', flush=True)
+    print('ok' if not failed else f'{failed} failed')
+    return failed > 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
