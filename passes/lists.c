@@ -783,6 +783,18 @@ static bool any_may_vary(const struct ht_lists *l)
 	return false;
 }
 
+/* Whether a body makes a list of a tensor whose length may be a size that it computes, and that has no number so far. */
+static bool any_is_open(const struct ht_lists *l)
+{
+	for (size_t i = 0; i < l->of.count && !l->numbered; i++) {
+		const struct ht_list *x = standing(l->of.entries[i].value);
+
+		if (!x->bad && x->open && x->length == HT_DIM_UNKNOWN)
+			return true;
+	}
+	return false;
+}
+
 /* Elements of several sizes become those of one.  Where there are none so far, sizes that bodies compute get their numbers, of which more may
  * follow.  *done: nothing more does. */
 static enum ht_status vary(struct ht_lists *l, struct ht_graph *g, int *rounds, bool *done)
@@ -835,7 +847,7 @@ enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c
 			ht_lists_make_dense(&l, g);
 		else if (!l.settled && has_open_sizes(&l))
 			l.settled = true;
-		else if (!l.computes || !any_may_vary(&l))
+		else if (!l.computes || (!any_may_vary(&l) && !any_is_open(&l)))
 			break;
 		else
 			HT_TRY(vary(&l, g, &rounds, &done));
