@@ -231,8 +231,37 @@ static void split_uses(struct splitting *x, struct ht_graph *g, struct pair p)
 	x->depth--;
 }
 
-/* Whether both sides have a value, and these may be of different types. */
-static bool is_shared(struct ht_value a, struct ht_value b)
+static bool enters_list(
+	const struct splitting *x, const struct ht_graph *g, struct ht_value v, int depth);
+
+/* Whether a value becomes an element of a list, as in the gradient of a branch in a loop. */
+static bool used_in_list(const struct splitting *x, const struct ht_node *n, int32_t arg, int depth)
+{
+	if (ht_is(n, HT_FORWARDS))
+		return enters_list(x, n->graph,
+			(struct ht_value){ .node = (struct ht_node *)(uintptr_t)n, .index = arg },
+			depth);
+	return n->op == HT_OP_TensorListPushBack && arg == 1;
+}
+
+static bool enters_list(
+	const struct splitting *x, const struct ht_graph *g, struct ht_value v, int depth)
+{
+	struct ht_node *of = caller_of(x, g);
+	int32_t at = g->function ? place_of(g->function->rets, v) : -1;
+
+	if (!depth)
+		return false;
+	for (const struct ht_node *n = g->first; n; n = n->next)
+		for (int32_t i = 0; i < n->ins; i++)
+			if (ht_value_eq(n->in[i], v) && used_in_list(x, n, i, depth - 1))
+				return true;
+	return of && at >= 0 && ht_is(of, HT_BRANCHES) &&
+	       enters_list(x, of->graph, ht_out(of, at), depth - 1);
+}
+
+/* Whether both sides have a value, and these may be of different types.  `listed`: lists have elements of several sizes. */
+static bool is_shared(struct ht_value a, struct ht_value b, bool listed)
 {
 	struct ht_node *x = ht_forwarded(a).node, *y = ht_forwarded(b).node;
 	const struct ht_type *s, *t;
@@ -244,8 +273,11 @@ static bool is_shared(struct ht_value a, struct ht_value b)
 		return true;
 	s = ht_type_of(x->in[0]);
 	t = ht_type_of(y->in[0]);
-	return s->dtype != t->dtype || s->dtype == HT_VARIANT || !ht_shape_is_told(s->shape) ||
-	       !ht_shape_eq(s->shape, t->shape);
+	if (s->dtype != t->dtype || s->dtype == HT_VARIANT)
+		return true;
+	if (listed && s->shape.rank >= 0 && s->shape.rank == t->shape.rank)
+		return false;
+	return !ht_shape_is_told(s->shape) || !ht_shape_eq(s->shape, t->shape);
 }
 
 static void split_results(struct splitting *x, struct ht_node *n)
@@ -259,7 +291,9 @@ static void split_results(struct splitting *x, struct ht_node *n)
 
 		if (is_none(first) && is_none(second))
 			ht_replace_uses(n->graph, ht_out(n, i), add_none(n->graph));
-		if (!ht_is_variant(ht_out(n, i)) || !is_shared(first, second))
+		if (!ht_is_variant(ht_out(n, i)) ||
+			!is_shared(
+				first, second, enters_list(x, n->graph, ht_out(n, i), MOST_NESTED)))
 			continue;
 		last->value = add_none(b.of[1]->body);
 		ht_carry_return(b.of[0], add_none(b.of[0]->body));

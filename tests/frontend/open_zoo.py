@@ -137,7 +137,41 @@ def bands(r):
     return f, {'x': (('n', 't', 'u'), F32), 'k': ((), I32)}, {'k': below(-1, 8)}
 
 
-MODELS = {f.__name__: f for f in (neural_turing_machine, rolled, crops, fed_sizes, stated_rows, stated_shape, stated_in_loop, stated_in_fixed_loop, bands)}
+def inner_maps(r):
+    """Loops over elements that a body selects."""
+    def f(x):
+        def chosen(v):
+            return tf.reduce_sum(tf.map_fn(lambda c: tf.nn.relu(c) * c, tf.boolean_mask(v, v > 0)))
+        return tf.map_fn(chosen, x), tf.map_fn(chosen, tf.boolean_mask(x, x[:, 0] > 0))
+    return f, {'x': (('k', 't'), F32)}
+
+
+def edit_distance(r):
+    """Levenshtein's distance: each row is a scan, whose list is as long as the second text and one more."""
+    def f(a, b):
+        def row(i, row):
+            better = tf.minimum(row[:-1] + tf.cast(b[0] != a[0, i], I32), row[1:] + 1)
+            return i + 1, tf.scan(lambda p, c: tf.minimum(p + 1, c), tf.concat([[i + 1], better], 0))
+        return tf.while_loop(lambda i, _: i < tf.shape(a)[1], row, [0, tf.range(tf.shape(b)[1] + 1)])[1]
+    return f, {'a': ((1, 't'), I32), 'b': ((1, 't'), I32)}, {'a': below(0, 3), 'b': below(0, 3)}
+
+
+def gradient_of_branch(r):
+    """The gradient of a loop with branches that keep tensors of different shapes."""
+    u = weights(r, 3, 3)
+
+    def f(x, g):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            h = tf.while_loop(lambda i, h: i < 4, lambda i, h: (i + 1, tf.cond(g[i] > 0, lambda: tf.tanh(h @ u), lambda: h * tf.reduce_mean(h, 0, keepdims=True))),
+                              [0, x])[1]
+            y = tf.reduce_sum(h**2)
+        return tape.gradient(y, x)
+    return f, {'x': (('n', 3), F32), 'g': ((4,), F32)}
+
+
+MODELS = {f.__name__: f for f in (neural_turing_machine, rolled, crops, fed_sizes, stated_rows, stated_shape, stated_in_loop, stated_in_fixed_loop, bands,
+                                 inner_maps, edit_distance, gradient_of_branch)}
 
 
 # ---- runs ----
