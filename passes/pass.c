@@ -41,6 +41,7 @@
 	PASS(loss_seed)                                                                            \
 	PASS(matmul)                                                                               \
 	PASS(momentum)                                                                             \
+	PASS(pivots)                                                                               \
 	PASS(precision)                                                                            \
 	PASS(prune)                                                                                \
 	PASS(rare)                                                                                 \

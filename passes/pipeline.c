@@ -9,7 +9,7 @@
 
 /* The nodes that the entry needs are inlined and frozen; then prune removes all others. */
 const char ht_pipeline_cleanup[] =
-	"feeds,float_status,split_fused,tables,prune,inline,branches,prune,references,loop_handles,freeze,split_fused,versions,rare,categorical,cells,segments,prune,loss_seed,sizes,infer,identity," FOLD
+	"feeds,float_status,split_fused,tables,prune,inline,pivots,branches,prune,references,loop_handles,freeze,split_fused,versions,rare,categorical,cells,segments,prune,loss_seed,sizes,infer,identity," FOLD
 	"momentum,adam," FUSE;
 
 #define MERGE "casts,cse,prune,infer"

@@ -170,8 +170,20 @@ def gradient_of_branch(r):
     return f, {'x': (('n', 3), F32), 'g': ((4,), F32)}
 
 
+def power_iteration(r):
+    """A loop that a condition in its body ends, as `break` does."""
+    def f(a):
+        def body(i, v, norm, ends):
+            u = tf.linalg.matvec(a, tf.linalg.matvec(a, v), transpose_a=True)
+            now = tf.norm(u) + 1e-9
+            ends = tf.cond(tf.abs(now - norm) < .05 * now, lambda: True, lambda: False)
+            return i + 1, tf.cond(ends, lambda: v, lambda: u / now), now, ends
+        return tf.while_loop(lambda i, v, norm, ends: (i < 9) & ~ends, body, [0, tf.ones(tf.shape(a)[1:]), 0., False])[:3]
+    return f, {'a': (('n', 't'), F32)}
+
+
 MODELS = {f.__name__: f for f in (neural_turing_machine, rolled, crops, fed_sizes, stated_rows, stated_shape, stated_in_loop, stated_in_fixed_loop, bands,
-                                 inner_maps, edit_distance, gradient_of_branch)}
+                                 inner_maps, edit_distance, gradient_of_branch, power_iteration)}
 
 
 # ---- runs ----
