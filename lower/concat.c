@@ -47,12 +47,15 @@ static void follow_run(
 	v->open = whole->open;
 }
 
-/* Whether the result may be in memory whose strides follow the run's sizes, of these axes, and its parts too.  They are no concatenations: these
- * have other readers. */
+/* Whether the result may be in memory whose strides follow the run's sizes, of these axes, and its parts too.  Each part begins at a constant
+ * place, so axes within that of the parts have constant extents.  The parts are no concatenations: these have other readers. */
 bool lower_joins_open(const struct ht_node *n, const struct ht_open_axis *open)
 {
-	if (n->op == HT_OP_Pack || open[concat_axis(n)].size)
+	if (n->op == HT_OP_Pack)
 		return false;
+	for (int32_t i = concat_axis(n); i < n->out[0].shape.rank; i++)
+		if (open[i].size)
+			return false;
 	for (int32_t i = 0; i < n->ins; i++)
 		if (is_value(n, i) && lower_is_concat(n->in[i].node))
 			return false;

@@ -152,6 +152,17 @@ def turned(r):
     return f, {'x': (('n', 'k', 5), F32), 'lengths': (('n',), I32)}
 
 
+def joined(r):
+    """Concatenations that are outputs, along each axis, with open axes in front of it and behind it."""
+    rows = int(r.integers(1, 4))
+
+    def f(x, row):
+        columns = tf.transpose(x, [0, 2, 1])
+        return (*(tf.concat([tf.tanh(x), x * 2., x], axis) for axis in range(3)), tf.concat([row, tf.tanh(row), row * 3.], 0),
+                tf.concat([tf.tanh(row), row * 3.], 1), tf.concat([tf.tanh(columns), columns * .5], 1))
+    return f, {'x': (('n', 'k', 5), F32), 'row': ((rows, 'k'), F32)}
+
+
 def over_images(r):
     """Windows over images of fixed heights and widths, whose results are reduced over an open number of images."""
     c, k = int(r.integers(1, 9)), int(r.integers(1, 20))
@@ -199,7 +210,7 @@ def counted_off(r):
     return f, {'x': (('n', 'k', c), F32)}
 
 
-MODELS = {f.__name__: f for f in (transformer, pooled, crossed, pictures, residuals, divided, turned, over_images, photographs, counted_off)}
+MODELS = {f.__name__: f for f in (transformer, pooled, crossed, pictures, residuals, divided, turned, over_images, photographs, counted_off, joined)}
 # Bounds of each size, by its name.  Sums of products over k end at the run's size if the upper bound is a multiple of 8, else at the bound:
 # MOST_K has one of each.
 BOUNDS = {'n': (1, 3), 'q': (1, 20), 'k': (1, 70), 'h': (16, 41), 'w': (15, 38)}
