@@ -33,6 +33,7 @@ POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1, 'pytorch-autoc
 POLICY_SHARE = .3 if package.environment.LONG else .1
 LEAST_RUN = .5  # of the graphs
 SLOW = 300  # seconds for one form of a graph
+UNTOLD = 'Tried to stack elements of an empty list'  # TensorFlow does not know their shape, which Halftone infers
 
 
 class Wrong(Exception):
@@ -72,8 +73,8 @@ def expected(f, inputs, feeds):
     """What TensorFlow computes; None where it stops."""
     try:
         return [t.numpy() for t in tf.nest.flatten(f(*[tf.constant(feeds[n]) for n in inputs]))]
-    except tf.errors.InvalidArgumentError:
-        return None
+    except tf.errors.InvalidArgumentError as e:
+        return UNTOLD if UNTOLD in str(e) else None
 
 
 def without_unused(path, outputs, feeds):
@@ -136,6 +137,8 @@ def check(r, f, inputs, path, ranges):
     for sizes in sizes_of(r, ranges):
         feeds = control_graphs.feeds_of(r, inputs, sizes)
         want, got, other = expected(f, inputs, feeds), run(one, program, feeds), run(two, program, feeds)
+        if want is UNTOLD:
+            continue
         if want is None and not isinstance(got, str):
             want = without_unused(path, outputs_of(f), feeds)
         if want is None:  # sizes that meet differ, or there is nothing of what must be something
@@ -161,7 +164,7 @@ def check_stated(r, f, inputs, path, ranges, folder):
     sizes = some_sizes(r, {s: (max(least, 1), most) for s, (least, most) in ranges.items()})
     feeds = control_graphs.feeds_of(r, inputs, sizes)
     want, model = expected(f, inputs, feeds), model_of(path, f, inputs, sizes)
-    if want is None:
+    if want is None or want is UNTOLD:
         return
     program = compiled(model)
     compare(f'stated {sizes}', run(program.context(), program, feeds), want)

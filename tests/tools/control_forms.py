@@ -338,7 +338,7 @@ class Forms(Values):
             return None
         axes = sorted(self.r.permutation(len(v.dims))[:int(self.r.integers(1, len(v.dims) + 1))].tolist())
         dims = tuple(d for i, d in enumerate(v.dims) if i not in axes)
-        some = [tf.reduce_logsumexp, tf.reduce_max, tf.reduce_min, tf.norm]
+        some = [tf.reduce_logsumexp, tf.norm, *([] if self.differentiates else [tf.reduce_max, tf.reduce_min])]
         if not any(is_computed(v.dims[a]) for a in axes):
             some += [tf.math.reduce_variance]
         f = self.one(some)
@@ -676,9 +676,11 @@ class Forms(Values):
         v = self.value(scope, F32)
         if v is None:
             return None
+        outer, self.differentiates = self.differentiates, True
         with tf.GradientTape() as tape:
             tape.watch(v.t)
             y = tf.reduce_sum(tf.square(self.after([v], [*scope[-3:], v, v], depth)[0]))
+        self.differentiates = outer
         t = tape.gradient(y, v.t)
         return t is not None and Value(tf.tanh(tf.ensure_shape(t, self.known(v))), v.dims, False) or None
 

@@ -28,6 +28,7 @@ class Values:
         self.made = collections.Counter()
         self.computed = 0
         self.exact_inputs = []
+        self.differentiates = False
 
     # ---- draws ----
 
@@ -77,7 +78,8 @@ class Values:
             return self.one([tf.reduce_any, tf.reduce_all])(v.t, axes, keep)
         if v.t.dtype != F32:
             return tf.math.floormod(tf.reduce_sum(v.t, axes, keep), 13)
-        how = self.one(['sum', 'mean', 'max', 'min'])
+        # Elements that are equal but for a rounding share the gradient of their extreme, or one of them has it.
+        how = self.one(['sum', 'mean'] if self.differentiates else ['sum', 'mean', 'max', 'min'])
         if any(str(v.dims[a]).startswith('d') for a in axes):
             how = 'sum'  # of nothing there is no mean
         if how == 'sum':
