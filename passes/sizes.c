@@ -270,19 +270,25 @@ static bool may_compute(const struct ht_graph *g, const struct ht_pass_context *
 /* Branches and loops of TensorFlow 1 become functions. */
 #define FUNCTIONS "tensor_arrays,prune,cases,functional"
 
-/* Branches and loops stay as they are if open sizes do not reach them, they compute none, and no array gives a tensor of unknown
- * shape. */
-static enum ht_status make_bodies(struct ht_graph *g, struct ht_pass_context *c)
+/* Sets *reached if open sizes reach branches and loops, or these may compute sizes, or an array gives a tensor of unknown shape. */
+static enum ht_status reach_bodies(struct ht_graph *g, struct ht_pass_context *c, bool *reached)
 {
 	struct ht_map all;
-	bool reached;
 
 	HT_TRY(ht_infer_types(g, c->diags));
-	reached = may_compute(g, c);
+	*reached = may_compute(g, c);
 	HT_TRY(ht_infer_all_known(g, c->scratch, c->diags, false, &all));
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		reached = reached || reads_unknown(n) ||
-			  (is_control(n) && takes_open(g, ht_known_of(&all, g), n));
+		*reached = *reached || reads_unknown(n) ||
+			   (is_control(n) && takes_open(g, ht_known_of(&all, g), n));
+	return HT_OK;
+}
+
+static enum ht_status make_bodies(struct ht_graph *g, struct ht_pass_context *c)
+{
+	bool reached;
+
+	HT_TRY(reach_bodies(g, c, &reached));
 	if (!reached)
 		return HT_OK;
 	HT_TRY(ht_run_passes(g, FUNCTIONS, NULL, c));
@@ -332,12 +338,20 @@ static bool has_frames(const struct ht_graph *g)
 	return false;
 }
 
-/* Nodes that compute sizes in loops and branches of TensorFlow 1 are in bodies before sizes are numbered. */
+/* Nodes that compute sizes in loops and branches of TensorFlow 1 are in bodies before sizes are numbered, and so are those that read open sizes
+ * before comparisons of these are put beside them: a branch that is not taken compares nothing. */
 static enum ht_status make_functions(struct ht_graph *g, struct ht_pass_context *c)
 {
+	bool reached = false;
+
 	if (c->keep_functions || !has_frames(g))
 		return HT_OK;
 	HT_TRY(ht_infer_types(g, c->diags));
+	if (g->sizes) {
+		HT_TRY(reach_bodies(g, c, &reached));
+		if (reached)
+			return ht_run_passes(g, FUNCTIONS, NULL, c);
+	}
 	if (!may_compute_in_frames(g, c->scratch))
 		return HT_OK;
 	/* A branch that is never taken may be all that has another extent. */
