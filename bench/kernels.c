@@ -2,7 +2,7 @@
  *
  *   build/bench/kernels [--policy NAME] [--conv-method NAME] [--target NAME] [--batch N]
  *                       [--seconds S] [--only CLASS] [--set OPTION=VALUE] [--depth all|one]
- *                       [--weights warm|cold] [--slices N] MODEL
+ *                       [--weights warm|cold] [--slices N] [--beside-peak yes|no] MODEL
  *   build/bench/kernels [--seconds S] --copy READ,WRITTEN
  *
  * Prints a line of JSON for each kernel: its node, the sizes of its contraction, multiply-adds
@@ -13,10 +13,13 @@
  * cold, constants are in no cache when a run begins, as in a model whose weights are larger than
  * the last cache.  With --slices, the tiles of a kernel are timed in so many slices, one after the
  * other, in processor time, and the fastest run is the sum of each slice's: on a busy machine a
- * slice is often undisturbed where a run of many milliseconds never is.  --copy measures the limit
+ * slice is often undisturbed where a run of many milliseconds never is.  With --beside-peak, runs
+ * alternate with products of registers alone that take as long; "beside" is the median number of
+ * their multiply-adds in the time of a run.  --copy measures the limit
  * of memory: GB/s for so many bytes read and so many written, with usual stores and with stores
  * that bypass the caches. */
 #include "api/api.h"
+#include "bench/rates.h"
 #include "lower/inside.h"
 
 #include <immintrin.h>
@@ -33,13 +36,14 @@ struct measure {
 	const char *only;
 	bool cold;
 	int64_t slices;
+	enum ht_rate rate; /* of the products in the plan; HT_RATE_COUNT: is not measured */
 	const struct ht_graph *graph;
 	const struct ht_plan *plan;
 	const struct ht_rt_program *rt;
 	char *arena;
 	void **at; /* by buffer */
 	void *scratch;
-	double *sample;
+	double *sample, *beside; /* by run */
 };
 
 static double now(void)
@@ -244,6 +248,39 @@ static const struct ht_image_step *step_of(const struct measure *m, int32_t i)
 			return s;
 }
 
+/* The rate that limits the products of the plan, on this machine. */
+static enum ht_rate rate_of(const struct ht_plan *p, const struct ht_target *t)
+{
+	for (int32_t i = 0; i < p->kernels; i++) {
+		int count;
+		const struct ht_stage *s = contraction_of(p->kernel[i], &count);
+
+		if (!s || s->contract.kp != 2)
+			continue;
+		if (s->contract.run)
+			return HT_RATE_F16;
+		return t->matrix_bf16 ? HT_RATE_MATRICES : HT_RATE_BF16;
+	}
+	return HT_RATE_F32;
+}
+
+/* The multiply-adds of registers in so many seconds, at the rate that they have for about as long. */
+static double multiply_adds_beside(const struct measure *m, double seconds, double (*clock)(void))
+{
+	static double round_takes;
+	const double start = clock();
+	const long rounds = round_takes > 0 ? (long)(seconds / round_takes) + 1 : 1000;
+
+	ht_rate_run(m->rate, rounds);
+	round_takes = (clock() - start) / (double)rounds;
+	return seconds / round_takes * ht_rate_round(m->rate);
+}
+
+static double (*clock_of(const struct measure *m))(void)
+{
+	return m->slices > 1 ? processor_time : now;
+}
+
 /* Runs all tiles in slices and returns the time; least[k] becomes the least time of slice k. */
 static double time_slices(struct measure *m, int32_t i, void *const *arg, double *least)
 {
@@ -253,7 +290,7 @@ static double time_slices(struct measure *m, int32_t i, void *const *arg, double
 	double all = 0;
 
 	for (int64_t k = 0; k < m->slices; k++) {
-		double (*const clock)(void) = m->slices > 1 ? processor_time : now;
+		double (*const clock)(void) = clock_of(m);
 		double start = clock(), took;
 
 		fn(arg, params, s->count * k / m->slices, s->count * (k + 1) / m->slices,
@@ -267,6 +304,7 @@ static double time_slices(struct measure *m, int32_t i, void *const *arg, double
 
 static void put_time(struct measure *m, int32_t i, void *const *arg)
 {
+	const bool beside = m->rate != HT_RATE_COUNT;
 	double end = now() + m->seconds, least[MOST_SLICES] = { 0 }, fastest = 0;
 	size_t n = 0;
 
@@ -277,13 +315,20 @@ static void put_time(struct measure *m, int32_t i, void *const *arg)
 	do {
 		if (m->cold)
 			forget_constants(m, i);
-		m->sample[n++] = time_slices(m, i, arg, least);
+		m->sample[n] = time_slices(m, i, arg, least);
+		if (beside)
+			m->beside[n] = multiply_adds_beside(m, m->sample[n], clock_of(m));
+		n++;
 	} while (n < MOST_RUNS && (n < 5 || now() < end));
 	qsort(m->sample, n, sizeof *m->sample, by_value);
 	for (int64_t k = 0; k < m->slices; k++)
 		fastest += least[k];
 	printf(", \"min_us\": %.3f, \"median_us\": %.3f, \"runs\": %zu",
 		1e6 * (m->slices > 1 ? fastest : m->sample[0]), 1e6 * m->sample[n / 2], n);
+	if (!beside)
+		return;
+	qsort(m->beside, n, sizeof *m->beside, by_value);
+	printf(", \"beside\": %.0f", m->beside[n / 2]);
 }
 
 static bool wanted(const struct measure *m, bool contraction)
@@ -330,7 +375,8 @@ static void measure_step(struct measure *m, int32_t i, int uses)
 static int measure_all(struct measure *m)
 {
 	m->sample = calloc(MOST_RUNS, sizeof *m->sample);
-	if (!m->sample)
+	m->beside = calloc(MOST_RUNS, sizeof *m->beside);
+	if (!m->sample || !m->beside)
 		return 5;
 	place(m);
 	for (int32_t i = 0; i < m->plan->steps; i++) {
@@ -438,7 +484,7 @@ struct request {
 	struct ht_compile_options opt;
 	int64_t batch;
 	double seconds;
-	bool one_deep, cold;
+	bool one_deep, cold, beside_peak;
 	int64_t slices;
 };
 
@@ -502,6 +548,9 @@ static enum ht_status compile(const struct request *q, const struct ht_model *mo
 	m->graph = l.graph;
 	m->plan = plan;
 	m->rt = &p->rt;
+	m->rate = q->beside_peak ? rate_of(plan, l.passes.target) : HT_RATE_COUNT;
+	if (q->beside_peak && !ht_rate_has(m->rate))
+		return ht_error(d, HT_E_ENVIRONMENT, HT_NOWHERE, "--beside-peak needs AVX-512");
 	return HT_OK;
 }
 
@@ -569,13 +618,16 @@ int main(int argc, char **argv)
 			q.cold = !strcmp(value, "cold");
 		else if (!strcmp(name, "slices"))
 			q.slices = atol(value);
+		else if (!strcmp(name, "beside-peak"))
+			q.beside_peak = !strcmp(value, "yes");
 		else
 			break;
 	}
 	if (at != argc - 1 || q.slices < 1 || q.slices > MOST_SLICES) {
 		fputs("usage: kernels [--policy NAME] [--conv-method NAME] [--target NAME] [--batch N]\n"
 		      "               [--seconds S] [--only CLASS] [--set OPTION=VALUE]\n"
-		      "               [--depth all|one] [--weights warm|cold] [--slices N] MODEL\n"
+		      "               [--depth all|one] [--weights warm|cold] [--slices N]\n"
+		      "               [--beside-peak yes|no] MODEL\n"
 		      "       kernels [--seconds S] --copy READ,WRITTEN\n",
 			stderr);
 		return 2;

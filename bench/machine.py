@@ -42,17 +42,17 @@ def run_peer(request, a, python=sys.executable, **more):
     return said, json.loads(last)
 
 
-def peak(wrap=''):
+def peak(wrap='', sustained=0):
     """The present multiply-add rate of one core, times two, in GFLOP/s: {'f32': …, 'bf16': …, 'f16': …}, for the
-    types that it has.  That of bfloat16 is by matrices where the machine multiplies them."""
-    program = f'{ROOT}/build/peak'
-    source = f'{ROOT}/bench/peak.c'
-    if not os.path.exists(program) or os.path.getmtime(program) < os.path.getmtime(source):
-        subprocess.run(['clang-19', '-O3', '-march=native', '-std=c11', source, '-o', program],
-                       check=True)
-    said = run([program], 1, wrap, check=True).stdout.split()
-    return {name: float(said[said.index(word) + 1])
-            for name, word in (('f32', 'fp32'), ('bf16', 'bf16'), ('f16', 'fp16'), ('bf16', 'matrices')) if word in said}
+    types that it has.  That of bfloat16 is by matrices where the machine multiplies them.  It is that of the fastest half
+    millisecond, or the average of so many seconds."""
+    command = [f'{ROOT}/build/bench/peak', *([str(sustained)] if sustained else [])]
+    rates = {}
+    for line in run(command, 1, wrap, check=True).stdout.splitlines():
+        word, *numbers = line.replace(',', '').split()
+        name = {'fp32': 'f32', 'bf16': 'bf16', 'fp16': 'f16', 'matrices': 'bf16'}[word]
+        rates[name] = float(numbers[-1] if sustained else numbers[0])
+    return rates
 
 
 def write_json(path, schema, content):

@@ -3,7 +3,11 @@
 Each is a graph of one node whose operands are all computed in the run, so its time includes the copies and the packing in
 front of the product and the sum of parts behind it.  Convolutions and gradients by images are direct.  Positions in the
 padding count as multiply-adds.  The times and the peak alternate; the fastest of all rounds counts, of both.  Of bfloat16 the peak is
-the higher one of products of pairs, by matrices where the machine has them, and of products of float32, which kernels compute where the machine's pairs are slow."""
+the higher one of products of pairs, by matrices where the machine has them, and of products of float32, which kernels compute where the machine's pairs are slow.
+That is the momentary peak.  The share of the sustained one compares each run with products of registers alone that take as long, right behind it in the same
+process; of each round the median counts, and of all rounds the median of those."""
+from statistics import median
+
 from machine import peak
 from micro_half import constant, graph
 
@@ -67,10 +71,11 @@ def cases(t):
 
 
 def time_of(path, timed_kernels):
-    """(ms of all kernels, ms of the products alone)."""
-    kernels = timed_kernels(path, '--conv-method', 'direct', '--slices', str(SLICES))
+    """(ms of all kernels, ms of the products alone, multiply-adds that registers make in the time of all kernels)."""
+    kernels = timed_kernels(path, '--conv-method', 'direct', '--slices', str(SLICES), '--beside-peak', 'yes')
     return (1e-3 * sum(k['min_us'] * k['uses'] for k in kernels),
-            1e-3 * sum(k['min_us'] * k['uses'] for k in kernels if k['contractions']))
+            1e-3 * sum(k['min_us'] * k['uses'] for k in kernels if k['contractions']),
+            sum(k['beside'] * k['uses'] for k in kernels))
 
 
 def peak_of(t, wrap):
@@ -82,19 +87,23 @@ def measure_type(a, folder, t, timed_kernels):
     rows, most = [], 0
     for shape, graphs, multiply_adds in cases(t):
         for name, text in graphs:
+            if a.shapes and not any(word in f'{shape} {name}' for word in a.shapes.split(',')):
+                continue
             rows.append({'shape': shape, 'what': name, 'dtype': t, 'multiply_adds': multiply_adds,
-                         'path': f'{folder}/{t}.{len(rows)}.hir', 'ms': 1e9, 'product_ms': 1e9})
+                         'path': f'{folder}/{t}.{len(rows)}.hir', 'ms': 1e9, 'product_ms': 1e9, 'of_sustained': []})
             with open(rows[-1]['path'], 'w') as f:
                 f.write(text)
     for i in range(a.rounds * len(rows)):
         r = rows[i % len(rows)]
         if i % BETWEEN_PEAKS == 0:
             most = max(most, peak_of(t, a.wrap))
-        ms, product = time_of(r['path'], lambda *words: timed_kernels(a, *words))
+        ms, product, beside = time_of(r['path'], lambda *words: timed_kernels(a, *words))
         r['ms'], r['product_ms'] = min(r['ms'], ms), min(r['product_ms'], product)
+        r['of_sustained'].append(r['multiply_adds'] / beside)
     for r in rows:
         del r['path']
         r['of_peak'] = 2e-6 * r['multiply_adds'] / r['ms'] / most
+        r['of_sustained'] = median(r['of_sustained'])
     return rows, most
 
 
@@ -103,12 +112,13 @@ def measure(a, folder, timed_kernels):
     results, lines = [], ['## Products of a training step', '']
     for t in a.dtypes.split(','):
         rows, most = measure_type(a, folder, t, timed_kernels)
-        lines += [f'{t}, {BATCH} images; peak: {most:.1f} GFLOP/s; target: {TARGET[t]}', '',
-                  '| shape | what | ms | of it the product | of peak |', '| --- | --- | --- | --- | --- |']
+        lines += [f'{t}, {BATCH} images; momentary peak: {most:.1f} GFLOP/s; target: {TARGET[t]}', '',
+                  '| shape | what | ms | of it the product | of the momentary peak | of the sustained one |',
+                  '| --- | --- | --- | --- | --- | --- |']
         for r in rows:
-            mark = ' **' if r['of_peak'] < TARGET[t] else ''
+            mark = ' **' if r['of_sustained'] < TARGET[t] else ''
             lines.append(f'| {r["shape"]} | {r["what"]}{mark} | {r["ms"]:.2f} | {r["product_ms"]:.2f} | '
-                         f'{r["of_peak"]:.2f} |')
+                         f'{r["of_peak"]:.2f} | {r["of_sustained"]:.2f} |')
         results += rows
         lines.append('')
     return results, lines
