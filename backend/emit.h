@@ -373,6 +373,8 @@ LLVMValueRef ht_e_load_widened(struct ht_e *e, LLVMValueRef p);
 bool ht_e_inherits_panel(const struct ht_e *e);
 /* Prefetches a part of the next panel, of a contraction that has done k of a tap's steps in depth and does `steps` more. */
 void ht_e_contract_prefetch(struct ht_e *e, LLVMValueRef k, int steps);
+/* The number of step `step` of the current tap, which has `steps`, among those of all taps; *all becomes the number of these. */
+LLVMValueRef ht_e_contract_step(struct ht_e *e, LLVMValueRef step, int64_t steps, int64_t *all);
 
 /* ---- matrix.c: sums of products of matrices ---- */
 struct ht_e_matrix {

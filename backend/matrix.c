@@ -330,6 +330,16 @@ static void step_in_place(struct ht_e *e, const struct ht_e_matrix *x,
 	step(e, x, &o, t->rows, rest);
 }
 
+/* Asks for the share of a step of the lines of results. */
+static void prefetch_results(struct ht_e *e, const struct ht_e_matrix *x,
+	const struct ht_e_rows *results, int rows, LLVMValueRef step)
+{
+	int64_t all;
+
+	step = ht_e_contract_step(e, step, x->depth / x->pairs, &all);
+	ht_e_prefetch_rows(e, results, rows, step, all);
+}
+
 /* A tap of equal steps. */
 static void equal_steps_in_place(struct ht_e *e, const struct ht_e_matrix *x,
 	const struct ht_e_matrix_tap *t, LLVMValueRef distance)
@@ -339,16 +349,17 @@ static void equal_steps_in_place(struct ht_e *e, const struct ht_e_matrix *x,
 	struct ht_e_rows results = { .n = 0 };
 	struct ht_e_loop loop;
 
-	if (x->one)
-		ht_e_rows_begin(e, &results);
+	ht_e_rows_begin(e, &results);
 	load_step(e, x, &o, t->rows);
 	ht_e_loop_begin(e, &loop, ht_e_i64(e, 0), last, 1, "step");
 	ht_e_contract_prefetch(e, pairs_before(e, x, loop.index), x->pairs);
-	ht_e_prefetch_rows(e, &results, t->rows, loop.index, x->depth / x->pairs);
+	prefetch_results(e, x, &results, t->rows, loop.index);
 	o = operands_in_place(e, x, t, distance, LLVMBuildNSWAdd(e->b, loop.index, one, ""));
 	step_loaded(e, x, &o, t->rows);
 	ht_e_loop_end(e, &loop);
 	ht_e_contract_prefetch(e, pairs_before(e, x, last), x->pairs);
+	if (!x->one)
+		prefetch_results(e, x, &results, t->rows, last);
 	step_loaded(e, x, NULL, t->rows);
 }
 

@@ -81,6 +81,9 @@ struct lines_axis {
 bool conv_by_lines(const struct contraction *c, int arg, struct ht_shape from,
 	const struct lines_axis axis[2]);
 
+/* conv_few.c: a convolution of few channels over lines of the image that each tile copies; false: it has no such form. */
+bool conv_of_few_channels(struct lower *l, struct ht_node *n, const struct conv *v);
+
 /* conv_one.c: whether to use the method for a single result channel, and the method. */
 bool conv_has_one_result(const struct lower *l, const struct conv *v);
 void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v);

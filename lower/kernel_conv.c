@@ -532,10 +532,10 @@ static enum ht_status emit_any_conv(struct lower *l, struct ht_node *n)
 		emit_winograd(l, n, &v, &by);
 	else if (conv_has_one_result(l, &v))
 		emit_one_result(l, n, &v);
-	else if (conv_copies_image(&v))
-		emit_few_channels(l, n, &v);
-	else
+	else if (!conv_copies_image(&v))
 		emit_taps(l, n, &v);
+	else if (!conv_of_few_channels(l, n, &v))
+		emit_few_channels(l, n, &v);
 	return HT_OK;
 }
 
