@@ -433,8 +433,8 @@ static LLVMValueRef tap_number(struct ht_e *e)
 LLVMValueRef ht_e_contract_step(struct ht_e *e, LLVMValueRef step, int64_t steps, int64_t *all)
 {
 	*all = tap_count(e) * steps;
-	return LLVMBuildNSWAdd(e->b,
-		LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, steps), ""), step, "");
+	return LLVMBuildNSWAdd(
+		e->b, LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, steps), ""), step, "");
 }
 
 void ht_e_contract_prefetch(struct ht_e *e, LLVMValueRef k, int round)

@@ -276,6 +276,16 @@ static double multiply_adds_beside(const struct measure *m, double seconds, doub
 	return seconds / round_takes * ht_rate_round(m->rate);
 }
 
+/* The tiles that share what the first of them does: a slice that began among them would do it again. */
+static int64_t tiles_together(const struct ht_kernel *k)
+{
+	bool starts = false;
+
+	for (int32_t i = 0; i < k->stages; i++)
+		starts = starts || k->stage[i].start;
+	return starts && k->grid_dims > 0 ? k->grid[k->grid_dims - 1] : 1;
+}
+
 static double (*clock_of(const struct measure *m))(void)
 {
 	return m->slices > 1 ? processor_time : now;
@@ -287,13 +297,16 @@ static double time_slices(struct measure *m, int32_t i, void *const *arg, double
 	const struct ht_image_step *s = step_of(m, i);
 	const int64_t *params = ht_image_params(m->rt->image) + s->param;
 	ht_exec_fn *fn = (ht_exec_fn *)(uintptr_t)m->rt->kernel[s->to];
+	const int64_t each = tiles_together(m->plan->kernel[m->plan->step[i].kernel]);
 	double all = 0;
 
 	for (int64_t k = 0; k < m->slices; k++) {
 		double (*const clock)(void) = clock_of(m);
 		double start = clock(), took;
 
-		fn(arg, params, s->count * k / m->slices, s->count * (k + 1) / m->slices,
+		fn(arg, params, s->count / each * k / m->slices * each,
+			k + 1 == m->slices ? s->count
+					   : s->count / each * (k + 1) / m->slices * each,
 			m->scratch);
 		took = clock() - start;
 		all += took;

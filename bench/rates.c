@@ -18,14 +18,12 @@
 #define VECTORS(name, op)                                                                          \
 	__attribute__((target("avx512f"))) static void name(const void *operands, long rounds)     \
 	{                                                                                          \
-		__asm__ volatile(LOAD(24, 0) LOAD(25, 64) LOAD(26, 128) LOAD(27, 192)              \
-				LOAD(28, 256) LOAD(29, 320) LOAD(30, 384) LOAD(31, 448)            \
-					ZERO_SIX(0, 1, 2, 3, 4, 5) ZERO_SIX(6, 7, 8, 9, 10, 11)    \
-						ZERO_SIX(12, 13, 14, 15, 16, 17)                   \
-							ZERO_SIX(18, 19, 20, 21, 22, 23) "1:\n\t"  \
-			SIX(op, 0, 1, 2, 3, 4, 5) SIX(op, 6, 7, 8, 9, 10, 11)                      \
-				SIX(op, 12, 13, 14, 15, 16, 17) SIX(op, 18, 19, 20, 21, 22, 23)    \
-			"dec %0\n\tjnz 1b\n\tvzeroupper"                                           \
+		__asm__ volatile(LOAD(24, 0) LOAD(25, 64) LOAD(26, 128) LOAD(27, 192) LOAD(        \
+			28, 256) LOAD(29, 320) LOAD(30, 384) LOAD(31, 448) ZERO_SIX(0, 1, 2, 3, 4, \
+			5) ZERO_SIX(6, 7, 8, 9, 10, 11) ZERO_SIX(12, 13, 14, 15, 16,               \
+			17) ZERO_SIX(18, 19, 20, 21, 22, 23) "1:\n\t" SIX(op, 0, 1, 2, 3, 4,       \
+			5) SIX(op, 6, 7, 8, 9, 10, 11) SIX(op, 12, 13, 14, 15, 16, 17)             \
+				SIX(op, 18, 19, 20, 21, 22, 23) "dec %0\n\tjnz 1b\n\tvzeroupper"   \
 			: "+r"(rounds)                                                             \
 			: "r"(operands)                                                            \
 			: "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8",  \
@@ -38,7 +36,12 @@ VECTORS(run_f32, "vfmadd231ps")
 VECTORS(run_bf16, "vdpbf16ps")
 VECTORS(run_f16, "vfmadd231ph")
 
-enum { SUMS = 24, TILE_BYTES = 1024, OPERAND_TILES = 4, OPERAND_BYTES = TILE_BYTES * OPERAND_TILES };
+enum {
+	SUMS = 24,
+	TILE_BYTES = 1024,
+	OPERAND_TILES = 4,
+	OPERAND_BYTES = TILE_BYTES * OPERAND_TILES
+};
 
 /* The operand of ldtilecfg: palette 1, bytes of a row of each tile, rows of each. */
 struct tiles {

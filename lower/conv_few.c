@@ -7,7 +7,8 @@
 #include "lower/conv.h"
 #include "lower/index.h"
 
-enum { LEAST_RESULTS = 16, LEAST_TILES = 8 };
+/* A run that fills less than half of a step in depth is no gain (bench/README.md). */
+enum { LEAST_RESULTS = 16, LEAST_TILES = 8, LEAST_RUN = 16 };
 
 struct few {
 	struct lower *l;
@@ -16,7 +17,8 @@ struct few {
 	struct contraction c;
 	struct kernel_build *k;
 	struct ht_xb *b;
-	int64_t pixel, bands, lines; /* elements of a pixel of the copy; tiles of an image; results of a tile */
+	int64_t pixel, bands,
+		lines; /* elements of a pixel of the copy; tiles of an image; results of a tile */
 	int32_t copy;
 };
 
@@ -38,8 +40,8 @@ static bool has_form(const struct few *x)
 	for (int i = 1; i < 3; i++)
 		if (lower_axis_end(x->n, i).size)
 			return false;
-	return contract_in_matrices(x->l, x->n) && !in->open &&
-	       !in->ends && x->v->out.dim[2] >= LEAST_RESULTS;
+	return contract_in_matrices(x->l, x->n) && !in->open && !in->ends &&
+	       x->v->out.dim[2] >= LEAST_RESULTS && x->v->w[1].size * x->pixel >= LEAST_RUN;
 }
 
 /* Divides an image into the fewest bands of lines whose copies take up to half of the second level, and that are enough tiles. */
@@ -83,8 +85,7 @@ static int32_t tile_index(const struct few *x)
 	const int dim = kb_grid_dim(x->k, 0, tiles, 1);
 
 	kb_cut(x->k, dim, ht_out(x->k->sink, 0),
-		(struct cut_span){
-			.stride = ht_shape_count(x->v->out) / tiles, .extent = tiles });
+		(struct cut_span){ .stride = ht_shape_count(x->v->out) / tiles, .extent = tiles });
 	return ht_xdim(x->b, dim);
 }
 
@@ -123,8 +124,8 @@ static void copy_stage(struct few *x)
 		space_and_guard(b, &at, ht_xlt(b, from[3], ht_xi(b, v->in.dim[3])));
 	at = space_of_coords(&at, 4, v->in.dim, from);
 	from[0] = contract_low(b, HT_BF16, kb_load(x->k, lower_operand(x->l, x->n, 0), &at));
-	ht_xstore(b, x->copy,
-		place_in_copy(x, i[0], ht_xadd(b, ht_xmuli(b, i[1], x->pixel), i[2])), from[0]);
+	ht_xstore(b, x->copy, place_in_copy(x, i[0], ht_xadd(b, ht_xmuli(b, i[1], x->pixel), i[2])),
+		from[0]);
 }
 
 static void product_stage(struct few *x)

@@ -65,6 +65,13 @@ void filter_matrix_copy(struct filter_product *p)
 	p->width = w[1].out + filter_reach(&w[1]) / w[1].stride;
 }
 
+double filter_matrix_copies(const struct filter_product *p)
+{
+	const struct window *w = &p->v->w[0];
+
+	return (double)(phases_of(w) * p->height) / (double)(w->stride * p->lines);
+}
+
 /* The copy of the image. */
 enum { GROUP, CHANNEL, PHASE, PHASE_OF_COLUMNS, LINE, COLUMN, IMAGE, RANK };
 

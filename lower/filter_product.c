@@ -122,16 +122,34 @@ static void divide_by(struct filter_product *p, int64_t most)
 	p->height = height_of(p, p->lines);
 }
 
-/* The elements of a part take at most half of the second level.  Exception: the sums of all parts would take several times the memory of
- * the operands. */
+/* Makes parts for a matrix unit.  Fewer images of a group leave room for more lines, but rows of a product then begin within lines of the cache, so
+ * groups are halved only where lines would be copied often. */
+static void divide_groups(struct filter_product *p, int64_t most)
+{
+	enum { LEAST_OF_HALVES = 16 };
+	const double OFTEN = 1.5; /* measured, bench/README.md */
+
+	divide_by(p, most);
+	if (filter_matrix_copies(p) < OFTEN || p->together < 2 * LEAST_OF_HALVES)
+		return;
+	p->together /= 2;
+	divide_by(p, most);
+}
+
+/* The elements of a part take at most half of the second level, or three quarters with a matrix unit.  Exception: the sums of all parts would
+ * take several times the memory of the operands. */
 static void divide(struct filter_product *p)
 {
 	enum { MOST_OF_OPERANDS = 3 };
 	const int64_t operands = ht_shape_count(p->v->in) + ht_shape_count(p->v->out);
 	const int64_t parts = MOST_OF_OPERANDS * operands / ht_shape_count(p->v->filter);
-	int64_t most = p->l->target->l2 / 2 / (int64_t)ht_dtype_info(p->c.dtype)->bytes;
+	const int64_t bytes = p->l->target->l2 / 4 * (p->together ? 3 : 2);
+	int64_t most = bytes / (int64_t)ht_dtype_info(p->c.dtype)->bytes;
 
-	divide_by(p, most);
+	if (p->together)
+		divide_groups(p, most);
+	else
+		divide_by(p, most);
 	while (p->each * p->bands > 1 && p->each * p->bands > parts)
 		divide_by(p, most *= 2);
 }

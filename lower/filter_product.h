@@ -46,6 +46,8 @@ int64_t filter_images_together(const struct filter_product *p);
 /* Sets the channels of a tile, and the sizes of the copy that are the same for all parts. */
 void filter_matrix_channels(struct filter_product *p);
 void filter_matrix_copy(struct filter_product *p);
+/* How often the parts copy each line of the image. */
+double filter_matrix_copies(const struct filter_product *p);
 void filter_matrix_stages(struct filter_product *p, const struct view *parts);
 
 #endif

@@ -75,6 +75,10 @@ def conv2d(r, rows):
             yield Case('Conv2D', [x, f], nchw(attrs),
                        oracle=through_nhwc('Conv2D', ['input', 'filter'], attrs),
                        **contraction(tag))
+            # few channels, and lines of 16 results or more: of matrices of pairs each tile copies its lines
+            ci, stride = int(r.integers(3, 8)), int(r.integers(1, 4))
+            x, f = random(r, tag, (2, 9, 8 + 16 * stride, ci)), random(r, tag, (5, 7, ci, 20))
+            yield Case('Conv2D', [x, f], conv_attrs(stride, 1, 'SAME'), **contraction(tag))
             # all pixels in one block, of which the first reads no padding
             for side, size, stride in (4, 3, 2), (2, 2, 1):
                 x, f = random(r, tag, (1, side, side, 16)), random(r, tag, (size, size, 16, 16))

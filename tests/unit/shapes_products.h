@@ -215,7 +215,7 @@ static void filter_gradient(struct instance *k)
 	const char *padding = random_windows(w, true, chance(25));
 	const bool many =
 		of_batches && w[0].in * w[1].in <= 16; /* a part has several groups of images */
-	int64_t n = many ? 2 * (4 + below(24)) : images(3),
+	int64_t n = many ? chance(25) ? 32 : 2 * (4 + below(24)) : images(3),
 		c = of_batches && chance(50) ? 16 * (1 + below(3)) : 1 + below(40),
 		o = 1 + below(80);
 	struct tensor x = random_tensor(k, 4, (int64_t[]){ n, w[0].in, w[1].in, c });
