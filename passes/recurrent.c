@@ -378,8 +378,10 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	struct ht_ranges ranges;
 	bool loops = false;
 
+	for (struct ht_node *n = g->first; n; n = n->next)
+		if (ht_is(n, HT_LOOPS))
+			ht_recurrent_tables(n, c);
 	HT_TRY(ht_recurrent_divide(g, c));
-
 	for (const struct ht_node *n = g->first; n && !loops; n = n->next)
 		loops = ht_is(n, HT_LOOPS);
 	if (loops)
@@ -395,7 +397,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 const struct ht_pass ht_pass_recurrent = {
 	.name = "recurrent",
 	.summary =
-		"makes products of what a loop reads step by step one product in front of it, those that it adds up one behind it, "
+		"makes products of what a loop reads step by step one product in front of it, or rows of a table's product, those that it adds up one behind it, "
 		"makes convolutions that a step adds to each other one, carries states in 16 bits that each step narrows, and ends loops whose last steps a mask excludes",
 	.run = run,
 };

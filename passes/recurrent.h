@@ -10,6 +10,9 @@
 void ht_recurrent_sums(
 	struct ht_node *n, struct ht_pass_context *c, const struct ht_ranges *ranges);
 
+/* recurrent_tables.c: products of what loop `n` gathers from a constant table become rows of the table's product. */
+void ht_recurrent_tables(struct ht_node *n, struct ht_pass_context *c);
+
 /* recurrent_rows.c: where products belong in front of a loop if a step has few rows, and in it if it has many, and the number of rows
  * is open, the loop becomes a branch of two. */
 enum ht_status ht_recurrent_divide(struct ht_graph *g, struct ht_pass_context *c);

@@ -364,6 +364,11 @@ def check_refusals(folder):
         rows = tf.TensorArray(tf.float32, size=4).unstack(x)
         return tf.while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, s + rows.read(i + at)), (0, x[0]))[1]
 
+    def looks_up(x):
+        """The product of a row that the table does not have."""
+        rows = tf.TensorArray(tf.float32, size=4).unstack(tf.gather(np.eye(5, 3, dtype='f4'), tf.cast(x[:, :2], tf.int32)))
+        return tf.while_loop(lambda i, s: i < 4, lambda i, s: (i + 1, s + rows.read(i) @ np.ones((3, 3), 'f4')), (0, x[:2]))[1]
+
     def writes(x):
         at = tf.cast(x[0, 0], tf.int32)
         rows = tf.TensorArray(tf.float32, size=4)
@@ -382,6 +387,7 @@ def check_refusals(folder):
     refuse(folder, pops, [f'{index}, in iteration 5 of'], 3)
     refuse(folder, popped, [index], 3)
     refuse(folder, reads, ['an index is out of range, in iteration 4 of'], 3)
+    refuse(folder, looks_up, ['an index is out of range, in iteration 3 of'], 3, np.array([[1], [4], [5], [0]], 'f4').repeat(3, 1))
     refuse(folder, writes, ['TensorListSetItem', 'an index is out of range, in iteration 4 of'], 3)
 
 

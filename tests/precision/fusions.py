@@ -138,6 +138,13 @@ def sums(x):
     return tf.while_loop(lambda i, *_: i < 12, step, (0, tf.zeros([1, 16]), tf.ones([16, 16])))[2]
 
 
+def tables(x):
+    """A loop that multiplies rows of a constant table, which the first numbers of each step's row choose."""
+    words = tf.cast(tf.abs(x[:, :5]) * 4, tf.int32)
+    rows, w = tf.TensorArray(tf.float32, 12).unstack(tf.gather(const(24, 16), words)), const(16, 16)
+    return tf.while_loop(lambda i, _: i < 12, lambda i, h: (i + 1, tf.tanh(h + rows.read(i) @ w)), (0, tf.zeros([5, 16])))[1]
+
+
 def terms(x):
     """A loop that adds convolutions of two states: whole, and part by part."""
     u, v = ([const(3, 3, 16, n, low=-.1, high=.1) for n in (48, 32)] for _ in range(2))
@@ -234,6 +241,7 @@ CASES = {
     'recurrent_rows': (any_rows, 1e-6, 'If'),
     'recurrent_states': (narrow_state, EXACT, 'Cast'),
     'recurrent_sums': (sums, 2e-6, 'MatMul'),
+    'recurrent_tables': (tables, 1e-6, '-MatMul'),
     'recurrent_terms': (terms, 2e-6, 'ConcatV2'),
     'window_elementwise': (lambda x: tf.tanh(tf.nn.avg_pool2d(image(x), 2, 1, 'VALID')), 4e-7, None),
 }
