@@ -144,8 +144,16 @@ static struct space copy_space(
 	return space_of_groups(k, to->rank, to->dim, groups, first, last, extent, step);
 }
 
+/* Whether a loop sets all of a result before anything reads it (passes/carried_lists.c), so that no kernel needs to. */
+static bool is_unset(const struct lower *l, const struct ht_node *n)
+{
+	return ht_attr_bool(n, "_unset", false) && l->asked->tee == HT_LOWER_TEE_NOTHING;
+}
+
 enum ht_status emit_loop(struct lower *l, struct ht_node *sink)
 {
+	if (is_unset(l, sink))
+		return HT_OK;
 	for (int32_t i = 0; i < sink->outs; i++) {
 		const struct view *v = &l->view[sink->id][i];
 		struct kernel_build k;

@@ -41,6 +41,8 @@ struct ht_counted_arg ht_counted_pass(struct ht_counted_loop *x, struct ht_value
 struct ht_counted_arg ht_counted_pass_open(
 	struct ht_counted_loop *x, struct ht_value v, const int64_t *ends, size_t count);
 
+/* carried_lists.c: lists of which loop `n` sets every element need not begin with zeros. */
+void ht_carried_lists(struct ht_node *n, struct ht_pass_context *c);
 /* recurrent.c: the operand that is computed step by step, where `n` of the body computes with its elements in their places; -1: it does not. */
 int32_t ht_recurrent_stepped(const struct ht_counted_loop *x, const struct ht_node *n);
 /* recurrent_terms.c: convolutions that a step adds to each other become one. */

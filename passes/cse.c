@@ -1,7 +1,7 @@
 /* cse: merges nodes that compute the same (common subexpression elimination).
  *
  * Two nodes compute the same if they have the same op, operands, control inputs, and attributes,
- * except those that begin with "_" other than _ends, which says how much of a result there is.
+ * except those that begin with "_" other than _ends and _unset, which say how much of a result there is.
  * Operands of commutative ops may be in either order.
  * Constants of at most SMALL bytes are compared by content; larger ones are left alone, so that
  * no weights are read.  Nodes that have an effect, draw random numbers or are inputs are left
@@ -111,7 +111,8 @@ static void put_attrs(struct keys *k, const struct ht_node *n)
 	size_t count = 0;
 
 	for (const struct ht_attr *a = n->attrs; a; a = a->next) {
-		if (ht_str_starts(a->name, "_") && !ht_str_is(a->name, "_ends"))
+		if (ht_str_starts(a->name, "_") && !ht_str_is(a->name, "_ends") &&
+			!ht_str_is(a->name, "_unset"))
 			continue;
 		k->attr = ht_grow(k->text.arena, k->attr, count, &k->cap, sizeof *k->attr);
 		k->attr[count++] = a;

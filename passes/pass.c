@@ -10,6 +10,7 @@
 	PASS(batch_norm)                                                                           \
 	PASS(bodies)                                                                               \
 	PASS(branches)                                                                             \
+	PASS(carried)                                                                              \
 	PASS(cases)                                                                                \
 	PASS(casts)                                                                                \
 	PASS(categorical)                                                                          \
@@ -51,6 +52,7 @@
 	PASS(rms_norm)                                                                             \
 	PASS(scopes)                                                                               \
 	PASS(segments)                                                                             \
+	PASS(selects)                                                                              \
 	PASS(simplify)                                                                             \
 	PASS(sizes)                                                                                \
 	PASS(softmax)                                                                              \

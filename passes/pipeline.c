@@ -18,13 +18,13 @@ const char ht_pipeline_painted[] = MERGE;
 
 /* Pass transposes makes neighbours of the nodes that fold_pad and dilate match, so these come
  * last. */
-#define LAYOUT                                                                                     \
-	"split_batch_norm,training,volumes,einsum,layout,transposes,fold_width,fold,simplify,cse," \
+#define LAYOUT                                                                                             \
+	"split_batch_norm,training,volumes,einsum,layout,transposes,fold_width,selects,fold,simplify,cse," \
 	"identity,fold_pad,dilate,casts,cse,prune,infer,recompute,early_updates"
 const char ht_pipeline_layout[] =
-	"strings,loss_scale,tensor_arrays,prune,cases,functional,bodies,recurrent,infer," LAYOUT;
+	"strings,loss_scale,tensor_arrays,prune,cases,functional,bodies,carried,recurrent,infer," LAYOUT;
 /* For a body, whose dtypes are decided already. */
 const char ht_pipeline_body[] =
-	"split_fused,infer,stated,identity," FOLD FUSE ",gates,bodies,recurrent,infer," LAYOUT;
+	"split_fused,infer,stated,identity," FOLD FUSE ",gates,bodies,carried,recurrent,infer," LAYOUT;
 /* For the branches that pass recurrent makes of loops whose bodies are ready. */
 const char ht_pipeline_divided[] = "recurrent,infer," LAYOUT;

@@ -4,6 +4,7 @@
  *
  * A layer behind an embedding multiplies the same rows again and again, in each step and each run.  The products of all rows of a small
  * table are computed once, when the program is made.  The loop then counts through the indices instead of the rows. */
+#include "choice/impl.h"
 #include "passes/counted_loop.h"
 #include "passes/recurrent.h"
 
@@ -65,7 +66,8 @@ static bool is_along(const struct ht_node *n, int32_t operand, int64_t axis)
 static bool gathers_rows(const struct ht_node *n)
 {
 	return (n->op == HT_OP_Gather || n->op == HT_OP_GatherV2) && matrix(n->in[0]) &&
-	       is_along(n, 2, 0) && !ht_attr_int(n, "batch_dims", 0);
+	       is_along(n, 2, 0) && !ht_attr_int(n, "batch_dims", 0) &&
+	       !ht_attr_find(n, ht_mode_attribute); /* such as: indices out of range give zeros */
 }
 
 /* Whether `n` permutes the rows of its operand, along all axes but the last. */
