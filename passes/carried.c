@@ -11,7 +11,7 @@
 
 enum {
 	MOST_CARRIED = 64,
-	MOST_DEPTH = 12,      /* of expressions that are compared */
+	MOST_NODES = 512,     /* that are compared for two values */
 	MOST_BYTES = 1 << 20, /* of constants that are compared */
 	MOST_RESHAPES = 4
 };
@@ -85,14 +85,15 @@ static bool is_function(const struct ht_node *n)
 
 static int32_t number_of(const struct carrying *x, struct ht_value v)
 {
-	for (int32_t i = 0; i < x->count; i++)
+	for (int32_t i = 0; ht_is(v.node, HT_ARGUMENT) && i < x->count; i++)
 		if (ht_value_eq(x->arg[i], v))
 			return i;
 	return -1;
 }
 
-/* Whether both values of the body are equal, if the carried tensors are that are believed to be. */
-static bool is_same(const struct carrying *x, struct ht_value a, struct ht_value b, int depth)
+/* Whether both values of the body are equal, if the carried tensors are that are believed to be.  *left: how many nodes may still be
+ * compared. */
+static bool is_same(const struct carrying *x, struct ht_value a, struct ht_value b, int *left)
 {
 	const struct ht_node *n = a.node, *m = b.node;
 	const int32_t i = number_of(x, a), k = number_of(x, b);
@@ -101,7 +102,7 @@ static bool is_same(const struct carrying *x, struct ht_value a, struct ht_value
 		return true;
 	if (i >= 0 || k >= 0)
 		return i >= 0 && k >= 0 && x->same[i] == x->same[k];
-	if (!depth || a.index != b.index || n->op != m->op || n->ins != m->ins ||
+	if (--*left < 0 || a.index != b.index || n->op != m->op || n->ins != m->ins ||
 		!is_same_type(a, b))
 		return false;
 	if (ht_is_const(a))
@@ -109,12 +110,20 @@ static bool is_same(const struct carrying *x, struct ht_value a, struct ht_value
 	if (!is_function(n) || !is_function(m) || !ht_same_attrs(n, m))
 		return false;
 	for (int32_t j = 0; j < n->ins; j++)
-		if (!is_same(x, n->in[j], m->in[j], depth - 1))
+		if (!is_same(x, n->in[j], m->in[j], left))
 			return false;
 	return true;
 }
 
 /* ---- which carried tensors are equal ---- */
+
+/* Whether an iteration gives both the same. */
+static bool becomes_same(const struct carrying *x, int32_t i, int32_t k)
+{
+	int left = MOST_NODES;
+
+	return is_same(x, x->ret[i]->value, x->ret[k]->value, &left);
+}
 
 static bool is_changed(const struct carrying *x, int32_t i)
 {
@@ -148,14 +157,14 @@ static bool doubt(struct carrying *x)
 
 	for (int32_t i = 0; i < x->count; i++) {
 		next[i] = x->same[i];
-		if (is_same(x, x->ret[i]->value, x->ret[next[i]]->value, MOST_DEPTH))
+		if (becomes_same(x, i, next[i]))
 			continue;
 		/* The first one that was taken out likewise, or a class of its own. */
 		any = true;
 		next[i] = i;
 		for (int32_t k = 0; k < i && next[i] == i; k++)
 			if (x->same[k] == x->same[i] && next[k] == k && k != x->same[i] &&
-				is_same(x, x->ret[i]->value, x->ret[k]->value, MOST_DEPTH))
+				becomes_same(x, i, k))
 				next[i] = k;
 	}
 	memcpy(x->same, next, (size_t)x->count * sizeof *next);

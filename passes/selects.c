@@ -6,12 +6,13 @@
  * it.  So v has no other use than its selection, and both are one kernel.  The values are the same, bit for bit. */
 #include "passes/rewrite.h"
 
-enum { MOST_DEPTH = 8 /* of f */ };
+enum { MOST_DEPTH = 8, MOST_USES = 1024 /* of f */ };
 
 struct selection {
 	const struct ht_rw *r;
 	struct ht_node *node;
 	struct ht_value mask;
+	int left; /* how many uses may still be looked at */
 };
 
 /* Whether `n` computes each element of a result like the selection's from the element there. */
@@ -23,7 +24,7 @@ static bool computes_there(const struct selection *s, const struct ht_node *n)
 }
 
 /* Whether all that depends on `v`, but for the selection itself, is selected by the mask. */
-static bool is_masked(const struct selection *s, struct ht_value v, int depth)
+static bool is_masked(struct selection *s, struct ht_value v, int depth)
 {
 	if (!depth || ht_rw_is_output(s->r, v) || ht_rw_has_control_users(s->r, v.node) ||
 		!ht_shape_eq(ht_type_of(v)->shape, s->node->out[0].shape))
@@ -32,6 +33,8 @@ static bool is_masked(const struct selection *s, struct ht_value v, int depth)
 		u = ht_rw_next_use(s->r, u)) {
 		const struct ht_node *n = u->node;
 
+		if (--s->left < 0)
+			return false;
 		if (!ht_value_eq(n->in[u->arg], v))
 			continue;
 		if (n->op == HT_OP_SelectV2 && u->arg == 1 && ht_value_eq(n->in[0], s->mask) &&
@@ -66,7 +69,7 @@ static void read_selected(struct ht_rw *r, struct ht_node *n)
 
 static void visit(struct ht_rw *r, struct ht_node *n)
 {
-	struct selection s = { .r = r, .node = n };
+	struct selection s = { .r = r, .node = n, .left = MOST_USES };
 
 	if (n->op != HT_OP_SelectV2 || !ht_shape_known(n->out[0].shape) ||
 		!ht_is_float(n->out[0].dtype) || !is_given(n->in[2]) || is_given(n->in[1]))
