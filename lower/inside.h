@@ -16,7 +16,6 @@
 #include "lower/price.h"
 #include "lower/refusals.h"
 
-#define HT_LOWER_RANK 8 /* tensors of a higher rank are not lowered */
 
 /* ---- view.c: where values are in memory ---- */
 

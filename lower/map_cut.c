@@ -2,7 +2,7 @@
  * Unpack.
  *
  * Coordinate c of the result is coordinate first + c * step of the operand.  The begin of a
- * Slice, and the indices of a StridedSlice that take one element, may be known only at run time. */
+ * Slice, and the indices of a StridedSlice that take one element, may be known only at run time; likewise in its gradient. */
 #include "lower/index.h"
 #include "lower/parts.h"
 
@@ -15,13 +15,11 @@ struct cut {
 	bool wraps;                  /* a negative element counts from the end */
 };
 
-/* That element at run time, with a check that it is in range. */
+/* That element at run time, with a check that `span` elements from there on are among the `size` of the axis. */
 static int32_t begin_at(struct kernel_build *k, const struct ht_node *n, const struct space *s,
-	const struct cut *c, int32_t i)
+	const struct cut *c, int32_t i, int64_t size, int64_t span)
 {
 	struct ht_xb *b = &k->xb;
-	int64_t size = shape_of(n, 0).dim[i],
-		span = c->from[i] < 0 ? 1 : n->out[0].shape.dim[c->from[i]];
 	int32_t x = ht_xi(b, c->at[i]), begin, ok;
 
 	begin = ht_xcvt(b, HT_I64, pull_at(k, n, 1, s, &x));
@@ -49,7 +47,8 @@ static int32_t pull_cut(struct kernel_build *k, const struct ht_node *n, int arg
 				c->first[i]);
 		if (c->at[i] < 0)
 			continue;
-		begin[i] = begin_at(k, n, s, c, i);
+		begin[i] = begin_at(k, n, s, c, i, shape_of(n, 0).dim[i],
+			c->from[i] < 0 ? 1 : n->out[0].shape.dim[c->from[i]]);
 		x[i] = ht_xadd(&k->xb, x[i], begin[i]);
 	}
 	r = pull_at(k, n, arg, s, x);
@@ -347,6 +346,10 @@ static int32_t pull_strided_slice_gradient(
 
 		if (c.from[i] >= 0)
 			x[c.from[i]] = cut_back(b, &c, i, slice.dim[c.from[i]], here, &inside);
+		else if (c.at[i] >= 0)
+			inside = ht_xand(b, inside,
+				ht_xeq(b, here,
+					begin_at(k, n, s, &c, i, n->out[0].shape.dim[i], 1)));
 		else
 			inside = ht_xand(b, inside, ht_xeq(b, here, ht_xi(b, c.first[i])));
 	}
@@ -363,9 +366,8 @@ static const char *refuse_strided_slice_gradient(const struct ht_node *n)
 	struct ht_shape slice = shape_of(n, 4), of = n->out[0].shape;
 	struct cut c;
 
-	for (int i = 1; i < 4; i++)
-		if (!is_const_ints(n, i))
-			return "needs constant sizes and positions";
+	if (refuse_strided(n))
+		return refuse_strided(n);
 	if (cut_strided(n, 1, of, &c) != slice.rank)
 		return no_fit;
 	for (int32_t i = 0; i < c.rank; i++) {

@@ -4,6 +4,8 @@
 
 #include "ir/ir.h"
 
+#define HT_LOWER_RANK 8 /* tensors of a higher rank are not lowered */
+
 bool ht_can_lower(const struct ht_node *n);
 /* Why no node of this op can be lowered, in words; NULL: some can, or the op is unknown. */
 const char *ht_never_lowered(const struct ht_node *n);

@@ -86,6 +86,20 @@ static enum ht_status cropped(struct ht_bounded *b, struct ht_node *n, struct ht
 	return ht_open_by_index(b, n, 3, 2);
 }
 
+/* Rows of a variable, or slices, whose axes are closed. */
+static enum ht_status taken_from_variable(
+	struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	int32_t outer = ht_in_shape(n, 1).rank - (n->op == HT_OP_ResourceGatherNd);
+
+	if (ht_attr_int(n, "batch_dims", 0))
+		return ht_open_refuse(b, n, "this gathers from rows of their own");
+	if (outer < ht_in_shape(n, 1).rank && ht_open_some(axis_of(b, n, 1, outer)))
+		return ht_open_refuse(b, n, "this gathers by so many indices");
+	HT_TRY(put_axes(b, n, 1, 0, outer, out, 0));
+	return ht_open_by_index(b, n, 0, 1);
+}
+
 /* Whether the node is about the main diagonal alone: `k` is its operand that says so. */
 static bool is_main(const struct ht_bounded *b, const struct ht_node *n, int32_t k)
 {
@@ -146,6 +160,9 @@ ht_open_rule *ht_open_rare_rule(enum ht_op op)
 	switch (op) {
 	case HT_OP_CropAndResize:
 		return cropped;
+	case HT_OP_ResourceGather:
+	case HT_OP_ResourceGatherNd:
+		return taken_from_variable;
 	case HT_OP_MatrixDiagPart:
 	case HT_OP_MatrixDiagPartV2:
 	case HT_OP_MatrixDiagPartV3:

@@ -8,9 +8,11 @@
  *   Reshape, Squeeze, ExpandDims in a row → one Reshape
  *   reductions over axes of size 1: Max, Min, Mean → Reshape (Sum turns -0 to +0)
  *   StridedSlice, Slice of all but with other axes → Reshape
+ *   reductions of a Reshape with more axes than kernels have, as gradients of repeated axes make them: without axes of size 1
  *
  * Not done: x+(+0) of floats (it turns -0 into +0), x*0, x-x, x/c as x*(1/c), and anything that
  * changes the order of roundings. */
+#include "lower/refusals.h"
 #include "passes/rewrite.h"
 
 #include <math.h>
@@ -307,6 +309,57 @@ static bool as_reshape(struct ht_rw *r, struct ht_node *n)
 	return true;
 }
 
+/* The axes that a reduction of a tensor of this shape keeps in it when axes of size 1 go, except that one axis stays to be reduced. */
+struct fewer_axes {
+	int64_t dim[HT_MAX_RANK], axis[HT_MAX_RANK]; /* all, and those to be reduced */
+	int32_t rank, reduced;
+};
+
+static bool without_unit_axes(const struct ht_node *n, struct ht_shape s, struct fewer_axes *f)
+{
+	int64_t axis[HT_MAX_RANK];
+	bool reduced[HT_MAX_RANK] = { false };
+	int count, single = -1;
+
+	if (!ht_const_small_ints(n->in[1], axis, HT_MAX_RANK, &count))
+		return false;
+	for (int i = 0; i < count; i++) {
+		single = (int)(axis[i] < 0 ? axis[i] + s.rank : axis[i]);
+		if (single < 0 || single >= s.rank)
+			return false;
+		reduced[single] = true;
+	}
+	for (int i = 0; i < s.rank; i++)
+		single = reduced[i] && s.dim[i] != 1 ? -1 : single;
+	for (int i = 0; i < s.rank; i++) {
+		if (s.dim[i] == 1 && i != single)
+			continue;
+		if (reduced[i])
+			f->axis[f->reduced++] = f->rank;
+		f->dim[f->rank++] = s.dim[i];
+	}
+	return true;
+}
+
+static bool reduction_of_many_axes(struct ht_rw *r, struct ht_node *n)
+{
+	struct ht_node *x = n->in[0].node;
+	struct ht_shape s = ht_type_of(n->in[0])->shape, to;
+	struct fewer_axes f = { 0 };
+	struct ht_value v;
+
+	if (!ht_is(n, HT_REDUCES) || n->controls || s.rank <= HT_LOWER_RANK || !ht_is(x, HT_RESHAPES) ||
+		x->controls || !can_be_told(n->out[0].shape) || !without_unit_axes(n, s, &f))
+		return false;
+	to = (struct ht_shape){ f.rank, f.dim };
+	if (f.rank > HT_LOWER_RANK || !can_be_told(to))
+		return false;
+	v = ht_rw_reshape(r, n, n->name, x->in[0], to);
+	v = ht_rw_reduce(r, n, n->op, n->name, v, f.axis, f.reduced, false);
+	become_reshape(r, n, v);
+	return true;
+}
+
 /* ---- the walk ---- */
 
 static const struct {
@@ -320,6 +373,7 @@ static const struct {
 	{ add_of_two, HT_FUSION_algebra },
 	{ reshape_of_reshape, HT_FUSION_reshapes },
 	{ as_reshape, HT_FUSION_reshapes },
+	{ reduction_of_many_axes, HT_FUSION_reshapes },
 };
 
 static bool apply(struct ht_rw *r, struct ht_node *n)
