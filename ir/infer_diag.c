@@ -1,4 +1,4 @@
-/* Rules of bands and diagonals of matrices.
+/* Rules of bands, diagonals and determinants of matrices.
  *
  * Diagonal d of a matrix has the elements [i, i + d].  A band consists of diagonals low..high.  It
  * is stored as rows of the length of the longest diagonal, the highest diagonal first. */
@@ -207,5 +207,16 @@ enum ht_status ht_infer_band_part(struct ht_infer *in, struct ht_node *n)
 			return ht_infer_fail(in, n, "%s is %lld; it is at most %lld here",
 				name[i - 1], (long long)count, (long long)size);
 	}
+	return HT_OK;
+}
+
+/* A number for each square matrix. */
+enum ht_status ht_infer_determinant(struct ht_infer *in, struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+
+	HT_TRY(ht_want_rank_of(in, n, 0, 2, HT_MAX_RANK));
+	for (int32_t i = 0; i < n->outs && s.rank >= 0; i++)
+		ht_set_shape(n, i, s.rank - 2, s.dim);
 	return HT_OK;
 }

@@ -238,14 +238,15 @@ enum ht_status ht_infer_batch_to_space(struct ht_infer *in, struct ht_node *n)
 }
 
 /* Operands: NHWC images; the new height and width. */
-enum ht_status ht_infer_resize(struct ht_infer *in, struct ht_node *n)
+/* The size is operand `arg`. */
+static enum ht_status resized(struct ht_infer *in, struct ht_node *n, int32_t arg)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
-	const struct ht_known *k = ht_in_known(in, n, 1);
+	const struct ht_known *k = ht_in_known(in, n, arg);
 	int64_t *d = ht_new_dims(in, 4);
 
 	HT_TRY(ht_want_rank(in, n, 0, 4));
-	HT_TRY(ht_want_rank(in, n, 1, 1));
+	HT_TRY(ht_want_rank(in, n, arg, 1));
 	if (k && k->n != 2)
 		return ht_infer_fail(in, n, "size must have 2 elements");
 	ht_set_shape(n, 0, 4, d);
@@ -260,6 +261,17 @@ enum ht_status ht_infer_resize(struct ht_infer *in, struct ht_node *n)
 		d[i + 1] = ht_elem_dim(&k->e[i]);
 	}
 	return HT_OK;
+}
+
+enum ht_status ht_infer_resize(struct ht_infer *in, struct ht_node *n)
+{
+	return resized(in, n, 1);
+}
+
+/* Operands: images, maps, size. */
+enum ht_status ht_infer_transform(struct ht_infer *in, struct ht_node *n)
+{
+	return resized(in, n, 2);
 }
 
 /* Operands: images, boxes, the image of each box, size. */

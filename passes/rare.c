@@ -2,9 +2,12 @@
  *
  * - Colours: AdjustContrastv2, AdjustSaturation, AdjustHue, RGBToHSV, HSVToRGB (rare_images.c).
  * - ResizeBicubic becomes gathers of four pixels along each axis, and products with their weights (rare_images.c).
+ * - ImageProjectiveTransform becomes the places in the source of all pixels, and gathers of the pixels there (rare_transform.c).
  * - CTCGreedyDecoder becomes the best classes of all steps, and those of them that are found (rare_decoder.c).
+ * - Inverses, determinants and systems of equations become loops (matrices.c).
  *
  * The pass also changes nodes in the bodies of functions.  It leaves images and scores of other ranks alone. */
+#include "passes/matrices.h"
 #include "passes/rare.h"
 
 static ht_rare *form_of(const struct ht_node *n)
@@ -22,6 +25,9 @@ static ht_rare *form_of(const struct ht_node *n)
 		return ht_rare_to_rgb;
 	case HT_OP_ResizeBicubic:
 		return ht_rare_cubic;
+	case HT_OP_ImageProjectiveTransformV2:
+	case HT_OP_ImageProjectiveTransformV3:
+		return ht_rare_transform;
 	case HT_OP_CTCGreedyDecoder:
 		return ht_rare_greedy;
 	default:
@@ -31,14 +37,18 @@ static ht_rare *form_of(const struct ht_node *n)
 
 static bool wants(const struct ht_node *n)
 {
-	return form_of(n);
+	return form_of(n) || ht_has_matrices(n);
 }
 
 static void change(struct ht_rw *r, struct ht_node *n)
 {
 	struct forms f = { .r = *r, .at = n };
 
-	if (is_replaceable(&f))
+	if (!is_replaceable(&f))
+		return;
+	if (ht_has_matrices(n))
+		ht_write_matrices(&f.r, n);
+	else
 		form_of(n)(&f);
 	*r = f.r;
 }

@@ -1,0 +1,242 @@
+/* Images under projective maps, for pass rare: the place in the source of each pixel, then the nearest pixel there, or four with their
+ * weights.  Places are computed in float32, as TensorFlow does. */
+#include "passes/rare.h"
+
+/* Operands of the op. */
+enum { IMAGES, TRANSFORMS, SIZE, FILL };
+
+/* The places in the source along an axis of images, of each pixel of the result: [images, rows, columns]. */
+struct along_axis {
+	struct ht_value at, length; /* the length in float64 */
+};
+
+struct transformed {
+	struct ht_value size[3]; /* images, rows and columns of the result */
+	struct along_axis y, x;
+	struct ht_value is_somewhere, fill;
+};
+
+/* ---- numbers ---- */
+
+static struct ht_value plus_f32(struct forms *f, struct ht_value a, struct ht_value b)
+{
+	return rounded(f, sum(f, a, b));
+}
+
+static struct ht_value minus_f32(struct forms *f, struct ht_value a, struct ht_value b)
+{
+	return rounded(f, difference(f, a, b));
+}
+
+static struct ht_value times_f32(struct forms *f, struct ht_value a, struct ht_value b)
+{
+	return rounded(f, product(f, a, b));
+}
+
+/* How often `by` is contained in a number that is not below zero. */
+static struct ht_value times_in(struct forms *f, struct ht_value x, struct ht_value by)
+{
+	return single(f, HT_OP_Floor, rounded(f, binary(f, HT_OP_RealDiv, x, by)));
+}
+
+static struct ht_value number(struct forms *f, double x)
+{
+	return real(f, HT_F64, x);
+}
+
+static struct ht_value if_less(struct forms *f, struct ht_value a, struct ht_value b,
+	struct ht_value then, struct ht_value otherwise)
+{
+	return chosen(f, compare(f, HT_OP_Less, a, b), then, otherwise, 3);
+}
+
+/* Half away from zero. */
+static struct ht_value nearest(struct forms *f, struct ht_value x)
+{
+	struct ht_value size = sum(f, single(f, HT_OP_Abs, x), number(f, .5));
+
+	return product(f, single(f, HT_OP_Floor, size), single(f, HT_OP_Sign, x));
+}
+
+/* ---- places ---- */
+
+/* Number `i` of each transform: [transforms, 1, 1]. */
+static struct ht_value coefficient(struct forms *f, int64_t i)
+{
+	struct ht_value v = column(f, f->at->in[TRANSFORMS], i);
+
+	return cast_to(f, with_axis(f, with_axis(f, v, -1), -1), HT_F64);
+}
+
+/* Numbers from, from + 1 and from + 2 of a transform, times x, y and one. */
+static struct ht_value mapped(
+	struct forms *f, int64_t from, struct ht_value x, struct ht_value y, struct ht_value last)
+{
+	x = times_f32(f, coefficient(f, from), x);
+	y = times_f32(f, coefficient(f, from + 1), y);
+	return of_rank(f, plus_f32(f, plus_f32(f, x, y), last), 3);
+}
+
+static struct ht_value limited_to(struct forms *f, struct ht_value x, struct ht_value last)
+{
+	return binary(f, HT_OP_Minimum, binary(f, HT_OP_Maximum, x, number(f, 0)), last);
+}
+
+/* Behind the edge comes the mirrored image, edge included. */
+static struct ht_value reflected(struct forms *f, struct ht_value x, struct ht_value length)
+{
+	struct ht_value twice = product(f, length, number(f, 2)), one = number(f, 1), below, above, v;
+	struct ht_value minus = single(f, HT_OP_Neg, x);
+
+	below = plus_f32(f, product(f, twice, times_in(f, minus, twice)), x);
+	below = if_less(f, below, single(f, HT_OP_Neg, length), plus_f32(f, below, twice),
+		minus_f32(f, single(f, HT_OP_Neg, below), one));
+	above = minus_f32(f, x, product(f, twice, times_in(f, x, twice)));
+	v = minus_f32(f, minus_f32(f, twice, above), one);
+	above = if_less(f, above, length, above, v);
+	above = if_less(f, difference(f, length, one), x, above, x);
+	return if_less(f, x, number(f, 0), below, above);
+}
+
+/* Behind the edge comes the image again. */
+static struct ht_value wrapped(struct forms *f, struct ht_value x, struct ht_value length)
+{
+	struct ht_value one = number(f, 1), last = difference(f, length, one), below, above;
+	struct ht_value period = binary(f, HT_OP_Maximum, last, one);
+
+	below = times_in(f, single(f, HT_OP_Neg, x), period);
+	below = plus_f32(f, x, product(f, length, sum(f, below, one)));
+	above = minus_f32(f, x, product(f, length, times_in(f, x, period)));
+	above = if_less(f, last, x, above, x);
+	return if_less(f, x, number(f, 0), below, above);
+}
+
+/* Where the pixel is that a place behind the edge gets; outside for mode CONSTANT. */
+static struct ht_value filled(struct forms *f, struct ht_value x, struct ht_value length)
+{
+	struct ht_str mode = ht_attr_str(f->at, "fill_mode", "CONSTANT");
+
+	if (ht_str_is(mode, "REFLECT"))
+		x = reflected(f, x, length);
+	else if (ht_str_is(mode, "WRAP"))
+		x = wrapped(f, x, length);
+	else if (!ht_str_is(mode, "NEAREST"))
+		return x;
+	return limited_to(f, x, difference(f, length, number(f, 1)));
+}
+
+static struct ht_value places(struct forms *f, struct ht_value mapped_to,
+	struct ht_value projection, struct ht_value length)
+{
+	struct ht_value x = rounded(f, binary(f, HT_OP_RealDiv, mapped_to, projection));
+
+	return filled(f, of_rank(f, x, 3), length);
+}
+
+static struct ht_value numbered(struct forms *f, struct ht_value size, bool is_row)
+{
+	struct ht_value v = of_rank(f, cast_to(f, range_of(f, size), HT_F64), 1);
+
+	return is_row ? with_axis(f, v, -1) : v;
+}
+
+static struct transformed find_places(struct forms *f)
+{
+	struct transformed t = { .y.length = cast_to(f, extent_of(f, IMAGES, 4, 1), HT_F64),
+		.x.length = cast_to(f, extent_of(f, IMAGES, 4, 2), HT_F64) };
+	struct ht_value x, y, projection;
+
+	t.size[0] = extent_of(f, IMAGES, 4, 0);
+	t.size[1] = entry_of(f, f->at->in[SIZE], 0);
+	t.size[2] = entry_of(f, f->at->in[SIZE], 1);
+	y = numbered(f, t.size[1], true);
+	x = numbered(f, t.size[2], false);
+	projection = mapped(f, 6, x, y, number(f, 1));
+	t.is_somewhere = compare(f, HT_OP_NotEqual, projection, number(f, 0));
+	t.x.at = places(f, mapped(f, 0, x, y, coefficient(f, 2)), projection, t.x.length);
+	t.y.at = places(f, mapped(f, 3, x, y, coefficient(f, 5)), projection, t.y.length);
+	t.fill = f->at->ins > FILL ? f->at->in[FILL] : real(f, HT_F32, 0);
+	return t;
+}
+
+/* ---- pixels ---- */
+
+static struct ht_value is_inside(struct forms *f, struct ht_value at, struct ht_value length)
+{
+	return both(f, compare(f, HT_OP_GreaterEqual, at, number(f, 0)),
+		compare(f, HT_OP_Less, at, length));
+}
+
+/* Numbers for each pixel of the result, whatever they are broadcast from. */
+static struct ht_value for_each_pixel(
+	struct forms *f, const struct transformed *t, struct ht_value x)
+{
+	const struct ht_value in[] = { x, packed(f, t->size, 3, HT_I64) };
+
+	return node(f, HT_OP_BroadcastTo, in, 2, ht_type_of(x)->dtype, open_shape(f, 3));
+}
+
+/* The pixels at whole places, as numbers of type `as`; the fill outside. */
+static struct ht_value pixels(struct forms *f, const struct transformed *t, struct ht_value y,
+	struct ht_value x, enum ht_dtype as)
+{
+	struct ht_value inside, in[3], at, v, image = range_of(f, t->size[0]);
+
+	inside = both(f, is_inside(f, y, t->y.length), is_inside(f, x, t->x.length));
+	inside = of_rank(f, both(f, inside, t->is_somewhere), 3);
+	in[0] = for_each_pixel(f, t, with_axis(f, with_axis(f, image, -1), -1));
+	in[1] = for_each_pixel(f, t, cast_to(f, chosen(f, inside, y, number(f, 0), 3), HT_I64));
+	in[2] = for_each_pixel(f, t, cast_to(f, chosen(f, inside, x, number(f, 0), 3), HT_I64));
+	at = node(f, HT_OP_Pack, in, 3, HT_I64, open_shape(f, 4));
+	ht_attr_set_int(at.node, "axis", 3);
+	v = of_rank(f, gathered_nd(f, f->at->in[IMAGES], at), 4);
+	return chosen(f, with_axis(f, inside, -1), cast_to(f, v, as), cast_to(f, t->fill, as), 4);
+}
+
+/* How far a place is from the next one, and from the one before, as weights of pixels. */
+static struct ht_value weight(struct forms *f, struct ht_value far, struct ht_value near)
+{
+	return with_axis(f, cast_to(f, difference(f, far, near), HT_F32), -1);
+}
+
+static struct ht_value mixed(struct forms *f, struct ht_value a, struct ht_value of_a,
+	struct ht_value b, struct ht_value of_b)
+{
+	return sum(f, product(f, of_a, a), product(f, of_b, b));
+}
+
+static struct ht_value bilinear(struct forms *f, const struct transformed *t)
+{
+	struct ht_value at[2] = { t->y.at, t->x.at }, low[2], high[2], before[2], behind[2], row[2];
+
+	for (int i = 0; i < 2; i++) {
+		low[i] = single(f, HT_OP_Floor, at[i]);
+		high[i] = sum(f, low[i], number(f, 1));
+		before[i] = weight(f, high[i], at[i]);
+		behind[i] = weight(f, at[i], low[i]);
+	}
+	for (int i = 0; i < 2; i++) {
+		struct ht_value y = i ? high[0] : low[0];
+
+		row[i] = mixed(f, pixels(f, t, y, low[1], HT_F32), before[1],
+			pixels(f, t, y, high[1], HT_F32), behind[1]);
+	}
+	row[0] = mixed(f, row[0], before[0], row[1], behind[0]);
+	return chosen(f, with_axis(f, t->is_somewhere, -1), row[0], t->fill, 4);
+}
+
+void ht_rare_transform(struct forms *f)
+{
+	enum ht_dtype type = f->at->out[0].dtype;
+	struct transformed t;
+	struct ht_value v;
+
+	if (ht_in_shape(f->at, IMAGES).rank != 4 || ht_in_shape(f->at, TRANSFORMS).rank != 2)
+		return;
+	t = find_places(f);
+	if (ht_str_is(ht_attr_str(f->at, "interpolation", ""), "BILINEAR"))
+		v = cast_to(f, bilinear(f, &t), type);
+	else
+		v = pixels(f, &t, nearest(f, t.y.at), nearest(f, t.x.at), type);
+	ht_rw_take_place(&f->r, f->at, v);
+}
