@@ -297,7 +297,7 @@ static void are_same(struct ht_lists *l, struct ht_value a, struct ht_value b)
 
 	if (!x || !y || x == y)
 		return;
-	x->bad = x->bad || y->bad;
+	x->bad = x->bad || y->bad || (x->shrinks && y->extended) || (x->extended && y->shrinks);
 	x->joined = x->joined || y->joined;
 	x->summed = x->summed || y->summed;
 	x->unsure = x->unsure || y->unsure;
@@ -312,7 +312,9 @@ static void are_same(struct ht_lists *l, struct ht_value a, struct ht_value b)
 	x->grows = x->grows || y->grows;
 	x->computed = x->computed || y->computed;
 	x->open = x->open || y->open;
+	x->shrinks = x->shrinks || y->shrinks || (x->resized && y->resized);
 	x->resized = x->resized || y->resized;
+	x->extended = x->extended || y->extended;
 	x->popped = x->popped || y->popped;
 	x->various = x->various || y->various;
 	x->empty = x->empty || y->empty;
@@ -415,15 +417,17 @@ static void tell_of_length(struct ht_lists *l, struct ht_node *n, struct ht_list
 		x->grows = x->popped = true;
 		break;
 	case HT_OP_TensorListResize:
-		/* A second resize could bring back elements that the first removed. */
-		x->bad = x->bad || x->resized || n->graph->function;
+		/* A second resize could bring back elements that the first removed, unless none adds elements. */
+		x->shrinks = x->shrinks || x->resized || n->graph->function;
 		x->grows = x->resized = true;
 		break;
 	default:
+		x->extended = x->extended || n->op == HT_OP_TensorListScatterIntoExistingList ||
+			      ht_attr_bool(n, "resize_if_index_out_of_bounds", false);
 		x->grows = x->grows || n->op == HT_OP_TensorListPushBack ||
 			   ht_attr_bool(n, "resize_if_index_out_of_bounds", false);
 	}
-	x->bad = x->bad || (x->resized && x->popped);
+	x->bad = x->bad || (x->resized && x->popped) || (x->shrinks && x->extended);
 }
 
 static void tell_of_op(struct ht_lists *l, struct ht_node *n, struct ht_list *x)

@@ -232,6 +232,38 @@ static void make_length(struct ht_beside_part *p, struct ht_node *n, struct ht_v
 	read_all(p, n, count, of);
 }
 
+/* 0 where the count is at most the room; otherwise the run stops, since twice a true condition is no valid index of a list of two. */
+static struct ht_value within_room(
+	struct ht_beside_part *p, struct ht_node *n, struct ht_value count, struct ht_value room)
+{
+	static const int64_t zeros[2];
+	struct ht_str name = ht_rw_name_within(&p->r, n, "count");
+	struct ht_value in[2] = { ht_rw_const_ints(&p->r, n, name, HT_I32, zeros, 2) }, more;
+	struct ht_node *zero;
+
+	more = ht_rw_binary(&p->r, n, HT_OP_Greater, name, count, room);
+	more.node->out[0].dtype = HT_BOOL;
+	more = ht_rw_cast(&p->r, n, name, more, HT_I32);
+	in[1] = ht_rw_binary(&p->r, n, HT_OP_Mul, name, more, integer(p, n, 2));
+	zero = ht_rw_node(
+		&p->r, n, HT_OP_Gather, name, in, 2, (struct ht_type){ HT_I32, HT_SHAPE_SCALAR });
+	return ht_out(zero, 0);
+}
+
+/* A list that is resized several times never gets more elements so: elements that were removed must not come back.  Otherwise the run stops. */
+static void make_resize(struct ht_beside_part *p, struct ht_node *n, struct ht_value count)
+{
+	struct ht_str name = ht_rw_name_within(&p->r, n, "count");
+	struct ht_value size = kept(p, n, n->in[1]);
+
+	if (ht_list_of(p->x->l, n->in[0])->shrinks) {
+		size = ht_rw_binary(&p->r, n, HT_OP_AddV2, name, size,
+			within_room(p, n, size, count));
+		size = ht_rw_binary(&p->r, n, HT_OP_Minimum, name, size, count);
+	}
+	ht_beside_hand_on(p, n, size);
+}
+
 /* The largest of the indices. */
 static struct ht_value largest(struct ht_beside_part *p, struct ht_node *n, struct ht_value indices)
 {
@@ -275,7 +307,7 @@ static void change_list_op(struct ht_beside_part *p, struct ht_node *n)
 		make_pop(p, n, count);
 		break;
 	case HT_OP_TensorListResize:
-		ht_beside_hand_on(p, n, kept(p, n, n->in[1]));
+		make_resize(p, n, count);
 		break;
 	case HT_OP_TensorListSetItem:
 		make_set(p, n, count);
@@ -349,24 +381,6 @@ static struct ht_value first_elements(
 	list = ht_rw_node(&p->r, n, HT_OP_TensorListFromTensor, ht_rw_name_within(&p->r, n, "list"),
 		in, 2, (struct ht_type){ HT_VARIANT, HT_SHAPE_SCALAR });
 	return ht_out(list, 0);
-}
-
-/* 0 where the count is at most the room; otherwise the run stops, since twice a true condition is no valid index of a list of two. */
-static struct ht_value within_room(
-	struct ht_beside_part *p, struct ht_node *n, struct ht_value count, struct ht_value room)
-{
-	static const int64_t zeros[2];
-	struct ht_str name = ht_rw_name_within(&p->r, n, "count");
-	struct ht_value in[2] = { ht_rw_const_ints(&p->r, n, name, HT_I32, zeros, 2) }, more;
-	struct ht_node *zero;
-
-	more = ht_rw_binary(&p->r, n, HT_OP_Greater, name, count, room);
-	more.node->out[0].dtype = HT_BOOL;
-	more = ht_rw_cast(&p->r, n, name, more, HT_I32);
-	in[1] = ht_rw_binary(&p->r, n, HT_OP_Mul, name, more, integer(p, n, 2));
-	zero = ht_rw_node(
-		&p->r, n, HT_OP_Gather, name, in, 2, (struct ht_type){ HT_I32, HT_SHAPE_SCALAR });
-	return ht_out(zero, 0);
 }
 
 /* A count that the run computes; it is at most the list's room, which bounds sizes that are computed of it. The stated length of a list,
