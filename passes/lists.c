@@ -827,7 +827,7 @@ static enum ht_status vary(struct ht_lists *l, struct ht_graph *g, int *rounds, 
 enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c, bool computes)
 {
 	struct ht_lists l = { .c = c, .g = g, .computes = computes };
-	bool some_grow = false, grows = false, made = false, done = false;
+	bool some_grow = false, grows = false, made = false, done = false, folded = false;
 	int rounds = 8;
 
 	if (!has_lists(g, c->scratch))
@@ -838,6 +838,11 @@ enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c
 		some_grow = some_grow || any_grows(&l);
 		grows = false;
 		/* The shapes of others may tell how often a loop runs, and so how much room a list needs that grows in it. */
+		if (some_grow && !folded && !any_is_known(&l)) {
+			HT_TRY(fold_bodies(g, c));
+			HT_TRY(find_again(&l, g));
+			folded = true;
+		}
 		if (!any_is_known(&l))
 			HT_TRY(ht_lists_grow(&l, g, &grows));
 		if (grows || (some_grow && made)) {
