@@ -4,7 +4,9 @@
  * depths become channels, too, so there is one product with one rounding.  Its gradient by the image is such a transposed convolution of
  * depths of the gradient, for each phase of the stride along the depth.  Pooling goes over rows and columns first, and then over depths.
  *
- * Runs after the precision pass, since a policy decides on each of them as one op.  Left alone: unknown shapes, groups. */
+ * With groups the depths of each group are side by side, and groups behind each other.
+ *
+ * Runs after the precision pass, since a policy decides on each of them as one op.  Left alone: unknown shapes. */
 #include "passes/rewrite.h"
 
 #include <string.h>
@@ -143,8 +145,23 @@ struct seen {
 	int64_t taps, count, step;
 };
 
-/* Images of the depths that the taps see, side by side as channels; zeros outside. */
-static struct ht_value side_by_side(struct volume *v, struct ht_value x, struct seen s)
+/* Channels of depths that lie side by side, in the order of groups: a group has its channels of all depths. */
+static struct ht_value by_group(struct volume *v, struct ht_value x, int64_t taps, int64_t groups)
+{
+	static const int64_t groups_outside[] = { 0, 1, 2, 4, 3, 5 };
+	const int64_t *d = ht_type_of(x)->shape.dim;
+	const int64_t apart[] = { d[0], d[1], d[2], taps, groups, d[3] / taps / groups };
+
+	if (taps == 1 || groups == 1)
+		return x;
+	x = reshaped(v, "taps", x, sizeof apart / sizeof *apart, apart);
+	x = ht_rw_transpose(v->r, v->n, part(v, "groups"), x, groups_outside);
+	return reshaped(v, "groups", x, 4, d);
+}
+
+/* Images of the depths that the taps see, side by side as channels, which are in so many groups; zeros outside. */
+static struct ht_value side_by_side(
+	struct volume *v, struct ht_value x, struct seen s, int64_t groups)
 {
 	struct ht_type t = *ht_type_of(x);
 	const int64_t *d = t.shape.dim, reach = (s.count - 1) * s.step + 1;
@@ -164,7 +181,7 @@ static struct ht_value side_by_side(struct volume *v, struct ht_value x, struct 
 		y = node(v, HT_OP_ConcatV2, "seen", in, (int32_t)s.taps + 1, shape(v, RANK, dim),
 			t.dtype);
 	}
-	return as_images(v, "images", y);
+	return by_group(v, as_images(v, "images", y), s.taps, groups);
 }
 
 /* ---- attributes ---- */
@@ -206,19 +223,21 @@ static int64_t depth_before(const struct volume *v, int64_t depth, int64_t resul
 /* ---- convolutions ---- */
 
 /* The images that a convolution sees, of a volume of which it makes so many depths. */
-static struct ht_value seen_images(struct volume *v, struct ht_value x, int64_t results)
+static struct ht_value seen_images(
+	struct volume *v, struct ht_value x, int64_t results, int64_t groups)
 {
 	int64_t before = depth_before(v, ht_type_of(x)->shape.dim[1], results);
 	int64_t *from = HT_NEW_ARRAY(v->r->arena, int64_t, (size_t)v->size[0]);
 
 	for (int64_t i = 0; i < v->size[0]; i++)
 		from[i] = i * v->dilation[0] - before;
-	return side_by_side(v, x, (struct seen){ from, v->size[0], results, v->stride[0] });
+	return side_by_side(
+		v, x, (struct seen){ from, v->size[0], results, v->stride[0] }, groups);
 }
 
-static bool has_groups(struct ht_shape image, struct ht_shape filter)
+static int64_t groups_of(struct ht_shape image, struct ht_shape filter)
 {
-	return image.dim[RANK - 1] != filter.dim[RANK - 2];
+	return image.dim[RANK - 1] / filter.dim[RANK - 2];
 }
 
 static void write_conv(struct volume *v)
@@ -231,9 +250,7 @@ static void write_conv(struct volume *v)
 	struct ht_value in[2], y;
 
 	last_shape(v, v->n->out[0].shape, out);
-	if (has_groups(x, f))
-		return;
-	in[0] = seen_images(v, volume_of(v, "ndhwc", 0), out[1]);
+	in[0] = seen_images(v, volume_of(v, "ndhwc", 0), out[1], groups_of(x, f));
 	in[1] = ht_rw_transpose(v->r, v->n, part(v, "filter"), v->n->in[1], depth_inside);
 	in[1] = reshaped(v, "filter", in[1], 4,
 		(int64_t[]){ f.dim[1], f.dim[2], f.dim[0] * f.dim[3], f.dim[4] });
@@ -251,10 +268,10 @@ static void write_filter_gradient(struct volume *v)
 	const int64_t filter[] = { f[1], f[2], f[0] * f[3], f[4] };
 	struct ht_value dy = volume_of(v, "gradient/ndhwc", 2), in[3], y;
 	int64_t dim[RANK];
+	struct ht_shape x = last_shape(v, ht_type_of(v->n->in[0])->shape, dim);
 
-	if (has_groups(last_shape(v, ht_type_of(v->n->in[0])->shape, dim), v->n->out[0].shape))
-		return;
-	in[0] = seen_images(v, volume_of(v, "ndhwc", 0), ht_type_of(dy)->shape.dim[1]);
+	in[0] = seen_images(v, volume_of(v, "ndhwc", 0), ht_type_of(dy)->shape.dim[1],
+		groups_of(x, v->n->out[0].shape));
 	in[1] = ints(v, "sizes", HT_I32, filter, 4);
 	in[2] = as_images(v, "gradient", dy);
 	y = node(v, HT_OP_Conv2DBackpropFilter, "product", in, 3, shape(v, 4, filter),
@@ -305,7 +322,7 @@ static struct ht_value phase_images(struct volume *v, struct ht_value dy, const 
 {
 	static const int64_t depth_inside[] = { 1, 2, 3, 0, 4 };
 	const int64_t *f = ht_type_of(v->n->in[1])->shape.dim;
-	const int64_t images[] = { to[0] * count, to[2], to[3], to[4] };
+	const int64_t images[] = { to[0] * count, to[2], to[3], to[4] }, groups = to[4] / f[3];
 	struct ht_value in[3], y;
 
 	if (!p->taps)
@@ -314,7 +331,8 @@ static struct ht_value phase_images(struct volume *v, struct ht_value dy, const 
 	in[1] = every(v, v->n->in[1], 0, p->first, p->taps, p->step);
 	in[1] = ht_rw_transpose(v->r, v->n, part(v, "filter"), in[1], depth_inside);
 	in[1] = reshaped(v, "filter", in[1], 4, (int64_t[]){ f[1], f[2], f[3], p->taps * f[4] });
-	in[2] = side_by_side(v, dy, (struct seen){ p->from, p->taps, count, 1 });
+	in[1] = by_group(v, in[1], p->taps, groups);
+	in[2] = side_by_side(v, dy, (struct seen){ p->from, p->taps, count, 1 }, groups);
 	y = node(v, HT_OP_Conv2DBackpropInput, "product", in, 3, shape(v, 4, images),
 		v->n->out[0].dtype);
 	set_lists(v, y.node, true);
@@ -327,8 +345,7 @@ static void write_volume_gradient(struct volume *v)
 	int64_t to[RANK], stride = v->stride[0], count, before, rank = RANK + 1;
 	struct ht_value dy, *in = HT_NEW_ARRAY(v->r->arena, struct ht_value, (size_t)stride), y;
 
-	if (has_groups(last_shape(v, v->n->out[0].shape, to), ht_type_of(v->n->in[1])->shape))
-		return;
+	last_shape(v, v->n->out[0].shape, to);
 	dy = volume_of(v, "ndhwc", 2);
 	before = depth_before(v, to[1], ht_type_of(dy)->shape.dim[1]);
 	count = (to[1] + stride - 1) / stride;
