@@ -2,7 +2,8 @@
  * Unpack.
  *
  * Coordinate c of the result is coordinate first + c * step of the operand.  The begin of a
- * Slice, and the indices of a StridedSlice that take one element, may be known only at run time; likewise in its gradient. */
+ * Slice, and the indices of a StridedSlice that take one element, may be known only at run time; in its gradient also where neighbours
+ * begin. */
 #include "lower/index.h"
 #include "lower/parts.h"
 
@@ -134,6 +135,8 @@ static void cut_strided_dim(
 		c->at[dim] = known ? -1 : spec;
 		return;
 	}
+	if (!known && !(p->begin_mask >> spec & 1))
+		c->at[dim] = spec;
 	if (p->begin_mask >> spec & 1)
 		begin = step > 0 ? 0 : size - 1;
 	if (begin < 0)
@@ -239,14 +242,19 @@ static const char *refuse_slice(const struct ht_node *n)
 	return is_const_ints(n, 2) ? NULL : "needs constant sizes";
 }
 
-/* An index that takes one element may be known at run time only. */
+/* Whether the begin of entry `i` of a StridedSlice counts, and is not the index of one element, which may be known at run time only. */
+static bool has_begin(const struct ht_node *n, int64_t i)
+{
+	int64_t others = ht_attr_int(n, "shrink_axis_mask", 0) | ht_attr_int(n, "begin_mask", 0) |
+			 ht_attr_int(n, "new_axis_mask", 0) | ht_attr_int(n, "ellipsis_mask", 0);
+
+	return !(others >> i & 1);
+}
+
 static const char *refuse_strided(const struct ht_node *n)
 {
-	int64_t open = ~(ht_attr_int(n, "shrink_axis_mask", 0) | ht_attr_int(n, "begin_mask", 0) |
-			 ht_attr_int(n, "new_axis_mask", 0) | ht_attr_int(n, "ellipsis_mask", 0));
-
 	for (int64_t i = 0; i < shape_of(n, 1).dim[0] && !is_const_ints(n, 1); i++)
-		if (open >> i & 1)
+		if (has_begin(n, i))
 			return "needs constant sizes and positions";
 	return is_const_ints(n, 3) ? NULL : "needs constant strides";
 }
@@ -344,12 +352,12 @@ static int32_t pull_strided_slice_gradient(
 	for (int32_t i = 0; i < c.rank; i++) {
 		int32_t here = space_coord(b, s, i);
 
+		if (c.at[i] >= 0)
+			here = ht_xsub(b, here,
+				begin_at(k, n, s, &c, i, n->out[0].shape.dim[i],
+					c.from[i] < 0 ? 1 : slice.dim[c.from[i]]));
 		if (c.from[i] >= 0)
 			x[c.from[i]] = cut_back(b, &c, i, slice.dim[c.from[i]], here, &inside);
-		else if (c.at[i] >= 0)
-			inside = ht_xand(b, inside,
-				ht_xeq(b, here,
-					begin_at(k, n, s, &c, i, n->out[0].shape.dim[i], 1)));
 		else
 			inside = ht_xand(b, inside, ht_xeq(b, here, ht_xi(b, c.first[i])));
 	}
@@ -366,8 +374,11 @@ static const char *refuse_strided_slice_gradient(const struct ht_node *n)
 	struct ht_shape slice = shape_of(n, 4), of = n->out[0].shape;
 	struct cut c;
 
-	if (refuse_strided(n))
-		return refuse_strided(n);
+	if (!is_const_ints(n, 3))
+		return "needs constant strides";
+	for (int64_t i = 0; i < shape_of(n, 1).dim[0] && !is_const_ints(n, 1); i++)
+		if (has_begin(n, i) && const_int(n, 3, (size_t)i) != 1)
+			return "needs constant sizes and positions";
 	if (cut_strided(n, 1, of, &c) != slice.rank)
 		return no_fit;
 	for (int32_t i = 0; i < c.rank; i++) {

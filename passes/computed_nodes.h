@@ -252,13 +252,25 @@ static inline struct ht_value extent(
 
 /* ---- numbers ---- */
 
+/* Whether `v` puts scalars together as a vector, entry `i` at least; also before types are known. */
+static inline bool packs_scalars(struct ht_value v, int32_t i)
+{
+	const struct ht_tensor *t;
+
+	if (v.node->op != HT_OP_Pack || i >= v.node->ins)
+		return false;
+	t = ht_const_tensor(v.node->in[i]);
+	return ht_type_of(v)->shape.rank == 1 ||
+	       (ht_type_of(v)->shape.rank < 0 && t && t->shape.rank == 0);
+}
+
 /* Element i of a vector as a number of 32 bits: no extent is larger, so larger numbers mean the same, and sums of two do not overflow. */
 static inline bool const_entry(struct ht_value v, int32_t i, int64_t *x)
 {
 	int64_t all[2 * HT_MAX_RANK];
 	int count;
 
-	if (v.node->op == HT_OP_Pack && ht_type_of(v)->shape.rank == 1 && i < v.node->ins) {
+	if (packs_scalars(v, i)) {
 		v = v.node->in[i];
 		i = 0;
 	}

@@ -191,11 +191,49 @@ struct ht_value ht_reversed(struct forms *f, struct ht_value x, int64_t axis)
 	return node(f, HT_OP_ReverseV2, in, 2, ht_type_of(x)->dtype, ht_type_of(x)->shape);
 }
 
+/* The entry of a vector that is packed of scalars; a node that is NULL: it is none. */
+static struct ht_value packed_entry(const struct ht_node *n, int32_t arg, int32_t i)
+{
+	struct ht_value v = n->in[arg];
+
+	return v.node->op == HT_OP_Pack && i < v.node->ins ? ht_forwarded(v.node->in[i])
+							   : (struct ht_value){ 0 };
+}
+
+/* How many elements x[i:i+k] takes, if i is within the axis wherever it is, and so is i + k; -1: that is not certain. */
+static int64_t certain_count(const struct ht_graph *g, const struct ht_node *n, const struct entry *e)
+{
+	struct ht_value begin = packed_entry(n, 1, e->number), end = packed_entry(n, 2, e->number);
+	int64_t dim = ht_in_shape(n, 0).dim[e->axis], k;
+	struct ht_span s;
+
+	if (!begin.node || !end.node || e->step != 1 || !e->begin.computed || !e->end.computed ||
+		end.node->op != HT_OP_AddV2 || !ht_value_eq(ht_forwarded(end.node->in[0]), begin) ||
+		!const_entry(end.node->in[1], 0, &k) || !ht_span_of(g, begin, &s))
+		return -1;
+	return k >= 0 && s.least >= 0 && dim >= k && s.most <= dim - k ? k : -1;
+}
+
+/* As many neighbours as are known. */
+static struct ht_value certain_part(
+	struct forms *f, const struct ht_node *n, const struct entry *e, int64_t count)
+{
+	struct ht_value at = binary(f, HT_OP_AddV2, numbers(f, HT_I64, count),
+		entry_of(f, n->in[1], e->number));
+
+	return gathered(f, n->in[0], at, e->axis);
+}
+
 static struct ht_value part_of(struct forms *f, const struct ht_node *n, const struct entry *e)
 {
 	int64_t most = ht_dim_most(f->r.g, ht_in_shape(n, 0).dim[e->axis]);
-	struct ht_value size = extent(f, n, 0, e->axis), count = distance(f, n, e, size), at;
+	int64_t certain = certain_count(f->r.g, n, e);
+	struct ht_value size, count, at;
 
+	if (certain >= 0)
+		return certain_part(f, n, e, certain);
+	size = extent(f, n, 0, e->axis);
+	count = distance(f, n, e, size);
 	if (e->step > 1)
 		count = binary(
 			f, HT_OP_FloorDiv, plus(f, count, e->step - 1), whole(f, HT_I64, e->step));

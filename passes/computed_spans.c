@@ -2,6 +2,7 @@
  * sizes that are computed from data. */
 #include "ir/infer.h"
 #include "passes/computed.h"
+#include "passes/rewrite.h"
 
 /* How many nodes are looked at for one range: operands may have operands in common, so there are many ways to these. */
 enum { MOST_NODES = 500 };
@@ -246,6 +247,85 @@ static struct ht_span of_all(
 	return s;
 }
 
+/* ---- numbers with a fraction ---- */
+
+/* Not known: least > most. */
+struct reals {
+	double least, most;
+};
+static const struct reals no_reals = { 1, 0 };
+
+static struct reals reals_of(struct ht_value v, int *left);
+
+/* In the type of the result, whose rounding keeps the order of numbers. */
+static double in_type(double x, enum ht_dtype t)
+{
+	return t == HT_F32 ? (double)(float)x : x;
+}
+
+/* Uniform numbers from 0 to below 1. */
+static struct reals drawn(enum ht_dtype t)
+{
+	return (struct reals){ 0, t == HT_F32 ? 1 - 0x1p-24 : 1 - 0x1p-53 };
+}
+
+static struct reals reals_of_two(const struct ht_node *n, int *left)
+{
+	struct reals a = reals_of(n->in[0], left), b = reals_of(n->in[1], left), s;
+	enum ht_dtype t = n->out[0].dtype;
+
+	if (!(a.least <= a.most) || !(b.least <= b.most))
+		return no_reals;
+	if (n->op == HT_OP_Sub)
+		b = (struct reals){ -b.most, -b.least };
+	if (n->op != HT_OP_Mul)
+		return (struct reals){ in_type(a.least + b.least, t), in_type(a.most + b.most, t) };
+	s = (struct reals){ in_type(a.least * b.least, t), in_type(a.most * b.most, t) };
+	return a.least >= 0 && b.least >= 0 ? s : no_reals;
+}
+
+static struct reals reals_of(struct ht_value v, int *left)
+{
+	const struct ht_node *n = v.node;
+	enum ht_dtype t = ht_type_of(v)->dtype;
+	double x;
+
+	if (--*left < 0 || (t != HT_F32 && t != HT_F64))
+		return no_reals;
+	if (ht_const_splat(v, &x))
+		return (struct reals){ x, x };
+	if (ht_is(n, HT_FORWARDS) || ht_is(n, HT_RESHAPES))
+		return reals_of(n->in[v.index], left);
+	switch (n->op) {
+	case HT_OP_RandomUniform:
+	case HT_OP_StatelessRandomUniform:
+	case HT_OP_StatelessRandomUniformV2:
+		return drawn(t);
+	case HT_OP_Add:
+	case HT_OP_AddV2:
+	case HT_OP_Sub:
+	case HT_OP_Mul:
+		return reals_of_two(n, left);
+	default:
+		return no_reals;
+	}
+}
+
+static struct ht_span of_cast(const struct ht_graph *g, const struct ht_node *n, int *left)
+{
+	const double exact = 0x1p53; /* numbers below are exact */
+	struct reals s;
+
+	if (!ht_is_float(ht_type_of(n->in[0])->dtype))
+		return of_operand(g, n, 0, left);
+	s = reals_of(n->in[0], left);
+	if (!(s.least <= s.most) || s.least <= -exact || s.most >= exact)
+		return unknown;
+	return (struct ht_span){ (int64_t)s.least, (int64_t)s.most };
+}
+
+/* ---- nodes ---- */
+
 static struct ht_span of_node(const struct ht_graph *g, struct ht_value v, int *left)
 {
 	const struct ht_node *n = v.node;
@@ -266,8 +346,9 @@ static struct ht_span of_node(const struct ht_graph *g, struct ht_value v, int *
 	case HT_OP_Tile:
 	case HT_OP_BroadcastTo:
 	case HT_OP_ReverseV2:
-	case HT_OP_Cast:
 		return of_operand(g, n, 0, left);
+	case HT_OP_Cast:
+		return of_cast(g, n, left);
 	case HT_OP_Neg: {
 		struct ht_span a = of_operand(g, n, 0, left);
 
