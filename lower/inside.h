@@ -16,7 +16,6 @@
 #include "lower/price.h"
 #include "lower/refusals.h"
 
-
 /* ---- view.c: where values are in memory ---- */
 
 struct view {

@@ -161,6 +161,61 @@ static void ftrl(struct step *s)
 	s->v[2] = linear;
 }
 
+/* Slots: mean of squares, mean of squared steps.  Operands: rate, rho, epsilon, gradient. */
+static void adadelta(struct step *s)
+{
+	struct ht_xb *b = s->b;
+	int32_t rho = s->x[1], epsilon = s->x[2], grad = s->x[3], step;
+
+	decay(s, 1, square(s, grad), rho);
+	step = ht_xdiv(b, ht_xsqrt(b, ht_xadd(b, s->v[2], epsilon)),
+		ht_xsqrt(b, ht_xadd(b, s->v[1], epsilon)));
+	step = ht_xmul(b, step, grad);
+	subtract(s, ht_xmul(b, step, s->x[0]));
+	decay(s, 2, square(s, step), rho);
+}
+
+/* Slots: m, v.  Operands: power of beta1, rate, beta1, beta2, epsilon, gradient. */
+static void adamax(struct step *s)
+{
+	struct ht_xb *b = s->b;
+	int32_t grad = s->x[5], rate = ht_xdiv(b, s->x[1], one_minus(s, s->x[0]));
+
+	decay(s, 1, grad, s->x[2]);
+	s->v[2] = ht_xmax(b, ht_xmul(b, s->x[3], s->v[2]), ht_xabs(b, grad));
+	subtract(s, ht_xmul(b, rate, ht_xdiv(b, s->v[1], ht_xadd(b, s->v[2], s->x[4]))));
+}
+
+/* The variable after a step, with the penalties l1 and l2 at this rate. */
+static void penalise(struct step *s, int32_t rate, int32_t l1, int32_t l2)
+{
+	struct ht_xb *b = s->b;
+	int32_t x = s->v[0], none = number(s, 0), size, over;
+
+	size = ht_xmax(b, ht_xsub(b, ht_xabs(b, x), ht_xmul(b, rate, l1)), none);
+	size = ht_xselect(b, ht_xlt(b, x, none), ht_xneg(b, size), size);
+	over = ht_xadd(b, number(s, 1), ht_xmul(b, rate, l2));
+	s->v[0] = ht_xdiv(b, ht_xselect(b, ht_xlt(b, none, l1), size, x), over);
+}
+
+/* Operands: rate, l1, l2, gradient. */
+static void proximal_gradient_descent(struct step *s)
+{
+	subtract(s, ht_xmul(s->b, s->x[0], s->x[3]));
+	penalise(s, s->x[0], s->x[1], s->x[2]);
+}
+
+/* Slot: sum of squares.  Operands: rate, l1, l2, gradient. */
+static void proximal_adagrad(struct step *s)
+{
+	int32_t rate;
+
+	s->v[1] = ht_xadd(s->b, s->v[1], square(s, s->x[3]));
+	rate = ht_xdiv(s->b, s->x[0], ht_xsqrt(s->b, s->v[1]));
+	subtract(s, ht_xmul(s->b, s->x[3], rate));
+	penalise(s, rate, s->x[1], s->x[2]);
+}
+
 /* ---- the kernel ---- */
 
 /* Operand `arg`: the element of the gradient, or a scalar. */
@@ -284,3 +339,7 @@ STEP(adagrad_v2, 2)
 STEP(rms_prop, 3)
 STEP(centered_rms_prop, 4)
 STEP(ftrl, 3)
+STEP(adadelta, 3)
+STEP(adamax, 3)
+STEP(proximal_gradient_descent, 1)
+STEP(proximal_adagrad, 2)

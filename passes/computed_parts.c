@@ -201,7 +201,8 @@ static struct ht_value packed_entry(const struct ht_node *n, int32_t arg, int32_
 }
 
 /* How many elements x[i:i+k] takes, if i is within the axis wherever it is, and so is i + k; -1: that is not certain. */
-static int64_t certain_count(const struct ht_graph *g, const struct ht_node *n, const struct entry *e)
+static int64_t certain_count(
+	const struct ht_graph *g, const struct ht_node *n, const struct entry *e)
 {
 	struct ht_value begin = packed_entry(n, 1, e->number), end = packed_entry(n, 2, e->number);
 	int64_t dim = ht_in_shape(n, 0).dim[e->axis], k;
@@ -218,8 +219,8 @@ static int64_t certain_count(const struct ht_graph *g, const struct ht_node *n, 
 static struct ht_value certain_part(
 	struct forms *f, const struct ht_node *n, const struct entry *e, int64_t count)
 {
-	struct ht_value at = binary(f, HT_OP_AddV2, numbers(f, HT_I64, count),
-		entry_of(f, n->in[1], e->number));
+	struct ht_value at =
+		binary(f, HT_OP_AddV2, numbers(f, HT_I64, count), entry_of(f, n->in[1], e->number));
 
 	return gathered(f, n->in[0], at, e->axis);
 }

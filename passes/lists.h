@@ -35,11 +35,11 @@ struct ht_list {
 	bool joined; /* its elements are concatenated, so they are not scalars */
 	bool grows;  /* its length changes, or is computed */
 	bool computed; /* its length is computed, and may prove to be an open size once other lists are tensors */
-	bool open;            /* it is made from a tensor of unknown length */
+	bool open; /* it is made from a tensor of unknown length */
 	/* resized: its length is set; shrinks: several times, and it never gets more elements so; extended: an element behind its end may be set; popped: it loses elements */
 	bool resized, shrinks, extended, popped;
-	bool summed;          /* lists are added to each other */
-	bool bad;             /* its elements have no common rank, or an unknown op handles it */
+	bool summed; /* lists are added to each other */
+	bool bad;    /* its elements have no common rank, or an unknown op handles it */
 };
 
 /* The room of a list that may have any number of elements. */

@@ -257,8 +257,8 @@ static void make_resize(struct ht_beside_part *p, struct ht_node *n, struct ht_v
 	struct ht_value size = kept(p, n, n->in[1]);
 
 	if (ht_list_of(p->x->l, n->in[0])->shrinks) {
-		size = ht_rw_binary(&p->r, n, HT_OP_AddV2, name, size,
-			within_room(p, n, size, count));
+		size = ht_rw_binary(
+			&p->r, n, HT_OP_AddV2, name, size, within_room(p, n, size, count));
 		size = ht_rw_binary(&p->r, n, HT_OP_Minimum, name, size, count);
 	}
 	ht_beside_hand_on(p, n, size);

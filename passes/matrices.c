@@ -113,8 +113,10 @@ static struct ht_value place_of_pivot(struct maker *m, const struct rows *x, str
 static void eliminate(struct maker *m, const struct rows *x, struct ht_value *arg,
 	struct ht_value *pivot, struct ht_value *is_swapped)
 {
-	struct ht_value k = arg[COUNTER], matrix = arg[MATRIX], numbers = numbers_of(m, x, arg[MATRIX]);
-	struct ht_value place = place_of_pivot(m, x, matrix, k, numbers), is_place, is_row, best, old;
+	struct ht_value k = arg[COUNTER], matrix = arg[MATRIX],
+			numbers = numbers_of(m, x, arg[MATRIX]);
+	struct ht_value place = place_of_pivot(m, x, matrix, k, numbers), is_place, is_row, best,
+			old;
 	struct ht_value scaled, by;
 
 	is_row = along_rows(m, two(m, HT_OP_Equal, numbers, k));
@@ -230,7 +232,8 @@ static struct ht_value square(struct maker *m, const struct rows *x)
 }
 
 /* A number for each matrix. */
-static struct ht_value each(struct maker *m, const struct rows *x, struct ht_value matrix, double of)
+static struct ht_value each(
+	struct maker *m, const struct rows *x, struct ht_value matrix, double of)
 {
 	const int64_t axes[] = { x->rank - 2, x->rank - 1 };
 	struct ht_value v = ht_rw_const_float(m->r, m->at, m->name, HT_F64, of);

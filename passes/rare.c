@@ -4,6 +4,7 @@
  * - ResizeBicubic becomes gathers of four pixels along each axis, and products with their weights (rare_images.c).
  * - ImageProjectiveTransform becomes the places in the source of all pixels, and gathers of the pixels there (rare_transform.c).
  * - CTCGreedyDecoder becomes the best classes of all steps, and those of them that are found (rare_decoder.c).
+ * - ComputeAccidentalHits becomes comparisons, and those that hold are found (rare_decoder.c).
  * - Inverses, determinants and systems of equations become loops (matrices.c).
  *
  * The pass also changes nodes in the bodies of functions.  It leaves images and scores of other ranks alone. */
@@ -30,6 +31,8 @@ static ht_rare *form_of(const struct ht_node *n)
 		return ht_rare_transform;
 	case HT_OP_CTCGreedyDecoder:
 		return ht_rare_greedy;
+	case HT_OP_ComputeAccidentalHits:
+		return ht_rare_hits;
 	default:
 		return NULL;
 	}

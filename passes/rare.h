@@ -13,7 +13,7 @@ ht_rare ht_rare_contrast, ht_rare_saturation, ht_rare_hue, ht_rare_to_hsv, ht_ra
 /* rare_transform.c */
 ht_rare ht_rare_transform;
 /* rare_decoder.c */
-ht_rare ht_rare_greedy;
+ht_rare ht_rare_greedy, ht_rare_hits;
 
 /* ---- nodes ---- */
 

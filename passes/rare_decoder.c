@@ -1,6 +1,10 @@
-/* CTCGreedyDecoder for pass rare: of the best class of each step, those that are neither blank nor, if repetitions are merged, the class of
+/* CTCGreedyDecoder and ComputeAccidentalHits for pass rare.
+ *
+ * The first: of the best class of each step, those that are neither blank nor, if repetitions are merged, the class of
  * the step before, as a sparse matrix of a row for each sequence. */
 #include "passes/rare.h"
+
+#include <float.h>
 
 struct decoded {
 	struct ht_value steps; /* 0, 1, … as a column */
@@ -126,5 +130,27 @@ void ht_rare_greedy(struct forms *f)
 	out[2] = packed(f, (struct ht_value[]){ extent_of(f, 0, 3, 1), out[2] }, 2, HT_I64);
 	out[3] = score_of(f, &d);
 	for (int32_t i = 0; i < 4; i++)
+		ht_rw_replace(&f->r, ht_out(n, i), out[i]);
+}
+
+/* The samples that are true classes, row by row: where a class was sampled several times, its last place. */
+void ht_rare_hits(struct forms *f)
+{
+	struct ht_node *n = f->at;
+	struct ht_value count = told(f, HT_OP_Size, n->in[1], HT_I64), place, found, out[3];
+
+	if (ht_in_shape(n, 0).rank != 2 || ht_in_shape(n, 1).rank != 1)
+		return;
+	place = compare(f, HT_OP_Equal, with_axis(f, n->in[0], -1), n->in[1]);
+	place = chosen(f, place, range_of(f, count), whole(f, HT_I64, -1), 3);
+	place = over(f, HT_OP_Max, place, 2, 2);
+	found = compare(f, HT_OP_GreaterEqual, place, whole(f, HT_I64, 0));
+	found.node->out[0].shape = open_shape(f, 2);
+	found = where(f, found);
+	out[0] = cast_to(f, gathered(f, found, whole(f, HT_I32, 0), 1), HT_I32);
+	out[1] = gathered_nd(f, place, found);
+	out[2] = cast_to(f, node(f, HT_OP_ZerosLike, out, 1, HT_I32, HT_SHAPE_UNKNOWN), HT_F32);
+	out[2] = binary(f, HT_OP_AddV2, out[2], real(f, HT_F32, -FLT_MAX));
+	for (int32_t i = 0; i < 3; i++)
 		ht_rw_replace(&f->r, ht_out(n, i), out[i]);
 }

@@ -11,7 +11,7 @@ struct along_axis {
 };
 
 struct transformed {
-	struct ht_value size[3]; /* images, rows and columns of the result */
+	struct ht_value images; /* their number */
 	struct along_axis y, x;
 	struct ht_value is_somewhere, fill;
 };
@@ -85,7 +85,8 @@ static struct ht_value limited_to(struct forms *f, struct ht_value x, struct ht_
 /* Behind the edge comes the mirrored image, edge included. */
 static struct ht_value reflected(struct forms *f, struct ht_value x, struct ht_value length)
 {
-	struct ht_value twice = product(f, length, number(f, 2)), one = number(f, 1), below, above, v;
+	struct ht_value twice = product(f, length, number(f, 2)), one = number(f, 1), below, above,
+			v;
 	struct ht_value minus = single(f, HT_OP_Neg, x);
 
 	below = plus_f32(f, product(f, twice, times_in(f, minus, twice)), x);
@@ -144,13 +145,10 @@ static struct transformed find_places(struct forms *f)
 {
 	struct transformed t = { .y.length = cast_to(f, extent_of(f, IMAGES, 4, 1), HT_F64),
 		.x.length = cast_to(f, extent_of(f, IMAGES, 4, 2), HT_F64) };
-	struct ht_value x, y, projection;
+	struct ht_value y = numbered(f, entry_of(f, f->at->in[SIZE], 0), true);
+	struct ht_value x = numbered(f, entry_of(f, f->at->in[SIZE], 1), false), projection;
 
-	t.size[0] = extent_of(f, IMAGES, 4, 0);
-	t.size[1] = entry_of(f, f->at->in[SIZE], 0);
-	t.size[2] = entry_of(f, f->at->in[SIZE], 1);
-	y = numbered(f, t.size[1], true);
-	x = numbered(f, t.size[2], false);
+	t.images = extent_of(f, IMAGES, 4, 0);
 	projection = mapped(f, 6, x, y, number(f, 1));
 	t.is_somewhere = compare(f, HT_OP_NotEqual, projection, number(f, 0));
 	t.x.at = places(f, mapped(f, 0, x, y, coefficient(f, 2)), projection, t.x.length);
@@ -167,26 +165,22 @@ static struct ht_value is_inside(struct forms *f, struct ht_value at, struct ht_
 		compare(f, HT_OP_Less, at, length));
 }
 
-/* Numbers for each pixel of the result, whatever they are broadcast from. */
-static struct ht_value for_each_pixel(
-	struct forms *f, const struct transformed *t, struct ht_value x)
-{
-	const struct ht_value in[] = { x, packed(f, t->size, 3, HT_I64) };
-
-	return node(f, HT_OP_BroadcastTo, in, 2, ht_type_of(x)->dtype, open_shape(f, 3));
-}
-
 /* The pixels at whole places, as numbers of type `as`; the fill outside. */
 static struct ht_value pixels(struct forms *f, const struct transformed *t, struct ht_value y,
 	struct ht_value x, enum ht_dtype as)
 {
-	struct ht_value inside, in[3], at, v, image = range_of(f, t->size[0]);
+	struct ht_value inside, in[3], at, v, zero, image = range_of(f, t->images);
 
 	inside = both(f, is_inside(f, y, t->y.length), is_inside(f, x, t->x.length));
 	inside = of_rank(f, both(f, inside, t->is_somewhere), 3);
-	in[0] = for_each_pixel(f, t, with_axis(f, with_axis(f, image, -1), -1));
-	in[1] = for_each_pixel(f, t, cast_to(f, chosen(f, inside, y, number(f, 0), 3), HT_I64));
-	in[2] = for_each_pixel(f, t, cast_to(f, chosen(f, inside, x, number(f, 0), 3), HT_I64));
+	in[0] = with_axis(f, with_axis(f, image, -1), -1);
+	in[1] = cast_to(f, chosen(f, inside, y, number(f, 0), 3), HT_I64);
+	in[2] = cast_to(f, chosen(f, inside, x, number(f, 0), 3), HT_I64);
+	zero = sum(
+		f, sum(f, in[0], in[1]), in[2]); /* of the shape to which all three are broadcast */
+	zero = difference(f, zero, zero);
+	for (int i = 0; i < 3; i++)
+		in[i] = of_rank(f, sum(f, in[i], zero), 3);
 	at = node(f, HT_OP_Pack, in, 3, HT_I64, open_shape(f, 4));
 	ht_attr_set_int(at.node, "axis", 3);
 	v = of_rank(f, gathered_nd(f, f->at->in[IMAGES], at), 4);

@@ -348,8 +348,9 @@ static bool reduction_of_many_axes(struct ht_rw *r, struct ht_node *n)
 	struct fewer_axes f = { 0 };
 	struct ht_value v;
 
-	if (!ht_is(n, HT_REDUCES) || n->controls || s.rank <= HT_LOWER_RANK || !ht_is(x, HT_RESHAPES) ||
-		x->controls || !can_be_told(n->out[0].shape) || !without_unit_axes(n, s, &f))
+	if (!ht_is(n, HT_REDUCES) || n->controls || s.rank <= HT_LOWER_RANK ||
+		!ht_is(x, HT_RESHAPES) || x->controls || !can_be_told(n->out[0].shape) ||
+		!without_unit_axes(n, s, &f))
 		return false;
 	to = (struct ht_shape){ f.rank, f.dim };
 	if (f.rank > HT_LOWER_RANK || !can_be_told(to))

@@ -231,8 +231,7 @@ static struct ht_value seen_images(
 
 	for (int64_t i = 0; i < v->size[0]; i++)
 		from[i] = i * v->dilation[0] - before;
-	return side_by_side(
-		v, x, (struct seen){ from, v->size[0], results, v->stride[0] }, groups);
+	return side_by_side(v, x, (struct seen){ from, v->size[0], results, v->stride[0] }, groups);
 }
 
 static int64_t groups_of(struct ht_shape image, struct ht_shape filter)

@@ -272,14 +272,16 @@ def ranged(r):
 
 
 def drawn(r):
-    """The expected counts of masked classes among candidates, which do not depend on the draws if classes may repeat."""
+    """The expected counts of masked classes among candidates, which do not depend on the draws if classes may repeat; candidates that are true classes."""
     n = int(r.integers(2, 40))
+    ways, candidates = r.integers(0, 12, (2, n, 2)), r.integers(0, 12, int(r.integers(1, 9)))
 
     def f(x):
         classes = tf.cast(tf.abs(tf.boolean_mask(x, x > .3)) * 10, tf.int64)[:, None]
         of = dict(true_classes=classes, num_true=1, num_sampled=5, unique=False, range_max=100, seed=1, seed2=2)
         expected = [op(**of)[1] for op in (tf.raw_ops.LogUniformCandidateSampler, tf.raw_ops.UniformCandidateSampler)]
-        return (*expected, tf.reduce_sum(tf.math.log(expected[0]), 0))
+        row, at, weight = tf.raw_ops.ComputeAccidentalHits(true_classes=tf.where(x[:, None] > .5, *ways), sampled_candidates=candidates, num_true=2)
+        return (*expected, tf.reduce_sum(tf.math.log(expected[0]), 0), row, at, tf.cast(weight < -1e4, F32))
     return f, {'x': (n,)}
 
 

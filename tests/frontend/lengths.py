@@ -193,6 +193,21 @@ def photographs(r):
     return f, {'x': (('n', 'h', 'w', 3), F32)}
 
 
+def warped(r):
+    """Images under projective maps, one for all images or one for each: every mode for places behind the edges, to sizes that the run tells."""
+    apply, modes = tf.raw_ops.ImageProjectiveTransformV3, r.permutation(['REFLECT', 'WRAP', 'CONSTANT', 'NEAREST'])
+    fixed = [int(n) for n in r.integers(1, 20, 2)]
+    maps = (np.array([1, 0, 0, 0, 1, 0, 0, 0]) + r.uniform(-1, 1, (len(modes), 8)) * [.5, .5, 9, .5, .5, 9, .02, .02]).astype('f4')
+
+    def f(x):
+        n, size = tf.shape(x)[0], tf.shape(x)[1:3]
+        each = maps[0] + .01 * tf.cast(tf.range(n), F32)[:, None] * tf.ones([1, 8])
+        ways = [('NEAREST', maps[1:2], size), ('BILINEAR', maps[2:3], size + 3), ('BILINEAR', each, fixed), ('NEAREST', each, size)]
+        return (*(apply(images=x, transforms=t, output_shape=s, fill_value=.25, interpolation=how, fill_mode=mode) for (how, t, s), mode in zip(ways, modes)),
+                tf.raw_ops.ImageProjectiveTransformV2(images=x, transforms=maps[3:], output_shape=fixed, interpolation='BILINEAR', fill_mode=modes[0]))
+    return f, {'x': (('n', 'h', 'w', 2), F32)}
+
+
 def counted_off(r):
     """Even numbers between ends, as many as a size says; frames of an axis that begin in equal distances; gradients of slices; one size twice in an axis."""
     length, step, c = int(r.integers(1, 9)), int(r.integers(1, 9)), int(r.integers(2, 6))
@@ -210,7 +225,8 @@ def counted_off(r):
     return f, {'x': (('n', 'k', c), F32)}
 
 
-MODELS = {f.__name__: f for f in (transformer, pooled, crossed, pictures, residuals, divided, turned, over_images, photographs, counted_off, joined)}
+MODELS = {f.__name__: f for f in (transformer, pooled, crossed, pictures, residuals, divided, turned, over_images, photographs, warped, counted_off,
+                                  joined)}
 # Bounds of each size, by its name.  Sums of products over k end at the run's size if the upper bound is a multiple of 8, else at the bound:
 # MOST_K has one of each.
 BOUNDS = {'n': (1, 3), 'q': (1, 20), 'k': (1, 70), 'h': (16, 41), 'w': (15, 38)}

@@ -51,6 +51,15 @@ def adagrad_v2(pairs):
         grad=g) for (g, v), s in zip(pairs, slots_of([v for _, v in pairs], 'slot', 1.))))
 
 
+def adamax(pairs):
+    variables = [v for _, v in pairs]
+    slots = zip(*(slots_of(variables, k, 0.) for k in 'mv'))
+    return tf.group(*(tf.raw_ops.ResourceApplyAdaMax(
+        var=v.handle, m=m.handle, v=n.handle, grad=g,
+        **{k: tf.constant(x, v.dtype.base_dtype) for k, x in {'beta1_power': .9, 'lr': .01, 'beta1': .9, 'beta2': .99, 'epsilon': .01}.items()})
+            for (g, v), (m, n) in zip(pairs, slots)))
+
+
 # ---- AdamW and LAMB: their definition, with the functions of TensorFlow or of NumPy ----
 
 RATE, B1, B2, EPSILON, DECAY = .01, .9, .999, 1e-6, .05
@@ -127,8 +136,12 @@ BOTH = {
     'rms_prop': by(lambda: v1.train.RMSPropOptimizer(.01, momentum=.5)),
     'centered': by(lambda: v1.train.RMSPropOptimizer(.01, momentum=.5, centered=True)),
     'ftrl': by(lambda: v1.train.FtrlOptimizer(.1, l1_regularization_strength=.01, l2_regularization_strength=.02)),
+    'adadelta': by(lambda: v1.train.AdadeltaOptimizer(.5, rho=.8, epsilon=.01)),
+    'proximal': by(lambda: v1.train.ProximalGradientDescentOptimizer(.1, l1_regularization_strength=.01, l2_regularization_strength=.02)),
+    'proximal_adagrad': by(lambda: v1.train.ProximalAdagradOptimizer(.1, l1_regularization_strength=.0, l2_regularization_strength=.02)),
 }
-BY_HANDLE = {'keras_momentum': keras_momentum(False), 'keras_nesterov': keras_momentum(True), 'adagrad_v2': adagrad_v2}
+BY_HANDLE = {'keras_momentum': keras_momentum(False), 'keras_nesterov': keras_momentum(True), 'adagrad_v2': adagrad_v2,
+             'adamax': adamax}
 
 
 def net(r, dtype, resource, x, y):

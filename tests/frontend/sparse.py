@@ -21,10 +21,12 @@ STEPS = {
     'Adagrad': (1, 'lr grad indices'), 'AdagradV2': (1, 'lr epsilon grad indices'), 'Momentum': (1, 'lr grad indices momentum'),
     'RMSProp': (2, 'lr rho momentum epsilon grad indices'), 'CenteredRMSProp': (3, 'lr rho momentum epsilon grad indices'),
     'Ftrl': (2, 'grad indices lr l1 l2 lr_power'), 'KerasMomentum': (1, 'lr grad indices momentum'),
+    'Adadelta': (2, 'lr rho epsilon grad indices'), 'ProximalGradientDescent': (0, 'alpha l1 l2 grad indices'), 'ProximalAdagrad': (1, 'lr l1 l2 grad indices'),
 }
 SLOTS = {'Momentum': ['accum'], 'KerasMomentum': ['accum'], 'Adagrad': ['accum'], 'AdagradV2': ['accum'], 'RMSProp': ['ms', 'mom'],
-         'CenteredRMSProp': ['mg', 'ms', 'mom'], 'Ftrl': ['accum', 'linear']}
-SCALARS = {'lr': .1, 'epsilon': .01, 'momentum': .9, 'rho': .8, 'l1': .01, 'l2': .02, 'lr_power': -.5}
+         'CenteredRMSProp': ['mg', 'ms', 'mom'], 'Ftrl': ['accum', 'linear'], 'Adadelta': ['accum', 'accum_update'], 'ProximalGradientDescent': [],
+         'ProximalAdagrad': ['accum']}
+SCALARS = {'lr': .1, 'alpha': .1, 'epsilon': .01, 'momentum': .9, 'rho': .8, 'l1': .01, 'l2': .02, 'lr_power': -.5}
 
 
 def values(r, dtype, shape):

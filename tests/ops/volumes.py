@@ -44,7 +44,8 @@ def turned(attrs, arrays):
 def convolution(r, op, tag):
     size, filters, stride, padding, out = window(r, 9)
     n, ci, co = (int(v) for v in r.integers(1, 6, 3))
-    x, w, dy = (n, *size, ci), (*filters, ci, co), (n, *out, co)
+    groups = 1 if op == 'Conv3DBackpropInputV2' else int(r.choice([1, 1, 2, 3]))
+    x, w, dy = (n, *size, ci * groups), (*filters, ci, co * groups), (n, *out, co * groups)
     attrs = {'strides': [1, *stride, 1], 'padding': padding}
     if op == 'Conv3D':
         inputs = [random(r, tag, x), random(r, tag, w)]

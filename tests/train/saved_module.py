@@ -2,7 +2,7 @@
 """halftone train of a SavedModel of TensorFlow 2 whose training step is a signature: the variables after the same steps are those of
 TensorFlow, tf.train.Checkpoint restores the checkpoints of Halftone by their object graph, and Halftone goes on from one that
 tf.train.Checkpoint wrote.  So does a model of Keras, whose layers have variables of one name, with a recurrent layer and an optimizer
-that has a variable without a name of its own, and one with what few nets have (Parts).  A signature that changes nothing is refused as a step.
+that has a variable without a name of its own, and two with what few nets have (Parts, Turns).  A signature that changes nothing is refused as a step.
 
 Exit code 77: nothing to test with.
 """
@@ -75,14 +75,53 @@ class Parts(keras.Model):
         super().__init__()
         layers = keras.layers
         self.rows, self.volume, self.pool = layers.Embedding(9, 4), layers.Conv3D(2, 2, activation='relu'), layers.MaxPool3D((1, 2, 2), padding='same')
-        self.first, self.second = layers.Dense(6, 'tanh'), layers.Dense(4)
+        self.first, self.second, self.table = layers.Dense(6, 'tanh'), layers.Dense(4), self.add_weight(shape=(7, 3), name='table')
 
     def call(self, x):
         h = self.first(x)
+        mask = tf.where(x[:, :4] > 0)
+        rows = tf.nn.embedding_lookup(self.table.value, mask[:, 1])
+        rows = tf.math.unsorted_segment_sum(rows, mask[:, 0], tf.shape(x)[0])
         volume = tf.reshape(self.rows(tf.cast(tf.math.floormod(x * 7, 9), tf.int32)), (-1, 2, 3, 4, 1))
         parts = [tf.reshape(self.pool(self.volume(volume)), (-1, 4)), tf.pad(h, [[0, 0], [2, 3]], 'REFLECT'), tf.reduce_prod(1 + .3 * h, 1, keepdims=True),
-                 tf.transpose(tf.math.segment_max(tf.transpose(h), tf.constant([0, 0, 1, 1, 1, 2])))]
+                 tf.transpose(tf.math.segment_max(tf.transpose(h), tf.constant([0, 0, 1, 1, 1, 2]))), rows]
         return self.second(tf.concat(parts, 1))
+
+
+class Turns(keras.Model):
+    """A list that grows in a loop, of steps of a sequence; a part from a random place; images that are repeated, and mapped; groups of a
+    volume; and linear algebra."""
+
+    def __init__(self):
+        super().__init__()
+        layers = keras.layers
+        self.first, self.cell, self.second = layers.Dense(6), layers.Dense(3, 'tanh'), layers.Dense(4)
+        self.matrix = self.add_weight(shape=(3, 3), name='matrix')
+        self.volume, self.larger = layers.Conv3D(4, 2, groups=2), layers.UpSampling3D((1, 2, 1))
+        self.draws = self.add_weight(shape=(), dtype='int32', initializer='zeros', trainable=False, name='draws')
+
+    def turns(self, steps):
+        def turn(t, state, made):
+            state = self.cell(tf.concat([steps[:, t], state], 1))
+            state = tf.cond(tf.reduce_sum(state) > 0, lambda: state * .9, lambda: state)
+            return t + 1, state, made.write(t, state)
+        start = 0, tf.zeros([tf.shape(steps)[0], 3]), tf.TensorArray(tf.float32, 0, dynamic_size=True)
+        _, _, made = tf.while_loop(lambda t, *_: t < tf.shape(steps)[1], turn, start)
+        return tf.reduce_mean(made.stack(), 0)
+
+    def call(self, x):
+        h = self.first(x)
+        self.cell(tf.zeros([1, 5]))  # its variables are made outside of the loop
+        at = tf.cast(tf.random.stateless_uniform((), [self.draws.value, 7]) * 4, tf.int32)
+        self.draws.assign(self.draws + 1)
+        image, volume = tf.reshape(h, (-1, 2, 3, 1)), tf.reshape(tf.concat([x, x * x], 1), (-1, 1, 1, 3, 4))
+        maps = tf.constant([[.9, .2, .1, -.1, 1.1, .2, .01, 0]])
+        image = tf.raw_ops.ImageProjectiveTransformV3(images=image, transforms=maps, output_shape=[2, 3], fill_value=0., interpolation='BILINEAR', fill_mode='REFLECT')
+        square = self.matrix @ tf.transpose(self.matrix) + tf.eye(3)
+        root = tf.linalg.cholesky(square)
+        solved = tf.transpose(tf.linalg.triangular_solve(root, tf.transpose(h[:, :3]))) @ tf.linalg.inv(square + 1) * tf.linalg.logdet(square)
+        return self.second(tf.concat([self.turns(tf.reshape(h, (-1, 3, 2))), h[:, at:at + 2], tf.reshape(image, (-1, 6)),
+                                      tf.reshape(self.volume(self.larger(tf.pad(volume, [[0, 0], [1, 0], [0, 0], [0, 0], [0, 0]]))), (-1, 8)), solved], 1))
 
 
 class KerasNet(tf.Module):
@@ -180,6 +219,8 @@ def main():
         check(KerasNet, seed, folder)
     with tempfile.TemporaryDirectory() as folder:
         check(lambda r: KerasNet(r, Parts, keras.optimizers.RMSprop), seed, folder)
+    with tempfile.TemporaryDirectory() as folder:
+        check(lambda r: KerasNet(r, Turns, keras.optimizers.RMSprop), seed, folder)
     with tempfile.TemporaryDirectory() as folder:
         model = check(Net, seed, folder)
         message = tool(model, folder, '--signature', 'evaluate', '--loss', 'mean', '--steps', '1', code=2)
