@@ -51,6 +51,13 @@ def adagrad_v2(pairs):
         grad=g) for (g, v), s in zip(pairs, slots_of([v for _, v in pairs], 'slot', 1.))))
 
 
+def proximal_adagrad(pairs):
+    """TensorFlow's own has a rate of float32 alone."""
+    return tf.group(*(tf.raw_ops.ResourceApplyProximalAdagrad(
+        var=v.handle, accum=s.handle, grad=g, **{k: tf.constant(x, v.dtype.base_dtype) for k, x in {'lr': .1, 'l1': .01, 'l2': .02}.items()})
+            for (g, v), s in zip(pairs, slots_of([v for _, v in pairs], 'slot', .1))))
+
+
 def adamax(pairs):
     variables = [v for _, v in pairs]
     slots = zip(*(slots_of(variables, k, 0.) for k in 'mv'))
@@ -138,10 +145,9 @@ BOTH = {
     'ftrl': by(lambda: v1.train.FtrlOptimizer(.1, l1_regularization_strength=.01, l2_regularization_strength=.02)),
     'adadelta': by(lambda: v1.train.AdadeltaOptimizer(.5, rho=.8, epsilon=.01)),
     'proximal': by(lambda: v1.train.ProximalGradientDescentOptimizer(.1, l1_regularization_strength=.01, l2_regularization_strength=.02)),
-    'proximal_adagrad': by(lambda: v1.train.ProximalAdagradOptimizer(.1, l1_regularization_strength=.0, l2_regularization_strength=.02)),
 }
 BY_HANDLE = {'keras_momentum': keras_momentum(False), 'keras_nesterov': keras_momentum(True), 'adagrad_v2': adagrad_v2,
-             'adamax': adamax}
+             'adamax': adamax, 'proximal_adagrad': proximal_adagrad}
 
 
 def net(r, dtype, resource, x, y):
