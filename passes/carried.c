@@ -284,13 +284,22 @@ static bool init(struct carrying *x, struct ht_node *n, struct ht_pass_context *
 	return true;
 }
 
-static void visit(struct ht_node *n, struct ht_pass_context *c)
+/* What read a carried tensor may stand in front of the first one that equals it. */
+static enum ht_status settle(const struct carrying *x, struct ht_pass_context *c)
+{
+	HT_TRY(ht_graph_sort(x->condition->body, c->diags));
+	HT_TRY(ht_graph_sort(x->body->body, c->diags));
+	ht_settle_arguments(x->node, c);
+	return HT_OK;
+}
+
+static enum ht_status visit(struct ht_node *n, struct ht_pass_context *c)
 {
 	struct carrying x;
 	int32_t k;
 
 	if (!init(&x, n, c))
-		return;
+		return HT_OK;
 	believe(&x);
 	while (doubt(&x))
 		;
@@ -302,14 +311,13 @@ static void visit(struct ht_node *n, struct ht_pass_context *c)
 		if (k >= 0)
 			follow(&x, i, k);
 	}
-	if (x.found)
-		ht_settle_arguments(n, c);
+	return x.found ? settle(&x, c) : HT_OK;
 }
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
 	for (struct ht_node *n = g->first; n; n = n->next) {
-		visit(n, c);
+		HT_TRY(visit(n, c));
 		if (ht_is(n, HT_LOOPS))
 			ht_carried_lists(n, c);
 	}
