@@ -52,7 +52,7 @@ struct ht_e_level {
 struct ht_e_shared {
 	int32_t buffer;
 	LLVMValueRef base, value;
-	int64_t displace;
+	int64_t displace, step; /* step: from lane to lane, in elements */
 	bool vector;
 	int home;
 };

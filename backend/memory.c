@@ -156,18 +156,21 @@ static LLVMValueRef *shared_slot(
 	struct ht_e *e, int32_t i, bool vector, LLVMValueRef base, int64_t displace)
 {
 	const struct ht_x *x = &e->s->x[i];
+	const struct ht_e_info *o = &e->info[x->a];
+	const int64_t step = vector && o->varies ? o->lane_step : 0;
 	struct ht_e_shared *s;
 
 	for (size_t k = 0; k < e->shared_count; k++) {
 		s = &e->shared[k];
 		if (s->buffer == x->imm && s->base == base && s->displace == displace &&
-			s->vector == vector)
+			s->vector == vector && s->step == step)
 			return &s->value;
 	}
 	e->shared =
 		ht_grow(e->arena, e->shared, e->shared_count, &e->shared_cap, sizeof *e->shared);
 	s = &e->shared[e->shared_count++];
-	*s = (struct ht_e_shared){ (int32_t)x->imm, base, NULL, displace, vector, e->info[i].home };
+	*s = (struct ht_e_shared){ (int32_t)x->imm, base, NULL, displace, step, vector,
+		e->info[i].home };
 	return &s->value;
 }
 

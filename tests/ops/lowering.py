@@ -2,7 +2,7 @@
 """Kernels that have several methods, on random graphs.
 
 NAME is a module of this folder with SEED, CASES, random_case() and check(), whose docstring says what it tests:
-attention, blocks, excite, held, long_sums, parts, pieces, rounding, shared_rows, widened, winograd.  The seed of each is printed; --seed
+attention, blocks, excite, held, long_sums, orders, parts, pieces, rounding, shared_rows, widened, winograd.  The seed of each is printed; --seed
 takes another.
 """
 import argparse
@@ -12,7 +12,7 @@ import sys
 import cases
 import environment
 
-NAMES = 'attention blocks excite held long_sums parts pieces rounding shared_rows widened winograd'.split()
+NAMES = 'attention blocks excite held long_sums orders parts pieces rounding shared_rows widened winograd'.split()
 
 
 def main():
