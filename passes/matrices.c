@@ -4,7 +4,7 @@
  *   each column as pivot (Gauss and Jordan).
  * - MatrixTriangularSolve substitutes row by row; Cholesky makes column by column.
  *
- * All is computed in float64 and rounded once.  Left alone: MatrixTriangularSolve and Cholesky so far, complex numbers, unknown ranks, systems whose leading axes differ. */
+ * All is computed in float64 and rounded once.  Left alone: complex numbers, unknown ranks, systems whose leading axes differ. */
 #include "passes/matrices.h"
 
 #include "ir/infer.h"
@@ -395,9 +395,6 @@ void ht_write_matrices(struct ht_rw *r, struct ht_node *n)
 	struct ht_shape s = ht_in_shape(n, 0);
 	struct rows x = { .rank = s.rank };
 
-	/* Gradients through both together with an inverse were wrong by 1e-4 for a reason that is not known yet. */
-	if (n->op == HT_OP_MatrixTriangularSolve || n->op == HT_OP_Cholesky)
-		return;
 	if (!ht_is_kernel_float(m.t) || !are_alike(n))
 		return;
 	x.rows = s.dim[s.rank - 2];

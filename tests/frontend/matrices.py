@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Linear algebra against live TensorFlow: inverses, systems and determinants of random matrices, in batches, of each
+"""Linear algebra against live TensorFlow: inverses, systems, triangles, determinants and factors of random matrices, in batches, of each
 dtype.  A matrix that cannot be inverted stops the run.
 
 Exit code 77: nothing to test with.
@@ -18,11 +18,14 @@ TOLERANCE = {np.float32: 2e-4, np.float64: 1e-10}
 def algebra(x, y):
     """Matrices that are far from singular, some of which need other pivots than the first element, and what stands at their right."""
     n = x.shape[-1]
-    linalg, scaled = tf.linalg, x + n * tf.reverse(tf.eye(n, dtype=x.dtype), [0])
+    raw, linalg, scaled = tf.raw_ops, tf.linalg, x + n * tf.reverse(tf.eye(n, dtype=x.dtype), [0])
+    square = tf.matmul(x, x, transpose_b=True) + tf.eye(n, dtype=x.dtype)
     sign, size = linalg.slogdet(scaled)
     return (*(f(scaled, adjoint=adjoint) for f in (linalg.inv,) for adjoint in (False, True)),
             *(linalg.solve(scaled, y, adjoint=adjoint) for adjoint in (False, True)),
-            sign, size, linalg.det(x), linalg.det(scaled),
+            *(raw.MatrixTriangularSolve(matrix=x + n * tf.eye(n, dtype=x.dtype), rhs=y, lower=lower, adjoint=adjoint)
+              for lower in (False, True) for adjoint in (False, True)),
+            linalg.cholesky(square), linalg.cholesky_solve(linalg.cholesky(square), y), sign, size, linalg.det(x), linalg.det(scaled),
             linalg.det(x * 0), linalg.slogdet(x[..., :1] * x[..., :1, :] * 0)[1])
 
 

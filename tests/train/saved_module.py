@@ -118,7 +118,8 @@ class Turns(keras.Model):
         maps = tf.constant([[.9, .2, .1, -.1, 1.1, .2, .01, 0]])
         image = tf.raw_ops.ImageProjectiveTransformV3(images=image, transforms=maps, output_shape=[2, 3], fill_value=0., interpolation='BILINEAR', fill_mode='REFLECT')
         square = self.matrix @ tf.transpose(self.matrix) + tf.eye(3)
-        solved = h[:, :3] @ tf.linalg.inv(square + 1) * .1 * tf.math.log(tf.linalg.det(square))
+        root = tf.linalg.cholesky(square)
+        solved = tf.transpose(tf.linalg.triangular_solve(root, tf.transpose(h[:, :3]))) @ tf.linalg.inv(square + 1) * tf.linalg.logdet(square)
         return self.second(tf.concat([self.turns(tf.reshape(h, (-1, 3, 2))), h[:, at:at + 2], tf.reshape(image, (-1, 6)),
                                       tf.reshape(self.volume(self.larger(tf.pad(volume, [[0, 0], [1, 0], [0, 0], [0, 0], [0, 0]]))), (-1, 8)), solved], 1))
 
