@@ -64,7 +64,7 @@ static bool is_filled(struct ht_value v, double *x)
 	return elements_of(v) && ht_const_splat(v, x);
 }
 
-/* Whether tensors of one type and number of elements have the same elements in their order. */
+/* Whether two constants or Fills of one dtype and number of elements have equal elements, each at the same place in memory order. */
 static bool has_same_elements(struct ht_value a, struct ht_value b)
 {
 	const struct ht_blob *p = elements_of(a), *q = elements_of(b);
@@ -159,7 +159,7 @@ static bool doubt(struct carrying *x)
 		next[i] = x->same[i];
 		if (becomes_same(x, i, next[i]))
 			continue;
-		/* The first one that was taken out likewise, or a class of its own. */
+		/* It joins the first tensor that left the class before it and becomes the same; without one it is a class of its own. */
 		any = true;
 		next[i] = i;
 		for (int32_t k = 0; k < i && next[i] == i; k++)
@@ -194,9 +194,8 @@ static void take_first(struct carrying *x, int32_t i)
 		ht_rw_is_output(&x->outside, ht_out(x->node, i)))
 		return;
 	ht_rw_replace(&x->asking, x->asked[i], x->asked[k]);
-	keep(x, i);
 	ht_rw_replace(&x->inside, x->arg[i], x->arg[k]);
-	x->ret[i]->value = x->arg[i];
+	keep(x, i);
 	ht_rw_replace(&x->outside, ht_out(x->node, i), ht_out(x->node, k));
 }
 

@@ -134,7 +134,7 @@ static void eliminate(struct maker *m, const struct rows *x, struct ht_value *ar
 	*pivot = entry(m, x, *pivot, whole(m, HT_I32, 0));
 }
 
-/* Also carries the least size of a pivot. */
+/* A step of MatrixInverse and MatrixSolve.  The loop also carries the least absolute value of all pivots: it is zero if the matrix has no inverse. */
 static void solve_step(const void *of, struct maker *m, struct ht_value *arg)
 {
 	struct ht_value pivot, swapped;

@@ -47,6 +47,8 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 	struct ht_value side[2], in[2];
 	struct ht_node *made;
 
+	if (!ht_is(n, HT_MERGES) || n->ins != 2)
+		return;
 	for (int32_t i = 0; i < 2; i++) {
 		t[i] = constant_of_side(n, i, &side[i]);
 		if (!t[i])
@@ -68,16 +70,7 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
-	struct ht_rw r;
-	struct ht_node **all;
-	size_t n;
-
-	ht_rw_init(&r, g, c);
-	all = ht_rw_nodes(&r, &n);
-	for (size_t i = 0; i < n; i++)
-		if (all[i]->graph && ht_is(all[i], HT_MERGES) && all[i]->ins == 2)
-			visit(&r, all[i]);
-	return HT_OK;
+	return ht_rw_each(g, c, visit);
 }
 
 const struct ht_pass ht_pass_pivots = {

@@ -4,7 +4,7 @@
  * depths become channels, too, so there is one product with one rounding.  Its gradient by the image is such a transposed convolution of
  * depths of the gradient, for each phase of the stride along the depth.  Pooling goes over rows and columns first, and then over depths.
  *
- * With groups the depths of each group are side by side, and groups behind each other.
+ * With groups, the channels of the images are ordered by group first: within one group, the channels of all its depths stand side by side.
  *
  * Runs after the precision pass, since a policy decides on each of them as one op.  Left alone: unknown shapes. */
 #include "passes/rewrite.h"
