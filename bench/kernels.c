@@ -82,25 +82,6 @@ static void *memory(size_t n)
 
 /* ---- operands ---- */
 
-static void fill(void *p, enum ht_dtype t, size_t bytes)
-{
-	size_t n = bytes / ht_dtype_info(t)->bytes;
-	uint32_t state = 1;
-
-	for (size_t i = 0; i < n; i++) {
-		float f;
-
-		state = state * 1664525 + 1013904223;
-		f = (float)(int32_t)state * 0x1p-31f;
-		if (t == HT_F32)
-			((float *)p)[i] = f;
-		else if (t == HT_BF16)
-			((uint16_t *)p)[i] = ht_f32_to_bf16(f);
-		else if (t == HT_F16)
-			((uint16_t *)p)[i] = ht_f32_to_f16(f);
-	}
-}
-
 /* Sets the addresses of the plan's buffers. */
 static void place(struct measure *m)
 {
@@ -128,7 +109,7 @@ static void fill_operands(struct measure *m, const struct ht_plan_step *s)
 		const struct ht_plan_buffer *b = &m->plan->buffer[s->buffer[i]];
 
 		if (b->kind != HT_PLAN_CONST)
-			fill(m->at[s->buffer[i]], b->dtype, b->bytes);
+			ht_rate_fill(m->at[s->buffer[i]], b->dtype, b->bytes);
 	}
 }
 
@@ -469,7 +450,7 @@ static int measure_copy(const char *sizes, double seconds)
 	from = memory(m.times * m.reads * LINE);
 	to = memory(m.times * m.writes * LINE);
 	/* copying zeros is faster than copying numbers */
-	fill(from, HT_F32, m.times * m.reads * LINE);
+	ht_rate_fill(from, HT_F32, m.times * m.reads * LINE);
 	printf("{\"bytes\": %zu", m.times * (m.reads + m.writes) * LINE);
 	for (size_t i = 0; i < HT_COUNT(way); i++) {
 		double best = 1e9, end = now() + seconds;

@@ -91,10 +91,9 @@ double ht_rate_round(enum ht_rate rate)
 	return products[rate];
 }
 
-/* Numbers from -1 to 1 of the rate's type. */
-static void fill(enum ht_rate rate, void *operands)
+void ht_rate_fill(void *p, enum ht_dtype t, size_t bytes)
 {
-	const size_t n = OPERAND_BYTES / (rate == HT_RATE_F32 ? sizeof(float) : sizeof(uint16_t));
+	const size_t n = bytes / ht_dtype_info(t)->bytes;
 	uint32_t state = 1;
 
 	for (size_t i = 0; i < n; i++) {
@@ -102,11 +101,12 @@ static void fill(enum ht_rate rate, void *operands)
 
 		state = state * 1664525 + 1013904223;
 		f = (float)(int32_t)state * 0x1p-31f;
-		if (rate == HT_RATE_F32)
-			((float *)operands)[i] = f;
-		else
-			((uint16_t *)operands)[i] =
-				rate == HT_RATE_F16 ? ht_f32_to_f16(f) : ht_f32_to_bf16(f);
+		if (t == HT_F32)
+			((float *)p)[i] = f;
+		else if (t == HT_BF16)
+			((uint16_t *)p)[i] = ht_f32_to_bf16(f);
+		else if (t == HT_F16)
+			((uint16_t *)p)[i] = ht_f32_to_f16(f);
 	}
 }
 
@@ -116,11 +116,15 @@ void ht_rate_run(enum ht_rate rate, long rounds)
 		[HT_RATE_BF16] = run_bf16,
 		[HT_RATE_F16] = run_f16,
 		[HT_RATE_MATRICES] = run_matrices };
+	static const enum ht_dtype dtype[] = { [HT_RATE_F32] = HT_F32,
+		[HT_RATE_BF16] = HT_BF16,
+		[HT_RATE_F16] = HT_F16,
+		[HT_RATE_MATRICES] = HT_BF16 };
 	static _Alignas(64) char operands[OPERAND_BYTES];
 	static int filled = -1;
 
 	if (filled != (int)rate)
-		fill(rate, operands);
+		ht_rate_fill(operands, dtype[rate], sizeof operands);
 	filled = (int)rate;
 	if (rounds > 0)
 		run[rate](operands, rounds);
