@@ -24,7 +24,7 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 tf.config.optimizer.set_experimental_options({'disable_meta_optimizer': True})
 F32, I32 = tf.float32, tf.int32
 FORMS = 'functional', 'tensorflow 1'
-BOUNDS = {'n': (1, 4), 't': (1, 9), 'u': (1, 6), 'h': (6, 19), 'w': (6, 15), 'k': (1, 8)}
+BOUNDS = {'n': (1, 4), 't': (1, 9), 'u': (1, 6), 'h': (6, 19), 'w': (6, 15), 'k': (1, 8), 'e': (0, 4)}
 SHARE = 3
 
 
@@ -182,8 +182,15 @@ def power_iteration(r):
     return f, {'a': (('n', 't'), F32)}
 
 
+def not_taken(r):
+    """A branch that would stop where an axis has no elements, but is taken only where it has some."""
+    def f(x, s):
+        return tf.cond(tf.reduce_max(x) > 0, lambda: x * tf.cast(tf.argmax(s), F32), lambda: x * .5)
+    return f, {'x': (('e', 3), F32), 's': (('e',), I32)}
+
+
 MODELS = {f.__name__: f for f in (neural_turing_machine, rolled, crops, fed_sizes, stated_rows, stated_shape, stated_in_loop, stated_in_fixed_loop, bands,
-                                 inner_maps, edit_distance, gradient_of_branch, power_iteration)}
+                                 inner_maps, edit_distance, gradient_of_branch, power_iteration, not_taken)}
 
 
 # ---- runs ----
