@@ -15,13 +15,13 @@
 
 struct ht_e_tile {
 	const struct ht_contract *c;
-	int kp;                             /* numbers of a row that a step in depth multiplies */
-	enum ht_dtype a, b, sum;            /* a: as it is read in the loop over depth */
-	bool widened;                       /* A: before it is multiplied */
-	bool splits;                        /* pairs of B into vectors of F32, as A is F32 */
-	LLVMValueRef row[HT_E_MAX_COPIES];  /* where each begins for the current tap */
-	LLVMValueRef step[HT_E_MAX_COPIES]; /* elements per step in depth */
-	int rows, columns, sides;           /* columns: in vectors */
+	int kp;                  /* numbers of a row that a step in depth multiplies */
+	enum ht_dtype a, b, sum; /* a: as it is read in the loop over depth, U32: in pairs */
+	bool widened;            /* A: before it is multiplied */
+	bool splits;             /* pairs of B into vectors of F32, as A is F32 */
+	LLVMValueRef row[HT_E_MAX_COPIES];             /* where each begins for the current tap */
+	LLVMValueRef step[HT_E_MAX_COPIES];            /* elements per step in depth */
+	int rows, columns, sides;                      /* columns: in vectors */
 	LLVMValueRef acc[HT_E_MAX_COPIES * IN_FLIGHT]; /* allocas: [side][row][column] */
 	int64_t run;                                   /* steps; 0: there are no runs */
 	LLVMValueRef total[HT_E_MAX_COPIES];           /* of the runs, in F32: [row][column] */
@@ -353,6 +353,12 @@ static bool shares_guard(const struct ht_e *e, const struct ht_contract *c)
 	return e->matrix && c->a_guard >= 0 && !(e->info[c->a_guard].uses >> c->m & 1);
 }
 
+/* Whether the pairs of a row are held as such. */
+static bool holds_pairs(const struct ht_e *e, const struct ht_contract *c)
+{
+	return ht_row_type(e->k, c) != e->k->buffer[c->a_buffer].dtype;
+}
+
 /* Computes where each row of the tile begins in the current tap.  Returns whether any row is
  * inside; NULL: certainly one is. */
 static LLVMValueRef row_addresses(struct ht_e *e, struct ht_e_tile *t)
@@ -361,7 +367,8 @@ static LLVMValueRef row_addresses(struct ht_e *e, struct ht_e_tile *t)
 	const bool shared = shares_guard(e, c);
 	LLVMTypeRef type = ht_e_mem_type(e, e->k->buffer[c->a_buffer].dtype);
 	bool certain = false;
-	LLVMValueRef p, inside, any = NULL, step = ht_e_i64(e, c->a_step * t->kp);
+	LLVMValueRef p, inside, any = NULL,
+				step = ht_e_i64(e, c->a_step * (holds_pairs(e, c) ? 1 : t->kp));
 	int64_t displace;
 
 	for (int i = 0; i < t->rows; i++) {
@@ -723,7 +730,7 @@ static void tile(struct ht_e *e)
 	if (t->widened)
 		t->a = HT_F32;
 	t->splits = t->kp == 2 && t->a == HT_F32;
-	t->sum = ht_is_float(t->a) ? HT_F32 : HT_I32;
+	t->sum = ht_is_float(ht_row_type(e->k, c)) ? HT_F32 : HT_I32;
 	t->rows = e->level[e->level_of[c->m]].copies;
 	t->columns = e->level[e->level_of[c->n]].copies;
 	t->depth = steps_in_depth(e);

@@ -18,10 +18,12 @@ static int64_t widened_depth(const struct ht_e *e)
 	return ht_ceil_div(depth_of(e), e->lanes) * e->lanes;
 }
 
-/* Whether pairs have no instruction. */
+/* Whether pairs have no instruction, and are numbers side by side. */
 static bool splits_pairs(const struct ht_e *e)
 {
-	return !e->s->contract.run && !ht_e_has_dot(e, e->lanes);
+	const struct ht_contract *c = &e->s->contract;
+
+	return !c->run && e->k->buffer[c->a_buffer].dtype != HT_U32 && !ht_e_has_dot(e, e->lanes);
 }
 
 int ht_e_step(const struct ht_e *e)

@@ -41,6 +41,7 @@ struct contraction {
 	enum ht_dtype a, b;
 	const char *a_memory, *b_memory;
 	int64_t a_count, b_count;
+	int a_pair; /* numbers of A that a step between them counts as one: 2 where pairs are held as such */
 	int64_t taps, depth, padded; /* Q, K, K' */
 };
 
@@ -50,10 +51,16 @@ static struct contraction contraction_of(const struct ht_interp *m)
 	const struct ht_contract *c = &s->contract;
 	const struct ht_kernel_buffer *a = &m->k->buffer[c->a_buffer],
 				      *b = &m->k->buffer[c->b_buffer];
-	const enum ht_dtype numbers = ht_packed_type(m->k, c);
-	struct contraction r = { a->dtype, numbers, m->buffer[c->a_buffer], m->buffer[c->b_buffer],
-		a->count, b->count * (b->dtype == numbers ? 1 : 2), 1, s->dim[s->dims - 1].extent,
-		0 };
+	const enum ht_dtype rows = ht_row_type(m->k, c), numbers = ht_packed_type(m->k, c);
+	struct contraction r = { .a = rows,
+		.b = numbers,
+		.a_memory = m->buffer[c->a_buffer],
+		.b_memory = m->buffer[c->b_buffer],
+		.a_count = a->count * (a->dtype == rows ? 1 : 2),
+		.b_count = b->count * (b->dtype == numbers ? 1 : 2),
+		.a_pair = a->dtype == rows ? 1 : 2,
+		.taps = 1,
+		.depth = s->dim[s->dims - 1].extent };
 
 	for (int i = 0; i < s->dims - 1; i++)
 		if (s->dim[i].reduce)
@@ -119,13 +126,14 @@ static void add_products(
 	struct ht_interp *m, const struct contraction *c, int64_t k, int64_t of_b, int64_t tap)
 {
 	const struct ht_contract *f = &m->p->s->contract;
-	int64_t at = *(const int64_t *)m->p->slot[f->a_row] + k * f->a_step;
+	int64_t at = *(const int64_t *)m->p->slot[f->a_row] + k / c->a_pair * f->a_step;
 	int64_t base = *(const int64_t *)m->p->slot[f->b_base];
 	int64_t line = tap * c->padded + of_b, n = m->lo[f->n], columns;
 	int64_t panel = c->taps * c->padded / f->kp * f->nr * f->kp;
 	char *sum = m->p->columns;
 	float *run = f->run ? m->p->short_columns + k % 2 : NULL;
 
+	at = at * c->a_pair + k % c->a_pair;
 	HT_CHECK(at >= 0 && at < c->a_count);
 	base += line / f->kp * f->nr * f->kp + line % f->kp;
 	for (; n < m->hi[f->n]; n += columns, sum += 4 * columns) {

@@ -230,7 +230,8 @@ struct ht_store {
  *
  * Sums accumulate in F32 (I32 for integer operands).  A is F32, F16 or BF16 in memory; kp is 1, or
  * 2 where B is BF16 and A is BF16 or F32 (pairs; then a_step is 1, and of an odd depth the last number has none beside it).
- * Pairs of BF16 may be held as U32, one number for both: b_base and places count the numbers of pairs in either case.
+ * Pairs of BF16 may be held as U32, one number for both.  Of B, b_base and places count the numbers of pairs in either case.  Of A, a_row and
+ * a_step count the pairs, which may be apart: pair p of a row is A[a_row + p * a_step].  The depth is even then.
  *
  * run > 0: A and B are F16, kp is 2, and short runs of products are summed in F16.  There are
  * two such sums, of even and of odd depths; each product is added with one rounding.  After
@@ -403,8 +404,9 @@ bool ht_x_uses_dim(const struct ht_stage *s, int32_t x, int dim);
 /* Whether x is computed of expression `of`, or is it. */
 bool ht_x_uses(const struct ht_stage *s, int32_t x, int32_t of);
 
-/* The type of the numbers of B: BF16 where it is held as pairs. */
+/* The type of the numbers of B, and of A: BF16 where they are held as pairs. */
 enum ht_dtype ht_packed_type(const struct ht_kernel *k, const struct ht_contract *c);
+enum ht_dtype ht_row_type(const struct ht_kernel *k, const struct ht_contract *c);
 
 /* How many taps a run of `run` steps in depth may span: those of the innermost dimensions, as
  * many as fit; at least 1. */

@@ -241,6 +241,7 @@ static struct ht_bound row_end(const struct reach *r, const struct ht_contract *
 
 	if (!row.known)
 		return HT_BOUND_UNKNOWN;
+	/* Of pairs that are held as such, a step between pairs is taken for one between numbers. */
 	depth = ht_bound_scaled(r->sizes, &depth, c->a_step > 0 ? c->a_step : 0);
 	return depth.known ? ht_bound_sum(r->sizes, &row, &depth) : HT_BOUND_UNKNOWN;
 }

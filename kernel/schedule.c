@@ -154,11 +154,22 @@ void ht_schedule_packing(const struct ht_target *t, enum ht_dtype dtype, int64_t
 	}
 }
 
-enum ht_dtype ht_packed_type(const struct ht_kernel *k, const struct ht_contract *c)
+static enum ht_dtype type_of_numbers(
+	const struct ht_kernel *k, const struct ht_contract *c, int32_t buffer)
 {
-	const enum ht_dtype t = k->buffer[c->b_buffer].dtype;
+	const enum ht_dtype t = k->buffer[buffer].dtype;
 
 	return t == HT_U32 && c->kp == 2 ? HT_BF16 : t;
+}
+
+enum ht_dtype ht_packed_type(const struct ht_kernel *k, const struct ht_contract *c)
+{
+	return type_of_numbers(k, c, c->b_buffer);
+}
+
+enum ht_dtype ht_row_type(const struct ht_kernel *k, const struct ht_contract *c)
+{
+	return type_of_numbers(k, c, c->a_buffer);
 }
 
 int64_t ht_taps_of_run(const struct ht_stage *s, int64_t run)

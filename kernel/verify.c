@@ -441,10 +441,10 @@ static void verify_wide(struct verifier *v, const struct ht_stage *s)
 	rule(v, c->run == 0 && ht_is_low(ht_packed_type(v->k, c)), "b is not widened to f32");
 }
 
-/* Whether operands of these types may be multiplied in pairs. */
-static bool may_pair(const struct ht_contract *c, enum ht_dtype a, enum ht_dtype b)
+/* Whether operands of these types may be multiplied in pairs; `held`: the left one is held as pairs. */
+static bool may_pair(const struct ht_contract *c, enum ht_dtype a, enum ht_dtype b, bool held)
 {
-	if (c->a_step != 1)
+	if (c->a_step != 1 && !held)
 		return false;
 	return c->run ? a == HT_F16 && b == HT_F16 : b == HT_BF16 && (a == b || a == HT_F32);
 }
@@ -470,6 +470,7 @@ static void verify_contract(struct verifier *v, const struct ht_stage *s)
 {
 	const struct ht_contract *c = &s->contract;
 	enum ht_dtype a, b;
+	bool held;
 
 	if (!rule(v,
 		    c->m >= 0 && c->m < s->dims && c->n >= 0 && c->n < s->dims && c->m != c->n &&
@@ -489,11 +490,13 @@ static void verify_contract(struct verifier *v, const struct ht_stage *s)
 			    c->a_guard < s->xs && c->a_guard >= -1,
 		    "no expression of row, guard or base"))
 		return;
-	a = v->k->buffer[c->a_buffer].dtype;
+	a = ht_row_type(v->k, c);
 	b = ht_packed_type(v->k, c);
+	held = a != v->k->buffer[c->a_buffer].dtype;
 	rule(v, c->nr > 0 && (c->kp == 1 || c->kp == 2), "nr or kp");
-	rule(v, c->kp == 1 || may_pair(c, a, b),
+	rule(v, c->kp == 1 || may_pair(c, a, b, held),
 		"pairs of what is not bfloat16, or float16 in runs, side by side");
+	rule(v, !held || s->dim[s->dims - 1].extent % 2 == 0, "half a pair");
 	rule(v, c->run == 0 || (c->run > 0 && c->kp == 2), "runs of what is not pairs");
 	rule(v, ht_is_float(a) == ht_is_float(b) && a != HT_F64 && b != HT_F64, "types of a and b");
 	rule(v, s->reds == 0, "a contraction has a reduction");

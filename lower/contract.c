@@ -353,9 +353,9 @@ void contract_size(struct contraction *c)
 	struct ht_pack p;
 
 	choose_packing(c);
-	/* A tap would begin in the middle of a pair.  For matrices, each tap is filled up. */
+	/* A tap would begin in the middle of a pair.  In bfloat16 each is filled up, unless pairs would have one number each. */
 	if (c->taps && c->depth % c->kp &&
-		!(c->l->target->matrix_bf16 && multiplied_type(c) == HT_BF16))
+		!(multiplied_type(c) == HT_BF16 && (c->depth > 1 || c->l->target->matrix_bf16)))
 		c->kp = 1;
 	c->packed_type = multiplied_type(c);
 	p = pack_of(c, 0, 0, 0);

@@ -14,12 +14,9 @@ enum { MOST_TOGETHER = 32, LEAST_TOGETHER = 8, ROWS = 16 };
 
 int64_t filter_images_together(const struct filter_product *p)
 {
-	const struct lower *l = p->l;
 	const int64_t images = p->v->in.dim[0];
-	const enum ht_impl mode = lower_mode(p->n);
 
-	if (ht_type_of(p->n->in[0])->dtype != HT_BF16 || !l->target->matrix_bf16 ||
-		(mode != HT_IMPL_NONE && mode != HT_IMPL_HIGH_PERFORMANCE))
+	if (!filter_multiplies_pairs(p, true))
 		return 0;
 	for (int64_t n = MOST_TOGETHER; n >= LEAST_TOGETHER; n -= 2)
 		if (images % n == 0)

@@ -4,7 +4,10 @@
  * the channels of the result's gradient.  A tile takes some channels of the image, some columns, and a part of the pixels, so that
  * what it reads stays in the second level: it copies its share of the image, padded, to a local buffer in blocks of channels, packs its
  * share of the gradient to another, unless it lies in memory like that, and multiplies these.  The next tile takes other columns and finds the image in its buffer.  If there
- * are several parts, another kernel adds them.  filter_matrix.c has the form for machines that multiply matrices of pairs. */
+ * are several parts, another kernel adds them.
+ *
+ * Where the machine has dot products of pairs of BF16, a number of both copies is a word: those that a pixel has in two images.
+ * filter_matrix.c has the form for machines that multiply matrices of pairs. */
 #include "lower/filter_product.h"
 #include "lower/index.h"
 
@@ -22,6 +25,16 @@ int64_t filter_divisor(int64_t n, int64_t least)
 	while (d < n && n % d)
 		d++;
 	return d < n ? d : n;
+}
+
+bool filter_multiplies_pairs(const struct filter_product *p, bool matrices)
+{
+	const struct ht_target *t = p->l->target;
+	const enum ht_impl mode = lower_mode(p->n);
+
+	return ht_type_of(p->n->in[0])->dtype == HT_BF16 && ht_target_group(t, HT_BF16) == 2 &&
+	       (t->matrix_bf16 != 0) == matrices &&
+	       (mode == HT_IMPL_NONE || mode == HT_IMPL_HIGH_PERFORMANCE);
 }
 
 /* ---- sizes ---- */
@@ -57,7 +70,7 @@ static void size_columns(struct filter_product *p)
 
 	p->c.columns = columns;
 	/* about as deep as the parts will be */
-	p->c.depth = p->l->target->l2 / 4 / (LEAST_TILE_COLUMNS * (int64_t)sizeof(float));
+	p->c.depth = p->l->target->l2 / 4 / (LEAST_TILE_COLUMNS * (int64_t)sizeof(float)) * p->word;
 	contract_size(&p->c);
 	of_tile = p->c.nr;
 	while (of_tile < LEAST_TILE_COLUMNS && columns % (2 * of_tile) == 0)
@@ -108,7 +121,7 @@ static int64_t elements_of(const struct filter_product *p, int64_t lines)
 /* Makes the largest parts of which a tile copies and packs at most so many elements. */
 static void divide_by(struct filter_product *p, int64_t most)
 {
-	const int64_t lines = p->v->out.dim[1], all = p->v->out.dim[0];
+	const int64_t lines = p->v->out.dim[1], all = ht_ceil_div(p->v->out.dim[0], p->word);
 	const int64_t least = p->together ? p->together : 1; /* images of a part */
 	const int64_t groups = all / least, fit = most / (least * elements_of(p, lines));
 
@@ -144,7 +157,7 @@ static void divide(struct filter_product *p)
 	const int64_t operands = ht_shape_count(p->v->in) + ht_shape_count(p->v->out);
 	const int64_t parts = MOST_OF_OPERANDS * operands / ht_shape_count(p->v->filter);
 	const int64_t bytes = p->l->target->l2 / 4 * (p->together ? 3 : 2);
-	int64_t most = bytes / (int64_t)ht_dtype_info(p->c.dtype)->bytes;
+	int64_t most = bytes / (p->word * (int64_t)ht_dtype_info(p->c.dtype)->bytes);
 
 	if (p->together)
 		divide_groups(p, most);
@@ -220,13 +233,37 @@ static bool stays_inside(const struct filter_product *p)
 	return !p->apart && !window_leaves(&p->v->w[0]) && !window_leaves(&p->v->w[1]);
 }
 
+/* The number of a copy: the element at `x` of an operand of shape `from`, of which x[0] is an image, or a word of those of two images. */
+static int32_t copied(struct filter_product *p, int arg, struct ht_shape from,
+	const struct space *guarded, const int32_t x[4])
+{
+	const struct view *v = lower_operand(p->l, p->n, arg);
+	struct ht_xb *b = p->b;
+	int32_t of[4] = { x[0], x[1], x[2], x[3] }, bits[2];
+	struct space at;
+
+	if (p->word == 1) {
+		at = space_of_coords(guarded, 4, from.dim, of);
+		return kb_load(p->k, v, &at);
+	}
+	for (int i = 0; i < 2; i++) {
+		struct space one = *guarded;
+
+		of[0] = ht_xaddi(b, ht_xmuli(b, x[0], 2), i);
+		if (i && from.dim[0] % 2)
+			space_and_guard(b, &one, ht_xlt(b, of[0], ht_xi(b, from.dim[0])));
+		at = space_of_coords(&one, 4, from.dim, of);
+		bits[i] = contract_bits(b, HT_BF16, kb_load(p->k, v, &at));
+	}
+	return ht_xor(b, bits[0], ht_xshli(b, bits[1], 16));
+}
+
 static void image_stage(struct filter_product *p)
 {
 	/* All channels of a pixel are read together. */
 	static const int loop[SHARE_RANK] = { SHARE_SHIFT, SHARE_PHASE, SHARE_IMAGE, SHARE_LINE,
 		SHARE_COLUMN, SHARE_BLOCK, SHARE_LANE };
 	int64_t dim[SHARE_RANK], stride[SHARE_RANK];
-	const struct view *in = lower_operand(p->l, p->n, 0);
 	struct ht_xb *b = p->b;
 	struct space at = { .rank = SHARE_RANK, .guard = -1 };
 	int32_t part, channels, at_of[SHARE_RANK], x[4];
@@ -246,8 +283,7 @@ static void image_stage(struct filter_product *p)
 	x[3] = ht_xadd(b, ht_xmuli(b, x[3], p->lanes), at_of[SHARE_LANE]);
 	for (int i = 1; i < 3 && !stays_inside(p); i++)
 		space_and_guard(b, &at, index_inside(b, x[i], p->v->in.dim[i]));
-	at = space_of_coords(&at, 4, p->v->in.dim, x);
-	x[0] = kb_load(p->k, in, &at);
+	x[0] = copied(p, 0, p->v->in, &at, x);
 	at = space_of_coords(&(struct space){ .guard = -1 }, SHARE_RANK, dim, at_of);
 	ht_xstore(b, p->image, space_offset(b, &at, stride, 0), x[0]);
 }
@@ -266,7 +302,6 @@ static bool is_packed(const struct filter_product *p)
 /* Packs the gradient of the result: its pixels, [image, line, column], are the depth of the product. */
 static void gradient_stage(struct filter_product *p)
 {
-	const struct view *from = lower_operand(p->l, p->n, 2);
 	const int64_t panels = ht_ceil_div(p->c.columns, p->c.nr);
 	const int64_t dim[5] = { panels, p->images, p->lines, p->v->out.dim[2], p->c.nr };
 	struct space at = { .guard = -1 };
@@ -286,8 +321,7 @@ static void gradient_stage(struct filter_product *p)
 	x[3] = ht_xadd(b, ht_xmuli(b, group, p->c.columns), column);
 	if (p->c.columns % p->c.nr)
 		at.guard = ht_xlt(b, column, ht_xi(b, p->c.columns));
-	at = space_of_coords(&at, 4, p->v->out.dim, x);
-	x[0] = kb_load(p->k, from, &at);
+	x[0] = copied(p, 2, p->v->out, &at, x);
 	at = space_of_coords(&(struct space){ .guard = -1 }, 5, dim, i);
 	ht_xstore(b, p->gradient, space_linear(b, &at), x[0]);
 }
@@ -358,7 +392,7 @@ static void sum_dims(struct filter_product *p)
 	p->c.tap_x[0] = ht_xdim(p->b, kb_reduce_dim(p->k, p->images));
 	if (!p->apart)
 		p->c.tap_x[1] = ht_xdim(p->b, kb_reduce_dim(p->k, p->lines));
-	kb_reduce_dim(p->k, (p->apart ? p->lines : 1) * p->v->out.dim[2]);
+	kb_reduce_dim(p->k, (p->apart ? p->lines : 1) * p->v->out.dim[2] * p->word);
 }
 
 void filter_store(struct filter_product *p, const struct view *parts, const int32_t x[5])
@@ -420,6 +454,7 @@ static struct view memory_of_parts(const struct filter_product *p)
 static void emit_tiles(struct filter_product *p, const struct view *parts)
 {
 	const int64_t grid[3] = { p->each * p->bands, p->channel_groups, p->column_groups };
+	const enum ht_dtype type = p->word == 2 ? HT_U32 : HT_F32; /* of both copies */
 	int64_t dim[SHARE_RANK], stride[SHARE_RANK];
 	struct kernel_build *k = p->k = &p->c.k;
 
@@ -432,10 +467,10 @@ static void emit_tiles(struct filter_product *p, const struct view *parts)
 		return;
 	}
 	share_strides(p, dim, stride);
-	p->image = kb_local(k, HT_F32, dim[0] * stride[0]);
+	p->image = kb_local(k, type, dim[0] * stride[0]);
 	p->packed = is_packed(p);
 	p->gradient = p->packed ? kb_arg(k, lower_operand(p->l, p->n, 2)->buffer, HT_BUFFER_IN)
-				: kb_local(k, HT_F32, p->c.packed_count);
+				: kb_local(k, type, p->c.packed_count);
 	image_stage(p);
 	if (!p->packed)
 		gradient_stage(p);
@@ -449,9 +484,11 @@ void emit_filter_product(struct lower *l, struct ht_node *n, const struct conv *
 	struct view parts;
 
 	p.together = filter_images_together(&p);
-	contract_init(&p.c, l, n, p.together ? HT_BF16 : HT_F32);
+	p.word = filter_multiplies_pairs(&p, false) && v->in.dim[0] > 1 ? 2 : 1;
+	contract_init(&p.c, l, n, p.together || p.word == 2 ? HT_BF16 : HT_F32);
 	size_rows(&p);
 	size_columns(&p);
+	HT_CHECK(p.word == 1 || p.c.kp == 2);
 	size_copy(&p);
 	divide(&p);
 	p.c.a_step = p.together ? 1 : p.lanes * (p.apart ? 1 : v->w[1].stride);

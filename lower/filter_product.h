@@ -16,7 +16,10 @@ struct filter_product {
 	struct ht_xb *b;
 	int64_t lanes, blocks, channel_groups; /* channels of a block, blocks of a tile, tiles */
 	int64_t column_groups;
-	int64_t images, lines; /* of a part */
+	/* Images whose numbers of a pixel are one word of both copies, so that the product is one of pairs: 2, or 1: there are no pairs, or they
+	 * lie side by side (`together`).  Of an odd number of images the last one has zeros beside it. */
+	int64_t word;
+	int64_t images, lines; /* of a part; images count as words */
 	int64_t each, bands;   /* parts: groups of images times bands of lines */
 	/* The copy of the image.  Either all its pixels once, or those that one column of the filter reads, for each of these `shifts`
 	 * apart.  Then the lines of the stride's `phases` are apart, too, and the lines of an image follow one another, so
@@ -32,6 +35,8 @@ struct filter_product {
 int64_t filter_divisor(int64_t n, int64_t least);
 /* How far the last row of the filter is behind the first, in lines of the image. */
 int64_t filter_reach(const struct window *w);
+/* Whether the machine multiplies pairs of BF16 for the gradient, by matrices or by dot products. */
+bool filter_multiplies_pairs(const struct filter_product *p, bool matrices);
 /* The number of the tile's part, an index of the stage, and where the part begins in the result. */
 int32_t filter_part(struct filter_product *p);
 int32_t filter_first_line(const struct filter_product *p, int32_t part);

@@ -29,6 +29,7 @@ struct gen {
 	struct ht_xb b;
 	int64_t batch, h, w, oh, ow, n, depth, kh, kw, step, pad;
 	int64_t plane; /* distance of neighbouring depths in elements; 1: depth is innermost */
+	bool held;     /* pairs of A are held as such, and plane counts them */
 	int64_t rows;  /* a size of the run, if the rows end there */
 	enum ht_dtype t;
 	struct ht_pack pack;
@@ -128,6 +129,7 @@ static void make_operands(struct gen *g, bool flat, int32_t *image, int32_t *y, 
 	struct ht_contract *c = &s->contract;
 	int32_t m = ht_xdim(&g->b, c->m), iy, ix;
 	bool taps = g->kh > 1 || g->kw > 1;
+	const int64_t depth = g->held ? g->depth / 2 : g->depth;
 
 	if (flat) {
 		*image = ht_xfloordiv(&g->b, m, ht_xi(&g->b, g->oh * g->ow));
@@ -151,11 +153,10 @@ static void make_operands(struct gen *g, bool flat, int32_t *image, int32_t *y, 
 	if (g->pad > 0)
 		c->a_guard = ht_xand(&g->b, between(g, iy, g->h), between(g, ix, g->w));
 	if (g->plane == 1)
-		c->a_row = mul(
-			g, add(g, mul(g, add(g, mul(g, *image, g->h), iy), g->w), ix), g->depth);
-	else
 		c->a_row =
-			add(g, mul(g, *image, g->plane * g->depth), add(g, mul(g, iy, g->w), ix));
+			mul(g, add(g, mul(g, add(g, mul(g, *image, g->h), iy), g->w), ix), depth);
+	else
+		c->a_row = add(g, mul(g, *image, g->plane * depth), add(g, mul(g, iy, g->w), ix));
 	c->a_step = g->plane;
 	c->b_base = ht_xi(&g->b, 0);
 }
@@ -276,7 +277,10 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 	if (t->matrix_rows && g->t == HT_BF16 && g->stage.contract.kp == 2 && !flat && chance(30))
 		divide_numbers(g);
 	g->plane = 1;
-	if (g->stage.contract.kp == 1 && chance(30)) /* planes, sometimes far apart */
+	g->held = g->t == HT_BF16 && g->stage.contract.kp == 2 && !g->stage.contract.pieces &&
+		  g->depth % 2 == 0 && chance(40);
+	if ((g->stage.contract.kp == 1 || g->held) &&
+		chance(g->held ? 70 : 30)) /* planes, sometimes far apart */
 		g->plane = g->h * g->w + (chance(20) ? 70000 : 0);
 	make_dims(g, flat);
 	g->pack = (struct ht_pack){ .src_dtype = g->t == HT_I8 || g->t == HT_U8 ? g->t : HT_F32,
@@ -292,10 +296,11 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 		.pieces = g->stage.contract.pieces };
 	if (g->pack.pieces)
 		g->pack.depth /= g->pack.pieces;
-	a = g->t == HT_BF16 && g->stage.contract.kp == 2 && !g->pack.pieces && chance(40) ? HT_F32
-											  : g->t;
+	a = g->held                                                                         ? HT_U32
+	    : g->t == HT_BF16 && g->stage.contract.kp == 2 && !g->pack.pieces && chance(40) ? HT_F32
+											    : g->t;
 	g->buffer[A] = (struct ht_kernel_buffer){ HT_BUFFER_IN, a,
-		g->batch * (g->plane > 1 ? g->plane : g->h * g->w) * g->depth };
+		g->batch * (g->plane > 1 ? g->plane : g->h * g->w) * g->depth / (g->held ? 2 : 1) };
 	g->buffer[B] = (struct ht_kernel_buffer){ HT_BUFFER_IN, g->t, ht_packed_count(&g->pack) };
 	g->buffer[BIAS] = (struct ht_kernel_buffer){ HT_BUFFER_IN, HT_F32, g->n };
 	g->buffer[OTHER] = (struct ht_kernel_buffer){ HT_BUFFER_IN, floats[below(3)],
@@ -332,6 +337,9 @@ static void fill(enum ht_dtype t, int least, int64_t n, void *p)
 			((uint16_t *)p)[i] = ht_f32_to_f16((float)v);
 		else if (t == HT_BF16)
 			((uint16_t *)p)[i] = ht_f32_to_bf16((float)v);
+		else if (t == HT_U32) /* a pair */
+			((uint32_t *)p)[i] = ht_f32_to_bf16((float)v) |
+					     (uint32_t)ht_f32_to_bf16((float)(v + 1)) << 16;
 		else
 			((int8_t *)p)[i] = (int8_t)v;
 	}
