@@ -113,6 +113,25 @@ static void end(struct ht_e *e, LLVMValueRef fault)
 	LLVMBuildRet(e->b, fault);
 }
 
+/* The tile that is computed in the place of tile t of the call. */
+static LLVMValueRef turned(struct ht_e *e, LLVMValueRef t)
+{
+	const int32_t by = e->k->turns - 1;
+	LLVMValueRef odd, last;
+	enum ht_dtype type;
+
+	if (by < 0)
+		return t;
+	type = e->k->buffer[by].dtype;
+	odd = ht_e_load_at(
+		e, ht_e_mem_type(e, type), e->buffer[by], (unsigned)ht_dtype_info(type)->bytes);
+	odd = LLVMBuildTrunc(e->b, odd, e->i1, "");
+	last = LLVMBuildNSWSub(e->b, LLVMGetParam(e->fn, 3), ht_e_i64(e, 1), "");
+	last = LLVMBuildNSWSub(
+		e->b, last, LLVMBuildNSWSub(e->b, t, LLVMGetParam(e->fn, 2), ""), "");
+	return ht_e_select(e, odd, last, t);
+}
+
 static void tiles(struct ht_e *e)
 {
 	struct ht_e_loop loop;
@@ -120,7 +139,7 @@ static void tiles(struct ht_e *e)
 	LLVMValueRef fault;
 
 	ht_e_loop_begin(e, &loop, LLVMGetParam(e->fn, 2), LLVMGetParam(e->fn, 3), 1, "tile");
-	coordinates(e, loop.index);
+	coordinates(e, turned(e, loop.index));
 	if (e->k->grid_dims > 0)
 		e->starts = LLVMBuildOr(e->b,
 			LLVMBuildICmp(e->b, LLVMIntEQ, loop.index, LLVMGetParam(e->fn, 2), ""),

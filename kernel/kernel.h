@@ -309,6 +309,10 @@ struct ht_kernel {
 	int32_t params;
 	struct ht_stage *stage;
 	int32_t stages;
+	/* 1 + an argument, an integer of one element; 0: none.  Where that is odd, code takes the tiles of a call from the last to the first:
+	 * a kernel in a loop first reads what the iteration before read last, and finds it in a cache.  No results depend on it.  There are
+	 * no prologue stages then, and no panels that tiles inherit (ht_contract.wide_buffer). */
+	int32_t turns;
 	/* A function of kernel/library.c by name, instead of stages. */
 	const char *library;
 	const char *

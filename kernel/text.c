@@ -140,7 +140,10 @@ void ht_kernel_print(const struct ht_kernel *k, struct ht_buf *out)
 	ht_puts(out, " grid [");
 	for (int i = 0; i < k->grid_dims; i++)
 		ht_printf(out, "%s%" PRId64, i ? "," : "", k->grid[i]);
-	ht_printf(out, "] args %d params %d {\n", k->args, k->params);
+	ht_printf(out, "] args %d params %d", k->args, k->params);
+	if (k->turns)
+		ht_printf(out, " turns b%d", k->turns - 1);
+	ht_puts(out, " {\n");
 	for (int32_t i = 0; i < k->buffers; i++)
 		ht_printf(out, "  %s b%d %s[%" PRId64 "]\n", buffer_kind[k->buffer[i].kind], i,
 			tag(k->buffer[i].dtype), k->buffer[i].count);

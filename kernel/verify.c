@@ -546,6 +546,25 @@ static void verify_buffers(struct verifier *v)
 		rule(v, k->grid[i] >= 0, "grid %d is negative", i);
 }
 
+/* Tiles that run in the opposite order pass no values to each other. */
+static void verify_turns(struct verifier *v)
+{
+	const struct ht_kernel *k = v->k;
+	const struct ht_kernel_buffer *b;
+
+	if (!k->turns || !rule(v, k->turns > 0 && k->turns <= k->args && k->grid_dims > 0,
+				 "turns without an argument or a grid"))
+		return;
+	b = &k->buffer[k->turns - 1];
+	rule(v, is_int(b->dtype) && b->kind == HT_BUFFER_IN && b->count == 1,
+		"b%d is not an integer by which tiles turn", k->turns - 1);
+	for (int32_t i = 0; i < k->stages; i++)
+		rule(v,
+			!k->stage[i].start && !(k->stage[i].kind == HT_STAGE_CONTRACT &&
+						      k->stage[i].contract.wide_buffer),
+			"stage %d: tiles that turn inherit nothing", i);
+}
+
 bool ht_kernel_valid(const struct ht_kernel *k, struct ht_buf *why)
 {
 	struct verifier v = { .k = k, .why = why, .stage = -1 };
@@ -554,6 +573,7 @@ bool ht_kernel_valid(const struct ht_kernel *k, struct ht_buf *why)
 	if (k->library)
 		rule(&v, k->stages == 0 && ht_library_kernel(k->library), "no library kernel '%s'",
 			k->library);
+	verify_turns(&v);
 	for (v.stage = 0; v.stage < k->stages && !v.bad; v.stage++)
 		verify_stage(&v, &k->stage[v.stage]);
 	return !v.bad;

@@ -607,6 +607,8 @@ static void end_into(struct contraction *c, int32_t a, int32_t a_row, int32_t b_
 		kb_store_root(k, c->n, ht_xred(&k->xb, 0, HT_F32), out);
 	if (rows >= 0)
 		rows_stage(c, a, a_row, guard, rows, type);
+	if (!to)
+		lower_turn_tiles(c);
 	kb_finish(k, c->n);
 }
 

@@ -146,9 +146,27 @@ static bool is_tested(const struct body *b, int i, int32_t arg)
 	return i == 1 && b->tests && b->takes[0][arg] && !b->carries[arg];
 }
 
+static const struct lower_argument *carried_arguments(
+	struct lower *l, const struct ht_function *f, const bool *carries)
+{
+	struct lower_argument *first = NULL;
+	int32_t i = 0;
+
+	for (const struct ht_port *p = f->args; p; p = p->next) {
+		struct lower_argument *a;
+
+		if (!carries[i++])
+			continue;
+		a = HT_NEW(l->scratch, struct lower_argument);
+		*a = (struct lower_argument){ p->value, first };
+		first = a;
+	}
+	return first;
+}
+
 /* What the loop passes on unchanged is the operand's memory in each iteration. */
 static struct lower_invariant *begin_invariant(
-	struct lower *l, struct body *b, const struct ht_node *n)
+	struct lower *l, struct body *b, const struct ht_node *n, const struct ht_function *f)
 {
 	bool *same = HT_NEW_ARRAY(l->scratch, bool, (size_t)n->ins);
 
@@ -158,6 +176,8 @@ static struct lower_invariant *begin_invariant(
 	for (int32_t i = 0; i < n->ins; i++)
 		if (b->takes[1][i])
 			same[b->invariant.params++] = !b->carries[i];
+	b->invariant.carried = carried_arguments(l, f, b->carries);
+	b->invariant.counter = lower_counter(f, b->takes[1]);
 	return &b->invariant;
 }
 
@@ -181,7 +201,7 @@ static enum ht_status lower_one(
 					  is_tested(b, i, at));
 	entry.inputs = some_ports(l, f->args, b->takes[i]);
 	return lower_function(l, f, &entry, updated,
-		is_loop(n) && i == 1 ? begin_invariant(l, b, n) : NULL, &b->procedure[i]);
+		is_loop(n) && i == 1 ? begin_invariant(l, b, n, f) : NULL, &b->procedure[i]);
 }
 
 /* All arguments are parameters of the procedure: where it calls itself, it is not known yet

@@ -292,17 +292,27 @@ bool lower_condition_moves(const struct lower *l, int32_t condition);
 /* Has the body do so behind its own steps, as its last result. `at`: by parameter of the condition, the buffer of the body that holds
  * the value of the next iteration. False: the body's procedure cannot have more steps. */
 bool lower_move_condition(struct lower *l, int32_t condition, int32_t body, const int32_t *at);
+struct lower_argument {
+	struct ht_value value;
+	const struct lower_argument *next;
+};
 /* Of the body of a loop: the steps that every iteration would repeat. */
 struct lower_invariant {
 	int32_t condition; /* the loop's other procedure */
 	enum ht_recurrent_rows rows;
 	const bool *same; /* by parameter of the body: all iterations get it unchanged */
 	int32_t params;
+	const struct lower_argument *carried; /* the arguments that iterations change */
+	struct ht_value
+		counter; /* one of them, which is odd in every other iteration; or no node */
 	/* Set when the body is lowered: the steps that were taken out of it.  They still name buffers of the body.  Those among their
 	 * results that the body reads have become further parameters of it. */
 	const struct ht_plan_step *step;
 	int32_t steps;
 };
+/* turns.c: an integer argument of a loop's body `f` that is odd in every other iteration.  No node: there is none among those that it
+ * `takes`, by argument. */
+struct ht_value lower_counter(const struct ht_function *f, const bool *takes);
 /* lower.c: lowers body `f` with these arguments and results to a procedure. *out becomes its
  * number.  `invariant`: NULL unless it is the body of a loop. */
 enum ht_status lower_function(struct lower *l, const struct ht_function *f,
@@ -835,6 +845,9 @@ void contract_end(
 /* Likewise, but stores the sums at `out` of `to`: they are partial sums of the root's result. */
 void contract_end_part(struct contraction *c, int32_t a, int32_t a_row, int32_t b_base,
 	const struct view *to, const struct space *out);
+/* turns.c: iterations of a loop go over the tiles of the kernel in turn from the first to the last and from the last to the first, if they
+ * read so many weights that the second level has few of them left. */
+void lower_turn_tiles(struct contraction *c);
 /* Adds a kernel that adds the partial sums of contraction `n`, [part, ..the result..], and stores the result. */
 void contract_add_parts(struct lower *l, struct ht_node *n, const struct view *parts);
 

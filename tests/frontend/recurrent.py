@@ -320,6 +320,40 @@ def check_end(r, folder):
                 sys.exit(f'{kind.__name__}, {longest} of {steps} steps count: {got}, by all steps {whole}')
 
 
+# ---- weights that the second level has no room for ----
+
+TARGET = 'x86-64-v3'  # whose second level has 256 KB
+
+
+def check_turns(r, folder):
+    """Steps read large weights from both ends in turn, on one thread or several.  A product that each step would repeat
+    runs once."""
+    steps = int(r.integers(3, 9))
+    for units, many in (128, 1), (64, 0):
+        model = layer(r, lambda r, x: LSTM(units)(x), (1, steps, 4))  # noqa: B023
+        frozen = freeze(lambda x: model(x), [tf.TensorSpec((1, steps, 4), tf.float32)], f'{folder}/m.pb')  # noqa: B023
+        kernels = tool('compile', '-q', '--emit', 'kernels', '--target', TARGET, f'{folder}/m.pb')
+        if kernels.count(' turns b') != many:
+            sys.exit(f'LSTM of {units} units: expected {many} kernels that turn:\n{kernels}')
+        x = r.standard_normal((1, steps, 4)).astype('f4')
+        name, y = frozen.inputs[0].op.name, frozen.outputs[0].op.name
+        one, two = (run(folder, f'{folder}/m.pb', {name: x}, [y], '--outputs', y, '--target', TARGET, '--threads', n)[0]
+                    for n in '12')
+        if not np.array_equal(one.view('i4'), two.view('i4')) or not close(one, model(x).numpy(), TOLERANCE):
+            sys.exit(f'LSTM of {units} units, {steps} steps: {one} on one thread, {two} on two, TensorFlow {model(x)}')
+    w = r.standard_normal((128, 512)).astype('f4')
+
+    def same(x):
+        def step(i, s):
+            return i + 1, s * 0.5 + tf.nn.softmax(x @ w)
+        return tf.while_loop(lambda i, s: i < steps, step, (0, tf.zeros((1, 512))))[1]
+
+    freeze(same, [tf.TensorSpec((1, 128), tf.float32)], f'{folder}/m.pb')
+    kernels, plan = (tool('compile', '-q', '--emit', e, '--target', TARGET, f'{folder}/m.pb') for e in ('kernels', 'plan'))
+    if ' turns b' in kernels or not re.search(r'matmul.*\n(.*\n)*?.*: loop', plan):
+        sys.exit(f'a product of what no step changes is not in front of the loop:\n{kernels}{plan}')
+
+
 # ---- refused graphs, and runs that fail ----
 
 def refuse(folder, f, words, code, x=None):
@@ -402,6 +436,7 @@ def main():
             check_all(r, folder)
             check_copies(r, folder)
             check_end(r, folder)
+            check_turns(r, folder)
         check_refusals(folder)
     print(f'{a.rounds * (len(LAYERS) + len(FUNCTIONS))} graphs with lists agree with TensorFlow')
 

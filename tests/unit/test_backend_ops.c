@@ -496,6 +496,60 @@ static void test_faults(void **state)
 	ht_arena_release(&s.arena);
 }
 
+/* Tiles from the first to the last, or from the last to the first: those in front of one that fails, in this order, are computed. */
+static void check_turns(ht_kernel_fn *fn, enum ht_dtype type)
+{
+	enum { N = 6, BAD = 3, FIRST = 1, END = 5 };
+	int32_t index[N] = { 0, 0, 0, -1, 0, 0 };
+	int64_t step;
+
+	for (step = 0; step < 4; step++) {
+		int32_t narrow = (int32_t)step;
+		float got[N] = { 0 };
+		void *p[] = { index, type == HT_I32 ? (void *)&narrow : (void *)&step, got };
+
+		assert_int_equal(fn(p, NULL, FIRST, END, NULL), HT_FAULT_INDEX);
+		for (int i = 0; i < N; i++)
+			if (i != BAD) /* it may have been stored */
+				assert_true((got[i] != 0) == (step % 2 ? i > BAD && i < END
+								       : i < BAD && i >= FIRST));
+	}
+}
+
+static void test_turns(void **state)
+{
+	static const enum ht_dtype types[] = { HT_I32, HT_I64 };
+
+	(void)state;
+	for (size_t k = 0; k < HT_COUNT(types); k++) {
+		struct small s;
+		int32_t i;
+
+		small_init(&s, 6);
+		s.stage[0].dim[0].grid = 0;
+		s.stage[0].dim[0].step = 1;
+		s.k.grid_dims = 1;
+		s.k.grid[0] = 6;
+		i = input(&s, HT_I32);
+		s.buffer[1] = (struct ht_kernel_buffer){ HT_BUFFER_IN, types[k], 1 };
+		s.k.buffers = s.k.args = 2;
+		s.k.turns = 2;
+		i = ht_xcheck(
+			&s.b, i, ht_xle(&s.b, ht_xconst(&s.b, HT_I32, 0, 0), i), HT_FAULT_INDEX);
+		output(&s, ht_xadd(&s.b, ht_xcvt(&s.b, HT_F32, i), ht_xf(&s.b, 1)));
+		ht_kernel_verify(&s.k);
+		for (const struct ht_target *const *t = ht_targets(); *t; t++) {
+			struct ht_code *code = NULL;
+
+			if (!backend_is_level(*t) || !backend_runs(*t))
+				continue;
+			check_turns(backend_compile(backend, &s.k, *t, &code), types[k]);
+			backend->free(code);
+		}
+		ht_arena_release(&s.arena);
+	}
+}
+
 /* Division with its checks, which consists of several operations. */
 static void test_division(void **state)
 {
@@ -759,6 +813,7 @@ int main(void)
 		cmocka_unit_test(test_limited_roundings),
 		cmocka_unit_test(test_division),
 		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_stages),
 		cmocka_unit_test(test_closed),
 		cmocka_unit_test(test_emit),

@@ -563,6 +563,9 @@ static void test_verifier_refuses(void **state)
 	REFUSED(s.buffer[0].kind = HT_BUFFER_LOCAL);
 	REFUSED(s.k.args = 3);
 	REFUSED(s.k.library = "no such kernel");
+	REFUSED(s.k.turns = 1); /* without a grid, by a float */
+	REFUSED(s.k.turns = 9);
+	REFUSED(s.k.turns = -1);
 #undef X
 }
 
