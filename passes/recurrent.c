@@ -137,20 +137,29 @@ static bool weights_stay(const struct ht_counted_loop *x)
 	return t && bytes <= t->l2;
 }
 
+/* Whether the weights of a product have so many rows that with `rows` rows a step it is faster in front of the loop, unless they stay in
+ * the second level. */
+static bool is_deep(const struct ht_node *product, int64_t rows)
+{
+	const struct ht_shape w = ht_type_of(product->in[1])->shape, out = product->out[0].shape;
+
+	return ht_shape_count(w) / out.dim[out.rank - 1] >= 2 * rows;
+}
+
 /* In the loop, a step reads `depth` rows of weights; in front of it, the products of all steps
  * are written and read again instead.  A step of few rows waits for its weights, in whatever cache they are; one of many rows does not if they
  * are in the second level.  Where the number of rows is open, a run may have few. */
 static bool pays(struct ht_counted_loop *x, const struct ht_node *product)
 {
 	const struct leaving l = { .x = x, .step = step_of(x, product->in[0]) };
-	struct ht_shape w = ht_type_of(product->in[1])->shape, out = product->out[0].shape;
+	struct ht_shape out = product->out[0].shape;
 	int64_t columns = out.dim[out.rank - 1],
 		rows = ht_shape_count(out) / (columns ? columns : 1), end[2];
 
 	if (!columns || rows < FEW_ROWS || ht_recurrent_rows_of(x->node) == HT_RECURRENT_FEW)
 		return columns > 0;
 	end_of_list(&l, 1, end);
-	return ht_shape_count(w) / columns >= 2 * rows &&
+	return is_deep(product, rows) &&
 	       ((end[0] && ht_recurrent_rows_of(x->node) != HT_RECURRENT_MANY) || !weights_stay(x));
 }
 
@@ -324,7 +333,7 @@ static void look_into(struct ht_node *n, struct ht_pass_context *c)
 
 /* ---- few rows or many ---- */
 
-/* Whether the product has few rows in some runs and many in others: `rows` at the most. */
+/* Whether the product has few rows in some runs and many in others, with which it belongs in the loop. */
 static bool turns(
 	const struct leaving *l, const struct ht_node *product, struct ht_recurrent_turn *turn)
 {
@@ -339,7 +348,8 @@ static bool turns(
 	rows = ht_shape_count(out) / columns;
 	turn->size = (int32_t)end[0];
 	turn->from = (FEW_ROWS * size->most + rows - 1) / rows;
-	return size->least < turn->from && turn->from <= size->most;
+	return size->least < turn->from && turn->from <= size->most &&
+	       !(is_deep(product, rows) && !weights_stay(l->x));
 }
 
 /* Whether copies of the loop do what it does. */

@@ -354,6 +354,25 @@ def check_turns(r, folder):
         sys.exit(f'a product of what no step changes is not in front of the loop:\n{kernels}{plan}')
 
 
+def check_rows(r, folder):
+    """With an open number of rows, products of many rows are in the loop if its weights stay in the second level, which
+    takes a branch of two loops; otherwise one loop serves any number of rows."""
+    steps = int(r.integers(3, 7))
+    for units, many in (32, 1), (128, 0):
+        model = layer(r, lambda r, x: LSTM(units)(x), (None, steps, 64))  # noqa: B023
+        frozen = freeze(lambda x: model(x), [tf.TensorSpec((None, steps, 64), tf.float32)], f'{folder}/m.pb')  # noqa: B023
+        name, y = frozen.inputs[0].op.name, frozen.outputs[0].op.name
+        asked = '--outputs', y, '--input-shape', f'{name}:1..32,{steps},64', '--target', TARGET
+        graph = tool('compile', '-q', '--emit', 'hir', f'{folder}/m.pb', *asked)
+        if len(re.findall(r'\bIf\(', graph)) != many:
+            sys.exit(f'LSTM of {units} units and any rows: expected {many} branches:\n{graph}')
+        for rows in 1, int(r.integers(8, 33)):
+            x = r.standard_normal((rows, steps, 64)).astype('f4')
+            got, = run(folder, f'{folder}/m.pb', {name: x}, [y], *asked)
+            if not close(got, model(x).numpy(), TOLERANCE):
+                sys.exit(f'LSTM of {units} units, {rows} rows: {got}, TensorFlow {model(x)}')
+
+
 # ---- refused graphs, and runs that fail ----
 
 def refuse(folder, f, words, code, x=None):
@@ -437,6 +456,7 @@ def main():
             check_copies(r, folder)
             check_end(r, folder)
             check_turns(r, folder)
+            check_rows(r, folder)
         check_refusals(folder)
     print(f'{a.rounds * (len(LAYERS) + len(FUNCTIONS))} graphs with lists agree with TensorFlow')
 
