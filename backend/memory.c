@@ -201,6 +201,15 @@ static bool is_zero(const struct ht_e *e, int32_t x)
 	return e->s->x[x].op == HT_X_CONST && e->s->x[x].imm == 0;
 }
 
+/* A load from a tensor without elements: its guard fails, and it is `other`; or a check of its index does, and the run stops. */
+static LLVMValueRef load_nothing(struct ht_e *e, const struct ht_x *x, bool vector)
+{
+	(void)ht_e_get(e, x->a, vector && ht_e_is_vector(e, x->a));
+	if (x->c >= 0)
+		return ht_e_get(e, x->c, vector);
+	return LLVMConstNull(ht_e_form(ht_e_type(e, x->dtype), vector ? e->vl : 1));
+}
+
 LLVMValueRef ht_e_load(struct ht_e *e, int32_t i, bool vector)
 {
 	const struct ht_x *x = &e->s->x[i];
@@ -212,8 +221,8 @@ LLVMValueRef ht_e_load(struct ht_e *e, int32_t i, bool vector)
 
 	if (known == 0)
 		return ht_e_get(e, x->c, vector);
-	if (e->k->buffer[x->imm].count == 0) /* reached only after a failed check */
-		return LLVMConstNull(ht_e_form(ht_e_type(e, x->dtype), vector ? e->vl : 1));
+	if (e->k->buffer[x->imm].count == 0)
+		return load_nothing(e, x, vector);
 	l.align = (unsigned)ht_dtype_info(x->dtype)->bytes;
 	if (known < 0) {
 		l.guard = ht_e_get(e, x->b, vector && ht_e_is_vector(e, x->b));

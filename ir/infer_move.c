@@ -1,23 +1,29 @@
 /* Rules of ops that move data: they reshape, permute, join or divide tensors. */
 #include "ir/infer.h"
 
-/* The product of the known dimensions, the number of the others, and one of these. */
+/* The product of the known dimensions, that without those that are 0, the number of the others, one of these, and whether a known one is
+ * an open size that may be 0. */
 struct product {
-	struct ht_size_expr known;
+	struct ht_size_expr known, without_zeros;
 	int32_t unknown, last;
+	bool may_be_zero;
 };
 
 static struct product product_of(const struct ht_infer *in, struct ht_shape s)
 {
-	struct product p = { ht_size_number(1), 0, -1 };
+	struct product p = { ht_size_number(1), ht_size_number(1), 0, -1, false };
 
 	for (int32_t i = 0; i < s.rank; i++) {
 		if (s.dim[i] == HT_DIM_UNKNOWN) {
 			p.unknown++;
 			p.last = i;
-		} else {
-			p.known = ht_size_product(p.known, ht_dim_product(in->g, s.dim[i]));
+			continue;
 		}
+		p.known = ht_size_product(p.known, ht_dim_product(in->g, s.dim[i]));
+		if (s.dim[i])
+			p.without_zeros =
+				ht_size_product(p.without_zeros, ht_dim_product(in->g, s.dim[i]));
+		p.may_be_zero = p.may_be_zero || (s.dim[i] < 0 && !ht_dim_least(in->g, s.dim[i]));
 	}
 	return p;
 }
@@ -29,12 +35,31 @@ static enum ht_status reshape_fail(
 		HT_STR_ARG(ht_shape_text(in, from)), HT_STR_ARG(ht_shape_text(in, to)));
 }
 
-/* Computes the one unknown dimension of `to` from the number of elements, if that is known. */
+/* The extent of `to` that the shape leaves to an operand without elements beside a 0.  TensorFlow then leaves out the zeros of the operand,
+ * too, so the extent need not be 0, and it looks at no remainder. */
+static void complete_zeros(
+	const struct product *is, const struct product *wants, bool is_rest, int64_t *d)
+{
+	if (is_rest && !ht_size_count(&is->without_zeros) && !ht_size_count(&wants->without_zeros))
+		d[wants->last] = is->without_zeros.times / wants->without_zeros.times;
+}
+
+/* Whether the extent of `to` that is not known may be another one than the elements tell: if there are none in a run, and the shape has a 0
+ * beside it. */
+static bool depends_on_zeros(
+	struct ht_infer *in, const struct product *wants, bool is_rest, int64_t dim)
+{
+	return wants->may_be_zero && (!is_rest || !ht_dim_least(in->g, dim));
+}
+
+/* Computes the one unknown dimension of `to` from the number of elements, if that is known.  It is the shape's -1 if it is the rest, else
+ * the shape has some number there. */
 static enum ht_status complete(struct ht_infer *in, const struct ht_node *n, struct ht_shape from,
-	struct ht_shape to, int64_t *d)
+	struct ht_shape to, int64_t *d, bool is_rest)
 {
 	struct product is = product_of(in, from), wants = product_of(in, to);
 	bool sizes = !ht_size_count(&is.known) && !ht_size_count(&wants.known) && !is.unknown;
+	int64_t rest;
 
 	if (ht_size_is_none(&is.known) || ht_size_is_none(&wants.known))
 		return is.unknown || wants.unknown || !ht_shape_known(from) || !ht_shape_known(to)
@@ -45,15 +70,21 @@ static enum ht_status complete(struct ht_infer *in, const struct ht_node *n, str
 	if (wants.unknown != 1 || is.unknown > 1)
 		return HT_OK;
 	if (is.unknown) {
-		if (ht_size_equal(is.known, wants.known))
+		if (ht_size_equal(is.known, wants.known) && !wants.may_be_zero && wants.known.times)
 			d[wants.last] = from.dim[is.last];
 		return HT_OK;
 	}
-	if (sizes && wants.known.times == 0)
-		return is.known.times == 0 ? HT_OK : reshape_fail(in, n, from, to);
+	if (sizes && wants.known.times == 0) {
+		if (is.known.times)
+			return reshape_fail(in, n, from, to);
+		complete_zeros(&is, &wants, is_rest, d);
+		return HT_OK;
+	}
 	if (sizes && is.known.times % wants.known.times)
 		return reshape_fail(in, n, from, to);
-	d[wants.last] = ht_dim_of_product(in->g, ht_size_quotient(is.known, wants.known));
+	rest = ht_dim_of_product(in->g, ht_size_quotient(is.known, wants.known));
+	if (!depends_on_zeros(in, &wants, is_rest, rest))
+		d[wants.last] = rest;
 	return HT_OK;
 }
 
@@ -79,7 +110,7 @@ enum ht_status ht_infer_reshape(struct ht_infer *in, struct ht_node *n)
 	for (int32_t i = 0; i < to.rank; i++)
 		d[i] = to.dim[i];
 	ht_set_shape(n, 0, to.rank, d);
-	return from.rank < 0 ? HT_OK : complete(in, n, from, to, d);
+	return from.rank < 0 ? HT_OK : complete(in, n, from, to, d, open == 1);
 }
 
 enum ht_status ht_infer_squeeze(struct ht_infer *in, struct ht_node *n)

@@ -579,7 +579,8 @@ int32_t kb_axis_end(struct kernel_build *k, const struct ht_open_axis *a, int64_
  * where the axis is not open. */
 int32_t kb_extent(struct kernel_build *k, const struct ht_node *n, int32_t axis, struct ht_shape s);
 /* Adds to the guard of `s`, whose first axes are those of the indices of `n`, that these are
- * inside. Attribute _within has axis, size and `inner` of each open size. */
+ * inside. Attribute _within has axis, size and `inner` of each open size; with axis -1 all are
+ * inside or outside: inside if the size is not 0. */
 void kb_only_within(struct kernel_build *k, const struct ht_node *n, struct space *s);
 /* The offset of element `s` of an open view. *guard (-1: true) is and-ed with whether the run
  * has that element. */

@@ -170,9 +170,11 @@ void kb_only_within(struct kernel_build *k, const struct ht_node *n, struct spac
 		struct ht_open_axis a = { (int32_t)within[i + 1], within[i + 2] };
 		int32_t axis = (int32_t)within[i];
 
-		if (a.size >= 1 && a.size <= k->l->g->sizes && axis >= 0 && axis < s->rank &&
-			a.inner > 0)
-			space_and_guard(&k->xb, s, is_within(k, s, axis, s->dim[axis], a));
+		if (a.size < 1 || a.size > k->l->g->sizes || axis >= s->rank || a.inner <= 0)
+			continue;
+		space_and_guard(&k->xb, s,
+			axis < 0 ? ht_xlt(&k->xb, ht_xi(&k->xb, 0), kb_size(k, a.size - 1))
+				 : is_within(k, s, axis, s->dim[axis], a));
 	}
 }
 

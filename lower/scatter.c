@@ -119,9 +119,7 @@ const char *scatter_refuse(const struct ht_node *n, int indices, enum scatter_in
 	for (int32_t i = depth; i < to.rank; i++)
 		if (slices.dim[outer + i - depth] != to.dim[i])
 			return no_fit;
-	return ht_shape_count(slices) && !ht_shape_count(to)
-		       ? "has slices for a tensor without elements"
-		       : NULL;
+	return NULL;
 }
 
 /* ---- how slices change the elements there ---- */
@@ -365,6 +363,34 @@ static void round_sums(
 	kb_finish(&k, n);
 }
 
+/* A tensor without elements has no place for a slice, so the run stops if there is one; segments with negative ids are left out. */
+static void expect_no_slices(struct lower *l, const struct ht_node *n, const struct scatter *sc)
+{
+	struct ht_shape index = shape_of(n, sc->indices);
+	int32_t outer = scatter_outer(n, sc->indices, sc->kind), none;
+	struct kernel_build k;
+	struct space s, within, scalar;
+	struct view to;
+
+	if (!ht_shape_count((struct ht_shape){ outer, index.dim }))
+		return;
+	view_dense(&to, plan_buffer(l, HT_PLAN_TEMP, HT_I64, 1), HT_SHAPE_SCALAR);
+	kb_init(&k, l, n);
+	kb_stage(&k, HT_STAGE_LOOP);
+	s = kb_sequential_space(&k, outer, index.dim, outer);
+	within = s;
+	kb_only_within(&k, n, &within);
+	none = sc->kind == SCATTER_SEGMENTS
+		       ? ht_xlt(&k.xb, ht_xcvt(&k.xb, HT_I64, kb_pull(&k, n->in[sc->indices], &s)),
+				 ht_xi(&k.xb, 0))
+		       : ht_xk(&k.xb, HT_BOOL, 0);
+	if (within.guard >= 0)
+		none = ht_xor(&k.xb, none, ht_xnot(&k.xb, within.guard));
+	scalar = space_of_coords(&s, 0, NULL, NULL);
+	kb_store(&k, &to, &scalar, ht_xcheck(&k.xb, ht_xi(&k.xb, 0), none, HT_FAULT_INDEX));
+	kb_finish(&k, n);
+}
+
 static enum ht_status emit_scatter(struct lower *l, struct ht_node *n)
 {
 	const struct scatter *sc = scatter_of(n);
@@ -375,8 +401,10 @@ static enum ht_status emit_scatter(struct lower *l, struct ht_node *n)
 	int64_t dim[HT_LOWER_RANK];
 	struct view sums = to;
 
-	if (view_count(&to) == 0)
+	if (view_count(&to) == 0) {
+		expect_no_slices(l, n, sc);
 		return HT_OK;
+	}
 	if (widened)
 		sums = wide_sums(l, t);
 	if (rows) {

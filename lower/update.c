@@ -309,7 +309,8 @@ static const char *refuse(const struct ht_node *n)
 			continue;
 		if (i == gradient_operand(n))
 			fits = indices < 0 ? ht_shape_eq(t->shape, like.shape)
-					   : shape_of(n, indices).rank == 1 && like.shape.rank &&
+					   : shape_of(n, indices).rank == 1 &&
+						     ht_shape_count(like.shape) &&
 						     !scatter_refuse(n, indices, SCATTER_ROWS,
 							     like.shape, t->shape);
 		if (t->dtype != like.dtype || !fits)

@@ -35,28 +35,64 @@ static enum ht_status limit(struct ht_bounded *b, struct ht_node *n, int32_t fir
 	return limit_axes(b, n, ht_in_shape(n, 0), a.axis, first, end);
 }
 
-/* Sets an attribute for the kernel of `n`: which elements of operand `arg`, along its first
- * `axes` axes, are outside, as axis, size and `inner` of each.  The kernel follows no index
- * there, and checks the other indices against the run's sizes. */
-static void tell_outside(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axes)
+/* Which elements of indices are outside: triples of an axis, a size and `inner`. */
+struct outside {
+	int64_t within[3 * 4 * HT_OPEN_RANK];
+	uint64_t sizes;
+	size_t count;
+};
+
+static void add_outside(struct outside *o, int64_t axis, int32_t size, int64_t inner)
 {
-	int64_t within[2 * 3 * HT_OPEN_RANK];
-	uint64_t sizes = 0;
-	size_t count = 0;
+	o->within[o->count++] = axis;
+	o->within[o->count++] = size;
+	o->within[o->count++] = inner;
+	o->sizes |= UINT64_C(1) << (size - 1);
+}
+
+/* Elements of operand `arg` along its first `axes` axes. */
+static struct outside outside_of(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axes)
+{
+	struct outside o = { .count = 0 };
 
 	for (int32_t i = 0; i < axes; i++) {
 		struct ht_open a = axis_of(b, n, arg, i);
 
-		for (int p = 0; p < 2 && a.part[p].size; p++) {
-			within[count++] = i;
-			within[count++] = a.part[p].size;
-			within[count++] = a.part[p].inner;
-			sizes |= UINT64_C(1) << (a.part[p].size - 1);
-		}
+		for (int p = 0; p < 2 && a.part[p].size; p++)
+			add_outside(&o, i, a.part[p].size, a.part[p].inner);
 	}
-	if (count)
-		ht_attr_set_ints(n, "_within", within, count);
-	ht_open_wait(b, n, sizes);
+	return o;
+}
+
+/* Sets an attribute for the kernel of `n`: it follows no index there, and checks the other indices against the run's sizes. */
+static void tell(struct ht_bounded *b, struct ht_node *n, const struct outside *o)
+{
+	if (o->count)
+		ht_attr_set_ints(n, "_within", o->within, o->count);
+	ht_open_wait(b, n, o->sizes);
+}
+
+static void tell_outside(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axes)
+{
+	const struct outside o = outside_of(b, n, arg, axes);
+
+	tell(b, n, &o);
+}
+
+/* All indices are outside, too, if an axis of operand 0 along which nothing is gathered has no elements: then the result has none, and
+ * TensorFlow looks at no index. */
+static void tell_outside_of_gather(struct ht_bounded *b, struct ht_node *n, int32_t along)
+{
+	struct outside o = outside_of(b, n, 1, ht_in_shape(n, 1).rank);
+
+	for (int32_t i = 0; i < ht_in_shape(n, 0).rank; i++) {
+		struct ht_open a = axis_of(b, n, 0, i);
+
+		for (int p = 0; p < 2 && i != along && a.part[p].size; p++)
+			if (!ht_size_at(b->r.g, a.part[p].size)->least)
+				add_outside(&o, -1, a.part[p].size, 1);
+	}
+	tell(b, n, &o);
 }
 
 enum ht_status ht_open_by_index(
@@ -92,7 +128,7 @@ enum ht_status ht_open_gathered(struct ht_bounded *b, struct ht_node *n, struct 
 	HT_TRY(put_axes(b, n, 0, 0, axis, out, 0));
 	HT_TRY(put_axes(b, n, 1, 0, batch, out, 0));
 	HT_TRY(put_axes(b, n, 1, batch, own, out, axis));
-	tell_outside(b, n, 1, own);
+	tell_outside_of_gather(b, n, axis);
 	HT_TRY(put_axes(b, n, 0, axis + 1, rank, out, axis + own - batch));
 	if (joined)
 		ht_open_take_from_run(b, n, 1, along);

@@ -443,9 +443,9 @@ struct ht_value ht_product_of(struct forms *f, const struct ht_value *x, int32_t
 /* The numbers of values of a sparse tensor among all its elements.  The run stops where that are more than a number of 64 bits tells. */
 struct ht_value ht_numbers_of(
 	struct forms *f, struct ht_value indices, const struct ht_value *size, int32_t rank);
-/* Reads a shape of to->rank extents, one of which may be -1, of `total` elements. */
+/* Reads a shape of to->rank extents, one of which may be -1, of as many elements as `from` has. */
 void ht_read_extents(
-	struct forms *f, struct ht_value shape, struct ht_value total, struct extents *to);
+	struct forms *f, struct ht_value shape, const struct extents *from, struct extents *to);
 /* The places of elements by their numbers in a tensor of these extents: the last axis has an index for each axis. */
 struct ht_value ht_places_of(
 	struct forms *f, struct ht_value number, const struct ht_value *size, int32_t rank);

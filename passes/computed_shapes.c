@@ -207,10 +207,48 @@ static struct ht_value rest_of(
 	return binary(f, HT_OP_AddV2, x, binary(f, HT_OP_Mul, plus(f, rest, 1), one_if_rest(f, x)));
 }
 
-void ht_read_extents(
-	struct forms *f, struct ht_value shape, struct ht_value total, struct extents *to)
+/* Whether one of the extents may be 0. */
+static bool may_be_zero(const struct forms *f, const struct ht_value *x, int32_t n)
 {
-	struct ht_value known[HT_MAX_RANK], others;
+	struct ht_span s;
+
+	for (int32_t i = 0; i < n; i++)
+		if (!ht_span_of(f->r.g, x[i], &s) || s.least < 1)
+			return true;
+	return false;
+}
+
+/* The product of the extents that are not 0. */
+static struct ht_value product_without_zeros(struct forms *f, const struct ht_value *x, int32_t n)
+{
+	struct ht_value some[HT_MAX_RANK];
+
+	for (int32_t i = 0; i < n; i++)
+		some[i] = binary(f, HT_OP_Maximum, x[i], whole(f, HT_I64, 1));
+	return ht_product_of(f, some, n);
+}
+
+/* What a Reshape divides by `known`, the extents that its shape states, where the shape leaves an extent to the operand: all elements; if an
+ * extent is 0, so that there are none, as many as without the operand's zeros. */
+static struct ht_value divided(
+	struct forms *f, const struct extents *from, const struct ht_value *known, int32_t rank)
+{
+	struct ht_value all = ht_product_of(f, from->size, from->rank), in[3];
+
+	if (!may_be_zero(f, known, rank) || !may_be_zero(f, from->size, from->rank))
+		return all;
+	in[0] = compare(f, HT_OP_Equal, ht_product_of(f, known, rank), whole(f, HT_I64, 0));
+	in[1] = product_without_zeros(f, from->size, from->rank);
+	in[2] = all;
+	return node(f, HT_OP_SelectV2, in, 3, HT_I64, HT_SHAPE_SCALAR);
+}
+
+void ht_read_extents(
+	struct forms *f, struct ht_value shape, const struct extents *from, struct extents *to)
+{
+	const bool reshapes = f->at->op == HT_OP_Reshape;
+	struct ht_value known[HT_MAX_RANK], others,
+		total = ht_product_of(f, from->size, from->rank);
 	bool may_be_rest[HT_MAX_RANK];
 
 	for (int32_t i = 0; i < to->rank; i++) {
@@ -223,10 +261,12 @@ void ht_read_extents(
 				binary(f, HT_OP_Mul, one_if_rest(f, known[i]),
 					whole(f, HT_I64, 2)));
 	}
-	others = ht_product_of(f, known, to->rank);
+	others = reshapes ? product_without_zeros(f, known, to->rank)
+			  : ht_product_of(f, known, to->rank);
 	for (int32_t i = 0; i < to->rank; i++)
 		if (may_be_rest[i])
-			to->size[i] = rest_of(f, to->size[i], others, total);
+			to->size[i] = rest_of(f, to->size[i], others,
+				reshapes ? divided(f, from, known, to->rank) : total);
 	to->check = check_equal(f, ht_product_of(f, to->size, to->rank), total);
 }
 
@@ -281,14 +321,30 @@ struct ht_value ht_places_of(
 	return joined(f, at, rank, own);
 }
 
-static int64_t most_elements(const struct ht_graph *g, struct ht_shape s)
+/* The product of the largest extents, of which each is `least` at least; -1: too large, or not known. */
+static int64_t most_of_at_least(const struct ht_graph *g, struct ht_shape s, int64_t least)
 {
 	int64_t n = 1;
 
-	for (int32_t i = 0; i < s.rank; i++)
-		if (__builtin_mul_overflow(n, ht_dim_most(g, s.dim[i]), &n) || n > MOST_COUNT)
+	for (int32_t i = 0; i < s.rank; i++) {
+		const int64_t most = ht_dim_most(g, s.dim[i]);
+
+		if (most < 0 || __builtin_mul_overflow(n, most < least ? least : most, &n) ||
+			n > MOST_COUNT)
 			return -1;
+	}
 	return n;
+}
+
+static int64_t most_elements(const struct ht_graph *g, struct ht_shape s)
+{
+	return most_of_at_least(g, s, 0);
+}
+
+/* The largest extent that a shape may leave to a tensor of shape `s`: zeros may not count (see divided()). */
+static int64_t most_rest(const struct ht_graph *g, struct ht_shape s)
+{
+	return most_of_at_least(g, s, 1);
 }
 
 /* How often a shape has each size, and its numbers multiplied. */
@@ -391,12 +447,12 @@ bool ht_expand_reshape(struct forms *f, struct ht_node *n, bool last)
 	if (!last || !is_bounded_shape(f->r.g, s) || to.rank < 1 || to.rank >= HT_OPEN_RANK ||
 		!is_computed(f->r.g, n))
 		return false;
-	most = most_elements(f->r.g, s);
+	most = most_rest(f->r.g, s);
 	if (most < 0)
 		return false;
 	for (int32_t i = 0; i < s.rank; i++)
 		from.size[i] = extent(f, n, 0, i);
-	ht_read_extents(f, n->in[1], ht_product_of(f, from.size, s.rank), &to);
+	ht_read_extents(f, n->in[1], &from, &to);
 	at = ht_places_of(f, numbered(f, n, &to, most), from.size, s.rank);
 	ht_rw_take_place(&f->r, n, gathered_nd(f, n->in[0], at));
 	return true;

@@ -58,7 +58,7 @@ static void expand_sparse_reshape(struct forms *f, struct ht_node *n)
 
 	for (int32_t i = 0; i < from.rank; i++)
 		from.size[i] = extent_entry(f, n->in[1], i);
-	ht_read_extents(f, n->in[2], ht_product_of(f, from.size, from.rank), &to);
+	ht_read_extents(f, n->in[2], &from, &to);
 	number = ht_numbers_of(f, n->in[0], from.size, from.rank);
 	result[0] = ht_places_of(f, sum(f, number, to.check), to.size, to.rank);
 	result[1] = packed(f, to.size, to.rank, HT_I64);

@@ -27,12 +27,14 @@ static bool same_known_shape(struct ht_value a, struct ht_value b)
 	return true;
 }
 
-/* Whether shapes of results with the same elements are equal.  If each has at most one unknown
- * size, these are equal too. */
-static bool same_shape_of_same_elements(struct ht_value a, struct ht_value b)
+/* Whether operand 0 and the result, which have the same elements, have equal shapes.  If each has at most one unknown
+ * size, these are equal too; but a Reshape has any size there if another one is 0. */
+static bool keeps_shape(const struct ht_graph *g, const struct ht_node *n)
 {
+	struct ht_value a = n->in[0], b = result(n);
 	struct ht_shape x = ht_type_of(a)->shape, y = ht_type_of(b)->shape;
 	int open = 0;
+	bool may_be_zero = false;
 
 	if (x.rank < 0 || x.rank != y.rank)
 		return false;
@@ -40,8 +42,9 @@ static bool same_shape_of_same_elements(struct ht_value a, struct ht_value b)
 		if (x.dim[i] != y.dim[i] || !x.dim[i])
 			return same_known_shape(a, b);
 		open += x.dim[i] == HT_DIM_UNKNOWN;
+		may_be_zero = may_be_zero || (x.dim[i] < 0 && !ht_dim_least(g, x.dim[i]));
 	}
-	return open <= 1;
+	return open == 0 || (open == 1 && !(may_be_zero && ht_is(n, HT_SHAPED_BY_SECOND)));
 }
 
 static bool all_zero(struct ht_value v)
@@ -165,7 +168,7 @@ static bool gives_back(const struct ht_rw *r, const struct ht_node *n)
 		return false;
 	return ht_is(n, HT_FORWARDS)   ? n->ins == 1
 	       : ht_is(n, HT_CASTS)    ? is_same_type(n)
-	       : ht_is(n, HT_RESHAPES) ? same_shape_of_same_elements(n->in[0], result(n))
+	       : ht_is(n, HT_RESHAPES) ? keeps_shape(r->g, n)
 	       : ht_is(n, HT_REDUCES)  ? has_no_axes(n)
 				       : n->op == HT_OP_AddN && n->ins == 1;
 }

@@ -24,7 +24,7 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 tf.config.optimizer.set_experimental_options({'disable_meta_optimizer': True})
 F32, I32 = tf.float32, tf.int32
 FORMS = 'functional', 'tensorflow 1'
-BOUNDS = {'n': (1, 4), 't': (1, 9), 'u': (1, 6), 'h': (6, 19), 'w': (6, 15), 'k': (1, 8), 'e': (0, 4)}
+BOUNDS = {'n': (1, 4), 't': (1, 9), 'u': (1, 6), 'h': (6, 19), 'w': (6, 15), 'k': (1, 8), 'e': (0, 4), 'z': (0, 2)}
 SHARE = 3
 
 
@@ -189,8 +189,39 @@ def not_taken(r):
     return f, {'x': (('e', 3), F32), 's': (('e',), I32)}
 
 
+def rest_of_nothing(r):
+    """A shape that leaves an extent to a tensor without elements: TensorFlow counts its zeros only where the shape has none."""
+    def f(x, s):
+        n, some = tf.shape(x), tf.boolean_mask(x[:, :, 0], tf.reduce_any(x[:, :, 0] > 0, 1))
+        times = tf.tile(some, [1, tf.reduce_sum(tf.cast(x[:, :, 1] > 1, I32))])
+        return (tf.reshape(x, s), tf.reshape(x, [n[0], -1]), tf.reshape(x, [-1, n[1]]), tf.reshape(x, tf.stack([-1, n[0], n[1]])), tf.reshape(x[:, :, :0], [-1, 0]),
+                tf.reshape(tf.zeros([0, 5, 0]), [-1, 2, 0]), tf.reshape(some, [tf.shape(some)[0], -1]), tf.reshape(times, [tf.shape(some)[0], -1]))
+    return f, {'x': (('z', 'e', 3), F32), 's': ((3,), I32)}, {'s': lambda r, shape, sizes: r.permutation(np.array([-1, r.integers(3), r.integers(4)], 'i4'))}
+
+
+def gathered_nothing(r):
+    """TensorFlow looks at no index if the result has no elements; if it has some, an axis without elements has no index."""
+    def f(x, i):
+        return tf.gather(x, i), tf.gather(x, i, axis=1) + 1, tf.gather(x, tf.tile(i[None], [tf.shape(x)[0], 1]), batch_dims=1)
+    return f, {'x': (('z', 'e', 'z'), F32), 'i': ((2,), I32)}, {'i': below(0, 3)}
+
+
+def gathered_from_nothing(r):
+    def f(i):
+        return tf.gather(tf.zeros([2, 0]), i), tf.gather(tf.zeros([0, 3]), i) + 1
+    return f, {'i': (('z',), I32)}, {'i': below(0, 3)}
+
+
+def scattered_to_nothing(r):
+    def f(i, u):
+        at = tf.where(u[:, 0] > 1)
+        return tf.tensor_scatter_nd_update(tf.zeros([0]), at, tf.gather_nd(u[:, 0], at)), tf.math.unsorted_segment_sum(u, -1 - i, 0), tf.scatter_nd(i[:, None], u, [0, 3])
+    return f, {'i': (('z',), I32), 'u': (('z', 3), F32)}, {'i': below(0, 3)}
+
+
 MODELS = {f.__name__: f for f in (neural_turing_machine, rolled, crops, fed_sizes, stated_rows, stated_shape, stated_in_loop, stated_in_fixed_loop, bands,
-                                 inner_maps, edit_distance, gradient_of_branch, power_iteration, not_taken)}
+                                 inner_maps, edit_distance, gradient_of_branch, power_iteration, not_taken, rest_of_nothing,
+                                 gathered_nothing, gathered_from_nothing, scattered_to_nothing)}
 
 
 # ---- runs ----
