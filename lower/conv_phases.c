@@ -24,7 +24,8 @@ double conv_phases_share(const struct ht_node *n, const struct window w[2])
 {
 	double share = 1;
 
-	if (ht_const_tensor(n->in[1]) || (w[0].stride == 1 && w[1].stride == 1))
+	if (ht_const_tensor(n->in[1]) || (w[0].stride == 1 && w[1].stride == 1) ||
+		ht_type_of(n->in[1])->shape.dim[2] != n->out[0].shape.dim[3]) /* it has groups */
 		return INFINITY;
 	for (int i = 0; i < 2; i++) {
 		if (w[i].dilation != 1 || w[i].open.size || w[i].shifts || w[i].before < 0 ||

@@ -1,9 +1,18 @@
 /* Transposed convolutions: r[h, w, o] = sum of x[(h + before - kh) / stride, ..] * f[kh, kw, o,
- * c], over the taps for which the division has no remainder. */
+ * c], over the taps for which the division has no remainder.  With groups, o is a channel of a group of r, and c runs
+ * over the same group of x. */
 #include "lower/conv.h"
 #include "lower/index.h"
 
 #include <string.h>
+
+/* Of a filter [height, width, channels of a group, all channels of the gradient]. */
+static int64_t groups_of(const struct ht_node *n)
+{
+	const int64_t each = shape_of(n, 1).dim[2];
+
+	return each > 0 ? n->out[0].shape.dim[3] / each : 1;
+}
 
 void emit_by_image(struct lower *l, struct ht_node *n, const struct window w[2], bool depthwise)
 {
@@ -12,6 +21,7 @@ void emit_by_image(struct lower *l, struct ht_node *n, const struct window w[2],
 	struct ht_xb *b = &k.xb;
 	struct space out, from, filter;
 	int32_t x[4], f[4], product, weight;
+	const int64_t depth = filter_shape.dim[3] / (depthwise ? 1 : groups_of(n));
 
 	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
@@ -23,9 +33,17 @@ void emit_by_image(struct lower *l, struct ht_node *n, const struct window w[2],
 		x[1 + i] = window_result(&k, &w[i], out.group[1 + i].x, f[i], &from.guard);
 	}
 	f[2] = out.group[3].x;
-	f[3] = ht_xdim(b, kb_reduce_dim(&k, filter_shape.dim[3]));
+	f[3] = ht_xdim(b, kb_reduce_dim(&k, depth));
 	x[0] = out.group[0].x;
-	x[3] = depthwise ? ht_xadd(b, ht_xmuli(b, f[2], filter_shape.dim[3]), f[3]) : f[3];
+	x[3] = f[3];
+	if (depthwise)
+		x[3] = ht_xadd(b, ht_xmuli(b, f[2], depth), f[3]);
+	else if (depth < filter_shape.dim[3]) {
+		int32_t group = ht_xdivi(b, f[2], filter_shape.dim[2]);
+
+		f[2] = ht_xmodi(b, f[2], filter_shape.dim[2]);
+		f[3] = x[3] = ht_xadd(b, ht_xmuli(b, group, depth), f[3]);
+	}
 	from = space_of_coords(&from, 4, from_shape.dim, x);
 	filter = space_of_coords(&out, 4, filter_shape.dim, f);
 	weight = kb_load(&k, lower_operand(l, n, 1), &filter);
@@ -134,42 +152,28 @@ static bool takes_lines(const struct contraction *c, struct ht_shape from, const
 	return w[0].stride == 1 && w[1].stride == 1 && conv_by_lines(c, 2, from, axis);
 }
 
-static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
+/* A product for each group, over the taps of the window. */
+static void emit_taps(struct lower *l, struct ht_node *n, const struct window w[2])
 {
 	struct ht_shape from = shape_of(n, 2), filter = shape_of(n, 1), to = n->out[0].shape;
-	struct window w[2];
 	struct contraction c;
 	struct ht_xb *b = &c.k.xb;
 	struct space at, out;
 	struct view in;
 	int32_t x[4];
 
-	if (ht_shape_count(to) == 0)
-		return HT_OK;
-	read_windows(n, to, from, filter.dim, w);
-	if (!contract_type(n->out[0].dtype) || ht_shape_count(from) == 0) {
-		emit_by_image(l, n, w, false);
-		return HT_OK;
-	}
-	if (!is_tiled(from, to, w) && (takes_phases(l, n, w) || takes_winograd(l, n)))
-		return HT_OK;
-	if (!l->chosen[n->id]) /* Winograd's method was not considered */
-		choose(l, n, w, is_tiled(from, to, w));
-	if (is_tiled(from, to, w)) {
-		emit_tiled(l, n, w);
-		return HT_OK;
-	}
 	contract_init(&c, l, n, ht_type_of(n->in[2])->dtype);
+	c.batch = groups_of(n);
 	c.rows = to.dim[0] * to.dim[1] * to.dim[2];
-	c.columns = to.dim[3];
-	c.depth = from.dim[3];
+	c.columns = filter.dim[2];
+	c.depth = filter.dim[3] / c.batch;
 	c.taps = 2;
 	c.tap[0] = w[0].size;
 	c.tap[1] = w[1].size;
 	c.a_step = lower_operand(l, n, 2)->stride[3];
-	pack_filter(&c, n, 1, c.columns * c.depth, 1, c.depth, 1, 0);
+	pack_filter(&c, n, 1, c.columns * filter.dim[3], 1, filter.dim[3], c.batch, c.depth);
 	if (takes_lines(&c, from, w))
-		return HT_OK;
+		return;
 	in = conv_image(&c, 2);
 	contract_begin(&c);
 	at = conv_pixels(&c, to);
@@ -177,10 +181,35 @@ static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
 	for (int i = 0; i < 2; i++)
 		x[1 + i] = window_result(
 			&c.k, &w[i], space_coord(b, &at, 1 + i), c.tap_x[i], &c.a_guard);
-	x[3] = ht_xi(b, 0);
+	x[3] = ht_xmuli(b, c.batch_x, c.depth);
 	at = space_of_coords(&at, 4, from.dim, x);
 	out = conv_result(&c, to, c.columns);
-	contract_end(&c, in.buffer, space_offset(b, &at, in.stride, in.offset), ht_xi(b, 0), &out);
+	contract_end(&c, in.buffer, space_offset(b, &at, in.stride, in.offset),
+		ht_xmuli(b, c.batch_x, c.packed_count), &out);
+}
+
+static enum ht_status emit_any_transpose(struct lower *l, struct ht_node *n)
+{
+	struct ht_shape from = shape_of(n, 2), to = n->out[0].shape;
+	struct window w[2];
+	bool tiled, plain = groups_of(n) == 1;
+
+	if (ht_shape_count(to) == 0)
+		return HT_OK;
+	read_windows(n, to, from, shape_of(n, 1).dim, w);
+	if (!contract_type(n->out[0].dtype) || ht_shape_count(from) == 0) {
+		emit_by_image(l, n, w, false);
+		return HT_OK;
+	}
+	tiled = plain && is_tiled(from, to, w);
+	if (plain && !tiled && (takes_phases(l, n, w) || takes_winograd(l, n)))
+		return HT_OK;
+	if (!l->chosen[n->id]) /* Winograd's method was not considered */
+		choose(l, n, w, tiled);
+	if (tiled)
+		emit_tiled(l, n, w);
+	else
+		emit_taps(l, n, w);
 	return HT_OK;
 }
 
@@ -190,13 +219,23 @@ static enum ht_status emit_conv_transpose(struct lower *l, struct ht_node *n)
 	return emit_any_transpose(l, n);
 }
 
+/* Whether a filter belongs to so many channels of the image and of the result, in groups. */
+static bool fits_groups(struct ht_shape filter, int64_t image, int64_t result)
+{
+	if (filter.dim[3] != result)
+		return false;
+	if (filter.dim[2] == image)
+		return true;
+	return filter.dim[2] > 0 && image > 0 && image % filter.dim[2] == 0 &&
+	       result % (image / filter.dim[2]) == 0;
+}
+
 static const char *refuse_conv_transpose(const struct ht_node *n)
 {
 	if (!ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC"))
 		return "has no kernel for this data_format";
-	if (shape_of(n, 1).dim[2] != n->out[0].shape.dim[3] ||
-		shape_of(n, 1).dim[3] != shape_of(n, 2).dim[3])
-		return "with groups has no kernel";
+	if (!fits_groups(shape_of(n, 1), n->out[0].shape.dim[3], shape_of(n, 2).dim[3]))
+		return "has operands that do not belong to one convolution";
 	return NULL;
 }
 
@@ -223,7 +262,7 @@ double ht_products_share(const struct ht_node *n)
 	if (to.rank != 4 || !ht_shape_known(to) || !ht_shape_known(from))
 		return 1;
 	read_windows(n, to, from, shape_of(n, 1).dim, w);
-	if (is_tiled(from, to, w))
+	if (groups_of(n) == 1 && is_tiled(from, to, w))
 		return 1;
 	all = (double)to.dim[1] * (double)to.dim[2] / ((double)from.dim[1] * (double)from.dim[2]);
 	for (int i = 1; i >= 0 && is_one_window(&w[i]); i--) /* pass fold_width */

@@ -235,7 +235,8 @@ bool conv_turned(const struct ht_node *n, int64_t filter[4], struct conv *v)
 	struct window w[2];
 
 	*v = (struct conv){ .in = shape_of(n, 2), .out = n->out[0].shape, .groups = 1 };
-	if (is_constant(n->in[1]) || of.rank != 4 || v->in.rank != 4 || v->out.rank != 4)
+	if (is_constant(n->in[1]) || of.rank != 4 || v->in.rank != 4 || v->out.rank != 4 ||
+		of.dim[2] != v->out.dim[3]) /* with groups it is a convolution of another kind */
 		return false;
 	read_windows(n, v->out, v->in, of.dim, w);
 	for (int i = 0; i < 2; i++) {

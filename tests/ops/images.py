@@ -169,6 +169,23 @@ def conv2d_transpose(r, rows):
                                          random(r, tag, (2, *out, co))],
                                conv_attrs(stride, 1, padding), oracle=transposed_oracle,
                                settings=constants, **contraction(tag))
+            # groups, also with strides, windows without overlap and one channel
+            for stride, size in (1, 3), (2, 3), (2, 2), (3, 1):
+                groups, ci, co = (int(v) for v in r.integers(1, [6, 5, 9], 3) + [1, 0, 0])
+                h, w = (stride * int(v) for v in r.integers(3, 8, 2))
+                yield Case(op.name, [np.array([2, h, w, groups * ci], np.int32), random(r, tag, (size, size, ci, groups * co)),
+                                     random(r, tag, (2, h // stride, w // stride, groups * co))],
+                           conv_attrs(stride, 1, 'SAME'), oracle=grouped_transposed, settings=('input_sizes',), **contraction(tag))
+
+
+def grouped_transposed(inputs, attrs):
+    """Group by group."""
+    sizes, filters, dy = inputs
+    groups, tag = sizes[3] // filters.shape[2], TAGS[filters.dtype]
+    wide = [widen(i, 'f32') if tag in ('f16', 'bf16') else i for i in (filters, dy)]
+    parts = [tensorflow_op('Conv2DBackpropInput', ['input_sizes', 'filter', 'out_backprop'], [np.array([*sizes[:3], filters.shape[2]], np.int32), w, d],
+                           attrs)[0] for w, d in zip(*(np.split(x, groups, 3) for x in wide))]
+    return [flushed(np.concatenate(parts, 3).astype(DTYPES[tag]))]
 
 
 def transposed_oracle(inputs, attrs):

@@ -44,7 +44,7 @@ def turned(attrs, arrays):
 def convolution(r, op, tag):
     size, filters, stride, padding, out = window(r, 9)
     n, ci, co = (int(v) for v in r.integers(1, 6, 3))
-    groups = 1 if op == 'Conv3DBackpropInputV2' else int(r.choice([1, 1, 2, 3]))
+    groups = int(r.choice([1, 1, 2, 3]))
     x, w, dy = (n, *size, ci * groups), (*filters, ci, co * groups), (n, *out, co * groups)
     attrs = {'strides': [1, *stride, 1], 'padding': padding}
     if op == 'Conv3D':
@@ -54,8 +54,16 @@ def convolution(r, op, tag):
     else:
         inputs = [random(r, tag, x), np.array(w, np.int32), random(r, tag, dy)]
     more = {'f32': dict(slack=1e-5), 'f64': dict(slack=1e-13)}.get(tag, sums(tag))
+    by_groups = groups > 1 and op == 'Conv3DBackpropInputV2'  # TensorFlow has no groups there
     return Case(op, inputs, attrs, settings=('input_sizes', 'filter_sizes'),
-                oracle=wide_oracle(op, NAMES[op], 1 if op == 'Conv3DBackpropInputV2' else 0), **more)
+                oracle=grouped_input if by_groups else wide_oracle(op, NAMES[op], 1 if op == 'Conv3DBackpropInputV2' else 0), **more)
+
+
+def grouped_input(inputs, attrs):
+    sizes, w, dy = inputs
+    groups, part = sizes[4] // w.shape[3], np.array([*sizes[:4], w.shape[3]], np.int32)
+    op = wide_oracle('Conv3DBackpropInputV2', NAMES['Conv3DBackpropInputV2'], 1)
+    return [np.concatenate([op([part, *of], attrs)[0] for of in zip(np.split(w, groups, 4), np.split(dy, groups, 4))], 4)]
 
 
 def dilated(r):
