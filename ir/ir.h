@@ -357,8 +357,8 @@ struct ht_open_size {
  * known. */
 struct ht_size_expr ht_dim_product(const struct ht_graph *g, int64_t dim);
 /* The dimension that such a product is.  HT_DIM_UNKNOWN: the product is NONE, or has more than
- * HT_DIM_SIZES symbolic dimensions. */
-enum { HT_DIM_SIZES = 2 };
+ * HT_DIM_SIZES symbolic dimensions, as many as images have axes besides their channels. */
+enum { HT_DIM_SIZES = 3 };
 int64_t ht_dim_of_product(struct ht_graph *g, struct ht_size_expr e);
 int64_t ht_dim_named(struct ht_graph *g, struct ht_str name);
 /* A dimension as a product of a number and open sizes of the graph, by number; NONE: it depends on

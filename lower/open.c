@@ -183,7 +183,7 @@ static int32_t product_of_sizes(struct kernel_build *k, const int64_t *product)
 {
 	int32_t x = ht_xi(&k->xb, product[0]);
 
-	for (int i = 1; i <= 2; i++)
+	for (int i = 1; i <= HT_DIM_SIZES; i++)
 		if (product[i])
 			x = ht_xmul(&k->xb, x, kb_size(k, (int32_t)product[i] - 1));
 	return x;

@@ -96,14 +96,21 @@ bool ht_open_count(const struct ht_bounded *b, struct ht_value v)
 	return v.node->id < b->ids && b->counts[v.node->id];
 }
 
+/* How often an extent is multiplied by a size. */
+static int times_in(const struct ht_size_expr *e, int32_t size)
+{
+	int times = 0;
+
+	for (int i = 0; i < ht_size_count(e); i++)
+		times += (int32_t)e->size[i] == size;
+	return times;
+}
+
 bool ht_open_has(const struct ht_bounded *b, int64_t dim, int32_t size)
 {
 	const struct ht_size_expr e = ht_dim_of_sizes(b->r.g, dim);
 
-	for (int i = 0; i < ht_size_count(&e); i++)
-		if (e.size[i] == size)
-			return true;
-	return false;
+	return times_in(&e, size);
 }
 
 /* ---- every node ---- */
@@ -180,17 +187,21 @@ static bool is_of_counts(const struct ht_bounded *b, const struct ht_node *n)
 	return (n->op == HT_OP__Sizes || (ht_is(n, HT_TELLS_SHAPE) && n->ins)) && !all_known(b, n);
 }
 
-/* Whether an extent is a multiple of exactly the sizes that are open in the axis, which may be one size twice. */
+/* Whether an extent is a multiple of exactly the sizes that are open in the axis, each as often as there. */
 static bool follows(const struct ht_bounded *b, int64_t dim, struct ht_open a)
 {
 	const struct ht_size_expr e = ht_dim_of_sizes(b->r.g, dim);
-	int n = ht_size_count(&e), parts = 0;
+	const int parts = ht_open_parts(a);
 
-	while (parts < 2 && a.part[parts].size)
-		if (!ht_open_has(b, dim, a.part[parts++].size))
+	for (int i = 0; i < parts; i++) {
+		int times = 0;
+
+		for (int k = 0; k < parts; k++)
+			times += a.part[k].size == a.part[i].size;
+		if (times != times_in(&e, a.part[i].size))
 			return false;
-	return n == parts &&
-	       (n < 2 || (e.size[0] == e.size[1]) == (a.part[0].size == a.part[1].size));
+	}
+	return ht_size_count(&e) == parts;
 }
 
 enum ht_status ht_open_check_results(
@@ -451,7 +462,7 @@ static enum ht_status set_port(struct ht_bounded *b, struct ht_port *p)
 	for (int32_t i = 0; i < HT_OPEN_RANK; i++) {
 		if (axes[i].part[1].size)
 			return ht_open_refuse(
-				b, p->value.node, "an axis of this output has two open sizes");
+				b, p->value.node, "an axis of this output has several open sizes");
 		a[i] = axes[i].part[0];
 	}
 	for (int32_t i = 0; i < s.rank; i++)

@@ -9,13 +9,23 @@
 
 enum { HT_OPEN_RANK = 8 /* largest rank of a tensor with an open axis */ };
 
-/* The open sizes of an axis: none, one, or two nested ones, the outer one first. */
+/* The open sizes of an axis: none, one, or several nested ones, the outermost first. */
+enum { HT_OPEN_PARTS = HT_DIM_SIZES };
 struct ht_open {
-	struct ht_open_axis part[2]; /* a size of 0 ends them */
+	struct ht_open_axis part[HT_OPEN_PARTS]; /* a size of 0 ends them */
 };
 static inline bool ht_open_some(struct ht_open a)
 {
 	return a.part[0].size;
+}
+/* How many open sizes the axis has. */
+static inline int ht_open_parts(struct ht_open a)
+{
+	int n = 0;
+
+	while (n < HT_OPEN_PARTS && a.part[n].size)
+		n++;
+	return n;
 }
 
 struct ht_bounded {

@@ -10,7 +10,7 @@
 
 static inline bool is_same(struct ht_open a, struct ht_open b)
 {
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < HT_OPEN_PARTS; i++)
 		if (a.part[i].size != b.part[i].size ||
 			(a.part[i].size && a.part[i].inner != b.part[i].inner))
 			return false;

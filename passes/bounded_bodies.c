@@ -91,7 +91,7 @@ static enum ht_status refuse_results(const struct control *x, const struct ht_no
 static enum ht_status check_computed(
 	const struct control *x, const struct ht_bounded *in, struct ht_open a)
 {
-	for (int i = 0; i < 2 && a.part[i].size; i++)
+	for (int i = 0; i < ht_open_parts(a); i++)
 		if (ht_size_node(in->r.g, a.part[i].size))
 			return ht_open_refuse(x->b, x->n,
 				ht_is(x->n, HT_LOOPS)

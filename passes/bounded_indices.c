@@ -37,7 +37,8 @@ static enum ht_status limit(struct ht_bounded *b, struct ht_node *n, int32_t fir
 
 /* Which elements of indices are outside: triples of an axis, a size and `inner`. */
 struct outside {
-	int64_t within[3 * 4 * HT_OPEN_RANK];
+	int64_t within[3 * 2 * HT_OPEN_PARTS *
+		       HT_OPEN_RANK]; /* of the indices and of what they take from */
 	uint64_t sizes;
 	size_t count;
 };
@@ -58,7 +59,7 @@ static struct outside outside_of(struct ht_bounded *b, struct ht_node *n, int32_
 	for (int32_t i = 0; i < axes; i++) {
 		struct ht_open a = axis_of(b, n, arg, i);
 
-		for (int p = 0; p < 2 && a.part[p].size; p++)
+		for (int p = 0; p < ht_open_parts(a); p++)
 			add_outside(&o, i, a.part[p].size, a.part[p].inner);
 	}
 	return o;
@@ -88,7 +89,7 @@ static void tell_outside_of_gather(struct ht_bounded *b, struct ht_node *n, int3
 	for (int32_t i = 0; i < ht_in_shape(n, 0).rank; i++) {
 		struct ht_open a = axis_of(b, n, 0, i);
 
-		for (int p = 0; p < 2 && i != along && a.part[p].size; p++)
+		for (int p = 0; i != along && p < ht_open_parts(a); p++)
 			if (!ht_size_at(b->r.g, a.part[p].size)->least)
 				add_outside(&o, -1, a.part[p].size, 1);
 	}

@@ -4,21 +4,21 @@
  * the run's sizes.  Ops that find elements give places, and gathers take them, in the run's tensor; kernels work on that of the largest
  * extents.  These functions convert between both.
  *
- * An axis has an outer size and perhaps an inner one (struct ht_open).  Indices of a size repeat after `most` times its `inner` at the
+ * An axis has an outermost size and perhaps others within it (struct ht_open).  Indices of a size repeat after `most` times its `inner` at the
  * largest sizes (`period` below), and after the run's size times what `inner` is in the run (`run`).  So the place is a sum: of the rest
- * by the inner period, of the number of inner periods within an outer one, and of the number of outer periods. */
+ * by the innermost period, of the numbers of inner periods within the next outer one, and of the number of outermost periods. */
 #include "passes/bounded_axes.h"
 #include "passes/outline.h"
 
-enum { INNER, OUTER, PERIODS };
+enum { OUTERMOST, PERIODS = HT_OPEN_PARTS };
 
-/* The periods of the axes that places lie along, for each element of a vector of places, or for a scalar. */
+/* The periods of the axes that places lie along, for each element of a vector of places, or for a scalar; the outermost first. */
 struct places {
 	struct ht_type type;
 	int64_t period[PERIODS][HT_OPEN_RANK];
 	int64_t run[PERIODS][HT_OPEN_RANK * HT_OPEN_PRODUCT]; /* products of sizes */
 	int64_t count;
-	bool two; /* some axis has an inner size */
+	int parts; /* the most sizes of an axis; one with fewer has its innermost period again in place of others */
 };
 
 bool ht_open_is_joined(
@@ -32,38 +32,35 @@ static int64_t most_of(const struct ht_bounded *b, struct ht_open_axis a)
 	return b->r.g->size[a.size - 1].most;
 }
 
-static void set_run(struct places *p, int which, int64_t i, int64_t times, int32_t a, int32_t b)
+/* The period of part `k` of an axis: at the largest sizes, and as a product of the run's. */
+static int64_t set_period(const struct ht_bounded *b, struct ht_open a, int k, int64_t *run)
 {
-	int64_t *to = &p->run[which][i * HT_OPEN_PRODUCT];
-
-	to[0] = times;
-	to[1] = a;
-	to[2] = b;
+	run[0] = a.part[k].inner;
+	for (int i = k; i < ht_open_parts(a); i++) {
+		run[1 + i - k] = a.part[i].size;
+		if (i > k)
+			run[0] /= most_of(b, a.part[i]);
+	}
+	return a.part[k].inner * most_of(b, a.part[k]);
 }
 
 /* Place `i` is along an axis of these sizes. */
 static void add_axis(const struct ht_bounded *b, struct places *p, int64_t i, struct ht_open a)
 {
-	struct ht_open_axis outer = a.part[0], inner = a.part[1];
+	const int parts = ht_open_parts(a);
 
-	p->period[OUTER][i] = p->period[INNER][i] = outer.inner * most_of(b, outer);
-	if (!inner.size) {
-		set_run(p, OUTER, i, outer.inner, outer.size, 0);
-		set_run(p, INNER, i, outer.inner, outer.size, 0);
-		return;
-	}
-	p->two = true;
-	p->period[INNER][i] = inner.inner * most_of(b, inner);
-	set_run(p, INNER, i, inner.inner, inner.size, 0);
-	set_run(p, OUTER, i, outer.inner / most_of(b, inner), outer.size, inner.size);
+	for (int k = 0; k < PERIODS; k++)
+		p->period[k][i] = set_period(
+			b, a, k < parts ? k : parts - 1, &p->run[k][i * HT_OPEN_PRODUCT]);
+	if (parts > p->parts)
+		p->parts = parts;
 }
 
 /* Place `i` is along an axis without open sizes: elements have the same places in the run's tensor as in that of the largest extents. */
 static void add_plain(struct places *p, int64_t i)
 {
 	for (int k = 0; k < PERIODS; k++) {
-		p->period[k][i] = INT32_MAX;
-		set_run(p, k, i, INT32_MAX, 0, 0);
+		p->period[k][i] = p->run[k][i * HT_OPEN_PRODUCT] = INT32_MAX;
 	}
 }
 
@@ -94,20 +91,20 @@ static struct ht_value binary(struct ht_bounded *b, struct ht_node *n, enum ht_o
 	return ht_rw_binary(&b->r, n, op, ht_rw_name_within(&b->r, n, "place"), x, y);
 }
 
-/* The place `v` of a tensor whose axes have periods `from`, which are above 0, in the tensor with periods `to`.  `outer` is the number of outer
+/* The place `v` of a tensor whose axes have periods `from`, which are above 0, in the tensor with periods `to`.  `outer` is the number of outermost
  * periods in front of it. */
 static struct ht_value converted(struct ht_bounded *b, struct ht_node *n, const struct places *p,
 	struct ht_value v, struct ht_value outer, const struct ht_value from[PERIODS],
 	const struct ht_value to[PERIODS])
 {
-	struct ht_value sum = binary(b, n, HT_OP_FloorMod, v, from[INNER]), x;
+	struct ht_value sum = binary(b, n, HT_OP_FloorMod, v, from[p->parts - 1]), x;
 
-	if (p->two) {
-		x = binary(b, n, HT_OP_FloorMod, v, from[OUTER]);
-		x = binary(b, n, HT_OP_FloorDiv, x, from[INNER]);
-		sum = binary(b, n, HT_OP_AddV2, sum, binary(b, n, HT_OP_Mul, x, to[INNER]));
+	for (int k = p->parts - 1; k > OUTERMOST; k--) {
+		x = binary(b, n, HT_OP_FloorMod, v, from[k - 1]);
+		x = binary(b, n, HT_OP_FloorDiv, x, from[k]);
+		sum = binary(b, n, HT_OP_AddV2, sum, binary(b, n, HT_OP_Mul, x, to[k]));
 	}
-	return binary(b, n, HT_OP_AddV2, sum, binary(b, n, HT_OP_Mul, outer, to[OUTER]));
+	return binary(b, n, HT_OP_AddV2, sum, binary(b, n, HT_OP_Mul, outer, to[OUTERMOST]));
 }
 
 static struct ht_value in_run(
@@ -115,11 +112,11 @@ static struct ht_value in_run(
 {
 	struct ht_value from[PERIODS], to[PERIODS];
 
-	for (int k = 0; k < PERIODS; k++) {
+	for (int k = 0; k < p->parts; k++) {
 		from[k] = period(b, n, p, k);
 		to[k] = run_of(b, n, p, k);
 	}
-	return converted(b, n, p, v, binary(b, n, HT_OP_FloorDiv, v, from[OUTER]), from, to);
+	return converted(b, n, p, v, binary(b, n, HT_OP_FloorDiv, v, from[OUTERMOST]), from, to);
 }
 
 static struct places one_place(const struct ht_bounded *b, enum ht_dtype t, struct ht_open a)
@@ -192,12 +189,12 @@ static struct ht_value some(
 	return binary(b, n, HT_OP_Maximum, x, number(b, n, p, 1));
 }
 
-/* How many outer periods of the run are in front of the place `v`, between -1 and so many that no tensor has them: the product with the
+/* How many outermost periods of the run are in front of the place `v`, between -1 and so many that no tensor has them: the product with the
  * largest period must not overflow, since it could be a place of the tensor then. */
 static struct ht_value outer_periods(struct ht_bounded *b, struct ht_node *n,
 	const struct places *p, struct ht_value v, struct ht_value run)
 {
-	int64_t most = (p->type.dtype == HT_I32 ? INT32_MAX : INT64_MAX) / p->period[OUTER][0];
+	int64_t most = (p->type.dtype == HT_I32 ? INT32_MAX : INT64_MAX) / p->period[OUTERMOST][0];
 
 	v = binary(b, n, HT_OP_FloorDiv, v, run);
 	v = binary(b, n, HT_OP_Minimum, v, number(b, n, p, most));
@@ -209,14 +206,14 @@ void ht_open_take_from_run(struct ht_bounded *b, struct ht_node *n, int32_t arg,
 	struct places p = one_place(b, ht_type_of(n->in[arg])->dtype, a);
 	struct ht_value from[PERIODS], to[PERIODS], all, none;
 
-	for (int k = 0; k < PERIODS; k++) {
+	for (int k = 0; k < p.parts; k++) {
 		from[k] = some(b, n, &p, run_of(b, n, &p, k));
 		to[k] = period(b, n, &p, k);
 	}
-	all = converted(
-		b, n, &p, n->in[arg], outer_periods(b, n, &p, n->in[arg], from[OUTER]), from, to);
+	all = converted(b, n, &p, n->in[arg], outer_periods(b, n, &p, n->in[arg], from[OUTERMOST]),
+		from, to);
 	/* Where the run has no elements, places are moved out of the tensor, so that the gather reports them. */
-	none = binary(b, n, HT_OP_Sub, from[OUTER], run_of(b, n, &p, OUTER));
+	none = binary(b, n, HT_OP_Sub, from[OUTERMOST], run_of(b, n, &p, OUTERMOST));
 	none = binary(b, n, HT_OP_Mul, none, number(b, n, &p, INT32_MAX / 2));
 	ht_rw_set_in(&b->r, n, arg, binary(b, n, HT_OP_AddV2, all, none));
 }

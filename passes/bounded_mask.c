@@ -23,14 +23,14 @@ static struct ht_node *mask_part(struct ht_bounded *b, struct ht_node *n, int32_
 void ht_open_mask(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axis,
 	struct ht_open a, enum ht_number fill)
 {
-	for (int i = 0; i < 2 && a.part[i].size; i++)
+	for (int i = 0; i < ht_open_parts(a); i++)
 		mask_part(b, n, arg, axis, a.part[i], fill);
 }
 
 void ht_open_mask_all(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axis,
 	struct ht_open a, enum ht_number fill)
 {
-	for (int i = 0; i < 2 && a.part[i].size; i++)
+	for (int i = 0; i < ht_open_parts(a); i++)
 		ht_attr_set_bool(mask_part(b, n, arg, axis, a.part[i], fill), "whole", true);
 }
 

@@ -16,7 +16,8 @@ static struct ht_value size_of(
 	struct ht_value v = ht_dims_value(
 		&b->r, n, ht_rw_name_within(&b->r, n, "size"), t, (struct ht_shape){ 1, &dim });
 
-	ht_open_wait(b, v.node, bit_of(a.part[0].size) | bit_of(a.part[1].size));
+	for (int i = 0; i < ht_open_parts(a); i++)
+		ht_open_wait(b, v.node, bit_of(a.part[i].size));
 	return v;
 }
 

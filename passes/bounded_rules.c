@@ -99,16 +99,16 @@ static int64_t stride_of(const struct ht_bounded *b, struct ht_shape s, int32_t 
 	return n;
 }
 
-/* Adds an open size to an axis, inside of those that it has. */
+/* Adds an open size to an axis, behind those that are outside of it; false: the axis has as many as it can have. */
 static bool add_part(struct ht_open *to, struct ht_open_axis a)
 {
-	if (to->part[1].size)
+	int i = ht_open_parts(*to);
+
+	if (i == HT_OPEN_PARTS)
 		return false;
-	to->part[1] = a;
-	if (a.inner > to->part[0].inner || !to->part[0].size) {
-		to->part[1] = to->part[0];
-		to->part[0] = a;
-	}
+	for (; i > 0 && a.inner > to->part[i - 1].inner; i--)
+		to->part[i] = to->part[i - 1];
+	to->part[i] = a;
 	return true;
 }
 
@@ -145,7 +145,7 @@ static enum ht_status reshaped(struct ht_bounded *b, struct ht_node *n, struct h
 	for (int32_t i = 0; i < s.rank; i++) {
 		struct ht_open a = axis_of(b, n, 0, i);
 
-		for (int k = 0; k < 2 && a.part[k].size; k++)
+		for (int k = 0; k < ht_open_parts(a); k++)
 			HT_TRY(put_by_stride(
 				b, n, a.part[k].size, a.part[k].inner * stride_of(b, s, i), out));
 	}

@@ -8,7 +8,7 @@
 /* Whether each run has elements of the axis. */
 static bool has_some(const struct ht_bounded *b, struct ht_open a)
 {
-	for (int i = 0; i < 2 && a.part[i].size; i++)
+	for (int i = 0; i < ht_open_parts(a); i++)
 		if (ht_size_at(b->r.g, a.part[i].size)->least < 1)
 			return false;
 	return true;
@@ -114,7 +114,7 @@ enum ht_status ht_open_reduced(struct ht_bounded *b, struct ht_node *n, struct h
 {
 	int32_t rank = ht_in_shape(n, 0).rank, to = 0;
 	bool keeps = ht_attr_bool(n, "keep_dims", false), along[HT_OPEN_RANK] = { false };
-	int64_t size[2 * HT_OPEN_RANK];
+	int64_t size[HT_OPEN_PARTS * HT_OPEN_RANK];
 	struct axes in = axes_of(b, n, 0);
 	const struct ht_open *axis = in.axis;
 	size_t sizes = 0;
@@ -124,7 +124,7 @@ enum ht_status ht_open_reduced(struct ht_bounded *b, struct ht_node *n, struct h
 	for (int32_t i = 0; i < rank; i++) {
 		if (along[i])
 			ht_open_mask(b, n, 0, i, axis[i], ht_number(n));
-		for (int k = 0; k < 2 && along[i] && axis[i].part[k].size; k++)
+		for (int k = 0; along[i] && k < ht_open_parts(axis[i]); k++)
 			size[sizes++] = axis[i].part[k].size - 1;
 		if (!along[i])
 			HT_TRY(put(b, n, out, to, axis[i]));

@@ -152,6 +152,23 @@ def turned(r):
     return f, {'x': (('n', 'k', 5), F32), 'lengths': (('n',), I32)}
 
 
+def tokens(r):
+    """All pixels of all images as one axis: products with their channels, places along it, sums and shares of it, and back to images."""
+    c, into, back = int(r.integers(2, 7)), int(r.integers(3, 20)), int(r.integers(2, 9))
+    up, down, w = weights(r, c, into), weights(r, into, back), weights(r, 3, 3, back, 4)
+
+    def f(x):
+        images = tf.shape(x)
+        rows = tf.reshape(x, [-1, c])
+        y = tf.tensordot(tf.nn.gelu(tf.tensordot(x, up, 1)), down, [[3], [0]])
+        flat = tf.reshape(y, [-1])
+        best = tf.argmax(rows, 0)
+        return (y, tf.nn.conv2d(y, w, 1, 'SAME'), best, tf.gather(rows, best), tf.reduce_max(flat), tf.reduce_mean(tf.reshape(y, [-1, back]), 0),
+                tf.nn.softmax(rows, 0)[:3], tf.where(rows[:, 0] > 0), tf.matmul(rows, rows, transpose_a=True), rows * 2,
+                tf.reshape(tf.nn.relu(rows), tf.stack([images[0], images[1] * images[2], c])) + 1)
+    return f, {'x': (('n', 'h', 'w', c), F32)}
+
+
 def joined(r):
     """Concatenations that are outputs, along each axis, with open axes in front of it and behind it."""
     rows = int(r.integers(1, 4))
@@ -226,7 +243,7 @@ def counted_off(r):
 
 
 MODELS = {f.__name__: f for f in (transformer, pooled, crossed, pictures, residuals, divided, turned, over_images, photographs, warped, counted_off,
-                                  joined)}
+                                  joined, tokens)}
 # Bounds of each size, by its name.  Sums of products over k end at the run's size if the upper bound is a multiple of 8, else at the bound:
 # MOST_K has one of each.
 BOUNDS = {'n': (1, 3), 'q': (1, 20), 'k': (1, 70), 'h': (16, 41), 'w': (15, 38)}
