@@ -1,5 +1,5 @@
 /* Diagonals of matrices of open or computed sizes that are not square, for pass sizes: an element of the diagonal is where the numbers of row
- * and column are equal.  Also LinSpace of a computed number.
+ * and column are equal.
  *
  * Left alone: other diagonals than the main one, and bands. */
 #include "passes/computed_rows.h"
@@ -84,28 +84,6 @@ static bool expand_part(struct forms *f, struct ht_node *n)
 	if (!are_rectangles(f->r.g, s) || !is_main(n, 1))
 		return false;
 	take_diagonals(f, n);
-	return true;
-}
-
-/* ---- numbers from one to another ---- */
-
-bool ht_expand_numbers(struct forms *f, struct ht_node *n)
-{
-	enum ht_dtype t = n->out[0].dtype;
-	struct ht_value one = whole(f, HT_I64, 1), count, last, at, step, first, x;
-
-	if (ht_is_const(n->in[2]) || ht_type_of(n->in[2])->shape.rank != 0)
-		return false;
-	count = wide(f, n->in[2]);
-	count = unless_below(f, count, count, one);
-	last = plus(f, count, -1);
-	at = of_rank(f, range_of(f, count), 1);
-	step = binary(f, HT_OP_Div, binary(f, HT_OP_Sub, n->in[1], n->in[0]),
-		cast_to(f, binary(f, HT_OP_Maximum, last, one), t));
-	x = of_rank(f, sum(f, n->in[0], product(f, cast_to(f, at, t), step)), 1);
-	x = chosen(f, of_rank(f, compare(f, HT_OP_Equal, at, last), 1), n->in[1], x, 1);
-	first = of_rank(f, compare(f, HT_OP_Equal, at, whole(f, HT_I64, 0)), 1);
-	ht_rw_take_place(&f->r, n, chosen(f, first, n->in[0], x, 1));
 	return true;
 }
 

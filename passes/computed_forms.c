@@ -700,12 +700,12 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 		return true;
 	switch (n->op) {
 	case HT_OP_Range:
-		return expand_range(f, n, gets_room(f, n, what));
+		return ht_expand_real_range(f, n) || expand_range(f, n, gets_room(f, n, what));
 	case HT_OP_Bincount:
 	case HT_OP_DenseBincount:
 		return expand_bins(f, n, gets_room(f, n, what)) || ht_expand_meeting(f, n);
 	case HT_OP_LinSpace:
-		return gets_room(f, n, what) && ht_expand_numbers(f, n);
+		return gets_room(f, n, what) && ht_expand_lin_space(f, n);
 	case HT_OP_Fill:
 		return expand_made(f, n, 0, gets_room(f, n, what));
 	case HT_OP_ScatterNd:

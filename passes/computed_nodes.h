@@ -466,11 +466,14 @@ struct ht_value ht_order_of(struct forms *f, struct ht_value number);
 /* computed_sets.c: whether the node is an operation on sets whose operands have bounds; ht_expand_sets() changes it. */
 bool ht_is_sets(const struct ht_graph *g, const struct ht_node *n);
 bool ht_expand_sets(struct forms *f, struct ht_node *n);
-/* computed_diag.c: diagonals of open sizes, and LinSpace of a computed number. */
+/* computed_diag.c: diagonals of open sizes. */
 bool ht_is_open_diagonal(const struct ht_graph *g, const struct ht_node *n);
 bool ht_expand_diagonal(struct forms *f, struct ht_node *n);
-bool ht_expand_numbers(struct forms *f, struct ht_node *n);
 bool ht_has_bounds(const struct ht_graph *g, const struct ht_node *n);
+
+/* computed_numbers.c: LinSpace of a computed number, and Range of numbers with a fraction, of which one of integers becomes a part. */
+bool ht_expand_lin_space(struct forms *f, struct ht_node *n);
+bool ht_expand_real_range(struct forms *f, struct ht_node *n);
 
 /* computed_ragged.c: ops on ragged tensors; says whether it changed the node. */
 bool ht_expand_ragged(struct forms *f, struct ht_node *n);

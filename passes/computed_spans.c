@@ -4,6 +4,8 @@
 #include "passes/computed.h"
 #include "passes/rewrite.h"
 
+#include <math.h>
+
 /* How many nodes are looked at for one range: operands may have operands in common, so there are many ways to these. */
 enum { MOST_NODES = 500 };
 
@@ -255,12 +257,17 @@ struct reals {
 };
 static const struct reals no_reals = { 1, 0 };
 
-static struct reals reals_of(struct ht_value v, int *left);
+static bool are_known(struct reals s)
+{
+	return s.least <= s.most;
+}
+
+static struct reals reals_of(const struct ht_graph *g, struct ht_value v, int *left);
 
 /* In the type of the result, whose rounding keeps the order of numbers. */
-static double in_type(double x, enum ht_dtype t)
+static struct reals in_type(struct reals s, enum ht_dtype t)
 {
-	return t == HT_F32 ? (double)(float)x : x;
+	return t == HT_F32 ? (struct reals){ (float)s.least, (float)s.most } : s;
 }
 
 /* Uniform numbers from 0 to below 1. */
@@ -269,46 +276,120 @@ static struct reals drawn(enum ht_dtype t)
 	return (struct reals){ 0, t == HT_F32 ? 1 - 0x1p-24 : 1 - 0x1p-53 };
 }
 
-static struct reals reals_of_two(const struct ht_node *n, int *left)
+/* What is no number, such as infinity times zero, makes the range unknown. */
+static struct reals reals_product(struct reals a, struct reals b)
 {
-	struct reals a = reals_of(n->in[0], left), b = reals_of(n->in[1], left), s;
-	enum ht_dtype t = n->out[0].dtype;
+	const double x[] = { a.least * b.least, a.least * b.most, a.most * b.least,
+		a.most * b.most };
+	struct reals s = { x[0], x[0] };
 
-	if (!(a.least <= a.most) || !(b.least <= b.most))
-		return no_reals;
-	if (n->op == HT_OP_Sub)
-		b = (struct reals){ -b.most, -b.least };
-	if (n->op != HT_OP_Mul)
-		return (struct reals){ in_type(a.least + b.least, t), in_type(a.most + b.most, t) };
-	s = (struct reals){ in_type(a.least * b.least, t), in_type(a.most * b.most, t) };
-	return a.least >= 0 && b.least >= 0 ? s : no_reals;
+	for (int i = 0; i < 4; i++) {
+		if (isnan(x[i]))
+			return no_reals;
+		s.least = fmin(s.least, x[i]);
+		s.most = fmax(s.most, x[i]);
+	}
+	return s;
 }
 
-static struct reals reals_of(struct ht_value v, int *left)
+/* The quotient by a number above zero. */
+static struct reals reals_quotient(struct reals a, struct reals b)
+{
+	const double x[] = { a.least / b.least, a.least / b.most, a.most / b.least,
+		a.most / b.most };
+
+	if (b.least <= 0)
+		return no_reals;
+	return (struct reals){ fmin(x[0], x[1]), fmax(x[2], x[3]) };
+}
+
+static struct reals reals_of_two(const struct ht_graph *g, const struct ht_node *n, int *left)
+{
+	struct reals a = reals_of(g, n->in[0], left), b = reals_of(g, n->in[1], left);
+
+	if (!are_known(a) || !are_known(b))
+		return no_reals;
+	switch (n->op) {
+	case HT_OP_Sub:
+		return (struct reals){ a.least - b.most, a.most - b.least };
+	case HT_OP_Mul:
+		return reals_product(a, b);
+	case HT_OP_RealDiv:
+		return reals_quotient(a, b);
+	case HT_OP_Minimum:
+		return (struct reals){ fmin(a.least, b.least), fmin(a.most, b.most) };
+	case HT_OP_Maximum:
+		return (struct reals){ fmax(a.least, b.least), fmax(a.most, b.most) };
+	default: /* a sum */
+		return (struct reals){ a.least + b.least, a.most + b.most };
+	}
+}
+
+/* Of an integer that becomes a number with a fraction, or of one that gets another type. */
+static struct reals reals_of_cast(const struct ht_graph *g, struct ht_value v, int *left)
+{
+	struct ht_span s;
+
+	if (ht_is_float(ht_type_of(v)->dtype))
+		return reals_of(g, v, left);
+	s = span(g, v, left);
+	return is_known(s) ? (struct reals){ (double)s.least, (double)s.most } : no_reals;
+}
+
+/* Of an op that keeps the order of numbers. */
+static struct reals reals_of_one(
+	const struct ht_graph *g, const struct ht_node *n, double (*of)(double), int *left)
+{
+	struct reals s = reals_of(g, n->in[0], left);
+
+	return (struct reals){ of(s.least), of(s.most) };
+}
+
+static struct reals reals_of_node(const struct ht_graph *g, struct ht_value v, int *left)
 {
 	const struct ht_node *n = v.node;
+
+	if (ht_is(n, HT_FORWARDS) || ht_is(n, HT_RESHAPES))
+		return reals_of(g, n->in[v.index], left);
+	switch (n->op) {
+	case HT_OP_RandomUniform:
+	case HT_OP_StatelessRandomUniform:
+	case HT_OP_StatelessRandomUniformV2:
+		return drawn(n->out[0].dtype);
+	case HT_OP_Cast:
+		return reals_of_cast(g, n->in[0], left);
+	case HT_OP_Ceil:
+		return reals_of_one(g, n, ceil, left);
+	case HT_OP_Floor:
+		return reals_of_one(g, n, floor, left);
+	case HT_OP_Rint:
+	case HT_OP_Round:
+		return reals_of_one(g, n, nearbyint, left);
+	case HT_OP_Add:
+	case HT_OP_AddV2:
+	case HT_OP_Sub:
+	case HT_OP_Mul:
+	case HT_OP_RealDiv:
+	case HT_OP_Minimum:
+	case HT_OP_Maximum:
+		return reals_of_two(g, n, left);
+	default:
+		return no_reals;
+	}
+}
+
+static struct reals reals_of(const struct ht_graph *g, struct ht_value v, int *left)
+{
 	enum ht_dtype t = ht_type_of(v)->dtype;
+	struct reals s;
 	double x;
 
 	if (--*left < 0 || (t != HT_F32 && t != HT_F64))
 		return no_reals;
 	if (ht_const_splat(v, &x))
 		return (struct reals){ x, x };
-	if (ht_is(n, HT_FORWARDS) || ht_is(n, HT_RESHAPES))
-		return reals_of(n->in[v.index], left);
-	switch (n->op) {
-	case HT_OP_RandomUniform:
-	case HT_OP_StatelessRandomUniform:
-	case HT_OP_StatelessRandomUniformV2:
-		return drawn(t);
-	case HT_OP_Add:
-	case HT_OP_AddV2:
-	case HT_OP_Sub:
-	case HT_OP_Mul:
-		return reals_of_two(n, left);
-	default:
-		return no_reals;
-	}
+	s = reals_of_node(g, v, left);
+	return are_known(s) ? in_type(s, t) : no_reals;
 }
 
 static struct ht_span of_cast(const struct ht_graph *g, const struct ht_node *n, int *left)
@@ -318,8 +399,8 @@ static struct ht_span of_cast(const struct ht_graph *g, const struct ht_node *n,
 
 	if (!ht_is_float(ht_type_of(n->in[0])->dtype))
 		return of_operand(g, n, 0, left);
-	s = reals_of(n->in[0], left);
-	if (!(s.least <= s.most) || s.least <= -exact || s.most >= exact)
+	s = reals_of(g, n->in[0], left);
+	if (!are_known(s) || s.least <= -exact || s.most >= exact)
 		return unknown;
 	return (struct ht_span){ (int64_t)s.least, (int64_t)s.most };
 }
@@ -340,6 +421,10 @@ static struct ht_span of_node(const struct ht_graph *g, struct ht_value v, int *
 	case HT_OP_StridedSlice:
 		if (n->in[0].node->op == HT_OP_Shape)
 			return of_one_extent(g, n, n->in[0].node);
+		return of_operand(g, n, 0, left);
+	case HT_OP_Unpack:
+		if (n->in[0].node->op == HT_OP_Shape)
+			return of_extent(g, n->in[0].node, v.index, false);
 		return of_operand(g, n, 0, left);
 	case HT_OP_Transpose:
 	case HT_OP_Slice:

@@ -12,8 +12,8 @@ struct slide {
 	bool same;                    /* the paddings follow from the extent */
 	int64_t extent;               /* of the image; -1: open */
 	bool computed;                /* the run computes how many results there are */
-	/* Where it does: */
-	int64_t most, results;    /* the extent of the largest image, and the results it has */
+	int64_t most, results;        /* the extent of the largest image, and the results it has */
+	/* Where it does, and of means that divide by the elements of the image: */
 	struct ht_value length;   /* the extent of the image */
 	struct ht_value count;    /* the results */
 	struct ht_value in_front; /* the padding in front */
@@ -139,6 +139,11 @@ static void count_results(struct forms *f, const struct ht_node *n, int32_t axis
 	struct ht_value all;
 
 	a->length = extent(f, n, 0, axis);
+	if (!a->computed) {
+		a->count = whole(f, HT_I64, a->results);
+		a->in_front = whole(f, HT_I64, a->before);
+		return;
+	}
 	if (a->same) {
 		a->count = divided(f, plus(f, a->length, a->stride - 1), a->stride);
 		a->in_front = half_above(
@@ -225,6 +230,12 @@ static struct ht_value window_inside(struct forms *f, const struct ht_node *n, s
 	return v;
 }
 
+/* Whether windows along this axis have fewer elements of the image than positions. */
+static bool has_fewer_elements(const struct ht_node *n, const struct slide *a)
+{
+	return n->op == HT_OP_AvgPool && a->same && (a->computed || a->before || a->after);
+}
+
 /* Means over windows divide by the number of elements of the image: `x` divides by all positions. */
 static struct ht_value by_elements(
 	struct forms *f, struct ht_value x, int32_t axis, const struct slide *a)
@@ -253,10 +264,6 @@ static bool reads_all(struct forms *f, const struct ht_node *n, struct slide a[3
 	for (int32_t i = 1; i < 3; i++)
 		if (!read_slide(f, n, i, &a[i]))
 			return false;
-	/* Means over windows that go beyond an image of constant extents are not computed so. */
-	for (int32_t i = 1; i < 3; i++)
-		if (n->op == HT_OP_AvgPool && !a[i].computed && (a[i].before || a[i].after))
-			return false;
 	return true;
 }
 
@@ -272,19 +279,18 @@ static bool expand_window(struct forms *f, struct ht_node *n)
 		if (a[i].computed && ht_flatten(f, n, 0, i))
 			return true; /* when the types are known again */
 	for (int32_t i = 1; i < 3; i++) {
-		if (a[i].computed)
+		if (a[i].computed || has_fewer_elements(n, &a[i]))
 			count_results(f, n, i, &a[i]);
 		x = image_of(f, n, x, i, &a[i]);
 	}
 	x = window_inside(f, n, x);
 	for (int32_t i = 1; i < 3; i++) {
-		if (!a[i].computed)
-			continue;
-		if (!a[i].same || a[i].stride > 1)
+		if (a[i].computed && (!a[i].same || a[i].stride > 1))
 			a[i].count = told(f, HT_OP_Size,
 				ht_bounded_range(f, a[i].count, a[i].results), HT_I64);
-		x = taken(f, x, range_of(f, a[i].count), i);
-		if (n->op == HT_OP_AvgPool && a[i].same)
+		if (a[i].computed)
+			x = taken(f, x, range_of(f, a[i].count), i);
+		if (has_fewer_elements(n, &a[i]))
 			x = by_elements(f, x, i, &a[i]);
 	}
 	ht_rw_take_place(&f->r, n, x);

@@ -22,7 +22,7 @@ ALIGNMENT = 64
 POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1}
 NOT_ROUNDED = {'suppressed', 'best_of_each', 'detections', 'shaped', 'decoded'}  # where rounded scores and overlaps rightly select other boxes
 NOT_CONVERTED = {'bodies', 'within', 'cut', 'grown'}  # loops take open sizes, so functions of their own are made for them (docs/sizes.md)
-SELECT = {'nested', 'counted', 'mean', 'distinct', 'parted', 'joined', 'ranged', 'drawn', 'scattered', 'pieces', 'judged', 'bodies', 'within', 'grown', 'products', 'best', 'beams',
+SELECT = {'fractions', 'nested', 'counted', 'mean', 'distinct', 'parted', 'joined', 'ranged', 'drawn', 'scattered', 'pieces', 'judged', 'bodies', 'within', 'grown', 'products', 'best', 'beams',
           'sliced', 'sparse', 'shaped'}
 # SELECT: models that compare multiples of their inputs or make integers of them, with the same results in 16 bits
 
@@ -268,6 +268,19 @@ def ranged(r):
         mask = tf.range(tf.reduce_max(lengths))[None] < lengths[:, None]
         return (tf.range(count), steps * 2, filled, tf.range(best, n), tf.zeros([3, count]), tf.gather(x, tf.range(best)),
                 tf.cast(mask, F32), tf.reduce_sum(tf.cast(mask, F32), 1), tf.range(tf.cast(best, tf.int64)), tf.reduce_mean(filled))
+    return f, {'x': (n,)}
+
+
+def fractions(r):
+    """Numbers in steps with a fraction, as many as data decide; padding up to a multiple, which is computed with a fraction."""
+    n, up = int(r.integers(2, 40)), float(2 ** r.integers(1, 5))
+
+    def f(x):
+        count = tf.reduce_sum(tf.cast(x > .5, tf.int32))
+        some, best = tf.boolean_mask(x, x > .5), tf.cast(tf.argmax(x), tf.float64)
+        rest = tf.cast(tf.math.ceil(tf.cast(count, F32) / up) * up, tf.int32) - count
+        return (tf.range(tf.cast(count, F32)) * 2., tf.range(best * .5, -1., -.25), tf.range(0., tf.cast(count, F32) * .5, .125)[::-1],
+                tf.pad(some, [[0, rest]]), tf.pad(some[:, None], tf.stack([tf.stack([rest, 0]), [1, 1]])) * 2.)
     return f, {'x': (n,)}
 
 
@@ -581,7 +594,7 @@ def blocks(r):
     return f, {'x': ('rows', 'length', k, 2)}
 
 
-MODELS = {f.__name__: f for f in (vector, any_rank, every_type, masked, elements, nested, counted, mean, open_too, branches, suppressed, distinct, parted, joined,
+MODELS = {f.__name__: f for f in (fractions, vector, any_rank, every_type, masked, elements, nested, counted, mean, open_too, branches, suppressed, distinct, parted, joined,
                                  ranged, drawn, scattered, pieces, judged, bodies, within, best_of_each, grown, cut, products, best, sliced, beams, detections, sparse, shaped, blocks, decoded)}
 WITHOUT_NET = 'drawn',  # kernels that draw are parts of the library
 SHARES = 0, 1, .5, .1

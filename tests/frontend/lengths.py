@@ -226,19 +226,22 @@ def warped(r):
 
 
 def counted_off(r):
-    """Even numbers between ends, as many as a size says; frames of an axis that begin in equal distances; gradients of slices; one size twice in an axis."""
+    """Even numbers between ends or in steps, as many as a size says; an axis that is padded to a multiple, which is computed with a fraction; frames of an axis that begin in equal distances; gradients of slices; one size twice in an axis."""
     length, step, c = int(r.integers(1, 9)), int(r.integers(1, 9)), int(r.integers(2, 6))
+    multiple, by = int(r.integers(2, 20)), float(r.uniform(.1, 2))
     wide = tf.ones([1, c])
 
     def f(x):
         k = tf.shape(x)[1]
         ends = tf.linspace(x[0, 0], x[0, -1], k * 2)
         both = x[:, :, None, :] * x[:, None, :, :]
+        number = tf.cast(k, F32)
+        longer = tf.image.pad_to_bounding_box(x[..., None], 0, 0, tf.cast(tf.math.ceil(number / multiple), I32) * multiple, c)
         with tf.GradientTape(persistent=True) as tape:
             tape.watch(x)
             parts = tf.reduce_sum(tf.square(x[:, -1])), tf.reduce_sum(tf.square(x[..., None, 1])), tf.reduce_sum(tf.square(x[:, 1:, 1:]))
         return (ends, tf.linspace(0., 1., k + 3) * 2, tf.signal.frame(x[..., 0], length, step, pad_end=True) * 2, tf.reshape(both, [-1, k * k, c]) * wide,
-                *(tape.gradient(p, x) for p in parts))
+                tf.range(number * by) + 1, tf.range(number, -3., -by), longer * 2., tf.nn.avg_pool2d(longer, 2, 2, 'SAME'), *(tape.gradient(p, x) for p in parts))
     return f, {'x': (('n', 'k', c), F32)}
 
 

@@ -1,0 +1,51 @@
+/* Numbers in equal distances, as many as the run tells, for pass sizes: LinSpace, and Range of numbers with a fraction. */
+#include "passes/computed_rows.h"
+
+bool ht_expand_lin_space(struct forms *f, struct ht_node *n)
+{
+	enum ht_dtype t = n->out[0].dtype;
+	struct ht_value one = whole(f, HT_I64, 1), count, last, at, step, first, x;
+
+	if (ht_is_const(n->in[2]) || ht_type_of(n->in[2])->shape.rank != 0)
+		return false;
+	count = wide(f, n->in[2]);
+	count = unless_below(f, count, count, one);
+	last = plus(f, count, -1);
+	at = of_rank(f, range_of(f, count), 1);
+	step = binary(f, HT_OP_Div, binary(f, HT_OP_Sub, n->in[1], n->in[0]),
+		cast_to(f, binary(f, HT_OP_Maximum, last, one), t));
+	x = of_rank(f, sum(f, n->in[0], product(f, cast_to(f, at, t), step)), 1);
+	x = chosen(f, of_rank(f, compare(f, HT_OP_Equal, at, last), 1), n->in[1], x, 1);
+	first = of_rank(f, compare(f, HT_OP_Equal, at, whole(f, HT_I64, 0)), 1);
+	ht_rw_take_place(&f->r, n, chosen(f, first, n->in[0], x, 1));
+	return true;
+}
+
+/* How often the step is contained in the way, rounded as the op rounds it. */
+static struct ht_value steps_of(struct forms *f, const struct ht_node *n)
+{
+	const bool single = n->out[0].dtype == HT_F32;
+	struct ht_value in[3], way;
+
+	for (int i = 0; i < 3; i++)
+		in[i] = cast_to(f, n->in[i], HT_F64);
+	way = difference(f, in[1], in[0]);
+	way = binary(f, HT_OP_RealDiv, single ? rounded(f, way) : way, in[2]);
+	return single ? rounded(f, way) : way;
+}
+
+bool ht_expand_real_range(struct forms *f, struct ht_node *n)
+{
+	const enum ht_dtype t = n->out[0].dtype;
+	struct ht_value steps, count, at;
+
+	if ((t != HT_F32 && t != HT_F64) || n->out[0].shape.rank != 1 ||
+		n->out[0].shape.dim[0] != HT_DIM_UNKNOWN)
+		return false;
+	steps = steps_of(f, n);
+	count = cast_to(f, ht_rw_unary(&f->r, f->at, HT_OP_Ceil, f->at->name, steps), HT_I64);
+	count = unless_below(f, count, steps, real(f, HT_F64, 0));
+	at = cast_to(f, of_rank(f, range_of(f, count), 1), t);
+	ht_rw_take_place(&f->r, n, of_rank(f, sum(f, n->in[0], product(f, at, n->in[2])), 1));
+	return true;
+}
