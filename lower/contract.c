@@ -187,6 +187,15 @@ static bool ends_columns(const struct contraction *c)
 		c->l, n->in[1], product_transposes(n, false) ? rank - 2 : rank - 1);
 }
 
+/* Whether the right operand of a matrix product ends at sizes of the run. */
+static bool ends_with_run(const struct contraction *c)
+{
+	const struct open_parts *outside =
+		ht_is(c->n, HT_MATRIX_PRODUCT) ? lower_outside(c->l, c->n->in[1]) : NULL;
+
+	return outside && outside->n;
+}
+
 /* Ends the loops that pack the right operand of a matrix product at the sizes of the run.  An index of dimension `group` is a group
  * of `columns` columns, an index of `step` is kp rows. */
 static void cut_packing(struct contraction *c, struct kernel_build *k, int matrix, int group,
@@ -283,21 +292,65 @@ static int32_t packed_pair(const struct contraction *c, struct kernel_build *k,
 	return ht_xor(b, first, ht_xshli(b, second, 16));
 }
 
+/* Lines of a packed matrix, each of kp rows of the operand; `fills`: the last line of each tap is filled up. */
+static int64_t packed_lines(const struct contraction *c, bool fills)
+{
+	return fills ? contract_taps(c) * ht_ceil_div(c->depth, c->kp)
+		     : ht_ceil_div(contract_taps(c) * c->depth, c->kp);
+}
+
+static bool fills_taps(const struct contraction *c)
+{
+	return c->taps && c->depth % c->kp;
+}
+
+/* How the tiles of a kernel divide the lines of a packed matrix. */
+struct line_tiles {
+	int64_t together; /* lines of each panel that are stored one behind the other; 0: tiles divide the panels instead */
+	int64_t step; /* of a tile, in so many lines together */
+	int64_t tiles;
+};
+
+/* A row of `v` that lies in one piece is read once as a whole, and goes to all panels.  Tiles of a panel each would read a short piece of
+ * every row, as far apart as rows are, which no prefetcher foresees.  Other rows, and operands that end at a size of the run, have tiles of panels. */
+static struct line_tiles line_tiles(const struct contraction *c, const struct view *v)
+{
+	enum { TOGETHER = 8 };
+	const int64_t lines = packed_lines(c, fills_taps(c)),
+		      panels = ht_ceil_div(c->columns, c->nr);
+	struct line_tiles t = { .tiles = panels };
+
+	if (v->stride[v->rank - 1] != 1 || panels < 2 || !lines || ends_with_run(c))
+		return t;
+	t.together = lines % TOGETHER ? 1 : TOGETHER;
+	t.step = ht_ceil_div(lines / t.together, panels);
+	t.tiles = ht_ceil_div(lines / t.together, t.step);
+	return t;
+}
+
+/* Adds the loops over groups of lines, dim[3], over panels, dim[1], and over the lines of a group, which is returned. */
+static int32_t dims_by_lines(
+	struct kernel_build *k, struct line_tiles by, int64_t lines, int64_t panels, int32_t *dim)
+{
+	dim[3] = kb_grid_dim(k, 1, lines / by.together, by.step);
+	dim[1] = kb_dim(k, panels);
+	return kb_dim(k, by.together);
+}
+
 /* Packs matrices of `v`, which is [.., k, n], one for each index of grid dimension 0: its first
  * `lead` dimensions number them, and the dimensions from there up to the last are the depth of
  * all taps.  If the packed matrix is a local buffer, the stage packs the one matrix of its tile;
- * else the panels are grid dimension 1.  The two rows of a pair are stored as one word, so that
+ * else grid dimension 1 divides its lines or panels.  The two rows of a pair are stored as one word, so that
  * vectors of pairs are contiguous. */
 static void pack_stage(struct contraction *c, struct kernel_build *k, const struct view *v,
 	int32_t lead, bool local)
 {
+	const struct line_tiles by_lines = local ? (struct line_tiles){ 0 } : line_tiles(c, v);
 	struct lower *l = c->l;
 	struct ht_xb *b = &k->xb;
-	int32_t dim[6], x[6], row, offset, value, to;
-	const bool fills_taps = c->taps && c->depth % c->kp;
+	int32_t dim[6], x[6], row, offset, value, to, within = -1;
 	int64_t depth = contract_taps(c) * c->depth; /* of the operand */
-	int64_t lines = fills_taps ? contract_taps(c) * ht_ceil_div(c->depth, c->kp)
-				   : ht_ceil_div(depth, c->kp);
+	int64_t lines = packed_lines(c, fills_taps(c));
 	int64_t panels = ht_ceil_div(c->columns, c->nr), batches = 1;
 	int64_t lane = c->nr % lanes(l) == 0 ? lanes(l) : lanes(l) / 2; /* panels of half vectors */
 	bool across = v->stride[v->rank - 1] != 1;
@@ -312,18 +365,25 @@ static void pack_stage(struct contraction *c, struct kernel_build *k, const stru
 		batches *= v->dim[i];
 	kb_stage(k, HT_STAGE_LOOP);
 	dim[0] = kb_grid_dim(k, 0, batches, 1);
-	dim[1] = local ? kb_dim(k, panels * groups) : kb_grid_dim(k, 1, panels * groups, groups);
+	if (by_lines.together)
+		within = dims_by_lines(k, by_lines, lines, panels, dim);
+	else
+		dim[1] = local ? kb_dim(k, panels * groups)
+			       : kb_grid_dim(k, 1, panels * groups, groups);
 	/* The rows are not adjacent in memory.  The loop packs one vector of them along the
 	 * whole depth, since more rows would not stay in the first level if their distance is a
 	 * multiple of 1 KB. */
 	dim[2] = kb_dim(k, each);
-	dim[3] = kb_dim(k, lines);
+	if (!by_lines.together)
+		dim[3] = kb_dim(k, lines);
 	dim[4] = kb_dim(k, c->kp / element);
 	dim[5] = kb_dim(k, across ? lane : c->nr);
 	k->stage->vec = dim[5];
 	cut_packing(c, k, dim[0], dim[1], c->nr / groups, dim[3]);
 	for (int i = 0; i < 6; i++)
 		x[i] = ht_xdim(b, dim[i]);
+	if (within >= 0)
+		x[3] = ht_xadd(b, ht_xmuli(b, x[3], by_lines.together), ht_xdim(b, within));
 	if (groups > 1) {
 		x[2] = ht_xmodi(b, x[1], groups);
 		x[1] = ht_xdivi(b, x[1], groups);
@@ -334,7 +394,7 @@ static void pack_stage(struct contraction *c, struct kernel_build *k, const stru
 		.matrix = x[0],
 		.column = ht_xadd(b, ht_xmuli(b, x[1], c->nr), x[5]),
 		.depth = depth,
-		.fills_taps = fills_taps };
+		.fills_taps = fills_taps(c) };
 	offset = ht_xmuli(b, x[1], c->packed_count / panels / element);
 	offset = ht_xadd(b, offset, ht_xmuli(b, x[3], c->kp / element * c->nr));
 	offset = ht_xadd(b, offset, ht_xmuli(b, x[5], c->kp / element));
@@ -370,7 +430,7 @@ void contract_pack_taps(struct contraction *c, const struct view *v, int32_t lea
 	contract_size(c);
 	for (int32_t i = 0; i < lead; i++)
 		grid[0] *= v->dim[i];
-	grid[1] = ht_ceil_div(c->columns, c->nr);
+	grid[1] = line_tiles(c, v).tiles;
 	c->b = plan_buffer(c->l, HT_PLAN_TEMP, c->packed_type, c->packed_count * grid[0]);
 	kb_init(&k, c->l, c->n);
 	kb_grid(&k, 2, grid);
