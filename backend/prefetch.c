@@ -294,11 +294,10 @@ void ht_e_prefetch_rows(
 	}
 }
 
-/* Prefetches the lines of a block that store i writes. */
-static void fetch_results(struct ht_e *e, int32_t i, int rows)
+/* Prefetches the lines of a block of rows that lie in a buffer from `offset` on. */
+static void fetch_rows(struct ht_e *e, int32_t buffer, int32_t offset, int rows)
 {
 	const struct ht_contract *c = &e->s->contract;
-	const int32_t buffer = e->s->store[i].buffer;
 	const enum ht_dtype t = e->k->buffer[buffer].dtype;
 	const int64_t bytes = (int64_t)ht_dtype_info(t)->bytes;
 	int64_t displace;
@@ -307,7 +306,7 @@ static void fetch_results(struct ht_e *e, int32_t i, int rows)
 		LLVMValueRef p;
 
 		e->off[c->m] = r;
-		p = ht_e_base(e, e->s->store[i].offset, &displace);
+		p = ht_e_base(e, offset, &displace);
 		p = ht_e_at(e, ht_e_mem_type(e, t), e->buffer[buffer], p);
 		for (int64_t line = 0; line < c->nr * bytes; line += HT_E_LINE)
 			prefetch(e, ht_e_at(e, e->i8, p, ht_e_i64(e, displace * bytes + line)));
@@ -315,7 +314,8 @@ static void fetch_results(struct ht_e *e, int32_t i, int rows)
 	e->off[c->m] = 0;
 }
 
-/* Otherwise the stores of a block wait for all of its lines, and the stores of the next block's first sums to the stack wait behind them. */
+/* Asks for the lines of a block of results, and of what its epilogue reads beside them.  Otherwise the stores of a block wait for all of its lines,
+ * and the stores of the next block's first sums to the stack wait behind them. */
 void ht_e_prefetch_results(struct ht_e *e, int rows, int64_t steps)
 {
 	enum { LEAST_STEPS = 256 };
@@ -329,7 +329,14 @@ void ht_e_prefetch_results(struct ht_e *e, int rows, int64_t steps)
 
 		if (b->kind != HT_BUFFER_LOCAL && ht_e_bytes(b) >= e->t->l2 / 4 && o->lane &&
 			o->lane_step == 1 && !ht_e_streams(e, s->store[i].buffer))
-			fetch_results(e, i, rows);
+			fetch_rows(e, s->store[i].buffer, s->store[i].offset, rows);
+	}
+	for (int32_t i = 0; i < s->xs; i++) {
+		const struct ht_x *x = &s->x[i];
+
+		if (x->op == HT_X_LOAD && x->imm != s->contract.a_buffer && e->info[x->a].pure &&
+			is_row(e, (int32_t)x->imm, x->a))
+			fetch_rows(e, (int32_t)x->imm, x->a, rows);
 	}
 }
 

@@ -96,7 +96,7 @@ static const struct ht_target targets[] = {
 	{ "cascadelake", LEVEL_V4, CACHES(32, 1024, 22528), .rates = &skylake_x },
 	{ "icelake-server", LEVEL_V4, CACHES(48, 1280, 49152), .rates = &skylake_x },
 	{ "cooperlake", LEVEL_V4_BF16, CACHES(32, 1024, 39424), .rates = &skylake_x },
-	{ "znver4", LEVEL_V4_BF16, CACHES(32, 1024, 32768), .rates = &zen4 },
+	{ "znver4", LEVEL_V4_BF16, .prefetch_panels = 1, CACHES(32, 1024, 32768), .rates = &zen4 },
 	{ "znver5", LEVEL_V4_BF16, CACHES(48, 1024, 32768), .rates = &zen5 },
 	{ "sapphirerapids", LEVEL_SPR, CACHES(48, 2048, 61440), .rates = &sapphire_rapids },
 	{ "emeraldrapids", LEVEL_SPR, CACHES(48, 2048, 163840), .rates = &sapphire_rapids },

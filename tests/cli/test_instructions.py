@@ -153,10 +153,24 @@ class Instructions(ToolCase):
 
     def test_weights_are_asked_for_ahead(self):
         for t, target, expected in (('f16', PLAIN, True), ('bf16', 'x86-64-v4', True), ('bf16', PLAIN, False), ('f32', PLAIN, False),
-                                    ('f16', 'x86-64-v3', False), ('f32', AMX, True), ('bf16', AMX, True)):
+                                    ('f16', 'x86-64-v3', False), ('f32', AMX, True), ('bf16', AMX, True), ('f32', 'znver4', True),
+                                    ('bf16', 'znver4', True)):
             for graph, large in (LARGE, True), (PRODUCT, False):
                 used = set().union(*self.of(t, graph, target).values())
                 self.assertEqual('prefetcht1' in used, expected and large, (t, graph, target))
+
+    def test_lines_of_results_and_of_what_an_epilogue_reads_are_asked_for(self):
+        """A block of eight rows by 48 columns has 24 lines."""
+        add = GRAPH.replace('  output', '  input "r" = %r\n  output') + '%r = Placeholder() {{dtype={t}, shape=shape[{x}]}}\n' + MATMUL.replace('%y', '%p')
+        count = {}
+        for name, text in ('product', GRAPH + MATMUL), ('sum', add + '%y = AddV2(%p, %r) {{T={t}}}\n'):
+            model = self.path('m.hir', text.format(t='f32', x='1024,1024', w='1024,1024').encode())
+            for target in 'znver4', PLAIN:
+                asm = self.tool('compile', model, '--emit', 'asm', '--target', target, '--batch-method', 'whole', '-o', '-').stdout
+                count[target, name] = self.multiplies(functions(asm.decode())).count('prefetcht1')
+        self.assertEqual(count[PLAIN, 'sum'], 0)
+        self.assertGreaterEqual(count['znver4', 'product'], 24)
+        self.assertGreaterEqual(count['znver4', 'sum'] - count['znver4', 'product'], 24)
 
     def test_a_row_is_multiplied_with_pairs_of_bfloat16(self):
         row = MATMUL, '1,768', '768,3072'
