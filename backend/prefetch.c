@@ -198,7 +198,7 @@ void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel
 	const struct ht_contract *c = &e->s->contract;
 	const struct ht_dim *m = &e->s->dim[c->m];
 	const int64_t lines = ht_e_panel_lines(e, p);
-	LLVMValueRef at = e->level[e->level_of[c->m]].index;
+	LLVMValueRef at = e->level[e->level_of[c->m]].index, next = ht_e_i64(e, p.bytes);
 	LLVMBasicBlockRef some = NULL, no = NULL;
 
 	if (m->grid >= 0 && !ht_e_inherits_panel(e))
@@ -217,10 +217,12 @@ void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel
 	if (p.own) /* where there are more rounds than lines */
 		at = ht_e_select(e, LLVMBuildICmp(e->b, LLVMIntULT, at, ht_e_i64(e, p.bytes), ""),
 			at, ht_e_i64(e, p.bytes - HT_E_LINE));
+	if (e->backwards)
+		next = ht_e_select(e, e->backwards, ht_e_i64(e, -p.bytes), next);
+	at = LLVMBuildAdd(e->b, at, next, "");
 	for (int64_t i = 0; i < lines; i++)
-		prefetch(e,
-			ht_e_at(e, e->i8, panel,
-				LLVMBuildAdd(e->b, at, ht_e_i64(e, p.bytes + i * HT_E_LINE), "")));
+		prefetch(e, ht_e_at(e, e->i8, panel,
+				    LLVMBuildAdd(e->b, at, ht_e_i64(e, i * HT_E_LINE), "")));
 	if (no) {
 		LLVMBuildBr(e->b, no);
 		LLVMMoveBasicBlockAfter(no, some);

@@ -73,9 +73,8 @@ void lower_turn_tiles(struct contraction *c)
 	struct ht_kernel *k = c->k.kernel;
 	const struct ht_contract *t = &c->k.stage->contract;
 
-	/* Panels that are prefetched are the next ones in the grid's order. */
-	if (!l->invariant || !l->invariant->counter.node || l->target->prefetch_panels ||
-		k->stages != 1 || t->wide_buffer || ht_kernel_tiles(k) < 2 || !are_large(c))
+	if (!l->invariant || !l->invariant->counter.node || k->stages != 1 || t->wide_buffer ||
+		ht_kernel_tiles(k) < 2 || !are_large(c))
 		return;
 	if (varies(l, c->k.sink))
 		k->turns = 1 + kb_arg(&c->k, lower_view(l, l->invariant->counter)->buffer,
