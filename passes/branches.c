@@ -100,8 +100,9 @@ static void look_at(struct branches *b, struct ht_node *n)
 {
 	const struct ht_tensor *pred;
 
-	b->dead[n->id] = waits_for_dead(b, n) ||
-			 (ht_is(n, HT_MERGES) ? merge_is_dead(b, n) : has_dead_operand(b, n));
+	/* A Merge also waits for nodes of the side that is not taken: TensorFlow does not ask whether these are dead. */
+	b->dead[n->id] = ht_is(n, HT_MERGES) ? merge_is_dead(b, n)
+					     : waits_for_dead(b, n) || has_dead_operand(b, n);
 	if (!ht_is(n, HT_SWITCHES) || n->ins != 2 || b->dead[n->id])
 		return;
 	pred = known_value(b->r, n->in[1]);
@@ -133,6 +134,20 @@ static struct ht_value index_const(struct ht_rw *r, struct ht_node *n, int32_t i
 	return ht_rw_const(r, n, name, HT_I32, HT_SHAPE_SCALAR, blob);
 }
 
+/* Node `n` no longer waits for nodes that are never computed. */
+static void drop_dead_controls(struct branches *b, struct ht_node *n)
+{
+	struct ht_node **wait =
+		HT_NEW_ARRAY(b->r->arena, struct ht_node *, (size_t)n->controls + 1);
+	int32_t count = 0;
+
+	for (int32_t i = 0; i < n->controls; i++)
+		if (!b->dead[n->control[i]->id])
+			wait[count++] = n->control[i];
+	if (count < n->controls)
+		ht_rw_set_controls(b->r, n, wait, count);
+}
+
 static void resolve_merge(struct branches *b, struct ht_node *n)
 {
 	int32_t alive = only_alive(b, n);
@@ -150,6 +165,7 @@ static void resolve_merge(struct branches *b, struct ht_node *n)
 	t = ht_type_attr(n, "T");
 	if (!n->graph)
 		return;
+	drop_dead_controls(b, n);
 	ht_rw_become(r, n, HT_OP_Identity, &to, 1);
 	n->outs = 1;
 	ht_attr_set_type(n, "T", t);

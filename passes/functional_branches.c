@@ -99,13 +99,48 @@ static int32_t results_of(const struct branches *x, const struct branch *b)
 	return count;
 }
 
+/* Whether a Merge of the branch waits for `n` in one of its sides: the branch then does. */
+static bool is_in_side(struct branches *x, const struct ht_node *n)
+{
+	const struct branch *b = x->looked;
+
+	for (int i = 0; i < 2; i++)
+		if (ht_context_is_within(
+			    x->of[n->id], ht_context_within(x, b->outer, b->pred, i == 1)))
+			return true;
+	return false;
+}
+
+/* The nodes of side x->inner for which Merges wait, such as an Assert of which no result is needed. */
+static struct ht_node **awaited(struct branches *x, int32_t *count)
+{
+	const struct branch *b = x->looked;
+	struct ht_node **wait;
+	int32_t most = 0;
+
+	for (int32_t i = 0; i < b->merges; i++)
+		most += b->merge[i]->controls;
+	wait = HT_NEW_ARRAY(x->f->scratch, struct ht_node *, (size_t)most + 1);
+	*count = 0;
+	for (int32_t i = 0; i < b->merges; i++)
+		for (int32_t k = 0; k < b->merge[i]->controls; k++) {
+			struct ht_node *n = b->merge[i]->control[k];
+
+			if (x->of[n->id] == x->inner)
+				wait[(*count)++] = n;
+		}
+	return wait;
+}
+
 static struct ht_function *outline_branch(struct branches *x, struct ht_outline *o, bool taken)
 {
 	const struct branch *b = x->looked;
-	int32_t rets = results_of(x, b), at = b->merges;
+	int32_t rets = results_of(x, b), at = b->merges, waits;
 	struct ht_value *ret = HT_NEW_ARRAY(x->f->scratch, struct ht_value, (size_t)rets);
+	struct ht_node **wait;
 
 	x->inner = ht_context_within(x, b->outer, b->pred, taken);
+	wait = awaited(x, &waits);
 	for (int32_t i = 0; i < b->merges; i++) {
 		int k = operand_of(x, b->merge[i], taken);
 
@@ -116,7 +151,7 @@ static struct ht_function *outline_branch(struct branches *x, struct ht_outline 
 	return ht_outline(o,
 		ht_str_printf(x->f->scratch, "%.*s_%s", HT_STR_ARG(ht_scope_of(b->merge[0]->name)),
 			taken ? "true" : "false"),
-		ret, rets, NULL, 0);
+		ret, rets, wait, waits);
 }
 
 /* ---- a branch's node ---- */
@@ -135,6 +170,20 @@ static void set_types(struct branches *x, struct ht_node *n)
 	ht_attr_set_types(n, "Tout", out, n->outs);
 }
 
+/* A Merge no longer waits for nodes of its sides. */
+static void drop_awaited(struct branches *x, struct ht_node *merge)
+{
+	struct ht_node **wait =
+		HT_NEW_ARRAY(x->f->g->arena, struct ht_node *, (size_t)merge->controls + 1);
+	int32_t count = 0;
+
+	for (int32_t i = 0; i < merge->controls; i++)
+		if (!is_in_side(x, merge->control[i]))
+			wait[count++] = merge->control[i];
+	if (count < merge->controls)
+		ht_node_set_controls(merge, wait, count);
+}
+
 /* The replacement of a Merge gets its name, and the control edges from it. */
 static void replace_merge(
 	struct branches *x, struct ht_node *merge, struct ht_node *by, int32_t i, int32_t *index)
@@ -143,6 +192,7 @@ static void replace_merge(
 	enum ht_dtype types[2] = { merge->out[0].dtype, HT_I32 };
 	bool both = x->indexed[merge->id];
 
+	drop_awaited(x, merge);
 	by->out[i].dtype = types[0];
 	if (both)
 		by->out[(*index)++].dtype = types[1];

@@ -219,9 +219,19 @@ def scattered_to_nothing(r):
     return f, {'i': (('z',), I32), 'u': (('z', 3), F32)}, {'i': below(0, 3)}
 
 
+def joined_ragged(r):
+    """TensorFlow asserts that both tensors have as many rows, in a branch of which nothing but an order is needed."""
+    def f(x, k):
+        rows = tf.RaggedTensor.from_tensor(x, lengths=tf.range(tf.shape(x)[0]) % tf.shape(x)[1])
+        some = tf.RaggedTensor.from_tensor(x[:k], lengths=tf.range(tf.shape(x[:k])[0]) % tf.shape(x)[1])
+        joined = tf.concat([rows, some * 2], 1)
+        return joined.to_tensor(-1.), joined.row_lengths()
+    return f, {'x': (('n', 't'), F32), 'k': ((), I32)}, {'k': rows_or(1)}
+
+
 MODELS = {f.__name__: f for f in (neural_turing_machine, rolled, crops, fed_sizes, stated_rows, stated_shape, stated_in_loop, stated_in_fixed_loop, bands,
                                  inner_maps, edit_distance, gradient_of_branch, power_iteration, not_taken, rest_of_nothing,
-                                 gathered_nothing, gathered_from_nothing, scattered_to_nothing)}
+                                 gathered_nothing, gathered_from_nothing, scattered_to_nothing, joined_ragged)}
 
 
 # ---- runs ----
