@@ -113,7 +113,7 @@ static inline uint32_t ht_image_head(const struct ht_image *x)
 			  (HT_IMAGE_TABLES - ht_image_tables(x)) * sizeof(struct ht_image_place));
 }
 
-enum { HT_IMAGE_MOST_SIZES = 64 };
+enum { HT_IMAGE_MOST_SIZES = 256 };
 enum ht_image_size_kind {
 	HT_IMAGE_STATED,  /* by the host, for each run */
 	HT_IMAGE_BY_STEP, /* a step of the run computes it; until then it is the most */

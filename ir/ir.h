@@ -342,8 +342,8 @@ struct ht_sym {
  * anew, and no result of the body has it.  Or, if `from` has a size, it follows from that size,
  * which has a smaller number.  Up to the pass "sizes", types contain it as symbol `dim`. */
 enum {
-	HT_MOST_SIZES = 8,     /* that inputs give */
-	HT_MOST_RUN_SIZES = 64 /* of a graph in all */
+	HT_MOST_SIZES = 8,      /* that inputs give */
+	HT_MOST_RUN_SIZES = 256 /* of a graph in all */
 };
 struct ht_open_size {
 	int64_t dim;

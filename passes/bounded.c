@@ -58,22 +58,35 @@ static bool waits_for(const struct ht_node *n, const struct ht_node *other)
 	return false;
 }
 
-void ht_open_wait(struct ht_bounded *b, struct ht_node *n, uint64_t sizes)
+void ht_open_wait(struct ht_bounded *b, struct ht_node *n, const struct ht_size_set *sizes)
 {
 	struct ht_node *first[HT_MOST_RUN_SIZES];
 	int32_t count = 0;
 
-	for (int32_t i = 0; i < b->r.g->sizes; i++) {
-		struct ht_node *by = sizes >> i & 1 ? ht_size_node(b->r.g, i + 1) : NULL;
+	for (int32_t size = 1; size <= b->r.g->sizes; size++) {
+		struct ht_node *by;
 
+		if (!ht_size_set_has(sizes, size))
+			continue;
+		by = ht_size_node(b->r.g, size);
 		if (by && !waits_for(n, by))
 			first[count++] = by;
 		if (b->awaited && !by)
-			*b->awaited |= sizes & UINT64_C(1) << i;
+			ht_size_set_add(b->awaited, size);
 	}
 	if (count)
 		ht_rw_set_controls(&b->r, n, ht_controls_and(b->r.arena, n, first, count),
 			n->controls + count);
+}
+
+void ht_open_wait_for(struct ht_bounded *b, struct ht_node *n, int32_t size)
+{
+	struct ht_size_set sizes = { 0 };
+
+	if (!size)
+		return;
+	ht_size_set_add(&sizes, size);
+	ht_open_wait(b, n, &sizes);
 }
 
 const struct ht_open *ht_open_axes(const struct ht_bounded *b, struct ht_value v)
@@ -247,17 +260,17 @@ static bool is_lost(const struct ht_bounded *b, struct ht_value v)
 	return b->awaited || follows_sizes(v, &left);
 }
 
-/* The sizes that elements depend on; bit i: size i. */
-static uint64_t sizes_in(const struct ht_bounded *b, struct ht_value v)
+/* The sizes that elements depend on. */
+static struct ht_size_set sizes_in(const struct ht_bounded *b, struct ht_value v)
 {
-	uint64_t sizes = 0;
+	struct ht_size_set sizes = { 0 };
 
 	for (int32_t i = 0; i < ht_open_elements(v); i++) {
 		struct ht_elem e = ht_open_element(b, v, i);
 		struct ht_size_expr of = ht_dim_of_sizes(b->r.g, e.kind == HT_ELEM_DIM ? e.i : 0);
 
 		for (int k = 0; k < ht_size_count(&of); k++)
-			sizes |= UINT64_C(1) << (of.size[k] - 1);
+			ht_size_set_add(&sizes, of.size[k]);
 	}
 	return sizes;
 }
@@ -302,6 +315,7 @@ static void close_shapes(struct ht_bounded *b, struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->ins; i++) {
 		struct ht_value v = n->in[i];
+		struct ht_size_set sizes;
 
 		if (is_shape(n, i) && states_unknown(b, n, v)) {
 			ht_rw_set_in(&b->r, n, i, largest_extents(b, n, v));
@@ -310,7 +324,8 @@ static void close_shapes(struct ht_bounded *b, struct ht_node *n)
 		if (!is_shape(n, i) || (!ht_open_count(b, v) && !tells_extent(b, n, v)) ||
 			!is_lost(b, v))
 			continue;
-		ht_open_wait(b, n, sizes_in(b, v));
+		sizes = sizes_in(b, v);
+		ht_open_wait(b, n, &sizes);
 		ht_rw_set_in(&b->r, n, i, ht_open_largest(b, n, v));
 	}
 }
@@ -499,19 +514,21 @@ static void relay_inputs(struct ht_bounded *b)
 	}
 }
 
-static uint64_t sizes_of(const struct ht_open_axis axis[HT_OPEN_RANK])
+static struct ht_size_set sizes_of(const struct ht_open_axis axis[HT_OPEN_RANK])
 {
-	uint64_t sizes = 0;
+	struct ht_size_set sizes = { 0 };
 
 	for (int32_t i = 0; i < HT_OPEN_RANK; i++)
 		if (axis[i].size)
-			sizes |= UINT64_C(1) << (axis[i].size - 1);
+			ht_size_set_add(&sizes, axis[i].size);
 	return sizes;
 }
 
 static enum ht_status relay_outputs(struct ht_bounded *b)
 {
 	for (struct ht_port *p = b->r.c->entry->outputs; p; p = p->next) {
+		struct ht_size_set sizes;
+
 		if (ht_open_count(b, p->value))
 			p->value = ht_open_value(b, p->value);
 		if (!ht_open_axes(b, p->value))
@@ -519,7 +536,8 @@ static enum ht_status relay_outputs(struct ht_bounded *b)
 		HT_TRY(set_port(b, p));
 		p->value = ht_rw_unary(
 			&b->r, p->value.node, HT_OP__Relaid, p->value.node->name, p->value);
-		ht_open_wait(b, p->value.node, sizes_of(p->axis));
+		sizes = sizes_of(p->axis);
+		ht_open_wait(b, p->value.node, &sizes);
 	}
 	return HT_OK;
 }

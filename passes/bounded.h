@@ -28,6 +28,20 @@ static inline int ht_open_parts(struct ht_open a)
 	return n;
 }
 
+/* A set of open sizes of the program. */
+struct ht_size_set {
+	uint64_t word[HT_MOST_RUN_SIZES / 64];
+};
+/* Adds size `size`, counted from 1. */
+static inline void ht_size_set_add(struct ht_size_set *s, int64_t size)
+{
+	s->word[(size - 1) / 64] |= UINT64_C(1) << (size - 1) % 64;
+}
+static inline bool ht_size_set_has(const struct ht_size_set *s, int32_t size)
+{
+	return s->word[(size - 1) / 64] >> (size - 1) % 64 & 1;
+}
+
 struct ht_bounded {
 	struct ht_rw r;
 	struct ht_known **known;
@@ -35,8 +49,8 @@ struct ht_bounded {
 	struct ht_open **axes; /* by node id: HT_OPEN_RANK for each result; NULL: none is open */
 	bool *counts; /* by node id: it is computed of sizes alone, and depends on an open one */
 	const struct ht_map *all; /* ht_infer_all_known() of the program */
-	/* Of a body: the sizes of others that its kernels take (bit i: size i), for which the branch or loop waits; NULL: of the program. */
-	uint64_t *awaited;
+	/* Of a body: the sizes of others that its kernels take, for which the branch or loop waits; NULL: of the program. */
+	struct ht_size_set *awaited;
 };
 
 /* computed.c: adds the sizes that nodes of program `g` and of the bodies that belong to its branches and loops (bodies.c) compute, if
@@ -79,8 +93,10 @@ static inline int64_t ht_open_most(const struct ht_bounded *b, int64_t dim)
 }
 /* Whether a dimension is a multiple of size `size`, counted from 1. */
 bool ht_open_has(const struct ht_bounded *b, int64_t dim, int32_t size);
-/* `n`, whose kernel reads these sizes (bit i: size i), waits for the nodes that compute them. */
-void ht_open_wait(struct ht_bounded *b, struct ht_node *n, uint64_t sizes);
+/* `n`, whose kernel reads these sizes, waits for the nodes that compute them. */
+void ht_open_wait(struct ht_bounded *b, struct ht_node *n, const struct ht_size_set *sizes);
+/* Likewise of one size, counted from 1; 0: it reads none. */
+void ht_open_wait_for(struct ht_bounded *b, struct ht_node *n, int32_t size);
 /* bounded_values.c: whether the elements of all results are constants times sizes. */
 bool ht_open_all_known(const struct ht_bounded *b, const struct ht_node *n);
 /* Such a result as a tensor, for nodes that compute with it. */

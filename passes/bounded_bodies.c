@@ -12,7 +12,7 @@ struct control {
 	struct ht_bodies body;
 	int32_t first, args;
 	struct ht_open (*axes)[HT_OPEN_RANK];
-	uint64_t awaited; /* sizes that kernels in the bodies take */
+	struct ht_size_set awaited; /* sizes that kernels in the bodies take */
 };
 
 /* ---- what bodies get ---- */
@@ -64,7 +64,7 @@ static void begin_arguments(const struct control *x, struct ht_bounded *in, int 
 /* ---- bodies ---- */
 
 static void begin_body(const struct control *x, struct ht_bounded *in, struct ht_rw_within *w,
-	int k, uint64_t *awaited)
+	int k, struct ht_size_set *awaited)
 {
 	struct ht_graph *g = x->body.of[k]->body;
 	const struct ht_graph *program = g->library;
@@ -253,6 +253,6 @@ enum ht_status ht_open_control(struct ht_bounded *b, struct ht_node *n)
 	HT_TRY((ht_is(n, HT_LOOPS) ? bound_loop : bound_branches)(&x, out));
 	b->axes[n->id] = out;
 	ht_open_mark_results(n, out, b->r.arena);
-	ht_open_wait(b, n, x.awaited);
+	ht_open_wait(b, n, &x.awaited);
 	return ht_open_check_results(b, n, out);
 }

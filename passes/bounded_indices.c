@@ -8,7 +8,8 @@ static enum ht_status limit_axes(struct ht_bounded *b, struct ht_node *n, struct
 	const struct ht_open *axis, int32_t first, int32_t end)
 {
 	int64_t open[2 * HT_OPEN_RANK] = { 0 };
-	uint64_t sizes = 0;
+	struct ht_size_set sizes = { 0 };
+	bool some = false;
 
 	for (int32_t i = first; i < end; i++) {
 		struct ht_open a = axis[i];
@@ -20,11 +21,12 @@ static enum ht_status limit_axes(struct ht_bounded *b, struct ht_node *n, struct
 				b, n, "this takes it together with others, which a reshape joined");
 		open[2 * i] = a.part[0].size;
 		open[2 * i + 1] = a.part[0].inner;
-		sizes |= UINT64_C(1) << (a.part[0].size - 1);
+		ht_size_set_add(&sizes, a.part[0].size);
+		some = true;
 	}
-	if (sizes)
+	if (some)
 		ht_attr_set_ints(n, "_open", open, 2 * (size_t)end);
-	ht_open_wait(b, n, sizes);
+	ht_open_wait(b, n, &sizes);
 	return HT_OK;
 }
 
@@ -39,7 +41,7 @@ static enum ht_status limit(struct ht_bounded *b, struct ht_node *n, int32_t fir
 struct outside {
 	int64_t within[3 * 2 * HT_OPEN_PARTS *
 		       HT_OPEN_RANK]; /* of the indices and of what they take from */
-	uint64_t sizes;
+	struct ht_size_set sizes;
 	size_t count;
 };
 
@@ -48,7 +50,7 @@ static void add_outside(struct outside *o, int64_t axis, int32_t size, int64_t i
 	o->within[o->count++] = axis;
 	o->within[o->count++] = size;
 	o->within[o->count++] = inner;
-	o->sizes |= UINT64_C(1) << (size - 1);
+	ht_size_set_add(&o->sizes, size);
 }
 
 /* Elements of operand `arg` along its first `axes` axes. */
@@ -70,7 +72,7 @@ static void tell(struct ht_bounded *b, struct ht_node *n, const struct outside *
 {
 	if (o->count)
 		ht_attr_set_ints(n, "_within", o->within, o->count);
-	ht_open_wait(b, n, o->sizes);
+	ht_open_wait(b, n, &o->sizes);
 }
 
 static void tell_outside(struct ht_bounded *b, struct ht_node *n, int32_t arg, int32_t axes)

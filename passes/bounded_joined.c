@@ -237,7 +237,7 @@ struct ht_value ht_open_in_order(
 		in, 3, *ht_type_of(v));
 	a->inner = most / most_of(b, *a);
 	ht_attr_set_ints(n, "_within", (const int64_t[]){ 0, a->size, a->inner }, 3);
-	ht_open_wait(b, n, UINT64_C(1) << (a->size - 1));
+	ht_open_wait_for(b, n, a->size);
 	ht_open_take_from_run(b, n, 1, own);
 	return ht_out(n, 0);
 }

@@ -15,7 +15,7 @@ static struct ht_node *mask_part(struct ht_bounded *b, struct ht_node *n, int32_
 	ht_attr_set_int(v.node, "axis", axis);
 	ht_attr_set_int(v.node, "inner", a.inner);
 	ht_attr_set_str(v.node, "fill", ht_str(names[fill]));
-	ht_open_wait(b, v.node, UINT64_C(1) << (a.size - 1));
+	ht_open_wait_for(b, v.node, a.size);
 	ht_rw_set_in(&b->r, n, arg, v);
 	return v.node;
 }
@@ -47,7 +47,7 @@ static void unless_empty(struct ht_bounded *b, struct ht_node *n, int64_t dim)
 	for (int32_t i = 0; i < HT_OPEN_RANK; i++)
 		one[i] = 1;
 	size = ht_dims_value(&b->r, n, n->name, HT_I64, (struct ht_shape){ 1, &dim });
-	ht_open_wait(b, size.node, UINT64_C(1) << (ht_dim_size(b->r.g, dim) - 1));
+	ht_open_wait_for(b, size.node, ht_dim_size(b->r.g, dim));
 	in[0] = size;
 	in[1] = ht_rw_scalar(&b->r, n, n->name, HT_I64, 0);
 	empty = ht_rw_node(&b->r, n, HT_OP_Equal, n->name, in, 2,

@@ -2,11 +2,6 @@
  * indices are computed of the size finds them. */
 #include "passes/bounded_axes.h"
 
-static uint64_t bit_of(int32_t size)
-{
-	return size > 0 ? UINT64_C(1) << (size - 1) : 0;
-}
-
 /* The extent of axis `axis` of operand 0 as a vector of one. */
 static struct ht_value size_of(
 	struct ht_bounded *b, struct ht_node *n, enum ht_dtype t, int32_t axis)
@@ -17,7 +12,7 @@ static struct ht_value size_of(
 		&b->r, n, ht_rw_name_within(&b->r, n, "size"), t, (struct ht_shape){ 1, &dim });
 
 	for (int i = 0; i < ht_open_parts(a); i++)
-		ht_open_wait(b, v.node, bit_of(a.part[i].size));
+		ht_open_wait_for(b, v.node, a.part[i].size);
 	return v;
 }
 
@@ -93,7 +88,7 @@ static void limit(struct ht_bounded *b, struct ht_node *g, int32_t axis, struct 
 	open[2 * axis] = a.part[0].size;
 	open[2 * axis + 1] = a.part[0].inner;
 	ht_attr_set_ints(g, "_open", open, 2 * ((size_t)axis + 1));
-	ht_open_wait(b, g, bit_of(a.part[0].size));
+	ht_open_wait_for(b, g, a.part[0].size);
 }
 
 /* The same beginnings, with 0 for those that are taken before. */
@@ -162,7 +157,7 @@ static void reverse(struct ht_bounded *b, struct ht_node *n, int32_t axis)
 
 	ht_rw_become(&b->r, n, HT_OP_GatherV2, in, 3);
 	ht_attr_set_ints(n, "_within", within, HT_COUNT(within));
-	ht_open_wait(b, n, bit_of(a.size));
+	ht_open_wait_for(b, n, a.size);
 }
 
 /* Lengths must not exceed the size of the run.  Rows that the run does not have stay as they are. */

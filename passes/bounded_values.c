@@ -90,12 +90,12 @@ struct ht_value ht_open_products(struct ht_bounded *b, struct ht_node *before, s
 {
 	struct ht_node *n = sizes_node(&b->r, before, name, type, product);
 	int64_t items = ht_shape_count(type.shape) * PRODUCT;
-	uint64_t sizes = 0;
+	struct ht_size_set sizes = { 0 };
 
 	for (int64_t i = 0; i < items; i++)
 		if (i % PRODUCT && product[i])
-			sizes |= UINT64_C(1) << (product[i] - 1);
-	ht_open_wait(b, n, sizes);
+			ht_size_set_add(&sizes, product[i]);
+	ht_open_wait(b, n, &sizes);
 	return ht_out(n, 0);
 }
 

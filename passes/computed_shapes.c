@@ -350,7 +350,7 @@ static int64_t most_rest(const struct ht_graph *g, struct ht_shape s)
 /* How often a shape has each size, and its numbers multiplied. */
 struct product {
 	int64_t times;
-	int8_t of[HT_MOST_RUN_SIZES + 1];
+	int8_t of[HT_MOST_RUN_SIZES + 1]; /* by size, counted from 1 */
 };
 
 static struct product product_of(const struct ht_graph *g, struct ht_shape s)
