@@ -35,7 +35,8 @@ const char *ht_mode_effect(const struct ht_node *n, enum ht_impl mode)
 	case HT_IMPL_FLOAT_32:
 		if (ht_is(n, HT_CONTRACTS) && t == HT_BF16)
 			return "multiplies in float32, not by pairs nor transformed";
-		return ht_is(n, HT_CONV) && (t == HT_F16 || t == HT_F32)
+		return ht_is(n, HT_CONV | HT_CONV_TRANSPOSE | HT_CONV_FILTER) &&
+				       (t == HT_F16 || t == HT_F32)
 			       ? "multiplies in float32, not transformed"
 			       : NULL;
 	case HT_IMPL_HI_FLOAT_32:
