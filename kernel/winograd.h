@@ -10,6 +10,9 @@
  * coefficients on the images' side are exact in float32.  The error (root mean square, relative
  * to the results') is about 7e-7; it is 2.2e-6 with their points and 3e-7 for direct sums.
  *
+ * F(3 x 3, 2 x 2), of the gradient by the filter, sums products of the same tiles of the image and of
+ * transformed tiles of 2 x 2 numbers of the gradient (lower/filter_winograd.c).
+ *
  * The transforms of m = 2 (points 0, +-1 and infinity) only add and halve, so their results may
  * be rounded to BF16 and multiplied in pairs, with an error of 3.8e-3; rounding the results of
  * the convolution to BF16 has one of 1.7e-3.  They may also be rounded to F16 and multiplied in

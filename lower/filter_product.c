@@ -40,7 +40,7 @@ bool filter_multiplies_pairs(const struct filter_product *p, bool matrices)
 /* ---- sizes ---- */
 
 /* Channels of a block: those of a line of a cache, if that leaves none over. */
-static int64_t lanes_of(int64_t channels)
+int64_t filter_lanes(int64_t channels)
 {
 	enum { HALF = LINE_ROWS / 2 };
 
@@ -55,7 +55,7 @@ static void size_rows(struct filter_product *p)
 	if (p->together) {
 		filter_matrix_channels(p);
 	} else {
-		p->lanes = lanes_of(filter.dim[2]);
+		p->lanes = filter_lanes(filter.dim[2]);
 		p->blocks = filter_divisor(filter.dim[2] / p->lanes,
 			ht_ceil_div(FILTER_LEAST_ROWS, positions * p->lanes));
 	}
@@ -63,7 +63,7 @@ static void size_rows(struct filter_product *p)
 	p->c.rows = positions * p->lanes * p->blocks;
 }
 
-static void size_columns(struct filter_product *p)
+void filter_size_columns(struct filter_product *p)
 {
 	const int64_t columns = p->v->filter.dim[3];
 	int64_t of_tile;
@@ -485,9 +485,11 @@ void emit_filter_product(struct lower *l, struct ht_node *n, const struct conv *
 
 	p.together = filter_images_together(&p);
 	p.word = filter_multiplies_pairs(&p, false) && v->in.dim[0] > 1 ? 2 : 1;
+	if (!p.together && filter_by_winograd(&p))
+		return;
 	contract_init(&p.c, l, n, p.together || p.word == 2 ? HT_BF16 : HT_F32);
 	size_rows(&p);
-	size_columns(&p);
+	filter_size_columns(&p);
 	HT_CHECK(p.word == 1 || p.c.kp == 2);
 	size_copy(&p);
 	divide(&p);

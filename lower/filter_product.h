@@ -31,6 +31,10 @@ struct filter_product {
 	int32_t image, gradient; /* local buffers */
 };
 
+/* Channels of a block: those of a line of a cache, if that leaves none over. */
+int64_t filter_lanes(int64_t channels);
+/* Sets the columns of a tile, and how they are packed. */
+void filter_size_columns(struct filter_product *p);
 /* The least divisor of n that is at least `least`. */
 int64_t filter_divisor(int64_t n, int64_t least);
 /* How far the last row of the filter is behind the first, in lines of the image. */
@@ -45,6 +49,9 @@ int32_t filter_first_image(const struct filter_product *p, int32_t part);
 int32_t filter_grid_index(struct filter_product *p, int grid, int64_t count);
 /* Stores the sum of a tile at x: part, then the place in the filter.  `parts`: where the sums of all parts are; NULL: there is one part. */
 void filter_store(struct filter_product *p, const struct view *parts, const int32_t x[5]);
+
+/* filter_winograd.c: makes the gradient by Winograd's method; false: it does not pay, or has no such form. */
+bool filter_by_winograd(struct filter_product *p);
 
 /* filter_matrix.c: the form for matrices of pairs.  How many images lie together; 0: the gradient does not have that form. */
 int64_t filter_images_together(const struct filter_product *p);

@@ -1,6 +1,6 @@
 """Convolutions by each of their methods against TensorFlow in float64, on random shapes.
 
-Each graph is a convolution with a filter that is constant or fed, or the gradient of one by its image with a fed filter, and
+Each graph is a convolution with a filter that is constant or fed, or the gradient of one by its image with a fed filter, or by its filter, and
 around it other ops that its kernel may contain: bias, activation, a residual, a concatenation.  The methods must be within their errors (root mean
 square, and largest, both relative to the results' root mean square), with the same bits on one thread
 and on two, on every target that this machine runs; and if high precision is requested, taps are summed.
@@ -28,7 +28,7 @@ def random_case(r):
             'results': int(r.choice([1, 5, 16, 24, 33, 64, 72])), 'padding': padding,
             'dtype': ['float32', 'float32', 'bfloat16', 'float16'][int(r.integers(4))],
             'epilogue': ['none', 'bias', 'residual', 'concat'][int(r.integers(4))],
-            'filter': ['constant', 'fed', 'gradient' if plain else 'fed'][int(r.integers(3))]}
+            'filter': ['constant', 'fed', 'gradient' if plain else 'fed', 'wanted'][int(r.integers(4))]}
 
 
 def by_image(tf, y, f, c):
@@ -39,6 +39,25 @@ def by_image(tf, y, f, c):
     return tf.ensure_shape(y, sizes)
 
 
+def by_filter(tf, x, g, c):
+    """The gradient by the filter, of image x and gradient g of the result."""
+    padding, more = c['padding'], {}
+    if not isinstance(padding, str):
+        padding, more = 'EXPLICIT', {'explicit_paddings': [0, 0, *padding, 0, 0]}
+    sizes = [c['size'], c['size'], c['shape'][3], c['results']]
+    y = tf.raw_ops.Conv2DBackpropFilter(input=x, filter_sizes=sizes, out_backprop=g, strides=[1, c['stride'], c['stride'], 1],
+                                        padding=padding, **more)
+    return tf.ensure_shape(y, sizes)
+
+
+def sizes_of_results(c):
+    """Height and width of the convolution's result."""
+    if c['padding'] == 'SAME':
+        return [-(-v // c['stride']) for v in c['shape'][1:3]]
+    padding = [0] * 4 if c['padding'] == 'VALID' else c['padding']
+    return [(v + a + b - c['size']) // c['stride'] + 1 for v, a, b in zip(c['shape'][1:3], padding[::2], padding[1::2])]
+
+
 def graph_of(tf, r, c):
     """GraphDef, feeds, and the exact result."""
     import numpy as np
@@ -47,13 +66,17 @@ def graph_of(tf, r, c):
     x = rounded(r.normal(0, 1, c['shape']), dtype)
     gradient = c['filter'] == 'gradient'
     f = rounded(r.normal(0, fan ** -.5, [c['size'], c['size'], *(c['shape'][3], c['results'])[::-1 if gradient else 1]]), dtype)
+    if c['filter'] == 'wanted':
+        of = [c['shape'][0], *sizes_of_results(c), c['results']]
+        f = rounded(r.normal(0, np.prod(of[:3]) ** -.5, of), dtype)
     bias = rounded(r.normal(0, 1, [c['results']]), dtype)
 
     def build(x, f, bias, residual):
         padding = c['padding']
         if not isinstance(padding, str):
             padding = [[0, 0], padding[:2], padding[2:], [0, 0]]
-        y = by_image(tf, x, f, c) if gradient else tf.nn.conv2d(x, f, c['stride'], padding)
+        y = by_image(tf, x, f, c) if gradient else by_filter(tf, x, f, c) if c['filter'] == 'wanted' else \
+            tf.nn.conv2d(x, f, c['stride'], padding)
         if c['epilogue'] == 'bias':
             y = tf.nn.relu(tf.nn.bias_add(y, bias))
         if c['epilogue'] == 'residual':
@@ -93,17 +116,19 @@ def check(tf, r, c, targets, folder):
     proto, feeds, exact = graph_of(tf, r, c)
     cases.given(folder, proto, feeds, tf.as_dtype(c['dtype']).as_numpy_dtype)
     expected = c['size'] == 3 and c['stride'] == 1
+    taken = {m: 'winograd-2x2' if c['filter'] == 'wanted' and m == 'winograd' else m for m in RMS}  # of a gradient by a filter there is one form
     for method in RMS:
-        forced = [m for m in methods(folder, '--conv-method', method) if m != 'one-result']
-        if forced != [method] * (expected and method != 'direct'):
+        forced = {m for m in methods(folder, '--conv-method', method) if m != 'one-result'}
+        if forced != ({taken[method]} if expected and method != 'direct' else set()):
             yield f'by {method} the methods are {forced}'
-    exactly = [m for m in methods(folder, '--op-select-implmode', 'high_precision') if m != 'one-result']
+    exactly = [m for m in methods(folder, '--op-select-implmode', 'high_precision', '--optypelist-for-implmode',
+                                  'Conv2D,Conv2DBackpropInput,Conv2DBackpropFilter') if m != 'one-result']
     if exactly:
         yield f'with high precision the methods are {exactly}'
     for target in targets:
         for method in RMS:
             y = computed(folder, feeds, c['dtype'], target=target, conv_method=method)
-            problem = wrong(y, exact, method if expected else 'direct', c['dtype'], target)
+            problem = wrong(y, exact, taken[method] if expected else 'direct', c['dtype'], target)
             if problem:
                 yield f'{target} {problem}'
     two = computed(folder, feeds, c['dtype'], target=target, conv_method=method, threads=2)

@@ -242,6 +242,7 @@ static void filter_gradient(struct instance *k)
 	}
 	for (int64_t i = 0; i < count_of(&k->want); i++)
 		summed(k, i, k->want.v[i], magnitude.v[i], (double)(n * w[0].out * w[1].out));
+	bound_winograd(k, ht_ceil_div(n * w[0].out * w[1].out, 9));
 	epilogue(k, o);
 }
 
