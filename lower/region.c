@@ -224,7 +224,8 @@ static void settle(struct lower *l, struct ht_node *n)
 {
 	enum ht_fusion_id by = HT_FUSION_END;
 	const struct lower_op *op = lower_op_of(n);
-	bool alone = l->numerics || (op && op->checks);
+	/* _stored: what reads the node is a kernel that elsewhere reads its operand from memory, too. */
+	bool alone = l->numerics || (op && op->checks) || ht_attr_bool(n, "_stored", false);
 	struct ht_node *kernel = alone ? NULL : only_kernel(l, n, &by);
 
 	if (kernel && by != HT_FUSION_END)

@@ -124,21 +124,42 @@ static bool keeps_rows(const struct ht_counted_loop *x, struct ht_value v)
 	return of.rank && of.dim[0] == s.dim[0] && keeps_rows(x, n->in[arg]);
 }
 
-/* Whether the weights of all products of a step stay in the second level from one step to the next. */
-static bool weights_stay(const struct ht_counted_loop *x)
+/* Bytes of the weights of all products of a step. */
+static int64_t weights_of(const struct ht_counted_loop *x)
 {
-	const struct ht_target *t = x->outside.c->target;
 	int64_t bytes = 0;
 
 	for (const struct ht_node *n = x->inside.g->first; n; n = n->next)
 		if (is_product(x, n))
 			bytes += ht_shape_count(ht_type_of(n->in[1])->shape) *
 				 (int64_t)ht_dtype_info(ht_type_of(n->in[1])->dtype)->bytes;
-	return t && bytes <= t->l2;
+	return bytes;
 }
 
-/* Whether the weights of a product have so many rows that with `rows` rows a step it is faster in front of the loop, unless they stay in
- * the second level. */
+/* Whether `rows` rows are multiplied by a weight in twice the time in which it arrives from beyond the second level, so that the
+ * processor reads ahead. */
+static bool reads_ahead(const struct ht_target *t, enum ht_dtype weight, int64_t rows)
+{
+	const double a_cycle =
+		ht_target_lanes(t) * ht_target_products(t, ht_target_multiplied(t, weight, false));
+
+	return (double)rows / a_cycle >= 2 * (double)ht_dtype_info(weight)->bytes / t->rates->l3;
+}
+
+/* Whether a step does not wait for the weights of its products: they stay in the second level from one step to the next, or in a part of
+ * the last cache from which they arrive in time. */
+static bool weights_arrive(
+	const struct ht_counted_loop *x, const struct ht_node *product, int64_t rows)
+{
+	const struct ht_target *t = x->outside.c->target;
+	const int64_t bytes = t ? weights_of(x) : 0;
+
+	return t &&
+	       (bytes <= t->l2 || (bytes <= t->l3 / 4 &&
+					  reads_ahead(t, ht_type_of(product->in[1])->dtype, rows)));
+}
+
+/* Whether the weights have more numbers than the products of a step, `rows` rows, which are written and read. */
 static bool is_deep(const struct ht_node *product, int64_t rows)
 {
 	const struct ht_shape w = ht_type_of(product->in[1])->shape, out = product->out[0].shape;
@@ -146,21 +167,36 @@ static bool is_deep(const struct ht_node *product, int64_t rows)
 	return ht_shape_count(w) / out.dim[out.rank - 1] >= 2 * rows;
 }
 
-/* In the loop, a step reads `depth` rows of weights; in front of it, the products of all steps
- * are written and read again instead.  A step of few rows waits for its weights, in whatever cache they are; one of many rows does not if they
- * are in the second level.  Where the number of rows is open, a run may have few. */
+/* Whether a product of many rows, `rows` at the most, is faster in front of the loop.  In the loop, a step reads the weights; in front of
+ * it, the products of all steps are written and read again instead. */
+static bool leaves_with_many(
+	const struct ht_counted_loop *x, const struct ht_node *product, int64_t rows)
+{
+	return is_deep(product, rows) && !weights_arrive(x, product, rows);
+}
+
+/* The most rows of the product in a step; 0: it has no columns. */
+static int64_t rows_of(const struct ht_node *product)
+{
+	const struct ht_shape out = product->out[0].shape;
+	const int64_t columns = out.dim[out.rank - 1];
+
+	return columns ? ht_shape_count(out) / columns : 0;
+}
+
+/* A step of few rows waits for its weights, in whatever cache they are.  Where the number of rows is open, a run may have few. */
 static bool pays(struct ht_counted_loop *x, const struct ht_node *product)
 {
 	const struct leaving l = { .x = x, .step = step_of(x, product->in[0]) };
-	struct ht_shape out = product->out[0].shape;
-	int64_t columns = out.dim[out.rank - 1],
-		rows = ht_shape_count(out) / (columns ? columns : 1), end[2];
+	const int64_t rows = rows_of(product);
+	const enum ht_recurrent_rows of = ht_recurrent_rows_of(x->node);
+	int64_t end[2];
 
-	if (!columns || rows < FEW_ROWS || ht_recurrent_rows_of(x->node) == HT_RECURRENT_FEW)
-		return columns > 0;
+	if (!rows || rows < FEW_ROWS || of == HT_RECURRENT_FEW)
+		return rows > 0;
 	end_of_list(&l, 1, end);
-	return is_deep(product, rows) &&
-	       ((end[0] && ht_recurrent_rows_of(x->node) != HT_RECURRENT_MANY) || !weights_stay(x));
+	return leaves_with_many(x, product, rows) ||
+	       (end[0] && of != HT_RECURRENT_MANY && is_deep(product, rows));
 }
 
 static struct leaving leaving_of(struct ht_counted_loop *x, struct ht_value v)
@@ -283,13 +319,27 @@ static struct ht_node *element(const struct leaving *l, struct ht_node *before, 
 	return gather;
 }
 
+/* Whether all that is done with `n` is to add it to a product of the step. */
+static bool is_added(const struct ht_counted_loop *x, struct ht_node *n)
+{
+	const struct ht_node *sum = ht_rw_only_user(&x->inside, ht_out(n, 0));
+
+	if (!sum || !ht_is(sum, HT_ADDS) || sum->ins != 2)
+		return false;
+	return ht_is(sum->in[sum->in[0].node == n].node, HT_MATRIX_PRODUCT | HT_CONV);
+}
+
 static void leave(struct ht_counted_loop *x, struct ht_node *n)
 {
 	struct leaving l = leaving_of(x, ht_out(n, 0));
 	const bool rows = keeps_rows(x, ht_out(n, 0));
 	struct ht_value all = pass(&l, of_steps(&l, ht_out(n, 0)), rows);
+	struct ht_node *step = element(&l, n, all);
 
-	ht_rw_take_place(&x->inside, n, ht_out(element(&l, n, all), 0));
+	/* The kernel of the sum is that of the loop of many rows, which reads a product in this place, if the element is in memory. */
+	if (ht_recurrent_rows_of(x->node) == HT_RECURRENT_FEW && is_added(x, n))
+		ht_attr_set_bool(step, "_stored", true);
+	ht_rw_take_place(&x->inside, n, ht_out(step, 0));
 	ht_rw_hit(&x->outside, HT_FUSION_recurrent_inputs);
 }
 
@@ -337,19 +387,18 @@ static void look_into(struct ht_node *n, struct ht_pass_context *c)
 static bool turns(
 	const struct leaving *l, const struct ht_node *product, struct ht_recurrent_turn *turn)
 {
-	const struct ht_shape out = product->out[0].shape;
 	const struct ht_open_size *size;
-	int64_t end[2], columns = out.dim[out.rank - 1], rows;
+	const int64_t rows = rows_of(product);
+	int64_t end[2];
 
 	end_of_list(l, 1, end);
-	if (!end[0] || !columns)
+	if (!end[0] || !rows)
 		return false;
 	size = ht_size_at(l->x->node->graph, (int32_t)end[0]);
-	rows = ht_shape_count(out) / columns;
 	turn->size = (int32_t)end[0];
 	turn->from = (FEW_ROWS * size->most + rows - 1) / rows;
 	return size->least < turn->from && turn->from <= size->most &&
-	       !(is_deep(product, rows) && !weights_stay(l->x));
+	       !leaves_with_many(l->x, product, rows);
 }
 
 /* Whether copies of the loop do what it does. */

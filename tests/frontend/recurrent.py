@@ -355,10 +355,10 @@ def check_turns(r, folder):
 
 
 def check_rows(r, folder):
-    """With an open number of rows, products of many rows are in the loop if its weights stay in the second level, which
-    takes a branch of two loops; otherwise one loop serves any number of rows."""
+    """With an open number of rows, products of many rows are in the loop if its weights stay near enough, which takes a
+    branch of two loops, with one kernel for both recurrent products; otherwise one loop serves any number of rows."""
     steps = int(r.integers(3, 7))
-    for units, many in (32, 1), (128, 0):
+    for units, many in (32, 1), (128, 1), (256, 0):
         model = layer(r, lambda r, x: LSTM(units)(x), (None, steps, 64))  # noqa: B023
         frozen = freeze(lambda x: model(x), [tf.TensorSpec((None, steps, 64), tf.float32)], f'{folder}/m.pb')  # noqa: B023
         name, y = frozen.inputs[0].op.name, frozen.outputs[0].op.name
@@ -366,6 +366,9 @@ def check_rows(r, folder):
         graph = tool('compile', '-q', '--emit', 'hir', f'{folder}/m.pb', *asked)
         if len(re.findall(r'\bIf\(', graph)) != many:
             sys.exit(f'LSTM of {units} units and any rows: expected {many} branches:\n{graph}')
+        kernels = tool('compile', '-q', '--emit', 'kernels', f'{folder}/m.pb', *asked)
+        if kernels.count('  contract {') != 2 + many:
+            sys.exit(f'LSTM of {units} units and any rows: expected {2 + many} kernels of products:\n{kernels}')
         for rows in 1, int(r.integers(8, 33)):
             x = r.standard_normal((rows, steps, 64)).astype('f4')
             got, = run(folder, f'{folder}/m.pb', {name: x}, [y], *asked)
