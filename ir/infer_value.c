@@ -236,6 +236,24 @@ static void value_gather(struct ht_infer *in, struct ht_node *n)
 			e[i] = k->e[x->e[i].i];
 }
 
+/* Numbers put together by known indices; of equal ones the last counts. */
+static void value_stitch(struct ht_infer *in, struct ht_node *n)
+{
+	const int32_t count = n->ins / 2;
+	int64_t all = n->out[0].shape.rank == 1 ? ht_shape_count(n->out[0].shape) : -1;
+	struct ht_elem *e = all < 0 ? NULL : result(in, n, 0, all);
+
+	for (int32_t i = 0; e && i < count; i++) {
+		const struct ht_known *at = ht_in_known(in, n, i),
+				      *k = ht_in_known(in, n, count + i);
+
+		for (int32_t j = 0; at && at->e && j < at->n; j++)
+			if (at->e[j].kind == HT_ELEM_INT && at->e[j].i >= 0 && at->e[j].i < all)
+				e[at->e[j].i] =
+					k && k->e && j < k->n ? k->e[j] : (struct ht_elem){ 0 };
+	}
+}
+
 static void value_reverse(struct ht_infer *in, struct ht_node *n)
 {
 	const struct ht_known *k = ht_in_known(in, n, 0), *axes = ht_in_known(in, n, 1);
@@ -498,6 +516,9 @@ static rule *rule_of(enum ht_op op)
 	case HT_OP_Gather:
 	case HT_OP_GatherV2:
 		return value_gather;
+	case HT_OP_DynamicStitch:
+	case HT_OP_ParallelDynamicStitch:
+		return value_stitch;
 	case HT_OP_ReverseV2:
 		return value_reverse;
 	case HT_OP__Sizes:

@@ -16,7 +16,31 @@ static void read_filter_gradient(const struct ht_node *n, struct conv *c)
 	read_windows(n, c->in, c->out, c->filter.dim, c->w);
 }
 
-/* ---- a plain loop: types without a register tile, and groups ---- */
+/* ---- a plain loop: types without a register tile, groups, and open sizes ---- */
+
+/* A dimension of the sum, along an axis of the gradient of the result, operand 2, which ends where the run's does. */
+static int reduce_axis(
+	struct kernel_build *k, const struct ht_node *n, const struct conv *v, int axis)
+{
+	const int dim = kb_reduce_dim(k, v->out.dim[axis]);
+
+	kb_cut(k, dim, n->in[2],
+		(struct cut_span){ .stride = ht_shape_stride(v->out, axis),
+			.extent = v->out.dim[axis],
+			.reduced = true,
+			.neutral = true });
+	return dim;
+}
+
+/* Whether images or gradients are of open sizes. */
+static bool is_open(const struct lower *l, const struct ht_node *n)
+{
+	for (int32_t axis = 0; axis < 3; axis++)
+		if (lower_ends_with_run(l, n->in[0], axis) ||
+			lower_ends_with_run(l, n->in[2], axis))
+			return true;
+	return false;
+}
 
 /* The sum over all pixels of image (at channel `channel`) times gradient (at channel `result`), for filter position out. */
 static enum ht_status emit_loop_filter(
@@ -34,9 +58,9 @@ static enum ht_status emit_loop_filter(
 	out = kb_loop_space(&k, 4, v->filter.dim, ~0u);
 	k.stage->vec = depthwise && multiplier == 1 ? 2 : 3;
 	from = out;
-	x[0] = y[0] = ht_xdim(b, kb_reduce_dim(&k, v->out.dim[0]));
+	x[0] = y[0] = ht_xdim(b, reduce_axis(&k, n, v, 0));
 	for (int i = 0; i < 2; i++) {
-		y[1 + i] = ht_xdim(b, kb_reduce_dim(&k, v->out.dim[1 + i]));
+		y[1 + i] = ht_xdim(b, reduce_axis(&k, n, v, 1 + i));
 		x[1 + i] = window_coord(&k, &v->w[i], y[1 + i], out.group[i].x, &from);
 	}
 	x[3] = out.group[2].x;
@@ -65,7 +89,7 @@ static enum ht_status emit_filter(struct lower *l, struct ht_node *n, bool depth
 	read_filter_gradient(n, &v);
 	contract_round_operands(l, n, true);
 	if (depthwise || v.groups > 1 || !contract_type(ht_type_of(n->in[0])->dtype) ||
-		ht_shape_count(v.out) == 0)
+		ht_shape_count(v.out) == 0 || is_open(l, n))
 		return emit_loop_filter(l, n, &v, depthwise);
 	emit_filter_product(l, n, &v);
 	return HT_OK;

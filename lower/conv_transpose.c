@@ -27,6 +27,7 @@ void emit_by_image(struct lower *l, struct ht_node *n, const struct window w[2],
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_loop_space(&k, 4, n->out[0].shape.dim, ~0u);
 	k.stage->vec = 3;
+	kb_cut_space(&k, &out, ht_out(k.sink, 0));
 	from = out;
 	for (int i = 0; i < 2; i++) {
 		f[i] = ht_xdim(b, kb_reduce_dim(&k, w[i].size));

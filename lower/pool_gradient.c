@@ -32,6 +32,7 @@ static struct view maxima(struct lower *l, struct ht_node *n, const struct windo
 	kb_stage(&k, HT_STAGE_LOOP);
 	out = kb_loop_space(&k, 4, shape.dim, ~0u);
 	k.stage->vec = 3;
+	kb_cut_space(&k, &out, n->in[2]);
 	row = out.group[1].x;
 	column = out.group[2].x;
 	x[0] = out.group[0].x;
@@ -59,6 +60,7 @@ static struct space open_sum(struct kernel_build *k, struct lower *l, struct ht_
 	kb_stage(k, HT_STAGE_LOOP);
 	*out = kb_loop_space(k, 4, n->out[0].shape.dim, ~0u);
 	k->stage->vec = 3;
+	kb_cut_space(k, out, ht_out(k->sink, 0));
 	at = *out;
 	for (int i = 0; i < 2; i++) {
 		one = ht_xdim(&k->xb, kb_reduce_dim(k, window_results(&w[i])));

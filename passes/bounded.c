@@ -139,6 +139,8 @@ static bool is_shape(const struct ht_node *n, int32_t i)
 		return i > 0;
 	case HT_OP_Fill:
 	case HT_OP_Conv2DBackpropInput:
+	case HT_OP_DepthwiseConv2dNativeBackpropInput:
+	case HT_OP_AvgPoolGrad:
 		return i == 0;
 	case HT_OP_Bincount:
 	case HT_OP_DenseBincount:

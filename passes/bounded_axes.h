@@ -150,6 +150,8 @@ void ht_open_take(
 	struct ht_bounded *b, struct ht_node *n, const struct ht_open_taken *taken, int32_t count);
 /* bounded_rare.c: the rule of an op that no trait or value of field `axes` says; NULL: there is none. */
 ht_open_rule *ht_open_rare_rule(enum ht_op op);
+/* bounded_gradients.c: likewise that of a gradient. */
+ht_open_rule *ht_open_gradient_rule(enum ht_op op);
 /* bounded_joined.c: whether a reshape put an open size of an axis together with others, so that elements have other places along it than in
  * the run's tensor. */
 bool ht_open_is_joined(
@@ -165,5 +167,8 @@ struct ht_value ht_open_in_order(
 void ht_open_take_from_run(struct ht_bounded *b, struct ht_node *n, int32_t arg, struct ht_open a);
 /* bounded_windows.c */
 ht_open_rule ht_open_window, ht_open_padded, ht_open_unwindow;
+/* Attribute _ends: where the axes of the result end; of the second function, the number of images alone. */
+void ht_open_set_ends(struct ht_node *n, const struct ht_open *out);
+void ht_open_set_images(struct ht_node *n, struct ht_open images);
 
 #endif

@@ -273,5 +273,7 @@ ht_open_rule *ht_open_rule_of(const struct ht_node *n)
 			return by_trait[i].rule;
 	if (ht_open_rare_rule(n->op))
 		return ht_open_rare_rule(n->op);
+	if (ht_open_gradient_rule(n->op))
+		return ht_open_gradient_rule(n->op);
 	return ht_open_updates_rows(n) ? ht_open_updated : by_axes[ht_axes(n)];
 }

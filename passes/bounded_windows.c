@@ -45,7 +45,7 @@ static void set_end(
 	open[2 * axis + 1] = a.part[0].inner;
 }
 
-static void set_result(struct ht_node *n, const struct ht_open *out)
+void ht_open_set_ends(struct ht_node *n, const struct ht_open *out)
 {
 	int64_t end[2 * HT_OPEN_RANK] = { 0 };
 	int32_t rank = n->out[0].shape.rank;
@@ -81,7 +81,7 @@ enum ht_status ht_open_window(struct ht_bounded *b, struct ht_node *n, struct ht
 	}
 	if (open[2 * first] || open[2 * first + 2])
 		ht_attr_set_ints(n, "_open", open, HT_COUNT(open));
-	set_result(n, out);
+	ht_open_set_ends(n, out);
 	return HT_OK;
 }
 
@@ -114,8 +114,16 @@ enum ht_status ht_open_padded(struct ht_bounded *b, struct ht_node *n, struct ht
 		set_end(b, n, i, open);
 	}
 	ht_attr_set_ints(n, "_open", open, 2 * (size_t)rank);
-	set_result(n, out);
+	ht_open_set_ends(n, out);
 	return HT_OK;
+}
+
+void ht_open_set_images(struct ht_node *n, struct ht_open images)
+{
+	const struct ht_open ends[HT_OPEN_RANK] = { images };
+
+	if (ht_open_some(images))
+		ht_open_set_ends(n, ends);
 }
 
 /* A transposed convolution: elements outside are zeros, and add nothing.  The extents of its result follow from those of the image by
@@ -145,5 +153,6 @@ enum ht_status ht_open_unwindow(struct ht_bounded *b, struct ht_node *n, struct 
 		HT_TRY(open_of_dim(b, n, n->out[0].shape.dim[i], &out[i]));
 		ht_open_mask_all(b, n, 2, i, in.axis[i], HT_NUMBER_ZERO);
 	}
+	ht_open_set_images(n, out[0]);
 	return HT_OK;
 }

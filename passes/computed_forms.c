@@ -746,7 +746,7 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 			return ht_expand_meeting(f, n) || flatten_listed(f, n);
 		if (ht_is(n, HT_FINDS))
 			return ht_expand_extreme(f, n);
-		if (ht_expand_image(f, n) ||
+		if (ht_expand_image(f, n) || ht_expand_training(f, n) ||
 			(what != HT_EXPAND_KNOWN &&
 				(ht_expand_windows(f, n) || ht_expand_blocks(f, n) ||
 					ht_expand_random(f, n))))

@@ -526,6 +526,11 @@ bool ht_slides_open(const struct ht_graph *g, const struct ht_node *n);
 bool ht_expand_blocks(struct forms *f, struct ht_node *n);
 bool ht_has_open_blocks(const struct ht_graph *g, const struct ht_node *n);
 
+/* ---- computed_training.c ---- */
+
+/* Batch normalisation of training; likewise. */
+bool ht_expand_training(struct forms *f, struct ht_node *n);
+
 /* ---- computed_random.c ---- */
 
 /* Random numbers; likewise. */

@@ -724,7 +724,7 @@ static void put_whole(struct forms *f, struct back *b)
 static void put_back(struct forms *f, const struct ht_node *n, int32_t i, struct back *b)
 {
 	struct entry e = { .number = i, .begin = bound_of(n, 1, i), .end = bound_of(n, 2, i) };
-	struct ht_value size = entry_of(f, n->in[0], b->axis), begin, taken = whole(f, HT_I64, 1);
+	struct ht_value size, begin, taken = whole(f, HT_I64, 1);
 	const int64_t axis = b->axis;
 
 	if (bit(n, "new_axis_mask", i)) {
@@ -732,6 +732,7 @@ static void put_back(struct forms *f, const struct ht_node *n, int32_t i, struct
 		b->x.node->out[0].shape = open_shape(f, ht_type_of(b->x)->shape.rank);
 		return;
 	}
+	size = entry_of(f, n->in[0], b->axis);
 	if (bit(n, "shrink_axis_mask", i)) {
 		e.begin.whole = false;
 		b->x = with_axis(f, b->x, axis);

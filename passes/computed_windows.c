@@ -405,7 +405,8 @@ static bool expand_transposed(struct forms *f, struct ht_node *n)
 	size[0] = element(f, v, 0);
 	for (int32_t i = 1; i < 3; i++)
 		size[i] = times(f, element(f, v, i), a[i].stride);
-	size[3] = whole(f, HT_I64, ht_in_shape(n, 1).dim[2]);
+	size[3] = whole(f, HT_I64,
+		n->out[0].shape.dim[3] >= 0 ? n->out[0].shape.dim[3] : ht_in_shape(n, 1).dim[2]);
 	for (int32_t i = 0; i < 4; i++)
 		size[i] = ht_rw_cast(&f->r, f->at, f->at->name, size[i], HT_I32);
 	in[0] = packed(f, size, 4, HT_I32);

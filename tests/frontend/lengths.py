@@ -245,8 +245,33 @@ def counted_off(r):
     return f, {'x': (('n', 'k', c), F32)}
 
 
+def trained(r):
+    """Gradients of nets whose images are open: by filters, biases and the scales of batch normalisation of training; of pools, resized
+    images and a new axis, where the number of images alone is open; a gradient by images."""
+    c, groups, steps = int(r.integers(1, 5)), int(r.integers(1, 4)), int(r.integers(1, 4))
+    parts = [weights(r, *s) for s in ((3, 3, 2, groups * c), (groups * c,), (3, 2, c, groups * 2), (3, 3, groups * 2, 2), (groups * 4,), (2, 2, groups * 4, 3))]
+
+    def normal(y, scale, **k):
+        same = tf.ones_like(scale)
+        return tf.raw_ops.FusedBatchNormV3(x=y, scale=scale + 1, offset=scale, mean=same, variance=same, exponential_avg_factor=.7, epsilon=1., **k)
+
+    def f(x, q):
+        with tf.GradientTape() as tape:
+            tape.watch([*parts, q])
+            first, bias, grouped, deep, scale, last = parts
+            y = tf.tanh(tf.nn.bias_add(tf.nn.conv2d(x, first, 1, 'SAME'), bias))
+            y = tf.nn.conv2d(y, grouped, steps, 'VALID')
+            y, mean, variance, *_ = normal(tf.nn.depthwise_conv2d(y, deep, [1, 1, 1, 1], 'SAME'), scale, is_training=True)
+            y = tf.nn.conv2d(y, last, 1, 'VALID')
+            z = tf.concat([tf.nn.max_pool2d(q, 3, 2, 'SAME'), tf.nn.avg_pool2d(q, 2, 2, 'SAME'), tf.raw_ops.ResizeBilinear(images=q, size=[3, 4])], 3)
+            new = tf.reduce_sum(q, [1, 2, 3])[:, None] * tf.reduce_sum(z, [1, 2])
+            loss = tf.reduce_mean(y * y) + tf.reduce_mean(z * z) + tf.reduce_mean(new)
+        return (*tape.gradient(loss, [q, *parts]), mean, variance, loss)
+    return f, {'x': (('n', 'h', 'w', 2), F32), 'q': (('n', 6, 7, 2), F32)}
+
+
 MODELS = {f.__name__: f for f in (transformer, pooled, crossed, pictures, residuals, divided, turned, over_images, photographs, warped, counted_off,
-                                  joined, tokens)}
+                                  trained, joined, tokens)}
 # Bounds of each size, by its name.  Sums of products over k end at the run's size if the upper bound is a multiple of 8, else at the bound:
 # MOST_K has one of each.
 BOUNDS = {'n': (1, 3), 'q': (1, 20), 'k': (1, 70), 'h': (16, 41), 'w': (15, 38)}

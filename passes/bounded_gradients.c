@@ -1,0 +1,115 @@
+/* Rules of open axes of gradients that only training has: which elements outside count as zeros, so that they add nothing. */
+#include "passes/bounded_axes.h"
+
+#include "passes/rewrite.h"
+
+static bool has_channels_first(const struct ht_node *n)
+{
+	return ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
+}
+
+static enum ht_status bias_gradient(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	const int32_t rank = ht_in_shape(n, 0).rank;
+	const int32_t channels = has_channels_first(n) && rank > 2 ? 1 : rank - 1;
+	struct axes in = axes_of(b, n, 0);
+
+	for (int32_t i = 0; i < rank; i++) {
+		if (i == channels)
+			HT_TRY(put(b, n, out, 0, in.axis[i]));
+		else
+			ht_open_mask(b, n, 0, i, in.axis[i], HT_NUMBER_ZERO);
+	}
+	return HT_OK;
+}
+
+/* Whether the padding in front of an image does not depend on its height and width. */
+static bool pads_alike(const struct ht_bounded *b, const struct ht_node *n)
+{
+	size_t count;
+	const int64_t *stride = ht_attr_ints(n, "strides", &count, b->r.arena);
+
+	if (!ht_str_is(ht_attr_str(n, "padding", ""), "SAME"))
+		return true;
+	for (size_t i = 0; i < count; i++)
+		if (stride[i] != 1)
+			return false;
+	return true;
+}
+
+/* Sums over all pixels of images and of gradients.  An axis that is open in both ends where the run's does: products with what is outside of
+ * the gradient are zeros, and what is outside of the image is padding. */
+static enum ht_status filter_gradient(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	const int32_t channels = has_channels_first(n) ? 1 : 3;
+	struct axes image = axes_of(b, n, 0), gradient = axes_of(b, n, 2);
+
+	(void)out;
+	if (ht_open_some(image.axis[channels]) || ht_open_some(gradient.axis[channels]))
+		return ht_open_refuse(b, n, "this takes it as the number of channels");
+	if (!is_same(image.axis[0], gradient.axis[0]))
+		return ht_open_refuse(b, n, "there are not as many gradients as images");
+	for (int32_t i = 0; i < 4; i++) {
+		const struct ht_open x = image.axis[i], dy = gradient.axis[i];
+
+		if ((ht_open_some(x) && !is_plain(b, ht_in_shape(n, 0), i, x)) ||
+			(ht_open_some(dy) && !is_plain(b, ht_in_shape(n, 2), i, dy)))
+			return ht_open_refuse(b, n, "a reshape put it together with others");
+		if (i && ht_open_some(x) && !pads_alike(b, n))
+			return ht_open_refuse(b, n, "how it is padded depends on it");
+		ht_open_mask(b, n, 0, i, x, HT_NUMBER_ZERO);
+		ht_open_mask(b, n, 2, i, dy, HT_NUMBER_ZERO);
+	}
+	return HT_OK;
+}
+
+/* Of pools and of resized images: each image by itself.  The gradient of the result is operand `by`. */
+static enum ht_status of_images(
+	struct ht_bounded *b, struct ht_node *n, int32_t by, struct ht_open *out)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		for (int32_t k = 1; k < ht_in_shape(n, i).rank; k++)
+			if (ht_open_some(axis_of(b, n, i, k)))
+				return ht_open_refuse(
+					b, n, "of this, the number of images alone may be it");
+	HT_TRY(put(b, n, out, 0, axis_of(b, n, by, 0)));
+	ht_open_set_images(n, out[0]);
+	return HT_OK;
+}
+
+static enum ht_status of_largest(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	return of_images(b, n, 2, out);
+}
+
+static enum ht_status of_means(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	return of_images(b, n, 1, out);
+}
+
+static enum ht_status of_resized(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	return of_images(b, n, 0, out);
+}
+
+ht_open_rule *ht_open_gradient_rule(enum ht_op op)
+{
+	switch (op) {
+	case HT_OP_BiasAddGrad:
+		return bias_gradient;
+	case HT_OP_Conv2DBackpropFilter:
+	case HT_OP_DepthwiseConv2dNativeBackpropFilter:
+		return filter_gradient;
+	case HT_OP_DepthwiseConv2dNativeBackpropInput:
+		return ht_open_unwindow;
+	case HT_OP_MaxPoolGrad:
+		return of_largest;
+	case HT_OP_AvgPoolGrad:
+		return of_means;
+	case HT_OP_ResizeBilinearGrad:
+	case HT_OP_ResizeNearestNeighborGrad:
+		return of_resized;
+	default:
+		return NULL;
+	}
+}
