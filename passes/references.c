@@ -7,6 +7,8 @@
  *   with a handle (`forms`).
  * - A node that reads the value gets a ReadVariableOp, which has the control edges of the
  *   reader.  If the reference is the result of a write, the ReadVariableOp waits for that write.
+ * - A value that an Identity read is the variable's memory, in which writes change it.  So what
+ *   takes that value behind a write reads again, and waits for what it itself waits for.
  * - RefSwitch, which passes a reference to one branch, becomes a Switch of the handle.
  *
  * The pass leaves two kinds of variables to the pass freeze: those that no node writes to, and
@@ -195,6 +197,82 @@ static void convert_read(
 		wait_for(x, read, from);
 }
 
+/* ---- values that were read, behind writes ---- */
+
+/* Whether `n` forwards the value of variable `v`, whose reference it takes. */
+static bool hands_on(const struct references *x, const struct ht_node *n, const struct ht_node *v)
+{
+	return ht_is(n, HT_FORWARDS) && n->outs == 1 && n->ins == 1 && n->in[0].node == v &&
+	       !ht_takes_reference(n, 0) && referred(x, n, 0) == v;
+}
+
+static bool writes(const struct references *x, const struct ht_node *n, const struct ht_node *v)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (referred(x, n, i) == v && ht_takes_reference(n, i) && !is_switch(x, n))
+			return true;
+	return false;
+}
+
+/* Whether `n` is a write, or comes behind one; nodes that the pass makes are none of these. */
+static bool is_behind(const struct references *x, const bool *behind, const struct ht_node *n)
+{
+	return n->id < x->ids && behind[n->id];
+}
+
+static bool comes_behind(const struct references *x, const bool *behind, const struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (is_behind(x, behind, n->in[i].node))
+			return true;
+	for (int32_t i = 0; i < n->controls; i++)
+		if (is_behind(x, behind, n->control[i]))
+			return true;
+	return false;
+}
+
+/* `n` comes behind a write to `v`, and takes in operand `i` what was read of it. */
+static void read_again(
+	struct references *x, struct ht_node *n, int32_t i, struct ht_node *v, const bool *behind)
+{
+	struct ht_node *read = read_before(x, n, v, ht_out(v, 0),
+		ht_str_printf(
+			x->r.arena, "%.*s/%.*s/again", HT_STR_ARG(n->name), HT_STR_ARG(v->name)));
+
+	ht_rw_set_controls(&x->r, read, n->control, n->controls);
+	for (int32_t k = 0; k < n->ins; k++)
+		if (is_behind(x, behind, n->in[k].node))
+			wait_for(x, read, n->in[k].node);
+	ht_rw_set_in(&x->r, n, i, ht_out(read, 0));
+}
+
+/* Does so for all nodes, in their order, so that what a loop hands to its next iteration does not count. */
+static void read_behind_writes(
+	struct references *x, struct ht_node *v, struct ht_node *const *all, size_t count)
+{
+	bool *behind = HT_NEW_ARRAY(x->r.c->scratch, bool, x->ids);
+
+	for (size_t k = 0; k < count; k++) {
+		struct ht_node *n = all[k];
+
+		behind[n->id] = comes_behind(x, behind, n);
+		for (int32_t i = 0; i < n->ins && behind[n->id]; i++)
+			if (n->in[i].node->id < x->ids && hands_on(x, n->in[i].node, v))
+				read_again(x, n, i, v, behind);
+		behind[n->id] |= writes(x, n, v);
+	}
+}
+
+/* Whether a value of the variable that was read is handed on to others. */
+static bool is_handed_on(const struct references *x, const struct ht_node *v,
+	struct ht_node *const *all, size_t count)
+{
+	for (size_t k = 0; k < count; k++)
+		if (hands_on(x, all[k], v))
+			return true;
+	return false;
+}
+
 static void convert_operands(struct references *x, struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->ins; i++) {
@@ -300,6 +378,10 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	all = ht_rw_nodes(&x.r, &count);
 	for (size_t i = 0; i < count; i++)
 		look_at(&x, all[i]);
+	for (size_t i = 0; i < count; i++)
+		if (x.variable[all[i]->id] == all[i] && converts(&x, all[i]) &&
+			is_handed_on(&x, all[i], all, count))
+			read_behind_writes(&x, all[i], all, count);
 	for (size_t i = 0; i < count; i++)
 		convert_operands(&x, all[i]);
 	for (size_t i = 0; i < count; i++)
