@@ -75,13 +75,11 @@ struct ht_e {
 	LLVMBasicBlockRef entry;      /* allocas, buffer pointers */
 	LLVMValueRef *buffer, *param; /* loaded in the entry block */
 	LLVMValueRef grid[HT_MAX_GRID];
-	LLVMValueRef
-		backwards;   /* whether tiles run from the last to the first; NULL: they never do */
-	LLVMValueRef starts; /* whether this is the first tile of a call, or of its row of tiles */
-	LLVMValueRef fault;  /* alloca, I32 */
-	LLVMValueRef zeros;  /* a constant of HT_E_ZEROS bytes, or as many as a contraction
+	LLVMValueRef starts;  /* whether this is the first tile of a call, or of its row of tiles */
+	LLVMValueRef fault;   /* alloca, I32 */
+	LLVMValueRef zeros;   /* a constant of HT_E_ZEROS bytes, or as many as a contraction
 			       * needs */
-	LLVMValueRef dump;   /* alloca of a vector, the target of stores that must have no
+	LLVMValueRef dump;    /* alloca of a vector, the target of stores that must have no
 			       * effect, or NULL */
 	LLVMValueRef widened; /* alloca of widen.c, or NULL */
 	LLVMValueRef one;     /* of low.c, or NULL */

@@ -117,19 +117,19 @@ static void end(struct ht_e *e, LLVMValueRef fault)
 static LLVMValueRef turned(struct ht_e *e, LLVMValueRef t)
 {
 	const int32_t by = e->k->turns - 1;
-	LLVMValueRef last;
+	LLVMValueRef odd, last;
 	enum ht_dtype type;
 
 	if (by < 0)
 		return t;
 	type = e->k->buffer[by].dtype;
-	last = ht_e_load_at(
+	odd = ht_e_load_at(
 		e, ht_e_mem_type(e, type), e->buffer[by], (unsigned)ht_dtype_info(type)->bytes);
-	e->backwards = LLVMBuildTrunc(e->b, last, e->i1, "");
+	odd = LLVMBuildTrunc(e->b, odd, e->i1, "");
 	last = LLVMBuildNSWSub(e->b, LLVMGetParam(e->fn, 3), ht_e_i64(e, 1), "");
 	last = LLVMBuildNSWSub(
 		e->b, last, LLVMBuildNSWSub(e->b, t, LLVMGetParam(e->fn, 2), ""), "");
-	return ht_e_select(e, e->backwards, last, t);
+	return ht_e_select(e, odd, last, t);
 }
 
 static void tiles(struct ht_e *e)

@@ -174,7 +174,7 @@ struct ht_e_panel ht_e_panel_of(const struct ht_e *e, int64_t numbers, int64_t s
 	return p;
 }
 
-/* Weights that stay in the second level need no prefetch.  With many blocks of rows, the wait of
+/* Weights that stay in the second level need no prefetch, nor do those that tiles find there since they turn (ht_kernel.turns).  With many blocks of rows, the wait of
  * the first block hardly matters, unless each tile has a panel of its own.  For weights that are widened, a prefetch pays on every
  * machine (docs/kernels.md). */
 int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p)
@@ -184,7 +184,7 @@ int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p)
 	const int most = e->matrix ? 2 * MOST_LINES : MOST_LINES;
 	int64_t lines;
 
-	if (!(e->s->contract.wide_buffer ? e->t->prefetch : e->t->prefetch_panels) ||
+	if (!(e->s->contract.wide_buffer ? e->t->prefetch : e->t->prefetch_panels) || e->k->turns ||
 		p.buffer < 0 || ht_e_bytes(&e->k->buffer[p.buffer]) < e->t->l2 / 8 ||
 		p.blocks < 2 || (p.blocks > MOST_BLOCKS && !p.own) || !rounds)
 		return 0;
@@ -198,7 +198,7 @@ void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel
 	const struct ht_contract *c = &e->s->contract;
 	const struct ht_dim *m = &e->s->dim[c->m];
 	const int64_t lines = ht_e_panel_lines(e, p);
-	LLVMValueRef at = e->level[e->level_of[c->m]].index, next = ht_e_i64(e, p.bytes);
+	LLVMValueRef at = e->level[e->level_of[c->m]].index;
 	LLVMBasicBlockRef some = NULL, no = NULL;
 
 	if (m->grid >= 0 && !ht_e_inherits_panel(e))
@@ -217,12 +217,10 @@ void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel
 	if (p.own) /* where there are more rounds than lines */
 		at = ht_e_select(e, LLVMBuildICmp(e->b, LLVMIntULT, at, ht_e_i64(e, p.bytes), ""),
 			at, ht_e_i64(e, p.bytes - HT_E_LINE));
-	if (e->backwards)
-		next = ht_e_select(e, e->backwards, ht_e_i64(e, -p.bytes), next);
-	at = LLVMBuildAdd(e->b, at, next, "");
 	for (int64_t i = 0; i < lines; i++)
-		prefetch(e, ht_e_at(e, e->i8, panel,
-				    LLVMBuildAdd(e->b, at, ht_e_i64(e, i * HT_E_LINE), "")));
+		prefetch(e,
+			ht_e_at(e, e->i8, panel,
+				LLVMBuildAdd(e->b, at, ht_e_i64(e, p.bytes + i * HT_E_LINE), "")));
 	if (no) {
 		LLVMBuildBr(e->b, no);
 		LLVMMoveBasicBlockAfter(no, some);
