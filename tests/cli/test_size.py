@@ -157,8 +157,10 @@ class Size(ToolCase):
         self.assertEqual(pruned.count(b'StatelessIf'), 1 + 7 * 12)
 
     def instructions(self, *args):
-        r = subprocess.run(['valgrind', '--tool=callgrind', '--callgrind-out-file=/dev/null', TOOL, *args], env=ALONE,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
+        # The processor that Valgrind shows a program is not that of the machine.
+        r = subprocess.run(['valgrind', '--tool=callgrind', '--callgrind-out-file=/dev/null', TOOL, *args],
+                           env={**ALONE, 'HALFTONE_HOST': ''}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.assertEqual(r.returncode, 0, r.stderr.decode())
         return int(re.search(rb'Collected : (\d+)', r.stderr)[1])
 
     def test_policies(self):
