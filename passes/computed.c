@@ -278,7 +278,7 @@ static enum ht_status fold_constants(
 
 static enum ht_status add_sizes(struct ht_graph *g, struct ht_pass_context *c, bool all)
 {
-	enum { ROUNDS = 64 };
+	enum { ROUNDS = 2 * HT_MOST_RUN_SIZES }; /* a window takes up to two */
 	struct graphs x = { 0 };
 
 	if (g->sizes)
