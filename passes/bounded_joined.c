@@ -10,7 +10,7 @@
 #include "passes/bounded_axes.h"
 #include "passes/outline.h"
 
-enum { OUTERMOST, PERIODS = HT_OPEN_PARTS };
+enum { OUTERMOST = 0, PERIODS = HT_OPEN_PARTS };
 
 /* The periods of the axes that places lie along, for each element of a vector of places, or for a scalar; the outermost first. */
 struct places {
