@@ -272,6 +272,7 @@ def trained(r):
 
 MODELS = {f.__name__: f for f in (transformer, pooled, crossed, pictures, residuals, divided, turned, over_images, photographs, warped, counted_off,
                                   trained, joined, tokens)}
+CHOOSING = {'trained'}  # the largest of rounded elements may rightly be another one, which then gets the gradient
 # Bounds of each size, by its name.  Sums of products over k end at the run's size if the upper bound is a multiple of 8, else at the bound:
 # MOST_K has one of each.
 BOUNDS = {'n': (1, 3), 'q': (1, 20), 'k': (1, 70), 'h': (16, 41), 'w': (15, 38)}
@@ -364,7 +365,8 @@ def check_in_turn(name, r, folder):
     m = ht.load(f'{folder}/m.pb', outputs=outputs,
                 shapes={n: tuple(s if isinstance(s, int) else stated_size(s) for s in shape)
                         for n, (shape, _) in inputs.items()})
-    for policy, tolerance in {'must_keep_origin_dtype': TOLERANCE, 'allow_mix_precision_bf16': 1e-1}.items():
+    policies = {'must_keep_origin_dtype': TOLERANCE, 'allow_mix_precision_bf16': 1e-1}
+    for policy, tolerance in list(policies.items())[:1 if name in CHOOSING else 2]:
         program = m.compile(policy)
         contexts = [program.context(threads=n) for n in (1, 2)]
         if memory_of(program, no_numbers(r, inputs)) != program.memory():
