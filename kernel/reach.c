@@ -241,7 +241,8 @@ static struct ht_bound row_end(const struct reach *r, const struct ht_contract *
 
 	if (!row.known)
 		return HT_BOUND_UNKNOWN;
-	/* Of pairs that are held as such, a step between pairs is taken for one between numbers. */
+	/* Where A is held as words of two numbers, a_step leads to the next word, and the depth has twice as many numbers as words: the bound is
+	 * too high then, which is safe. */
 	depth = ht_bound_scaled(r->sizes, &depth, c->a_step > 0 ? c->a_step : 0);
 	return depth.known ? ht_bound_sum(r->sizes, &row, &depth) : HT_BOUND_UNKNOWN;
 }

@@ -306,3 +306,10 @@ struct ht_winograd ht_schedule_winograd(const struct ht_target *t,
 	best.cycles = mean_cycles(&s, shape, &best);
 	return best;
 }
+
+double ht_winograd_error(int m, enum ht_dtype dtype)
+{
+	if (m == 4)
+		return 7e-7;
+	return dtype == HT_BF16 ? 3.8e-3 : dtype == HT_F16 ? 1.2e-3 : 3e-7;
+}

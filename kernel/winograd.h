@@ -60,5 +60,8 @@ struct ht_winograd {
 };
 struct ht_winograd ht_schedule_winograd(const struct ht_target *t,
 	const struct ht_winograd_shape *shape, int m, enum ht_dtype dtype);
+/* The measured error of F(m x m, 3 x 3) and of F(3 x 3, 2 x 2) (m = 2) with factors of this dtype, without the rounding of results: root mean
+ * square, relative to the results (docs/contraction-numerics.md). */
+double ht_winograd_error(int m, enum ht_dtype dtype);
 
 #endif

@@ -93,6 +93,10 @@ void emit_one_result(struct lower *l, struct ht_node *n, const struct conv *v);
 bool conv_turned(const struct ht_node *n, int64_t filter[4], struct conv *v);
 /* The form of Winograd's method for `n` (m is 0: none), and the method.  `n` is a convolution, or the gradient of one by its
  * image, of which `v` is the convolution by the filter turned around. */
+/* winograd.c: whether Winograd's method is taken, of which `share` is the estimate as a share of the direct method's time, and `narrow` the
+ * fewer of the channels and the results; *why becomes the choice and its reason. */
+bool winograd_is_faster(const struct ht_target *t, enum ht_method method, int64_t narrow,
+	double share, double error, struct ht_method_choice *why);
 struct ht_winograd wanted_winograd(struct lower *l, const struct ht_node *n, const struct conv *v);
 void emit_winograd(
 	struct lower *l, struct ht_node *n, const struct conv *v, const struct ht_winograd *by);

@@ -39,7 +39,7 @@ static void size_rows(struct filter_product *p)
 	p->c.rows = p->lanes * p->blocks;
 }
 
-/* Numbers of both local buffers for so many tiles. */
+/* How many numbers the two local buffers have together if a part has so many tiles. */
 static int64_t numbers_of(const struct filter_product *p, int64_t tiles)
 {
 	const int64_t columns = ht_ceil_div(p->c.columns, p->c.nr) * p->c.nr;
@@ -47,7 +47,7 @@ static int64_t numbers_of(const struct filter_product *p, int64_t tiles)
 	return SIDE * tiles * (p->c.rows + columns);
 }
 
-/* Makes the largest parts whose numbers are at most so many. */
+/* Divides the images, and their lines of tiles, into the largest parts of which the local buffers have at most so many numbers. */
 static void divide_by(struct sums *s, int64_t most)
 {
 	struct filter_product *p = s->p;
@@ -123,36 +123,19 @@ static double cycles(const struct sums *s)
 	       2 * sums * (double)sizeof(float) / rates->tensors;
 }
 
-/* An estimate below this share of the direct method's time is trusted. */
-#define SURE 0.9
-
-/* Measured root mean square of the error, relative to the results (docs/contraction-numerics.md). */
 static double error_of(const struct filter_product *p)
 {
-	return p->word == 2 ? 3.8e-3 : 3e-7;
+	return ht_winograd_error(RESULTS, p->word == 2 ? HT_BF16 : HT_F32);
 }
 
 static bool pays(const struct sums *s, struct ht_method_choice *why)
 {
 	const struct filter_product *p = s->p;
 	const struct ht_shape filter = p->v->filter;
-	const int64_t lanes = ht_target_lanes(p->l->target);
 	const int64_t narrow = filter.dim[2] < filter.dim[3] ? filter.dim[2] : filter.dim[3];
-	const double share = cycles(s) / direct_cycles(p);
 
-	*why = (struct ht_method_choice){ HT_STR(""), HT_METHOD_DIRECT, HT_METHOD_WINOGRAD_2X2,
-		HT_REASON_SLOWER, share, SURE, 0 };
-	if (narrow < lanes) {
-		why->reason = HT_REASON_NARROW;
-		why->is = (double)narrow;
-		why->limit = (double)lanes;
-		return false;
-	}
-	if (!(share < SURE))
-		return false;
-	*why = (struct ht_method_choice){ HT_STR(""), HT_METHOD_WINOGRAD_2X2, HT_METHOD_DIRECT,
-		HT_REASON_FASTER, share, SURE, error_of(p) };
-	return true;
+	return winograd_is_faster(p->l->target, HT_METHOD_WINOGRAD_2X2, narrow,
+		cycles(s) / direct_cycles(p), error_of(p), why);
 }
 
 /* Whether the method is taken; notes the choice. */

@@ -156,12 +156,24 @@ static double direct_cycles(const struct ht_target *t, const struct conv *v,
 /* An estimate below this share of the other method's time is trusted. */
 #define SURE 0.9
 
-/* Measured root mean square of the error, relative to the results (docs/contraction-numerics.md). */
-static double error_of(const struct ht_winograd *by)
+bool winograd_is_faster(const struct ht_target *t, enum ht_method method, int64_t narrow,
+	double share, double error, struct ht_method_choice *why)
 {
-	if (by->m == 4)
-		return 7e-7;
-	return by->dtype == HT_BF16 ? 3.8e-3 : by->dtype == HT_F16 ? 1.2e-3 : 3e-7;
+	const int64_t lanes = ht_target_lanes(t);
+
+	*why = (struct ht_method_choice){ HT_STR(""), HT_METHOD_DIRECT, method, HT_REASON_SLOWER,
+		share, SURE, 0 };
+	if (narrow < lanes) {
+		why->reason = HT_REASON_NARROW;
+		why->is = (double)narrow;
+		why->limit = (double)lanes;
+		return false;
+	}
+	if (!(share < SURE))
+		return false;
+	*why = (struct ht_method_choice){ HT_STR(""), method, HT_METHOD_DIRECT, HT_REASON_FASTER,
+		share, SURE, error };
+	return true;
 }
 
 static enum ht_method method_of(const struct ht_winograd *by)
@@ -185,9 +197,8 @@ static struct ht_winograd faster(const struct ht_target *t, const struct ht_node
 	const struct conv *v, enum ht_dtype dtype, enum ht_dtype multiplied,
 	struct ht_method_choice *why)
 {
-	const struct ht_winograd none = { 0 };
 	const struct ht_winograd_shape shape = shape_to_price(t, n, v);
-	int64_t lanes = ht_target_lanes(t), narrow = v->in.dim[3];
+	int64_t narrow = v->in.dim[3];
 	struct ht_winograd four, two;
 	double share;
 
@@ -198,19 +209,10 @@ static struct ht_winograd faster(const struct ht_target *t, const struct ht_node
 	if (takes_small_tiles(&shape, &two, &four))
 		four = two;
 	share = four.cycles / direct_cycles(t, v, &shape, dtype, multiplied);
-	*why = (struct ht_method_choice){ HT_STR(""), HT_METHOD_DIRECT, method_of(&four),
-		HT_REASON_SLOWER, share, SURE, 0 };
-	if (narrow < lanes) {
-		why->reason = HT_REASON_NARROW;
-		why->is = (double)narrow;
-		why->limit = (double)lanes;
-		return none;
-	}
-	if (!(share < SURE))
-		return none;
-	*why = (struct ht_method_choice){ HT_STR(""), method_of(&four), HT_METHOD_DIRECT,
-		HT_REASON_FASTER, share, SURE, error_of(&four) };
-	return four;
+	return winograd_is_faster(t, method_of(&four), narrow, share,
+		       ht_winograd_error(four.m, four.dtype), why)
+		       ? four
+		       : (struct ht_winograd){ 0 };
 }
 
 static struct ht_winograd asked(const struct lower *l, const struct ht_node *n,
@@ -225,7 +227,7 @@ static struct ht_winograd asked(const struct lower *l, const struct ht_node *n,
 	*why = (struct ht_method_choice){ .method = by.m ? method_of(&by) : HT_METHOD_DIRECT,
 		.other = HT_METHOD_END,
 		.reason = HT_REASON_ASKED,
-		.error = by.m ? error_of(&by) : 0 };
+		.error = by.m ? ht_winograd_error(by.m, by.dtype) : 0 };
 	return by;
 }
 

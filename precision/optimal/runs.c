@@ -11,12 +11,12 @@
  * that are run read them. */
 #include "precision/optimal/optimal.h"
 
+#include "kernel/winograd.h"
+
 /* Measured errors of sums of products that are rounded to the type: root mean square, relative
  * to the sums (docs/contraction-numerics.md). */
 #define ERROR_BF16 2.3e-3
-#define ERROR_BF16_TRANSFORMED 3.8e-3
 #define ERROR_F16 2e-4
-#define ERROR_F16_TRANSFORMED 1.2e-3
 /* Half a unit in the last place of float16, relative to the number. */
 #define HALF_UNIT 0x1p-11
 
@@ -44,7 +44,7 @@ double ht_sum_variance(const struct ht_target *t, const struct ht_node *n, enum 
 	if (!ht_is_low(type))
 		return 0;
 	if (ht_winograd_rounds(t, n, type))
-		return square(type == HT_BF16 ? ERROR_BF16_TRANSFORMED : ERROR_F16_TRANSFORMED);
+		return square(ht_winograd_error(2, type));
 	if (type == HT_BF16)
 		return square(ERROR_BF16);
 	return square(ERROR_F16) +
