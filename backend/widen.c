@@ -18,7 +18,8 @@ static int64_t widened_depth(const struct ht_e *e)
 	return ht_ceil_div(depth_of(e), e->lanes) * e->lanes;
 }
 
-/* Whether pairs have no instruction, and are numbers side by side. */
+/* Whether the target has no instruction that multiplies pairs, so that the numbers of a pair are multiplied one by one.  Pairs that are held as
+ * words (U32) always have the instruction. */
 static bool splits_pairs(const struct ht_e *e)
 {
 	const struct ht_contract *c = &e->s->contract;

@@ -35,8 +35,8 @@ static enum ht_status reshape_fail(
 		HT_STR_ARG(ht_shape_text(in, from)), HT_STR_ARG(ht_shape_text(in, to)));
 }
 
-/* The extent of `to` that the shape leaves to an operand without elements beside a 0.  TensorFlow then leaves out the zeros of the operand,
- * too, so the extent need not be 0, and it looks at no remainder. */
+/* Computes the extent in place of the shape's -1 where the operand has no elements and the shape has a 0 beside its -1.  TensorFlow divides the
+ * operand's extents that are not 0 by those of the shape that are not 0, and ignores a remainder; so the extent need not be 0. */
 static void complete_zeros(
 	const struct product *is, const struct product *wants, bool is_rest, int64_t *d)
 {
@@ -44,8 +44,8 @@ static void complete_zeros(
 		d[wants->last] = is->without_zeros.times / wants->without_zeros.times;
 }
 
-/* Whether the extent of `to` that is not known may be another one than the elements tell: if there are none in a run, and the shape has a 0
- * beside it. */
+/* Whether only a run can tell the extent of `to` that is not known: a size that the shape states may be 0 in the run, and then the number of
+ * elements does not tell the extent (complete_zeros()). */
 static bool depends_on_zeros(
 	struct ht_infer *in, const struct product *wants, bool is_rest, int64_t dim)
 {

@@ -37,10 +37,10 @@ static enum ht_status limit(struct ht_bounded *b, struct ht_node *n, int32_t fir
 	return limit_axes(b, n, ht_in_shape(n, 0), a.axis, first, end);
 }
 
-/* Which elements of indices are outside: triples of an axis, a size and `inner`. */
+/* Which indices are outside of the run's sizes, as triples: an axis, its open size and `inner` (struct ht_open_axis). */
 struct outside {
-	int64_t within[3 * 2 * HT_OPEN_PARTS *
-		       HT_OPEN_RANK]; /* of the indices and of what they take from */
+	/* Triples of all axes of the indices, and of all axes of the tensor that they index. */
+	int64_t within[2 * 3 * HT_OPEN_PARTS * HT_OPEN_RANK];
 	struct ht_size_set sizes;
 	size_t count;
 };

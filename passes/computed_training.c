@@ -134,7 +134,7 @@ static bool expand_batch_norm(struct forms *f, struct ht_node *n)
 	return true;
 }
 
-/* As write_batch_norm_gradient() of pass training. */
+/* The formula is that of pass training, which writes gradients of known shapes (write_batch_norm_gradient()). */
 static bool expand_gradient(struct forms *f, struct ht_node *n)
 {
 	struct normal w;
