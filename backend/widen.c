@@ -19,7 +19,7 @@ static int64_t widened_depth(const struct ht_e *e)
 }
 
 /* Whether the target has no instruction that multiplies pairs, so that the numbers of a pair are multiplied one by one.  Pairs that are held as
- * words (U32) always have the instruction. */
+ * words (U32) are not taken apart. */
 static bool splits_pairs(const struct ht_e *e)
 {
 	const struct ht_contract *c = &e->s->contract;

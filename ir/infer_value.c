@@ -236,7 +236,7 @@ static void value_gather(struct ht_infer *in, struct ht_node *n)
 			e[i] = k->e[x->e[i].i];
 }
 
-/* Numbers put together by known indices; of equal ones the last counts. */
+/* The result of DynamicStitch has a number of its data at each known index; of equal indices the last one counts. */
 static void value_stitch(struct ht_infer *in, struct ht_node *n)
 {
 	const int32_t count = n->ins / 2;

@@ -16,8 +16,8 @@ struct filter_product {
 	struct ht_xb *b;
 	int64_t lanes, blocks, channel_groups; /* channels of a block, blocks of a tile, tiles */
 	int64_t column_groups;
-	/* Images whose numbers of a pixel are one word of both copies, so that the product is one of pairs: 2, or 1: there are no pairs, or they
-	 * lie side by side (`together`).  Of an odd number of images the last one has zeros beside it. */
+	/* 2: both copies consist of words, each with the numbers of a pixel in two images, and the product multiplies pairs; if the number of images
+	 * is odd, the last one shares words with zeros.  1: there are no words; pairs, if any, lie side by side (`together`). */
 	int64_t word;
 	int64_t images, lines; /* of a part; images count as words */
 	int64_t each, bands;   /* parts: groups of images times bands of lines */

@@ -22,7 +22,7 @@ struct sums {
 	int row;                  /* of the products of the current kernel */
 };
 
-/* Tiles of a part, of all images that count as words. */
+/* How many tiles a part has; those of two images that share words count once. */
 static int64_t tiles_of_part(const struct sums *s)
 {
 	return s->p->images * s->p->lines * s->tiles[1];

@@ -6,7 +6,7 @@
  * with what is still in the cache.  The body's counter tells the kernel which one it is. */
 #include "lower/inside.h"
 
-/* Whether `next` is `v` and a constant that is odd. */
+/* Whether `next` is the sum of `v` and an odd constant. */
 static bool counts(struct ht_value v, struct ht_value next)
 {
 	const struct ht_node *n = next.node;

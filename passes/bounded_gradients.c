@@ -56,7 +56,8 @@ static enum ht_status filter_gradient(struct ht_bounded *b, struct ht_node *n, s
 			(ht_open_some(dy) && !is_plain(b, ht_in_shape(n, 2), i, dy)))
 			return ht_open_refuse(b, n, "a reshape put it together with others");
 		if (i && ht_open_some(x) && !pads_alike(b, n))
-			return ht_open_refuse(b, n, "how it is padded depends on it");
+			return ht_open_refuse(
+				b, n, "its padding would depend on the size of the run");
 		ht_open_mask(b, n, 0, i, x, HT_NUMBER_ZERO);
 		ht_open_mask(b, n, 2, i, dy, HT_NUMBER_ZERO);
 	}
@@ -71,7 +72,7 @@ static enum ht_status of_images(
 		for (int32_t k = 1; k < ht_in_shape(n, i).rank; k++)
 			if (ht_open_some(axis_of(b, n, i, k)))
 				return ht_open_refuse(
-					b, n, "of this, the number of images alone may be it");
+					b, n, "only the number of images may be open for this op");
 	HT_TRY(put(b, n, out, 0, axis_of(b, n, by, 0)));
 	ht_open_set_images(n, out[0]);
 	return HT_OK;

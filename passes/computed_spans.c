@@ -325,7 +325,7 @@ static struct reals reals_of_two(const struct ht_graph *g, const struct ht_node 
 	}
 }
 
-/* Of an integer that becomes a number with a fraction, or of one that gets another type. */
+/* The range of the operand of a Cast to a float type: an integer or a float. */
 static struct reals reals_of_cast(const struct ht_graph *g, struct ht_value v, int *left)
 {
 	struct ht_span s;

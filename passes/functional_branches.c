@@ -99,7 +99,7 @@ static int32_t results_of(const struct branches *x, const struct branch *b)
 	return count;
 }
 
-/* Whether a Merge of the branch waits for `n` in one of its sides: the branch then does. */
+/* Whether `n` is in a side of the branch.  The function of that side waits for it then, so the Merge need not. */
 static bool is_in_side(struct branches *x, const struct ht_node *n)
 {
 	const struct branch *b = x->looked;
