@@ -5,12 +5,11 @@ static LLVMValueRef farthest(struct ht_e *e, enum ht_dtype t, bool lowest, int l
 {
 	const struct ht_dtype_info *info = ht_dtype_info(t);
 	int bits = (int)info->bytes * 8;
+	uint64_t sign = UINT64_C(1) << (bits - 1);
 
-	if (t == HT_F32)
-		return ht_e_const(e, t, lowest ? (int64_t)0xff800000 : 0x7f800000, lanes);
-	if (t == HT_F64)
+	if (t == HT_F32 || t == HT_F64)
 		return ht_e_const(
-			e, t, (int64_t)(lowest ? 0xfff0000000000000u : 0x7ff0000000000000u), lanes);
+			e, t, (int64_t)(ht_infinity_bits(t) | (lowest ? sign : 0)), lanes);
 	if (info->kind == HT_KIND_INT)
 		return ht_e_const(
 			e, t, lowest ? INT64_MIN >> (64 - bits) : INT64_MAX >> (64 - bits), lanes);

@@ -239,21 +239,18 @@ void ht_e_conjuncts(const struct ht_e *e, int32_t x, void (*fn)(void *, int32_t)
 /* Whether constant `bits` of type t is neutral: 0 for sums, the lowest value for MAX, … */
 static bool neutral_bits(enum ht_dtype t, int64_t bits, enum ht_red op)
 {
+	const size_t size = ht_dtype_info(t)->bytes * 8;
+	const uint64_t sign = UINT64_C(1) << (size - 1),
+		       element = (uint64_t)bits & (sign | (sign - 1));
+
 	switch (op) {
 	case HT_RED_ADD:
 	case HT_RED_OR:
-		return bits == 0 || (t == HT_F32 && (uint32_t)bits == 0x80000000u) ||
-		       (ht_is_low(t) && (uint16_t)bits == 0x8000u);
+		return bits == 0 || (ht_is_kernel_float(t) && element == sign);
 	case HT_RED_MAX:
-		return (t == HT_F32 && (uint32_t)bits == 0xff800000u) ||
-		       (t == HT_F64 && (uint64_t)bits == 0xfff0000000000000u) ||
-		       (t == HT_BF16 && (uint16_t)bits == 0xff80u) ||
-		       (t == HT_F16 && (uint16_t)bits == 0xfc00u);
+		return ht_is_kernel_float(t) && element == (sign | ht_infinity_bits(t));
 	case HT_RED_MIN:
-		return (t == HT_F32 && (uint32_t)bits == 0x7f800000u) ||
-		       (t == HT_F64 && (uint64_t)bits == 0x7ff0000000000000u) ||
-		       (t == HT_BF16 && (uint16_t)bits == 0x7f80u) ||
-		       (t == HT_F16 && (uint16_t)bits == 0x7c00u);
+		return ht_is_kernel_float(t) && element == ht_infinity_bits(t);
 	default:
 		return false;
 	}

@@ -305,6 +305,14 @@ static inline bool ht_is_kernel_float(enum ht_dtype t)
 {
 	return ht_is_f32_or_low(t) || t == HT_F64;
 }
+/* The bits of infinity in an element of one of the four types that kernels read as floating-point numbers: all bits of the exponent
+ * and no others. */
+static inline uint64_t ht_infinity_bits(enum ht_dtype t)
+{
+	const struct ht_dtype_info *info = ht_dtype_info(t);
+
+	return ((UINT64_C(1) << info->exponent) - 1) << info->mantissa;
+}
 /* The smallest positive normal number; 0: `t` is no floating-point type. */
 double ht_least_normal(enum ht_dtype t);
 

@@ -193,16 +193,27 @@ static enum ht_status read_func(
 	return ht_import_check_attrs(im, f->attrs, r.src, start);
 }
 
-static const enum ht_attr_kind list_kinds[] = {
-	[2] = HT_ATTR_STRING,
-	[3] = HT_ATTR_INT,
-	[4] = HT_ATTR_FLOAT,
-	[5] = HT_ATTR_BOOL,
-	[6] = HT_ATTR_TYPE,
-	[7] = HT_ATTR_SHAPE,
-	[8] = HT_ATTR_TENSOR,
-	[9] = HT_ATTR_FUNC,
+const struct ht_attr_field ht_attr_fields[HT_ATTR_KINDS] = {
+	[HT_ATTR_LIST] = { .value = 1 },
+	[HT_ATTR_STRING] = { 2, 2 },
+	[HT_ATTR_INT] = { 3, 3 },
+	[HT_ATTR_FLOAT] = { 4, 4 },
+	[HT_ATTR_BOOL] = { 5, 5 },
+	[HT_ATTR_TYPE] = { 6, 6 },
+	[HT_ATTR_SHAPE] = { 7, 7 },
+	[HT_ATTR_TENSOR] = { 8, 8 },
+	[HT_ATTR_PLACEHOLDER] = { .value = 9 },
+	[HT_ATTR_FUNC] = { 10, 9 },
 };
+
+/* The kind of value that a field of AttrValue has, or of AttrValue.ListValue (`list`). */
+static enum ht_attr_kind kind_of_field(uint32_t number, bool list)
+{
+	for (int k = 0; k < HT_ATTR_KINDS; k++)
+		if ((list ? ht_attr_fields[k].list : ht_attr_fields[k].value) == number)
+			return (enum ht_attr_kind)k;
+	return HT_ATTR_NONE;
+}
 
 static enum ht_status read_shape(
 	struct ht_importer *im, struct ht_pb_reader r, struct ht_attr_value *out)
@@ -299,7 +310,7 @@ static enum ht_status read_list(
 	if (!ht_importer_charge(im, n, sizeof *out->list.item))
 		return ht_pb_error(
 			r.src, r.p, HT_E_LIMIT, "lists of attributes take too much memory");
-	out->list.kind = kind = list_kinds[number];
+	out->list.kind = kind = kind_of_field(number, true);
 	out->list.item = HT_NEW_ARRAY(im->a, struct ht_attr_value, n);
 	out->list.n = n;
 	while (ht_pb_next(&r, &v)) {
@@ -315,18 +326,7 @@ static enum ht_status read_list(
 enum ht_status ht_import_attr_value(
 	struct ht_importer *im, struct ht_pb_reader r, struct ht_attr_value *out)
 {
-	static const enum ht_attr_kind kinds[] = {
-		[1] = HT_ATTR_LIST,
-		[2] = HT_ATTR_STRING,
-		[3] = HT_ATTR_INT,
-		[4] = HT_ATTR_FLOAT,
-		[5] = HT_ATTR_BOOL,
-		[6] = HT_ATTR_TYPE,
-		[7] = HT_ATTR_SHAPE,
-		[8] = HT_ATTR_TENSOR,
-		[9] = HT_ATTR_PLACEHOLDER,
-		[10] = HT_ATTR_FUNC,
-	};
+	enum ht_attr_kind kind;
 	struct ht_pb_value v;
 	uint64_t bits = 0;
 
@@ -336,13 +336,14 @@ enum ht_status ht_import_attr_value(
 			return ht_import_unknown(&r, &v);
 		if (out->kind != HT_ATTR_NONE)
 			return ht_pb_error(r.src, v.at, HT_E_INPUT, "an attribute has two values");
-		if (kinds[v.number] == HT_ATTR_LIST) {
+		kind = kind_of_field(v.number, false);
+		if (kind == HT_ATTR_LIST) {
 			HT_TRY(read_list(im, ht_pb_enter(&r, &v), out));
 			continue;
 		}
 		if (ht_pb_wire_type(v.field->kind) != HT_WIRE_BYTES)
 			ht_pb_item(&r, &v, &bits);
-		HT_TRY(read_kind(im, &r, &v, kinds[v.number], bits, out));
+		HT_TRY(read_kind(im, &r, &v, kind, bits, out));
 	}
 	return r.status;
 }

@@ -32,6 +32,11 @@ bool ht_importer_charge(struct ht_importer *im, size_t count, size_t size);
 
 /* ---- attr_read.c, tensor_read.c ---- */
 
+/* By enum ht_attr_kind: the fields of AttrValue and of AttrValue.ListValue that have a value of this kind; 0: there is none. */
+extern const struct ht_attr_field {
+	uint8_t value, list;
+} ht_attr_fields[HT_ATTR_KINDS];
+
 struct ht_str ht_import_word(struct ht_importer *im, struct ht_str s);
 /* A shape whose dimensions may have names. */
 struct ht_import_shape {

@@ -149,45 +149,22 @@ static void put_kind(
 
 static void put_list(struct ht_pb_writer *w, const struct ht_attr_value *v, bool weights)
 {
-	static const uint32_t fields[] = {
-		[HT_ATTR_STRING] = 2,
-		[HT_ATTR_INT] = 3,
-		[HT_ATTR_FLOAT] = 4,
-		[HT_ATTR_BOOL] = 5,
-		[HT_ATTR_TYPE] = 6,
-		[HT_ATTR_SHAPE] = 7,
-		[HT_ATTR_TENSOR] = 8,
-		[HT_ATTR_FUNC] = 9,
-	};
-	struct ht_pb_open_message list = ht_pb_begin(w, 1);
+	struct ht_pb_open_message list = ht_pb_begin(w, ht_attr_fields[HT_ATTR_LIST].value);
 
 	for (size_t i = 0; i < v->list.n; i++)
-		put_kind(w, fields[v->list.item[i].kind], &v->list.item[i], weights);
+		put_kind(w, ht_attr_fields[v->list.item[i].kind].list, &v->list.item[i], weights);
 	ht_pb_end(w, list);
 }
 
 static void put_value(
 	struct ht_pb_writer *w, uint32_t number, const struct ht_attr_value *v, bool weights)
 {
-	static const uint32_t fields[] = {
-		[HT_ATTR_STRING] = 2,
-		[HT_ATTR_INT] = 3,
-		[HT_ATTR_FLOAT] = 4,
-		[HT_ATTR_BOOL] = 5,
-		[HT_ATTR_TYPE] = 6,
-		[HT_ATTR_SHAPE] = 7,
-		[HT_ATTR_TENSOR] = 8,
-		[HT_ATTR_PLACEHOLDER] = 9,
-		[HT_ATTR_FUNC] = 10,
-		[HT_ATTR_LIST] = 1,
-		[HT_ATTR_NONE] = 0,
-	};
 	struct ht_pb_open_message m = ht_pb_begin(w, number);
 
 	if (v->kind == HT_ATTR_LIST)
 		put_list(w, v, weights);
 	else
-		put_kind(w, fields[v->kind], v, weights);
+		put_kind(w, ht_attr_fields[v->kind].value, v, weights);
 	ht_pb_end(w, m);
 }
 

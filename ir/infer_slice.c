@@ -296,24 +296,49 @@ enum ht_status ht_infer_gather_nd_variable(struct ht_infer *in, struct ht_node *
 
 /* ---- padding, tiling ---- */
 
-/* The rank that follows from operand `i`, a matrix of two columns or a vector with one row for each
- * axis. */
-static enum ht_status rows_for_rank(struct ht_infer *in, const struct ht_node *n, int32_t columns,
-	const struct ht_known **k, int32_t *rank)
+/* Operand 1 is a matrix of two columns, or a vector, with a row for each axis of operand 0. */
+static enum ht_status want_row_for_each_axis(
+	struct ht_infer *in, const struct ht_node *n, int32_t columns)
 {
 	struct ht_shape s = ht_in_shape(n, 0), p = ht_in_shape(n, 1);
 
 	HT_TRY(ht_want_rank(in, n, 1, columns == 1 ? 1 : 2));
-	*k = ht_in_known(in, n, 1);
-	*rank = s.rank >= 0 ? s.rank : *k ? (*k)->n / columns : -1;
-	if (*rank > HT_MAX_RANK)
-		return ht_infer_fail(in, n, "operand 1 has too many elements");
 	if (p.rank < 1 || s.rank < 0)
 		return HT_OK;
 	if ((p.dim[0] >= 0 && p.dim[0] != s.rank) ||
 		(columns == 2 && p.dim[1] >= 0 && p.dim[1] != 2))
 		return ht_infer_fail(in, n, "operand 1 of shape %.*s does not fit %.*s",
 			HT_STR_ARG(ht_shape_text(in, p)), HT_STR_ARG(ht_shape_text(in, s)));
+	return HT_OK;
+}
+
+/* What changes the axes of operand 0 by the rows of operand 1. */
+struct by_rows {
+	int32_t axes; /* of which both the extent and the row are known to the caller; 0: it knows none */
+	const struct ht_elem *e; /* the elements of operand 1 */
+	int64_t *d;              /* the extents of the result, unknown so far */
+};
+
+/* Gives the result the rank that follows from either operand. */
+static enum ht_status begin_by_rows(
+	struct ht_infer *in, struct ht_node *n, int32_t columns, struct by_rows *r)
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	const struct ht_known *k = ht_in_known(in, n, 1);
+	int32_t rank = s.rank >= 0 ? s.rank : k ? k->n / columns : -1;
+
+	*r = (struct by_rows){ 0 };
+	HT_TRY(want_row_for_each_axis(in, n, columns));
+	if (rank > HT_MAX_RANK)
+		return ht_infer_fail(in, n, "operand 1 has too many elements");
+	if (rank < 0)
+		return HT_OK;
+	r->d = ht_new_dims(in, rank);
+	ht_set_shape(n, 0, rank, r->d);
+	if (k && s.rank >= 0) {
+		r->axes = rank;
+		r->e = k->e;
+	}
 	return HT_OK;
 }
 
@@ -325,17 +350,11 @@ static int64_t padded(struct ht_infer *in, int64_t dim, int64_t more)
 static enum ht_status pad_shapes(struct ht_infer *in, struct ht_node *n, bool mirror, bool reflect)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
-	const struct ht_known *k;
-	int32_t rank;
-	int64_t *d;
+	struct by_rows r;
 
-	HT_TRY(rows_for_rank(in, n, 2, &k, &rank));
-	if (rank < 0)
-		return HT_OK;
-	d = ht_new_dims(in, rank);
-	ht_set_shape(n, 0, rank, d);
-	for (int32_t i = 0; k && s.rank >= 0 && i < rank; i++) {
-		const struct ht_elem *e = &k->e[2 * i];
+	HT_TRY(begin_by_rows(in, n, 2, &r));
+	for (int32_t i = 0; i < r.axes; i++) {
+		const struct ht_elem *e = &r.e[2 * i];
 
 		for (int j = 0; j < 2; j++) {
 			if (e[j].kind != HT_ELEM_INT)
@@ -350,9 +369,9 @@ static enum ht_status pad_shapes(struct ht_infer *in, struct ht_node *n, bool mi
 		}
 		if (e[0].kind != HT_ELEM_INT || e[1].kind != HT_ELEM_INT)
 			continue;
-		d[i] = e[0].i == 0 && e[1].i == 0
-			       ? s.dim[i]
-			       : padded(in, s.dim[i], ht_dim_add(e[0].i, e[1].i));
+		r.d[i] = e[0].i == 0 && e[1].i == 0
+				 ? s.dim[i]
+				 : padded(in, s.dim[i], ht_dim_add(e[0].i, e[1].i));
 	}
 	return HT_OK;
 }
@@ -371,17 +390,11 @@ enum ht_status ht_infer_mirror_pad(struct ht_infer *in, struct ht_node *n)
 enum ht_status ht_infer_mirror_pad_grad(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
-	const struct ht_known *k;
-	int32_t rank;
-	int64_t *d;
+	struct by_rows r;
 
-	HT_TRY(rows_for_rank(in, n, 2, &k, &rank));
-	if (rank < 0)
-		return HT_OK;
-	d = ht_new_dims(in, rank);
-	ht_set_shape(n, 0, rank, d);
-	for (int32_t i = 0; k && s.rank >= 0 && i < rank; i++) {
-		const struct ht_elem *e = &k->e[2 * i];
+	HT_TRY(begin_by_rows(in, n, 2, &r));
+	for (int32_t i = 0; i < r.axes; i++) {
+		const struct ht_elem *e = &r.e[2 * i];
 
 		if (e[0].kind != HT_ELEM_INT || e[1].kind != HT_ELEM_INT)
 			continue;
@@ -391,9 +404,9 @@ enum ht_status ht_infer_mirror_pad_grad(struct ht_infer *in, struct ht_node *n)
 				(long long)e[0].i, (long long)e[1].i,
 				HT_STR_ARG(ht_shape_text(in, s)));
 		if (e[0].i == 0 && e[1].i == 0)
-			d[i] = s.dim[i];
+			r.d[i] = s.dim[i];
 		else if (s.dim[i] >= 0)
-			d[i] = s.dim[i] - e[0].i - e[1].i;
+			r.d[i] = s.dim[i] - e[0].i - e[1].i;
 	}
 	return HT_OK;
 }
@@ -401,20 +414,14 @@ enum ht_status ht_infer_mirror_pad_grad(struct ht_infer *in, struct ht_node *n)
 enum ht_status ht_infer_tile(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
-	const struct ht_known *k;
-	int32_t rank;
-	int64_t *d;
+	struct by_rows r;
 
-	HT_TRY(rows_for_rank(in, n, 1, &k, &rank));
-	if (rank < 0)
-		return HT_OK;
-	d = ht_new_dims(in, rank);
-	ht_set_shape(n, 0, rank, d);
-	for (int32_t i = 0; k && s.rank >= 0 && i < rank; i++) {
-		if (k->e[i].kind == HT_ELEM_INT && k->e[i].i < 0)
+	HT_TRY(begin_by_rows(in, n, 1, &r));
+	for (int32_t i = 0; i < r.axes; i++) {
+		if (r.e[i].kind == HT_ELEM_INT && r.e[i].i < 0)
 			return ht_infer_fail(
-				in, n, "multiple %lld is negative", (long long)k->e[i].i);
-		d[i] = ht_dim_mul(in, s.dim[i], ht_elem_dim(&k->e[i]));
+				in, n, "multiple %lld is negative", (long long)r.e[i].i);
+		r.d[i] = ht_dim_mul(in, s.dim[i], ht_elem_dim(&r.e[i]));
 	}
 	return HT_OK;
 }

@@ -157,6 +157,7 @@ enum ht_attr_kind {
 	HT_ATTR_FUNC,
 	HT_ATTR_LIST
 };
+enum { HT_ATTR_KINDS = HT_ATTR_LIST + 1 };
 
 /* The form of a tensor attribute in its file; export writes the same form. */
 enum ht_tensor_form {
