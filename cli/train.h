@@ -198,8 +198,6 @@ void log_saved(struct train_log *l, long long step, const char *dir);
 enum ht_status log_close(struct train_log *l);
 double log_seconds(const struct train_log *l);
 
-/* ---- train.c ---- */
-
 /* A training.  With several policies, each has a copy with its own policy, session and entries. */
 struct training {
 	struct cli *c;
@@ -247,17 +245,40 @@ enum ht_status train_watch_begin(struct training *t);
 /* Runs step `step`, which is counted from 0, in a kind of phase. */
 enum ht_status train_watched_step(struct training *t, enum ht_phase_kind kind, long long step);
 
-/* ---- train.c ---- */
+/* ---- train_open.c ---- */
 
 enum ht_status train_open_model(struct training *t); /* also the policy and the phases */
-enum ht_status train_open_order(struct training *t);
 enum ht_status train_open_session(struct training *t);
-void train_set_outputs(struct training *t, const char *const *others, size_t n);
 enum ht_status train_open_steps(struct training *t); /* the programs of a step alone */
 enum ht_status train_open_entries(struct training *t);
+/* Any program of a step: those of all phases have the same inputs and outputs. */
+const struct entry *train_a_step(const struct training *t);
+
+/* ---- train_progress.c ---- */
+
 enum ht_status train_begin(struct training *t); /* restores or initialises the variables */
+/* Notes in the session, for its next checkpoint, how far the training is. */
+enum ht_status train_note_progress(struct training *t, long long step);
+/* Likewise the last number of --step-tensor, if there is one. */
+enum ht_status train_note_step_now(struct training *t);
+/* Reads the number of --step-tensor after a step. */
+enum ht_status train_read_step_tensor(struct training *t, const struct entry *e);
+
+/* ---- train_steps.c ---- */
+
 /* Evaluates; t->value gets the means over all rows. */
 enum ht_status train_measure(struct training *t, long long step);
+/* Runs the steps from t->first to t->steps, or until a signal arrives; t->steps becomes how many there are then. */
+enum ht_status train_run_steps(struct training *t);
+
+/* ---- train_report.c ---- */
+
+enum ht_status train_report(struct training *t, bool json);
+
+/* ---- train.c ---- */
+
+enum ht_status train_open_order(struct training *t);
+void train_set_outputs(struct training *t, const char *const *others, size_t n);
 void train_release_run(struct training *t);
 bool train_is_stopped(void); /* whether a signal has arrived */
 

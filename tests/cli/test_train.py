@@ -855,7 +855,7 @@ class Train(ToolCase):
 
     def test_sides_tell_memory(self):
         """Each side has the memory that a training of its policy alone has, also where the gradients are outputs for their norm."""
-        policies = 'must_keep_origin_dtype', 'allow_mix_precision_bf16'
+        policies = 'must_keep_origin_dtype', 'cube_fp16in_fp32out'  # their memory differs on every machine
         r, _ = self.sides(*(x for p in policies for x in ('--policy', p)), '--loss-scale', 'fixed:64')
         alone = [self.report('--steps', '12', '--policy', p, '--loss-scale', 'fixed:64')['memory'][0] for p in policies]
         for m in alone:
