@@ -32,23 +32,54 @@ static int64_t cache_of(int level, int64_t otherwise)
 	return n ? n : otherwise;
 }
 
-/* The microarchitecture: of AMD's CPUs by the level, which shows the family; of Intel's by their
- * features; else the level's. */
-static const char *microarchitecture(const struct ht_target *level)
+/* Intel's servers of family 6 with matrix units and later, by model.  A virtual machine may hide their features, but not what they are. */
+static const char *intel_server(unsigned model)
 {
-	unsigned a, b, c, d, family;
+	static const struct {
+		unsigned model;
+		const char *name;
+	} servers[] = {
+		{ 0x8f, "sapphirerapids" },
+		{ 0xcf, "emeraldrapids" },
+		{ 0xad, "graniterapids" },
+		{ 0xae, "graniterapids" },
+	};
 
-	if (!level->masks || !__get_cpuid(0, &a, &b, &c, &d))
+	for (size_t i = 0; i < HT_COUNT(servers); i++)
+		if (servers[i].model == model)
+			return servers[i].name;
+	return NULL;
+}
+
+const char *ht_target_microarchitecture(struct ht_processor p, const struct ht_target *level)
+{
+	enum { INTEL_FAMILY = 6, ZEN_3_AND_4 = 0x19 };
+	const char *server = NULL;
+
+	if (!level->masks)
 		return level->name;
-	const bool intel = b == signature_INTEL_ebx, amd = b == signature_AMD_ebx;
-	__get_cpuid(1, &a, &b, &c, &d);
-	family = (a >> 8 & 15) + (a >> 20 & 255);
-	if (amd)
-		return family == 0x19 ? "znver4" : "znver5";
-	if (intel)
-		return ht_target_level(level) >= HT_CPU_V4_BF16_FP16 ? "sapphirerapids"
-								     : "skylake-avx512";
-	return level->name;
+	if (p.vendor == signature_AMD_ebx)
+		return p.family == ZEN_3_AND_4 ? "znver4" : "znver5";
+	if (p.vendor != signature_INTEL_ebx)
+		return level->name;
+	if (p.family == INTEL_FAMILY)
+		server = intel_server(p.model);
+	if (server)
+		return server;
+	return ht_target_level(level) >= HT_CPU_V4_BF16_FP16 ? "sapphirerapids" : "skylake-avx512";
+}
+
+/* This processor.  Family and model have extended fields, which CPUID adds to the basic ones. */
+static struct ht_processor processor(void)
+{
+	struct ht_processor p = { 0 };
+	unsigned a, b, c, d;
+
+	if (!__get_cpuid(0, &a, &p.vendor, &c, &d) || !__get_cpuid(1, &a, &b, &c, &d))
+		return p;
+	p.family = (a >> 8 & 15) + (a >> 20 & 255);
+	p.model = (a >> 4 & 15) + (a >> 12 & 0xf0);
+	return p;
 }
 
 static const char *counts_as(void)
@@ -83,7 +114,8 @@ static struct ht_target describe(void)
 	const unsigned extensions = as ? as->extensions : ht_cpu_has(HT_CPU_AMX) ? HT_CPU_AMX : 0;
 	struct ht_target host =
 		*ht_target_of_cpu(as ? ht_target_level(as) : (int)ht_cpu_level(), extensions);
-	const struct ht_target *kind = as ? as : ht_target_named(microarchitecture(&host));
+	const struct ht_target *kind =
+		as ? as : ht_target_named(ht_target_microarchitecture(processor(), &host));
 
 	host.rates = kind->rates;
 	host.prefetch_panels = kind->prefetch_panels;

@@ -95,6 +95,16 @@ const struct ht_target *ht_target_with_rates(
 
 /* ---- host.c ---- */
 
+/* What a processor says of itself: the first four letters of its vendor's name as a number, its family and its model, each with the
+ * extended field. */
+struct ht_processor {
+	unsigned vendor, family, model;
+};
+/* The name of the target that has the rates of this processor where it runs code of this level.  A virtual machine may hide the features
+ * of the processor, so the family or the model decides where host.c knows it, otherwise the level; of an unknown vendor it is the level's
+ * own name. */
+const char *ht_target_microarchitecture(struct ht_processor p, const struct ht_target *level);
+
 /* The best level that this machine (CPU and OS) can run, with the extensions that it has, its caches and rates.  The variable
  * HALFTONE_HOST names a target that it counts as instead.  Asks the kernel for the state of extensions, for the whole process. */
 const struct ht_target *ht_target_host(void);

@@ -45,6 +45,38 @@ static void test_targets(void **state)
 	}
 }
 
+/* A processor has the rates of its microarchitecture also where a virtual machine hides that it runs code of a higher level. */
+static void test_microarchitectures(void **state)
+{
+	enum { INTEL = 0x756e6547, AMD = 0x68747541, OTHER = 0x6f677948 };
+	static const struct {
+		struct ht_processor p;
+		const char *level, *name;
+	} c[] = {
+		{ { INTEL, 6, 0x8f }, "x86-64-v4+bf16+fp16", "sapphirerapids" },
+		{ { INTEL, 6, 0xcf }, "x86-64-v4+bf16+fp16", "emeraldrapids" },
+		{ { INTEL, 6, 0xcf }, "x86-64-v4", "emeraldrapids" },
+		{ { INTEL, 6, 0xad }, "x86-64-v4+bf16", "graniterapids" },
+		{ { INTEL, 6, 0xae }, "x86-64-v4", "graniterapids" },
+		{ { INTEL, 6, 0x55 }, "x86-64-v4", "skylake-avx512" },
+		{ { INTEL, 6, 1 }, "x86-64-v4+bf16+fp16", "sapphirerapids" },
+		{ { INTEL, 7, 0xcf }, "x86-64-v4", "skylake-avx512" },
+		{ { INTEL, 6, 0xcf }, "x86-64-v3", "x86-64-v3" },
+		{ { AMD, 0x19, 0x11 }, "x86-64-v4+bf16", "znver4" },
+		{ { AMD, 0x1a, 2 }, "x86-64-v4", "znver5" },
+		{ { OTHER, 6, 0xcf }, "x86-64-v4", "x86-64-v4" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < HT_COUNT(c); i++) {
+		const struct ht_target *level = ht_target_named(c[i].level);
+		const char *name = ht_target_microarchitecture(c[i].p, level);
+
+		assert_string_equal(name, c[i].name);
+		assert_non_null(ht_target_named(name));
+	}
+}
+
 /* A machine uses its extensions, under another name: code for it must not run on machines without
  * them. */
 static void test_extensions(void **state)
@@ -304,6 +336,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_targets),
+		cmocka_unit_test(test_microarchitectures),
 		cmocka_unit_test(test_extensions),
 		cmocka_unit_test(test_schedules_of_targets),
 		cmocka_unit_test(test_narrow_panels),
