@@ -552,7 +552,7 @@ static LLVMValueRef is_first(struct ht_e *e)
 	return ht_e_inherits_panel(e) ? LLVMBuildAnd(e->b, first, e->starts, "") : first;
 }
 
-/* The first block of rows reads 16 bits and stores F32 for the other blocks. */
+/* The first block of rows reads 16 bits and stores F32 for the other blocks, if there may be any. */
 static void products_of_kept(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef first,
 	const struct b_rows *b, const struct b_rows *kept)
 {
@@ -592,7 +592,8 @@ static void tap(struct ht_e *e)
 	at = LLVMBuildNSWMul(e->b, tap_number(e), at, "");
 	b.from = ht_e_at(e, b_step(e, t, t->b), t->panel, at);
 	if (first) {
-		b.keep = kept.from = ht_e_at(e, e->f32, t->wide, at);
+		kept.from = ht_e_at(e, e->f32, t->wide, at);
+		b.keep = e->ends_rows ? NULL : kept.from;
 		products_of_kept(e, t, first, &b, &kept);
 	} else {
 		products(e, t, &b);

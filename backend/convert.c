@@ -33,6 +33,46 @@ LLVMValueRef ht_e_widen(struct ht_e *e, LLVMValueRef v)
 	return cast_bits(e, LLVMBuildShl(e->b, u, k(e, u, 16), ""), e->f32);
 }
 
+/* Classes of floats, as the instruction that finds them numbers them. */
+enum { QUIET_NAN = 0x01, SUBNORMAL = 0x20, SIGNALLING_NAN = 0x80 };
+
+static bool has_classes(const struct ht_e *e, LLVMValueRef v)
+{
+	const int lanes = ht_e_lanes_of(v);
+
+	return e->t->classifies && (lanes == 16 || lanes == 8);
+}
+
+/* Which lanes of F32 belong to one of the classes. */
+static LLVMValueRef in_class(struct ht_e *e, LLVMValueRef v, int classes)
+{
+	LLVMValueRef arg[] = { v, LLVMConstInt(e->i32, (unsigned)classes, false) };
+
+	return ht_e_intrinsic(e,
+		ht_e_lanes_of(v) == 16 ? "llvm.x86.avx512.fpclass.ps.512"
+				       : "llvm.x86.avx512.fpclass.ps.256",
+		NULL, arg, 2);
+}
+
+/* F32 r, but in lanes `which` v: a NaN made quiet, any other number as zero of its sign. */
+static LLVMValueRef quiet_or_zero(
+	struct ht_e *e, LLVMValueRef r, LLVMValueRef v, LLVMValueRef which)
+{
+	/* Four bits for each kind of number, from the lowest on: a quiet and a signalling NaN, zero, 1, the infinities, a negative and a
+	 * positive number.  1 is the number itself, 2 it as a quiet NaN, 7 and 8 are the zeros. */
+	const int64_t table = 0x87111122;
+	const bool whole = ht_e_lanes_of(v) == 16;
+	LLVMValueRef arg[] = { r, v, ht_e_int(e, like(v, e->i32), (int32_t)table),
+		LLVMConstInt(e->i32, 0, false),
+		LLVMBuildBitCast(e->b, which, whole ? e->i16 : e->i8, ""),
+		LLVMConstInt(e->i32, 4, false) /* as the processor's mode says */ };
+
+	return ht_e_intrinsic(e,
+		whole ? "llvm.x86.avx512.mask.fixupimm.ps.512"
+		      : "llvm.x86.avx512.mask.fixupimm.ps.256",
+		NULL, arg, whole ? 6 : 5);
+}
+
 /* Subnormals count as zero of the same sign, as in dot products.  Multiplying by 1, and adding
  * the product of 0 and -0, which is -0, changes nothing else. */
 static LLVMValueRef bf16_to_f32(struct ht_e *e, LLVMValueRef v)
@@ -44,10 +84,26 @@ static LLVMValueRef bf16_to_f32(struct ht_e *e, LLVMValueRef v)
 		return ht_e_dot(
 			e, ht_e_real(like(v, e->f32), -0.), u, k(e, u, (int32_t)0x80003f80));
 	}
-	u = cast_bits(e, ht_e_widen(e, v), e->i32);
-	tiny = LLVMBuildICmp(e->b, LLVMIntEQ, and(e, u, 0x7f800000), k(e, u, 0), "");
+	v = ht_e_widen(e, v);
+	u = cast_bits(e, v, e->i32);
+	tiny = has_classes(e, v)
+		       ? in_class(e, v, SUBNORMAL)
+		       : LLVMBuildICmp(e->b, LLVMIntEQ, and(e, u, 0x7f800000), k(e, u, 0), "");
 	u = ht_e_select(e, tiny, and(e, u, (int32_t)0x80000000), u);
 	return cast_bits(e, u, e->f32);
+}
+
+/* As rounded_to_bf16(), where an instruction finds the numbers that adding does not round. */
+static LLVMValueRef rounded_by_classes(struct ht_e *e, LLVMValueRef v)
+{
+	LLVMValueRef u = cast_bits(e, v, e->i32), odd, r;
+
+	odd = LLVMBuildICmp(e->b, LLVMIntNE, and(e, u, 0x10000), k(e, u, 0), "");
+	r = ht_e_select(e, odd, LLVMBuildAdd(e->b, u, k(e, u, 0x8000), ""),
+		LLVMBuildAdd(e->b, u, k(e, u, 0x7fff), ""));
+	r = quiet_or_zero(e, cast_bits(e, r, e->f32), v,
+		in_class(e, v, QUIET_NAN | SIGNALLING_NAN | SUBNORMAL));
+	return and(e, cast_bits(e, r, e->i32), (int32_t)0xffff0000);
 }
 
 /* The bits of F32 rounded to BF16, in the upper half; the lower half is 0. */
@@ -55,6 +111,8 @@ static LLVMValueRef rounded_to_bf16(struct ht_e *e, LLVMValueRef v)
 {
 	LLVMValueRef u = cast_bits(e, v, e->i32), nan, tiny, odd, r;
 
+	if (has_classes(e, v))
+		return rounded_by_classes(e, v);
 	nan = LLVMBuildFCmp(e->b, LLVMRealUNO, v, v, "");
 	tiny = LLVMBuildICmp(e->b, LLVMIntEQ, and(e, u, 0x7f800000), k(e, u, 0), "");
 	odd = and(e, LLVMBuildLShr(e->b, u, k(e, u, 16), ""), 1);

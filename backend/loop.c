@@ -342,9 +342,9 @@ static int64_t whole_rest(const struct ht_e *e, int dim, int64_t step, int64_t l
 	return d->extent % step;
 }
 
-/* Fewer than `copies` indices, in blocks of powers of two. */
+/* Fewer than `copies` indices, in blocks of powers of two.  last: they are the last ones of the tile. */
 static void rest_of_rows(struct ht_e *e, int level, int end, ht_e_leaf *leaf, struct ht_e_run r,
-	LLVMValueRef left, int copies)
+	LLVMValueRef left, int copies, bool last)
 {
 	int rows = 1;
 
@@ -353,7 +353,9 @@ static void rest_of_rows(struct ht_e *e, int level, int end, ht_e_leaf *leaf, st
 	for (; rows > 0; rows /= 2) {
 		r.count = whole(e, left, rows);
 		r.step = r.copies = rows;
+		e->ends_rows = last && rows == 1;
 		ht_e_run(e, level, end, leaf, &r);
+		e->ends_rows = false;
 		advance(e, &r, left, &left);
 	}
 }
@@ -436,6 +438,12 @@ struct part {
 	bool of_run;
 };
 
+/* Whether the part is all that a tile has of the dimension. */
+static bool is_whole(const struct ht_e *e, int dim, const struct part *p)
+{
+	return !p->of_run && p->lo == 0 && p->hi == e->s->dim[dim].extent - 1;
+}
+
 static void range(struct ht_e *e, int level, int end, ht_e_leaf *leaf, const struct part *p)
 {
 	int dim = e->level[level].dim, copies = e->max_copies[dim];
@@ -468,7 +476,7 @@ static void range(struct ht_e *e, int level, int end, ht_e_leaf *leaf, const str
 		return;
 	}
 	if (shorter) {
-		rest_of_rows(e, level, end, leaf, r, left, copies);
+		rest_of_rows(e, level, end, leaf, r, left, copies, is_whole(e, dim, p));
 		return;
 	}
 	if (tiles) {

@@ -65,7 +65,7 @@ static const struct ht_rates sapphire_rapids = { "sapphirerapids", false, TILE(4
 	.vector_registers = 16, .masked_bytes = 4, WITH_V3
 #define V4                                                                                         \
 	.cpu = "x86-64-v4", .vector_bytes = 64, .vector_registers = 32, .masks = 1,                \
-	.masked_bytes = 1, .scales = 1, .prefetch = 2048, WITH_V3
+	.masked_bytes = 1, .scales = 1, .classifies = 1, .prefetch = 2048, WITH_V3
 #define V4_BF16 V4, .narrows_bf16 = 1, .dot_bf16 = 2
 #define V4_FP16 V4_BF16, .sums_f16 = 2, .prefetch_panels = 1
 #define LEVEL_V4 .level = "x86-64-v4", .features = F_V4, V4

@@ -75,6 +75,13 @@ class Instructions(ToolCase):
                 for k in self.of(t, graph).values():
                     self.assertEqual(TILES & set(k), set())
 
+    def test_bits_are_rounded_by_classes(self):
+        """Without an instruction that narrows to bfloat16, NaNs and subnormals are found and replaced by two instructions."""
+        for target, has in (('x86-64-v3', False), ('x86-64-v4', True), (PLAIN, False)):
+            with self.subTest(target):
+                [k] = self.of('bf16', (ADD, '37,64', '37,64'), target).values()
+                self.assertEqual({'vfpclassps', 'vfixupimmps'} <= set(k), has)
+
     def test_rows_at_one_distance_are_not_copied(self):
         """A product prefetches; so does a window, which is copied before; but not a product of odd depth, whose last
         pair has one number.  The last step of a product is apart from the loop, as it loads nothing for the next one."""
