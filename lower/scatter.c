@@ -363,8 +363,39 @@ static void round_sums(
 	kb_finish(&k, n);
 }
 
-/* A tensor without elements has no place for a slice, so the run stops if there is one; segments with negative ids are left out. */
-static void expect_no_slices(struct lower *l, const struct ht_node *n, const struct scatter *sc)
+/* Whether a slice without elements has its place in a tensor without elements, as an element of a list (passes/lists_dense.c) and a row of a
+ * variable do; TensorFlow refuses others. */
+static bool places_nothing(const struct ht_node *n, const struct scatter *sc, struct ht_shape to)
+{
+	const struct ht_shape slice = { to.rank - 1, to.dim + 1 };
+
+	return to.rank > 0 && ht_shape_count(slice) == 0 &&
+	       (sc->kind != SCATTER_TUPLES || ht_attr_bool(n, "_element", false));
+}
+
+/* Whether the tensor without elements has a place for the slice of an index. */
+static int32_t has_place(struct kernel_build *k, const struct ht_node *n, const struct scatter *sc,
+	struct ht_shape to, const struct space *s)
+{
+	int32_t outer = scatter_outer(n, sc->indices, sc->kind), at[HT_LOWER_RANK], index;
+
+	for (int32_t i = 0; i < outer; i++)
+		at[i] = space_coord(&k->xb, s, i);
+	at[outer] = ht_xi(&k->xb, 0);
+	index = ht_xcvt(&k->xb, HT_I64, pull_at(k, n, sc->indices, s, at));
+	if (sc->kind == SCATTER_SEGMENTS)
+		return ht_xlt(&k->xb, index, ht_xi(&k->xb, 0));
+	if (!places_nothing(n, sc, to))
+		return ht_xk(&k->xb, HT_BOOL, 0);
+	return ht_attr_find(n, "_open") ? ht_xand(&k->xb, index_inside(&k->xb, index, to.dim[0]),
+						  ht_xlt(&k->xb, index, kb_extent(k, n, 0, to)))
+					: index_inside(&k->xb, index, to.dim[0]);
+}
+
+/* A tensor without elements has no place for a slice of some, so the run stops if there is one; segments with negative ids are left out.
+ * Where slices have none either, segments have any id, and other indices must be inside. */
+static void expect_no_slices(
+	struct lower *l, const struct ht_node *n, const struct scatter *sc, struct ht_shape target)
 {
 	struct ht_shape index = shape_of(n, sc->indices);
 	int32_t outer = scatter_outer(n, sc->indices, sc->kind), none;
@@ -372,7 +403,8 @@ static void expect_no_slices(struct lower *l, const struct ht_node *n, const str
 	struct space s, within, scalar;
 	struct view to;
 
-	if (!ht_shape_count((struct ht_shape){ outer, index.dim }))
+	if (!ht_shape_count((struct ht_shape){ outer, index.dim }) ||
+		(sc->kind == SCATTER_SEGMENTS && places_nothing(n, sc, target)))
 		return;
 	view_dense(&to, plan_buffer(l, HT_PLAN_TEMP, HT_I64, 1), HT_SHAPE_SCALAR);
 	kb_init(&k, l, n);
@@ -380,10 +412,7 @@ static void expect_no_slices(struct lower *l, const struct ht_node *n, const str
 	s = kb_sequential_space(&k, outer, index.dim, outer);
 	within = s;
 	kb_only_within(&k, n, &within);
-	none = sc->kind == SCATTER_SEGMENTS
-		       ? ht_xlt(&k.xb, ht_xcvt(&k.xb, HT_I64, kb_pull(&k, n->in[sc->indices], &s)),
-				 ht_xi(&k.xb, 0))
-		       : ht_xk(&k.xb, HT_BOOL, 0);
+	none = has_place(&k, n, sc, target, &s);
 	if (within.guard >= 0)
 		none = ht_xor(&k.xb, none, ht_xnot(&k.xb, within.guard));
 	scalar = space_of_coords(&s, 0, NULL, NULL);
@@ -402,7 +431,7 @@ static enum ht_status emit_scatter(struct lower *l, struct ht_node *n)
 	struct view sums = to;
 
 	if (view_count(&to) == 0) {
-		expect_no_slices(l, n, sc);
+		expect_no_slices(l, n, sc, t.shape);
 		return HT_OK;
 	}
 	if (widened)

@@ -312,6 +312,7 @@ static void are_same(struct ht_lists *l, struct ht_value a, struct ht_value b)
 	x->grows = x->grows || y->grows;
 	x->computed = x->computed || y->computed;
 	x->open = x->open || y->open;
+	x->parts = x->parts || y->parts;
 	x->shrinks = x->shrinks || y->shrinks || (x->resized && y->resized);
 	x->resized = x->resized || y->resized;
 	x->extended = x->extended || y->extended;
@@ -367,6 +368,7 @@ static void of_parts(struct ht_lists *l, struct ht_list *x, const struct ht_node
 	int64_t count = lengths.rank == 1 ? told_dim(l, lengths.dim[0]) : HT_DIM_UNKNOWN;
 
 	x->open = x->open || count == HT_DIM_UNKNOWN;
+	x->parts = true;
 	has_length(x, count);
 	x->varied |= 1u;
 	if (s.rank > 0)
@@ -827,12 +829,13 @@ static enum ht_status vary(struct ht_lists *l, struct ht_graph *g, int *rounds, 
 enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c, bool computes)
 {
 	struct ht_lists l = { .c = c, .g = g, .computes = computes };
-	bool some_grow = false, grows = false, made = false, done = false, folded = false;
+	bool some_grow = false, grows = false, made = false, done = false, folded = false, any;
 	int rounds = 8;
 
-	if (!has_lists(g, c->scratch))
-		return HT_OK;
+	any = has_lists(g, c->scratch);
 	ht_lists_of_ragged(g, c);
+	if (!any)
+		return HT_OK;
 	do {
 		HT_TRY(find_again(&l, g));
 		some_grow = some_grow || any_grows(&l);
@@ -854,6 +857,8 @@ enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c
 		made = set_types(&l) || grows;
 		if (made)
 			ht_lists_make_dense(&l, g);
+		else if (l.computes && any_is_open(&l))
+			HT_TRY(vary(&l, g, &rounds, &done));
 		else if (!l.settled && has_open_sizes(&l))
 			l.settled = true;
 		else if (!l.computes || (!any_may_vary(&l) && !any_is_open(&l)))

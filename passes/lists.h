@@ -13,9 +13,11 @@
 struct ht_list {
 	struct ht_list *same; /* the one that it was found to be; NULL: it stands for itself */
 	enum ht_dtype dtype;  /* of its elements; HT_INVALID: not known */
-	int64_t length;       /* -1: not known; an open size is a dimension of the program */
-	int64_t room;         /* of a list that grows: the most elements that it gets */
-	int64_t limit; /* what it may have at most, as its maker states; -1: nothing is stated */
+	enum ht_dtype
+		rows; /* of rows of ragged tensors, which its elements are as variants; HT_INVALID: they are none */
+	int64_t length; /* -1: not known; an open size is a dimension of the program */
+	int64_t room;   /* of a list that grows: the most elements that it gets */
+	int64_t limit;  /* what it may have at most, as its maker states; -1: nothing is stated */
 	struct ht_shape shape; /* of each element */
 	/* Bit i: elements have several extents along axis i, or one that a body computes each time that it runs, and so no common one. */
 	uint32_t varied;
@@ -35,7 +37,8 @@ struct ht_list {
 	bool joined; /* its elements are concatenated, so they are not scalars */
 	bool grows;  /* its length changes, or is computed */
 	bool computed; /* its length is computed, and may prove to be an open size once other lists are tensors */
-	bool open; /* it is made from a tensor of unknown length */
+	bool open;  /* it is made from a tensor of unknown length */
+	bool parts; /* it is made of parts of a tensor */
 	/* resized: its length is set; shrinks: several times, and it never gets more elements so; extended: an element behind its end may be set; popped: it loses elements */
 	bool resized, shrinks, extended, popped;
 	bool summed; /* lists are added to each other */

@@ -103,6 +103,15 @@ static struct ht_value reshape(struct dense *d, struct ht_node *n, const char *w
 	return ht_out(shaped, 0);
 }
 
+/* Sets elements, or adds to them.  They may be without elements themselves, which TensorFlow's op refuses. */
+static void become_update(
+	struct dense *d, struct ht_node *n, const struct ht_list *x, const struct ht_value *in)
+{
+	ht_rw_become(&d->r, n, update_of(n), in, 3);
+	if (ht_shape_count(x->shape) == 0)
+		ht_attr_set_bool(n, "_element", true);
+}
+
 static void make_update(struct dense *d, struct ht_node *n, const struct ht_list *x)
 {
 	static const int64_t one[] = { 1, 1 };
@@ -112,7 +121,7 @@ static void make_update(struct dense *d, struct ht_node *n, const struct ht_list
 	in[1] = ht_rw_reshape(&d->r, n, ht_rw_name_within(&d->r, n, "index"), n->in[1],
 		(struct ht_shape){ 2, one });
 	in[2] = reshape(d, n, "row", n->in[2], whole_shape(d, &row));
-	ht_rw_become(&d->r, n, update_of(n), in, 3);
+	become_update(d, n, x, in);
 }
 
 static void make_updates(struct dense *d, struct ht_node *n, const struct ht_list *x)
@@ -125,7 +134,7 @@ static void make_updates(struct dense *d, struct ht_node *n, const struct ht_lis
 		return;
 	}
 	in[1] = reshape(d, n, "index", in[1], (struct ht_shape){ 2, dim });
-	ht_rw_become(&d->r, n, update_of(n), in, 3);
+	become_update(d, n, x, in);
 }
 
 static void make_length(struct dense *d, struct ht_node *n, const struct ht_list *x)

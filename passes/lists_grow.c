@@ -32,7 +32,7 @@ struct growth {
 /* Whether a list grows and can become one of fixed length. */
 static bool grows(const struct ht_list *of)
 {
-	return of->grows && !of->open && !of->bad && !of->held;
+	return of->grows && !of->open && !of->parts && !of->bad && !of->held;
 }
 
 static struct growth *growth_of(const struct ht_beside_part *p)

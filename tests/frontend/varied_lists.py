@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Lists whose elements have several sizes, against live TensorFlow: elements of loops that select, slices of growing length, parts of
-tensors, detections in map_fn, ragged rows in and out of map_fn; random sizes, fixed and open.
+tensors, detections in map_fn, ragged rows in and out of map_fn, and their gradients; random sizes, fixed and open.
 
 Exit code 77: nothing to test with.
 """
@@ -12,6 +12,7 @@ from live import tf  # noqa: E402
 from open_models import main, numbers, whole  # noqa: E402
 
 F32, I64 = tf.float32, tf.int64
+VALUES = 40
 
 
 def array(size, shape, grows=False):
@@ -136,12 +137,66 @@ def ragged_in(x, lengths):
     return tf.map_fn(tf.reduce_sum, r, fn_output_signature=F32), y.values, y.row_splits
 
 
+def ragged(x, lengths):
+    return tf.RaggedTensor.from_row_lengths(x[:tf.reduce_sum(lengths)], lengths)
+
+
+def ragged_of_any(x, lengths):
+    """Any number of rows, in and out, also as pairs and rows that lose elements."""
+    r = ragged(x, lengths)
+    y = tf.map_fn(lambda row: tf.cumsum(row) * 2., r)
+    z = tf.map_fn(lambda row: tf.boolean_mask(row, row > 1.), r)
+    a, b = tf.map_fn(lambda p: (p[0] + 1., tf.reduce_max(tf.concat([p[1], [0.]], 0))), (r, r * 2.),
+                     fn_output_signature=(tf.RaggedTensorSpec([None], F32), F32))
+    return tf.map_fn(tf.reduce_sum, r, fn_output_signature=F32), y.values, y.row_splits, z.values, z.row_splits, a.values, a.row_splits, b
+
+
+def gradient_of_rows(x, lengths, f):
+    x = x[:tf.reduce_sum(lengths)]
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(tf.RaggedTensor.from_row_lengths(x, lengths))
+    return tape.gradient(y, x)
+
+
+def ragged_gradients(x, lengths):
+    """Gradients by the values of rows that map_fn takes, and returns."""
+    return (gradient_of_rows(x, lengths, lambda r: tf.reduce_sum(tf.map_fn(lambda row: tf.reduce_sum(row * row), r, fn_output_signature=F32) ** 2)),
+            gradient_of_rows(x, lengths, lambda r: tf.reduce_sum(tf.map_fn(lambda row: row * row, r).values ** 2)))
+
+
+def ragged_variant(x, lengths):
+    """A ragged tensor as a vector of variants, and back."""
+    r = ragged(x, lengths)
+    v = tf.raw_ops.RaggedTensorToVariant(rt_nested_splits=[r.row_splits], rt_dense_values=r.values, batched_input=True)
+    y = tf.raw_ops.RaggedTensorFromVariant(encoded_ragged=v, input_ragged_rank=0, output_ragged_rank=1, Tvalues=F32)
+    return y[0][0], y[1], tf.shape(v)
+
+
+# ---- elements without elements ----
+
+def nothing(x):
+    """A loop sets elements of a list that have no elements themselves; an index behind the end of the list stops the run."""
+    a = tf.raw_ops.TensorListReserve(element_shape=[0], num_elements=tf.shape(x)[0], element_dtype=F32)
+    for i in tf.range(tf.shape(x)[0]):
+        a = tf.raw_ops.TensorListSetItem(input_handle=a, index=i, item=x[i, :0])
+    return tf.raw_ops.TensorListStack(input_handle=a, element_shape=[0], element_dtype=F32)
+
+
+def nothing_behind(x):
+    a = tf.raw_ops.TensorListReserve(element_shape=[0], num_elements=tf.shape(x)[0], element_dtype=F32)
+    a = tf.raw_ops.TensorListSetItem(input_handle=a, index=tf.where(x[0, 0] > 0, 20, 0), item=x[0, :0])
+    return tf.raw_ops.TensorListStack(input_handle=a, element_shape=[0], element_dtype=F32)
+
+
 MODELS = {
     selected: {'x': numbers('n', 6)}, prefixes: {'x': numbers(7, 3)}, unrolled: {'x': numbers(2, 6)}, pushed: {'x': numbers('n', 6)}, as_data_say: {'x': numbers('n', 6)},
     split: {'x': numbers('n', 8), 'lengths': whole(4, below=3)},
     no_split: {'x': numbers('n', 8), 'lengths': whole(4, below=3)}, equal: {'x': numbers('n', 6)},
     unequal: {'x': numbers('n', 6)}, joined_later: {'x': numbers('n', 6)}, detections: {'boxes': numbers('n', 9, 2), 'scores': numbers('n', 9)}, ragged_out: {'x': numbers('n', 6)},
     ragged_in: {'x': numbers(3, 6), 'lengths': whole(5, below=4)},
+    ragged_of_any: {'x': numbers(VALUES), 'lengths': whole('n', below=4)}, ragged_gradients: {'x': numbers(VALUES), 'lengths': whole('n', below=4)},
+    ragged_variant: {'x': numbers(VALUES), 'lengths': whole('n', below=4)}, nothing: {'x': numbers('n', 6)}, nothing_behind: {'x': numbers('n', 6)},
 }
 
 
