@@ -182,25 +182,6 @@ static void find_in(struct handles *x, struct ht_graph *g)
 
 /* ---- nodes ---- */
 
-static const struct ht_type list_type = { HT_VARIANT, { 0, NULL } };
-
-/* An operand with the shape that an attribute states: -1 for an open dimension, a single -1 if
- * it states no shape. */
-static struct ht_value stated_shape(struct part *p, struct ht_node *n, const char *attr)
-{
-	const struct ht_attr *a = ht_attr_find(n, attr);
-	struct ht_shape s =
-		a && a->value.kind == HT_ATTR_SHAPE ? a->value.shape.shape : HT_SHAPE_UNKNOWN;
-	struct ht_str name = ht_rw_name_within(&p->r, n, "element_shape");
-	int64_t dim[HT_MAX_RANK];
-
-	if (s.rank < 0 || s.rank > HT_MAX_RANK)
-		return ht_rw_scalar(&p->r, n, name, HT_I32, -1);
-	for (int32_t i = 0; i < s.rank; i++)
-		dim[i] = s.dim[i] < 0 ? -1 : s.dim[i];
-	return ht_rw_const_ints(&p->r, n, name, HT_I32, dim, s.rank);
-}
-
 static enum ht_dtype element_type(const struct object *o)
 {
 	return ht_attr_type(
@@ -212,10 +193,11 @@ static void make_list(struct part *p, struct object *o)
 {
 	struct ht_node *n = o->maker, *list;
 	bool stack = n->op == HT_OP_StackV2;
-	struct ht_value in[] = { stated_shape(p, n, o->reshaped ? "" : "element_shape"), n->in[0] };
+	struct ht_value in[] = { ht_rw_element_shape(&p->r, n, o->reshaped ? "" : "element_shape"),
+		n->in[0] };
 
 	list = ht_rw_node(&p->r, n, stack ? HT_OP_EmptyTensorList : HT_OP_TensorListReserve,
-		ht_rw_name_within(&p->r, n, "list"), in, 2, list_type);
+		ht_rw_name_within(&p->r, n, "list"), in, 2, HT_LIST_TYPE);
 	ht_attr_set_type(list, "element_dtype", element_type(o));
 	o->current = ht_out(list, 0);
 }
@@ -246,7 +228,7 @@ static void change(struct part *p, struct ht_node *n, struct object *o, enum ht_
 {
 	ht_rw_replace_behind(&p->r, ht_out(n, 0), instead);
 	become(p, n, o, op, more, count);
-	n->out[0] = list_type;
+	n->out[0] = HT_LIST_TYPE;
 	if (o->array)
 		ht_attr_set_bool(n, HT_LIST_ADDS, true);
 	if (op == HT_OP_TensorListSetItem && ht_attr_bool(o->maker, "dynamic_size", false))
@@ -256,9 +238,10 @@ static void change(struct part *p, struct ht_node *n, struct object *o, enum ht_
 
 static void pop(struct part *p, struct ht_node *n, struct object *o)
 {
-	struct ht_value in[] = { o->current, stated_shape(p, n, "element_shape") }, tensor;
+	struct ht_value in[] = { o->current, ht_rw_element_shape(&p->r, n, "element_shape") },
+			tensor;
 	struct ht_node *list = ht_rw_node(&p->r, n, HT_OP_TensorListPopBack,
-		ht_rw_name_within(&p->r, n, "list"), in, 2, list_type);
+		ht_rw_name_within(&p->r, n, "list"), in, 2, HT_LIST_TYPE);
 
 	ht_attr_set_type(list, "element_dtype", element_type(o));
 	ht_node_set_outs(list, 2);
@@ -271,7 +254,7 @@ static void pop(struct part *p, struct ht_node *n, struct object *o)
 static void join(struct part *p, struct ht_node *n, struct object *o)
 {
 	static const int64_t none[1];
-	struct ht_value in[] = { stated_shape(p, n, ""),
+	struct ht_value in[] = { ht_rw_element_shape(&p->r, n, ""),
 		ht_rw_const_ints(
 			&p->r, n, ht_rw_name_within(&p->r, n, "leading_dims"), HT_I64, none, 0) };
 
@@ -301,11 +284,11 @@ static void change_node(struct part *p, struct ht_node *n, struct object *o)
 		change(p, n, o, HT_OP_TensorListScatterIntoExistingList, in[3], in + 1, 2);
 		break;
 	case HT_OP_TensorArrayReadV3:
-		in[2] = stated_shape(p, n, "");
+		in[2] = ht_rw_element_shape(&p->r, n, "");
 		become(p, n, o, HT_OP_TensorListGetItem, in + 1, 2);
 		break;
 	case HT_OP_TensorArrayGatherV3:
-		in[2] = stated_shape(p, n, "element_shape");
+		in[2] = ht_rw_element_shape(&p->r, n, "element_shape");
 		become(p, n, o, HT_OP_TensorListGather, in + 1, 2);
 		break;
 	case HT_OP_TensorArrayConcatV3:
@@ -394,7 +377,7 @@ static void change_body(
 	struct part *p, struct ht_function *f, int k, struct taken *taken, int32_t count)
 {
 	for (int32_t i = 0; i < count; i++) {
-		taken[i].arg[k] = ht_carry_argument(f, list_type);
+		taken[i].arg[k] = ht_carry_argument(f, HT_LIST_TYPE);
 		taken[i].object->current = taken[i].arg[k];
 	}
 	change_graph(p->x, f->body);
@@ -428,7 +411,7 @@ static void change_control(struct part *p, struct ht_node *n)
 			continue;
 		for (int k = loops; k < 2; k++)
 			ht_carry_return(b.of[k], taken[i].left[k]);
-		taken[i].object->current = ht_carry_result(n, list_type);
+		taken[i].object->current = ht_carry_result(n, HT_LIST_TYPE);
 	}
 }
 

@@ -379,7 +379,7 @@ static struct ht_value first_elements(
 	in[0] = ht_out(tensor, 0);
 	in[1] = in[2];
 	list = ht_rw_node(&p->r, n, HT_OP_TensorListFromTensor, ht_rw_name_within(&p->r, n, "list"),
-		in, 2, (struct ht_type){ HT_VARIANT, HT_SHAPE_SCALAR });
+		in, 2, HT_LIST_TYPE);
 	return ht_out(list, 0);
 }
 

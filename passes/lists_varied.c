@@ -133,13 +133,11 @@ static struct ht_value list_node(struct varied *v, enum ht_op op, const struct h
 	return x;
 }
 
-static const struct ht_type list_type = { HT_VARIANT, { 0, NULL } };
-
 /* A list of extents. */
 static struct ht_value sizes_list(
 	struct varied *v, enum ht_op op, const struct ht_value *in, int32_t ins)
 {
-	return list_node(v, op, in, ins, HT_I32, list_type);
+	return list_node(v, op, in, ins, HT_I32, HT_LIST_TYPE);
 }
 
 static struct ht_value shape_of_sizes(struct varied *v)
@@ -402,7 +400,7 @@ static void change(struct ht_beside_part *p, struct ht_node *n)
 
 void ht_lists_split_sizes(struct ht_lists *l, struct ht_graph *g, bool *changed)
 {
-	struct ht_beside x = { l, .has = is_varied, .change = change, .type = list_type };
+	struct ht_beside x = { l, .has = is_varied, .change = change, .type = HT_LIST_TYPE };
 
 	ht_beside_add(&x, g);
 	*changed = x.n;

@@ -43,8 +43,7 @@ static struct ht_value pushed(
 	if (!in[0].node)
 		return none;
 	in[1] = row(r, before, all->in[1], i);
-	n = ht_rw_node(r, before, HT_OP_TensorListPushBack, all->name, in, 2,
-		(struct ht_type){ HT_VARIANT, HT_SHAPE_SCALAR });
+	n = ht_rw_node(r, before, HT_OP_TensorListPushBack, all->name, in, 2, HT_LIST_TYPE);
 	ht_rw_copy_attr(n, all, "element_dtype");
 	return ht_out(n, 0);
 }

@@ -58,6 +58,9 @@ bool ht_rw_is_output(const struct ht_rw *r, struct ht_value v);
 /* Whether a control edge starts at `n`. */
 bool ht_rw_has_control_users(const struct ht_rw *r, const struct ht_node *n);
 
+/* The type of a list of tensors. */
+#define HT_LIST_TYPE ((struct ht_type){ HT_VARIANT, HT_SHAPE_SCALAR })
+
 /* The name NODE/what, for a node that a pass makes beside `n`. */
 struct ht_str ht_rw_name_within(struct ht_rw *r, const struct ht_node *n, const char *what);
 /* Makes a node of op `op` in front of `before`, with one result.  Its name is derived from `name`, its
@@ -77,10 +80,13 @@ struct ht_value ht_rw_const_ints(struct ht_rw *r, struct ht_node *before, struct
  * little-endian. */
 struct ht_value ht_rw_scalar(
 	struct ht_rw *r, struct ht_node *before, struct ht_str name, enum ht_dtype t, int64_t bits);
-/* A scalar of a float type. */
 /* A scalar string. */
 struct ht_value ht_rw_text(
 	struct ht_rw *r, struct ht_node *before, struct ht_str name, const char *text);
+/* The operand `element_shape` of an op on lists, in front of `n`: the shape that attribute `attr` of `n` states, with -1 for an open
+ * extent; a single -1 if it states none. */
+struct ht_value ht_rw_element_shape(struct ht_rw *r, struct ht_node *n, const char *attr);
+/* A scalar of a float type. */
 struct ht_value ht_rw_const_float(
 	struct ht_rw *r, struct ht_node *before, struct ht_str name, enum ht_dtype t, double value);
 /* Changes `n` to another op with other operands, and drops attributes that do not begin with "_"; those that operands tell are set as by

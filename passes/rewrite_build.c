@@ -90,6 +90,21 @@ struct ht_value ht_rw_scalar(
 	return ht_rw_const(r, before, name, t, HT_SHAPE_SCALAR, b);
 }
 
+struct ht_value ht_rw_element_shape(struct ht_rw *r, struct ht_node *n, const char *attr)
+{
+	const struct ht_attr *a = ht_attr_find(n, attr);
+	struct ht_shape s =
+		a && a->value.kind == HT_ATTR_SHAPE ? a->value.shape.shape : HT_SHAPE_UNKNOWN;
+	struct ht_str name = ht_rw_name_within(r, n, "element_shape");
+	int64_t dim[HT_MAX_RANK];
+
+	if (s.rank < 0 || s.rank > HT_MAX_RANK)
+		return ht_rw_scalar(r, n, name, HT_I32, -1);
+	for (int32_t i = 0; i < s.rank; i++)
+		dim[i] = s.dim[i] < 0 ? -1 : s.dim[i];
+	return ht_rw_const_ints(r, n, name, HT_I32, dim, s.rank);
+}
+
 struct ht_value ht_rw_text(
 	struct ht_rw *r, struct ht_node *before, struct ht_str name, const char *text)
 {

@@ -137,29 +137,10 @@ static bool takes_flows(const struct arrays *x, const struct ht_node *n)
 
 /* ---- the change ---- */
 
-/* An operand with the shape that an attribute states: -1 for an open dimension, a single -1 if
- * it states no shape. */
-static struct ht_value stated_shape(struct arrays *x, struct ht_node *n, const char *attr)
-{
-	const struct ht_attr *a = ht_attr_find(n, attr);
-	struct ht_shape s =
-		a && a->value.kind == HT_ATTR_SHAPE ? a->value.shape.shape : HT_SHAPE_UNKNOWN;
-	struct ht_str name = ht_rw_name_within(&x->r, n, "element_shape");
-	int64_t dim[HT_MAX_RANK];
-
-	if (s.rank < 0 || s.rank > HT_MAX_RANK)
-		return ht_rw_scalar(&x->r, n, name, HT_I32, -1);
-	for (int32_t i = 0; i < s.rank; i++)
-		dim[i] = s.dim[i] < 0 ? -1 : s.dim[i];
-	return ht_rw_const_ints(&x->r, n, name, HT_I32, dim, s.rank);
-}
-
-static const struct ht_type list_type = { HT_VARIANT, { 0, NULL } };
-
 static void hand_on_list(struct ht_node *n)
 {
 	for (int32_t i = 0; i < n->outs && (i == 0 || ht_is(n, HT_SWITCHES)); i++)
-		n->out[i] = list_type;
+		n->out[i] = HT_LIST_TYPE;
 	if (ht_attr_find(n, "T"))
 		ht_attr_set_type(n, "T", HT_VARIANT);
 }
@@ -176,19 +157,19 @@ static void become_list_op(struct arrays *x, struct ht_node *n, const struct acc
 	for (int32_t i = 0; i < a->ins; i++)
 		in[ins++] = n->in[a->in[i]];
 	if (a->shape)
-		in[ins++] = stated_shape(x, n, a->shape);
+		in[ins++] = ht_rw_element_shape(&x->r, n, a->shape);
 	if (a->becomes == HT_OP_TensorListConcatV2)
 		in[ins++] = ht_rw_const_ints(
 			&x->r, n, ht_rw_name_within(&x->r, n, "leading_dims"), HT_I64, none, 0);
 	if (a->becomes == HT_OP_TensorListSplit) { /* all elements are new */
 		in[0] = n->in[a->in[0]];
-		in[1] = stated_shape(x, n, "");
+		in[1] = ht_rw_element_shape(&x->r, n, "");
 	}
 	ht_rw_become(&x->r, n, a->becomes, in, ins);
 	if (t != HT_INVALID)
 		ht_attr_set_type(n, "element_dtype", t);
 	if (a->changes)
-		n->out[0] = list_type;
+		n->out[0] = HT_LIST_TYPE;
 	if (a->becomes == HT_OP_TensorListConcatV2 || a->becomes == HT_OP_TensorListSplit)
 		ht_attr_set_type(n, "shape_type", HT_I32);
 }
@@ -196,9 +177,9 @@ static void become_list_op(struct arrays *x, struct ht_node *n, const struct acc
 /* No op reads the handle any more. */
 static void reserve(struct arrays *x, struct ht_node *n)
 {
-	struct ht_value in[] = { stated_shape(x, n, "element_shape"), n->in[0] };
+	struct ht_value in[] = { ht_rw_element_shape(&x->r, n, "element_shape"), n->in[0] };
 	struct ht_node *list = ht_rw_node(&x->r, n, HT_OP_TensorListReserve,
-		ht_rw_name_within(&x->r, n, "list"), in, 2, list_type);
+		ht_rw_name_within(&x->r, n, "list"), in, 2, HT_LIST_TYPE);
 
 	ht_attr_set_type(list, "element_dtype", ht_attr_type(n, "dtype", HT_INVALID));
 	ht_attr_set_type(list, "shape_type", HT_I32);
