@@ -34,7 +34,15 @@ static const struct ht_tensor *matrix(struct ht_value v)
 {
 	const struct ht_tensor *t = v.node ? ht_const_tensor(v) : NULL;
 
-	return t && t->dtype == HT_F32 && t->shape.rank == 2 && t->blob ? t : NULL;
+	return t && t->shape.rank == 2 && t->blob ? t : NULL;
+}
+
+/* Whether `n` rounds the product's rows to the type in which they are multiplied. */
+static bool narrows(const struct from_table *t, const struct ht_node *n)
+{
+	return n->op == HT_OP_Cast && ht_type_of(n->in[0])->dtype == HT_F32 &&
+	       n->out[0].dtype == ht_type_of(t->product->in[0])->dtype &&
+	       !ht_attr_bool(n, "Truncate", false);
 }
 
 /* The node that gathers the list's element, of which `v` has the rows in their order; NULL: there is none. */
@@ -47,7 +55,7 @@ static struct ht_node *step_behind(const struct from_table *t, struct ht_value v
 			return NULL;
 		if (ht_counted_reads(t->x, v.node))
 			return v.node;
-		if (!ht_is(v.node, HT_RESHAPES) &&
+		if (!ht_is(v.node, HT_RESHAPES) && !narrows(t, v.node) &&
 			!(ht_is(v.node, HT_FORWARDS) && v.node->ins == 1))
 			return NULL;
 	}
@@ -106,21 +114,42 @@ static const struct ht_node *gather_behind(const struct from_table *t, struct ht
 	return NULL;
 }
 
-static bool is_product(const struct ht_node *n)
+static bool is_matmul(struct ht_value v)
 {
-	return n->op == HT_OP_MatMul && n->outs == 1 && !n->controls && n->out[0].dtype == HT_F32 &&
-	       !ht_attr_bool(n, "transpose_a", false) && ht_shape_known(n->out[0].shape);
+	while (ht_is(v.node, HT_RESHAPES))
+		v = v.node->in[0];
+	return v.node->op == HT_OP_MatMul;
+}
+
+/* Whether the result is only added to another product.  In 16 bits one of the two is rounded in any case, since the kernel of the other one adds
+ * it.  The sum of a product with other nodes behind it, which is rounded after these (lower/round.c), would be rounded once more. */
+static bool is_added(const struct ht_counted_loop *x, struct ht_node *n)
+{
+	const struct ht_node *sum = ht_rw_only_user(&x->inside, ht_out(n, 0));
+
+	return sum && (ht_is(sum, HT_ADDS) || sum->op == HT_OP_BiasAdd) && sum->ins == 2 &&
+	       is_matmul(sum->in[0]) && is_matmul(sum->in[1]);
+}
+
+static bool is_product(const struct ht_counted_loop *x, struct ht_node *n)
+{
+	return n->op == HT_OP_MatMul && n->outs == 1 && !n->controls &&
+	       !ht_attr_bool(n, "transpose_a", false) && ht_shape_known(n->out[0].shape) &&
+	       (n->out[0].dtype == HT_F32 || (ht_is_low(n->out[0].dtype) && is_added(x, n)));
 }
 
 static bool find(struct from_table *t)
 {
-	if (!is_product(t->product))
+	if (!is_product(t->x, t->product))
 		return false;
 	t->weights = matrix(ht_counted_kept(t->x, t->product->in[1]));
 	t->step = t->weights ? step_behind(t, t->product->in[0]) : NULL;
 	t->gather = t->step ? gather_behind(t, ht_counted_kept(t->x, t->step->in[0])) : NULL;
 	t->table = t->gather ? matrix(t->gather->in[0]) : NULL;
-	return t->table && ht_shape_count(ht_type_of(t->gather->in[1])->shape) > 0;
+	if (!t->table || ht_shape_count(ht_type_of(t->gather->in[1])->shape) <= 0)
+		return false;
+	return t->weights->dtype == t->product->out[0].dtype &&
+	       (t->table->dtype == HT_F32 || t->table->dtype == t->weights->dtype);
 }
 
 static bool is_small(const struct from_table *t)
@@ -128,32 +157,55 @@ static bool is_small(const struct from_table *t)
 	const int64_t rows = t->table->shape.dim[0],
 		      numbers = rows * last_of(t->product->out[0].shape);
 
-	return numbers <= MOST_BYTES / (int64_t)sizeof(float) &&
+	return numbers <= MOST_BYTES / (int64_t)ht_dtype_info(t->weights->dtype)->bytes &&
 	       numbers * t->table->shape.dim[1] <= MOST_PRODUCTS;
 }
 
 /* ---- the table's product ---- */
+
+/* The constant that `n` computes, in its place; node NULL: it cannot be computed. */
+static struct ht_value computed(const struct from_table *t, struct ht_node *n)
+{
+	struct ht_rw *r = &t->x->inside;
+	struct ht_value v = { 0 };
+	struct ht_tensor *out;
+
+	if (ht_evaluate(n, r->arena, &out) == HT_OK)
+		v = ht_rw_const(r, n, n->name, n->out[0].dtype, n->out[0].shape, out[0].blob);
+	ht_rw_drop(r, n);
+	return v;
+}
+
+/* The table in the type of the product, a constant of the body; node NULL: it cannot be computed. */
+static struct ht_value table_of_product(const struct from_table *t)
+{
+	struct ht_rw *r = &t->x->inside;
+	const enum ht_dtype to = t->weights->dtype;
+	const struct ht_str name = t->gather->in[0].node->name;
+	struct ht_value v =
+		ht_rw_const(r, t->product, name, t->table->dtype, t->table->shape, t->table->blob);
+
+	if (t->table->dtype == to)
+		return v;
+	return computed(t, ht_rw_cast(r, t->product, name, v, to).node);
+}
 
 /* A constant of the body; node NULL: it cannot be computed. */
 static struct ht_value product_of_table(const struct from_table *t)
 {
 	struct ht_rw *r = &t->x->inside;
 	struct ht_node *at = t->product, *n;
-	const struct ht_value in[] = { ht_rw_const(r, at, t->gather->in[0].node->name, HT_F32,
-					       t->table->shape, t->table->blob),
-		ht_rw_const(
-			r, at, at->in[1].node->name, HT_F32, t->weights->shape, t->weights->blob) };
 	const int64_t dim[] = { t->table->shape.dim[0], last_of(at->out[0].shape) };
-	struct ht_value v = { 0 };
-	struct ht_tensor *out;
+	struct ht_value in[2] = { table_of_product(t) };
 
+	if (!in[0].node)
+		return in[0];
+	in[1] = ht_rw_const(r, at, at->in[1].node->name, t->weights->dtype, t->weights->shape,
+		t->weights->blob);
 	n = ht_rw_node(r, at, at->op, at->name, in, 2,
-		(struct ht_type){ HT_F32, ht_shape_make(r->g->arena, 2, dim) });
+		(struct ht_type){ t->weights->dtype, ht_shape_make(r->g->arena, 2, dim) });
 	n->attrs = ht_attrs_copy(at->attrs, NULL, n->graph->arena);
-	if (ht_evaluate(n, r->arena, &out) == HT_OK)
-		v = ht_rw_const(r, n, n->name, HT_F32, n->out[0].shape, out[0].blob);
-	ht_rw_drop(r, n);
-	return v;
+	return computed(t, n);
 }
 
 /* ---- the indices ---- */

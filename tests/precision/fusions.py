@@ -145,6 +145,13 @@ def tables(x):
     return tf.while_loop(lambda i, _: i < 12, lambda i, h: (i + 1, tf.tanh(h + rows.read(i) @ w)), (0, tf.zeros([5, 16])))[1]
 
 
+def low_tables(x):
+    """The same, with a product of the state that each step adds."""
+    words = tf.cast(tf.abs(x[:, :5]) * 4, tf.int32)
+    rows, w, u = tf.TensorArray(tf.float32, 12).unstack(tf.gather(const(24, 16), words)), const(16, 16), const(16, 16)
+    return tf.while_loop(lambda i, _: i < 12, lambda i, h: (i + 1, tf.tanh(rows.read(i) @ w + h @ u)), (0, tf.zeros([5, 16])))[1]
+
+
 def terms(x):
     """A loop that adds convolutions of two states: whole, and part by part."""
     u, v = ([const(3, 3, 16, n, low=-.1, high=.1) for n in (48, 32)] for _ in range(2))
@@ -328,6 +335,24 @@ class Fusions(unittest.TestCase):
         gone = set(on[4]) - set(off[4])
         self.assertEqual(len(gone), 1, gone)
         self.assertEqual(on[4][gone.pop()]['effect_times'], str(on[3]['effects']))
+
+    def test_products_of_tables_in_16_bits(self):
+        """Of the two products that are added, one is rounded, with the fusion and without it."""
+        model, want = self.model('low_tables', low_tables)
+        for policy in 'allow_mix_precision_bf16', 'allow_mix_precision_fp16':
+            with self.subTest(policy):
+                results = {}
+                for state, products in ('on', 1), ('off', 2):
+                    with open(self.path('switch'), 'w') as f:
+                        f.write(f'recurrent_tables:{state}\nrecurrent_inputs:off\n')
+                    options = ['--policy', policy, '--fusion_switch_file', self.path('switch'), '--outputs', 'y']
+                    hir = self.tool('compile', *options, '--emit=hir', '-o', '-', model).stdout
+                    self.assertEqual(hir.count(' = MatMul('), products)
+                    self.tool('run', *options, '--input', f'x=@{self.path("x.npy")}', '-o', self.path('y.npy'), model)
+                    results[state] = np.load(self.path('y.npy'))
+                error = {state: np.abs(y - want) for state, y in results.items()}
+                self.assertLess(error['on'].max(), .15)
+                self.assertLess(error['on'].mean(), 2 * error['off'].mean())
 
     def test_every_fusion_has_a_case(self):
         listed = json.loads(self.tool('fusions', '--format=json').stdout)['fusions']
