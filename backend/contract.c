@@ -25,6 +25,7 @@ struct ht_e_tile {
 	LLVMValueRef acc[HT_E_MAX_COPIES * IN_FLIGHT]; /* allocas: [side][row][column] */
 	int64_t run;                                   /* steps; 0: there are no runs */
 	LLVMValueRef total[HT_E_MAX_COPIES];           /* of the runs, in F32: [row][column] */
+	int unroll;                                    /* steps in depth of a round of the loop */
 	LLVMValueRef panel;  /* of B: tap 0, depth 0 of this block of columns */
 	LLVMValueRef wide;   /* the same place in the panel that is kept as F32, or NULL */
 	int64_t depth;       /* in steps */
@@ -459,15 +460,26 @@ void ht_e_contract_prefetch(struct ht_e *e, LLVMValueRef k, int round)
 	ht_e_prefetch_panel(e, p, t->panel, LLVMBuildNSWAdd(e->b, done, k, ""));
 }
 
+/* Steps in depth of a round of the loop.  The blocks of some rows that remain at the end of an open number take as long as their products,
+ * or wait for sums; unrolling them would only be code.  A single row is often all that a run has. */
+static int steps_of_round(const struct ht_e *e, const struct ht_e_tile *t)
+{
+	const struct ht_dim *m = &e->s->dim[t->c->m];
+
+	if (!m->cut[0].run || t->rows == 1 || t->rows == e->max_copies[t->c->m] || e->matrix)
+		return HT_E_DEPTH_UNROLL;
+	return t->sides > 1 ? HT_E_DEPTH_UNROLL : t->kp < t->c->kp ? 2 : 1;
+}
+
 /* Steps in depth from `from` on, in whole rounds of the loop, up to `to`. */
 static void depth_loop(struct ht_e *e, struct ht_e_tile *t, const struct b_rows *b,
 	LLVMValueRef from, LLVMValueRef to)
 {
 	struct ht_e_loop loop;
 
-	ht_e_loop_begin(e, &loop, from, to, HT_E_DEPTH_UNROLL, "k");
-	ht_e_contract_prefetch(e, loop.index, HT_E_DEPTH_UNROLL);
-	for (int i = 0; i < HT_E_DEPTH_UNROLL; i++)
+	ht_e_loop_begin(e, &loop, from, to, t->unroll, "k");
+	ht_e_contract_prefetch(e, loop.index, t->unroll);
+	for (int i = 0; i < t->unroll; i++)
 		depth_step(e, t, b, loop.index, i, false);
 	ht_e_loop_end(e, &loop);
 }
@@ -743,6 +755,7 @@ static void tile(struct ht_e *e)
 		t->sides = 1;
 	if (t->sides > HT_E_DEPTH_UNROLL)
 		t->sides = HT_E_DEPTH_UNROLL;
+	t->unroll = steps_of_round(e, t);
 	type = ht_e_form(ht_e_type(e, t->sum), e->vl);
 	t->run = run_of(e, t);
 	t->taps_of_run = c->run ? ht_taps_of_run(s, c->run) : t->run ? taps_of_long_run(e, t) : 1;

@@ -82,6 +82,15 @@ class Instructions(ToolCase):
                 [k] = self.of('bf16', (ADD, '37,64', '37,64'), target).values()
                 self.assertEqual({'vfpclassps', 'vfixupimmps'} <= set(k), has)
 
+    def test_rest_of_open_rows_is_not_unrolled(self):
+        """Blocks of two and four rows behind whole ones are loops of one step in depth, so that an open product has no more
+        multiply-adds than one of 32 rows."""
+        count = {}
+        for shapes in 'x:32,256', 'x:1..32,1..256':
+            kernels = self.of('f32', (MATMUL, '32,256', '256,512'), 'x86-64-v4', '--input-shape', shapes)
+            count[shapes] = sum(k.count('vfmadd231ps') for k in kernels.values())
+        self.assertLess(count['x:1..32,1..256'], count['x:32,256'])
+
     def test_rows_at_one_distance_are_not_copied(self):
         """A product prefetches; so does a window, which is copied before; but not a product of odd depth, whose last
         pair has one number.  The last step of a product is apart from the loop, as it loads nothing for the next one."""
