@@ -115,14 +115,23 @@ static void choose_packing(struct contraction *c)
  * saves. */
 enum { LEAST_ROWS = 32 };
 
+/* The most numbers of weights that are packed as F32 when the program is made.  Each iteration of a loop reads its weights again, so that
+ * there they may fill half of the second level; where a run may have few rows, these read 16 bits in less time. */
+static int64_t most_widened(const struct contraction *c)
+{
+	enum { ANYWHERE = 1 << 17 };
+	const int64_t in_loop = c->l->target->l2 / 2 / (int64_t)sizeof(float);
+
+	return c->l->invariant && !c->l->g->sizes && in_loop > ANYWHERE ? in_loop : ANYWHERE;
+}
+
 /* Small weights that many rows are multiplied with are packed as F32 when the program is made. */
 static enum ht_dtype packed_type(const struct contraction *c)
 {
-	enum { MOST_WIDENED = 1 << 17 };
-	bool small =
-		contract_taps(c) * c->depth <= MOST_WIDENED / (c->columns > 0 ? c->columns : 1);
+	const int64_t most = most_widened(c) / (c->columns > 0 ? c->columns : 1);
 
-	return small && c->rows >= LEAST_ROWS ? multiplied_type(c) : c->dtype;
+	return contract_taps(c) * c->depth <= most && c->rows >= LEAST_ROWS ? multiplied_type(c)
+									    : c->dtype;
 }
 
 /* Whether weights are packed in pairs of BF16 on a machine that has no instruction for products of pairs, since halves of pairs are

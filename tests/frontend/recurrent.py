@@ -354,6 +354,17 @@ def check_turns(r, folder):
         sys.exit(f'a product of what no step changes is not in front of the loop:\n{kernels}{plan}')
 
 
+def check_widened(r, folder):
+    """Where bfloat16 is multiplied as float32, a loop's weights are held as float32 if they take half of the second level at most."""
+    for units, held in (192, 'f32'), (256, 'bf16'):
+        model = layer(r, lambda r, x: LSTM(units)(x), (32, 3, 4))  # noqa: B023
+        freeze(lambda x: model(x), [tf.TensorSpec((32, 3, 4), tf.float32)], f'{folder}/m.pb')  # noqa: B023
+        kernels = tool('compile', '-q', '--emit', 'kernels', '--target', 'icelake-server', '--policy', 'allow_mix_precision_bf16',
+                       f'{folder}/m.pb')
+        if f' {held}[{4 * units * units}]' not in kernels:
+            sys.exit(f'LSTM of {units} units: the weights are not held as {held}:\n{kernels}')
+
+
 def check_rows(r, folder):
     """With an open number of rows, products of many rows are in the loop if its weights stay near enough, which takes a
     branch of two loops, with one kernel for both recurrent products; otherwise one loop serves any number of rows."""
@@ -459,6 +470,7 @@ def main():
             check_copies(r, folder)
             check_end(r, folder)
             check_turns(r, folder)
+            check_widened(r, folder)
             check_rows(r, folder)
         check_refusals(folder)
     print(f'{a.rounds * (len(LAYERS) + len(FUNCTIONS))} graphs with lists agree with TensorFlow')
