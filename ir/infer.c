@@ -6,26 +6,43 @@
 
 #include <string.h>
 
-enum ht_status ht_infer_fail(
-	const struct ht_infer *in, const struct ht_node *n, const char *fmt, ...)
+static enum ht_status report(const struct ht_infer *in, const struct ht_node *n, const char *text)
 {
 	struct ht_where at = {
 		.path = in->g->library->path, .offset = -1, .node = n->name, .op = n->type
 	};
-	struct ht_str text;
+
+	if (in->g->function)
+		return ht_error(in->d, HT_E_INPUT, at, "in function '%.*s': %s",
+			HT_STR_ARG(in->g->function->name), text);
+	return ht_error(in->d, HT_E_INPUT, at, "%s", text);
+}
+
+enum ht_status ht_infer_fail(
+	const struct ht_infer *in, const struct ht_node *n, const char *fmt, ...)
+{
 	char line[512];
 	va_list args;
-	int len;
 
 	va_start(args, fmt);
-	len = vsnprintf(line, sizeof line, fmt, args);
+	vsnprintf(line, sizeof line, fmt, args);
 	va_end(args);
-	text.p = line;
-	text.n = len < 0 ? 0 : (size_t)len < sizeof line ? (size_t)len : sizeof line - 1;
-	if (in->g->function)
-		return ht_error(in->d, HT_E_INPUT, at, "in function '%.*s': %.*s",
-			HT_STR_ARG(in->g->function->name), HT_STR_ARG(text));
-	return ht_error(in->d, HT_E_INPUT, at, "%.*s", HT_STR_ARG(text));
+	if (!in->may_not_run)
+		return report(in, n, line);
+	*in->fault = ht_str_printf(in->g->arena, "%s", line).p;
+	return HT_E_INPUT;
+}
+
+enum ht_status ht_infer_refuse(
+	const struct ht_infer *in, const struct ht_node *n, const char *fmt, ...)
+{
+	char line[512];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(line, sizeof line, fmt, args);
+	va_end(args);
+	return report(in, n, line);
 }
 
 /* NULL: a result of an opaque node, or one that has no type yet. */
@@ -371,14 +388,14 @@ static void set_dtypes(struct ht_node *n, const struct ht_op_info *info)
 static enum ht_status check_operands(struct ht_infer *in, const struct ht_node *n, int32_t args)
 {
 	if (n->ins != args)
-		return ht_infer_fail(
+		return ht_infer_refuse(
 			in, n, "has %d operands, its type takes %d", (int)n->ins, (int)args);
 	for (int32_t i = 0; i < n->ins; i++) {
 		struct ht_value v = n->in[i];
 
 		if (v.node->op != HT_OP_OPAQUE && !ht_closes_loop(v.node, n) &&
 			(v.index < 0 || v.index >= v.node->outs))
-			return ht_infer_fail(in, n,
+			return ht_infer_refuse(in, n,
 				"operand %d is result %d of '%.*s', which has %d", (int)i,
 				(int)v.index, HT_STR_ARG(v.node->name), (int)v.node->outs);
 	}
@@ -392,6 +409,29 @@ static bool keeps_shape(const struct ht_node *n)
 	return ht_is(n, HT_FED);
 }
 
+static void forget_shapes(struct ht_node *n)
+{
+	for (int32_t i = 0; i < n->outs; i++)
+		if (!keeps_shape(n))
+			n->out[i].shape = HT_SHAPE_UNKNOWN;
+}
+
+/* Applies the rule of the node's op.  If the rule says that each run of the node fails, but none may run it, this is no error. */
+static enum ht_status apply_rule(struct ht_infer *in, struct ht_node *n)
+{
+	const char *fault = NULL;
+	enum ht_status st;
+
+	in->fault = &fault;
+	st = ht_op_info(n->op)->infer(in, n);
+	in->fault = NULL;
+	n->fault = fault;
+	if (!fault)
+		return st;
+	forget_shapes(n);
+	return HT_OK;
+}
+
 static enum ht_status infer_node(struct ht_infer *in, struct ht_node *n)
 {
 	const struct ht_op_info *info = ht_op_info(n->op);
@@ -402,16 +442,15 @@ static enum ht_status infer_node(struct ht_infer *in, struct ht_node *n)
 	args = ht_node_arg_count(n);
 	results = ht_node_result_count(n);
 	if (args < 0 || results < 0)
-		return ht_infer_fail(in, n,
+		return ht_infer_refuse(in, n,
 			"an attribute that tells the number of operands or results is missing or wrong");
 	HT_TRY(check_operands(in, n, args));
 	ht_node_set_outs(n, results);
 	set_dtypes(n, info);
-	for (int32_t i = 0; i < results; i++)
-		if (!keeps_shape(n))
-			n->out[i].shape = HT_SHAPE_UNKNOWN;
-	HT_TRY(info->infer(in, n));
-	ht_infer_values(in, n);
+	forget_shapes(n);
+	HT_TRY(apply_rule(in, n));
+	if (!n->fault)
+		ht_infer_values(in, n);
 	return HT_OK;
 }
 
@@ -450,9 +489,24 @@ static void take_passed(struct ht_infer *in)
 	in->passed = NULL;
 }
 
+/* Whether the node is in a branch or a loop of TensorFlow 1, or behind one: it depends on a node of `framed`, by id, or begins one. */
+static bool is_framed(const struct ht_node *n, const bool *framed)
+{
+	if (ht_is(n, HT_SWITCHES | HT_DISPATCHES | HT_ENTERS))
+		return true;
+	for (int32_t i = 0; i < n->ins; i++)
+		if (framed[n->in[i].node->id])
+			return true;
+	for (int32_t i = 0; i < n->controls; i++)
+		if (framed[n->control[i]->id])
+			return true;
+	return false;
+}
+
 static enum ht_status infer_nodes(struct ht_infer *in)
 {
 	struct ht_graph *g = in->g;
+	bool *framed = HT_NEW_ARRAY(in->scratch, bool, g->ids);
 
 	in->known = HT_NEW_ARRAY(in->scratch, struct ht_known *, g->ids);
 	if (in->all)
@@ -464,8 +518,11 @@ static enum ht_status infer_nodes(struct ht_infer *in)
 			ht_node_set_outs(n, 1);
 			n->out[0].shape = HT_SHAPE_UNKNOWN;
 		}
-	for (struct ht_node *n = g->first; n; n = n->next)
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		framed[n->id] = is_framed(n, framed);
+		in->may_not_run = g->function || framed[n->id];
 		HT_TRY(infer_node(in, n));
+	}
 	return HT_OK;
 }
 

@@ -44,6 +44,10 @@ struct ht_infer {
 	/* the number of elements inferred so far in long tensors, over all graphs */
 	size_t *longer;
 	struct ht_known *unknown; /* by number of elements: a tensor without a known element */
+	/* Whether it may be that no run reaches the node that is inferred: it is in a body, or in a branch or loop of TensorFlow 1.  Then a
+	 * shape that does not fit is no error of the graph, but of the runs that reach the node (struct ht_node, fault). */
+	bool may_not_run;
+	const char **fault; /* receives the text of such an error */
 };
 
 /* One function for each name in the `infer` column.  Before the call, dtypes are set by the
@@ -53,8 +57,12 @@ struct ht_infer {
 #include "ir/ops.def"
 #undef OP
 
-/* Reports the error at the node and returns HT_E_INPUT. */
+/* For shapes and values that do not fit: reports the error at the node, or only notes it if it may be that the node never runs, and returns
+ * HT_E_INPUT, which the rule returns. */
 enum ht_status ht_infer_fail(
+	const struct ht_infer *in, const struct ht_node *n, const char *fmt, ...) HT_PRINTF(3, 4);
+/* For what is no graph of TensorFlow, such as a wrong number of operands, and for limits: reports the error in any case. */
+enum ht_status ht_infer_refuse(
 	const struct ht_infer *in, const struct ht_node *n, const char *fmt, ...) HT_PRINTF(3, 4);
 
 /* The shape of operand `i`, which may be unknown. */

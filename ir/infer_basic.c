@@ -79,9 +79,9 @@ enum ht_status ht_infer_constant(struct ht_infer *in, struct ht_node *n)
 		return HT_OK;
 	}
 	if (!a || a->value.kind != HT_ATTR_TENSOR)
-		return ht_infer_fail(in, n, "has no tensor in attribute 'value'");
+		return ht_infer_refuse(in, n, "has no tensor in attribute 'value'");
 	if (a->value.tensor->dtype != n->out[0].dtype)
-		return ht_infer_fail(in, n, "attribute 'dtype' is %s, the tensor is %s",
+		return ht_infer_refuse(in, n, "attribute 'dtype' is %s, the tensor is %s",
 			ht_dtype_info(n->out[0].dtype)->name,
 			ht_dtype_info(a->value.tensor->dtype)->name);
 	s = a->value.tensor->shape;
@@ -161,7 +161,7 @@ enum ht_status ht_infer_bitcast(struct ht_infer *in, struct ht_node *n)
 		return HT_OK;
 	}
 	if (s.rank == HT_MAX_RANK)
-		return ht_infer_fail(in, n, "result has too many axes");
+		return ht_infer_refuse(in, n, "result has too many axes");
 	d = ht_new_dims(in, s.rank + 1);
 	for (int32_t i = 0; i < s.rank; i++)
 		d[i] = s.dim[i];
@@ -275,7 +275,7 @@ enum ht_status ht_infer_alike(struct ht_infer *in, struct ht_node *n)
 	struct ht_shape r = HT_SHAPE_UNKNOWN;
 
 	if (!n->ins)
-		return ht_infer_fail(in, n, "has no operands");
+		return ht_infer_refuse(in, n, "has no operands");
 	for (int32_t i = 0; i < n->ins; i++) {
 		struct ht_shape s = ht_in_shape(n, i), both;
 

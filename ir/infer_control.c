@@ -55,7 +55,7 @@ enum ht_status ht_check_ports(
 
 	if (count_ports(f->args) == args && count_ports(f->rets) == rets)
 		return HT_OK;
-	return ht_infer_fail(in, n,
+	return ht_infer_refuse(in, n,
 		"passes %d operands and takes %d results; function '%.*s' has %d and %d", (int)args,
 		(int)rets, HT_STR_ARG(f->name), (int)count_ports(f->args),
 		(int)count_ports(f->rets));
@@ -109,7 +109,7 @@ enum ht_status ht_set_arguments(struct ht_infer *in, const struct ht_node *n,
 		enum ht_dtype stated = ht_type_attr(arg, "T");
 
 		if (stated != type[i].dtype)
-			return ht_infer_fail(in, n,
+			return ht_infer_refuse(in, n,
 				"passes %s as argument '%.*s' of function '%.*s', which is %s",
 				ht_dtype_info(type[i].dtype)->name, HT_STR_ARG(arg->name),
 				HT_STR_ARG(f->name), ht_dtype_info(stated)->name);
@@ -173,7 +173,7 @@ enum ht_status ht_check_results(
 
 	for (int32_t i = 0; i < n->outs; i++, ret = ret->next)
 		if (ht_ret_type(ret)->dtype != n->out[i].dtype)
-			return ht_infer_fail(in, n,
+			return ht_infer_refuse(in, n,
 				"result '%.*s' of function '%.*s' is %s; it should be %s",
 				HT_STR_ARG(ret->name), HT_STR_ARG(f->name),
 				ht_dtype_info(ht_ret_type(ret)->dtype)->name,

@@ -23,10 +23,11 @@ static enum ht_status read_list(struct ht_infer *in, const struct ht_node *n, co
 	if (!v && !required)
 		return HT_OK;
 	if (!v || count != want)
-		return ht_infer_fail(in, n, "attribute '%s' must have %d numbers", name, (int)want);
+		return ht_infer_refuse(
+			in, n, "attribute '%s' must have %d numbers", name, (int)want);
 	for (size_t i = 0; i < count; i++)
 		if (v[i] < 1)
-			return ht_infer_fail(
+			return ht_infer_refuse(
 				in, n, "attribute '%s' has %lld", name, (long long)v[i]);
 	for (int i = 0; i < w->axes; i++)
 		value[i] = v[w->at[i]];
@@ -39,10 +40,10 @@ static enum ht_status read_explicit(struct ht_infer *in, const struct ht_node *n
 	int64_t *v = ht_attr_ints(n, "explicit_paddings", &count, in->scratch);
 
 	if (!v || count != 8)
-		return ht_infer_fail(in, n, "attribute 'explicit_paddings' must have 8 numbers");
+		return ht_infer_refuse(in, n, "attribute 'explicit_paddings' must have 8 numbers");
 	for (int i = 0; i < 8; i++)
 		if (v[i] < 0 || v[i] > INT32_MAX)
-			return ht_infer_fail(
+			return ht_infer_refuse(
 				in, n, "attribute 'explicit_paddings' has %lld", (long long)v[i]);
 	for (int i = 0; i < w->axes; i++) {
 		w->before[i] = v[2 * w->at[i]];
@@ -61,7 +62,7 @@ static enum ht_status read_window(
 
 	*w = (struct window){ .axes = axes, .c = channels_first ? 1 : axes + 1 };
 	if (!channels_first && !ht_str_is(format, last[axes - 2]))
-		return ht_infer_fail(
+		return ht_infer_refuse(
 			in, n, "attribute 'data_format' is '%.*s'", HT_STR_ARG(format));
 	for (int i = 0; i < axes; i++) {
 		w->at[i] = 1 + channels_first + i;
@@ -76,7 +77,7 @@ static enum ht_status read_window(
 	else if (ht_str_is(padding, "EXPLICIT") && axes == 2) /* no op of volumes has it */
 		w->padding = EXPLICIT;
 	else
-		return ht_infer_fail(in, n, "attribute 'padding' is '%.*s'", HT_STR_ARG(padding));
+		return ht_infer_refuse(in, n, "attribute 'padding' is '%.*s'", HT_STR_ARG(padding));
 	return w->padding == EXPLICIT ? read_explicit(in, n, w) : HT_OK;
 }
 

@@ -114,9 +114,9 @@ static enum ht_status einsum_result(struct ht_infer *in, struct ht_node *n, cons
 	int64_t *d;
 
 	if (x->wide.rank > 0 && !t->ellipsis)
-		return ht_infer_fail(in, n, "the result lacks the axes of the ellipsis");
+		return ht_infer_refuse(in, n, "the result lacks the axes of the ellipsis");
 	if (rank > HT_MAX_RANK)
-		return ht_infer_fail(in, n, "the result has more than %d axes", HT_MAX_RANK);
+		return ht_infer_refuse(in, n, "the result has more than %d axes", HT_MAX_RANK);
 	if (x->wide.rank < 0 && t->ellipsis)
 		return HT_OK;
 	if (x->wide.rank < 0)
@@ -140,9 +140,9 @@ enum ht_status ht_infer_einsum(struct ht_infer *in, struct ht_node *n)
 	const char *why = ht_einsum_read(equation, &x.e);
 
 	if (why)
-		return ht_infer_fail(in, n, "equation '%.*s' %s", HT_STR_ARG(equation), why);
+		return ht_infer_refuse(in, n, "equation '%.*s' %s", HT_STR_ARG(equation), why);
 	if (x.e.operands != n->ins)
-		return ht_infer_fail(in, n, "equation '%.*s' is for %d operands, there are %d",
+		return ht_infer_refuse(in, n, "equation '%.*s' is for %d operands, there are %d",
 			HT_STR_ARG(equation), x.e.operands, n->ins);
 	for (size_t i = 0; i < HT_COUNT(x.size); i++)
 		x.size[i] = HT_DIM_UNKNOWN;

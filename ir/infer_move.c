@@ -154,7 +154,7 @@ enum ht_status ht_infer_expand_dims(struct ht_infer *in, struct ht_node *n)
 	if (s.rank < 0)
 		return HT_OK;
 	if (s.rank == HT_MAX_RANK)
-		return ht_infer_fail(in, n, "too many axes");
+		return ht_infer_refuse(in, n, "too many axes");
 	d = ht_new_dims(in, s.rank + 1);
 	ht_set_shape(n, 0, s.rank + 1, d);
 	if (!ht_in_int(in, n, 1, &axis))
@@ -339,7 +339,7 @@ enum ht_status ht_infer_split(struct ht_infer *in, struct ht_node *n)
 	int64_t **d;
 
 	if (n->outs < 1)
-		return ht_infer_fail(in, n, "attribute 'num_split' must be at least 1");
+		return ht_infer_refuse(in, n, "attribute 'num_split' must be at least 1");
 	HT_TRY(ht_want_rank_of(in, n, 1, 1, HT_MAX_RANK));
 	if (s.rank < 0)
 		return HT_OK;

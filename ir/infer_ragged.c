@@ -31,7 +31,7 @@ enum ht_status ht_infer_ragged_to_tensor(struct ht_infer *in, struct ht_node *n)
 	int64_t *d;
 
 	if (axes < 1)
-		return ht_infer_fail(
+		return ht_infer_refuse(
 			in, n, "has no partitions of rows, or other types than partitions");
 	if (values.rank < 1 || rank > HT_MAX_RANK)
 		return HT_OK;

@@ -67,7 +67,7 @@ enum ht_status ht_infer_candidates(struct ht_infer *in, struct ht_node *n)
 	int64_t *d;
 
 	if (count < 1)
-		return ht_infer_fail(in, n, "attribute 'num_sampled' must be at least 1");
+		return ht_infer_refuse(in, n, "attribute 'num_sampled' must be at least 1");
 	d = ht_new_dims(in, 1);
 	d[0] = count;
 	ht_set_shape(n, 0, 1, d);

@@ -232,7 +232,7 @@ enum ht_status ht_infer_padded(struct ht_infer *in, struct ht_node *n)
 	most = ht_dim_most(in->g, s.dim[axis]);
 	room = ht_attr_int(n, "room", most < 0 ? 0 : most);
 	if (room < 0 || room > INT32_MAX)
-		return ht_infer_fail(in, n, "attribute room is %lld", (long long)room);
+		return ht_infer_refuse(in, n, "attribute room is %lld", (long long)room);
 	d = ht_new_dims(in, s.rank);
 	for (int32_t i = 0; i < s.rank; i++)
 		d[i] = s.dim[i];

@@ -184,7 +184,7 @@ enum ht_status ht_infer_strided_slice(struct ht_infer *in, struct ht_node *n)
 		}
 	}
 	if (rank > HT_MAX_RANK)
-		return ht_infer_fail(in, n, "result has too many axes");
+		return ht_infer_refuse(in, n, "result has too many axes");
 	ht_set_shape(n, 0, rank, d);
 	return HT_OK;
 }
@@ -207,7 +207,7 @@ static enum ht_status gather_shapes(
 			(long long)batch, HT_STR_ARG(ht_shape_text(in, p)),
 			HT_STR_ARG(ht_shape_text(in, x)));
 	if (p.rank + x.rank - batch - 1 > HT_MAX_RANK)
-		return ht_infer_fail(in, n, "result has too many axes");
+		return ht_infer_refuse(in, n, "result has too many axes");
 	d = ht_new_dims(in, p.rank + x.rank);
 	for (int32_t i = 0; i < axis; i++)
 		if (i >= batch)
@@ -274,7 +274,7 @@ static enum ht_status gather_nd_shapes(struct ht_infer *in, struct ht_node *n, s
 		return ht_infer_fail(in, n, "indices %.*s have more parts than %.*s has axes",
 			HT_STR_ARG(ht_shape_text(in, x)), HT_STR_ARG(ht_shape_text(in, p)));
 	if (x.rank - 1 + p.rank - depth > HT_MAX_RANK)
-		return ht_infer_fail(in, n, "result has too many axes");
+		return ht_infer_refuse(in, n, "result has too many axes");
 	d = ht_new_dims(in, x.rank + p.rank);
 	for (int32_t i = 0; i < x.rank - 1; i++)
 		d[rank++] = x.dim[i];

@@ -11,7 +11,7 @@ static enum ht_status image_axes(
 	if (ht_str_is(format, "NCHW"))
 		*c = 1, *h = 2, *w = 3;
 	else if (!ht_str_is(format, "NHWC"))
-		return ht_infer_fail(
+		return ht_infer_refuse(
 			in, n, "attribute 'data_format' is '%.*s'", HT_STR_ARG(format));
 	return ht_want_rank(in, n, 0, 4);
 }
@@ -20,7 +20,7 @@ static enum ht_status block_size(struct ht_infer *in, const struct ht_node *n, i
 {
 	*block = ht_attr_int(n, "block_size", 0);
 	if (*block < 1 || *block > INT32_MAX)
-		return ht_infer_fail(in, n, "attribute 'block_size' is %lld", (long long)*block);
+		return ht_infer_refuse(in, n, "attribute 'block_size' is %lld", (long long)*block);
 	return HT_OK;
 }
 

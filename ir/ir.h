@@ -259,6 +259,9 @@ struct ht_node {
 	struct ht_origin_set *origin_set; /* graph.c: an index of a long list */
 	int32_t origins;
 	bool shares_attrs; /* `attrs` belong to the node that this one was copied from */
+	/* By inference: why each run of this node fails, if it may be that none runs it; NULL: nothing is known that would make it fail.  The
+	 * shapes of its results are unknown then. */
+	const char *fault;
 	struct ht_node *prev,
 		/* the next node in the graph's order: operands first, except for loop back edges */
 		*next;

@@ -136,7 +136,8 @@ int32_t ht_dim_size(const struct ht_graph *g, int64_t dim)
 
 bool ht_computes_size(const struct ht_node *n)
 {
-	return ht_is(n, HT_COMPUTES_SIZE) && !ht_attr_bool(n, "pad_to_max_output_size", false);
+	return ht_is(n, HT_COMPUTES_SIZE) && !n->fault &&
+	       !ht_attr_bool(n, "pad_to_max_output_size", false);
 }
 
 const struct ht_open_size *ht_size_at(const struct ht_graph *g, int32_t size)

@@ -69,6 +69,8 @@ const char *lower_refuse(const struct ht_node *n)
 		return "is not an op we know";
 	if (op->never)
 		return op->never;
+	if (n->fault)
+		return n->fault;
 	/* Nodes that are fed strings or have constant strings are not refused; their consumers
 	 * are, unless they only print them in a message.  Pass "strings" has left only strings
 	 * whose consumer has no kernel for them. */

@@ -427,10 +427,35 @@ static bool push_into_recursions(struct ht_graph *g, struct ht_pass_context *c)
 /* Handles, lists and optional tensors become tensors.  `computes`: sizes that the run computes may still be added. */
 static enum ht_status make_tensors(struct ht_graph *g, struct ht_pass_context *c, bool computes)
 {
+	HT_TRY(ht_settle_faults(g, c));
 	HT_TRY(ht_optionals_to_tensors(g, c));
 	HT_TRY(ht_handles_to_lists(g, c));
 	HT_TRY(ht_lists_to_tensors(g, c, computes));
 	return ht_settle_fakes(g, c, false);
+}
+
+/* Known operands may show that what a body does must fail.  What reads what such a body would have computed fails, too: gradients of branches. */
+static enum ht_status settle_faults(struct ht_graph *g, struct ht_pass_context *c)
+{
+	for (int round = 0; round < 2; round++) {
+		HT_TRY(ht_settle_faults(g, c));
+		HT_TRY(ht_settle_fakes(g, c, false));
+	}
+	return HT_OK;
+}
+
+/* Constant operands of branches and loops become constants of the bodies, inner ones too. */
+static void settle_all(struct ht_graph *g, struct ht_pass_context *c)
+{
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		struct control x;
+
+		if (!ht_runs_own(n))
+			continue;
+		x = settle_arguments(n, c);
+		for (int i = 0; i < 2; i++)
+			settle_all(x.body[i]->body, c);
+	}
 }
 
 /* Inference determines the types of arguments in all copies together. */
@@ -443,12 +468,15 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	if (push_into_recursions(g, c))
 		HT_TRY(ht_infer_types(g, c->diags));
 	HT_TRY(make_tensors(g, c, false));
+	settle_all(g, c);
+	HT_TRY(ht_infer_types(g, c->diags));
+	HT_TRY(settle_faults(g, c));
 	for (struct ht_node *n = g->first; n; n = n->next)
 		if (ht_is(n, HT_BRANCHES | HT_LOOPS))
 			HT_TRY(make_ready(n, c));
 		else if (ht_enters_recursion(n))
 			HT_TRY(ht_recursion_run(n, c, ht_pipeline_body));
-	return HT_OK;
+	return settle_faults(g, c);
 }
 
 /* The argument that a result of a branch is; -1: none. */
@@ -489,19 +517,6 @@ static void pass_operands(struct ht_graph *g)
 	}
 }
 
-static void settle_all(struct ht_graph *g, struct ht_pass_context *c)
-{
-	for (struct ht_node *n = g->first; n; n = n->next) {
-		struct control x;
-
-		if (!ht_runs_own(n))
-			continue;
-		x = settle_arguments(n, c);
-		for (int i = 0; i < 2; i++)
-			settle_all(x.body[i]->body, c);
-	}
-}
-
 enum ht_status ht_open_bodies(struct ht_graph *g, struct ht_pass_context *c)
 {
 	const struct copying all = { .c = c };
@@ -511,7 +526,8 @@ enum ht_status ht_open_bodies(struct ht_graph *g, struct ht_pass_context *c)
 	HT_TRY(make_tensors(g, c, true));
 	pass_operands(g);
 	settle_all(g, c);
-	return ht_infer_types(g, c->diags);
+	HT_TRY(ht_infer_types(g, c->diags));
+	return settle_faults(g, c);
 }
 
 const struct ht_pass ht_pass_bodies = {

@@ -83,15 +83,27 @@ static int64_t bound_of(const struct ht_graph *g, const struct ht_node *n)
 	}
 }
 
+/* Whether the node makes as many elements as an operand says that is not constant: Range, Fill and the number of segments. */
+static bool makes_number(const struct ht_node *n)
+{
+	return (n->op == HT_OP_Range && !n->fault &&
+		       !(ht_is_const(n->in[0]) && ht_is_const(n->in[1]))) ||
+	       (n->op == HT_OP_Fill && !ht_is_const(n->in[0])) ||
+	       (ht_axes(n) == HT_AXES_SEGMENTED && !ht_is_const(n->in[2]));
+}
+
+bool ht_may_compute_size(const struct ht_node *n)
+{
+	return ht_computes_size(n) || (makes_number(n) && !ht_shape_is_told(n->out[0].shape));
+}
+
 /* Whether the size of some result may be computed: by an op that always computes it, by Range or
  * Fill of operands that are not constant, as the number of segments, or of open sizes. */
 static bool computes_some(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (ht_computes_size(n) || (n->op == HT_OP_Range && !ht_is_const(n->in[1])) ||
-			(n->op == HT_OP_Fill && !ht_is_const(n->in[0])) ||
-			(ht_axes(n) == HT_AXES_SEGMENTED && !ht_is_const(n->in[2])) ||
-			ht_cuts_open(g, n) || ht_meets_open(g, n) || ht_attr_find(n, "room"))
+		if (ht_computes_size(n) || makes_number(n) || ht_cuts_open(g, n) ||
+			ht_meets_open(g, n) || ht_attr_find(n, "room"))
 			return true;
 	return false;
 }

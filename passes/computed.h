@@ -41,6 +41,12 @@ bool ht_take_pieces(struct ht_graph *g, struct ht_pass_context *c);
 enum ht_status ht_give_room(struct ht_graph *g, struct ht_pass_context *c, bool *changed);
 /* Whether a branch, a loop, or what merges both in TensorFlow 1, may have a result whose extent it changes; types must be known. */
 bool ht_may_grow(const struct ht_node *n);
+/* Whether a node of the body may give a tensor of another extent than its operands have; `loops`: the body is that of a loop, or has loops. */
+bool ht_may_change_extents(const struct ht_graph *body, bool loops);
+/* Whether the size of a result is computed, or may be where an operand is not known yet. */
+bool ht_may_compute_size(const struct ht_node *n);
+/* varying.c: whether bodies compute sizes, or give tensors of several extents, once they are functions of their own; types must be known. */
+bool ht_needs_own_bodies(struct ht_graph *g, const struct ht_pass_context *c);
 /* Whether a node makes a list of parts, or sets an element of a list in a body, and its extents are computed there; types must be known. */
 bool ht_may_vary(const struct ht_node *n);
 /* Whether a node takes all elements of a list that a loop may have added to as often as data say. */

@@ -1,5 +1,5 @@
 /* FakeParam: what a result of one side of a branch is where only the other side has a value.  Nothing reads it, so it becomes zeros of the
- * shape that the other side's tensor has. */
+ * shape that the other side's tensor has.  Where neither side has a value, any shape will do. */
 #include "passes/bounded.h"
 #include "passes/optionals.h"
 
@@ -72,7 +72,9 @@ static bool settle_branch(const struct ht_pass_context *c, const struct ht_node 
 			struct ht_node *fake = fake_result(p);
 			struct ht_shape s = HT_SHAPE_UNKNOWN;
 
-			if (fake && !fake_result(other))
+			if (fake && fake_result(other))
+				s = HT_SHAPE_SCALAR;
+			else if (fake)
 				s = shape_beside(
 					b.of[!k]->body, ht_type_of(other->value)->shape, all);
 			if (s.rank >= 0)

@@ -156,6 +156,30 @@ static struct ht_function *outline_branch(struct branches *x, struct ht_outline 
 
 /* ---- a branch's node ---- */
 
+/* A shape without symbolic dimensions, which attributes do not have. */
+static struct ht_shape stated_shape(const struct branches *x, struct ht_shape s)
+{
+	int64_t dim[HT_MAX_RANK];
+
+	for (int32_t i = 0; i < s.rank; i++)
+		dim[i] = s.dim[i] < 0 ? HT_DIM_UNKNOWN : s.dim[i];
+	return s.rank < 0 ? s : ht_shape_make(x->f->g->arena, s.rank, dim);
+}
+
+/* The shapes of the Merges hold for the results: inference of the sides alone knows neither their operands nor that extents differ. */
+static void state_shapes(const struct branches *x, struct ht_node *n)
+{
+	struct ht_attr_value *item =
+		HT_NEW_ARRAY(x->f->g->arena, struct ht_attr_value, (size_t)n->outs);
+
+	for (int32_t i = 0; i < n->outs; i++) {
+		item[i].kind = HT_ATTR_SHAPE;
+		item[i].shape.shape = stated_shape(x, n->out[i].shape);
+	}
+	*ht_attr_set(n, "output_shapes") = (struct ht_attr_value){ .kind = HT_ATTR_LIST,
+		.list = { .kind = HT_ATTR_SHAPE, .item = item, .n = (size_t)n->outs } };
+}
+
 static void set_types(struct branches *x, struct ht_node *n)
 {
 	enum ht_dtype *in = HT_NEW_ARRAY(x->f->scratch, enum ht_dtype, (size_t)x->args),
@@ -168,6 +192,7 @@ static void set_types(struct branches *x, struct ht_node *n)
 	ht_attr_set_type(n, "Tcond", HT_BOOL);
 	ht_attr_set_types(n, "Tin", in, x->args);
 	ht_attr_set_types(n, "Tout", out, n->outs);
+	state_shapes(x, n);
 }
 
 /* A Merge no longer waits for nodes of its sides. */
@@ -193,9 +218,9 @@ static void replace_merge(
 	bool both = x->indexed[merge->id];
 
 	drop_awaited(x, merge);
-	by->out[i].dtype = types[0];
+	by->out[i] = merge->out[0];
 	if (both)
-		by->out[(*index)++].dtype = types[1];
+		by->out[(*index)++] = (struct ht_type){ types[1], HT_SHAPE_SCALAR };
 	ht_node_set_type(merge, both ? HT_STR("IdentityN") : HT_STR("Identity"));
 	ht_node_set_ins(merge, result, 1 + both);
 	ht_node_set_outs(merge, 1 + both);

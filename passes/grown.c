@@ -520,8 +520,7 @@ static bool takes_part(const struct ht_node *n)
 	return false;
 }
 
-/* Whether a node of the body may give a tensor of another extent than its operands have. */
-static bool changes_extents(const struct ht_graph *body, bool loops)
+bool ht_may_change_extents(const struct ht_graph *body, bool loops)
 {
 	for (const struct ht_node *n = body->first; n; n = n->next)
 		switch (ht_axes(n)) {
@@ -551,7 +550,7 @@ bool ht_may_grow(const struct ht_node *n)
 		return true;
 	for (int k = 0; k < 2; k++)
 		if (ht_is(n, HT_BRANCHES | HT_LOOPS) && b.of[k] && b.of[k]->body &&
-			changes_extents(b.of[k]->body, ht_is(n, HT_LOOPS)))
+			ht_may_change_extents(b.of[k]->body, ht_is(n, HT_LOOPS)))
 			return true;
 	return false;
 }

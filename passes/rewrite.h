@@ -217,6 +217,9 @@ enum ht_status ht_optionals_to_tensors(struct ht_graph *g, struct ht_pass_contex
 /* fakes.c: results of one side of a branch that nothing reads (FakeParam) become zeros of the shape that those of the other side have.
  * `all`: also where only the run tells that shape; such extents are 0.  Otherwise they stay.  Types are inferred again. */
 enum ht_status ht_settle_fakes(struct ht_graph *g, struct ht_pass_context *c, bool all);
+/* faults.c: in bodies of branches and loops that have functions of their own, an Assert takes the place of each node that fails in all runs
+ * that reach it (struct ht_node, fault), and of all that is behind it.  HT_E_INPUT: every run of `g` fails.  Types are inferred again. */
+enum ht_status ht_settle_faults(struct ht_graph *g, struct ht_pass_context *c);
 /* lists.c: lists become tensors if their length and element shape are known, in `g` and in the
  * bodies that belong to its branches and loops alone.  Types are inferred again.  If `computes`, the caller runs
  * ht_add_computed_sizes() afterwards, so a list that grows may get a length that the run computes. */

@@ -281,6 +281,7 @@ static enum ht_status reach_bodies(struct ht_graph *g, struct ht_pass_context *c
 	for (const struct ht_node *n = g->first; n; n = n->next)
 		*reached = *reached || reads_unknown(n) ||
 			   (is_control(n) && takes_open(g, ht_known_of(&all, g), n));
+	*reached = *reached || (!c->keep_functions && ht_needs_own_bodies(g, c));
 	return HT_OK;
 }
 
@@ -310,7 +311,7 @@ static enum ht_status make_bodies_of_fixed(struct ht_graph *g, struct ht_pass_co
 	if (!has_control(g))
 		return HT_OK;
 	HT_TRY(ht_infer_types(g, c->diags));
-	if (!g->sizes && !may_compute(g, c))
+	if (!g->sizes && !may_compute(g, c) && (c->keep_functions || !ht_needs_own_bodies(g, c)))
 		return HT_OK;
 	HT_TRY(ht_run_passes(g, "fold,infer,identity", NULL, c));
 	return make_bodies(g, c);
@@ -323,17 +324,18 @@ static bool may_compute_in_frames(const struct ht_graph *g, struct ht_arena *scr
 	bool begins = false;
 
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		needed[n->id] = ht_computes_size(n) || ht_may_grow(n);
+		needed[n->id] = ht_may_compute_size(n) || ht_may_grow(n);
 	ht_mark_operands(g, needed, true);
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		begins = begins || (needed[n->id] && ht_is(n, HT_SWITCHES | HT_ENTERS));
+		begins = begins ||
+			 (needed[n->id] && ht_is(n, HT_SWITCHES | HT_DISPATCHES | HT_ENTERS));
 	return begins;
 }
 
 static bool has_frames(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (ht_is(n, HT_SWITCHES | HT_ENTERS))
+		if (ht_is(n, HT_SWITCHES | HT_DISPATCHES | HT_ENTERS))
 			return true;
 	return false;
 }

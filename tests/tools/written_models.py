@@ -1357,4 +1357,62 @@ def no_elements(r):
     return f, {'x': (('n', 6), F32)}
 
 
+def failing_sides(r):
+    """Sides of branches that fail whenever they run, for reasons that a compiler sees: a range, a slice, a reshape, an index; alone,
+    behind an effect, in a branch, in a loop and in its condition."""
+    c, late = tf.constant, num(r, 5, 9)
+
+    def f(x):
+        # TensorFlow does not see these numbers in bodies.
+        start, rows, most = c(late), c([2, 3]), c(late + 8)
+        fits = x[0, :2] * 2
+
+        def of(y):
+            return fits + tf.reduce_sum(y)
+
+        def behind():
+            with tf.control_dependencies([tf.debugging.assert_less(x, 9., summarize=3)]):
+                return of(tf.reshape(x, rows))
+        sides = [lambda: fits, lambda: fits - 1,
+                 lambda: of(tf.cast(tf.range(start, 2), F32)), lambda: of(tf.slice(x, [0, start], [1, 1])),
+                 lambda: of(tf.gather(x, start, axis=0)),
+                 lambda: of(tf.raw_ops.StridedSlice(input=x, begin=[start], end=[most], strides=[1], shrink_axis_mask=1)), behind,
+                 lambda: tf.cond(x[0, 1] > 0, lambda: of(tf.reshape(x, rows)), lambda: fits),
+                 lambda: tf.while_loop(lambda i, y: i < tf.cast(x[0, 1] * 2, I32), lambda i, y: (i + 1, of(tf.reshape(x, rows)) + y), (0, fits))[1],
+                 lambda: tf.while_loop(lambda i, y: tf.reduce_sum(tf.reshape(x, rows)) > 0, lambda i, y: (i + 1, y), (0, fits))[1],
+                 lambda: tf.cond(x[0, 1] > 0, lambda: tf.cond(x[0, 2] > 0, lambda: of(tf.reshape(x, rows)), lambda: of(tf.reshape(x, rows * 2))), lambda: fits)]
+        return tf.switch_case(tf.cast(x[0, 0] * 11, I32), sides), fits
+    return f, {'x': ((4, 3), F32)}
+
+
+def failing_loop(r):
+    """Iterations that fail whenever they run, of a loop that need not run; what it carries keeps its shape, or has none that is known."""
+    def f(x):
+        to = tf.constant([2, 3])
+        n = tf.cast(x[0, 0] > .5, I32)
+        y, z = tf.while_loop(lambda i, y, z: i < n, lambda i, y, z: (i + 1, y + tf.reshape(x, to)[0], tf.reshape(x, to)[0]), (0, x[1], x[1]),
+                             shape_invariants=(tf.TensorShape([]), tf.TensorShape([3]), tf.TensorShape([None])))[1:]
+        return y, z * 2
+    return f, {'x': ((4, 3), F32)}
+
+
+def unequal_sides(r):
+    """Branches and loops whose results have several extents, where all sizes are fixed."""
+    w5, w7 = weights(r, 6, 5), weights(r, 6, 7)
+
+    def f(x):
+        taken, again = x[0, 0] > .25, x[1, 1] > .25
+        pairs = ((tf.concat([x, x], 0), x), (tf.pad(x, [[1, 1], [0, 0]]), x), (tf.reshape(x, [3, 8]), x), (tf.gather(x, [0, 2]), x), (tf.tile(x, [2, 1]), x),
+                 (x @ w5, x @ w7), (tf.ones([2, 3]), tf.ones([4, 3])), (tf.reduce_sum(x, 0, keepdims=True), x), (tf.transpose(x), x), (tf.split(x, 2)[0], x),
+                 (tf.zeros([0, 6]), x))
+        y = [tf.cond(taken, lambda a=a: tf.identity(a), lambda b=b: tf.identity(b)) for a, b in pairs]
+        inside = [tf.cond(taken, lambda: tf.gather(x, [0, 2]) * 2, lambda: x @ w5 @ tf.transpose(w5)), tf.cond(taken, lambda: tf.tile(x, [3, 1]), lambda: x - 1),
+                  tf.cond(taken, lambda: tf.cond(again, lambda: x[:2], lambda: tf.reshape(x, [2, 2, 6])[0]), lambda: x),
+                  tf.switch_case(tf.cast(taken, I32) + tf.cast(again, I32), [lambda: x, lambda: tf.ones([1, 6]), lambda: tf.reverse(x, [0])[1:]])]
+        loops = [tf.while_loop(lambda i, y: i < 3, body, (0, x), shape_invariants=(tf.TensorShape([]), tf.TensorShape([None, 6])))[1]
+                 for body in (lambda i, y: (i + 1, tf.concat([y, x], 0)), lambda i, y: (i + 1, y[1:]))]
+        return (*y, *inside, *loops, *(tf.reduce_sum(v @ w5, 0) for v in inside + loops))
+    return f, {'x': ((4, 6), F32)}
+
+
 MODELS = {n: f for n, f in list(globals().items()) if callable(f) and getattr(f, '__module__', None) == __name__ and n not in ('weights', 'num', 'decode_boxes')}
