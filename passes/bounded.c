@@ -140,7 +140,9 @@ static bool is_shape(const struct ht_node *n, int32_t i)
 	case HT_OP_Fill:
 	case HT_OP_Conv2DBackpropInput:
 	case HT_OP_DepthwiseConv2dNativeBackpropInput:
+	case HT_OP_Conv3DBackpropInputV2:
 	case HT_OP_AvgPoolGrad:
+	case HT_OP_AvgPool3DGrad:
 		return i == 0;
 	case HT_OP_Bincount:
 	case HT_OP_DenseBincount:

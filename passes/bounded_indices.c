@@ -358,11 +358,14 @@ enum ht_status ht_open_drawn(struct ht_bounded *b, struct ht_node *n, struct ht_
 
 enum ht_status ht_open_hot(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
-	if (ht_attr_int(n, "axis", -1) != -1)
+	const int32_t rank = ht_in_shape(n, 0).rank;
+	const int64_t axis = ht_attr_int(n, "axis", -1);
+
+	if (axis != -1 && axis != rank)
 		return ht_open_refuse(b, n, "this puts an axis in front of it");
 	for (int32_t i = 1; i < n->ins; i++)
 		if (ht_open_in(b, n, i))
 			return ht_open_refuse(
 				b, n, "this takes it as an operand that it may not be of");
-	return put_axes(b, n, 0, 0, ht_in_shape(n, 0).rank, out, 0);
+	return put_axes(b, n, 0, 0, rank, out, 0);
 }

@@ -227,17 +227,92 @@ static struct ht_value cropped(struct forms *f, const struct ht_node *n, const s
 	return node(f, HT_OP_Slice, in, 3, t, open_shape(f, b->rank));
 }
 
+/* Whether a reshape joins blocks, the outermost, and what was the first axis. */
+static bool joins_blocks(const struct ht_node *n)
+{
+	const struct ht_node *t = n->in[0].node;
+	int64_t order[HT_MAX_RANK];
+	int count;
+
+	return t->op == HT_OP_Transpose &&
+	       ht_const_small_ints(t->in[1], order, HT_MAX_RANK, &count) && count > 1 && order[0];
+}
+
+/* The operand that has the first axis of the result of such an op; -1: none. */
+static int32_t of_images(const struct ht_node *n)
+{
+	int64_t axis = 0;
+	int count;
+
+	if (ht_is(n, HT_CONV | HT_DEPTHWISE) || n->op == HT_OP_BiasAdd)
+		return 0;
+	if (ht_is(n, HT_CONV_TRANSPOSE) || n->op == HT_OP_DepthwiseConv2dNativeBackpropInput)
+		return 2;
+	if (n->op == HT_OP_ExpandDims)
+		return ht_const_small_ints(n->in[1], &axis, 1, &count) && axis != 0 &&
+				       axis != -ht_in_shape(n, 0).rank - 1
+			       ? 0
+			       : -1;
+	if (n->op == HT_OP_Squeeze)
+		return 0;
+	if (!ht_is(n, HT_ELEMENTWISE) || !n->ins)
+		return -1;
+	for (int32_t i = 0; i < n->ins; i++)
+		if (ht_in_shape(n, i).rank == n->out[0].shape.rank && !ht_is_const(n->in[i]))
+			return i;
+	return -1;
+}
+
+/* Whether the first axis has blocks as SpaceToBatchND put them there, the outermost, as far as some nodes tell.  The rule of the reshape that
+ * takes them apart refuses others. */
+static bool has_blocks_outside(struct ht_value v)
+{
+	enum { LOOKED_AT = 64 };
+
+	for (int i = 0; i < LOOKED_AT; i++) {
+		int32_t of;
+
+		if (v.node->op == HT_OP_SpaceToBatchND)
+			return true;
+		if (v.node->op == HT_OP_Reshape)
+			return joins_blocks(v.node);
+		of = of_images(v.node);
+		if (of < 0)
+			return false;
+		v = v.node->in[of];
+	}
+	return false;
+}
+
+/* The extent of the first axis divided by `all`, if it is so often a size that some tensor has; so the result has that size again, and no
+ * node computes it. */
+static bool whole_quotient(
+	struct forms *f, const struct ht_node *n, int64_t all, struct ht_value *quotient)
+{
+	const struct ht_size_expr e = ht_dim_of_sizes(f->r.g, ht_in_shape(n, 0).dim[0]);
+	struct ht_value of;
+	int32_t k;
+
+	if (ht_size_count(&e) != 1 || e.times % all || !has_blocks_outside(n->in[0]))
+		return false;
+	k = axis_with(f, f->r.g->library->size[e.size[0] - 1].dim, &of);
+	if (k < 0)
+		return false;
+	*quotient = times(f, element(f, told(f, HT_OP_Shape, of, HT_I64), k), e.times / all);
+	return true;
+}
+
 static bool expand_from_batch(struct forms *f, struct ht_node *n)
 {
 	struct divided in = { .rank = 0 }, out = { .rank = 0 };
 	int64_t order[HT_MAX_RANK];
 	struct blocks b;
-	struct ht_value x;
+	struct ht_value x, images = { 0 };
 	int32_t to = 0;
 
 	if (!read_blocks(n, &b))
 		return false;
-	if (ht_flatten(f, n, 0, 0))
+	if (!whole_quotient(f, n, b.all, &images) && ht_flatten(f, n, 0, 0))
 		return true;
 	for (int32_t i = 0; i < b.axes; i++)
 		add(&in, number(f, b.size[i]));
@@ -248,11 +323,12 @@ static bool expand_from_batch(struct forms *f, struct ht_node *n)
 		order[to++] = b.axes + i;
 		if (cut)
 			order[to++] = i - 1;
-		add(&in, i ? x : over(f, x, b.all));
+		add(&in, i ? x : images.node ? images : over(f, x, b.all));
 		add(&out, cut ? times(f, x, b.size[i - 1]) : in.size[in.rank - 1]);
 	}
 	x = shaped(f, n->in[0], &in);
-	take_divided(f, n, 0, x, b.axes, &out.size[0]);
+	if (!images.node)
+		take_divided(f, n, 0, x, b.axes, &out.size[0]);
 	x = shaped(f, ordered(f, x, order, in.rank), &out);
 	ht_rw_take_place(&f->r, n, cropped(f, n, &b, x, &out));
 	return true;

@@ -208,13 +208,22 @@ static bool expand_made(struct forms *f, struct ht_node *n, int32_t shape, bool 
 	return some;
 }
 
+/* Whether the number of segments becomes a size that the run computes: it is unknown, or several times a size.  Segments may be numbered in
+ * any order of that product's factors. */
+static bool is_computed_number(const struct ht_graph *g, int64_t dim)
+{
+	const struct ht_size_expr e = ht_dim_of_sizes(g, dim);
+
+	return is_made(g, dim) || (dim < 0 && ht_size_count(&e) == 1 && e.times > 1);
+}
+
 static bool expand_segments(struct forms *f, struct ht_node *n, bool last)
 {
 	struct ht_shape s = n->out[0].shape;
 	struct ht_value count = n->in[2];
 	enum ht_dtype t = ht_type_of(count)->dtype;
 
-	if (s.rank < 1 || s.dim[0] != HT_DIM_UNKNOWN ||
+	if (s.rank < 1 || !is_computed_number(f->r.g, s.dim[0]) ||
 		!take_size(f, unless_below(f, count, count, whole(f, t, 0)), last, &count))
 		return false;
 	ht_rw_set_in(&f->r, n, 2, count);
@@ -530,6 +539,8 @@ bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n)
 	       ht_moves_open(g, n) || ht_is_open_image(g, n) || ht_is_open_diagonal(g, n) ||
 	       ht_slides_open(g, n) || ht_has_open_blocks(g, n) || ht_draws_open(g, n) ||
 	       reverses_product(g, n) || indexes_product(g, n) || compares_open(g, n) ||
+	       ht_puts_classes_inside(g, n) || ht_is_open_training(g, n) ||
+	       ht_is_tile_gradient(g, n) ||
 	       (n->op == HT_OP_StridedSliceGrad && ht_slices_back(g, n));
 }
 
@@ -576,6 +587,8 @@ static bool follows_control(struct ht_value v, bool branches, int *left)
 	enum ht_dtype t = ht_type_of(v)->dtype;
 	bool calls = ht_op_info(v.node->op)->effects & HT_CALLS;
 
+	if (ht_is(v.node, HT_VARIABLE))
+		return false;
 	if ((calls && (branches || !ht_is(v.node, HT_BRANCHES))) || t == HT_VARIANT ||
 		t == HT_RESOURCE)
 		return true;
@@ -696,7 +709,7 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 {
 	if (reverse_flat(f, n) || flatten_indexed(f, n) || expect_equal_shapes(f, n) ||
 		ht_expand_sparse(f, n) || ht_expand_ragged(f, n) || ht_expand_moves(f, n) ||
-		ht_expand_diagonal(f, n))
+		ht_expand_diagonal(f, n) || ht_expand_tile_gradient(f, n))
 		return true;
 	switch (n->op) {
 	case HT_OP_Range:
@@ -738,7 +751,8 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 	case HT_OP_CropAndResize:
 		return ht_expand_crop(f, n, gets_room(f, n, what));
 	case HT_OP_OneHot:
-		return is_last(f, n, what) && ht_expand_one_hot(f, n);
+		return ht_put_classes_last(f, n) ||
+		       (is_last(f, n, what) && ht_expand_one_hot(f, n));
 	case HT_OP__Padded:
 		return expand_room(f, n);
 	default:

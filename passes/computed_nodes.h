@@ -420,7 +420,7 @@ bool ht_expand_strided_slice(struct forms *f, struct ht_node *n, bool last);
 bool ht_expand_best(struct forms *f, struct ht_node *n, bool last);
 bool ht_expand_extreme(struct forms *f, struct ht_node *n);
 bool ht_expand_pad(struct forms *f, struct ht_node *n, bool last);
-/* Gradients of strided slices of neighbours, of open extents; the first function says whether the node is one. */
+/* Gradients of strided slices of open extents; the first function says whether the node is one. */
 bool ht_slices_back(const struct ht_graph *g, const struct ht_node *n);
 bool ht_expand_slice_gradient(struct forms *f, struct ht_node *n);
 /* computed_shapes.c: an axis of operand `arg` whose extent is a product becomes one of a size that the run computes, so that the elements
@@ -428,6 +428,9 @@ bool ht_expand_slice_gradient(struct forms *f, struct ht_node *n);
 bool ht_flatten(struct forms *f, struct ht_node *n, int32_t arg, int64_t axis);
 /* Likewise repeated axes, one-hot vectors, reshapes, and extents that have to be a number. */
 bool ht_expand_one_hot(struct forms *f, struct ht_node *n);
+/* One-hot vectors of indices of an open shape whose classes are no last axis become such vectors along the last axis, transposed. */
+bool ht_puts_classes_inside(const struct ht_graph *g, const struct ht_node *n);
+bool ht_put_classes_last(struct forms *f, struct ht_node *n);
 bool ht_expand_roll(struct forms *f, struct ht_node *n);
 bool ht_expand_tile(struct forms *f, struct ht_node *n, bool last);
 bool ht_expand_broadcast(struct forms *f, struct ht_node *n);
@@ -526,10 +529,17 @@ bool ht_slides_open(const struct ht_graph *g, const struct ht_node *n);
 bool ht_expand_blocks(struct forms *f, struct ht_node *n);
 bool ht_has_open_blocks(const struct ht_graph *g, const struct ht_node *n);
 
+/* ---- computed_tiles.c ---- */
+
+/* Gradients of Tile; likewise. */
+bool ht_expand_tile_gradient(struct forms *f, struct ht_node *n);
+bool ht_is_tile_gradient(const struct ht_graph *g, const struct ht_node *n);
+
 /* ---- computed_training.c ---- */
 
-/* Batch normalisation of training; likewise. */
+/* Batch normalisation of training, losses of as many classes as a size says, gradients of mirrored borders; likewise. */
 bool ht_expand_training(struct forms *f, struct ht_node *n);
+bool ht_is_open_training(const struct ht_graph *g, const struct ht_node *n);
 
 /* ---- computed_random.c ---- */
 

@@ -693,18 +693,6 @@ bool ht_expand_pad(struct forms *f, struct ht_node *n, bool last)
 
 /* ---- gradients of slices ---- */
 
-/* Whether all parts are of neighbours. */
-static bool takes_neighbours(const struct ht_node *n)
-{
-	int64_t step;
-
-	for (int32_t i = 0; i < ht_in_shape(n, 1).dim[0]; i++)
-		if (!const_entry(n->in[3], i, &step) ||
-			(step != 1 && !bit(n, "shrink_axis_mask", i)))
-			return false;
-	return true;
-}
-
 /* The gradient with the axes of the sliced tensor, and the rows of paddings that give it its extents. */
 struct back {
 	struct ht_value x, row[HT_MAX_RANK];
@@ -721,6 +709,36 @@ static void put_whole(struct forms *f, struct back *b)
 	put_padding(f, b, whole(f, HT_I64, 0), whole(f, HT_I64, 0));
 }
 
+/* Elements that are several places apart, or in reversed order: each place of the axis reads the gradient of its own element, or the zero
+ * behind the last one. */
+static void put_stepped(
+	struct forms *f, const struct ht_node *n, const struct entry *e, struct back *b)
+{
+	const int32_t axis = b->axis, rank = ht_type_of(b->x)->shape.rank;
+	enum ht_dtype t = ht_type_of(b->x)->dtype;
+	struct ht_value size = entry_of(f, n->in[0], axis), taken, begin, number, own;
+	int64_t around[2 * HT_MAX_RANK] = { 0 };
+	const int64_t dim[2] = { rank, 2 };
+	struct ht_value in[2] = { b->x };
+
+	taken = element(f, told(f, HT_OP_Shape, b->x, HT_I64), axis);
+	begin = e->step < 0 ? place_backwards(f, n, 1, e, size) : place_of(f, n, 1, e, size);
+	own = binary(f, HT_OP_Sub, range_of(f, size), begin);
+	number = binary(f, HT_OP_FloorDiv, own, whole(f, HT_I64, e->step));
+	own = one_if(f, HT_OP_Equal, binary(f, HT_OP_Mul, number, whole(f, HT_I64, e->step)), own);
+	own = binary(f, HT_OP_Mul, own, one_if(f, HT_OP_GreaterEqual, number, whole(f, HT_I64, 0)));
+	number = binary(f, HT_OP_Minimum, number, taken);
+	number = binary(f, HT_OP_AddV2, taken,
+		binary(f, HT_OP_Mul, own, binary(f, HT_OP_Sub, number, taken)));
+	around[2 * axis + 1] = 1;
+	in[1] = ht_rw_reshape(&f->r, f->at, f->at->name,
+		ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, around, 2 * (int64_t)rank),
+		ht_shape_make(f->r.g->arena, 2, dim));
+	b->x = gathered(f, node(f, HT_OP_Pad, in, 2, t, open_shape(f, rank)), number, axis);
+	b->x.node->out[0].shape = open_shape(f, rank);
+	put_whole(f, b);
+}
+
 static void put_back(struct forms *f, const struct ht_node *n, int32_t i, struct back *b)
 {
 	struct entry e = { .number = i, .begin = bound_of(n, 1, i), .end = bound_of(n, 2, i) };
@@ -730,6 +748,10 @@ static void put_back(struct forms *f, const struct ht_node *n, int32_t i, struct
 	if (bit(n, "new_axis_mask", i)) {
 		b->x = ht_rw_reduce(&f->r, f->at, HT_OP_Sum, f->at->name, b->x, &axis, 1, false);
 		b->x.node->out[0].shape = open_shape(f, ht_type_of(b->x)->shape.rank);
+		return;
+	}
+	if (!bit(n, "shrink_axis_mask", i) && const_entry(n->in[3], i, &e.step) && e.step != 1) {
+		put_stepped(f, n, &e, b);
 		return;
 	}
 	size = entry_of(f, n->in[0], b->axis);
@@ -763,7 +785,7 @@ bool ht_slices_back(const struct ht_graph *g, const struct ht_node *n)
 
 	return s.rank > 0 && s.rank <= HT_OPEN_RANK && !ht_shape_known(s) &&
 	       is_bounded_shape(g, ht_in_shape(n, 4)) && ht_shape_known(ht_in_shape(n, 1)) &&
-	       ht_in_shape(n, 1).rank == 1 && takes_neighbours(n);
+	       ht_in_shape(n, 1).rank == 1 && has_steps(n);
 }
 
 /* The gradient is padded to the shape of what was sliced. */

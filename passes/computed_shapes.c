@@ -520,6 +520,40 @@ bool ht_expand_ensured(struct forms *f, struct ht_node *n)
 
 /* ---- OneHot ---- */
 
+/* The axis of the classes where it is in front of one of the indices; -1: it is the last one. */
+static int32_t inner_classes(const struct ht_node *n)
+{
+	int64_t axis = ht_attr_int(n, "axis", -1);
+
+	return axis >= 0 && axis < ht_in_shape(n, 0).rank ? (int32_t)axis : -1;
+}
+
+bool ht_puts_classes_inside(const struct ht_graph *g, const struct ht_node *n)
+{
+	struct ht_shape s = n->op == HT_OP_OneHot ? ht_in_shape(n, 0) : HT_SHAPE_UNKNOWN;
+
+	return s.rank > 0 && s.rank < HT_OPEN_RANK && inner_classes(n) >= 0 && g->library->sizes &&
+	       (!ht_shape_known(s) || !ht_shape_known(n->out[0].shape));
+}
+
+bool ht_put_classes_last(struct forms *f, struct ht_node *n)
+{
+	int32_t rank = ht_in_shape(n, 0).rank + 1, axis = inner_classes(n);
+	int64_t order[HT_MAX_RANK];
+	struct ht_value in[2];
+
+	if (!ht_puts_classes_inside(f->r.g, n))
+		return false;
+	for (int32_t i = 0; i < rank; i++)
+		order[i] = i < axis ? i : i == axis ? rank - 1 : i - 1;
+	in[0] = node(f, HT_OP_OneHot, n->in, 4, n->out[0].dtype, open_shape(f, rank));
+	ht_attr_set_int(in[0].node, "axis", -1);
+	in[1] = ht_rw_const_ints(&f->r, f->at, n->name, HT_I32, order, rank);
+	ht_rw_take_place(
+		&f->r, n, node(f, HT_OP_Transpose, in, 2, n->out[0].dtype, open_shape(f, rank)));
+	return true;
+}
+
 /* Each index is compared with all numbers below the depth. */
 bool ht_expand_one_hot(struct forms *f, struct ht_node *n)
 {

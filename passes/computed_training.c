@@ -1,5 +1,7 @@
-/* Batch normalisation of training, and its gradients, where the batch or other axes are open, for pass sizes: elementary ops, with the number
- * of elements of a channel as the run has it.  Pass training writes those of known shapes. */
+/* Ops that only training uses, where the batch or other axes are open, for pass sizes: elementary ops.  These are batch normalisation of
+ * training and its gradients, with the number of elements of a channel as the run has it; losses by softmax whose number of classes is open,
+ * as where each row of a batch is a class; and gradients of borders that are mirrored along an open axis.  Pass training writes those of known
+ * shapes. */
 #include "passes/computed_nodes.h"
 
 /* One op being written. */
@@ -7,17 +9,18 @@ struct normal {
 	struct forms *f;
 	struct ht_node *n;
 	int32_t rank, axis;    /* of the images, and the channels' */
+	enum ht_dtype as;      /* the type in which it computes */
 	struct ht_value count; /* elements of a channel */
 };
 
 static struct ht_value pair(struct normal *w, enum ht_op op, struct ht_value a, struct ht_value b)
 {
-	return node(w->f, op, (struct ht_value[]){ a, b }, 2, HT_F32, HT_SHAPE_UNKNOWN);
+	return node(w->f, op, (struct ht_value[]){ a, b }, 2, w->as, HT_SHAPE_UNKNOWN);
 }
 
 static struct ht_value single(struct normal *w, enum ht_op op, struct ht_value a)
 {
-	return node(w->f, op, &a, 1, HT_F32, HT_SHAPE_UNKNOWN);
+	return node(w->f, op, &a, 1, w->as, HT_SHAPE_UNKNOWN);
 }
 
 static struct ht_value scaled(struct normal *w, struct ht_value x, double by)
@@ -30,7 +33,7 @@ static struct ht_value sum(struct normal *w, struct ht_value x, const int64_t *a
 	struct ht_value in[2] = { x,
 		ht_rw_const_ints(&w->f->r, w->n, w->n->name, HT_I32, axes, count) };
 
-	return node(w->f, HT_OP_Sum, in, 2, HT_F32, HT_SHAPE_UNKNOWN);
+	return node(w->f, HT_OP_Sum, in, 2, w->as, HT_SHAPE_UNKNOWN);
 }
 
 /* Of each channel: within each image first, so that fewer numbers are added in sequence. */
@@ -54,7 +57,7 @@ static struct ht_value across(struct normal *w, struct ht_value v)
 {
 	for (int32_t i = w->axis + 1; i < w->rank; i++)
 		v = node(w->f, HT_OP_ExpandDims, (struct ht_value[]){ v, whole(w->f, HT_I32, -1) },
-			2, HT_F32, HT_SHAPE_UNKNOWN);
+			2, w->as, HT_SHAPE_UNKNOWN);
 	return v;
 }
 
@@ -87,7 +90,9 @@ static bool begin(struct normal *w, struct forms *f, struct ht_node *n, int32_t 
 	struct ht_shape s = ht_in_shape(n, image);
 	bool first = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
 
-	*w = (struct normal){ .f = f, .n = n, .rank = s.rank, .axis = first ? 1 : s.rank - 1 };
+	*w = (struct normal){
+		.f = f, .n = n, .rank = s.rank, .axis = first ? 1 : s.rank - 1, .as = HT_F32
+	};
 	if (s.rank != 4 || ht_shape_known(s) || s.dim[w->axis] <= 0 || !is_bounded_shape(f->r.g, s))
 		return false;
 	w->count = real(f, HT_F32, 1);
@@ -163,9 +168,215 @@ static bool expand_gradient(struct forms *f, struct ht_node *n)
 	return true;
 }
 
+/* ---- losses ---- */
+
+static bool is_loss(const struct ht_node *n)
+{
+	return n->op == HT_OP_SoftmaxCrossEntropyWithLogits ||
+	       n->op == HT_OP_SparseSoftmaxCrossEntropyWithLogits;
+}
+
+/* Whether the number of classes is open, in the logits or in the labels.  Where the rows alone are, the op has a rule. */
+static bool has_open_classes(const struct ht_graph *g, const struct ht_node *n)
+{
+	struct ht_shape x = ht_in_shape(n, 0), y = ht_in_shape(n, 1);
+
+	if (x.rank != 2 || !is_bounded_shape(g, x) || !is_bounded_shape(g, y))
+		return false;
+	return ht_dim_is_open(g, x.dim[1]) || (y.rank == 2 && ht_dim_is_open(g, y.dim[1]));
+}
+
+/* One where the class is that of the row.  Classes are compared as integers, so a label that is none gives zeros; the loss reads it as an
+ * index, which stops the run. */
+static struct ht_value marked_class(struct normal *w)
+{
+	struct ht_value class = with_axis(w->f, wide(w->f, w->n->in[1]), 1), v;
+
+	v = compare(w->f, HT_OP_Equal, class, range_of(w->f, extent(w->f, w->n, 0, 1)));
+	v.node->out[0].shape = open_shape(w->f, 2);
+	return cast_to(w->f, v, w->as);
+}
+
+/* The element of each row that its class selects. */
+static struct ht_value of_class(struct normal *w, struct ht_value rows)
+{
+	struct ht_value v = gathered(w->f, rows, w->n->in[1], 1);
+
+	ht_attr_set_int(v.node, "batch_dims", 1);
+	return v;
+}
+
+static struct ht_value over_classes(struct normal *w, enum ht_op op, struct ht_value x, bool keeps)
+{
+	const int64_t last = 1;
+	struct ht_value v = ht_rw_reduce(&w->f->r, w->n, op, w->n->name, x, &last, 1, keeps);
+
+	v.node->out[0].shape = open_shape(w->f, keeps ? 2 : 1);
+	return v;
+}
+
+/* The formula is that of pass training (write_softmax_loss()). */
+static bool expand_loss(struct forms *f, struct ht_node *n)
+{
+	bool sparse = n->op == HT_OP_SparseSoftmaxCrossEntropyWithLogits;
+	enum ht_dtype t = n->out[0].dtype;
+	struct normal w = { .f = f, .n = n, .as = t == HT_F64 ? t : HT_F32 };
+	struct ht_value x, e, sum, label, loss;
+
+	if (!has_open_classes(f->r.g, n))
+		return false;
+	x = cast_to(f, n->in[0], w.as);
+	x = pair(&w, HT_OP_Sub, x, over_classes(&w, HT_OP_Max, x, true));
+	x.node->out[0].shape = open_shape(f, 2);
+	e = single(&w, HT_OP_Exp, x);
+	e.node->out[0].shape = open_shape(f, 2);
+	sum = over_classes(&w, HT_OP_Sum, e, true);
+	if (sparse) {
+		label = marked_class(&w);
+		loss = single(&w, HT_OP_Log, over_classes(&w, HT_OP_Sum, e, false));
+		loss = pair(&w, HT_OP_Sub, loss, of_class(&w, x));
+	} else {
+		label = cast_to(f, n->in[1], w.as);
+		loss = pair(&w, HT_OP_Sub, single(&w, HT_OP_Log, sum), x);
+		loss = pair(&w, HT_OP_Mul, label, loss);
+		loss.node->out[0].shape = open_shape(f, 2);
+		loss = over_classes(&w, HT_OP_Sum, loss, false);
+	}
+	give(&w, 1, pair(&w, HT_OP_Sub, pair(&w, HT_OP_RealDiv, e, sum), label));
+	give(&w, 0, loss);
+	return true;
+}
+
+/* ---- gradients of mirrored borders ---- */
+
+/* The borders of each axis; false: they are not known. */
+static bool read_borders(const struct ht_node *n, int64_t around[2 * HT_OPEN_RANK])
+{
+	struct ht_shape s = ht_in_shape(n, 0);
+	int count;
+
+	return s.rank > 0 && s.rank <= HT_OPEN_RANK &&
+	       ht_const_small_ints(n->in[1], around, 2 * HT_OPEN_RANK, &count) &&
+	       count == 2 * s.rank;
+}
+
+/* Whether an axis with a border is open. */
+static bool mirrors_open(const struct ht_graph *g, const struct ht_node *n)
+{
+	int64_t around[2 * HT_OPEN_RANK];
+	struct ht_shape s = ht_in_shape(n, 0);
+
+	if (!read_borders(n, around) || !is_bounded_shape(g, s))
+		return false;
+	for (int32_t i = 0; i < s.rank; i++)
+		if ((around[2 * i] || around[2 * i + 1]) && ht_dim_is_open(g, s.dim[i]))
+			return true;
+	return false;
+}
+
+/* 0, 1, … below `size` - `less`, as many as a window of `less` + 1 elements has results over `size` of them.  So this extent is one size with
+ * that of the tensor whose border was mirrored. */
+static struct ht_value numbers_less(struct forms *f, struct ht_value size, int64_t less)
+{
+	const int64_t window[4] = { 1, less + 1, 1, 1 }, step[4] = { 1, 1, 1, 1 },
+		      ends[3] = { 0, 2, 3 };
+	struct ht_value v = range_of(f, size), in[2];
+
+	v = cast_to(f, compare(f, HT_OP_GreaterEqual, v, whole(f, HT_I64, 0)), HT_I64);
+	v.node->out[0].shape = open_shape(f, 1);
+	v = with_axis(f, with_axis(f, with_axis(f, v, 0), -1), -1);
+	v = node(f, HT_OP_MaxPool, &v, 1, HT_I64, open_shape(f, 4));
+	ht_attr_set_ints(v.node, "ksize", window, 4);
+	ht_attr_set_ints(v.node, "strides", step, 4);
+	ht_attr_set_str(v.node, "padding", HT_STR("VALID"));
+	v = node(f, HT_OP_Squeeze, &v, 1, HT_I64, open_shape(f, 1));
+	ht_attr_set_ints(v.node, "squeeze_dims", ends, 3);
+	in[0] = cast_to(f, v, HT_I64);
+	in[1] = whole(f, HT_I32, 0);
+	v = node(f, HT_OP_Cumsum, in, 2, HT_I64, open_shape(f, 1));
+	ht_attr_set_bool(v.node, "exclusive", true);
+	return v;
+}
+
+/* The places of an axis, from `place` on, where `number` counts the elements of a border from its inner end: these elements, and zeros for
+ * numbers that are not below `count`. */
+static struct ht_value from_border(struct forms *f, struct ht_value v, struct ht_value number,
+	struct ht_value place, int64_t count, int32_t axis)
+{
+	int32_t rank = ht_type_of(v)->shape.rank;
+	struct ht_value in[3] = { compare(f, HT_OP_GreaterEqual, number, whole(f, HT_I64, 0)) };
+	enum ht_dtype t = ht_type_of(v)->dtype;
+
+	in[1] = compare(f, HT_OP_Less, number, whole(f, HT_I64, count));
+	in[0] = binary(f, HT_OP_LogicalAnd, in[0], in[1]);
+	in[0].node->out[0].dtype = HT_BOOL;
+	place = binary(f, HT_OP_Mul, place, cast_to(f, in[0], HT_I64));
+	in[0] = along(f, in[0], axis, rank);
+	in[1] = gathered(f, v, place, axis);
+	in[2] = cast_to(f, whole(f, HT_I32, 0), t);
+	return node(f, HT_OP_SelectV2, in, 3, t, open_shape(f, rank));
+}
+
+/* Element i of an axis gets the gradients of its own place and of those in the borders where it was mirrored. */
+static struct ht_value without_borders(
+	struct forms *f, struct ht_value v, int32_t axis, const int64_t border[2], int64_t again)
+{
+	int32_t rank = ht_type_of(v)->shape.rank;
+	struct ht_value size, at, sum, number, place;
+
+	size = element(f, told(f, HT_OP_Shape, v, HT_I64), axis);
+	at = numbers_less(f, size, border[0] + border[1]);
+	size = plus(f, size, -border[0] - border[1]);
+	sum = gathered(f, v, plus(f, at, border[0]), axis);
+	sum.node->out[0].shape = open_shape(f, rank);
+	for (int i = 0; i < 2; i++) {
+		if (!border[i])
+			continue;
+		number = i ? binary(f, HT_OP_Sub, plus(f, size, again - 2), at)
+			   : plus(f, at, again - 1);
+		place = i ? binary(f, HT_OP_AddV2, plus(f, size, border[0]), number)
+			  : binary(f, HT_OP_Sub, whole(f, HT_I64, border[0] - 1), number);
+		sum = binary(
+			f, HT_OP_AddV2, sum, from_border(f, v, number, place, border[i], axis));
+		sum.node->out[0].shape = open_shape(f, rank);
+	}
+	return sum;
+}
+
+static bool expand_mirror_gradient(struct forms *f, struct ht_node *n)
+{
+	bool again = ht_str_is(ht_attr_str(n, "mode", ""), "SYMMETRIC");
+	enum ht_dtype t = n->out[0].dtype;
+	int64_t around[2 * HT_OPEN_RANK];
+	struct ht_value v = n->in[0];
+
+	if (!mirrors_open(f->r.g, n) || !read_borders(n, around))
+		return false;
+	v = cast_to(f, v, ht_is_low(t) ? HT_F32 : t);
+	v.node->out[v.index].shape = ht_in_shape(n, 0);
+	for (int32_t i = 0; i < ht_in_shape(n, 0).rank; i++)
+		if (around[2 * i] || around[2 * i + 1])
+			v = without_borders(f, v, i, &around[2 * i], again);
+	ht_rw_take_place(&f->r, n, cast_to(f, v, t));
+	return true;
+}
+
+/* ---- which nodes these are ---- */
+
+bool ht_is_open_training(const struct ht_graph *g, const struct ht_node *n)
+{
+	return (is_loss(n) && has_open_classes(g, n)) ||
+	       (n->op == HT_OP_MirrorPadGrad && mirrors_open(g, n));
+}
+
 bool ht_expand_training(struct forms *f, struct ht_node *n)
 {
 	switch ((int)n->op) {
+	case HT_OP_SoftmaxCrossEntropyWithLogits:
+	case HT_OP_SparseSoftmaxCrossEntropyWithLogits:
+		return expand_loss(f, n);
+	case HT_OP_MirrorPadGrad:
+		return expand_mirror_gradient(f, n);
 	case HT_OP_FusedBatchNorm:
 	case HT_OP_FusedBatchNormV2:
 	case HT_OP_FusedBatchNormV3:

@@ -676,12 +676,16 @@ static void let_wait(struct ht_lists *l)
 	}
 }
 
-/* A list of a computed length is one that grows, unless sizes are open and the length may prove to be one of them. */
+/* A list of a computed length is one that grows, unless sizes are open and the length may prove to be one of them.  Lists that are added are
+ * equally long, so if the length of one is known, the others have it: the gradient of an element of a list is a list for whose length a loop
+ * keeps that of the list. */
 static void settle_lengths(struct ht_lists *l)
 {
 	for (size_t i = 0; i < l->of.count; i++) {
 		struct ht_list *x = standing(l->of.entries[i].value);
 
+		if (x->summed && x->length != HT_DIM_UNKNOWN)
+			x->computed = false;
 		x->grows = x->grows || (x->computed && (l->settled || !has_open_sizes(l)));
 		x->held = l->computes && !l->numbered && x->grows && x->joined &&
 			  !ht_shape_is_told(x->shape);

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Nets as researchers write them, trained for three steps by TensorFlow and by one program: losses and all variables agree.  The program is
+for any batch, and any length where the net has one, and every step has another one; or for one batch.
+
+Exit code 77: nothing to test with.
+"""
+import argparse
+import os
+import sys
+import tempfile
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [f'{HERE}/../tools', f'{HERE}/../python']
+import package  # noqa: E402
+import halftone as ht  # noqa: E402
+import net_zoo  # noqa: E402
+from live import np, tf  # noqa: E402
+
+MOST, STEPS = 6, 3
+TOLERANCE = 3e-5
+
+
+class Wrong(Exception):
+    """A number that is not TensorFlow's."""
+
+
+def program_of(net, folder, shapes):
+    """TensorFlow's function of a step, and our program: their results are those of the net, and the variables after the step."""
+    specs = [tf.TensorSpec([None if isinstance(s, str) else s for s in x.shape], x.dtype, name=n) for n, x in net.inputs.items()]
+
+    @tf.function(input_signature=specs, autograph=False)
+    def train(*x):
+        made = net.step(*x)
+        return {**made, **{f'variable {i}, {v.name}': v.read_value() for i, v in enumerate(net.variables)}}
+    tf.saved_model.save(net, f'{folder}/m', signatures={'train': train.get_concrete_function()})
+    return train, ht.load(f'{folder}/m', signature='train').with_(shapes=shapes).compile(cache='off')
+
+
+def compare(what, got, want):
+    for (n, w), g in zip(sorted(want.items()), got, strict=True):
+        if g.shape != w.shape or not np.abs(g.astype('f8') - w).max(initial=0) <= TOLERANCE * max(np.abs(w).max(initial=0), 1):
+            raise Wrong(f'{what}: {n} is {g.ravel()[:9]}, not {w.ravel()[:9]}')
+
+
+def check(make, r, folder, is_open, threads):
+    net = make(r)
+    named = {s: least for x in net.inputs.values() for s, least in x.sizes()}
+    sizes = [{s: int(r.integers(least, MOST + 1)) for s, least in named.items()} for _ in range(STEPS)]
+    sizes = sizes if is_open else sizes[:1] * STEPS
+    shapes = {n: tuple((f'{named[s]}..{MOST}' if is_open else sizes[0][s]) if isinstance(s, str) else s for s in x.shape) for n, x in net.inputs.items()}
+    train, program = program_of(net, folder, shapes)
+    context = program.context(threads=threads)
+    for i, z in enumerate(sizes):
+        feeds = {n: x.draw(r, [z.get(s, s) for s in x.shape]) for n, x in net.inputs.items()}
+        got = context.run(**feeds).values()
+        want = {n: x.numpy() for n, x in train(*map(tf.constant, feeds.values())).items()}
+        compare(f'step {i}, {z}', got, want)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument('--seed', type=int, default=int.from_bytes(os.urandom(4), 'little'))
+    p.add_argument('--form', choices=['open', 'fixed', 'both'], help='a program for any batch, for one, or one of each; otherwise in turn')
+    p.add_argument('name', nargs='*')
+    a = p.parse_args()
+    print(f'seed {a.seed}', flush=True)
+    nets, failed = net_zoo.NETS, []
+    forms = {'open': [True], 'fixed': [False], 'both': [True, False], None: [(package.environment.TURN + a.seed) % 3 > 0]}[a.form]
+    for k, name in enumerate(a.name or package.environment.share(nets, a.seed)):
+        for is_open in forms:
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    check(nets[name], np.random.default_rng([a.seed, list(nets).index(name)]), folder, is_open, 1 + k % 2)
+                    print('ok', name, flush=True)
+                except (Wrong, ht.HalftoneError) as e:
+                    failed.append(name)
+                    print('FAILED', name, 'any batch' if is_open else 'one batch', str(e)[:1500], flush=True)
+                except Exception:
+                    print(f'in {name}:', flush=True)
+                    traceback.print_exc()
+                    sys.exit(1)
+    if failed:
+        sys.exit(f'seed {a.seed}: {failed}')
+
+
+main()
