@@ -71,19 +71,21 @@ static void describe_stages(
 	struct ht_shape shape = scores->out[0].shape;
 	int64_t rows = shape.dim[shape.rank - 2], columns = shape.dim[shape.rank - 1];
 	int64_t step = block_rows(rows, columns);
+	const enum ht_dtype type = d->sink[1]->out[0].dtype;
+	/* Each share takes the place of its score, if it has the same type. */
+	const int32_t shares = type == rows_type(softmax) ? SCORES : SHARES;
 
 	d->grids = GRID;
 	d->grid[MATRIX] = ht_shape_count(shape) / (rows * columns);
 	d->grid[BLOCK] = ht_ceil_div(rows, step);
 	d->buffer[SCORES] =
 		(struct joined_buffer){ rows_type(softmax), { 0, step, columns }, false };
-	d->buffer[SHARES] =
-		(struct joined_buffer){ d->sink[1]->out[0].dtype, { 0, step, columns }, false };
+	d->buffer[SHARES] = (struct joined_buffer){ type, { 0, step, columns }, false };
 	joined_add(d, &joined_pack, scores, JOINED_MEMORY, JOINED_MEMORY)->starts = true;
 	joined_add(d, &joined_pack, context, JOINED_MEMORY, JOINED_MEMORY)->starts = true;
 	add(d, &joined_product, scores, JOINED_MEMORY, SCORES);
-	add(d, &joined_softmax, softmax, SCORES, SHARES);
-	add(d, &joined_product, context, SHARES, JOINED_MEMORY);
+	add(d, &joined_softmax, softmax, SCORES, shares);
+	add(d, &joined_product, context, shares, JOINED_MEMORY);
 }
 
 static bool describe(struct lower *l, struct ht_node *sink, struct joined *d)

@@ -153,7 +153,8 @@ int32_t rows_softmax(struct rows *r)
 	max = row_value(r, t, kb_reduce(r->k, HT_RED_MAX, t, operand(r)));
 	next_stage(r, HANDS_ON);
 	x = ht_xexp(b, ht_xsub(b, operand(r), load_row_value(r, t, max)));
-	e = kb_local(r->k, t, r->step * r->columns);
+	/* Each takes the place of its operand, if nothing reads that afterwards. */
+	e = r->x >= 0 && !is_log ? r->x : kb_local(r->k, t, r->step * r->columns);
 	ht_xstore(b, e, element_offset(r), x);
 	next_stage(r, SUMS);
 	x = kb_reduce(r->k, HT_RED_ADD, t, ht_xload(b, e, t, element_offset(r)));

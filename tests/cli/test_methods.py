@@ -139,6 +139,12 @@ class Methods(ToolCase):
         self.expect(attention(8), 'attention', 'many', 'attention: matrices: 8, at least 8; ', other='kernels')
         self.expect(attention(7), 'kernels', 'few', 'matrices, whose keys and values every thread would pack: 7, less than 8; ', other='attention')
 
+    def test_shares_take_the_place_of_scores(self):
+        """Of a tile's scores there is one local buffer: exponentials and shares are stored over them."""
+        kernels = self.tool('compile', '-q', '--target', TARGET, '--emit', 'kernels', '-o', '-',
+                            self.path('m.hir', attention(8).encode())).stdout.decode()
+        self.assertEqual(len(re.findall(r'local b\d+ f32\[256\]', kernels)), 1, kernels)
+
     def test_parts_with_several_results(self):
         """A product with one row of a constant, beside one with the batch's rows."""
         text = '''hir 1
