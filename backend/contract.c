@@ -564,14 +564,25 @@ static LLVMValueRef is_first(struct ht_e *e)
 	return ht_e_inherits_panel(e) ? LLVMBuildAnd(e->b, first, e->starts, "") : first;
 }
 
-/* The first block of rows reads 16 bits and stores F32 for the other blocks, if there may be any. */
-static void products_of_kept(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef first,
+/* Where B is kept as F32: whether the current block of rows reads 16 bits, as the first one does.  Of short blocks behind whole ones, one or
+ * two rows do so always, which is less code, and others if there is no whole one.  NULL: it certainly does, or B is not kept. */
+static LLVMValueRef reads_narrow(struct ht_e *e, const struct ht_e_tile *t)
+{
+	if (!t->wide)
+		return NULL;
+	if (e->short_alone)
+		return t->rows > 2 ? e->short_alone : NULL;
+	return is_first(e);
+}
+
+/* The blocks of rows that read 16 bits, the first of which stores F32 for the others. */
+static void products_of_kept(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef narrow,
 	const struct b_rows *b, const struct b_rows *kept)
 {
 	LLVMBasicBlockRef yes = ht_e_block(e, "widens"), no = ht_e_block(e, "widened"),
 			  end = ht_e_block(e, "");
 
-	LLVMBuildCondBr(e->b, first, yes, no);
+	LLVMBuildCondBr(e->b, narrow, yes, no);
 	LLVMPositionBuilderAtEnd(e->b, yes);
 	products(e, t, b);
 	LLVMBuildBr(e->b, end);
@@ -586,12 +597,12 @@ static void products_of_kept(struct ht_e *e, struct ht_e_tile *t, LLVMValueRef f
 static void tap(struct ht_e *e)
 {
 	struct ht_e_tile *t = e->tile;
-	LLVMValueRef at, any = row_addresses(e, t), first = t->wide ? is_first(e) : NULL;
+	LLVMValueRef at, any = row_addresses(e, t), narrow = reads_narrow(e, t);
 	LLVMBasicBlockRef yes, no = NULL;
 	struct b_rows b = { .type = t->b, .pairs = t->kp < t->c->kp }, kept = { .type = HT_F32 };
 
-	if (any && first) /* it must widen B for all others */
-		any = LLVMBuildOr(e->b, any, first, "");
+	if (any && narrow && !e->short_alone) /* it must widen B for all others */
+		any = LLVMBuildOr(e->b, any, narrow, "");
 	if (any) { /* at the border, a whole block may be outside */
 		yes = ht_e_block(e, "inside");
 		no = ht_e_block(e, "outside");
@@ -603,10 +614,10 @@ static void tap(struct ht_e *e)
 	at = ht_e_i64(e, t->tap_lines * t->c->kp / t->kp * t->c->nr);
 	at = LLVMBuildNSWMul(e->b, tap_number(e), at, "");
 	b.from = ht_e_at(e, b_step(e, t, t->b), t->panel, at);
-	if (first) {
+	if (narrow) {
 		kept.from = ht_e_at(e, e->f32, t->wide, at);
-		b.keep = e->ends_rows ? NULL : kept.from;
-		products_of_kept(e, t, first, &b, &kept);
+		b.keep = e->short_alone ? NULL : kept.from;
+		products_of_kept(e, t, narrow, &b, &kept);
 	} else {
 		products(e, t, &b);
 	}

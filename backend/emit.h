@@ -110,9 +110,10 @@ struct ht_e {
 	struct ht_e_reducer *reducer; /* of reduce.c, while it runs */
 	struct ht_e_runs runs;        /* of the reduction's sums */
 	struct ht_e_tile *tile;       /* of contract.c, while it runs */
-	bool ends_rows;               /* the block of rows is certainly the last one of its tile */
-	struct ht_e_matrix *matrix;   /* of the contraction, if a matrix unit computes it */
-	LLVMBasicBlockRef here; /* instructions are inserted in front of this loop; NULL: at the
+	/* In blocks of fewer rows than a whole one that end a tile: whether the tile has no whole one.  Else NULL. */
+	LLVMValueRef short_alone;
+	struct ht_e_matrix *matrix; /* of the contraction, if a matrix unit computes it */
+	LLVMBasicBlockRef here;     /* instructions are inserted in front of this loop; NULL: at the
 				 * end */
 	/* Line information of instructions (lines.c): */
 	LLVMMetadataRef scope; /* NULL: instructions have none */

@@ -342,22 +342,23 @@ static int64_t whole_rest(const struct ht_e *e, int dim, int64_t step, int64_t l
 	return d->extent % step;
 }
 
-/* Fewer than `copies` indices, in blocks of powers of two.  last: they are the last ones of the tile. */
+/* Fewer than `copies` indices, in blocks of powers of two.  from: where a tile's indices begin of which these are the last ones, or NULL. */
 static void rest_of_rows(struct ht_e *e, int level, int end, ht_e_leaf *leaf, struct ht_e_run r,
-	LLVMValueRef left, int copies, bool last)
+	LLVMValueRef left, int copies, LLVMValueRef from)
 {
 	int rows = 1;
 
 	while (2 * rows < copies)
 		rows *= 2;
+	if (from)
+		e->short_alone = LLVMBuildICmp(e->b, LLVMIntEQ, r.begin, from, "");
 	for (; rows > 0; rows /= 2) {
 		r.count = whole(e, left, rows);
 		r.step = r.copies = rows;
-		e->ends_rows = last && rows == 1;
 		ht_e_run(e, level, end, leaf, &r);
-		e->ends_rows = false;
 		advance(e, &r, left, &left);
 	}
+	e->short_alone = NULL;
 }
 
 /* Whether few rows of a register tile take about as long as many: those of vectors of columns.  A matrix unit's do not. */
@@ -476,7 +477,8 @@ static void range(struct ht_e *e, int level, int end, ht_e_leaf *leaf, const str
 		return;
 	}
 	if (shorter) {
-		rest_of_rows(e, level, end, leaf, r, left, copies, is_whole(e, dim, p));
+		rest_of_rows(e, level, end, leaf, r, left, copies,
+			is_whole(e, dim, p) ? p->begin : NULL);
 		return;
 	}
 	if (tiles) {
