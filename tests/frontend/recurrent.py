@@ -365,6 +365,27 @@ def check_widened(r, folder):
             sys.exit(f'LSTM of {units} units: the weights are not held as {held}:\n{kernels}')
 
 
+def check_kept(r, folder):
+    """Weights that a run of many rows widens once, and one of few for each tile of rows, give each row the same bits."""
+    model = layer(r, lambda r, x: LSTM(256)(x), (None, 3, 4))
+    frozen = freeze(lambda x: model(x), [tf.TensorSpec((None, 3, 4), tf.float32)], f'{folder}/m.pb')
+    name, y = frozen.inputs[0].op.name, frozen.outputs[0].op.name
+    asked = '--policy', 'allow_mix_precision_bf16', '--target', TARGET, '--outputs', y, '--input-shape', f'{name}:1..32,3,4'
+    if ' wide b' not in tool('compile', '-q', '--emit', 'kernels', f'{folder}/m.pb', *asked):
+        sys.exit('LSTM of 256 units and any rows: no product keeps its weights as float32')
+    tool('compile', '-q', f'{folder}/m.pb', '-o', f'{folder}/m.htx', *asked)
+    x = r.standard_normal((32, 3, 4)).astype('f4')
+    # The loop of few rows, and that of many.
+    for most, fewer in (7, range(1, 7)), (32, r.choice(range(8, 32), 5, False)):
+        all_rows, = run(folder, f'{folder}/m.htx', {name: x[:most]}, [y])
+        for rows in fewer:
+            some, = run(folder, f'{folder}/m.htx', {name: x[:rows]}, [y])
+            if not np.array_equal(some.view('i4'), all_rows[:rows].view('i4')):
+                sys.exit(f'{rows} rows are not the first ones of {most}: {some}, {all_rows}')
+    if not close(all_rows, model(x).numpy(), .05):
+        sys.exit(f'{all_rows}, TensorFlow {model(x)}')
+
+
 def check_rows(r, folder):
     """With an open number of rows, products of many rows are in the loop if its weights stay near enough, which takes a
     branch of two loops, with one kernel for both recurrent products; otherwise one loop serves any number of rows."""
@@ -471,6 +492,7 @@ def main():
             check_end(r, folder)
             check_turns(r, folder)
             check_widened(r, folder)
+            check_kept(r, folder)
             check_rows(r, folder)
         check_refusals(folder)
     print(f'{a.rounds * (len(LAYERS) + len(FUNCTIONS))} graphs with lists agree with TensorFlow')
