@@ -356,6 +356,7 @@ static const struct {
 	{ HT_FAULT_MINUS_INFINITY, "MINUS_INFINITY", "a tensor that is checked has -Inf" },
 	{ HT_FAULT_ASSERTION, "ASSERTION", NULL },
 	{ HT_FAULT_BOXES, "BOXES", NULL },
+	{ HT_FAULT_PATHS, "PATHS", NULL },
 	{ HT_AOT_E_CPU, "CPU", "there is no code for this CPU or operating system" },
 	{ HT_AOT_E_ARENA, "ARENA", "the arena is NULL or not aligned to 64" },
 	{ HT_AOT_E_WEIGHTS, "WEIGHTS",
@@ -366,6 +367,9 @@ static const struct {
 	{ HT_AOT_E_ITERATIONS, "ITERATIONS", "a loop exceeds the limit of iterations" },
 	{ HT_AOT_E_SIZE, "SIZE", "a size that the run computes is out of bounds" },
 };
+
+_Static_assert((int)HT_FAULT_PATHS < (int)HT_AOT_E_CPU,
+	"faults of nets have other numbers than errors of callers");
 
 static void put_status(const struct ht_aot *a, struct ht_buf *b, const char *up)
 {

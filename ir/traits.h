@@ -144,7 +144,9 @@ enum ht_axes {
 	/* a new one, then the inner ones of operand 0; operand 1 has the positions */
 	HT_AXES_SEGMENTED,
 	HT_AXES_POSITIONS, /* a list of positions in operand 0 */
-	HT_AXES_SUPPRESSED, /* a list of rows of operands 0 and 1; in batches: the first one of both */
+	/* Of what a kernel reads as far as the run's sizes go: a list of rows of operands 0 and 1; in batches (rank 4) the first one of both;
+	 * of sequences (rank 3) the second and first one of operand 0 behind a new one; of a vector its own. */
+	HT_AXES_SUPPRESSED,
 	/* a list of slices of operand 0; for each slice its index in the list; the counts */
 	HT_AXES_DISTINCT,
 	HT_AXES_DRAWN,    /* result 1 has those of operand 0, the others have none */

@@ -30,6 +30,8 @@ const char *ht_fault_text(enum ht_fault f)
 		return "two thousand million draws gave too few different classes";
 	case HT_FAULT_BOXES:
 		return "max_output_size or soft_nms_sigma is below 0, or iou_threshold is not from 0 to 1";
+	case HT_FAULT_PATHS:
+		return "the search finds fewer paths than are asked for";
 	case HT_FAULT_KEYS:
 		return "a key of the table has two different values";
 	case HT_FAULT_OBJECT:

@@ -136,6 +136,7 @@ enum ht_fault {
 	HT_FAULT_ASSERTION, /* only of library kernels; the step has a message */
 	HT_FAULT_SAMPLES,   /* only of library kernels, without a message, like the next one */
 	HT_FAULT_BOXES,
+	HT_FAULT_PATHS,    /* a search finds fewer paths than are asked for */
 	HT_FAULT_KEYS,     /* of tables: the key exists with another value */
 	HT_FAULT_OBJECT,   /* an object does not have the types that its kernel or its maker
 			   * states */

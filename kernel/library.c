@@ -8,6 +8,8 @@ static const struct ht_library_row library[] = {
 	{ "boxes", ht_library_boxes, ht_boxes_scratch },
 	{ "candidates", ht_library_candidates, ht_candidates_scratch },
 	{ "combined_boxes", ht_library_combined_boxes, ht_combined_boxes_scratch },
+	{ "ctc_beams", ht_library_ctc_beams, ht_ctc_beams_scratch },
+	{ "edit_distance", ht_library_edit_distance, ht_edit_distance_scratch },
 	{ "random_bits", ht_library_random_bits, NULL },
 	{ "random_key", ht_library_random_key, NULL },
 	{ "random_normal", ht_library_random_normal, NULL },

@@ -45,6 +45,12 @@ size_t ht_boxes_scratch(const struct ht_kernel *k);
 ht_kernel_fn ht_library_combined_boxes;
 size_t ht_combined_boxes_scratch(const struct ht_kernel *k);
 
+/* library_sequences.c */
+ht_kernel_fn ht_library_ctc_beams;
+size_t ht_ctc_beams_scratch(const struct ht_kernel *k);
+ht_kernel_fn ht_library_edit_distance;
+size_t ht_edit_distance_scratch(const struct ht_kernel *k);
+
 /* library_unique.c */
 ht_kernel_fn ht_library_unique;
 size_t ht_unique_scratch(const struct ht_kernel *k);

@@ -23,6 +23,8 @@ struct ht_str ht_library_net_code(const char *name, uint64_t *entry);
 	K(boxes, combined_boxes)                                                                   \
 	K(index, sparse_to_dense)                                                                  \
 	K(index, top_k)                                                                            \
+	K(sequences, ctc_beams)                                                                    \
+	K(sequences, edit_distance)                                                                \
 	K(unique, unique)                                                                          \
 	K(where, where)
 
@@ -51,6 +53,8 @@ ht_kernel_fn ht_library_tee __asm__("ht_net_tee");
 size_t ht_boxes_scratch(const struct ht_kernel *k) __asm__("ht_net_boxes_scratch");
 size_t ht_combined_boxes_scratch(const struct ht_kernel *k) __asm__(
 	"ht_net_combined_boxes_scratch");
+size_t ht_ctc_beams_scratch(const struct ht_kernel *k) __asm__("ht_net_ctc_beams_scratch");
+size_t ht_edit_distance_scratch(const struct ht_kernel *k) __asm__("ht_net_edit_distance_scratch");
 size_t ht_unique_scratch(const struct ht_kernel *k) __asm__("ht_net_unique_scratch");
 #define HT_NET_INLINE static inline __attribute__((always_inline))
 

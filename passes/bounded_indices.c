@@ -305,17 +305,38 @@ static enum ht_status suppressed_in_batches(
 	return HT_OK;
 }
 
+/* The classes of sequences step by step, behind an axis of paths.  The kernel reads as many sequences as the run has, and of each as many
+ * steps as its length. */
+static enum ht_status decoded(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	if (!is_same(axis_of(b, n, 0, 1), axis_of(b, n, 1, 0)))
+		return ht_open_refuse(b, n, "there are not as many lengths as sequences");
+	if (ht_open_some(axis_of(b, n, 0, 2)))
+		return ht_open_refuse(b, n, "the number of classes may not be it");
+	HT_TRY(limit(b, n, 0, 2));
+	HT_TRY(put(b, n, out, 1, axis_of(b, n, 0, 1)));
+	HT_TRY(put(b, n, out, 2, axis_of(b, n, 0, 0)));
+	return put(b, n, out + HT_OPEN_RANK, 0, axis_of(b, n, 0, 1));
+}
+
 /* Boxes and their scores: the kernel reads as many as the run has. */
 enum ht_status ht_open_suppressed(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	int32_t size = ht_computed_size(b->r.g, n);
 
-	for (int32_t i = 2; i < n->ins; i++)
+	for (int32_t i = 2; i < n->ins && ht_in_shape(n, 0).rank > 1; i++)
 		if (ht_open_in(b, n, i))
 			return ht_open_refuse(
 				b, n, "this takes it as an operand that it may not be of");
 	if (ht_in_shape(n, 0).rank == 4)
 		return suppressed_in_batches(b, n, out);
+	if (ht_in_shape(n, 0).rank == 3)
+		return decoded(b, n, out);
+	if (ht_in_shape(n, 0).rank ==
+		1) { /* the kernel reads as many elements of the other operands as some of them say */
+		HT_TRY(limit(b, n, 0, 1));
+		return put(b, n, out, 0, axis_of(b, n, 0, 0));
+	}
 	if (!is_same(axis_of(b, n, 0, 0), axis_of(b, n, 1, 0)) || is_open_elsewhere(b, n, 0, 0))
 		return ht_open_refuse(b, n, "there are not as many boxes as scores");
 	HT_TRY(limit(b, n, 0, 1));

@@ -236,10 +236,15 @@ static int32_t one_group(const struct ht_node *n)
 	return rank_of(n, 0) && rank_of(n, 1);
 }
 
-/* Boxes and their scores: likewise, in batches as many of each image. */
+/* Boxes and their scores: likewise, in batches as many of each image.  Scores of sequences [steps,sequences,classes] and their lengths. */
 static int32_t box_groups(const struct ht_node *n)
 {
-	return rank_of(n, 0) == 4 ? 2 : one_group(n);
+	return rank_of(n, 0) == 4 ? 2 : rank_of(n, 0) == 1 ? 0 : one_group(n);
+}
+
+static int32_t box_axis(const struct ht_node *n, int32_t group, int32_t i)
+{
+	return rank_of(n, 0) != 3 ? axis_of_first_two(n, group, i) : i < 2 ? 1 - i : -1;
 }
 
 /* ---- all kinds ---- */
@@ -259,7 +264,7 @@ static const struct kind by_axes[HT_AXES_END] = {
 	[HT_AXES_SCATTERED] = { scatter_groups, axis_of_first_two, NULL },
 	[HT_AXES_SCATTERED_INTO] = { update_groups, update_axis, NULL },
 	[HT_AXES_SEGMENTED] = { segment_groups, axis_of_first_two, NULL },
-	[HT_AXES_SUPPRESSED] = { box_groups, axis_of_first_two, NULL },
+	[HT_AXES_SUPPRESSED] = { box_groups, box_axis, NULL },
 };
 
 static const struct kind *kind_of(const struct ht_node *n)

@@ -469,6 +469,9 @@ struct ht_value ht_order_of(struct forms *f, struct ht_value number);
 /* computed_sets.c: whether the node is an operation on sets whose operands have bounds; ht_expand_sets() changes it. */
 bool ht_is_sets(const struct ht_graph *g, const struct ht_node *n);
 bool ht_expand_sets(struct forms *f, struct ht_node *n);
+/* computed_sequences.c: likewise decoders of sequences, and distances between them. */
+bool ht_is_sequences(const struct ht_graph *g, const struct ht_node *n);
+bool ht_expand_sequences(struct forms *f, struct ht_node *n);
 /* computed_diag.c: diagonals of open sizes. */
 bool ht_is_open_diagonal(const struct ht_graph *g, const struct ht_node *n);
 bool ht_expand_diagonal(struct forms *f, struct ht_node *n);

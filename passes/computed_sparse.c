@@ -229,7 +229,7 @@ bool ht_is_sparse_open(const struct ht_graph *g, const struct ht_node *n)
 {
 	struct ht_shape indices = n->ins ? ht_in_shape(n, 0) : HT_SHAPE_UNKNOWN;
 
-	if (is_another(g, n) || ht_is_sets(g, n))
+	if (is_another(g, n) || ht_is_sets(g, n) || ht_is_sequences(g, n))
 		return true;
 	if (indices.rank != 2 || ht_dim_most(g, indices.dim[0]) < 0 || indices.dim[1] < 1)
 		return false;
@@ -262,6 +262,6 @@ bool ht_expand_sparse(struct forms *f, struct ht_node *n)
 		expand_fill(f, n);
 	else
 		return ht_expand_sparse_sums(f, n) || ht_expand_sparse_parts(f, n) ||
-		       ht_expand_sets(f, n);
+		       ht_expand_sets(f, n) || ht_expand_sequences(f, n);
 	return true;
 }

@@ -158,6 +158,42 @@ def moved(x, shift):
             k[-2::-1], x[shift[0]:0:-1], tf.reverse(x, [0, 1]), raw.Reverse(tensor=x, dims=[True, False]))
 
 
+def compared(x, xs, y, ys):
+    """Edit distances of rows, some of which one of both sides does not have, and of rows of two axes."""
+    def wide(values, lengths):
+        s = ragged(values, lengths).to_sparse()
+        return tf.SparseTensor(s.indices, s.values, tf.stack([tf.size(lengths, I64), 9]))
+    def deep(s):
+        return tf.SparseTensor(tf.concat([s.indices[:, :1] // 2, s.indices[:, :1] % 2, s.indices[:, 1:]], 1), s.values, [6, 2, 9])
+    a, b = wide(x, xs), wide(y, ys)
+    return (tf.edit_distance(a, b), tf.edit_distance(a, b, normalize=False), tf.edit_distance(b, a), tf.edit_distance(deep(a), deep(b)),
+            tf.edit_distance(tf.SparseTensor(a.indices, tf.cast(a.values, tf.int32), a.dense_shape),
+                             tf.SparseTensor(b.indices, tf.cast(b.values, tf.int32), b.dense_shape)))
+
+
+def beams(scores, lengths, best, **how):
+    steps = tf.minimum(tf.cast(lengths, tf.int32) + 2, tf.shape(scores)[0])
+    if 'merge_repeated' in how:
+        y = raw.CTCBeamSearchDecoder(inputs=scores, sequence_length=steps, top_paths=best, **how)
+        return (*y.decoded_indices, *y.decoded_values, *y.decoded_shape, y.log_probability)
+    paths, probability = tf.nn.ctc_beam_search_decoder(scores, steps, top_paths=best, **how)
+    return (*(p for s in paths for p in parts(s)), probability)
+
+
+def decoded(x, few, lengths):
+    x, few = tf.transpose(x, [1, 0, 2]), tf.transpose(few, [1, 0, 2])
+    return (*beams(x, lengths, 2, beam_width=10), *beams(x, lengths, 1), *beams(few, lengths, 2, beam_width=2, merge_repeated=True),
+            *beams(few, lengths, 1, beam_width=1, merge_repeated=False))
+
+
+def decoded_batches(x, lengths):
+    """As tf.keras.backend.ctc_decode does, and as many paths as there may be too few of, which stops the run."""
+    scores = tf.math.log(tf.transpose(tf.nn.softmax(x), [1, 0, 2]) + 1e-7)
+    paths, probability = tf.nn.ctc_beam_search_decoder(scores, tf.minimum(tf.cast(lengths, tf.int32), tf.shape(x)[1]), beam_width=10, top_paths=2)
+    return (*(tf.sparse.to_dense(tf.SparseTensor(s.indices, s.values, (tf.shape(x, I64)[0], tf.shape(x, I64)[1])), default_value=-1) for s in paths),
+            probability)
+
+
 def divided(x):
     k = tf.boolean_mask(x, x[:, 0] > .5)
     count = tf.shape(k)[0]
@@ -181,6 +217,9 @@ MODELS = {
     products: {'x': numbers('n', 6)}, reductions: {'x': numbers('n', 6)}, unions: {'x': numbers('n', 6), 'y': numbers('n', 6)},
     sparse_parts: {'x': numbers('n', 6)}, gradients: {'x': numbers('n', 6), 'y': numbers('n', 6), 'start': whole(1, below=4)},
     filled_rows: {'x': numbers(VALUES), 'lengths': LENGTHS}, diagonals: {'x': numbers('n', 6), 'y': numbers('n', 'm'), 'n': whole(1, below=9)}, moved: {'x': numbers('n', 6), 'shift': whole(2, below=5, t='i4')}, divided: {'x': numbers('n', 6)},
+    compared: {'x': whole(VALUES, below=3), 'xs': whole('n', below=4), 'y': whole(VALUES, below=3), 'ys': whole('n', below=4)},
+    decoded: {'x': numbers('n', 'm', 8), 'few': numbers('n', 'm', 3), 'lengths': whole('n', below=8)},
+    decoded_batches: {'x': numbers('n', 'm', 4), 'lengths': whole('n', below=8)},
     searched: {'x': numbers('n', 6), 'lengths': whole('n', below=6)},
 }
 
