@@ -42,7 +42,7 @@ static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n,
 	return HT_OK;
 }
 
-/* A default whose shape is not the stated one cannot be used: the node becomes a plain input. */
+/* A default whose shape is not the stated one cannot be used, nor one that is computed where a size is open: the node becomes a plain input. */
 static void drop_default(struct ht_node *n)
 {
 	ht_node_set_type(n, HT_STR("Placeholder"));
@@ -89,7 +89,7 @@ static enum ht_status state_shape(const struct ht_model *m, struct ht_port *p,
 		return HT_OK;
 	}
 	HT_TRY(close_shape(a, n, to, open, d, &s));
-	if (t && !ht_shape_eq(t->shape, s))
+	if (ht_is(n, HT_HAS_DEFAULT) && (t ? !ht_shape_eq(t->shape, s) : !ht_shape_known(s)))
 		drop_default(n);
 	set_shape(n, s);
 	return HT_OK;

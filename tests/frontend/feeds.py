@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Tensors in the middle of random graphs, fed by name: the outputs are TensorFlow's with the same feed.
-Keys of a SavedModel's signatures name its inputs and outputs.
+Keys of a SavedModel's signatures name its inputs and outputs.  Inputs with defaults are fed with other sizes.
 
 Exit code 77: nothing to test with.
 """
@@ -112,10 +112,38 @@ def keys(folder):
             sys.exit(f'the signatures are not named: {error}')
 
 
+def defaults(folder):
+    """One program for inputs of open sizes with a default, which is constant or computed: fed with other sizes than the default's."""
+    r = np.random.default_rng(int.from_bytes(os.urandom(4), 'little'))
+    path, program, out = (os.path.join(folder, f) for f in ('default.pb', 'default.htx', 'default.npz'))
+    with v1.Graph().as_default() as g:
+        z = v1.placeholder(tf.float32, [None, 4], name='z')
+        x = v1.placeholder_with_default(np.ones((3, 4), 'f'), [None, 4], name='x')
+        k = v1.placeholder_with_default(tf.concat([z, z * 2], 0), [None, None], name='k')
+        outputs = [tf.identity(y, name=f'y{i}') for i, y in enumerate(
+            (tf.nn.relu(x) @ tf.ones([4, 2]), tf.nn.softmax(x, 0), tf.reduce_sum(k, 1) * 2., tf.shape(k), tf.reduce_sum(z, 0)))]
+        with open(path, 'wb') as f:
+            f.write(g.as_graph_def().SerializeToString())
+        tool('compile', '-q', '--input-shape', 'x:?,4', '--outputs', ','.join(map(name, outputs)), '-o', program, path)
+        for rows in r.permutation(7)[:4] + 1:
+            fed = {x: r.standard_normal((rows, 4)).astype('f'), z: r.standard_normal((rows, 4)).astype('f'),
+                   k: r.standard_normal((rows, r.integers(1, 9))).astype('f')}
+            for t, v in fed.items():
+                np.save(os.path.join(folder, f'{t.op.name}.npy'), v)
+            with v1.Session(graph=g) as s:
+                want = s.run(outputs, fed)
+            tool('run', *(o for t in fed for o in ('--input', f'{t.op.name}=@{os.path.join(folder, t.op.name)}.npy')), '-o', out, program)
+            with np.load(out) as got:
+                for t, w in zip(outputs, want):
+                    if got[name(t)].shape != w.shape or not np.allclose(got[name(t)], w, 1e-5, 1e-5):
+                        sys.exit(f'{rows} rows: {name(t)} is {got[name(t)]}, not {w}')
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         print(random_feeds(folder), 'feeds as in TensorFlow')
         keys(folder)
+        defaults(folder)
 
 
 main()
