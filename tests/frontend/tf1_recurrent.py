@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Recurrent networks as programs of TensorFlow 1 write them: cells with peepholes, projections and clipping, GRUs and block cells, in
-tf.nn.dynamic_rnn, static_rnn, bidirectional forms and raw_rnn, with and without lengths of sequences, which are frozen with Switch and Merge.
+tf.nn.dynamic_rnn, static_rnn, bidirectional forms and raw_rnn, with and without lengths of sequences, and gradients by their weights, which are frozen with Switch and Merge.
 One program for any batch, and any number of steps, where these are a loop, gives TensorFlow's results; under a policy it is no worse than TensorFlow on the
 graph that `convert` writes.  So do variants with functional control flow.
 
@@ -36,9 +36,11 @@ class Cell:
 
     def __init__(self, r, width, *states):
         self.r, self.output_size, self.state_size = r, width, states if len(states) > 1 else states[0]
+        self.all = []  # the weights
 
     def weights(self, *shape):
-        return tf.constant((self.r.standard_normal(shape) * .4).astype('f4'))
+        self.all.append(tf.constant((self.r.standard_normal(shape) * .4).astype('f4')))
+        return self.all[-1]
 
     def get_initial_state(self, inputs=None, batch_size=None, dtype=None):
         rows = tf.shape(inputs)[0] if inputs is not None else batch_size
@@ -111,6 +113,7 @@ class Several(Cell):
     def __init__(self, *cells):
         super().__init__(None, cells[-1].output_size, *(c.state_size for c in cells))
         self.cells = cells
+        self.all = [w for c in cells for w in c.all]
 
     def __call__(self, x, states, scope=None):
         after = []
@@ -144,6 +147,16 @@ def dynamic(lengths, time_major=False):
         y, state = v1.nn.dynamic_rnn(cell(r, FEATURES), tf.transpose(x, [1, 0, 2]) if time_major else x, sequence_length=n if lengths else None, dtype=F32,
                                      time_major=time_major)
         return [y, state]
+    return f
+
+
+def gradients(lengths, swaps=False):
+    """Gradients by the inputs and the weights, as a step of a training computes them."""
+    def f(r, cell, x, n):
+        c = cell(r, FEATURES)
+        y, state = v1.nn.dynamic_rnn(c, x, sequence_length=n if lengths else None, dtype=F32, swap_memory=swaps)
+        loss = tf.reduce_mean(y ** 2) + sum(tf.reduce_sum(tf.sin(s)) for s in tf.nest.flatten(state))
+        return [loss, *tf.clip_by_global_norm(tf.gradients(loss, [x, *c.all]), 1.)[0]]
     return f
 
 
@@ -201,7 +214,7 @@ def static_both(r, cell, x, n):
 
 NETWORKS = {'dynamic': dynamic(False), 'dynamic, lengths': dynamic(True), 'dynamic, time major': dynamic(True, True), 'began': began, 'both': both(False),
             'both, lengths': both(True), 'stacked': stacked, 'own loop': own_loop, 'static': static, 'static, lengths': static_lengths,
-            'static, both': static_both}
+            'static, both': static_both, 'gradients': gradients(False), 'gradients, lengths': gradients(True), 'gradients, swapped': gradients(True, True)}
 
 
 def block_layer(r, x, newer):
@@ -214,7 +227,8 @@ def block_layer(r, x, newer):
 
 
 BLOCKS = {'BlockLSTM': lambda r, x, n: block_layer(r, x, False), 'BlockLSTMV2': lambda r, x, n: block_layer(r, x, True)}
-NAMES = [f'{cell}, {network}' for network in NETWORKS for cell in CELLS] + list(BLOCKS)
+# TensorFlow has no gradients of block cells.
+NAMES = [f'{cell}, {network}' for network in NETWORKS for cell in CELLS if not ('Block' in cell and network.startswith('gradients'))] + list(BLOCKS)
 
 
 # ---- graphs ----
