@@ -384,10 +384,16 @@ static void find_arguments(struct control *x)
 }
 
 /* `n` has functions of its own. */
-static struct control settle_arguments(struct ht_node *n, struct ht_pass_context *c)
+static struct control control_of(struct ht_node *n, struct ht_pass_context *c)
 {
 	struct ht_bodies of = ht_control_bodies(n);
-	struct control x = { .c = c, .node = n, .body = { of.of[0], of.of[1] } };
+
+	return (struct control){ .c = c, .node = n, .body = { of.of[0], of.of[1] } };
+}
+
+static struct control settle_arguments(struct ht_node *n, struct ht_pass_context *c)
+{
+	struct control x = control_of(n, c);
 
 	find_arguments(&x);
 	push_constants(&x);
@@ -444,17 +450,20 @@ static enum ht_status settle_faults(struct ht_graph *g, struct ht_pass_context *
 	return HT_OK;
 }
 
-/* Constant operands of branches and loops become constants of the bodies, inner ones too. */
-static void settle_all(struct ht_graph *g, struct ht_pass_context *c)
+/* Constant operands of branches and loops become constants of the bodies, inner ones too.  Nothing is dropped yet: a loop that hands on what
+ * it gets is not needed afterwards, but it may fail. */
+static void push_all(struct ht_graph *g, struct ht_pass_context *c)
 {
 	for (struct ht_node *n = g->first; n; n = n->next) {
 		struct control x;
 
 		if (!ht_runs_own(n))
 			continue;
-		x = settle_arguments(n, c);
+		x = control_of(n, c);
+		find_arguments(&x);
+		push_constants(&x);
 		for (int i = 0; i < 2; i++)
-			settle_all(x.body[i]->body, c);
+			push_all(x.body[i]->body, c);
 	}
 }
 
@@ -468,7 +477,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	if (push_into_recursions(g, c))
 		HT_TRY(ht_infer_types(g, c->diags));
 	HT_TRY(make_tensors(g, c, false));
-	settle_all(g, c);
+	push_all(g, c);
 	HT_TRY(ht_infer_types(g, c->diags));
 	HT_TRY(settle_faults(g, c));
 	for (struct ht_node *n = g->first; n; n = n->next)
@@ -517,6 +526,19 @@ static void pass_operands(struct ht_graph *g)
 	}
 }
 
+static void settle_all(struct ht_graph *g, struct ht_pass_context *c)
+{
+	for (struct ht_node *n = g->first; n; n = n->next) {
+		struct control x;
+
+		if (!ht_runs_own(n))
+			continue;
+		x = settle_arguments(n, c);
+		for (int i = 0; i < 2; i++)
+			settle_all(x.body[i]->body, c);
+	}
+}
+
 enum ht_status ht_open_bodies(struct ht_graph *g, struct ht_pass_context *c)
 {
 	const struct copying all = { .c = c };
@@ -525,9 +547,11 @@ enum ht_status ht_open_bodies(struct ht_graph *g, struct ht_pass_context *c)
 	HT_TRY(ht_infer_types(g, c->diags));
 	HT_TRY(make_tensors(g, c, true));
 	pass_operands(g);
-	settle_all(g, c);
+	push_all(g, c);
 	HT_TRY(ht_infer_types(g, c->diags));
-	return settle_faults(g, c);
+	HT_TRY(settle_faults(g, c));
+	settle_all(g, c);
+	return ht_infer_types(g, c->diags);
 }
 
 const struct ht_pass ht_pass_bodies = {
