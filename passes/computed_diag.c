@@ -1,7 +1,7 @@
 /* Diagonals of matrices of open or computed sizes that are not square, for pass sizes: an element of the diagonal is where the numbers of row
  * and column are equal.
  *
- * Left alone: other diagonals than the main one, and bands. */
+ * Other diagonals, and bands: computed_bands.c. */
 #include "passes/computed_rows.h"
 
 /* Matrices of an open size that need not be square; the rule of open sizes is about square ones (bounded_rare.c). */
@@ -89,6 +89,8 @@ static bool expand_part(struct forms *f, struct ht_node *n)
 
 bool ht_is_open_diagonal(const struct ht_graph *g, const struct ht_node *n)
 {
+	if (ht_is_open_band(g, n))
+		return true;
 	switch (n->op) {
 	case HT_OP_MatrixSetDiag:
 	case HT_OP_MatrixSetDiagV2:
@@ -106,6 +108,8 @@ bool ht_is_open_diagonal(const struct ht_graph *g, const struct ht_node *n)
 
 bool ht_expand_diagonal(struct forms *f, struct ht_node *n)
 {
+	if (ht_expand_band(f, n))
+		return true;
 	switch (n->op) {
 	case HT_OP_MatrixSetDiag:
 	case HT_OP_MatrixSetDiagV2:

@@ -541,6 +541,7 @@ bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n)
 	       reverses_product(g, n) || indexes_product(g, n) || compares_open(g, n) ||
 	       ht_puts_classes_inside(g, n) || ht_is_open_training(g, n) ||
 	       ht_is_tile_gradient(g, n) ||
+	       ht_sums_to_shape(g, (struct ht_node *)(uintptr_t)n) ||
 	       (n->op == HT_OP_StridedSliceGrad && ht_slices_back(g, n));
 }
 
@@ -744,7 +745,10 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 	case HT_OP_Roll:
 		return ht_expand_roll(f, n);
 	case HT_OP_Reshape:
-		return ht_expand_reshape(f, n, is_last(f, n, what));
+		return (is_last(f, n, what) && ht_expand_sum_to_shape(f, n)) ||
+		       ht_expand_reshape(f, n, is_last(f, n, what));
+	case HT_OP_Sum:
+		return is_last(f, n, what) && ht_expand_sum_to_shape(f, n);
 	case HT_OP_EnsureShape:
 	case HT_OP_Squeeze:
 		return ht_expand_ensured(f, n);

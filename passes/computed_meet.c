@@ -43,9 +43,9 @@ static bool find_meeting(
 
 		if (is_apart(n, i, m))
 			continue;
-		if (most < 0 || dim == 0)
+		if (most < 0)
 			return false;
-		if (dim > 0)
+		if (dim >= 0)
 			m->fixed = dim;
 		open = open || dim < 0;
 		differ = differ || (first != HT_DIM_UNKNOWN && first != dim);
@@ -116,8 +116,8 @@ static struct ht_value differs(struct forms *f, const struct ht_node *n, int32_t
 		ht_rw_unary(&f->r, f->at, HT_OP_LogicalNot, f->at->name, is_one(f, own)));
 }
 
-/* 0; the run stops where some sizes differ. */
-static struct ht_value check_sizes(
+/* Whether the size of some operand neither is that of the result nor is repeated. */
+static struct ht_value some_differ(
 	struct forms *f, const struct ht_node *n, const struct meeting *m, struct ht_value size)
 {
 	struct ht_value any = { 0 };
@@ -130,6 +130,15 @@ static struct ht_value check_sizes(
 		one = differs(f, n, i, m, size);
 		any = any.node ? binary(f, HT_OP_LogicalOr, any, one) : one;
 	}
+	return any;
+}
+
+/* 0; the run stops where some sizes differ. */
+static struct ht_value check_sizes(
+	struct forms *f, const struct ht_node *n, const struct meeting *m, struct ht_value size)
+{
+	struct ht_value any = some_differ(f, n, m, size);
+
 	any = only_zero(f, ht_rw_cast(&f->r, f->at, f->at->name, any, HT_I32));
 	return ht_rw_cast(&f->r, f->at, f->at->name, any, HT_I64);
 }
@@ -137,12 +146,26 @@ static struct ht_value check_sizes(
 /* The indices of the result.  What compares the sizes is evaluated even if the result has no elements. */
 static void number_result(struct forms *f, const struct ht_node *n, struct meeting *m)
 {
-	struct ht_value size = result_size(f, n, m), check = check_sizes(f, n, m, size);
+	struct ht_value size = result_size(f, n, m), check;
 
-	if (m->fixed >= 0)
+	if (m->fixed == 0) {
+		m->numbers = numbers(f, HT_I64, 0);
+		return;
+	}
+	check = check_sizes(f, n, m, size);
+	if (m->fixed > 0)
 		m->numbers = binary(f, HT_OP_AddV2, numbers(f, HT_I64, m->fixed), check);
 	else
 		m->numbers = squeezed(f, counted(f, binary(f, HT_OP_AddV2, size, check), m->most));
+}
+
+/* A result of a fixed size without elements computes nothing that could stop the run. */
+static void expect_none(struct forms *f, struct ht_node *n, const struct meeting *m)
+{
+	struct ht_value differ = some_differ(f, n, m, whole(f, HT_I64, 0));
+
+	expect(f, n, ht_rw_unary(&f->r, f->at, HT_OP_LogicalNot, f->at->name, differ),
+		"a size that meets one of 0 has to be 0, or 1 where it is repeated", NULL, 0);
 }
 
 /* Operand `i` as long as the result. */
@@ -152,7 +175,7 @@ static struct ht_value as_long(
 	int32_t axis = ht_meeting_axis(n, m->group, i);
 	struct ht_value one;
 
-	if (!m->repeats)
+	if (!m->repeats || m->fixed == 0)
 		return gathered(f, n->in[i], m->numbers, axis);
 	one = is_one(f, size_of(f, n, i, m));
 	return gathered(f, n->in[i], select_of(f, one, whole(f, HT_I64, 0), m->numbers), axis);
@@ -161,6 +184,8 @@ static struct ht_value as_long(
 static void expand_group(struct forms *f, struct ht_node *n, struct meeting *m)
 {
 	number_result(f, n, m);
+	if (m->fixed == 0)
+		expect_none(f, n, m);
 	for (int32_t i = 0; i < n->ins; i++) {
 		struct ht_type t = *ht_type_of(n->in[i]);
 

@@ -197,6 +197,21 @@ static inline struct ht_value check_equal(struct forms *f, struct ht_value a, st
 	return ht_rw_cast(&f->r, f->at, f->at->name, only_zero(f, differ), HT_I64);
 }
 
+/* An Assert that `n` waits for; its message consists of `text` and the `data`. */
+static inline void expect(struct forms *f, struct ht_node *n, struct ht_value condition,
+	const char *text, const struct ht_value *data, int32_t count)
+{
+	struct ht_value in[4] = { condition, ht_rw_text(&f->r, n, n->name, text) };
+	struct ht_node *check;
+
+	for (int32_t i = 0; i < count; i++)
+		in[2 + i] = data[i];
+	check = ht_rw_node(&f->r, n, HT_OP_Assert, ht_rw_name_within(&f->r, n, "stated"), in,
+		2 + count, (struct ht_type){ HT_INVALID, HT_SHAPE_UNKNOWN });
+	ht_attr_set_int(check, "summarize", HT_MAX_RANK);
+	ht_rw_set_controls(&f->r, n, ht_controls_and(f->r.arena, n, &check, 1), n->controls + 1);
+}
+
 /* ---- extents ---- */
 
 /* `x` padded to its largest length; elements beyond its size have no defined values. */
@@ -475,6 +490,12 @@ bool ht_expand_sequences(struct forms *f, struct ht_node *n);
 /* computed_diag.c: diagonals of open sizes. */
 bool ht_is_open_diagonal(const struct ht_graph *g, const struct ht_node *n);
 bool ht_expand_diagonal(struct forms *f, struct ht_node *n);
+/* computed_broadcasts.c: the gradient of a broadcast whose shapes only the run tells, a Sum or a Reshape behind it. */
+bool ht_sums_to_shape(const struct ht_graph *g, struct ht_node *n);
+bool ht_expand_sum_to_shape(struct forms *f, struct ht_node *n);
+/* computed_bands.c: other diagonals than the main one, and bands. */
+bool ht_is_open_band(const struct ht_graph *g, const struct ht_node *n);
+bool ht_expand_band(struct forms *f, struct ht_node *n);
 bool ht_has_bounds(const struct ht_graph *g, const struct ht_node *n);
 
 /* computed_numbers.c: LinSpace of a computed number, and Range of numbers with a fraction, of which one of integers becomes a part. */

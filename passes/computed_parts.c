@@ -912,10 +912,11 @@ bool ht_may_take_part(const struct ht_graph *g, const struct ht_node *n)
 	case HT_OP_Bincount:
 	case HT_OP_DenseBincount:
 	case HT_OP_SplitV:
-	case HT_OP_Roll:
 	case HT_OP_ResizeBilinear:
 	case HT_OP_ResizeNearestNeighbor:
 		return may_be_data(g, n, 1);
+	case HT_OP_Roll:
+		return may_be_data(g, n, 1) || may_be_data(g, n, 2);
 	case HT_OP_ScatterNd:
 		return may_be_data(g, n, 2);
 	case HT_OP_CropAndResize:

@@ -94,7 +94,7 @@ bool ht_expand_tile(struct forms *f, struct ht_node *n, bool last)
 
 /* ---- Roll ---- */
 
-/* Whether a dimension is open, or the run computes how far an axis is rolled; false also where an axis is not known. */
+/* Whether a dimension is open, or the run computes how far an axis is rolled, or which; false also where an axis is wrong. */
 static bool rolls_by_index(const struct ht_graph *g, const struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
@@ -106,29 +106,63 @@ static bool rolls_by_index(const struct ht_graph *g, const struct ht_node *n)
 	for (int32_t i = 0; i < count; i++) {
 		int64_t axis, shift;
 
-		if (!const_entry(n->in[2], i, &axis) || !ht_fix_axis(&axis, s.rank))
+		if (const_entry(n->in[2], i, &axis) && !ht_fix_axis(&axis, s.rank))
 			return false;
-		some = some || !const_entry(n->in[1], i, &shift);
+		some = some || !const_entry(n->in[1], i, &shift) ||
+		       !const_entry(n->in[2], i, &axis);
 	}
 	return some && is_bounded_shape(g, s);
+}
+
+/* Entry `i` of the distances if that of the axes, which the run computes, is `axis`, else 0; the run stops if it is no axis. */
+static struct ht_value shift_along(
+	struct forms *f, const struct ht_node *n, int32_t i, int32_t axis)
+{
+	int32_t rank = ht_in_shape(n, 0).rank;
+	struct ht_value named = entry_of(f, n->in[2], i), by = entry_of(f, n->in[1], i), is;
+
+	named = unless_below(f, named, named, whole(f, HT_I64, -rank));
+	named = unless_below(f, named, whole(f, HT_I64, rank - 1), named);
+	is = binary(f, HT_OP_LogicalOr, compare(f, HT_OP_Equal, named, whole(f, HT_I64, axis)),
+		compare(f, HT_OP_Equal, named, whole(f, HT_I64, axis - rank)));
+	return binary(f, HT_OP_Mul, by, ht_rw_cast(&f->r, f->at, f->at->name, is, HT_I64));
+}
+
+/* How far an axis is rolled in all; false: not at all. */
+static bool shift_of(struct forms *f, const struct ht_node *n, int32_t axis, struct ht_value *by)
+{
+	int32_t rank = ht_in_shape(n, 0).rank;
+	int64_t named, count = ht_shape_count(ht_in_shape(n, 2));
+	bool some = false;
+
+	for (int32_t i = 0; i < count; i++) {
+		bool known = const_entry(n->in[2], i, &named) && ht_fix_axis(&named, rank);
+		struct ht_value one;
+
+		if (known && named != axis)
+			continue;
+		one = known ? entry_of(f, n->in[1], i) : shift_along(f, n, i, axis);
+		*by = some ? binary(f, HT_OP_AddV2, *by, one) : one;
+		some = true;
+	}
+	return some;
 }
 
 /* Each axis is gathered: element i is the one that is `shift` in front of it, around the end. */
 bool ht_expand_roll(struct forms *f, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
-	int64_t count = ht_shape_count(ht_in_shape(n, 2)), axis;
-	struct ht_value x = n->in[0], size, at;
+	struct ht_value x = n->in[0], size, at, by;
 
 	if (!rolls_by_index(f->r.g, n))
 		return false;
-	for (int32_t i = 0; i < count; i++) {
-		const_entry(n->in[2], i, &axis);
-		ht_fix_axis(&axis, s.rank);
+	for (int32_t axis = 0; axis < s.rank; axis++) {
+		if (!shift_of(f, n, axis, &by))
+			continue;
 		size = extent(f, n, 0, axis);
 		at = s.dim[axis] < 0 ? range_of(f, size) : numbers(f, HT_I64, s.dim[axis]);
 		at.node->out[0].shape = ht_shape_make(f->r.g->arena, 1, &s.dim[axis]);
-		at = binary(f, HT_OP_Sub, at, entry_of(f, n->in[1], i));
+		at = binary(f, HT_OP_Sub, at, by);
 		size = binary(f, HT_OP_Maximum, size, whole(f, HT_I64, 1));
 		x = gathered(f, x, binary(f, HT_OP_FloorMod, at, size), axis);
 		x.node->out[0].shape = s;

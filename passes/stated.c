@@ -7,21 +7,6 @@
  * What such a node states may also be -1: what the number of elements leaves, or all diagonals. */
 #include "passes/computed_nodes.h"
 
-/* An Assert that `n` waits for; its message consists of `text` and the `data`. */
-static void expect(struct forms *f, struct ht_node *n, struct ht_value condition, const char *text,
-	const struct ht_value *data, int32_t count)
-{
-	struct ht_value in[4] = { condition, ht_rw_text(&f->r, n, n->name, text) };
-	struct ht_node *check;
-
-	for (int32_t i = 0; i < count; i++)
-		in[2 + i] = data[i];
-	check = ht_rw_node(&f->r, n, HT_OP_Assert, ht_rw_name_within(&f->r, n, "stated"), in,
-		2 + count, (struct ht_type){ HT_INVALID, HT_SHAPE_UNKNOWN });
-	ht_attr_set_int(check, "summarize", HT_MAX_RANK);
-	ht_rw_set_controls(&f->r, n, ht_controls_and(f->r.arena, n, &check, 1), n->controls + 1);
-}
-
 static struct ht_value is_rest(struct forms *f, struct ht_value x)
 {
 	return compare(f, HT_OP_Less, x, whole(f, ht_type_of(x)->dtype, 0));

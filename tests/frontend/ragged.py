@@ -150,11 +150,29 @@ def diagonals(x, y, n):
             raw.LinSpace(start=tf.constant(-float('inf')), stop=2., num=tf.minimum(n[0], 3) + 1))
 
 
+def bands(x, y):
+    """Other diagonals than the main one, of matrices of open and of computed sizes; shorter diagonals at either end of the longest."""
+    wide, square = tf.pad(x, [[2, 1], [1, 2]]), tf.matmul(tf.pad(y, [[3, 0], [0, 0]]), tf.pad(y, [[3, 0], [0, 0]]), transpose_b=True)
+    some = tf.pad(tf.boolean_mask(y, y[:, 0] > .5), [[2, 2], [0, 0]])
+    several = tf.stack([wide, wide * 2.])
+    results = []
+    for m, k in ((wide, 1), (wide, (-2, 1)), (square, -1), (square, (0, 2)), (several, (-2, -1)), (several, 2), (some, (-3, 2)), (some, -2)):
+        for align in ('RIGHT_LEFT', 'LEFT_RIGHT', 'LEFT_LEFT', 'RIGHT_RIGHT') if isinstance(k, tuple) else ('RIGHT_LEFT',):
+            d = tf.linalg.diag_part(m, k=k, align=align, padding_value=7.)
+            results += [d, tf.linalg.diag(d, k=k, align=align, padding_value=3.)]
+            if not isinstance(k, tuple):  # TensorFlow makes no graph that sets a band of open matrices
+                results.append(tf.linalg.set_diag(m, d * 2. + 1., k=k))
+    row = tf.pad(y[:, 0], [[1, 1]])
+    return (*results, tf.linalg.diag(row, k=1), raw.MatrixDiagV2(diagonal=row, k=-2, num_rows=-1, num_cols=-1, padding_value=1.),
+            raw.MatrixDiagPartV2(input=wide, k=[-1, 1], padding_value=5.))
+
+
 # ---- other ops ----
 
 def moved(x, shift):
     k = tf.boolean_mask(x, x[:, 0] > .5)
-    return (tf.roll(x, shift[0], 0), tf.roll(x, [1, -2], [0, 1]), tf.roll(k, 1, 0), tf.roll(k, shift, [0, 1]), k[::-2], x[::-2], x[3::-1], x[:1:-1],
+    axis = shift[1] % 2
+    return (tf.roll(x, shift[0], 0), tf.roll(x, [1, -2], [0, 1]), tf.roll(k, 1, 0), tf.roll(k, shift, [0, 1]), tf.roll(x, shift[0], axis), tf.roll(k, shift, [axis - 2, 0]), k[::-2], x[::-2], x[3::-1], x[:1:-1],
             k[-2::-1], x[shift[0]:0:-1], tf.reverse(x, [0, 1]), raw.Reverse(tensor=x, dims=[True, False]))
 
 
@@ -216,7 +234,7 @@ MODELS = {
     given_rows: {'x': numbers(VALUES), 'lengths': LENGTHS}, repeated: {'x': numbers(VALUES), 'times': whole(8, below=4), 'rows': numbers(3, 4)},
     products: {'x': numbers('n', 6)}, reductions: {'x': numbers('n', 6)}, unions: {'x': numbers('n', 6), 'y': numbers('n', 6)},
     sparse_parts: {'x': numbers('n', 6)}, gradients: {'x': numbers('n', 6), 'y': numbers('n', 6), 'start': whole(1, below=4)},
-    filled_rows: {'x': numbers(VALUES), 'lengths': LENGTHS}, diagonals: {'x': numbers('n', 6), 'y': numbers('n', 'm'), 'n': whole(1, below=9)}, moved: {'x': numbers('n', 6), 'shift': whole(2, below=5, t='i4')}, divided: {'x': numbers('n', 6)},
+    filled_rows: {'x': numbers(VALUES), 'lengths': LENGTHS}, diagonals: {'x': numbers('n', 6), 'y': numbers('n', 'm'), 'n': whole(1, below=9)}, bands: {'x': numbers('n', 'm'), 'y': numbers('n', 6)}, moved: {'x': numbers('n', 6), 'shift': whole(2, below=5, t='i4')}, divided: {'x': numbers('n', 6)},
     compared: {'x': whole(VALUES, below=3), 'xs': whole('n', below=4), 'y': whole(VALUES, below=3), 'ys': whole('n', below=4)},
     decoded: {'x': numbers('n', 'm', 8), 'few': numbers('n', 'm', 3), 'lengths': whole('n', below=8)},
     decoded_batches: {'x': numbers('n', 'm', 4), 'lengths': whole('n', below=8)},

@@ -1415,4 +1415,26 @@ def unequal_sides(r):
     return f, {'x': ((4, 6), F32)}
 
 
+def shrunk_gradient(r):
+    """The gradient of a loop that makes a vector shorter: only a run tells the shapes of what is added."""
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, tf.tanh(y[:-1] + y[1:])), (0, tf.pad(x[:, 0], [[0, 3]])),
+                              shape_invariants=(tf.TensorShape([]), tf.TensorShape([None])))[1]
+            loss = tf.reduce_sum(y * y)
+        return loss, tape.gradient(loss, x)
+    return f, {'x': (('n', 3), F32)}
+
+
+def none_meets(r):
+    """Tensors without elements that meet ones of computed sizes: these have to have no element, or one that is repeated."""
+    def f(x):
+        y = tf.boolean_mask(x[:, 0], x[:, 0] > 1.)
+        z = tf.boolean_mask(x[:1], x[:1, 0] > 9.)
+        return (tf.zeros([0]) + y[:1], tf.zeros([0, 3]) * z, tf.concat([tf.zeros([2, 0]), tf.reshape(x[:, :2], [2, -1])[:, :0]], 1),
+                tf.zeros([0]) + tf.boolean_mask(x[:, 1], x[:, 1] > 1.4))
+    return f, {'x': (('n', 3), F32)}
+
+
 MODELS = {n: f for n, f in list(globals().items()) if callable(f) and getattr(f, '__module__', None) == __name__ and n not in ('weights', 'num', 'decode_boxes')}
