@@ -34,6 +34,41 @@ static struct ht_value steps_of(struct forms *f, const struct ht_node *n)
 	return single ? rounded(f, way) : way;
 }
 
+/* The integer that a number is: a constant, or a cast of one that the type of `v` has exactly. */
+static bool integer_of(struct forms *f, struct ht_value v, struct ht_value *x)
+{
+	enum { EXACT = 1 << 24 /* float32 has all integers up to it */ };
+	double number;
+	struct ht_span s;
+
+	if (ht_const_splat(v, &number) && number >= -EXACT && number <= EXACT &&
+		number == (double)(int64_t)number && ht_type_of(v)->shape.rank == 0) {
+		*x = whole(f, HT_I64, (int64_t)number);
+		return true;
+	}
+	if (v.node->op != HT_OP_Cast)
+		return false;
+	*x = v.node->in[0];
+	if ((ht_type_of(*x)->dtype != HT_I32 && ht_type_of(*x)->dtype != HT_I64) ||
+		!ht_span_of(f->r.g, *x, &s) || s.least < -EXACT || s.most > EXACT)
+		return false;
+	*x = wide(f, *x);
+	return true;
+}
+
+/* Numbers without a fraction are those of a range of integers, whose extent may be a size that there is already. */
+static bool expand_whole_range(struct forms *f, struct ht_node *n)
+{
+	struct ht_value in[3];
+
+	for (int i = 0; i < 3; i++)
+		if (!integer_of(f, n->in[i], &in[i]))
+			return false;
+	ht_rw_take_place(&f->r, n,
+		cast_to(f, node(f, HT_OP_Range, in, 3, HT_I64, open_shape(f, 1)), n->out[0].dtype));
+	return true;
+}
+
 bool ht_expand_real_range(struct forms *f, struct ht_node *n)
 {
 	const enum ht_dtype t = n->out[0].dtype;
@@ -42,6 +77,8 @@ bool ht_expand_real_range(struct forms *f, struct ht_node *n)
 	if ((t != HT_F32 && t != HT_F64) || n->out[0].shape.rank != 1 ||
 		n->out[0].shape.dim[0] != HT_DIM_UNKNOWN)
 		return false;
+	if (expand_whole_range(f, n))
+		return true;
 	steps = steps_of(f, n);
 	count = cast_to(f, ht_rw_unary(&f->r, f->at, HT_OP_Ceil, f->at->name, steps), HT_I64);
 	count = unless_below(f, count, steps, real(f, HT_F64, 0));

@@ -1,13 +1,16 @@
 /* rare: ops that few models have become common ones, which have kernels, and rules for open sizes.
  *
  * - Colours: AdjustContrastv2, AdjustSaturation, AdjustHue, RGBToHSV, HSVToRGB (rare_images.c).
- * - ResizeBicubic becomes gathers of four pixels along each axis, and products with their weights (rare_images.c).
+ * - ResizeBicubic becomes gathers of four pixels along each axis, and products with their weights; its gradient the sums of what each pixel
+ *   gave (rare_images.c).
  * - ImageProjectiveTransform becomes the places in the source of all pixels, and gathers of the pixels there (rare_transform.c).
  * - CTCGreedyDecoder becomes the best classes of all steps, and those of them that are found (rare_decoder.c).
  * - ComputeAccidentalHits becomes comparisons, and those that hold are found (rare_decoder.c).
+ * - CTCLoss becomes a loop over steps (ctc.c).
  * - Inverses, determinants and systems of equations become loops (matrices.c).
  *
  * The pass also changes nodes in the bodies of functions.  It leaves images and scores of other ranks alone. */
+#include "passes/ctc.h"
 #include "passes/matrices.h"
 #include "passes/rare.h"
 
@@ -26,6 +29,8 @@ static ht_rare *form_of(const struct ht_node *n)
 		return ht_rare_to_rgb;
 	case HT_OP_ResizeBicubic:
 		return ht_rare_cubic;
+	case HT_OP_ResizeBicubicGrad:
+		return ht_rare_cubic_gradient;
 	case HT_OP_ImageProjectiveTransformV2:
 	case HT_OP_ImageProjectiveTransformV3:
 		return ht_rare_transform;
@@ -40,7 +45,7 @@ static ht_rare *form_of(const struct ht_node *n)
 
 static bool wants(const struct ht_node *n)
 {
-	return form_of(n) || ht_has_matrices(n);
+	return form_of(n) || ht_has_matrices(n) || ht_is_ctc_loss(n);
 }
 
 static void change(struct ht_rw *r, struct ht_node *n)
@@ -51,6 +56,8 @@ static void change(struct ht_rw *r, struct ht_node *n)
 		return;
 	if (ht_has_matrices(n))
 		ht_write_matrices(&f.r, n);
+	else if (ht_is_ctc_loss(n))
+		ht_write_ctc_loss(&f.r, n);
 	else
 		form_of(n)(&f);
 	*r = f.r;

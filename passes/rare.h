@@ -9,7 +9,7 @@ typedef void ht_rare(struct forms *f);
 
 /* rare_images.c */
 ht_rare ht_rare_contrast, ht_rare_saturation, ht_rare_hue, ht_rare_to_hsv, ht_rare_to_rgb,
-	ht_rare_cubic;
+	ht_rare_cubic, ht_rare_cubic_gradient;
 /* rare_transform.c */
 ht_rare ht_rare_transform;
 /* rare_decoder.c */

@@ -1,4 +1,4 @@
-/* Images for pass rare: colours, and cubic resizing.  Colours are computed in float32 (float64 where images are), and rounded once. */
+/* Images for pass rare: colours, and cubic resizing with its gradient.  Colours are computed in float32 (float64 where images are), and rounded once. */
 #include "passes/rare.h"
 
 /* ---- colours ---- */
@@ -200,23 +200,38 @@ static void leave_out(
 		weight[i] = binary(f, HT_OP_RealDiv, weight[i], all);
 }
 
-static struct ht_value cubic_axis(struct forms *f, struct ht_value image, int32_t axis)
+/* For each place along an axis that is resized from `in` to `out`, the four pixels of the source, which are in the image, and their weights. */
+struct cubic {
+	struct ht_value weight[PIXELS], place[PIXELS];
+};
+
+static struct cubic cubic_of(struct forms *f, struct ht_value in, struct ht_value out)
 {
-	struct ht_value in = extent_of(f, 0, 4, axis), out = entry_of(f, f->at->in[1], axis - 1);
-	struct ht_value weight[PIXELS], at[PIXELS], low, distance, sum = { 0 };
+	struct ht_value low, distance, at[PIXELS];
+	struct cubic c;
 
 	low = positions(f, in, out, &distance);
 	for (int i = 0; i < PIXELS; i++) {
-		weight[i] = weight_of(f, distance, i);
+		c.weight[i] = weight_of(f, distance, i);
 		at[i] = plus(f, low, i - 1);
 	}
 	if (ht_attr_bool(f->at, "half_pixel_centers", false))
-		leave_out(f, weight, at, in);
-	for (int i = 0; i < PIXELS; i++) {
-		struct ht_value place = binary(f, HT_OP_Maximum,
+		leave_out(f, c.weight, at, in);
+	for (int i = 0; i < PIXELS; i++)
+		c.place[i] = binary(f, HT_OP_Maximum,
 			binary(f, HT_OP_Minimum, at[i], plus(f, in, -1)), whole(f, HT_I64, 0));
-		struct ht_value w = along(f, cast_to(f, weight[i], HT_F32), axis, 4);
-		struct ht_value pixel = gathered(f, image, place, axis);
+	return c;
+}
+
+static struct ht_value cubic_axis(struct forms *f, struct ht_value image, int32_t axis)
+{
+	struct ht_value in = extent_of(f, 0, 4, axis), out = entry_of(f, f->at->in[1], axis - 1);
+	struct cubic c = cubic_of(f, in, out);
+	struct ht_value sum = { 0 };
+
+	for (int i = 0; i < PIXELS; i++) {
+		struct ht_value w = along(f, cast_to(f, c.weight[i], HT_F32), axis, 4);
+		struct ht_value pixel = gathered(f, image, c.place[i], axis);
 
 		pixel.node->out[0].shape = open_shape(f, 4);
 		pixel = binary(f, HT_OP_Mul, pixel, w);
@@ -234,4 +249,50 @@ void ht_rare_cubic(struct forms *f)
 	for (int32_t i = 1; i < 3; i++)
 		v = cubic_axis(f, v, i);
 	ht_rw_take_place(&f->r, f->at, v);
+}
+
+/* Two axes of a tensor of rank 4 change their places. */
+static struct ht_value exchanged(struct forms *f, struct ht_value v, int32_t axis)
+{
+	int64_t order[4] = { 0, 1, 2, 3 };
+
+	order[0] = axis;
+	order[axis] = 0;
+	v = ht_rw_transpose(&f->r, f->at, f->at->name, v, order);
+	v.node->out[0].shape = open_shape(f, 4);
+	return v;
+}
+
+/* Every pixel of the source adds up what it gave to the places that were computed from it. */
+static struct ht_value cubic_gradient_axis(struct forms *f, struct ht_value v, int32_t axis)
+{
+	struct ht_value in = extent_of(f, 1, 4, axis), out = extent_of(f, 0, 4, axis), sum = { 0 };
+	struct cubic c = cubic_of(f, in, out);
+	enum ht_dtype t = ht_type_of(v)->dtype;
+
+	v = exchanged(f, v, axis);
+	for (int i = 0; i < PIXELS; i++) {
+		struct ht_value w = along(f, cast_to(f, c.weight[i], t), 0, 4), args[3];
+
+		args[0] = binary(f, HT_OP_Mul, v, w);
+		args[0].node->out[0].shape = open_shape(f, 4);
+		args[1] = c.place[i];
+		args[2] = in;
+		w = node(f, HT_OP_UnsortedSegmentSum, args, 3, t, open_shape(f, 4));
+		sum = i ? binary(f, HT_OP_AddV2, sum, w) : w;
+		sum.node->out[0].shape = open_shape(f, 4);
+	}
+	return exchanged(f, sum, axis);
+}
+
+void ht_rare_cubic_gradient(struct forms *f)
+{
+	struct ht_value v = f->at->in[0];
+
+	if (ht_in_shape(f->at, 0).rank != 4 || ht_in_shape(f->at, 1).rank != 4)
+		return;
+	v = cast_to(f, v, f->at->out[0].dtype == HT_F64 ? HT_F64 : HT_F32);
+	for (int32_t i = 1; i < 3; i++)
+		v = cubic_gradient_axis(f, v, i);
+	ht_rw_take_place(&f->r, f->at, cast_to(f, v, f->at->out[0].dtype));
 }

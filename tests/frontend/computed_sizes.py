@@ -708,7 +708,6 @@ def refused(name, f, *why):
 def check_refusals():
     def kept(x):
         return tf.boolean_mask(x, x > .5)
-    refused('open classes', lambda x: tf.nn.sparse_softmax_cross_entropy_with_logits([0], kept(x)[None]), 'CrossEntropy', 'rows')
     refused('windows that look far', lambda x: tf.image.extract_patches(kept(x)[None, :, None, None], [1, 3, 1, 1], [1, 1, 1, 1], [1, 10**9, 1, 1], 'SAME'),
             'ExtractImagePatches')
 
