@@ -399,6 +399,8 @@ const struct ht_open_size *ht_first_computed_size(const struct ht_graph *g);
 bool ht_has_open_inputs(const struct ht_graph *g);
 /* Size `size` of the program that `g` belongs to, counted from 1. */
 const struct ht_open_size *ht_size_at(const struct ht_graph *g, int32_t size);
+/* Lets `to`, a copy that is only read, refer to the symbols and sizes of the program that `from` belongs to.  They stay `from`'s. */
+void ht_graph_share_sizes(struct ht_graph *to, const struct ht_graph *from);
 /* Element `i` of attribute `of` of a node _Sizes: a number, and the sizes by which it is multiplied, counted from 1 (0: none).
  * False: the attribute says no such thing, since it came from a file. */
 bool ht_stated_product(const struct ht_node *n, int64_t i, int64_t of[1 + HT_DIM_SIZES]);

@@ -145,6 +145,17 @@ const struct ht_open_size *ht_size_at(const struct ht_graph *g, int32_t size)
 	return &home(g)->size[size - 1];
 }
 
+void ht_graph_share_sizes(struct ht_graph *to, const struct ht_graph *from)
+{
+	const struct ht_graph *of = home(from);
+
+	to->syms = of->syms;
+	to->sym_count = of->sym_count;
+	to->size = of->size;
+	to->sizes = of->sizes;
+	to->closed = of->closed;
+}
+
 bool ht_stated_product(const struct ht_node *n, int64_t i, int64_t of[1 + HT_DIM_SIZES])
 {
 	const struct ht_attr *a = ht_attr_find(n, "of");

@@ -136,6 +136,7 @@ static void copy_graph(struct build *b)
 
 	b->t->graph = HT_NEW(b->t->arena, struct ht_graph);
 	b->t->graph->arena = b->t->arena;
+	ht_graph_share_sizes(b->t->graph, from);
 	b->t->copy = HT_NEW_ARRAY(b->t->arena, struct ht_node *, from->ids);
 	b->t->first_result = HT_NEW_ARRAY(b->t->arena, size_t, from->nodes);
 	for (const struct ht_node *n = from->first; n; n = n->next) {

@@ -341,7 +341,7 @@ def check(name, r, folder):
         agree(name, f'net in less memory, {sizes}', outputs, run_in_arena(net, in_order([s for s, _ in inputs.values()], sizes), feeds, want), got, 0)
     if not net_refuses(net, *(1000 for _ in sizes)):
         sys.exit(f'{name}: a net took sizes of 1000')
-    for policy, tolerance in {'force_fp16': 3e-2, 'allow_mix_precision_bf16': 1e-1}.items():
+    for policy, tolerance in {'force_fp16': 3e-2, 'allow_mix_precision_bf16': 1e-1, 'optimal': 1e-1}.items():
         got = run(folder, f'{folder}/m.pb', feeds, outputs, *asked, '--policy', policy)
         floats = [i for i, w in enumerate(want) if w.dtype.kind == 'f']
         agree(name, policy, [outputs[i] for i in floats], [got[i] for i in floats], [want[i] for i in floats], tolerance)
