@@ -1437,4 +1437,15 @@ def none_meets(r):
     return f, {'x': (('n', 3), F32)}
 
 
+def quantised(r):
+    """Numbers on grids, as training that knows of quantisation writes them."""
+    most = [num(r, 1, 5) / 2 for _ in range(2)]
+    grid = tf.quantization
+
+    def f(x):
+        y = grid.fake_quant_with_min_max_vars(x, -1., most[0], narrow_range=True)
+        return y, grid.fake_quant_with_min_max_args(x, 0., 1.2), grid.fake_quant_with_min_max_vars_per_channel(x, [-1., -.5], most, 5), tf.reduce_sum(y, 1)
+    return f, {'x': (('n', 'h', 'w', 2), F32)}
+
+
 MODELS = {n: f for n, f in list(globals().items()) if callable(f) and getattr(f, '__module__', None) == __name__ and n not in ('weights', 'num', 'decode_boxes')}
