@@ -753,7 +753,7 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 	case HT_OP_Squeeze:
 		return ht_expand_ensured(f, n);
 	case HT_OP_CropAndResize:
-		return ht_expand_crop(f, n, gets_room(f, n, what));
+		return ht_expand_meeting(f, n) || ht_expand_crop(f, n, gets_room(f, n, what));
 	case HT_OP_OneHot:
 		return ht_put_classes_last(f, n) ||
 		       (is_last(f, n, what) && ht_expand_one_hot(f, n));

@@ -247,6 +247,18 @@ static int32_t box_axis(const struct ht_node *n, int32_t group, int32_t i)
 	return rank_of(n, 0) != 3 ? axis_of_first_two(n, group, i) : i < 2 ? 1 - i : -1;
 }
 
+/* Boxes that are cut out of images, and the image of each. */
+static int32_t crop_groups(const struct ht_node *n)
+{
+	return rank_of(n, 1) && rank_of(n, 2);
+}
+
+static int32_t crop_axis(const struct ht_node *n, int32_t group, int32_t i)
+{
+	(void)n;
+	return i == 1 || i == 2 ? group : -1;
+}
+
 /* ---- all kinds ---- */
 
 static const struct kind broadcasts = { broadcast_groups, broadcast_axis, always };
@@ -254,6 +266,7 @@ static const struct kind products = { product_groups, product_axis, product_repe
 static const struct kind einsums = { einsum_groups, einsum_axis, einsum_repeats };
 static const struct kind rows = { one_group, axis_of_first_two, NULL };
 static const struct kind updates = { row_groups, row_axis, NULL };
+static const struct kind crops = { crop_groups, crop_axis, NULL };
 
 static const struct kind by_axes[HT_AXES_END] = {
 	[HT_AXES_JOINED] = { concat_groups, concat_axis, NULL },
@@ -279,6 +292,8 @@ static const struct kind *kind_of(const struct ht_node *n)
 		return &rows;
 	if (ht_open_updates_rows(n))
 		return &updates;
+	if (n->op == HT_OP_CropAndResize)
+		return &crops;
 	return &by_axes[ht_axes(n)];
 }
 

@@ -1448,4 +1448,22 @@ def quantised(r):
     return f, {'x': (('n', 'h', 'w', 2), F32)}
 
 
+def levels(r):
+    """The best boxes of maps of several sizes, as many as each has, cut out of one of them."""
+    w, boxes, scores = weights(r, 3, 3, 2, 4), weights(r, 3, 3, 4, 4), weights(r, 3, 3, 4, 1)
+
+    def f(x):
+        n = tf.shape(x)[0]
+        y = tf.nn.conv2d(x, w, 2, 'SAME')
+        best = []
+        for m in (y, tf.nn.max_pool2d(y, 3, 3, 'SAME')):
+            b, s = (tf.reshape(tf.nn.conv2d(m, k, 1, 'SAME'), [n, -1, k.shape[-1]]) for k in (boxes, scores))
+            _, at = tf.math.top_k(s[..., 0], tf.minimum(3, tf.shape(s)[1]))
+            best.append(tf.gather(tf.sigmoid(b), at, batch_dims=1))
+        best = tf.concat(best, 1)
+        of = tf.repeat(tf.range(n), tf.shape(best)[1])
+        return best, tf.image.crop_and_resize(y, tf.reshape(best, [-1, 4]), of, [3, 2])
+    return f, {'x': (('n', 'h', 'w', 2), F32)}
+
+
 MODELS = {n: f for n, f in list(globals().items()) if callable(f) and getattr(f, '__module__', None) == __name__ and n not in ('weights', 'num', 'decode_boxes')}
