@@ -749,6 +749,8 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 		       ht_expand_reshape(f, n, is_last(f, n, what));
 	case HT_OP_Sum:
 		return is_last(f, n, what) && ht_expand_sum_to_shape(f, n);
+		return (is_last(f, n, what) && ht_expand_chosen_order(f, n)) ||
+		       ht_expand_reshape(f, n, is_last(f, n, what));
 	case HT_OP_EnsureShape:
 	case HT_OP_Squeeze:
 		return ht_expand_ensured(f, n);

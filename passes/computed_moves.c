@@ -2,7 +2,8 @@
  *
  * - ReverseV2 of several axes becomes several of one; Reverse becomes ReverseV2.
  * - UpperBound compares its results with the run's size.
- * - Split and SplitV become Slices. */
+ * - Split and SplitV become Slices.
+ * - A reshaped Transpose whose order a condition chooses, as vectorized_map writes products, is reshaped in both orders. */
 #include "passes/computed_rows.h"
 
 enum { MOST_PARTS = 64 };
@@ -183,6 +184,41 @@ static bool expand_split(struct forms *f, struct ht_node *n)
 
 /* ---- every node ---- */
 
+/* ---- orders of axes that a condition chooses ---- */
+
+/* The choice between two constant orders by which the operand of the Reshape is transposed; NULL: there is none. */
+static const struct ht_node *chosen_order(const struct ht_node *n)
+{
+	const struct ht_node *t = n->in[0].node,
+			     *order = t->op == HT_OP_Transpose ? t->in[1].node : NULL;
+
+	if (!order || (order->op != HT_OP_Select && order->op != HT_OP_SelectV2) ||
+		ht_in_shape(order, 0).rank != 0 || ht_in_shape(t, 0).rank < 0)
+		return NULL;
+	return ht_const_tensor(order->in[1]) && ht_const_tensor(order->in[2]) ? order : NULL;
+}
+
+bool ht_expand_chosen_order(struct forms *f, struct ht_node *n)
+{
+	const struct ht_node *order = chosen_order(n);
+	enum ht_dtype t = n->out[0].dtype;
+	struct ht_value in[3];
+
+	if (!order)
+		return false;
+	in[0] = order->in[0];
+	for (int i = 1; i < 3; i++) {
+		const struct ht_value x = n->in[0].node->in[0];
+		struct ht_value v = node(f, HT_OP_Transpose, (struct ht_value[]){ x, order->in[i] },
+			2, t, open_shape(f, ht_type_of(x)->shape.rank));
+
+		in[i] = node(f, HT_OP_Reshape, (struct ht_value[]){ v, n->in[1] }, 2, t,
+			n->out[0].shape);
+	}
+	ht_rw_take_place(&f->r, n, node(f, HT_OP_SelectV2, in, 3, t, n->out[0].shape));
+	return true;
+}
+
 bool ht_moves_open(const struct ht_graph *g, const struct ht_node *n)
 {
 	switch (n->op) {
@@ -193,6 +229,8 @@ bool ht_moves_open(const struct ht_graph *g, const struct ht_node *n)
 	case HT_OP_ReverseV2:
 	case HT_OP_UpperBound:
 		return ht_shape_is_open(g, ht_in_shape(n, 0));
+	case HT_OP_Reshape:
+		return chosen_order(n);
 	default:
 		return false;
 	}

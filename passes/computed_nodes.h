@@ -515,6 +515,8 @@ struct ht_value ht_counts_in_rows(
 
 /* computed_moves.c: ops that move elements; says whether it changed the node, and whether it may. */
 bool ht_expand_moves(struct forms *f, struct ht_node *n);
+/* A Reshape of a Transpose whose order the run chooses; likewise. */
+bool ht_expand_chosen_order(struct forms *f, struct ht_node *n);
 bool ht_moves_open(const struct ht_graph *g, const struct ht_node *n);
 /* computed_parts.c: all of an axis in reversed order. */
 struct ht_value ht_reversed(struct forms *f, struct ht_value x, int64_t axis);

@@ -1448,6 +1448,13 @@ def quantised(r):
     return f, {'x': (('n', 'h', 'w', 2), F32)}
 
 
+def products_of_rows(r):
+    """A product in each row of a batch, which vectorized_map transposes by a condition."""
+    d, c = num(r, 2, 5), num(r, 1, 5)
+    w = weights(r, c, d)
+    return lambda x: tf.vectorized_map(lambda v: (tf.linalg.matvec(w, v), tf.tanh(w @ v[:, None])), x), {'x': (('n', d), F32)}
+
+
 def levels(r):
     """The best boxes of maps of several sizes, as many as each has, cut out of one of them."""
     w, boxes, scores = weights(r, 3, 3, 2, 4), weights(r, 3, 3, 4, 4), weights(r, 3, 3, 4, 1)
