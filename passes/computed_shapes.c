@@ -304,6 +304,17 @@ void ht_read_extents(
 	to->check = check_equal(f, ht_product_of(f, to->size, to->rank), total);
 }
 
+/* The largest extent that the shape may leave to a tensor of `most` elements: constant extents divide it. */
+static int64_t most_beside(const struct ht_node *n, int64_t most)
+{
+	struct ht_shape s = n->out[0].shape;
+
+	for (int32_t i = 0; i < s.rank; i++)
+		if (s.dim[i] > 0)
+			most /= s.dim[i];
+	return most > 0 ? most : 1;
+}
+
 /* The indices of an axis of the result. */
 static struct ht_value indices(
 	struct forms *f, const struct ht_node *n, const struct extents *r, int32_t i, int64_t most)
@@ -312,8 +323,9 @@ static struct ht_value indices(
 
 	if (dim >= 0)
 		return binary(f, HT_OP_AddV2, numbers(f, HT_I64, dim), r->check);
-	if (dim == HT_DIM_UNKNOWN || !ht_dim_size(f->r.g, dim) ||
-		(const_entry(n->in[1], i, &entry) && entry < 0))
+	if (const_entry(n->in[1], i, &entry) && entry < 0)
+		return counted_up(f, r->size[i], r->check, most_beside(n, most));
+	if (dim == HT_DIM_UNKNOWN || !ht_dim_size(f->r.g, dim))
 		return counted_up(f, r->size[i], r->check, most);
 	return binary(f, HT_OP_AddV2, wide(f, range_of(f, element(f, n->in[1], i))), r->check);
 }

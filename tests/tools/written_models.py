@@ -1473,4 +1473,21 @@ def levels(r):
     return f, {'x': (('n', 'h', 'w', 2), F32)}
 
 
+def windows(r):
+    """Attention within windows of images that are padded to whole windows, with an axis for those of one image."""
+    c, w = num(r, 1, 4), num(r, 2, 4)
+
+    def f(x):
+        s = tf.shape(x)
+        count = (s[1:3] + w - 1) // w
+        y = tf.pad(x, [[0, 0], [0, count[0] * w - s[1]], [0, count[1] * w - s[2]], [0, 0]])
+        y = tf.transpose(tf.reshape(y, [s[0], count[0], w, count[1], w, c]), [0, 1, 3, 2, 4, 5])
+        y = tf.reshape(y, [-1, w * w, c])
+        a = tf.reshape(tf.matmul(y, y, transpose_b=True), [-1, count[0] * count[1], w * w, w * w])
+        y = tf.nn.softmax(tf.reshape(a + 1, [-1, w * w, w * w])) @ y
+        y = tf.transpose(tf.reshape(y, [s[0], count[0], count[1], w, w, c]), [0, 1, 3, 2, 4, 5])
+        return tf.reshape(y, [s[0], count[0] * w, count[1] * w, c])[:, :s[1], :s[2]],
+    return f, {'x': (('n', 'h', 'w', c), F32)}
+
+
 MODELS = {n: f for n, f in list(globals().items()) if callable(f) and getattr(f, '__module__', None) == __name__ and n not in ('weights', 'num', 'decode_boxes')}
