@@ -100,6 +100,15 @@ static enum ht_status check_depth(const struct copying *x, const struct ht_node 
 	return HT_OK;
 }
 
+/* Branches and loops that a pass has put into functions that were copied before. */
+static enum ht_status copy_inner(const struct copying *x, const struct ht_bodies *of)
+{
+	for (int i = 0; i < 2; i++)
+		if (of->of[i]->special)
+			HT_TRY(copy_within(x, of->of[i]->body));
+	return HT_OK;
+}
+
 /* Gives a branch or loop its own copies of functions, and likewise the branches and loops in
  * these.  If it runs a function that encloses it, it calls that function instead. */
 static enum ht_status copy_bodies(const struct copying *x, struct ht_node *n)
@@ -109,9 +118,10 @@ static enum ht_status copy_bodies(const struct copying *x, struct ht_node *n)
 	};
 	struct ht_bodies from = ht_control_bodies(n);
 
-	for (int i = 0; i < 2; i++)
-		if (!from.of[i] || from.of[i]->special)
-			return HT_OK;
+	if (!from.of[0] || !from.of[1])
+		return HT_OK;
+	if (from.of[0]->special || from.of[1]->special)
+		return copy_inner(&within, &from);
 	HT_TRY(check_depth(&within, n));
 	for (int i = 0; i < 2; i++) {
 		within.original = from.of[i];
@@ -537,6 +547,11 @@ static void settle_all(struct ht_graph *g, struct ht_pass_context *c)
 		for (int i = 0; i < 2; i++)
 			settle_all(x.body[i]->body, c);
 	}
+/* Only here the ranks in bodies are known, by which pass rare writes ops.  It may make loops of them. */
+static enum ht_status write_rare(const struct copying *x, struct ht_graph *g)
+{
+	HT_TRY(ht_run_passes(g, "rare", NULL, x->c));
+	return copy_within(x, g);
 }
 
 enum ht_status ht_open_bodies(struct ht_graph *g, struct ht_pass_context *c)
@@ -546,6 +561,7 @@ enum ht_status ht_open_bodies(struct ht_graph *g, struct ht_pass_context *c)
 	HT_TRY(copy_within(&all, g));
 	HT_TRY(ht_infer_types(g, c->diags));
 	HT_TRY(make_tensors(g, c, true));
+	HT_TRY(write_rare(&all, g));
 	pass_operands(g);
 	push_all(g, c);
 	HT_TRY(ht_infer_types(g, c->diags));

@@ -24,7 +24,7 @@ const char ht_pipeline_painted[] = MERGE;
 const char ht_pipeline_layout[] =
 	"strings,loss_scale,tensor_arrays,prune,cases,functional,bodies,carried,recurrent,infer," LAYOUT;
 /* For a body, whose dtypes are decided already. */
-const char ht_pipeline_body[] = "split_fused,infer,stated,identity," FOLD FUSE
+const char ht_pipeline_body[] = "split_fused,rare,infer,stated,identity," FOLD FUSE
 				",gates,bodies,carried,recurrent,infer," LAYOUT;
 /* For the branches that pass recurrent makes of loops whose bodies are ready. */
 const char ht_pipeline_divided[] = "recurrent,infer," LAYOUT;

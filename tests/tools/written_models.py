@@ -1448,6 +1448,23 @@ def quantised(r):
     return f, {'x': (('n', 'h', 'w', 2), F32)}
 
 
+def filtered(r):
+    """A filter of Kalman's: inverses in a loop over steps of an open number, and in the rows that a map takes."""
+    d, o = num(r, 2, 3), num(r, 1, 2)
+    a, h = tf.eye(d) + weights(r, d, d, scale=.1), weights(r, o, d)
+
+    def f(y):
+        n = tf.shape(y)[0]
+
+        def step(state, z):
+            m, p = tf.linalg.matvec(a, state[0]), a @ state[1] @ tf.transpose(a) + .1 * tf.eye(d)
+            gain = p @ tf.transpose(h) @ tf.linalg.inv(h @ p @ tf.transpose(h) + .2 * tf.eye(o))
+            return m + tf.linalg.matvec(gain, z - tf.linalg.matvec(h, m)), (tf.eye(d) - gain @ h) @ p
+        m, p = tf.foldl(step, tf.transpose(y, [1, 0, 2]), (tf.zeros([n, d]), tf.eye(d, batch_shape=[n])))
+        return m, p, tf.map_fn(lambda q: tf.linalg.solve(q, tf.linalg.cholesky(q)) + tf.linalg.det(q), p)
+    return f, {'y': (('n', 'k', o), F32)}
+
+
 def products_of_rows(r):
     """A product in each row of a batch, which vectorized_map transposes by a condition."""
     d, c = num(r, 2, 5), num(r, 1, 5)
