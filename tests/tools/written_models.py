@@ -1437,6 +1437,24 @@ def none_meets(r):
     return f, {'x': (('n', 3), F32)}
 
 
+def contrastive(r):
+    """Losses whose classes are the rows of a batch, or candidates of an open number, and their gradients."""
+    d, c = num(r, 2, 5), num(r, 2, 6)
+    w, v, u = weights(r, d, c), weights(r, d, c), weights(r, 3, d)
+
+    def f(x, y):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            a, b = tf.math.l2_normalize(x @ w, 1), tf.math.l2_normalize(x @ v, 1)
+            s = tf.matmul(a, b, transpose_b=True) / .1
+            n, k = tf.shape(x)[0], tf.shape(y)[1]
+            losses = (tf.nn.sparse_softmax_cross_entropy_with_logits(tf.range(n), s), tf.nn.softmax_cross_entropy_with_logits(tf.eye(n), s),
+                      tf.nn.sparse_softmax_cross_entropy_with_logits(tf.range(n) % k, tf.einsum('nd,nkc,cd->nk', x, y, u)))
+            loss = sum(tf.reduce_sum(e) for e in losses)
+        return *losses, tape.gradient(loss, x)
+    return f, {'x': (('n', d), F32), 'y': (('n', 'k', 3), F32)}
+
+
 def quantised(r):
     """Numbers on grids, as training that knows of quantisation writes them."""
     most = [num(r, 1, 5) / 2 for _ in range(2)]
