@@ -547,6 +547,8 @@ static void settle_all(struct ht_graph *g, struct ht_pass_context *c)
 		for (int i = 0; i < 2; i++)
 			settle_all(x.body[i]->body, c);
 	}
+}
+
 /* Only here the ranks in bodies are known, by which pass rare writes ops.  It may make loops of them. */
 static enum ht_status write_rare(const struct copying *x, struct ht_graph *g)
 {

@@ -540,8 +540,7 @@ bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n)
 	       ht_slides_open(g, n) || ht_has_open_blocks(g, n) || ht_draws_open(g, n) ||
 	       reverses_product(g, n) || indexes_product(g, n) || compares_open(g, n) ||
 	       ht_puts_classes_inside(g, n) || ht_is_open_training(g, n) ||
-	       ht_is_tile_gradient(g, n) ||
-	       ht_sums_to_shape(g, (struct ht_node *)(uintptr_t)n) ||
+	       ht_is_tile_gradient(g, n) || ht_sums_to_shape(g, (struct ht_node *)(uintptr_t)n) ||
 	       (n->op == HT_OP_StridedSliceGrad && ht_slices_back(g, n));
 }
 
@@ -745,12 +744,11 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 	case HT_OP_Roll:
 		return ht_expand_roll(f, n);
 	case HT_OP_Reshape:
-		return (is_last(f, n, what) && ht_expand_sum_to_shape(f, n)) ||
+		return (is_last(f, n, what) &&
+			       (ht_expand_sum_to_shape(f, n) || ht_expand_chosen_order(f, n))) ||
 		       ht_expand_reshape(f, n, is_last(f, n, what));
 	case HT_OP_Sum:
 		return is_last(f, n, what) && ht_expand_sum_to_shape(f, n);
-		return (is_last(f, n, what) && ht_expand_chosen_order(f, n)) ||
-		       ht_expand_reshape(f, n, is_last(f, n, what));
 	case HT_OP_EnsureShape:
 	case HT_OP_Squeeze:
 		return ht_expand_ensured(f, n);

@@ -31,8 +31,8 @@ LEAST_RUN = .7  # of all models
 SAMPLE = ('joined_places', 'greedy_decoder', 'resized', 'beam_search', 'joined_order', 'kv_cache_update', 'tcn', 'transposed', 'pointer_network',
           'mirrored', 'viterbi', 'joined_fixed', 'capsules', 'yolo', 'lstm_dynamic', 'joined_boxes', 'saliency', 'wavenet', 'centernet', 'tree',
           'counted', 'relative_attention', 'class_loop', 'mixture', 'uneven', 'undone', 'regions', 'shifted', 'sampled', 'mask_rcnn',
-           'stated_length', 'walked_back', 'no_elements', 'failing_sides', 'unequal_sides', 'failing_loop', 'shrunk_gradient', 'none_meets',
-           'quantised', 'levels', 'products_of_rows', 'windows', 'filtered', 'contrastive')
+          'stated_length', 'walked_back', 'no_elements', 'failing_sides', 'unequal_sides', 'failing_loop', 'shrunk_gradient', 'none_meets',
+          'quantised', 'levels', 'products_of_rows', 'windows', 'filtered', 'contrastive')
 
 
 class Wrong(Exception):
