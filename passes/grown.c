@@ -609,13 +609,16 @@ static bool adds_to_lists(const struct ht_graph *g)
 	return false;
 }
 
-/* Whether a loop, or one of TensorFlow 1 whose result is an Exit, may add elements to lists as often as data say. */
+/* Whether a loop, or one of TensorFlow 1 whose result is an Exit, may add elements to lists as often as data say, or a list gets a computed
+ * length. */
 static bool fills_by_data(const struct ht_node *loop)
 {
 	const struct ht_bodies b = ht_control_bodies(loop);
 
 	if (loop->op == HT_OP_Exit)
 		return adds_to_lists(loop->graph);
+	if (loop->op == HT_OP_TensorListResize)
+		return !ht_is_const(loop->in[1]);
 	return ht_is(loop, HT_LOOPS) && b.of[1] && b.of[1]->body && adds_to_lists(b.of[1]->body);
 }
 

@@ -840,6 +840,7 @@ enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c
 	ht_lists_of_ragged(g, c);
 	if (!any)
 		return HT_OK;
+	ht_lists_hand_on_items(g, c);
 	do {
 		HT_TRY(find_again(&l, g));
 		some_grow = some_grow || any_grows(&l);

@@ -84,6 +84,9 @@ struct ht_shape ht_list_shape(const struct ht_list *x, struct ht_arena *a);
  * lists again. */
 enum ht_status ht_lists_grow(struct ht_lists *l, struct ht_graph *g, bool *changed);
 
+/* lists_items.c: elements that are read at constant places are what was set there. */
+void ht_lists_hand_on_items(struct ht_graph *g, struct ht_pass_context *c);
+
 /* lists_ragged.c: lists whose elements are rows of ragged tensors in variants, in `g` and in the bodies that it runs, get the rows as elements. */
 void ht_lists_of_ragged(struct ht_graph *g, struct ht_pass_context *c);
 

@@ -12,6 +12,7 @@
 #include "ir/infer.h"
 #include "passes/bounded.h"
 #include "passes/computed.h"
+#include "passes/lists.h"
 #include "passes/rewrite.h"
 
 struct sizes {
@@ -296,10 +297,11 @@ static enum ht_status make_bodies(struct ht_graph *g, struct ht_pass_context *c)
 	return ht_open_bodies(g, c);
 }
 
+/* Also before types are known. */
 static bool has_control(const struct ht_graph *g)
 {
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		if (is_control(n))
+		if (is_control(n) || ht_is_list_op(n))
 			return true;
 	return false;
 }

@@ -122,6 +122,25 @@ def detections(boxes, scores):
     return tf.map_fn(one, (boxes, scores), fn_output_signature=(F32, F32, tf.int32))
 
 
+def several_ranks(x):
+    """Elements of one list that have several ranks, set and read at constant places; an element may be set again."""
+    a = tf.TensorArray(F32, 3, infer_shape=False, clear_after_read=False)
+    a = a.write(0, x[0]).write(1, x[:, :2]).write(2, x[1, 1])
+    first = a.read(1) * 2.
+    b = tf.raw_ops.TensorListReserve(element_shape=-1, num_elements=2, element_dtype=F32)
+    b = tf.raw_ops.TensorListSetItem(input_handle=b, index=0, item=x)
+    b = tf.raw_ops.TensorListSetItem(input_handle=b, index=1, item=x[0, 0])
+    b = tf.raw_ops.TensorListSetItem(input_handle=b, index=0, item=x[0] + first[0, 0])
+    return a.read(0), first, a.read(2) + 1., *(tf.raw_ops.TensorListGetItem(input_handle=b, index=i, element_shape=-1, element_dtype=F32) for i in range(2))
+
+
+def resized(x, size):
+    """A list that gets a computed length, of which all elements are read."""
+    a = tf.raw_ops.TensorListFromTensor(tensor=x, element_shape=[6])
+    a = tf.raw_ops.TensorListResize(input_handle=a, size=size[0])
+    return tf.raw_ops.TensorListStack(input_handle=a, element_shape=[6], element_dtype=F32), tf.raw_ops.TensorListLength(input_handle=a)
+
+
 # ---- ragged rows ----
 
 def ragged_out(x):
@@ -195,6 +214,7 @@ MODELS = {
     no_split: {'x': numbers('n', 8), 'lengths': whole(4, below=3)}, equal: {'x': numbers('n', 6)},
     unequal: {'x': numbers('n', 6)}, joined_later: {'x': numbers('n', 6)}, detections: {'boxes': numbers('n', 9, 2), 'scores': numbers('n', 9)}, ragged_out: {'x': numbers('n', 6)},
     ragged_in: {'x': numbers(3, 6), 'lengths': whole(5, below=4)},
+    several_ranks: {'x': numbers(2, 6)}, resized: {'x': numbers('n', 6), 'size': whole(1, below=9, t='i4')},
     ragged_of_any: {'x': numbers(VALUES), 'lengths': whole('n', below=4)}, ragged_gradients: {'x': numbers(VALUES), 'lengths': whole('n', below=4)},
     ragged_variant: {'x': numbers(VALUES), 'lengths': whole('n', below=4)}, nothing: {'x': numbers('n', 6)}, nothing_behind: {'x': numbers('n', 6)},
 }
