@@ -276,37 +276,28 @@ static bool needs_sizes(const struct convert *c)
 	       (ht_model_is_open(c->m) || computes_sizes(c->m->graph));
 }
 
-/* Why a body was copied, and what the user can do about it: sizes of inputs may be stated, those that data decide may not. */
-static void say_sizes(const struct ht_graph *g, const char **which, const char **advice)
+/* The function of a body that was copied, since sizes reach it; NULL: there is none. */
+static const struct ht_function *copied_body(const struct ht_graph *g)
 {
-	bool open = ht_has_open_inputs(g), computed = ht_first_computed_size(g);
-
-	*which = !computed ? "open"
-		 : open    ? "open, or known only when it runs,"
-			   : "known only when it runs";
-	*advice =
-		!open ? ""
-		: computed
-			? "; state the open ones with --input-shape: it can be written if no others reach it"
-			: "; state them with --input-shape";
+	for (const struct ht_function *f = g->functions; f; f = f->next)
+		if (f->special)
+			return f;
+	return NULL;
 }
 
-/* Decisions on copies of bodies do not tell what is decided on the bodies that are written. */
-static enum ht_status check_bodies(const struct ht_graph *g, struct ht_diags *d)
+/* Decisions on copies of bodies do not tell what is decided on the bodies that are written, so these are decided on as in the imported graph. */
+static void say_without_sizes(
+	const struct ht_graph *g, const struct ht_function *f, struct ht_diags *d)
 {
-	const char *which, *advice;
+	const bool open = ht_has_open_inputs(g), computed = ht_first_computed_size(g);
 
-	for (const struct ht_function *f = g->functions; f; f = f->next) {
-		if (!f->special)
-			continue;
-		say_sizes(g, &which, &advice);
-		return ht_error(d, HT_E_UNSUPPORTED,
-			(struct ht_where){ .path = g->path, .offset = -1 },
-			"sizes that are %s reach the branch or loop of function '%.*s': such a graph can be compiled, "
-			"but not written%s",
-			which, HT_STR_ARG(f->name), advice);
-	}
-	return HT_OK;
+	ht_note(d, (struct ht_where){ .path = g->path, .offset = -1 },
+		"sizes that are %s reach the branch or loop of function '%.*s': the policy decides on this graph without knowing sizes, "
+		"and its decisions may differ from those on a program%s",
+		!computed ? "open"
+		: open    ? "open, or known only when it runs,"
+			  : "known only when it runs",
+		HT_STR_ARG(f->name), open ? "; state sizes with --input-shape" : "");
 }
 
 /* Decides on a copy where open first dimensions are one row and computed sizes have bounds; opt->policy decides the same once more. */
@@ -314,9 +305,14 @@ static enum ht_status decide_with_sizes(struct convert *c, struct ht_compile_opt
 {
 	struct ht_lowering *l = HT_NEW(&c->w->arena, struct ht_lowering);
 	struct ht_policy *again = HT_NEW(&c->w->arena, struct ht_policy);
+	const struct ht_function *copied;
 
 	HT_TRY(ht_lowering_decide(c->m, opt, HT_UPTO_WRITTEN, c->w, c->d, l));
-	HT_TRY(check_bodies(l->graph, c->d));
+	copied = copied_body(l->graph);
+	if (copied) {
+		say_without_sizes(l->graph, copied, c->d);
+		return HT_OK;
+	}
 	ht_report_of_decisions(again, opt->policy, &l->decisions, &c->w->arena);
 	opt->policy = again;
 	return HT_OK;

@@ -8,8 +8,8 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
-from live import tf  # noqa: E402
-from open_models import main, numbers, whole  # noqa: E402
+from live import POLICIES, close, freeze, imported, np, tf, tool  # noqa: E402
+from open_models import feeds_of, main, numbers, whole  # noqa: E402
 
 F32, I64 = tf.float32, tf.int64
 VALUES = 40
@@ -220,5 +220,24 @@ MODELS = {
 }
 
 
+def check_converted(folder):
+    """Loops that sizes reach which data decide are written as the model has them, and decided on."""
+    r = np.random.default_rng(int.from_bytes(os.urandom(4), 'little'))
+    for i, f in enumerate((equal, ragged_in, ragged_gradients)):
+        feeds = feeds_of(r, MODELS[f], .5)
+        g = freeze(f, [tf.TensorSpec(x.shape, x.dtype, name=n) for n, x in feeds.items()], f'{folder}/m.pb')
+        outputs = [t.name.removesuffix(':0') for t in g.outputs]
+        policy = list(POLICIES)[i]
+        said = tool('convert', f'{folder}/m.pb', '-o', f'{folder}/low.pb', '--outputs', ','.join(outputs), '--policy', policy)
+        if 'without knowing sizes' not in said:
+            sys.exit(f'{f.__name__}: no note that sizes are not known: {said!r}')
+        with tf.Graph().as_default() as graph, tf.compat.v1.Session(graph=graph) as s:
+            tf.import_graph_def(imported(f'{folder}/low.pb'), name='')
+            got = s.run([f'{o}:0' for o in outputs], {f'{n}:0': x for n, x in feeds.items()})
+        for o, y, w in zip(outputs, got, [t.numpy() for t in tf.nest.flatten(g(*map(tf.constant, feeds.values())))], strict=True):
+            if not close(y, w, POLICIES[policy] if w.dtype.kind == 'f' else 0):
+                sys.exit(f'{f.__name__}, {policy}: {o} is {y!r}, not {w!r}, of {feeds}')
+
+
 if __name__ == '__main__':
-    main(__doc__, MODELS)
+    main(__doc__, MODELS, (check_converted,))
