@@ -50,15 +50,16 @@ class OpenShapes(ToolCase):
     def test_refused(self):
         """A graph that depends on an open size is refused with its node and the shape to state; decisions are those for
         one row, with a note."""
-        model = self.path('band.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n%x = Placeholder() {dtype=f32, shape=shape[?,4]}\n'
-                          b'%k = Const() {dtype=i32, value=tensor i32[2] {0, 1}}\n%z = Const() {dtype=f32, value=tensor f32[] {0}}\n'
-                          b'%y = MatrixDiagPartV3(%x, %k, %z) {T=f32, align="RIGHT_LEFT"}\n')
+        model = self.path('resized.hir', b'hir 1\nentry "" {\n  input "x" = %x\n  output "y" = %y\n}\n%x = Placeholder() {dtype=f32, shape=shape[?,4]}\n'
+                          b'%s = Const() {dtype=i32, value=tensor i32[4] {1, -1, 4, 1}}\n%o = Const() {dtype=f32, value=tensor f32[1,2,2,1] {0.0 ...}}\n'
+                          b'%g = Reshape(%x, %s) {T=f32, Tshape=i32}\n'
+                          b'%y = ResizeBilinearGrad(%g, %o) {T=f32, align_corners=false, half_pixel_centers=false}\n')
         for verb in ['compile'], ['aot', '-o', os.path.join(self.dir, 'net')], ['compile', '--emit=plan']:
             r = self.fails(4, r"node '\w+' \(\w+\): .*state its size with --input-shape", *verb, model)
         r = self.fails(4, 'error', 'compile', model)
         self.assertIn("sizes that nobody states are open; --input-shape 'x:1,4' makes a program", r.err)
         self.tool('compile', '-q', model, '--input-shape', 'x:1,4')
-        self.assertEqual(self.shape(model, '--input', 'x=@' + self.array(3)), [2, 3])
+        self.assertEqual(self.shape(model, '--input', 'x=@' + self.array(3)), [1, 2, 2, 1])
         one = self.tool('explain', '-q', '--format=json', '--policy=force_fp16', model, '--batch=1')
         any_size = self.tool('explain', '--format=json', '--policy=force_fp16', model)
         self.assertIn('counts as one row', any_size.err)
