@@ -32,6 +32,7 @@ struct ht_e_tile {
 	int64_t tap_lines;   /* of B: those of a tap, of kp numbers a column */
 	bool straight;       /* the loop over a tap is unrolled completely */
 	int64_t taps_of_run; /* 1: a tap has one run or several */
+	struct ht_e_results results;
 };
 
 /* B in the current tap, from depth 0 on. */
@@ -471,6 +472,18 @@ static int steps_of_round(const struct ht_e *e, const struct ht_e_tile *t)
 	return t->sides > 1 ? HT_E_DEPTH_UNROLL : t->kp < t->c->kp ? 2 : 1;
 }
 
+/* Before `steps` steps of the current tap, from step k on. */
+static void prefetch_results(struct ht_e *e, LLVMValueRef k, int64_t steps)
+{
+	const struct ht_e_tile *t = e->tile;
+	LLVMValueRef done;
+
+	if (!t->results.n)
+		return;
+	done = LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, t->depth), "");
+	ht_e_prefetch_results(e, &t->results, LLVMBuildNSWAdd(e->b, done, k, ""), steps);
+}
+
 /* Steps in depth from `from` on, in whole rounds of the loop, up to `to`. */
 static void depth_loop(struct ht_e *e, struct ht_e_tile *t, const struct b_rows *b,
 	LLVMValueRef from, LLVMValueRef to)
@@ -479,6 +492,7 @@ static void depth_loop(struct ht_e *e, struct ht_e_tile *t, const struct b_rows 
 
 	ht_e_loop_begin(e, &loop, from, to, t->unroll, "k");
 	ht_e_contract_prefetch(e, loop.index, t->unroll);
+	prefetch_results(e, loop.index, t->unroll);
 	for (int i = 0; i < t->unroll; i++)
 		depth_step(e, t, b, loop.index, i, false);
 	ht_e_loop_end(e, &loop);
@@ -598,19 +612,25 @@ static void tap(struct ht_e *e)
 {
 	struct ht_e_tile *t = e->tile;
 	LLVMValueRef at, any = row_addresses(e, t), narrow = reads_narrow(e, t);
-	LLVMBasicBlockRef yes, no = NULL;
+	LLVMBasicBlockRef yes, no = NULL, skip;
 	struct b_rows b = { .type = t->b, .pairs = t->kp < t->c->kp }, kept = { .type = HT_F32 };
 
 	if (any && narrow && !e->short_alone) /* it must widen B for all others */
 		any = LLVMBuildOr(e->b, any, narrow, "");
 	if (any) { /* at the border, a whole block may be outside */
 		yes = ht_e_block(e, "inside");
-		no = ht_e_block(e, "outside");
-		LLVMBuildCondBr(e->b, any, yes, no);
+		skip = ht_e_block(e, "outside");
+		no = ht_e_block(e, "");
+		LLVMBuildCondBr(e->b, any, yes, skip);
+		LLVMPositionBuilderAtEnd(e->b, skip);
+		prefetch_results(e, ht_e_i64(e, 0), t->depth);
+		LLVMBuildBr(e->b, no);
 		LLVMPositionBuilderAtEnd(e->b, yes);
 	}
 	if (t->widened)
 		ht_e_widen_rows(e, t->row, t->step, t->rows);
+	if (t->straight)
+		prefetch_results(e, ht_e_i64(e, 0), t->depth);
 	at = ht_e_i64(e, t->tap_lines * t->c->kp / t->kp * t->c->nr);
 	at = LLVMBuildNSWMul(e->b, tap_number(e), at, "");
 	b.from = ht_e_at(e, b_step(e, t, t->b), t->panel, at);
@@ -782,7 +802,8 @@ static void tile(struct ht_e *e)
 	panel_addresses(e, t);
 	e->tile = t;
 	if (!e->matrix)
-		ht_e_prefetch_results(e, t->rows, tap_count(e) * t->depth);
+		ht_e_results_begin(e, &t->results, t->rows, tap_count(e) * t->depth,
+			t->straight ? t->depth : t->unroll);
 	if (t->depth > 0)
 		all_taps(e);
 	e->tile = NULL;

@@ -269,8 +269,22 @@ void ht_e_rows_begin(struct ht_e *e, struct ht_e_rows *r);
 /* Prefetches a part of the lines of `rows` rows in each step of `steps`. */
 void ht_e_prefetch_rows(
 	struct ht_e *e, const struct ht_e_rows *r, int rows, LLVMValueRef step, int64_t steps);
-/* Prefetches the results of a block of `rows` rows before its products, which take `steps` steps in depth. */
-void ht_e_prefetch_results(struct ht_e *e, int rows, int64_t steps);
+/* The lines of a block's results, and of what is computed with its sums, which are asked for one after the other while the block is
+ * multiplied by a loop. */
+struct ht_e_results {
+	LLVMValueRef rows[HT_E_ROWS]; /* in memory: where each row of a buffer begins */
+	int lines[HT_E_ROWS];         /* of a row */
+	int n;                        /* buffers */
+	int height;                   /* of the block, in rows */
+	int64_t round;                /* steps after each of which some lines are asked for */
+	int64_t rounds;               /* of the block */
+};
+/* Before the products of a block of `height` rows, which take `steps` steps in depth. */
+void ht_e_results_begin(
+	struct ht_e *e, struct ht_e_results *r, int height, int64_t steps, int64_t round);
+/* Prefetches the lines whose turn it is in the next `steps` steps.  `done`: the steps so far. */
+void ht_e_prefetch_results(
+	struct ht_e *e, const struct ht_e_results *r, LLVMValueRef done, int64_t steps);
 
 /* ---- turn.c: loads whose lanes are apart while copies of another dimension are side by side ---- */
 /* That dimension, of the stage, and how many numbers of such a load are in a line; -1: there is no such load. */

@@ -192,12 +192,22 @@ int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p)
 	return lines > most ? most : (int)lines;
 }
 
+/* Rounds from one line to the next where there are more rounds than lines.  They are spread over all rounds, since lines that are on their way
+ * from beyond the second level take up the buffers that those from the second level need, too. */
+static int64_t rounds_apart(struct ht_e_panel p)
+{
+	const int64_t rounds = p.steps / p.round * p.blocks,
+		      lines = ht_ceil_div(p.bytes, HT_E_LINE);
+
+	return rounds < lines ? 1 : rounds / lines;
+}
+
 /* Prefetches one part of the next panel of B for each block of rows, in order. */
 void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel, LLVMValueRef done)
 {
 	const struct ht_contract *c = &e->s->contract;
 	const struct ht_dim *m = &e->s->dim[c->m];
-	const int64_t lines = ht_e_panel_lines(e, p);
+	const int64_t lines = ht_e_panel_lines(e, p), apart = rounds_apart(p);
 	LLVMValueRef at = e->level[e->level_of[c->m]].index;
 	LLVMBasicBlockRef some = NULL, no = NULL;
 
@@ -205,7 +215,7 @@ void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel
 		at = LLVMBuildURem(e->b, at, ht_e_i64(e, m->step), "");
 	at = LLVMBuildUDiv(e->b, at, ht_e_i64(e, e->max_copies[c->m]), "");
 	at = LLVMBuildAdd(e->b, LLVMBuildMul(e->b, at, ht_e_i64(e, p.steps), ""), done, "");
-	at = LLVMBuildUDiv(e->b, at, ht_e_i64(e, p.round), "");
+	at = LLVMBuildUDiv(e->b, at, ht_e_i64(e, p.round * apart), "");
 	at = LLVMBuildMul(e->b, at, ht_e_i64(e, lines * HT_E_LINE), "");
 	if (least_blocks(e)) { /* the run may have more blocks of rows than the panel has parts */
 		some = ht_e_block(e, "fetch");
@@ -294,33 +304,42 @@ void ht_e_prefetch_rows(
 	}
 }
 
-/* Prefetches the lines of a block of rows that lie in a buffer from `offset` on. */
-static void fetch_rows(struct ht_e *e, int32_t buffer, int32_t offset, int rows)
+/* Keeps where the rows of the block begin in a buffer at this offset. */
+static void add_rows(struct ht_e *e, struct ht_e_results *r, int32_t buffer, int32_t offset)
 {
 	const struct ht_contract *c = &e->s->contract;
 	const enum ht_dtype t = e->k->buffer[buffer].dtype;
 	const int64_t bytes = (int64_t)ht_dtype_info(t)->bytes;
+	LLVMValueRef rows, p;
 	int64_t displace;
 
-	for (int r = 0; r < rows; r++) {
-		LLVMValueRef p;
-
-		e->off[c->m] = r;
+	if (r->n == HT_E_ROWS)
+		return;
+	rows = ht_e_alloca(e, LLVMArrayType2(e->ptr, (uint64_t)r->height), 0, "rows");
+	for (int i = 0; i < r->height; i++) {
+		e->off[c->m] = i;
 		p = ht_e_base(e, offset, &displace);
 		p = ht_e_at(e, ht_e_mem_type(e, t), e->buffer[buffer], p);
-		for (int64_t line = 0; line < c->nr * bytes; line += HT_E_LINE)
-			prefetch(e, ht_e_at(e, e->i8, p, ht_e_i64(e, displace * bytes + line)));
+		p = ht_e_at(e, e->i8, p, ht_e_i64(e, displace * bytes));
+		LLVMBuildStore(e->b, p, ht_e_at(e, e->ptr, rows, ht_e_i64(e, i)));
 	}
 	e->off[c->m] = 0;
+	r->rows[r->n] = rows;
+	r->lines[r->n++] = (int)ht_ceil_div(c->nr * bytes, HT_E_LINE);
 }
 
-/* Asks for the lines of a block of results, and of what its epilogue reads beside them.  Otherwise the stores of a block wait for all of its lines,
- * and the stores of the next block's first sums to the stack wait behind them. */
-void ht_e_prefetch_results(struct ht_e *e, int rows, int64_t steps)
+/* Without these requests, the stores of a block wait for all of its lines, and the stores of the next block's first sums to the stack wait
+ * behind them.  If they were made at once in front of the products, the loads of the products would wait behind them, as a core has
+ * buffers for a dozen lines or so that are on their way. */
+void ht_e_results_begin(
+	struct ht_e *e, struct ht_e_results *r, int height, int64_t steps, int64_t round)
 {
 	enum { LEAST_STEPS = 256 };
 	const struct ht_stage *s = e->s;
 
+	*r = (struct ht_e_results){
+		.height = height, .round = round, .rounds = round > 0 ? steps / round : 0
+	};
 	if (!e->t->prefetch_panels || steps < LEAST_STEPS)
 		return;
 	for (int32_t i = 0; i < s->stores; i++) {
@@ -329,14 +348,45 @@ void ht_e_prefetch_results(struct ht_e *e, int rows, int64_t steps)
 
 		if (b->kind != HT_BUFFER_LOCAL && ht_e_bytes(b) >= e->t->l2 / 4 && o->lane &&
 			o->lane_step == 1 && !ht_e_streams(e, s->store[i].buffer))
-			fetch_rows(e, s->store[i].buffer, s->store[i].offset, rows);
+			add_rows(e, r, s->store[i].buffer, s->store[i].offset);
 	}
 	for (int32_t i = 0; i < s->xs; i++) {
 		const struct ht_x *x = &s->x[i];
 
 		if (x->op == HT_X_LOAD && x->imm != s->contract.a_buffer && e->info[x->a].pure &&
 			is_row(e, (int32_t)x->imm, x->a))
-			fetch_rows(e, (int32_t)x->imm, x->a, rows);
+			add_rows(e, r, (int32_t)x->imm, x->a);
+	}
+}
+
+/* Prefetches line `at` of the rows of buffer `i`, or the last one. */
+static void fetch_line(struct ht_e *e, const struct ht_e_results *r, int i, LLVMValueRef at)
+{
+	LLVMValueRef lines = ht_e_i64(e, r->lines[i]), row, p;
+
+	at = ht_e_smin(e, at, ht_e_i64(e, (int64_t)r->height * r->lines[i] - 1));
+	row = ht_e_at(e, e->ptr, r->rows[i], LLVMBuildUDiv(e->b, at, lines, ""));
+	p = LLVMBuildLoad2(e->b, e->ptr, row, "");
+	at = LLVMBuildURem(e->b, at, lines, "");
+	prefetch(e, ht_e_at(e, e->i8, p, LLVMBuildMul(e->b, at, ht_e_i64(e, HT_E_LINE), "")));
+}
+
+/* The lines are spread over three quarters of the rounds, so that the last ones arrive before their results. */
+void ht_e_prefetch_results(
+	struct ht_e *e, const struct ht_e_results *r, LLVMValueRef done, int64_t steps)
+{
+	const int64_t rounds = r->rounds < 4 ? 1 : r->rounds / 4 * 3;
+
+	for (int i = 0; i < r->n; i++) {
+		const int64_t all = (int64_t)r->height * r->lines[i];
+		const int64_t each = ht_ceil_div(all, rounds),
+			      apart = rounds < all ? 1 : rounds / all;
+		const int64_t lines = ht_ceil_div(steps, r->round * apart) * each;
+		LLVMValueRef at = LLVMBuildUDiv(e->b, done, ht_e_i64(e, r->round * apart), "");
+
+		at = LLVMBuildMul(e->b, at, ht_e_i64(e, each), "");
+		for (int64_t k = 0; k < lines && k < all; k++)
+			fetch_line(e, r, i, LLVMBuildAdd(e->b, at, ht_e_i64(e, k), ""));
 	}
 }
 

@@ -44,6 +44,7 @@ static const struct ht_target *variant(
 	rates->vectors = 1 + below(of_short_runs ? 1 : of->rates->vectors);
 	t->l1 >>= below(4);
 	t->l2 >>= below(8);
+	t->prefetch_panels = (int)below(2);
 	t->streams = below(3) ? t->streams : 1;
 	t->rates = rates;
 	return t;
