@@ -102,32 +102,39 @@ static bool pays_to_block(const struct lower *l, const struct ht_node *n, const 
 	       !(t == HT_F16 && contract_sums_short(l, n));
 }
 
-/* Copies the left operand to blocks of rows, [depth, block, row of the block], as F32. */
+/* Copies the left operand to blocks of rows, [depth, block, row of the block], as F32.  Some steps in depth of a block are stored one behind the
+ * other: those of a block lie side by side, and those of the next block as far apart as blocks are long. */
 static struct view block_rows(struct lower *l, struct ht_node *n, const struct view *a)
 {
-	const int64_t rows = a->dim[0], depth = a->dim[1];
-	const int64_t dim[3] = { depth, ht_ceil_div(rows, LINE_ROWS), LINE_ROWS };
+	enum { TOGETHER = 8 };
+	const int64_t rows = a->dim[0], depth = a->dim[1], each = depth % TOGETHER ? 1 : TOGETHER;
+	const int64_t blocks = ht_ceil_div(rows, LINE_ROWS);
+	const int64_t dim[4] = { depth / each, blocks, each, LINE_ROWS };
 	struct kernel_build k;
 	struct space s, at;
-	struct view to;
+	struct view to, in_order;
 	int32_t x[2];
 
-	view_dense(&to, plan_buffer(l, HT_PLAN_TEMP, HT_F32, depth * dim[1] * LINE_ROWS),
-		(struct ht_shape){ 3, dim });
+	view_dense(&to, plan_buffer(l, HT_PLAN_TEMP, HT_F32, depth * blocks * LINE_ROWS),
+		(struct ht_shape){ 3, (int64_t[]){ depth, blocks, LINE_ROWS } });
 	to.stride[0] = LINE_ROWS;
 	to.stride[1] = depth * LINE_ROWS;
+	view_dense(&in_order, to.buffer, (struct ht_shape){ 4, dim });
+	in_order.stride[0] = each * LINE_ROWS;
+	in_order.stride[1] = depth * LINE_ROWS;
 	kb_init(&k, l, n);
 	kb_stage(&k, HT_STAGE_LOOP);
-	s = kb_loop_space(&k, 3, dim, ~0u);
-	k.stage->vec = 2;
+	s = kb_loop_space(&k, 4, dim, ~0u);
+	k.stage->vec = 3;
 	at = s;
 	x[0] = ht_xmuli(&k.xb, space_coord(&k.xb, &s, 1), LINE_ROWS);
-	x[0] = ht_xadd(&k.xb, x[0], space_coord(&k.xb, &s, 2));
-	x[1] = space_coord(&k.xb, &s, 0);
+	x[0] = ht_xadd(&k.xb, x[0], space_coord(&k.xb, &s, 3));
+	x[1] = ht_xmuli(&k.xb, space_coord(&k.xb, &s, 0), each);
+	x[1] = ht_xadd(&k.xb, x[1], space_coord(&k.xb, &s, 2));
 	if (rows % LINE_ROWS)
 		space_and_guard(&k.xb, &at, ht_xlt(&k.xb, x[0], ht_xi(&k.xb, rows)));
 	at = space_of_coords(&at, 2, a->dim, x);
-	kb_store(&k, &to, &s, kb_load(&k, a, &at));
+	kb_store(&k, &in_order, &s, kb_load(&k, a, &at));
 	kb_finish(&k, n);
 	return to;
 }
