@@ -5,13 +5,16 @@
  * of both last states' alpha; the gradient is the softmax less the probability of each class at each step.
  *
  * There are as many states as steps allow, 2 steps + 1, since a run tells how many labels there are.  All is computed in float64 and rounded
- * once.  The run stops where a sequence has no labels or too few steps for them, and where a label is no class or is the blank.  Left alone: scores of
+ * once.  As in TensorFlow a label that is the blank, behind others, ends its sequence, the loss is infinite where equal labels have no step between them, and the run
+ * stops where a sequence has no labels or fewer steps than labels, and at a label below 0.  Left alone: scores of
  * unknown rank, and other attributes than TensorFlow's defaults. */
 #include "passes/ctc.h"
 
 #include "ir/infer.h"
 #include "passes/cells.h"
 #include "passes/outline.h"
+
+#include <math.h>
 
 /* Carried values of the loop, behind the number of the step and how many there are. */
 enum { STEP, STEPS, SCORES, SKIPS, LAST, LENGTHS, ALPHA, NEXT, ALPHAS, BETAS, VALUES };
@@ -142,8 +145,9 @@ static void make_step(const void *of, struct maker *m, struct ht_value *arg)
 
 struct ctc {
 	struct ht_value steps, sequences, classes; /* extents of the scores */
-	struct ht_value lengths,
-		labels;         /* [sequences]; [sequences, steps], -1 where there is none */
+	struct ht_value lengths;                   /* [sequences] */
+	struct ht_value
+		labels; /* [sequences, steps], -1 where there is none, the blank or no class */
 	struct ht_value counts; /* labels of each sequence */
 	struct states s;
 	struct ht_value class_of; /* each state's: [sequences, states] */
@@ -160,7 +164,9 @@ static void read_labels(struct maker *m, struct ctc *c)
 	in[0] = made(m, HT_OP_Fill, in, 2, of_rank(m, 2));
 	in[1] = n->in[1];
 	in[2] = n->in[2];
-	c->labels = made(m, HT_OP_TensorScatterUpdate, in, 3, of_rank(m, 2));
+	in[0] = made(m, HT_OP_TensorScatterUpdate, in, 3, of_rank(m, 2));
+	in[1] = two(m, HT_OP_Less, in[0], plus(m, c->classes, -1));
+	c->labels = chosen(m, in[1], in[0], whole(m, HT_I32, -1));
 	in[0] = two(m, HT_OP_GreaterEqual, c->labels, whole(m, HT_I32, 0));
 	c->counts = reduced(m, HT_OP_Sum, cast(m, in[0], HT_I32), 1, false);
 }
@@ -228,24 +234,22 @@ static struct ht_value all_of(struct maker *m, struct ht_value v)
 	return reduced(m, HT_OP_All, v, 0, false);
 }
 
-/* Whether each sequence has labels, and a step for each label and between equal ones; and whether labels are classes. */
+/* Whether each sequence has labels and a step for each, and there is none behind a blank. */
 static struct ht_node *check(struct maker *m, const struct ctc *c)
 {
-	struct ht_value number = counted_to(m, c->steps), before, again, enough, in[2];
-	struct ht_value labels = m->at->in[2], zero = whole(m, HT_I32, 0);
+	struct ht_value zero = whole(m, HT_I32, 0), number = counted_to(m, c->steps), before, gap,
+			in[2];
 	struct ht_node *stop;
 
 	before = gather_along(m, c->labels, two(m, HT_OP_Maximum, plus(m, number, -1), zero), 1, 2);
-	again = both(m, two(m, HT_OP_Equal, c->labels, before),
-		two(m, HT_OP_GreaterEqual, c->labels, zero));
-	again = both(m, again, two(m, HT_OP_Greater, number, zero));
-	again = reduced(m, HT_OP_Sum, cast(m, again, HT_I32), 1, false);
-	enough = two(m, HT_OP_LessEqual, two(m, HT_OP_AddV2, c->counts, again), c->lengths);
-	enough = both(m, enough, two(m, HT_OP_LessEqual, c->lengths, c->steps));
-	enough = both(m, enough, two(m, HT_OP_Greater, c->counts, zero));
-	in[0] = both(m, two(m, HT_OP_GreaterEqual, labels, zero),
-		two(m, HT_OP_Less, labels, plus(m, c->classes, -1)));
-	in[0] = both(m, all_of(m, in[0]), all_of(m, enough));
+	gap = both(
+		m, two(m, HT_OP_GreaterEqual, c->labels, zero), two(m, HT_OP_Less, before, zero));
+	in[0] = both(m, two(m, HT_OP_Greater, c->counts, zero),
+		one(m, HT_OP_LogicalNot, reduced(m, HT_OP_Any, gap, 1, false)));
+	in[0] = both(m, in[0], two(m, HT_OP_LessEqual, c->counts, c->lengths));
+	in[0] = both(m, in[0], two(m, HT_OP_LessEqual, c->lengths, c->steps));
+	in[0] = both(
+		m, all_of(m, in[0]), all_of(m, two(m, HT_OP_GreaterEqual, m->at->in[2], zero)));
 	in[1] = c->lengths;
 	stop = ht_rw_node(m->r, m->at, HT_OP_Assert, ht_rw_name_within(m->r, m->at, "enough_time"),
 		in, 2, (struct ht_type){ HT_BOOL, HT_SHAPE_SCALAR });
@@ -295,6 +299,12 @@ static struct ht_value whole_of(struct maker *m, struct ht_value alpha, struct h
 	return v;
 }
 
+/* Whether there is a way at all: none is where equal labels have no step between them. */
+static struct ht_value has_way(struct maker *m, struct ht_value all)
+{
+	return two(m, HT_OP_Greater, all, number(m, -1e29));
+}
+
 static struct ht_value list_of_states(struct maker *m, const struct ctc *c, struct ht_value list)
 {
 	struct ht_value shape = packed(m, (struct ht_value[]){ c->sequences, c->s.count }, 2), v;
@@ -313,6 +323,7 @@ static struct ht_value gradient_of(
 	v = two(m, HT_OP_AddV2, list_of_states(m, c, ht_out(loop, ALPHAS)),
 		list_of_states(m, c, ht_out(loop, BETAS)));
 	v = one(m, HT_OP_Exp, two(m, HT_OP_Sub, v, all));
+	v = chosen(m, has_way(m, all), v, number(m, 0));
 	in[0] = c->class_of;
 	in[1] = c->classes;
 	in[2] = number(m, 1);
@@ -343,7 +354,8 @@ static void write(struct maker *m)
 	last = last_states(m, &c);
 	loop = make_loop(m, &c, last);
 	all = whole_of(m, ht_out(loop, ALPHA), last);
-	out[0] = reduced(m, HT_OP_Sum, one(m, HT_OP_Neg, all), 1, false);
+	out[0] = chosen(m, has_way(m, all), one(m, HT_OP_Neg, all), number(m, (double)INFINITY));
+	out[0] = reduced(m, HT_OP_Sum, out[0], 1, false);
 	out[0] = chosen(
 		m, two(m, HT_OP_Equal, c.lengths, whole(m, HT_I32, 0)), number(m, 0), out[0]);
 	stop = check(m, &c);

@@ -58,6 +58,34 @@ def check(make, r, folder, is_open, threads):
         compare(f'step {i}, {z}', got, want)
 
 
+# Places of labels in two sequences, their classes, of which 3 is the blank, and how many of five steps the sequences have.
+LABELS = [([[0, 0], [0, 1], [1, 0]], [1, 1, 2], [3, 5]), ([[0, 0], [0, 1], [1, 0]], [1, 1, 2], [2, 5]), ([[0, 0], [0, 1], [1, 0]], [1, 3, 2], [4, 5]),
+          ([[0, k] for k in range(5)] + [[1, 0]], [0, 1, 2, 1, 0, 1], [5, 5]), ([[0, 0]], [1], [5, 5]), ([[0, 0], [1, 0]], [0, 1], [6, 5]),
+          ([[0, 0], [0, 1], [0, 2], [1, 0]], [1, 3, 1, 0], [5, 5]), ([[0, 0], [0, 1], [0, 2], [1, 0]], [1, 2, 1, 0], [2, 5]), ([[0, 0], [1, 0]], [-1, 1], [5, 5])]
+
+
+def check_labels(r, folder):
+    """Labels that TensorFlow's loss of sparse labels takes, among them some without time for them, and those at which it stops."""
+    specs = [tf.TensorSpec([5, 2, 4], name='x'), tf.TensorSpec([None, 2], tf.int64, name='i'), tf.TensorSpec([None], tf.int32, name='v'), tf.TensorSpec([2], tf.int32, name='n')]
+    f = tf.function(lambda x, i, v, n: tf.raw_ops.CTCLoss(inputs=x, labels_indices=i, labels_values=v, sequence_length=n), input_signature=specs).get_concrete_function()
+    with open(f'{folder}/m.pb', 'wb') as out:
+        out.write(f.graph.as_graph_def().SerializeToString())
+    context = ht.load(f'{folder}/m.pb', outputs=[t.name for t in f.outputs]).with_(shapes={'i': ('1..9', 2), 'v': ('1..9',)}).compile(cache='off').context()
+    x = r.standard_normal((5, 2, 4)).astype('f4')
+    for i, v, n in LABELS:
+        feeds = {'x': x, 'i': np.array(i, 'i8'), 'v': np.array(v, 'i4'), 'n': np.array(n, 'i4')}
+        try:
+            want = [t.numpy() for t in f(*map(tf.constant, feeds.values()))]
+        except tf.errors.InvalidArgumentError:
+            want = None
+        try:
+            got = list(context.run(**feeds).values())
+        except ht.HalftoneError:
+            got = None
+        if (got is None) != (want is None) or any(not np.allclose(g, w, 1e-5, 1e-5) for g, w in zip(got or [], want or [])):
+            raise Wrong(f'labels {v} at {i}, lengths {n}: {got}, not {want}')
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument('--seed', type=int, default=int.from_bytes(os.urandom(4), 'little'))
@@ -67,6 +95,9 @@ def main():
     print(f'seed {a.seed}', flush=True)
     nets, failed = net_zoo.NETS, []
     forms = {'open': [True], 'fixed': [False], 'both': [True, False], None: [(package.environment.TURN + a.seed) % 3 > 0]}[a.form]
+    if not a.name:
+        with tempfile.TemporaryDirectory() as folder:
+            check_labels(np.random.default_rng(a.seed), folder)
     for k, name in enumerate(a.name or package.environment.share(nets, a.seed)):
         for is_open in forms:
             with tempfile.TemporaryDirectory() as folder:
