@@ -793,13 +793,14 @@ static bool any_may_vary(const struct ht_lists *l)
 	return false;
 }
 
-/* Whether a body makes a list of a tensor whose length may be a size that it computes, and that has no number so far. */
-static bool any_is_open(const struct ht_lists *l)
+/* Whether a body makes a list of a tensor whose length may be a size that it computes, and that has no number so far.  `of_parts`: of
+ * parts of the tensor, whose own lengths are such sizes as well. */
+static bool any_is_open(const struct ht_lists *l, bool of_parts)
 {
 	for (size_t i = 0; i < l->of.count && !l->numbered; i++) {
 		const struct ht_list *x = standing(l->of.entries[i].value);
 
-		if (!x->bad && x->open && x->length == HT_DIM_UNKNOWN)
+		if (!x->bad && x->open && x->length == HT_DIM_UNKNOWN && (x->parts || !of_parts))
 			return true;
 	}
 	return false;
@@ -862,11 +863,11 @@ enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c
 		made = set_types(&l) || grows;
 		if (made)
 			ht_lists_make_dense(&l, g);
-		else if (l.computes && any_is_open(&l))
+		else if (l.computes && any_is_open(&l, true))
 			HT_TRY(vary(&l, g, &rounds, &done));
 		else if (!l.settled && has_open_sizes(&l))
 			l.settled = true;
-		else if (!l.computes || (!any_may_vary(&l) && !any_is_open(&l)))
+		else if (!l.computes || (!any_may_vary(&l) && !any_is_open(&l, false)))
 			break;
 		else
 			HT_TRY(vary(&l, g, &rounds, &done));
