@@ -580,8 +580,14 @@ void ht_expand_computing(struct ht_graph *g, struct ht_pass_context *c)
 	}
 }
 
-/* Whether a value follows from a loop, from a list, or if `branches` is true from a branch.  Looks at no more than *left nodes that the value
- * depends on, and subtracts those that it looked at; *left is below 0 if there are more. */
+/* Whether a node tells the shape of a tensor whose rank is not known, and so may prove to be constant. */
+static bool tells_unknown_rank(const struct ht_node *n)
+{
+	return ht_is(n, HT_TELLS_SHAPE) && n->ins && ht_in_shape(n, 0).rank < 0;
+}
+
+/* Whether a value follows from a loop, from a list, from a rank that is not known, or if `branches` is true from a branch.  Looks at no more
+ * than *left nodes that the value depends on, and subtracts those that it looked at; *left is below 0 if there are more. */
 static bool follows_control(struct ht_value v, bool branches, int *left)
 {
 	enum ht_dtype t = ht_type_of(v)->dtype;
@@ -590,7 +596,7 @@ static bool follows_control(struct ht_value v, bool branches, int *left)
 	if (ht_is(v.node, HT_VARIABLE))
 		return false;
 	if ((calls && (branches || !ht_is(v.node, HT_BRANCHES))) || t == HT_VARIANT ||
-		t == HT_RESOURCE)
+		t == HT_RESOURCE || tells_unknown_rank(v.node))
 		return true;
 	if (--*left < 0)
 		return false;
