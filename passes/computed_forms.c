@@ -540,7 +540,7 @@ bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n)
 	       ht_slides_open(g, n) || ht_has_open_blocks(g, n) || ht_draws_open(g, n) ||
 	       reverses_product(g, n) || indexes_product(g, n) || compares_open(g, n) ||
 	       ht_puts_classes_inside(g, n) || ht_is_open_training(g, n) ||
-	       ht_is_tile_gradient(g, n) || ht_sums_to_shape(g, (struct ht_node *)(uintptr_t)n) ||
+	       ht_is_tile_gradient(g, n) || ht_sums_to_shape(g, n) ||
 	       (n->op == HT_OP_StridedSliceGrad && ht_slices_back(g, n));
 }
 

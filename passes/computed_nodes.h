@@ -491,7 +491,7 @@ bool ht_expand_sequences(struct forms *f, struct ht_node *n);
 bool ht_is_open_diagonal(const struct ht_graph *g, const struct ht_node *n);
 bool ht_expand_diagonal(struct forms *f, struct ht_node *n);
 /* computed_broadcasts.c: the gradient of a broadcast whose shapes only the run tells, a Sum or a Reshape behind it. */
-bool ht_sums_to_shape(const struct ht_graph *g, struct ht_node *n);
+bool ht_sums_to_shape(const struct ht_graph *g, const struct ht_node *n);
 bool ht_expand_sum_to_shape(struct forms *f, struct ht_node *n);
 /* computed_bands.c: other diagonals than the main one, and bands. */
 bool ht_is_open_band(const struct ht_graph *g, const struct ht_node *n);
