@@ -92,9 +92,22 @@ static bool makes_number(const struct ht_node *n)
 	       (ht_axes(n) == HT_AXES_SEGMENTED && !ht_is_const(n->in[2]));
 }
 
+/* Whether data may decide the number of elements of such a node. */
+static bool number_may_be_data(const struct ht_node *n)
+{
+	const int32_t first = ht_axes(n) == HT_AXES_SEGMENTED ? 2 : 0;
+	const int32_t last = n->op == HT_OP_Fill ? 0 : n->ins - 1;
+
+	for (int32_t i = first; i <= last; i++)
+		if (ht_may_be_data(n->graph, n, i))
+			return true;
+	return false;
+}
+
 bool ht_may_compute_size(const struct ht_node *n)
 {
-	return ht_computes_size(n) || (makes_number(n) && !ht_shape_is_told(n->out[0].shape));
+	return ht_computes_size(n) ||
+	       (makes_number(n) && !ht_shape_is_told(n->out[0].shape) && number_may_be_data(n));
 }
 
 /* Whether the size of some result may be computed: by an op that always computes it, by Range or

@@ -534,6 +534,9 @@ bool ht_reshapes_open(const struct ht_graph *g, const struct ht_node *n);
 
 /* Whether operands behind the first one are not constants yet, but all will be when the shapes in the graph are numbers. */
 bool ht_waits_for_shapes(const struct ht_graph *g, const struct ht_node *n);
+/* Whether the operand may depend on data.  In a graph without open sizes, what follows from shapes alone does not: every shape becomes a
+ * number, those in loops when lists have become tensors. */
+bool ht_may_be_data(const struct ht_graph *g, const struct ht_node *n, int32_t operand);
 
 /* ---- computed_images.c ---- */
 

@@ -846,13 +846,26 @@ static bool combines(const struct ht_node *n)
 	}
 }
 
+/* The array of TensorFlow 1 whose size `n` tells, if it has the size that it is made with; NULL: there is none. */
+static const struct ht_node *array_told(const struct ht_node *n)
+{
+	const struct ht_node *made =
+		n->op == HT_OP_TensorArraySizeV3 ? ht_forwarded(n->in[0]).node : NULL;
+
+	return made && made->op == HT_OP_TensorArrayV3 && !ht_attr_bool(made, "dynamic_size", false)
+		       ? made
+		       : NULL;
+}
+
 /* Whether a value is computed from nothing but shapes and constants.  False if more than `left` nodes would have to be looked at. */
 static bool follows_from_shapes(struct ht_value v, int32_t *left)
 {
-	const struct ht_node *n = v.node;
+	const struct ht_node *n = v.node, *array = array_told(n);
 
 	if (tells_shapes(n))
 		return true;
+	if (array)
+		return follows_from_shapes(array->in[0], left);
 	if (!combines(n) || !*left)
 		return false;
 	--*left;
@@ -862,9 +875,7 @@ static bool follows_from_shapes(struct ht_value v, int32_t *left)
 	return true;
 }
 
-/* Whether the operand may depend on data.  In a graph without open sizes, what follows from shapes alone does not: every shape becomes a
- * number, those in loops when lists have become tensors. */
-static bool may_be_data(const struct ht_graph *g, const struct ht_node *n, int32_t operand)
+bool ht_may_be_data(const struct ht_graph *g, const struct ht_node *n, int32_t operand)
 {
 	int32_t left = 200; /* nodes to look at */
 
@@ -877,7 +888,7 @@ bool ht_waits_for_shapes(const struct ht_graph *g, const struct ht_node *n)
 	bool constant = true;
 
 	for (int32_t i = 1; i < n->ins; i++) {
-		if (may_be_data(g, n, i))
+		if (ht_may_be_data(g, n, i))
 			return false;
 		constant = constant && ht_is_const(n->in[i]);
 	}
@@ -887,7 +898,7 @@ bool ht_waits_for_shapes(const struct ht_graph *g, const struct ht_node *n)
 static bool has_computed_bound(const struct ht_graph *g, const struct ht_node *n)
 {
 	int64_t step;
-	const bool data[] = { may_be_data(g, n, 1), may_be_data(g, n, 2) };
+	const bool data[] = { ht_may_be_data(g, n, 1), ht_may_be_data(g, n, 2) };
 
 	for (int32_t i = 0; i < HT_MAX_RANK && const_entry(n->in[3], i, &step); i++)
 		if (!bit(n, "shrink_axis_mask", i) &&
@@ -901,7 +912,7 @@ bool ht_may_take_part(const struct ht_graph *g, const struct ht_node *n)
 {
 	switch (n->op) {
 	case HT_OP_Slice:
-		return may_be_data(g, n, 1) || may_be_data(g, n, 2);
+		return ht_may_be_data(g, n, 1) || ht_may_be_data(g, n, 2);
 	case HT_OP_StridedSlice:
 		return has_computed_bound(g, n);
 	case HT_OP_TopKV2:
@@ -914,13 +925,13 @@ bool ht_may_take_part(const struct ht_graph *g, const struct ht_node *n)
 	case HT_OP_SplitV:
 	case HT_OP_ResizeBilinear:
 	case HT_OP_ResizeNearestNeighbor:
-		return may_be_data(g, n, 1);
+		return ht_may_be_data(g, n, 1);
 	case HT_OP_Roll:
-		return may_be_data(g, n, 1) || may_be_data(g, n, 2);
+		return ht_may_be_data(g, n, 1) || ht_may_be_data(g, n, 2);
 	case HT_OP_ScatterNd:
-		return may_be_data(g, n, 2);
+		return ht_may_be_data(g, n, 2);
 	case HT_OP_CropAndResize:
-		return may_be_data(g, n, 3);
+		return ht_may_be_data(g, n, 3);
 	default:
 		return false;
 	}
