@@ -24,7 +24,7 @@
 static double logarithm(double x)
 {
 	const double one = HT_LIBRARY_NUMBER(1.0);
-	double s, z, y = 0;
+	double s, z, y = 0, by = HT_LIBRARY_NUMBER(21.0);
 	uint64_t bits;
 	int64_t k;
 
@@ -41,8 +41,10 @@ static double logarithm(double x)
 	s = (x - one) / (x + one);
 	z = s * s;
 	/* The divisors 21, 19, …, 1 are computed: nets have no numbers in memory. */
-	for (double by = HT_LIBRARY_NUMBER(21.0); by > 0; by -= one + one)
+	for (int left = 11; left > 0; left--) {
 		y = y * z + one / by;
+		by -= one + one;
+	}
 	return (s + s) * y + (double)k * HT_LIBRARY_NUMBER(0.6931471805599453);
 }
 
@@ -359,7 +361,7 @@ int32_t ht_library_ctc_beams(void *const *buffers, const int64_t *params, int64_
 
 /* ---- distances ---- */
 
-enum { ROWS, FIRST, SECOND = FIRST + 3, DISTANCES = SECOND + 3 };
+enum { ROWS = 0, FIRST = 1, SECOND = FIRST + 3, DISTANCES = SECOND + 3 };
 
 /* Sequences one after the other. */
 struct rows {
