@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import environment  # noqa: E402
 
 OURS = {"Prelu", "FusedDepthwiseConv2dNative", "Gelu", "Silu", "HardSwish", "HardSigmoid", "LayerNorm", "RmsNorm",
-        "_Padded", "_Relaid", "_Sizes", "_Within", "_FloatStatus", "_AllFinite", "_Rounded", "_RoundedBlock"}
+        "_Padded", "_Relaid", "_Sizes", "_Within", "_FloatStatus", "_AllFinite", "_Rounded", "_RoundedBlock", "_CTCBeams", "_EditDistance"}
 VENDORS = {"NpuAllocFloatStatus", "NpuGetFloatStatus", "NpuClearFloatStatus"}
 EVERY = set(range(1, 64))
 
