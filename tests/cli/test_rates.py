@@ -3,10 +3,9 @@
 machine counts as one of level x86-64, which has no table of costs and whose code every machine runs."""
 import json, os, re, shutil, unittest
 
-from tool import SMALL, ToolCase
+from tool import RATES_MEASURED, SMALL, ToolCase
 
 UNKNOWN = 'x86-64'
-SAID = 'no costs are known of this machine'
 WARNED = 'policy optimal decides by estimates'
 PRODUCT = b'''hir 1
 entry "" {
@@ -44,14 +43,14 @@ class Rates(ToolCase):
 
     def test_measured_once(self):
         first, said, tuning = self.compile('--policy=optimal')
-        self.assertEqual(said.count(SAID), 1, said)
+        self.assertEqual(said.count(RATES_MEASURED), 1, said)
         self.assertNotIn(WARNED, said)
         self.assertLess(int(re.search(r'measured, in (\d+) ms', said).group(1)), 60000)  # the message states the time
         self.assertRegex(tuning, '^generic~[0-9a-f]{16}$')
         self.assertEqual(self.kept(), 1)
         for policy in 'optimal', 'allow_mix_precision_bf16':  # the second one is not in the cache yet
             again, said, same = self.compile('--policy=' + policy)
-            self.assertNotIn(SAID, said)
+            self.assertNotIn(RATES_MEASURED, said)
             self.assertEqual(same, tuning)
         self.assertEqual(self.compile('--policy=optimal')[0], first)
         self.assertEqual(self.kept(), 1)
@@ -63,7 +62,7 @@ class Rates(ToolCase):
     def test_without_a_cache(self):
         self.env['HALFTONE_CACHE_MODE'] = 'off'
         said = self.compile('--policy=optimal')[1]
-        self.assertEqual(said.count(SAID), 1)
+        self.assertEqual(said.count(RATES_MEASURED), 1)
         self.assertEqual(self.kept(), 0)
 
     def test_a_damaged_entry_is_measured_again(self):
@@ -75,7 +74,7 @@ class Rates(ToolCase):
                     f.write(b'?')
         said = self.compile()[1]
         self.assertIn('damaged', said)
-        self.assertIn(SAID, said)
+        self.assertIn(RATES_MEASURED, said)
 
     def test_pinned(self):
         """Equal rates give equal bytes, whatever machine measured them and whoever compiles."""
@@ -83,7 +82,7 @@ class Rates(ToolCase):
         other = self.path('b.rates', rates(UNKNOWN, '# found elsewhere', 'machine B', 'microcode 7', 'l3 16', 'weight_ps 40'))
         faster = self.path('c.rates', rates(UNKNOWN, 'l3 32', 'weight_ps 40'))
         a, said, tuning = self.compile('--policy=optimal', '--rates', pinned)
-        self.assertNotIn(SAID, said)
+        self.assertNotIn(RATES_MEASURED, said)
         self.assertNotIn(WARNED, said)
         self.assertEqual(self.kept(), 0)
         self.env['HALFTONE_CACHE_MODE'] = 'off'
@@ -105,20 +104,20 @@ class Rates(ToolCase):
         for args in ['--no-measure'], ['--measure=false']:
             _, said, tuning = self.compile('--policy=optimal', *args)
             self.assertIn(WARNED, said)
-            self.assertNotIn(SAID, said)
+            self.assertNotIn(RATES_MEASURED, said)
             self.assertEqual((tuning, self.kept()), ('generic', 0))
 
     def test_other_machines(self):
         """A target that is not this machine has its table, or else the rates of its description, with a warning."""
         for target, warned in ('x86-64-v3', False), ('skylake-avx512', True), ('x86-64-v4+bf16', False):
             _, said, tuning = self.compile('--policy=optimal', '--target', target)
-            self.assertEqual((WARNED in said, SAID in said, '~' in tuning), (warned, False, False), target)
+            self.assertEqual((WARNED in said, RATES_MEASURED in said, '~' in tuning), (warned, False, False), target)
 
     def test_machines_that_are_known(self):
         self.env['HALFTONE_HOST'] = ''
         host, = [t for t in json.loads(self.tool('targets', '--format=json', env=self.env).stdout)['targets'] if t['host']]
         known = os.path.exists(f'{os.path.dirname(__file__)}/../../precision/data/{host["level"]}@{host["tuning"]}.costs')
-        self.assertEqual(SAID in self.compile('--policy=optimal')[1], not known)
+        self.assertEqual(RATES_MEASURED in self.compile('--policy=optimal')[1], not known)
 
     def test_slow_products_are_not_used(self):
         """A decision that depends on rates: products of pairs are used if they are faster than widening."""

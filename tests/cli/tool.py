@@ -12,6 +12,14 @@ TYPES = os.path.join(HERE, 'types.hir')
 MODEL_VERBS = ('inspect', 'run', 'bench', 'compile', 'opt', 'convert', 'explain')
 
 
+RATES_MEASURED = 'no costs are known of this machine'
+
+
+def without_rates(said):
+    """The lines of a command's messages, but for the note of the first command on a machine that has no table of costs."""
+    return [line for line in said.splitlines() if RATES_MEASURED not in line]
+
+
 def npy(descr, shape, data, fortran=False, version=1):
     head = "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }" % (descr, fortran, shape)
     size = 2 if version == 1 else 4
