@@ -193,7 +193,7 @@ class AheadOfTime(Nets):
                     self.assertNotRegex(self.run_ok('readelf', '-rW', path).decode(), rf"'\.rela\.?{name}'")
                     self.assertIn(sections(path)[name][2], range(8, 8192))
                     found.add(name)
-        self.assertEqual(found, {'ht_net_' + n for n in ('boxes', 'check', 'index', 'unique', 'where')})
+        self.assertEqual(found, {'ht_net_' + n for n in ('boxes', 'check', 'index', 'sequences', 'unique', 'where')})
 
     def test_packages(self):
         first = self.aot(DIGITS, 'digits')
