@@ -24,7 +24,7 @@
 static double logarithm(double x)
 {
 	const double one = HT_LIBRARY_NUMBER(1.0);
-	double s, z, y = 0, by = HT_LIBRARY_NUMBER(21.0);
+	double s, z, y, by = HT_LIBRARY_NUMBER(21.0);
 	uint64_t bits;
 	int64_t k;
 
@@ -40,10 +40,11 @@ static double logarithm(double x)
 	}
 	s = (x - one) / (x + one);
 	z = s * s;
-	/* The divisors 21, 19, …, 1 are computed: nets have no numbers in memory. */
-	for (int left = 11; left > 0; left--) {
-		y = y * z + one / by;
+	/* The divisors 21, 19, …, 1 are computed: nets have no numbers in memory, nor the 0 that a sum might begin with. */
+	y = one / by;
+	for (int left = 10; left > 0; left--) {
 		by -= one + one;
+		y = y * z + one / by;
 	}
 	return (s + s) * y + (double)k * HT_LIBRARY_NUMBER(0.6931471805599453);
 }
