@@ -6,12 +6,20 @@
 
 #include <string.h>
 
-static enum ht_status report(const struct ht_infer *in, const struct ht_node *n, const char *text)
+/* `notes`: the error is only noted. */
+static enum ht_status HT_PRINTF(4, 0) report(const struct ht_infer *in, const struct ht_node *n,
+	bool notes, const char *fmt, va_list args)
 {
 	struct ht_where at = {
 		.path = in->g->library->path, .offset = -1, .node = n->name, .op = n->type
 	};
+	char text[512];
 
+	vsnprintf(text, sizeof text, fmt, args);
+	if (notes) {
+		*in->fault = ht_str_printf(in->g->arena, "%s", text).p;
+		return HT_E_INPUT;
+	}
 	if (in->g->function)
 		return ht_error(in->d, HT_E_INPUT, at, "in function '%.*s': %s",
 			HT_STR_ARG(in->g->function->name), text);
@@ -21,28 +29,25 @@ static enum ht_status report(const struct ht_infer *in, const struct ht_node *n,
 enum ht_status ht_infer_fail(
 	const struct ht_infer *in, const struct ht_node *n, const char *fmt, ...)
 {
-	char line[512];
+	enum ht_status st;
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(line, sizeof line, fmt, args);
+	st = report(in, n, in->may_not_run, fmt, args);
 	va_end(args);
-	if (!in->may_not_run)
-		return report(in, n, line);
-	*in->fault = ht_str_printf(in->g->arena, "%s", line).p;
-	return HT_E_INPUT;
+	return st;
 }
 
 enum ht_status ht_infer_refuse(
 	const struct ht_infer *in, const struct ht_node *n, const char *fmt, ...)
 {
-	char line[512];
+	enum ht_status st;
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(line, sizeof line, fmt, args);
+	st = report(in, n, false, fmt, args);
 	va_end(args);
-	return report(in, n, line);
+	return st;
 }
 
 /* NULL: a result of an opaque node, or one that has no type yet. */
@@ -492,15 +497,7 @@ static void take_passed(struct ht_infer *in)
 /* Whether the node is in a branch or a loop of TensorFlow 1, or behind one: it depends on a node of `framed`, by id, or begins one. */
 static bool is_framed(const struct ht_node *n, const bool *framed)
 {
-	if (ht_is(n, HT_SWITCHES | HT_DISPATCHES | HT_ENTERS))
-		return true;
-	for (int32_t i = 0; i < n->ins; i++)
-		if (framed[n->in[i].node->id])
-			return true;
-	for (int32_t i = 0; i < n->controls; i++)
-		if (framed[n->control[i]->id])
-			return true;
-	return false;
+	return ht_is(n, HT_SWITCHES | HT_DISPATCHES | HT_ENTERS) || ht_needs_marked(n, framed);
 }
 
 static enum ht_status infer_nodes(struct ht_infer *in)

@@ -687,6 +687,8 @@ struct ht_uses ht_graph_uses(struct ht_graph *g, struct ht_arena *a);
 int ht_use_count(const struct ht_uses *u, struct ht_value v); /* an output counts as a use */
 /* Marks, by node id, all nodes that the marked nodes depend on; `controls`: by control edges, too. */
 void ht_mark_operands(const struct ht_graph *g, bool *marked, bool controls);
+/* Whether a node that `n` takes a value of, or waits for, is marked, by node id. */
+bool ht_needs_marked(const struct ht_node *n, const bool *marked);
 
 /* Orders the nodes so that operands and control inputs come first (stable).  Cycles must contain a
  * back edge NextIteration → Merge; for any other cycle it reports the nodes and returns

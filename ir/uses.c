@@ -103,3 +103,14 @@ void ht_mark_operands(const struct ht_graph *g, bool *marked, bool controls)
 	}
 	ht_arena_release(a);
 }
+
+bool ht_needs_marked(const struct ht_node *n, const bool *marked)
+{
+	for (int32_t i = 0; i < n->ins; i++)
+		if (marked[n->in[i].node->id])
+			return true;
+	for (int32_t i = 0; i < n->controls; i++)
+		if (marked[n->control[i]->id])
+			return true;
+	return false;
+}

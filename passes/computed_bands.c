@@ -77,8 +77,8 @@ static struct ht_value last_in_front(
 			     : of_rank(f, ht_rw_transpose(&f->r, f->at, f->at->name, x, to), rank);
 }
 
-/* The elements of `x` at places: numbers of rank `rank` in `at`, for its last `count` axes.  The result has `rank_out` axes, the last ones of
- * which are those of the places. */
+/* Gathers elements of `x` along its last `count` axes.  Tensor at[i], of rank `rank`, has the index along the i-th of these axes for each
+ * element that is gathered.  The result, of rank `rank_out`, has the leading axes of `x` and then those of the tensors `at`. */
 static struct ht_value taken(struct forms *f, struct ht_value x, struct ht_value *at, int32_t count,
 	int32_t rank, int32_t rank_out)
 {

@@ -182,8 +182,6 @@ static bool expand_split(struct forms *f, struct ht_node *n)
 	return true;
 }
 
-/* ---- every node ---- */
-
 /* ---- orders of axes that a condition chooses ---- */
 
 /* The choice between two constant orders by which the operand of the Reshape is transposed; NULL: there is none. */
@@ -218,6 +216,8 @@ bool ht_expand_chosen_order(struct forms *f, struct ht_node *n)
 	ht_rw_take_place(&f->r, n, node(f, HT_OP_SelectV2, in, 3, t, n->out[0].shape));
 	return true;
 }
+
+/* ---- every node ---- */
 
 bool ht_moves_open(const struct ht_graph *g, const struct ht_node *n)
 {

@@ -5,9 +5,9 @@
  * of both last states' alpha; the gradient is the softmax less the probability of each class at each step.
  *
  * There are as many states as steps allow, 2 steps + 1, since a run tells how many labels there are.  All is computed in float64 and rounded
- * once.  As in TensorFlow a label that is the blank, behind others, ends its sequence, the loss is infinite where equal labels have no step between them, and the run
- * stops where a sequence has no labels or fewer steps than labels, and at a label below 0.  Left alone: scores of
- * unknown rank, and other attributes than TensorFlow's defaults. */
+ * once.  As in TensorFlow, a label that is the blank ends its sequence, the loss is infinite where equal labels have no step between them, and
+ * the run stops where a sequence has no labels or fewer steps than labels, and at a label below 0.  Left alone: scores of unknown rank, and
+ * other attributes than TensorFlow's defaults. */
 #include "passes/ctc.h"
 
 #include "ir/infer.h"
@@ -20,9 +20,11 @@
 enum { STEP, STEPS, SCORES, SKIPS, LAST, LENGTHS, ALPHA, NEXT, ALPHAS, BETAS, VALUES };
 
 /* The logarithm of a probability that is 0: finite, so that no difference of two is undefined. */
+static const double IMPOSSIBLE = -1e30;
+
 static struct ht_value impossible(struct maker *m)
 {
-	return number(m, -1e30);
+	return number(m, IMPOSSIBLE);
 }
 
 static struct ht_value gather_along(
@@ -302,7 +304,7 @@ static struct ht_value whole_of(struct maker *m, struct ht_value alpha, struct h
 /* Whether there is a way at all: none is where equal labels have no step between them. */
 static struct ht_value has_way(struct maker *m, struct ht_value all)
 {
-	return two(m, HT_OP_Greater, all, number(m, -1e29));
+	return two(m, HT_OP_Greater, all, number(m, IMPOSSIBLE / 10));
 }
 
 static struct ht_value list_of_states(struct maker *m, const struct ctc *c, struct ht_value list)

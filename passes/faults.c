@@ -18,24 +18,6 @@ struct faults {
 
 /* ---- what fails ---- */
 
-static bool is_any(const struct ht_node *n, const bool *some)
-{
-	for (int32_t i = 0; i < n->ins; i++)
-		if (some[n->in[i].node->id])
-			return true;
-	for (int32_t i = 0; i < n->controls; i++)
-		if (some[n->control[i]->id])
-			return true;
-	return false;
-}
-
-static bool never_holds(const struct ht_node *n)
-{
-	const struct ht_tensor *t = n->op == HT_OP_Assert ? ht_const_tensor(n->in[0]) : NULL;
-
-	return t && t->dtype == HT_BOOL && t->blob && t->blob->n == 1 && !*(const char *)t->blob->p;
-}
-
 static bool ports_have(const struct ht_port *p, const bool *some)
 {
 	for (; p; p = p->next)
@@ -50,7 +32,8 @@ static bool *find_failing(const struct ht_graph *g, struct ht_arena *a, bool ass
 	bool *failing = HT_NEW_ARRAY(a, bool, g->ids);
 
 	for (const struct ht_node *n = g->first; n; n = n->next)
-		failing[n->id] = n->fault || (asserts && never_holds(n)) || is_any(n, failing);
+		failing[n->id] = n->fault || (asserts && ht_asserts(n, false)) ||
+				 ht_needs_marked(n, failing);
 	return failing;
 }
 
@@ -107,20 +90,13 @@ static struct ht_node *assert_instead(struct ht_rw *r, struct ht_node *n)
 	return check;
 }
 
-static const struct ht_port *port_at(const struct ht_port *p, int32_t i)
-{
-	while (i-- > 0)
-		p = p->next;
-	return p;
-}
-
 /* Whether result `i` of a branch is an optional tensor, as one of its sides shows. */
 static bool is_optional(const struct ht_node *branch, int32_t i)
 {
 	const struct ht_bodies b = ht_control_bodies(branch);
 
 	for (int k = 0; k < 2; k++) {
-		const struct ht_node *n = ht_forwarded(port_at(b.of[k]->rets, i)->value).node;
+		const struct ht_node *n = ht_forwarded(ht_port_at(b.of[k]->rets, i)->value).node;
 
 		if (n->op == HT_OP_OptionalFromValue || n->op == HT_OP_OptionalNone)
 			return true;
@@ -153,7 +129,7 @@ static struct ht_node *result_instead(
 
 	if (!ht_is(control, HT_LOOPS))
 		return fake(r, control, i, at);
-	arg = port_at(r->g->function->args, i)->value;
+	arg = ht_port_at(r->g->function->args, i)->value;
 	return ht_rw_node(r, at, HT_OP_Identity, at->name, &arg, 1, *ht_type_of(arg));
 }
 
@@ -188,7 +164,7 @@ static enum ht_status replace(
 	x->changed = true;
 	ht_rw_init_within(&r, &within, g, x->c);
 	for (struct ht_node *n = g->first; n; n = n->next)
-		if (n->id < ids && n->fault && !is_any(n, failing)) {
+		if (n->id < ids && n->fault && !ht_needs_marked(n, failing)) {
 			check = ht_grow(x->c->scratch, check, checks, &cap, sizeof(void *));
 			check[checks++] = assert_instead(&r, n);
 		}

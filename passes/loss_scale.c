@@ -120,23 +120,12 @@ static void take_out(struct scaling *x, struct ht_value v)
 
 /* ---- updates ---- */
 
-static bool needs_waiting(const struct scaling *x, const struct ht_node *n)
-{
-	for (int32_t i = 0; i < n->ins; i++)
-		if (x->waits[n->in[i].node->id])
-			return true;
-	for (int32_t i = 0; i < n->controls; i++)
-		if (x->waits[n->control[i]->id])
-			return true;
-	return false;
-}
-
 /* Fills x->waits.  The graph must be sorted. */
 static void find_waiting(struct scaling *x)
 {
 	x->waits = HT_NEW_ARRAY(x->r.arena, bool, x->r.g->ids);
 	for (const struct ht_node *n = x->r.g->first; n; n = n->next)
-		x->waits[n->id] = n->id >= x->ids || needs_waiting(x, n);
+		x->waits[n->id] = n->id >= x->ids || ht_needs_marked(n, x->waits);
 }
 
 static int32_t argument_of_update(void *of, struct ht_value v)

@@ -73,25 +73,6 @@ static void mark(struct prune *p)
 	}
 }
 
-static bool always_holds(const struct ht_node *n)
-{
-	const struct ht_tensor *t = n->op == HT_OP_Assert ? ht_const_tensor(n->in[0]) : NULL;
-
-	return t && t->dtype == HT_BOOL && t->blob && t->blob->n == 1 && *(const char *)t->blob->p;
-}
-
-/* Whether one of the nodes that `n` needs is in `some`. */
-static bool needs_some(const struct ht_node *n, const bool *some)
-{
-	for (int32_t i = 0; i < n->ins; i++)
-		if (some[n->in[i].node->id])
-			return true;
-	for (int32_t i = 0; i < n->controls; i++)
-		if (some[n->control[i]->id])
-			return true;
-	return false;
-}
-
 static bool is_handle(const struct ht_node *n)
 {
 	return (ht_is(n, HT_VARIABLE) || ht_is_table(n)) && n->outs == 1 &&
@@ -158,7 +139,7 @@ static bool only_computes(struct prune *p, const struct ht_node *n, int depth)
 /* Of bodies inside bodies, `depth` are looked into. */
 static bool has_effect(struct prune *p, const struct ht_node *n, int depth)
 {
-	return ht_op_info(n->op)->effects && !always_holds(n) && !is_of_filled_table(n) &&
+	return ht_op_info(n->op)->effects && !ht_asserts(n, true) && !is_of_filled_table(n) &&
 	       !only_computes(p, n, depth);
 }
 
@@ -166,9 +147,9 @@ static void look_for_effects(struct prune *p, const struct ht_node *n)
 {
 	bool own = has_effect(p, n, MOST_NESTED) || sets_size(n);
 
-	p->effectful[n->id] = own || needs_some(n, p->effectful);
+	p->effectful[n->id] = own || ht_needs_marked(n, p->effectful);
 	own = own && !ht_is(n, HT_READS_VARIABLE) && !is_handle(n) && !is_random(n);
-	p->acts[n->id] = own || needs_some(n, p->acts);
+	p->acts[n->id] = own || ht_needs_marked(n, p->acts);
 }
 
 /* Whether the node may be dead, so that an effect does not happen. */

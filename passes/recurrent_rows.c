@@ -36,17 +36,6 @@ static bool is_member(const struct rows *x, const struct ht_node *n)
 	return false;
 }
 
-static bool depends(const struct rows *x, const struct ht_node *n)
-{
-	for (int32_t i = 0; i < n->ins; i++)
-		if (x->behind[n->in[i].node->id])
-			return true;
-	for (int32_t i = 0; i < n->controls; i++)
-		if (x->behind[n->control[i]->id])
-			return true;
-	return false;
-}
-
 /* What each branch makes itself: numbers that need no operand of the graph, such as a list that a loop fills.  A loop may write to it,
  * but not to what the branch is given. */
 static bool is_made(struct ht_value v, int depth)
@@ -93,7 +82,7 @@ static bool find_loops(struct rows *x)
 	x->loops = 0;
 	x->behind = HT_NEW_ARRAY(x->r.arena, bool, x->r.g->ids);
 	for (struct ht_node *n = x->r.g->first; n && x->loops < MOST_LOOPS; n = n->next) {
-		x->behind[n->id] = depends(x, n);
+		x->behind[n->id] = ht_needs_marked(n, x->behind);
 		if (x->behind[n->id] || !wants(x, n, &turn) ||
 			(x->loops && (turn.size != x->turn.size || turn.from != x->turn.from)))
 			continue;

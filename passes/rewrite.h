@@ -141,6 +141,8 @@ bool ht_const_splat(struct ht_value v, double *x);
 const void *ht_const_f32(struct ht_value v, int64_t *n);
 /* Whether `v` is a constant whose elements all equal `x`, including the sign of zero. */
 bool ht_const_is(struct ht_value v, double x);
+/* Whether `n` is an Assert of a constant that always is `condition`. */
+bool ht_asserts(const struct ht_node *n, bool condition);
 /* The integers of a constant; false unless it is an integer constant with at most `max`
  * elements. */
 bool ht_const_small_ints(struct ht_value v, int64_t *out, int max, int *count);

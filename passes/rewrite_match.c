@@ -58,6 +58,14 @@ bool ht_const_is(struct ht_value v, double x)
 	return ht_const_splat(v, &have) && have == x && signbit(have) == signbit(x);
 }
 
+bool ht_asserts(const struct ht_node *n, bool condition)
+{
+	const struct ht_tensor *t = n->op == HT_OP_Assert ? ht_const_tensor(n->in[0]) : NULL;
+
+	return t && t->dtype == HT_BOOL && t->blob && t->blob->n == 1 &&
+	       (*(const char *)t->blob->p != 0) == condition;
+}
+
 const void *ht_const_f32(struct ht_value v, int64_t *n)
 {
 	const struct ht_tensor *t = ht_const_tensor(v);
