@@ -45,9 +45,11 @@ size_t ht_boxes_scratch(const struct ht_kernel *k);
 ht_kernel_fn ht_library_combined_boxes;
 size_t ht_combined_boxes_scratch(const struct ht_kernel *k);
 
-/* library_sequences.c */
+/* library_ctc.c */
 ht_kernel_fn ht_library_ctc_beams;
 size_t ht_ctc_beams_scratch(const struct ht_kernel *k);
+
+/* library_distance.c */
 ht_kernel_fn ht_library_edit_distance;
 size_t ht_edit_distance_scratch(const struct ht_kernel *k);
 

@@ -21,10 +21,10 @@ struct ht_str ht_library_net_code(const char *name, uint64_t *entry);
 	K(check, assert)                                                                           \
 	K(boxes, boxes)                                                                            \
 	K(boxes, combined_boxes)                                                                   \
+	K(ctc, ctc_beams)                                                                          \
+	K(distance, edit_distance)                                                                 \
 	K(index, sparse_to_dense)                                                                  \
 	K(index, top_k)                                                                            \
-	K(sequences, ctc_beams)                                                                    \
-	K(sequences, edit_distance)                                                                \
 	K(unique, unique)                                                                          \
 	K(where, where)
 

@@ -2,7 +2,8 @@
 #include "lower/index.h"
 #include "lower/library.h"
 
-enum { MOST_PATHS = 1 << 28 /* of one search; more would be gigabytes */ };
+/* How many beginnings of sequences one search may hold in memory.  Each takes some forty bytes. */
+enum { MOST_PATHS = 1 << 28 };
 
 static enum ht_status emit_beams(struct lower *l, struct ht_node *n)
 {

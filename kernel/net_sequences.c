@@ -1,5 +1,0 @@
-/* Kernels of nets (kernel/library_net.h). */
-#define HT_FOR_NETS "ht_net_sequences"
-#include "kernel/library_net.h"
-
-#include "kernel/library_sequences.c" /* NOLINT(bugprone-suspicious-include): compiled a second time */
