@@ -198,15 +198,20 @@ def beams(scores, lengths, best, **how):
     return (*(p for s in paths for p in parts(s)), probability)
 
 
+def without_ties(x):
+    """Other numbers in each place: of fed ones that repeat, sequences that read alike in both directions have equally probable paths."""
+    return x + .3 * tf.reshape(tf.sin(1.7 * tf.range(tf.cast(tf.size(x), x.dtype))), tf.shape(x))
+
+
 def decoded(x, few, lengths):
-    x, few = tf.transpose(x, [1, 0, 2]), tf.transpose(few, [1, 0, 2])
+    x, few = tf.transpose(without_ties(x), [1, 0, 2]), tf.transpose(without_ties(few), [1, 0, 2])
     return (*beams(x, lengths, 2, beam_width=10), *beams(x, lengths, 1), *beams(few, lengths, 2, beam_width=2, merge_repeated=True),
             *beams(few, lengths, 1, beam_width=1, merge_repeated=False))
 
 
 def decoded_batches(x, lengths):
     """As tf.keras.backend.ctc_decode does, and as many paths as there may be too few of, which stops the run."""
-    scores = tf.math.log(tf.transpose(tf.nn.softmax(x), [1, 0, 2]) + 1e-7)
+    scores = tf.math.log(tf.transpose(tf.nn.softmax(without_ties(x)), [1, 0, 2]) + 1e-7)
     paths, probability = tf.nn.ctc_beam_search_decoder(scores, tf.minimum(tf.cast(lengths, tf.int32), tf.shape(x)[1]), beam_width=10, top_paths=2)
     return (*(tf.sparse.to_dense(tf.SparseTensor(s.indices, s.values, (tf.shape(x, I64)[0], tf.shape(x, I64)[1])), default_value=-1) for s in paths),
             probability)
