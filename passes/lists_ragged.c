@@ -199,11 +199,11 @@ static void hand_on(struct ht_node *n)
 }
 
 /* Whether all that takes the variant of a tensor may take the tensor. */
-static bool gives_tensor(const struct ragged *x, const struct ht_node *n)
+static bool gives_tensor(const struct ragged *x, struct ht_node *n)
 {
 	const struct ht_rw *r = &x->f.r;
 
-	if (ht_rw_is_output(r, ht_out((struct ht_node *)(uintptr_t)n, 0)))
+	if (ht_rw_is_output(r, ht_out(n, 0)))
 		return false;
 	for (const struct ht_rw_use *u = ht_rw_first_use(r, n); u; u = ht_rw_next_use(r, u))
 		switch (u->node->op) {
