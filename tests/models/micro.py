@@ -24,7 +24,6 @@ from live import np, tf  # noqa: E402
 v1 = tf.compat.v1
 OPEN = 2  # the size of a dimension that a graph leaves open
 NO_VALUE = 'the variable has no value'
-OPEN_LOOP = 'has a shape that is not known at compile time'
 # Graphs that do not run here, with the tool's message: ops of other kinds, variables without
 # values, loops whose shapes change.
 REFUSED = {
@@ -33,8 +32,8 @@ REFUSED = {
     'graphdef2mlir/parse_example_v2.pbtxt': 'the shape of this input', 'graphdef2mlir/target.pbtxt': NO_VALUE,
     'graphdef2mlir/tf-data-pipeline.pbtxt': 'MapDataset', 'grappler/function_error.pbtxt': 'cycle',
     'grappler/function_functional_while.pbtxt': 'passes int32',
-    'grappler/loops_and_queues.pbtxt': OPEN_LOOP, 'grappler/loops_and_resource_vars.pbtxt': NO_VALUE, 'grappler/nested_loop.pbtxt': OPEN_LOOP,
-    'grappler/queues_and_loops.pbtxt': 'FIFOQueueV2', 'grappler/while_loop.pbtxt': OPEN_LOOP, 'grappler/while_loop_var_handle_op.pbtxt': NO_VALUE,
+    'grappler/loops_and_resource_vars.pbtxt': NO_VALUE,
+    'grappler/queues_and_loops.pbtxt': 'FIFOQueueV2', 'grappler/while_loop_var_handle_op.pbtxt': NO_VALUE,
     'one_op/frozen_apply_momentum_graph.pb': 'ApplyMomentum',
     'one_op/frozen_sparse_apply_momentum_graph.pb': 'Unique', **{f'one_op/frozen_scatter{k}_graph.pb': NO_VALUE for k in ('add', 'max', 'min', 'sub')},
 }
