@@ -240,24 +240,18 @@ static struct ht_value all_of(struct maker *m, struct ht_value v)
 static struct ht_node *check(struct maker *m, const struct ctc *c)
 {
 	struct ht_value zero = whole(m, HT_I32, 0), number = counted_to(m, c->steps), before, gap,
-			in[2];
-	struct ht_node *stop;
+			enough;
 
 	before = gather_along(m, c->labels, two(m, HT_OP_Maximum, plus(m, number, -1), zero), 1, 2);
 	gap = both(
 		m, two(m, HT_OP_GreaterEqual, c->labels, zero), two(m, HT_OP_Less, before, zero));
-	in[0] = both(m, two(m, HT_OP_Greater, c->counts, zero),
+	enough = both(m, two(m, HT_OP_Greater, c->counts, zero),
 		one(m, HT_OP_LogicalNot, reduced(m, HT_OP_Any, gap, 1, false)));
-	in[0] = both(m, in[0], two(m, HT_OP_LessEqual, c->counts, c->lengths));
-	in[0] = both(m, in[0], two(m, HT_OP_LessEqual, c->lengths, c->steps));
-	in[0] = both(
-		m, all_of(m, in[0]), all_of(m, two(m, HT_OP_GreaterEqual, m->at->in[2], zero)));
-	in[1] = c->lengths;
-	stop = ht_rw_node(m->r, m->at, HT_OP_Assert, ht_rw_name_within(m->r, m->at, "enough_time"),
-		in, 2, (struct ht_type){ HT_BOOL, HT_SHAPE_SCALAR });
-	ht_node_set_outs(stop, 0);
-	ht_attr_set_types(stop, "T", (const enum ht_dtype[]){ HT_I32 }, 1);
-	return stop;
+	enough = both(m, enough, two(m, HT_OP_LessEqual, c->counts, c->lengths));
+	enough = both(m, enough, two(m, HT_OP_LessEqual, c->lengths, c->steps));
+	enough = both(
+		m, all_of(m, enough), all_of(m, two(m, HT_OP_GreaterEqual, m->at->in[2], zero)));
+	return ht_rw_assert(m->r, m->at, "enough_time", enough, c->lengths);
 }
 
 /* ---- the loop, and what is behind it ---- */

@@ -73,10 +73,8 @@ static bool must_wait_for(const struct ht_node *n)
 /* An Assert in place of `n`, which waits for all that `n` waits for and takes: an Assert among these stops the run first. */
 static struct ht_node *assert_instead(struct ht_rw *r, struct ht_node *n)
 {
-	const struct ht_value in[] = { ht_rw_scalar(r, n, n->name, HT_BOOL, 0),
-		ht_rw_text(r, n, n->name, n->fault) };
-	struct ht_node *check = ht_rw_node(r, n, HT_OP_Assert, ht_rw_name_within(r, n, "fails"), in,
-			       2, (struct ht_type){ HT_INVALID, HT_SHAPE_UNKNOWN }),
+	struct ht_node *check = ht_rw_assert(r, n, "fails", ht_rw_scalar(r, n, n->name, HT_BOOL, 0),
+			       ht_rw_text(r, n, n->name, n->fault)),
 		       **wait = HT_NEW_ARRAY(
 			       r->g->arena, struct ht_node *, (size_t)(n->controls + n->ins + 1));
 	int32_t count = 0;

@@ -218,21 +218,21 @@ static struct ht_value take_existing(
 	return x;
 }
 
-/* `count`; the run stops where it is above the room. */
+/* `count`; the run stops where it is above the room, in the iteration that needs more. */
 static struct ht_value within_room(struct part *p, struct ht_value count, int64_t room)
 {
-	static const int64_t numbers[] = { 0, 1 };
-	struct ht_value more = binary(p, HT_OP_Greater, count, integer(p, room));
+	struct ht_str why = ht_str_printf(p->r.g->arena,
+		"an axis has more than the %lld elements that there is room for where nothing in the graph bounds their number",
+		(long long)room);
+	struct ht_value fits = binary(p, HT_OP_LessEqual, count, integer(p, room));
+	struct ht_node *stop;
 
-	more.node->out[0].dtype = HT_BOOL;
-	more = binary(p, HT_OP_Mul,
-		ht_rw_cast(&p->r, p->at, ht_rw_name_within(&p->r, p->at, "extent"), more, HT_I32),
-		integer(p, 2));
-	more = gathered(p, "room",
-		ht_rw_const_ints(&p->r, p->at, ht_rw_name_within(&p->r, p->at, "numbers"), HT_I32,
-			numbers, 2),
-		more, 0);
-	return binary(p, HT_OP_AddV2, count, more);
+	fits.node->out[0].dtype = HT_BOOL;
+	stop = ht_rw_assert(&p->r, p->at, "room", fits,
+		ht_rw_text(&p->r, p->at, ht_rw_name_within(&p->r, p->at, "room"), why.p));
+	count = node(p, HT_OP_Identity, "extent", &count, 1, count_type);
+	ht_rw_set_controls(&p->r, count.node, &stop, 1);
+	return count;
 }
 
 /* Whether tensors of the type can be padded. */

@@ -271,20 +271,15 @@ static void take(struct maker *m, struct ht_value v)
 static struct ht_value solution(struct maker *m, const struct rows *x, struct ht_node *loop)
 {
 	int64_t begin[HT_MAX_RANK] = { 0 }, size[HT_MAX_RANK];
-	struct ht_value least = ht_out(loop, OTHER), in[3], check[2];
+	struct ht_value least = ht_out(loop, OTHER), in[3], check;
 	struct ht_node *stop;
 
-	check[0] = two(m, HT_OP_Greater, least, zero(m));
+	check = two(m, HT_OP_Greater, least, zero(m));
 	for (int32_t i = x->rank - 3; i >= 0; i--) {
-		check[0].node->out[0].shape = of_rank(m, i + 1);
-		check[0] = reduced(m, HT_OP_All, check[0], i, false);
+		check.node->out[0].shape = of_rank(m, i + 1);
+		check = reduced(m, HT_OP_All, check, i, false);
 	}
-	check[1] = least;
-	stop = ht_rw_node(m->r, m->at, HT_OP_Assert,
-		ht_rw_name_within(m->r, m->at, "is_invertible"), check, 2,
-		(struct ht_type){ HT_BOOL, HT_SHAPE_SCALAR });
-	ht_node_set_outs(stop, 0);
-	ht_attr_set_types(stop, "T", (const enum ht_dtype[]){ HT_F64 }, 1);
+	stop = ht_rw_assert(m->r, m->at, "is_invertible", check, least);
 	for (int32_t i = 0; i < x->rank; i++)
 		size[i] = -1;
 	in[0] = ht_out(loop, MATRIX);

@@ -4,13 +4,17 @@
  * a single walk over the body of a loop shows how much an iteration changes each loop-carried
  * integer; the condition gives the trip count; both give the range over all iterations.  If a
  * loop-carried integer is not an argument plus something, such as a maximum, its range is one
- * that an iteration does not leave. */
+ * that an iteration does not leave; or, if there is none, such as of twice the argument, and the
+ * trip count is small, the walk is repeated for each iteration. */
 #include "passes/ranges.h"
 #include "passes/by_value.h"
 
 #include "passes/rewrite.h"
 
 enum { MOST_NESTED = 4 /* nested loops: each walks over its body several times */ };
+
+/* Iterations of an outermost loop that are walked over one by one. */
+enum { MOST_WALKED = 32 };
 
 /* `base` (0 if it is NULL) plus a number from `least` to `most`. */
 struct term {
@@ -88,6 +92,20 @@ static struct term extreme(struct term a, struct term b, bool greater)
 	return greater ? (struct term){ a.base, most_of(a.least, b.least), most_of(a.most, b.most) }
 		       : (struct term){ a.base, least_of(a.least, b.least),
 				 least_of(a.most, b.most) };
+}
+
+static struct term product_of(struct term a, struct term b)
+{
+	int64_t all[4];
+
+	if (a.base || b.base)
+		return any;
+	all[0] = times(a.least, b.least);
+	all[1] = times(a.least, b.most);
+	all[2] = times(a.most, b.least);
+	all[3] = times(a.most, b.most);
+	return (struct term){ NULL, least_of(least_of(all[0], all[1]), least_of(all[2], all[3])),
+		most_of(most_of(all[0], all[1]), most_of(all[2], all[3])) };
 }
 
 static bool is_any(struct term t)
@@ -178,6 +196,8 @@ static struct term computed(struct ht_ranges *x, struct ht_node *n)
 		return sum_of(a, b);
 	case HT_OP_Sub:
 		return difference_of(a, b);
+	case HT_OP_Mul:
+		return product_of(a, b);
 	case HT_OP_Maximum:
 	case HT_OP_Minimum:
 		return extreme(a, b, n->op == HT_OP_Maximum);
@@ -362,15 +382,20 @@ static void find_trips(struct loop *l)
 	l->trips = trips_of(l, l->condition->rets->value);
 }
 
-/* Arguments with steps get the range of their steps.  Others get a range that an iteration does
- * not leave, if there is one. */
-static void find_during(struct loop *l)
+/* Arguments with steps get the range of their steps, others their initial values. */
+static void begin_during(struct loop *l)
 {
 	const struct trips before = { 0, most_of(l->trips.most - 1, 0) };
-	bool changed = true;
 
 	for (int32_t i = 0; i < l->args; i++)
 		l->during[i] = has_step(l, i) ? stepped(l->in[i], l->step[i], before) : l->in[i];
+}
+
+/* Arguments without steps get a range that an iteration does not leave; `any` if none is found, which is told by false. */
+static bool find_invariants(struct loop *l)
+{
+	bool changed = true, found = true;
+
 	for (int round = 0; changed; round++) {
 		changed = false;
 		look_at_body(l, l->during);
@@ -378,8 +403,40 @@ static void find_during(struct loop *l)
 			if (has_step(l, i) || is_within(l->ret[i], l->during[i]))
 				continue;
 			l->during[i] = round ? any : either(l->during[i], l->ret[i]);
+			found = found && !round;
 			changed = true;
 		}
+	}
+	return found;
+}
+
+/* Arguments without steps get all values that the iterations hand on, which are walked over one by one. */
+static void walk_iterations(struct loop *l)
+{
+	struct term *at = HT_NEW_ARRAY(l->x->arena, struct term, (size_t)l->args);
+
+	for (int32_t i = 0; i < l->args; i++)
+		at[i] = l->during[i];
+	for (int64_t trip = 1; trip < l->trips.most; trip++) {
+		look_at_body(l, at);
+		for (int32_t i = 0; i < l->args; i++) {
+			if (has_step(l, i))
+				continue;
+			at[i] = l->ret[i];
+			l->during[i] = either(l->during[i], at[i]);
+		}
+	}
+	look_at_body(l, l->during);
+}
+
+static void find_during(struct loop *l)
+{
+	bool few = l->x->depth == 1 && l->trips.most <= MOST_WALKED;
+
+	begin_during(l);
+	if (!find_invariants(l) && few) {
+		begin_during(l);
+		walk_iterations(l);
 	}
 }
 
@@ -409,7 +466,8 @@ static void set_results(struct loop *l)
 		if (has_step(l, i))
 			set_term(l->x, ht_out(l->node, i), stepped(l->in[i], l->step[i], l->trips));
 		else
-			set_term(l->x, ht_out(l->node, i), one ? l->ret[i] : l->during[i]);
+			set_term(l->x, ht_out(l->node, i),
+				one ? l->ret[i] : either(l->during[i], l->ret[i]));
 	if (one)
 		look_at_body(l, l->during);
 	look_at_condition(l);

@@ -245,3 +245,14 @@ struct ht_value ht_rw_reduce(struct ht_rw *r, struct ht_node *before, enum ht_op
 	ht_attr_set_bool(v.node, "keep_dims", keep_dims);
 	return v;
 }
+
+struct ht_node *ht_rw_assert(struct ht_rw *r, struct ht_node *before, const char *what,
+	struct ht_value condition, struct ht_value data)
+{
+	const struct ht_value in[] = { condition, data };
+	struct ht_node *n = ht_rw_node(r, before, HT_OP_Assert, ht_rw_name_within(r, before, what),
+		in, 2, (struct ht_type){ HT_INVALID, HT_SHAPE_UNKNOWN });
+
+	ht_node_set_outs(n, 0);
+	return n;
+}

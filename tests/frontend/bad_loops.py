@@ -290,7 +290,7 @@ def check_sizes():
     stops('a size and a fixed one', lambda x: x + tf.constant([1., 2.]), ones(2, 3), 'add', 'an index is out of range')
     stops('a tensor that outgrows its room', lambda x: tf.while_loop(lambda y: tf.reduce_sum(y) > -1., lambda y: (tf.concat([y, x], 0),), (x,),
                                                                      shape_invariants=(tf.TensorShape([None, None]),), name='outer')[0],
-          ones(5, 2), 'an index is out of range', 'iteration 204 of', "'outer")
+          ones(5, 2), 'more than the 1024 elements that there is room for', 'iteration 204 of', "'outer")
     stops('a size below zero', lambda x: tf.fill([tf.minimum(whole(x), 9)], 1.), -ones(2, 3), 'Fill', 'out of range', forms=[False])
     stops('a range of a size below zero', lambda x: tf.range(tf.minimum(whole(x), 9)), -ones(2, 3), 'ange', 'out of range', forms=[False])
     product = lambda x: tf.matmul(x, x, transpose_a=True) + 1  # noqa: E731

@@ -282,8 +282,15 @@ def shorter(r):
     return f, {'x': (None, None)}
 
 
+def doubled(r):
+    """Nine iterations double a tensor's rows, which become more than there is room for without a bound."""
+    def f(x):
+        return (tf.while_loop(lambda i, y: i < 9, lambda i, y: (i + 1, tf.concat([y, y + 1], 0)), (0, x[:3]), shape_invariants=(tf.TensorShape([]), tf.TensorShape([None, None])))[1],)
+    return f, {'x': (None, None)}
+
+
 MODELS = [lstm, lstm_sequences, images, one_row, stacked, gru, simple, backwards, both_ways, masked, embedded, mapped, scanned, in_each_other, array, joined, grown, carried, until, shaped,
-          steps, ends, nested, branched, by_size, chosen, differentiated, shorter]
+          steps, ends, nested, branched, by_size, chosen, differentiated, shorter, doubled]
 
 
 # ---- checks ----
