@@ -41,7 +41,8 @@ static struct ht_value of_stream(struct draws *x, struct ht_value shape)
 {
 	const int64_t begin = 0;
 	struct maker *m = &x->m;
-	struct ht_value count = two(m, HT_OP_Mul, x->rows, number_of(x, (x->samples + 3) / 4 * 8)),
+	struct ht_value count = binary(
+				m, HT_OP_Mul, x->rows, number_of(x, (x->samples + 3) / 4 * 8)),
 			v, in[3];
 
 	count = packed(m, &count, 1);
@@ -51,7 +52,7 @@ static struct ht_value of_stream(struct draws *x, struct ht_value shape)
 	ht_rw_set_controls(m->r, v.node, m->at->control, m->at->controls);
 	in[0] = v;
 	in[1] = wholes(m, HT_I32, &begin, 1);
-	in[2] = two(m, HT_OP_Mul, x->rows, number_of(x, x->samples));
+	in[2] = binary(m, HT_OP_Mul, x->rows, number_of(x, x->samples));
 	in[2] = packed(m, &in[2], 1);
 	in[0] = made(m, HT_OP_Slice, in, 3, HT_SHAPE_UNKNOWN);
 	in[1] = shape;
@@ -81,10 +82,10 @@ static struct ht_value running(struct maker *m, struct ht_value logits)
 {
 	struct ht_value in[2], finite, most;
 
-	logits = cast(m, logits, HT_F64);
-	finite = one(m, HT_OP_IsFinite, logits);
+	logits = cast_to(m, logits, HT_F64);
+	finite = unary(m, HT_OP_IsFinite, logits);
 	most = reduced(m, HT_OP_Max, chosen(m, finite, logits, number(m, -HUGE_VAL)), 1, true);
-	in[0] = one(m, HT_OP_Exp, two(m, HT_OP_Sub, logits, most));
+	in[0] = unary(m, HT_OP_Exp, binary(m, HT_OP_Sub, logits, most));
 	in[0] = chosen(m, finite, in[0], number(m, 0));
 	in[1] = whole(m, HT_I32, 1);
 	return made(m, HT_OP_Cumsum, in, 2, ht_type_of(logits)->shape);
@@ -101,9 +102,9 @@ static struct ht_value classes(struct draws *x, struct ht_value sums, struct ht_
 	struct maker *m = &x->m;
 	struct ht_value last = reduced(m, HT_OP_Max, sums, 1, true), below;
 
-	drawn = with_axis(m, two(m, HT_OP_Mul, drawn, last), 2);
-	below = two(m, HT_OP_LessEqual, with_axis(m, sums, 1), drawn);
-	return reduced(m, HT_OP_Sum, cast(m, below, type_of_classes(x)), 2, false);
+	drawn = with_axis(m, binary(m, HT_OP_Mul, drawn, last), 2);
+	below = binary(m, HT_OP_LessEqual, with_axis(m, sums, 1), drawn);
+	return reduced(m, HT_OP_Sum, cast_to(m, below, type_of_classes(x)), 2, false);
 }
 
 /* No samples: nothing is drawn. */

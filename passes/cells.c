@@ -41,15 +41,15 @@ static struct ht_value peeped(struct maker *m, const struct lstm *c, struct ht_v
 {
 	if (!c->peepholes)
 		return gate;
-	return two(m, HT_OP_AddV2, gate, two(m, HT_OP_Mul, state, weights));
+	return binary(m, HT_OP_AddV2, gate, binary(m, HT_OP_Mul, state, weights));
 }
 
 static struct ht_value clipped(struct maker *m, const struct lstm *c, struct ht_value v)
 {
 	if (!(c->clip > 0))
 		return v;
-	v = two(m, HT_OP_Minimum, v, number(m, c->clip));
-	return two(m, HT_OP_Maximum, v, number(m, -c->clip));
+	v = binary(m, HT_OP_Minimum, v, number(m, c->clip));
+	return binary(m, HT_OP_Maximum, v, number(m, -c->clip));
 }
 
 /* Makes one step, from the sums of all gates, the old state and the weights of peepholes. */
@@ -60,16 +60,16 @@ static void make_lstm(struct maker *m, const struct lstm *c, struct ht_value sum
 	struct ht_value forget = ht_out(part, c->forget_second ? 1 : 2), added, kept;
 
 	if (c->forget_bias != 0)
-		forget = two(m, HT_OP_AddV2, forget, number(m, c->forget_bias));
-	out[INPUT] = one(m, HT_OP_Sigmoid, peeped(m, c, ht_out(part, 0), before, peep[0]));
-	out[FORGET] = one(m, HT_OP_Sigmoid, peeped(m, c, forget, before, peep[1]));
-	out[CANDIDATE] = one(m, HT_OP_Tanh, ht_out(part, c->forget_second ? 2 : 1));
-	added = two(m, HT_OP_Mul, out[CANDIDATE], out[INPUT]);
-	kept = two(m, HT_OP_Mul, before, out[FORGET]);
-	out[STATE] = clipped(m, c, two(m, HT_OP_AddV2, added, kept));
-	out[OUTPUT] = one(m, HT_OP_Sigmoid, peeped(m, c, ht_out(part, 3), out[STATE], peep[2]));
-	out[SQUASHED] = one(m, HT_OP_Tanh, out[STATE]);
-	out[HIDDEN] = two(m, HT_OP_Mul, out[SQUASHED], out[OUTPUT]);
+		forget = binary(m, HT_OP_AddV2, forget, number(m, c->forget_bias));
+	out[INPUT] = unary(m, HT_OP_Sigmoid, peeped(m, c, ht_out(part, 0), before, peep[0]));
+	out[FORGET] = unary(m, HT_OP_Sigmoid, peeped(m, c, forget, before, peep[1]));
+	out[CANDIDATE] = unary(m, HT_OP_Tanh, ht_out(part, c->forget_second ? 2 : 1));
+	added = binary(m, HT_OP_Mul, out[CANDIDATE], out[INPUT]);
+	kept = binary(m, HT_OP_Mul, before, out[FORGET]);
+	out[STATE] = clipped(m, c, binary(m, HT_OP_AddV2, added, kept));
+	out[OUTPUT] = unary(m, HT_OP_Sigmoid, peeped(m, c, ht_out(part, 3), out[STATE], peep[2]));
+	out[SQUASHED] = unary(m, HT_OP_Tanh, out[STATE]);
+	out[HIDDEN] = binary(m, HT_OP_Mul, out[SQUASHED], out[OUTPUT]);
 }
 
 static void expand_lstm_cell(struct maker *m, struct ht_node *n)
@@ -77,7 +77,8 @@ static void expand_lstm_cell(struct maker *m, struct ht_node *n)
 	struct lstm c = lstm_of(n);
 	struct ht_value out[LSTM_RESULTS], sums;
 
-	sums = first_product(m, n, joined(m, n->in[X], n->in[HIDDEN_BEFORE], 1), n->in[WEIGHTS]);
+	sums = first_product(
+		m, n, joined_pair(m, n->in[X], n->in[HIDDEN_BEFORE], 1), n->in[WEIGHTS]);
 	make_lstm(
 		m, &c, biased(m, sums, n->in[BIAS]), n->in[STATE_BEFORE], n->in + PEEP_INPUT, out);
 	take_results(m, n, out, LSTM_RESULTS);
@@ -90,16 +91,16 @@ static void expand_gru_cell(struct maker *m, struct ht_node *n)
 	struct ht_value x = n->in[0], before = n->in[1], out[4], gates, kept, added;
 	struct ht_node *part;
 
-	gates = biased(m, first_product(m, n, joined(m, x, before, 1), n->in[2]), n->in[4]);
-	part = parts_of(m, one(m, HT_OP_Sigmoid, gates), 2);
+	gates = biased(m, first_product(m, n, joined_pair(m, x, before, 1), n->in[2]), n->in[4]);
+	part = parts_of(m, unary(m, HT_OP_Sigmoid, gates), 2);
 	out[0] = ht_out(part, 0);
 	out[1] = ht_out(part, 1);
-	kept = two(m, HT_OP_Mul, before, out[0]);
-	out[2] = one(
-		m, HT_OP_Tanh, biased(m, product(m, joined(m, x, kept, 1), n->in[3]), n->in[5]));
-	added = two(m, HT_OP_Mul, two(m, HT_OP_Sub, number(m, 1), out[1]), out[2]);
-	kept = two(m, HT_OP_Mul, out[1], before);
-	out[3] = two(m, HT_OP_AddV2, added, kept);
+	kept = binary(m, HT_OP_Mul, before, out[0]);
+	out[2] = unary(m, HT_OP_Tanh,
+		biased(m, product(m, joined_pair(m, x, kept, 1), n->in[3]), n->in[5]));
+	added = binary(m, HT_OP_Mul, binary(m, HT_OP_Sub, number(m, 1), out[1]), out[2]);
+	kept = binary(m, HT_OP_Mul, out[1], before);
+	out[3] = binary(m, HT_OP_AddV2, added, kept);
 	take_results(m, n, out, 4);
 }
 
@@ -233,7 +234,7 @@ static void make_step(const void *of, struct maker *m, struct ht_value *arg)
 
 	sums = biased(
 		m, product(m, step_of(m, arg[SEQUENCE], arg[STEP]), arg[OF_STEP]), arg[LOOP_BIAS]);
-	sums = two(m, HT_OP_AddV2, sums, product(m, arg[LOOP_HIDDEN], arg[OF_HIDDEN]));
+	sums = binary(m, HT_OP_AddV2, sums, product(m, arg[LOOP_HIDDEN], arg[OF_HIDDEN]));
 	make_lstm(m, &x->cell, sums, arg[LOOP_STATE], arg + PEEPS, out);
 	for (int32_t i = 0; i < LSTM_RESULTS; i++) {
 		if (!x->used[i])

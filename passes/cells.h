@@ -8,7 +8,7 @@ static inline struct ht_value product(struct maker *m, struct ht_value a, struct
 {
 	const struct ht_value in[] = { a, b };
 
-	return made(m, HT_OP_MatMul, in, 2, of_rank(m, 2));
+	return made(m, HT_OP_MatMul, in, 2, open_shape(m, 2));
 }
 
 /* The product that every result of `n` needs; it gets the control edges of `n`. */
@@ -23,7 +23,7 @@ static inline struct ht_value first_product(
 
 static inline struct ht_value biased(struct maker *m, struct ht_value a, struct ht_value b)
 {
-	return two(m, HT_OP_BiasAdd, a, b);
+	return binary(m, HT_OP_BiasAdd, a, b);
 }
 
 /* Splits the columns into `count` parts, which are results of one node. */

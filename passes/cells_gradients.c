@@ -18,23 +18,23 @@ static struct ht_value product_with(
 
 static struct ht_value times(struct maker *m, struct ht_value a, struct ht_value b)
 {
-	return two(m, HT_OP_Mul, a, b);
+	return binary(m, HT_OP_Mul, a, b);
 }
 
 static struct ht_value plus(struct maker *m, struct ht_value a, struct ht_value b)
 {
-	return two(m, HT_OP_AddV2, a, b);
+	return binary(m, HT_OP_AddV2, a, b);
 }
 
 /* The derivative of a sigmoid whose value is `y`, and of a tanh. */
 static struct ht_value of_sigmoid(struct maker *m, struct ht_value y)
 {
-	return times(m, y, two(m, HT_OP_Sub, number(m, 1), y));
+	return times(m, y, binary(m, HT_OP_Sub, number(m, 1), y));
 }
 
 static struct ht_value of_tanh(struct maker *m, struct ht_value y)
 {
-	return two(m, HT_OP_Sub, number(m, 1), times(m, y, y));
+	return binary(m, HT_OP_Sub, number(m, 1), times(m, y, y));
 }
 
 /* The sum of the rows. */
@@ -86,8 +86,8 @@ static struct ht_value gates_of(struct maker *m, const struct step *s, struct ht
 	if (s->peep)
 		*by_before = plus(m, *by_before,
 			plus(m, times(m, input, s->peep[0]), times(m, forget, s->peep[1])));
-	return joined(m, joined(m, input, s->forget_second ? forget : candidate, 1),
-		joined(m, s->forget_second ? candidate : forget, output, 1), 1);
+	return joined_pair(m, joined_pair(m, input, s->forget_second ? forget : candidate, 1),
+		joined_pair(m, s->forget_second ? candidate : forget, output, 1), 1);
 }
 
 /* The gradients by the weights of peepholes, from those by gates and the states, which have a row for each row of all steps. */
@@ -97,7 +97,7 @@ static void peeps_of(struct maker *m, const struct step *s, struct ht_value gate
 	struct ht_node *part = s->peep ? parts_of(m, gates, 4) : NULL;
 
 	for (int32_t i = 0; i < 3; i++)
-		out[i] = one(m, HT_OP_ZerosLike, weights[i]);
+		out[i] = unary(m, HT_OP_ZerosLike, weights[i]);
 	if (!part)
 		return;
 	out[0] = sum_of_rows(m, times(m, ht_out(part, 0), s->before));
@@ -169,7 +169,7 @@ struct layer {
 static void make_step(const void *of, struct maker *m, struct ht_value *arg)
 {
 	const struct layer *x = of;
-	struct ht_value last = two(m, HT_OP_Sub, arg[1], whole(m, HT_I32, 1));
+	struct ht_value last = binary(m, HT_OP_Sub, arg[1], whole(m, HT_I32, 1));
 	struct ht_value at = ht_rw_binary(m->r, m->at, HT_OP_Sub, m->name, last, arg[0]),
 			v[L_BY_RESULT + 1], gates;
 	struct step s;
@@ -188,7 +188,7 @@ static void make_step(const void *of, struct maker *m, struct ht_value *arg)
 /* A sequence of states with the one in front of the first step before it. */
 static struct ht_value with_first(struct maker *m, struct ht_value first, struct ht_value rest)
 {
-	return joined(m, with_axis(m, first, 0), rest, 0);
+	return joined_pair(m, with_axis(m, first, 0), rest, 0);
 }
 
 /* All but the last step of such a sequence. */
@@ -239,8 +239,8 @@ static struct ht_node *make_loop(struct maker *m, struct ht_node *n, const struc
 	in[L_WEIGHTS] = rows_of(m, of[WEIGHTS], inputs, units);
 	for (int32_t i = 0; i < 3; i++)
 		in[L_PEEPS + i] = of[PEEPS + i];
-	in[L_STATE] = one(m, HT_OP_ZerosLike, of[STATE_BEFORE]);
-	in[L_HIDDEN] = one(m, HT_OP_ZerosLike, of[HIDDEN_BEFORE]);
+	in[L_STATE] = unary(m, HT_OP_ZerosLike, of[STATE_BEFORE]);
+	in[L_HIDDEN] = unary(m, HT_OP_ZerosLike, of[HIDDEN_BEFORE]);
 	in[L_LIST] = list_of_gates(m, of[X], units);
 	return ht_make_cell_loop(m, &loop, in);
 }
@@ -271,7 +271,7 @@ static void expand_layer(struct maker *m, struct ht_node *n)
 	out[1] = ht_out(loop, L_STATE);
 	out[2] = ht_out(loop, L_HIDDEN);
 	out[3] = product_with(
-		m, joined(m, with_columns(m, of[X], inputs), hidden, 1), true, gates, false);
+		m, joined_pair(m, with_columns(m, of[X], inputs), hidden, 1), true, gates, false);
 	peeps_of(m, &s, gates, with_columns(m, of[STATE], units), of + PEEPS, out + 4);
 	out[7] = sum_of_rows(m, gates);
 	take_results(m, n, out, 8);
@@ -291,8 +291,9 @@ static void expand_gru_cell(struct maker *m, struct ht_node *n)
 
 	if (units < 1 || w.dim[0] < units)
 		return;
-	u = times(m, times(m, two(m, HT_OP_Sub, before, candidate), by), of_sigmoid(m, update));
-	c = times(m, times(m, by, two(m, HT_OP_Sub, number(m, 1), update)), of_tanh(m, candidate));
+	u = times(m, times(m, binary(m, HT_OP_Sub, before, candidate), by), of_sigmoid(m, update));
+	c = times(
+		m, times(m, by, binary(m, HT_OP_Sub, number(m, 1), update)), of_tanh(m, candidate));
 	for (int32_t i = 0; i < 2; i++)
 		part[i] = product_with(m, c, false,
 			rows_of(m, n->in[3], i ? w.dim[0] - units : 0,
@@ -301,7 +302,7 @@ static void expand_gru_cell(struct maker *m, struct ht_node *n)
 	by_x = part[0];
 	by_reset = part[1];
 	r = times(m, times(m, by_reset, before), of_sigmoid(m, reset));
-	out[3] = joined(m, r, u, 1);
+	out[3] = joined_pair(m, r, u, 1);
 	for (int32_t i = 0; i < 2; i++)
 		of_gates[i] = product_with(m, out[3], false,
 			rows_of(m, n->in[2], i ? w.dim[0] - units : 0,

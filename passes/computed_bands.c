@@ -36,7 +36,7 @@ static bool read_band(const struct ht_node *n, int32_t k, struct band *b)
 	return b->low <= b->high;
 }
 
-static struct ht_value least(struct forms *f, struct ht_value a, struct ht_value b)
+static struct ht_value least(struct maker *f, struct ht_value a, struct ht_value b)
 {
 	return binary(f, HT_OP_Minimum, a, b);
 }
@@ -52,7 +52,7 @@ static int64_t above(int64_t d)
 }
 
 /* Sets what follows from the extents. */
-static void measure(struct forms *f, struct band *b)
+static void measure(struct maker *f, struct band *b)
 {
 	struct ht_value none = whole(f, HT_I64, 0);
 
@@ -67,19 +67,19 @@ static void measure(struct forms *f, struct band *b)
 
 /* `x`, of rank `rank`, with its last `count` axes in front of the others. */
 static struct ht_value last_in_front(
-	struct forms *f, struct ht_value x, int32_t count, int32_t rank)
+	struct maker *f, struct ht_value x, int32_t count, int32_t rank)
 {
 	int64_t to[HT_MAX_RANK] = { 0 };
 
 	for (int32_t i = 0; i < rank; i++)
 		to[i] = (i + rank - count) % rank;
 	return rank == count ? x
-			     : of_rank(f, ht_rw_transpose(&f->r, f->at, f->at->name, x, to), rank);
+			     : of_rank(f, ht_rw_transpose(f->r, f->at, f->at->name, x, to), rank);
 }
 
 /* Gathers elements of `x` along its last `count` axes.  Tensor at[i], of rank `rank`, has the index along the i-th of these axes for each
  * element that is gathered.  The result, of rank `rank_out`, has the leading axes of `x` and then those of the tensors `at`. */
-static struct ht_value taken(struct forms *f, struct ht_value x, struct ht_value *at, int32_t count,
+static struct ht_value taken(struct maker *f, struct ht_value x, struct ht_value *at, int32_t count,
 	int32_t rank, int32_t rank_out)
 {
 	struct ht_value v = last_in_front(f, x, count, ht_type_of(x)->shape.rank);
@@ -95,14 +95,15 @@ static struct ht_value taken(struct forms *f, struct ht_value x, struct ht_value
 
 /* A column with a number for each diagonal. */
 static struct ht_value per_diagonal(
-	struct forms *f, const struct band *b, int64_t (*of)(const struct band *b, int64_t d))
+	struct maker *f, const struct band *b, int64_t (*of)(const struct band *b, int64_t d))
 {
-	int64_t count = b->high - b->low + 1, *x = HT_NEW_ARRAY(f->r.arena, int64_t, (size_t)count);
+	int64_t count = b->high - b->low + 1,
+		*x = HT_NEW_ARRAY(f->r->arena, int64_t, (size_t)count);
 
 	for (int64_t i = 0; i < count; i++)
 		x[i] = of(b, b->high - i);
 	return of_rank(f,
-		with_axis(f, ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, x, count), 1), 2);
+		with_axis(f, ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, x, count), 1), 2);
 }
 
 static int64_t first_row(const struct band *b, int64_t d)
@@ -122,16 +123,16 @@ static int64_t is_right(const struct band *b, int64_t d)
 	return (d > 0 && b->right_above) || (d < 0 && b->right_below);
 }
 
-static void take_single(struct forms *f, struct ht_node *n, const struct band *b)
+static void take_single(struct maker *f, struct ht_node *n, const struct band *b)
 {
 	const int32_t rank = ht_in_shape(n, 0).rank;
 	struct ht_value i = sum(f, range_of(f, b->longest), b->check);
 	struct ht_value at[3] = { plus(f, i, -below(b->low)), plus(f, i, above(b->low)) };
 
-	ht_rw_take_place(&f->r, n, taken(f, n->in[0], at, 2, 1, rank - 1));
+	ht_rw_take_place(f->r, n, taken(f, n->in[0], at, 2, 1, rank - 1));
 }
 
-static void take_band(struct forms *f, struct ht_node *n, const struct band *b)
+static void take_band(struct maker *f, struct ht_node *n, const struct band *b)
 {
 	const int32_t rank = ht_in_shape(n, 0).rank;
 	struct ht_value row = per_diagonal(f, b, first_row),
@@ -143,47 +144,47 @@ static void take_band(struct forms *f, struct ht_node *n, const struct band *b)
 	struct ht_value i = of_rank(f,
 		difference(f, sum(f, range_of(f, b->longest), b->check), of_rank(f, from, 2)), 2);
 	struct ht_value exists = of_rank(f,
-		both(f, compare(f, HT_OP_GreaterEqual, i, whole(f, HT_I64, 0)),
-			compare(f, HT_OP_Less, i, length)),
+		both(f, binary(f, HT_OP_GreaterEqual, i, whole(f, HT_I64, 0)),
+			binary(f, HT_OP_Less, i, length)),
 		2);
 	struct ht_value at[3], x;
 
-	i = chosen(f, exists, i, whole(f, HT_I64, 0), 2);
+	i = of_rank(f, chosen(f, exists, i, whole(f, HT_I64, 0)), 2);
 	at[0] = of_rank(f, sum(f, i, row), 2);
 	at[1] = of_rank(f, sum(f, i, column), 2);
 	x = taken(f, n->in[0], at, 2, 2, rank);
-	ht_rw_take_place(&f->r, n, chosen(f, exists, x, n->in[2], rank));
+	ht_rw_take_place(f->r, n, of_rank(f, chosen(f, exists, x, n->in[2]), rank));
 }
 
 /* ---- matrices with diagonals ---- */
 
-static struct ht_value as_number(struct forms *f, struct ht_value condition)
+static struct ht_value as_number(struct maker *f, struct ht_value condition)
 {
-	return ht_rw_cast(&f->r, f->at, f->at->name, condition, HT_I64);
+	return ht_rw_cast(f->r, f->at, f->at->name, condition, HT_I64);
 }
 
 /* 1 where diagonal `d` ends where the longest one does, else 0. */
-static struct ht_value aligned_right(struct forms *f, const struct band *b, struct ht_value d)
+static struct ht_value aligned_right(struct maker *f, const struct band *b, struct ht_value d)
 {
 	struct ht_value none = whole(f, HT_I64, 0);
 
 	if (b->right_above && b->right_below)
 		return whole(f, HT_I64, 1);
 	if (b->right_above)
-		return as_number(f, compare(f, HT_OP_Greater, d, none));
-	return b->right_below ? as_number(f, compare(f, HT_OP_Less, d, none)) : none;
+		return as_number(f, binary(f, HT_OP_Greater, d, none));
+	return b->right_below ? as_number(f, binary(f, HT_OP_Less, d, none)) : none;
 }
 
 /* The matrices of `n`, with `rank` axes, whose diagonals are operand `of` and whose other elements are `rest`. */
-static void place(struct forms *f, struct ht_node *n, const struct band *b, int32_t of,
+static void place(struct maker *f, struct ht_node *n, const struct band *b, int32_t of,
 	struct ht_value rest, int32_t rank)
 {
 	struct ht_value none = whole(f, HT_I64, 0);
 	struct ht_value i = of_rank(f, with_axis(f, range_of(f, b->rows), 1), 2);
 	struct ht_value d = of_rank(f, difference(f, range_of(f, b->columns), i), 2);
 	struct ht_value inside = of_rank(f,
-		both(f, compare(f, HT_OP_GreaterEqual, d, whole(f, HT_I64, b->low)),
-			compare(f, HT_OP_LessEqual, d, whole(f, HT_I64, b->high))),
+		both(f, binary(f, HT_OP_GreaterEqual, d, whole(f, HT_I64, b->low)),
+			binary(f, HT_OP_LessEqual, d, whole(f, HT_I64, b->high))),
 		2);
 	struct ht_value under = least(f, d, none), over = binary(f, HT_OP_Maximum, d, none);
 	struct ht_value length = least(f, sum(f, under, b->rows), difference(f, b->columns, over));
@@ -195,16 +196,16 @@ static void place(struct forms *f, struct ht_node *n, const struct band *b, int3
 	struct ht_value x = padded(f, n->in[of], ht_in_shape(n, of).rank - 1);
 
 	for (int32_t k = 0; k < 2; k++)
-		at[k] = chosen(f, inside, of_rank(f, at[k], 2), none, 2);
+		at[k] = of_rank(f, chosen(f, inside, of_rank(f, at[k], 2), none), 2);
 	if (is_single(b))
 		at[0] = at[1];
 	of_rank(f, x, ht_in_shape(n, of).rank);
 	x = taken(f, x, at, count, 2, rank);
-	ht_rw_take_place(&f->r, n, chosen(f, inside, x, rest, rank));
+	ht_rw_take_place(f->r, n, of_rank(f, chosen(f, inside, x, rest), rank));
 }
 
 /* An extent of the matrices that the node states, or `least` where it states -1; false: the run computes it. */
-static bool stated(struct forms *f, const struct ht_node *n, int32_t k, struct ht_value at_least,
+static bool stated(struct maker *f, const struct ht_node *n, int32_t k, struct ht_value at_least,
 	struct ht_value *extent, struct ht_value *check, bool *states)
 {
 	int64_t x = -1;
@@ -219,7 +220,7 @@ static bool stated(struct forms *f, const struct ht_node *n, int32_t k, struct h
 	return true;
 }
 
-static bool make_matrices(struct forms *f, struct ht_node *n, struct band *b)
+static bool make_matrices(struct maker *f, struct ht_node *n, struct band *b)
 {
 	const int32_t rank = ht_in_shape(n, 0).rank;
 	struct ht_value length = extent(f, n, 0, rank - 1), check = whole(f, HT_I64, 0);
@@ -282,13 +283,13 @@ bool ht_is_open_band(const struct ht_graph *g, const struct ht_node *n)
 	}
 }
 
-bool ht_expand_band(struct forms *f, struct ht_node *n)
+bool ht_expand_band(struct maker *f, struct ht_node *n)
 {
 	bool sets = n->op == HT_OP_MatrixSetDiagV2 || n->op == HT_OP_MatrixSetDiagV3;
 	struct band b;
 	int32_t rank;
 
-	if (!ht_is_open_band(f->r.g, n) || !read_band(n, sets ? 2 : 1, &b))
+	if (!ht_is_open_band(f->r->g, n) || !read_band(n, sets ? 2 : 1, &b))
 		return false;
 	if (n->op == HT_OP_MatrixDiagV2 || n->op == HT_OP_MatrixDiagV3)
 		return make_matrices(f, n, &b);

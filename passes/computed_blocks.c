@@ -15,37 +15,37 @@ static void add(struct divided *d, struct ht_value size)
 	d->size[d->rank++] = size;
 }
 
-static struct ht_value number(struct forms *f, int64_t x)
+static struct ht_value known(struct maker *f, int64_t x)
 {
 	return whole(f, HT_I64, x);
 }
 
-static struct ht_value times(struct forms *f, struct ht_value x, int64_t by)
+static struct ht_value times(struct maker *f, struct ht_value x, int64_t by)
 {
-	return by == 1 ? x : binary(f, HT_OP_Mul, x, number(f, by));
+	return by == 1 ? x : binary(f, HT_OP_Mul, x, known(f, by));
 }
 
 /* The run stops where `by` does not divide the extent: the reshape checks the number of elements. */
-static struct ht_value over(struct forms *f, struct ht_value x, int64_t by)
+static struct ht_value over(struct maker *f, struct ht_value x, int64_t by)
 {
-	return by == 1 ? x : binary(f, HT_OP_FloorDiv, x, number(f, by));
+	return by == 1 ? x : binary(f, HT_OP_FloorDiv, x, known(f, by));
 }
 
-static struct ht_value shaped(struct forms *f, struct ht_value x, const struct divided *to)
+static struct ht_value shaped(struct maker *f, struct ht_value x, const struct divided *to)
 {
 	enum ht_dtype t = ht_type_of(x)->dtype;
-	struct ht_value in[2] = { x, packed(f, to->size, to->rank, HT_I64) };
+	struct ht_value in[2] = { x, packed(f, to->size, to->rank) };
 
 	return node(f, HT_OP_Reshape, in, 2, t, open_shape(f, to->rank));
 }
 
 static struct ht_value ordered(
-	struct forms *f, struct ht_value x, const int64_t *order, int32_t rank)
+	struct maker *f, struct ht_value x, const int64_t *order, int32_t rank)
 {
 	struct ht_value v;
 
 	x.node->out[0].shape = open_shape(f, rank);
-	v = ht_rw_transpose(&f->r, f->at, f->at->name, x, order);
+	v = ht_rw_transpose(f->r, f->at, f->at->name, x, order);
 	v.node->out[0].shape = open_shape(f, rank);
 	return v;
 }
@@ -58,7 +58,7 @@ static bool is_image(const struct ht_node *n)
 	       ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NHWC");
 }
 
-static bool expand_channels(struct forms *f, struct ht_node *n)
+static bool expand_channels(struct maker *f, struct ht_node *n)
 {
 	static const int64_t order[6] = { 0, 1, 3, 2, 4, 5 };
 	const bool to_depth = n->op == HT_OP_SpaceToDepth;
@@ -72,13 +72,13 @@ static bool expand_channels(struct forms *f, struct ht_node *n)
 	add(&out, in.size[0]);
 	add(&in, to_depth ? over(f, rows, block) : rows);
 	add(&out, to_depth ? in.size[1] : times(f, rows, block));
-	add(&in, to_depth ? number(f, block) : columns);
-	add(&in, to_depth ? over(f, columns, block) : number(f, block));
+	add(&in, to_depth ? known(f, block) : columns);
+	add(&in, to_depth ? over(f, columns, block) : known(f, block));
 	add(&out, to_depth ? in.size[3] : times(f, columns, block));
-	add(&in, number(f, block));
-	add(&in, number(f, to_depth ? c : c / (block * block)));
-	add(&out, number(f, to_depth ? c * block * block : c / (block * block)));
-	ht_rw_take_place(&f->r, n, shaped(f, ordered(f, shaped(f, n->in[0], &in), order, 6), &out));
+	add(&in, known(f, block));
+	add(&in, known(f, to_depth ? c : c / (block * block)));
+	add(&out, known(f, to_depth ? c * block * block : c / (block * block)));
+	ht_rw_take_place(f->r, n, shaped(f, ordered(f, shaped(f, n->in[0], &in), order, 6), &out));
 	return true;
 }
 
@@ -110,26 +110,26 @@ static bool read_blocks(const struct ht_node *n, struct blocks *b)
 
 /* Paddings of all axes: those of the blocks' are operand 2, the others are 0. */
 static struct ht_value all_paddings(
-	struct forms *f, const struct ht_node *n, const struct blocks *b)
+	struct maker *f, const struct ht_node *n, const struct blocks *b)
 {
 	const int64_t none[2 * HT_MAX_RANK] = { 0 };
 	const int64_t first[2] = { 1, 2 }, last[2] = { b->rank - b->axes - 1, 2 };
 	struct ht_value part[4];
 	int32_t parts = 0;
 
-	part[parts++] = ht_rw_reshape(&f->r, f->at, f->at->name,
-		ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, none, 2),
-		ht_shape_make(f->r.g->arena, 2, first));
+	part[parts++] = ht_rw_reshape(f->r, f->at, f->at->name,
+		ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, none, 2),
+		ht_shape_make(f->r->g->arena, 2, first));
 	part[parts++] = wide(f, n->in[2]);
 	if (last[0])
-		part[parts++] = ht_rw_reshape(&f->r, f->at, f->at->name,
-			ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, none, 2 * last[0]),
-			ht_shape_make(f->r.g->arena, 2, last));
+		part[parts++] = ht_rw_reshape(f->r, f->at, f->at->name,
+			ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, none, 2 * last[0]),
+			ht_shape_make(f->r->g->arena, 2, last));
 	return joined(f, part, parts, 0);
 }
 
 /* The image is padded first; its extents are known when types are inferred again. */
-static bool pad_first(struct forms *f, struct ht_node *n, const struct blocks *b)
+static bool pad_first(struct maker *f, struct ht_node *n, const struct blocks *b)
 {
 	const int64_t dim[2] = { b->axes, 2 };
 	const int64_t none[2 * HT_MAX_RANK] = { 0 };
@@ -147,24 +147,24 @@ static bool pad_first(struct forms *f, struct ht_node *n, const struct blocks *b
 	}
 	in[1] = all_paddings(f, n, b);
 	v = node(f, HT_OP_Pad, in, 2, t, open_shape(f, b->rank));
-	ht_rw_set_in(&f->r, n, 0, v);
-	ht_rw_set_in(&f->r, n, 2,
-		ht_rw_reshape(&f->r, f->at, f->at->name,
-			ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, none, 2 * dim[0]),
-			ht_shape_make(f->r.g->arena, 2, dim)));
+	ht_rw_set_in(f->r, n, 0, v);
+	ht_rw_set_in(f->r, n, 2,
+		ht_rw_reshape(f->r, f->at, f->at->name,
+			ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, none, 2 * dim[0]),
+			ht_shape_make(f->r->g->arena, 2, dim)));
 	ht_attr_set_type(n, "Tpaddings", HT_I64);
 	return true;
 }
 
 /* If axis `axis` of the operand is open, the reshape to `x` computes its extent divided by the block, as axis `at`. */
-static void take_divided(struct forms *f, const struct ht_node *n, int32_t axis, struct ht_value x,
+static void take_divided(struct maker *f, const struct ht_node *n, int32_t axis, struct ht_value x,
 	int32_t at, struct ht_value *size)
 {
 	if (ht_in_shape(n, 0).dim[axis] < 0)
-		*size = element(f, told(f, HT_OP_Shape, x, HT_I64), at);
+		*size = element(f, shape_of(f, x, HT_I64), at);
 }
 
-static bool expand_to_batch(struct forms *f, struct ht_node *n)
+static bool expand_to_batch(struct maker *f, struct ht_node *n)
 {
 	struct divided in = { .rank = 0 }, out = { .rank = 0 };
 	int64_t order[HT_MAX_RANK];
@@ -184,7 +184,7 @@ static bool expand_to_batch(struct forms *f, struct ht_node *n)
 	for (int32_t i = 0; i < b.axes; i++) {
 		add(&out, over(f, extent(f, n, 0, 1 + i), b.size[i]));
 		add(&in, out.size[1 + i]);
-		add(&in, number(f, b.size[i]));
+		add(&in, known(f, b.size[i]));
 		order[i] = 2 + 2 * i;
 		order[b.axes + 1 + i] = 1 + 2 * i;
 	}
@@ -198,12 +198,12 @@ static bool expand_to_batch(struct forms *f, struct ht_node *n)
 	x = shaped(f, n->in[0], &in);
 	for (int32_t i = 1; i <= b.axes; i++)
 		take_divided(f, n, i, x, 2 * i - 1, &out.size[i]);
-	ht_rw_take_place(&f->r, n, shaped(f, ordered(f, x, order, rank), &out));
+	ht_rw_take_place(f->r, n, shaped(f, ordered(f, x, order, rank), &out));
 	return true;
 }
 
 /* The part of `x` that is left when operand 2 says how much to cut off at both ends of each axis of the blocks. */
-static struct ht_value cropped(struct forms *f, const struct ht_node *n, const struct blocks *b,
+static struct ht_value cropped(struct maker *f, const struct ht_node *n, const struct blocks *b,
 	struct ht_value x, const struct divided *all)
 {
 	enum ht_dtype t = n->out[0].dtype;
@@ -212,18 +212,18 @@ static struct ht_value cropped(struct forms *f, const struct ht_node *n, const s
 	const int64_t flat = 2 * (int64_t)b->axes;
 
 	crops = ht_rw_reshape(
-		&f->r, f->at, f->at->name, crops, ht_shape_make(f->r.g->arena, 1, &flat));
+		f->r, f->at, f->at->name, crops, ht_shape_make(f->r->g->arena, 1, &flat));
 	for (int32_t i = 0; i < b->rank; i++) {
 		bool cut = i >= 1 && i <= b->axes;
 
-		begin[i] = cut ? element(f, crops, 2 * (i - 1)) : number(f, 0);
+		begin[i] = cut ? element(f, crops, 2 * (i - 1)) : known(f, 0);
 		left[i] = all->size[i];
 		if (cut)
 			left[i] = binary(f, HT_OP_Sub, left[i],
 				binary(f, HT_OP_AddV2, begin[i], element(f, crops, 2 * i - 1)));
 	}
-	in[1] = packed(f, begin, b->rank, HT_I64);
-	in[2] = packed(f, left, b->rank, HT_I64);
+	in[1] = packed(f, begin, b->rank);
+	in[2] = packed(f, left, b->rank);
 	return node(f, HT_OP_Slice, in, 3, t, open_shape(f, b->rank));
 }
 
@@ -287,22 +287,22 @@ static bool has_blocks_outside(struct ht_value v)
 /* The extent of the first axis divided by `all`, if it is so often a size that some tensor has; so the result has that size again, and no
  * node computes it. */
 static bool whole_quotient(
-	struct forms *f, const struct ht_node *n, int64_t all, struct ht_value *quotient)
+	struct maker *f, const struct ht_node *n, int64_t all, struct ht_value *quotient)
 {
-	const struct ht_size_expr e = ht_dim_of_sizes(f->r.g, ht_in_shape(n, 0).dim[0]);
+	const struct ht_size_expr e = ht_dim_of_sizes(f->r->g, ht_in_shape(n, 0).dim[0]);
 	struct ht_value of;
 	int32_t k;
 
 	if (ht_size_count(&e) != 1 || e.times % all || !has_blocks_outside(n->in[0]))
 		return false;
-	k = axis_with(f, f->r.g->library->size[e.size[0] - 1].dim, &of);
+	k = axis_with(f, f->r->g->library->size[e.size[0] - 1].dim, &of);
 	if (k < 0)
 		return false;
-	*quotient = times(f, element(f, told(f, HT_OP_Shape, of, HT_I64), k), e.times / all);
+	*quotient = times(f, element(f, shape_of(f, of, HT_I64), k), e.times / all);
 	return true;
 }
 
-static bool expand_from_batch(struct forms *f, struct ht_node *n)
+static bool expand_from_batch(struct maker *f, struct ht_node *n)
 {
 	struct divided in = { .rank = 0 }, out = { .rank = 0 };
 	int64_t order[HT_MAX_RANK];
@@ -315,7 +315,7 @@ static bool expand_from_batch(struct forms *f, struct ht_node *n)
 	if (!whole_quotient(f, n, b.all, &images) && ht_flatten(f, n, 0, 0))
 		return true;
 	for (int32_t i = 0; i < b.axes; i++)
-		add(&in, number(f, b.size[i]));
+		add(&in, known(f, b.size[i]));
 	for (int32_t i = 0; i < b.rank; i++) {
 		bool cut = i >= 1 && i <= b.axes;
 
@@ -330,7 +330,7 @@ static bool expand_from_batch(struct forms *f, struct ht_node *n)
 	if (!images.node)
 		take_divided(f, n, 0, x, b.axes, &out.size[0]);
 	x = shaped(f, ordered(f, x, order, in.rank), &out);
-	ht_rw_take_place(&f->r, n, cropped(f, n, &b, x, &out));
+	ht_rw_take_place(f->r, n, cropped(f, n, &b, x, &out));
 	return true;
 }
 
@@ -352,9 +352,9 @@ bool ht_has_open_blocks(const struct ht_graph *g, const struct ht_node *n)
 	}
 }
 
-bool ht_expand_blocks(struct forms *f, struct ht_node *n)
+bool ht_expand_blocks(struct maker *f, struct ht_node *n)
 {
-	if (!ht_has_open_blocks(f->r.g, n))
+	if (!ht_has_open_blocks(f->r->g, n))
 		return false;
 	if (n->op == HT_OP_SpaceToBatchND)
 		return expand_to_batch(f, n);

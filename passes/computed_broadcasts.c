@@ -54,32 +54,32 @@ bool ht_sums_to_shape(const struct ht_graph *g, const struct ht_node *n)
 
 /* Sums vector `x` of `size` elements where `own`, the operand's extent, is 1.  Otherwise both are equal, so `size` bounds the result. */
 static struct ht_value summed_where_one(
-	struct forms *f, struct ht_value x, struct ht_value size, struct ht_value own)
+	struct maker *f, struct ht_value x, struct ht_value size, struct ht_value own)
 {
-	struct ht_value several = ht_rw_cast(&f->r, f->at, f->at->name,
-		compare(f, HT_OP_NotEqual, own, whole(f, HT_I64, 1)), HT_I64);
+	struct ht_value several = ht_rw_cast(f->r, f->at, f->at->name,
+		binary(f, HT_OP_NotEqual, own, whole(f, HT_I64, 1)), HT_I64);
 	struct ht_value ids = of_rank(f, product(f, range_of(f, size), several), 1);
 
 	own = binary(f, HT_OP_Minimum, own, binary(f, HT_OP_Maximum, size, whole(f, HT_I64, 1)));
 	return of_rank(f, of_segments(f, HT_OP_UnsortedSegmentSum, x, ids, own), 1);
 }
 
-bool ht_expand_sum_to_shape(struct forms *f, struct ht_node *n)
+bool ht_expand_sum_to_shape(struct maker *f, struct ht_node *n)
 {
 	const int64_t axis = 0;
 	const struct ht_node *sum;
 	struct ht_value x, own;
 
-	if (!ht_sums_to_shape(f->r.g, n))
+	if (!ht_sums_to_shape(f->r->g, n))
 		return false;
 	sum = sum_to_shape(n);
 	own = own_shape(unknown_axes(sum));
 	x = sum->in[0];
 	if (ht_shape_count(ht_type_of(own)->shape) == 0) /* the operand is a scalar */
-		x = of_rank(f, ht_rw_reduce(&f->r, n, HT_OP_Sum, n->name, x, &axis, 1, n == sum),
+		x = of_rank(f, ht_rw_reduce(f->r, n, HT_OP_Sum, n->name, x, &axis, 1, n == sum),
 			n == sum ? 1 : 0);
 	else
 		x = summed_where_one(f, x, extent(f, sum, 0, 0), entry_of(f, own, 0));
-	ht_rw_take_place(&f->r, n, x);
+	ht_rw_take_place(f->r, n, x);
 	return true;
 }

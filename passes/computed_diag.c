@@ -21,15 +21,15 @@ static bool is_main(const struct ht_node *n, int32_t k)
 }
 
 /* [rows,1] and [columns] of numbers that are compared. */
-static struct ht_value on_diagonal(struct forms *f, struct ht_value rows, struct ht_value columns)
+static struct ht_value on_diagonal(struct maker *f, struct ht_value rows, struct ht_value columns)
 {
 	return of_rank(f,
-		compare(f, HT_OP_Equal, with_axis(f, range_of(f, rows), 1), range_of(f, columns)),
+		binary(f, HT_OP_Equal, with_axis(f, range_of(f, rows), 1), range_of(f, columns)),
 		2);
 }
 
 /* Where a matrix has more rows than its diagonal elements, the others are not used. */
-static void set_diagonals(struct forms *f, struct ht_node *n)
+static void set_diagonals(struct maker *f, struct ht_node *n)
 {
 	const int32_t rank = ht_in_shape(n, 0).rank;
 	struct ht_value rows = extent(f, n, 0, rank - 2), columns = extent(f, n, 0, rank - 1),
@@ -39,13 +39,15 @@ static void set_diagonals(struct forms *f, struct ht_node *n)
 	at = binary(f, HT_OP_Maximum, at, whole(f, HT_I64, 0));
 	diagonal = gathered(f, padded(f, n->in[1], rank - 2), of_rank(f, at, 1), rank - 2);
 	of_rank(f, diagonal, rank - 1);
-	ht_rw_take_place(&f->r, n,
-		chosen(f, on_diagonal(f, rows, columns), with_axis(f, diagonal, -1), n->in[0],
+	ht_rw_take_place(f->r, n,
+		of_rank(f,
+			chosen(f, on_diagonal(f, rows, columns), with_axis(f, diagonal, -1),
+				n->in[0]),
 			rank));
 }
 
 /* The last two axes are the first ones of the matrices whose elements are gathered. */
-static void take_diagonals(struct forms *f, struct ht_node *n)
+static void take_diagonals(struct maker *f, struct ht_node *n)
 {
 	const int32_t rank = ht_in_shape(n, 0).rank;
 	struct ht_value size = binary(f, HT_OP_Minimum, extent(f, n, 0, rank - 2),
@@ -59,29 +61,29 @@ static void take_diagonals(struct forms *f, struct ht_node *n)
 		back[i] = (i + 1) % (rank - 1);
 	at[0] = at[1] = with_axis(f, range_of(f, size), 1);
 	if (rank > 2)
-		x = of_rank(f, ht_rw_transpose(&f->r, n, n->name, x, to), rank);
+		x = of_rank(f, ht_rw_transpose(f->r, n, n->name, x, to), rank);
 	x = of_rank(f, gathered_nd(f, x, joined(f, at, 2, 1)), rank - 1);
 	if (rank > 2)
-		x = of_rank(f, ht_rw_transpose(&f->r, n, n->name, x, back), rank - 1);
-	ht_rw_take_place(&f->r, n, x);
+		x = of_rank(f, ht_rw_transpose(f->r, n, n->name, x, back), rank - 1);
+	ht_rw_take_place(f->r, n, x);
 }
 
-static bool expand_set(struct forms *f, struct ht_node *n)
+static bool expand_set(struct maker *f, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 
-	if (!are_rectangles(f->r.g, s) || ht_in_shape(n, 1).rank != s.rank - 1 ||
-		ht_dim_most(f->r.g, ht_in_shape(n, 1).dim[s.rank - 2]) < 1 || !is_main(n, 2))
+	if (!are_rectangles(f->r->g, s) || ht_in_shape(n, 1).rank != s.rank - 1 ||
+		ht_dim_most(f->r->g, ht_in_shape(n, 1).dim[s.rank - 2]) < 1 || !is_main(n, 2))
 		return false;
 	set_diagonals(f, n);
 	return true;
 }
 
-static bool expand_part(struct forms *f, struct ht_node *n)
+static bool expand_part(struct maker *f, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 
-	if (!are_rectangles(f->r.g, s) || !is_main(n, 1))
+	if (!are_rectangles(f->r->g, s) || !is_main(n, 1))
 		return false;
 	take_diagonals(f, n);
 	return true;
@@ -106,7 +108,7 @@ bool ht_is_open_diagonal(const struct ht_graph *g, const struct ht_node *n)
 	}
 }
 
-bool ht_expand_diagonal(struct forms *f, struct ht_node *n)
+bool ht_expand_diagonal(struct maker *f, struct ht_node *n)
 {
 	if (ht_expand_band(f, n))
 		return true;

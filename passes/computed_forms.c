@@ -22,7 +22,7 @@
 
 /* A partition number that is out of range stops the run: numbers are looked up in a list of the
  * parts' numbers. */
-static void expand_partition(struct forms *f, struct ht_node *n)
+static void expand_partition(struct maker *f, struct ht_node *n)
 {
 	struct ht_value data = n->in[0], part;
 	int32_t parts = n->outs;
@@ -31,15 +31,15 @@ static void expand_partition(struct forms *f, struct ht_node *n)
 			  : gathered(f, numbers(f, HT_I32, parts), n->in[1], 0);
 	part.node->out[0].shape = ht_in_shape(n, 1);
 	for (int32_t i = 0; i < parts && n->graph; i++)
-		if (ht_rw_uses(&f->r, ht_out(n, i)))
-			ht_rw_replace(&f->r, ht_out(n, i),
+		if (ht_rw_uses(f->r, ht_out(n, i)))
+			ht_rw_replace(f->r, ht_out(n, i),
 				gathered_nd(f, data,
-					where(f, compare(f, HT_OP_Equal, part,
+					where(f, binary(f, HT_OP_Equal, part,
 							 whole(f, HT_I32, i)))));
 }
 
 /* The integers of the first list that the second one does not have, and where they are, if both are constants. */
-static bool fold_difference(struct forms *f, struct ht_node *n)
+static bool fold_difference(struct maker *f, struct ht_node *n)
 {
 	int64_t all[2][HT_MAX_RANK], out[HT_MAX_RANK], at[HT_MAX_RANK], left = 0;
 	enum ht_dtype t = n->out[0].dtype, index = n->outs > 1 ? n->out[1].dtype : HT_I32;
@@ -57,16 +57,15 @@ static bool fold_difference(struct forms *f, struct ht_node *n)
 		at[left] = i;
 		left += other;
 	}
-	if (ht_rw_uses(&f->r, ht_out(n, 1)))
+	if (ht_rw_uses(f->r, ht_out(n, 1)))
 		ht_rw_replace(
-			&f->r, ht_out(n, 1), ht_rw_const_ints(&f->r, n, n->name, index, at, left));
+			f->r, ht_out(n, 1), ht_rw_const_ints(f->r, n, n->name, index, at, left));
 	if (n->graph)
-		ht_rw_replace(
-			&f->r, ht_out(n, 0), ht_rw_const_ints(&f->r, n, n->name, t, out, left));
+		ht_rw_replace(f->r, ht_out(n, 0), ht_rw_const_ints(f->r, n, n->name, t, out, left));
 	return true;
 }
 
-static void expand_difference(struct forms *f, struct ht_node *n)
+static void expand_difference(struct maker *f, struct ht_node *n)
 {
 	const int64_t last = 1;
 	enum ht_dtype t = n->outs > 1 ? n->out[1].dtype : HT_I32;
@@ -74,16 +73,16 @@ static void expand_difference(struct forms *f, struct ht_node *n)
 
 	if (fold_difference(f, n))
 		return;
-	found = compare(f, HT_OP_Equal, with_axis(f, x, 1), with_axis(f, n->in[1], 0));
+	found = binary(f, HT_OP_Equal, with_axis(f, x, 1), with_axis(f, n->in[1], 0));
 	found.node->out[0].shape = open_shape(f, 2);
-	missing = ht_rw_reduce(&f->r, f->at, HT_OP_Any, n->name, found, &last, 1, false);
-	missing = ht_rw_unary(&f->r, f->at, HT_OP_LogicalNot, n->name, missing);
+	missing = ht_rw_reduce(f->r, f->at, HT_OP_Any, n->name, found, &last, 1, false);
+	missing = ht_rw_unary(f->r, f->at, HT_OP_LogicalNot, n->name, missing);
 	at = where(f, missing);
-	if (ht_rw_uses(&f->r, ht_out(n, 1)))
+	if (ht_rw_uses(f->r, ht_out(n, 1)))
 		ht_rw_replace(
-			&f->r, ht_out(n, 1), ht_rw_cast(&f->r, f->at, n->name, squeezed(f, at), t));
+			f->r, ht_out(n, 1), ht_rw_cast(f->r, f->at, n->name, squeezed(f, at), t));
 	if (n->graph)
-		ht_rw_replace(&f->r, ht_out(n, 0), gathered_nd(f, x, at));
+		ht_rw_replace(f->r, ht_out(n, 0), gathered_nd(f, x, at));
 }
 
 /* ---- Range and Fill ---- */
@@ -117,16 +116,16 @@ static int64_t most_numbers(struct ht_span start, struct ht_span limit, struct h
 }
 
 /* `count`, which is at most *most.  If that is not known, it becomes the room for what nothing in the graph bounds; more stop the run. */
-static struct ht_value bounded_count(struct forms *f, struct ht_value count, int64_t *most)
+static struct ht_value bounded_count(struct maker *f, struct ht_value count, int64_t *most)
 {
 	if (*most >= 0 && *most <= MOST_COUNT)
 		return count;
-	*most = ht_default_room(f->r.g);
+	*most = ht_default_room(f->r->g);
 	return unless_below(f, count, whole(f, ht_type_of(count)->dtype, *most), count);
 }
 
 /* The length of the range: the distance divided by the step, rounded up.  `far`: the distance may be no number of 32 bits. */
-static struct ht_value count_of_range(struct forms *f, const struct ht_node *n, bool up, bool far)
+static struct ht_value count_of_range(struct maker *f, const struct ht_node *n, bool up, bool far)
 {
 	struct ht_value in[3], back, count;
 
@@ -134,11 +133,11 @@ static struct ht_value count_of_range(struct forms *f, const struct ht_node *n, 
 		in[i] = far ? wide(f, n->in[i]) : n->in[i];
 	back = binary(f, HT_OP_Sub, in[0], in[1]);
 	count = ht_rw_unary(
-		&f->r, f->at, HT_OP_Neg, f->at->name, binary(f, HT_OP_FloorDiv, back, in[2]));
+		f->r, f->at, HT_OP_Neg, f->at->name, binary(f, HT_OP_FloorDiv, back, in[2]));
 	return unless_below(f, count, in[up], in[!up]);
 }
 
-static bool expand_range(struct forms *f, struct ht_node *n, bool last)
+static bool expand_range(struct maker *f, struct ht_node *n, bool last)
 {
 	enum ht_dtype t = n->out[0].dtype;
 	struct ht_span span[3];
@@ -147,11 +146,11 @@ static bool expand_range(struct forms *f, struct ht_node *n, bool last)
 	bool up;
 
 	if ((t != HT_I32 && t != HT_I64) || n->out[0].shape.rank != 1 ||
-		(ht_dim_most(f->r.g, n->out[0].shape.dim[0]) >= 0 &&
-			!is_product(f->r.g, n->out[0].shape.dim[0])))
+		(ht_dim_most(f->r->g, n->out[0].shape.dim[0]) >= 0 &&
+			!is_product(f->r->g, n->out[0].shape.dim[0])))
 		return false;
 	for (int i = 0; i < 3; i++)
-		if (!ht_span_of(f->r.g, n->in[i], &span[i]))
+		if (!ht_span_of(f->r->g, n->in[i], &span[i]))
 			return false;
 	most = most_numbers(span[0], span[1], span[2]);
 	if ((most < 0 || most > MOST_COUNT) &&
@@ -160,32 +159,32 @@ static bool expand_range(struct forms *f, struct ht_node *n, bool last)
 	up = span[2].least > 0;
 	count = count_of_range(f, n, up, t == HT_I32 && span[!up].least < 0);
 	count = bounded_count(f, count, &most);
-	x = ht_rw_cast(&f->r, n, n->name, squeezed(f, counted(f, count, most)), t);
+	x = ht_rw_cast(f->r, n, n->name, squeezed(f, counted(f, count, most)), t);
 	x = binary(f, HT_OP_AddV2, n->in[0], binary(f, HT_OP_Mul, x, n->in[2]));
-	ht_rw_take_place(&f->r, n, x);
+	ht_rw_take_place(f->r, n, x);
 	return true;
 }
 
 /* Makes `count` a size of the graph; false: it has no bound, or another node may still tell one. */
-static bool take_size(struct forms *f, struct ht_value count, bool last, struct ht_value *size)
+static bool take_size(struct maker *f, struct ht_value count, bool last, struct ht_value *size)
 {
 	enum ht_dtype t = ht_type_of(count)->dtype;
 	int64_t most = -1;
 	struct ht_span s;
 
-	if (ht_span_of(f->r.g, count, &s) && s.most <= MOST_COUNT)
+	if (ht_span_of(f->r->g, count, &s) && s.most <= MOST_COUNT)
 		most = s.most < 1 ? 1 : s.most;
 	if (most < 0 && !last)
 		return false;
 	count = bounded_count(f, count, &most);
-	*size = told(f, HT_OP_Size, counted(f, count, most), t);
+	*size = size_of(f, counted(f, count, most), t);
 	return true;
 }
 
 /* ---- Fill, and numbers of segments ---- */
 
 /* Fill and ScatterNd: operand `shape` has the extents of the result. */
-static bool expand_made(struct forms *f, struct ht_node *n, int32_t shape, bool last)
+static bool expand_made(struct maker *f, struct ht_node *n, int32_t shape, bool last)
 {
 	struct ht_shape s = n->out[0].shape;
 	struct ht_value size[HT_MAX_RANK];
@@ -195,16 +194,16 @@ static bool expand_made(struct forms *f, struct ht_node *n, int32_t shape, bool 
 	if (s.rank < 1 || s.rank > HT_OPEN_RANK || ht_in_shape(n, shape).rank != 1)
 		return false;
 	for (int32_t i = 0; i < s.rank; i++)
-		some = some || is_made(f->r.g, s.dim[i]);
+		some = some || is_made(f->r->g, s.dim[i]);
 	for (int32_t i = 0; some && i < s.rank; i++) {
 		size[i] = element(f, n->in[shape], i);
-		if (is_made(f->r.g, s.dim[i]) &&
+		if (is_made(f->r->g, s.dim[i]) &&
 			!take_size(f, unless_below(f, size[i], size[i], whole(f, t, 0)), last,
 				&size[i]))
 			return false;
 	}
 	if (some)
-		ht_rw_set_in(&f->r, n, shape, packed(f, size, s.rank, t));
+		ht_rw_set_in(f->r, n, shape, packed(f, size, s.rank));
 	return some;
 }
 
@@ -217,20 +216,20 @@ static bool is_computed_number(const struct ht_graph *g, int64_t dim)
 	return is_made(g, dim) || (dim < 0 && ht_size_count(&e) == 1 && e.times > 1);
 }
 
-static bool expand_segments(struct forms *f, struct ht_node *n, bool last)
+static bool expand_segments(struct maker *f, struct ht_node *n, bool last)
 {
 	struct ht_shape s = n->out[0].shape;
 	struct ht_value count = n->in[2];
 	enum ht_dtype t = ht_type_of(count)->dtype;
 
-	if (s.rank < 1 || !is_computed_number(f->r.g, s.dim[0]) ||
+	if (s.rank < 1 || !is_computed_number(f->r->g, s.dim[0]) ||
 		!take_size(f, unless_below(f, count, count, whole(f, t, 0)), last, &count))
 		return false;
-	ht_rw_set_in(&f->r, n, 2, count);
+	ht_rw_set_in(f->r, n, 2, count);
 	return true;
 }
 
-static bool expand_bins(struct forms *f, struct ht_node *n, bool last)
+static bool expand_bins(struct maker *f, struct ht_node *n, bool last)
 {
 	struct ht_shape s = n->out[0].shape;
 	struct ht_value count = n->in[1];
@@ -239,7 +238,7 @@ static bool expand_bins(struct forms *f, struct ht_node *n, bool last)
 	if (s.rank < 1 || s.dim[s.rank - 1] != HT_DIM_UNKNOWN ||
 		!take_size(f, unless_below(f, count, count, whole(f, t, 0)), last, &count))
 		return false;
-	ht_rw_set_in(&f->r, n, 1, count);
+	ht_rw_set_in(f->r, n, 1, count);
 	return true;
 }
 
@@ -269,7 +268,7 @@ static bool open_axis_of(const struct ht_graph *g, const struct ht_node *n, int6
 	       ht_fix_axis(axis, ht_in_shape(n, 0).rank) && joins_open(g, n, *axis);
 }
 
-static bool flatten_operands(struct forms *f, struct ht_node *n, int32_t args, int64_t axis)
+static bool flatten_operands(struct maker *f, struct ht_node *n, int32_t args, int64_t axis)
 {
 	bool some = false;
 
@@ -278,32 +277,32 @@ static bool flatten_operands(struct forms *f, struct ht_node *n, int32_t args, i
 	return some;
 }
 
-static bool expand_concat(struct forms *f, struct ht_node *n)
+static bool expand_concat(struct maker *f, struct ht_node *n)
 {
 	int32_t count = n->ins - 1;
-	struct ht_value *part = HT_NEW_ARRAY(f->r.arena, struct ht_value, (size_t)n->ins),
-			*is = HT_NEW_ARRAY(f->r.arena, struct ht_value, (size_t)n->ins), at;
+	struct ht_value *part = HT_NEW_ARRAY(f->r->arena, struct ht_value, (size_t)n->ins),
+			*is = HT_NEW_ARRAY(f->r->arena, struct ht_value, (size_t)n->ins), at;
 	int64_t axis;
 
-	if (!open_axis_of(f->r.g, n, &axis))
+	if (!open_axis_of(f->r->g, n, &axis))
 		return false;
 	if (flatten_operands(f, n, count, axis))
 		return true; /* when the types are known again */
 	for (int32_t i = 0; i < count; i++) {
-		int64_t dim = ht_in_shape(n, i).dim[axis], most = ht_dim_most(f->r.g, dim);
+		int64_t dim = ht_in_shape(n, i).dim[axis], most = ht_dim_most(f->r->g, dim);
 
 		part[i] = dim < 0 ? padded(f, n->in[i], axis) : n->in[i];
-		is[i] = compare(f, HT_OP_Less, numbers(f, HT_I64, most), extent(f, n, i, axis));
+		is[i] = binary(f, HT_OP_Less, numbers(f, HT_I64, most), extent(f, n, i, axis));
 	}
 	at = squeezed(f, where(f, joined(f, is, count, 0)));
-	ht_rw_take_place(&f->r, n, gathered(f, joined(f, part, count, axis), at, axis));
+	ht_rw_take_place(f->r, n, gathered(f, joined(f, part, count, axis), at, axis));
 	return true;
 }
 
 /* ---- rooms ---- */
 
 /* The first elements of an axis. */
-static struct ht_value first_of(struct forms *f, struct ht_value x, int64_t axis, int64_t count)
+static struct ht_value first_of(struct maker *f, struct ht_value x, int64_t axis, int64_t count)
 {
 	int64_t begin[HT_MAX_RANK] = { 0 }, end[HT_MAX_RANK] = { 0 }, step[HT_MAX_RANK];
 	int64_t rank = ht_type_of(x)->shape.rank, all = (INT64_C(1) << rank) - 1;
@@ -312,9 +311,9 @@ static struct ht_value first_of(struct forms *f, struct ht_value x, int64_t axis
 	for (int64_t i = 0; i < rank; i++)
 		step[i] = 1;
 	end[axis] = count;
-	in[1] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, begin, rank);
-	in[2] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, end, rank);
-	in[3] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, step, rank);
+	in[1] = ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, begin, rank);
+	in[2] = ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, end, rank);
+	in[3] = ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, step, rank);
 	v = node(f, HT_OP_StridedSlice, in, 4, ht_type_of(x)->dtype, open_shape(f, (int32_t)rank));
 	ht_attr_set_int(v.node, "begin_mask", all);
 	ht_attr_set_int(v.node, "end_mask", all & ~(INT64_C(1) << axis));
@@ -322,7 +321,7 @@ static struct ht_value first_of(struct forms *f, struct ht_value x, int64_t axis
 }
 
 /* So many zeros behind the elements of an axis. */
-static struct ht_value with_zeros(struct forms *f, struct ht_value x, int64_t axis, int64_t count)
+static struct ht_value with_zeros(struct maker *f, struct ht_value x, int64_t axis, int64_t count)
 {
 	int64_t pair[2 * HT_MAX_RANK] = { 0 };
 	struct ht_shape s = ht_type_of(x)->shape;
@@ -330,14 +329,14 @@ static struct ht_value with_zeros(struct forms *f, struct ht_value x, int64_t ax
 	struct ht_value in[2] = { x };
 
 	pair[2 * axis + 1] = count;
-	in[1] = ht_rw_reshape(&f->r, f->at, f->at->name,
-		ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, pair, 2 * (int64_t)s.rank),
-		ht_shape_make(f->r.g->arena, 2, dim));
+	in[1] = ht_rw_reshape(f->r, f->at, f->at->name,
+		ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, pair, 2 * (int64_t)s.rank),
+		ht_shape_make(f->r->g->arena, 2, dim));
 	return node(f, HT_OP_Pad, in, 2, ht_type_of(x)->dtype, open_shape(f, s.rank));
 }
 
 /* A tensor gets the length that it is to have (grown.c). */
-static bool expand_room(struct forms *f, struct ht_node *n)
+static bool expand_room(struct maker *f, struct ht_node *n)
 {
 	int64_t axis = ht_attr_int(n, "axis", 0), room = ht_attr_int(n, "room", -1), dim, most;
 	struct ht_shape s = ht_in_shape(n, 0);
@@ -346,7 +345,7 @@ static bool expand_room(struct forms *f, struct ht_node *n)
 	if (room < 0 || !ht_fix_axis(&axis, s.rank))
 		return false;
 	dim = s.dim[axis];
-	most = ht_dim_most(f->r.g, dim);
+	most = ht_dim_most(f->r->g, dim);
 	if (most < 0)
 		return false;
 	if (ht_flatten(f, n, 0, axis))
@@ -360,9 +359,9 @@ static bool expand_room(struct forms *f, struct ht_node *n)
 	else if (most < room)
 		x = with_zeros(f, x, axis, room - most);
 	if (ht_value_eq(x, n->in[0]))
-		ht_rw_replace_node(&f->r, n, x);
+		ht_rw_replace_node(f->r, n, x);
 	else
-		ht_rw_take_place(&f->r, n, x);
+		ht_rw_take_place(f->r, n, x);
 	return true;
 }
 
@@ -370,7 +369,7 @@ static bool expand_room(struct forms *f, struct ht_node *n)
 
 /* A vector of indices, or the rows that belong to them; false: there are several axes of unknown
  * size. */
-static bool as_rows(struct forms *f, struct ht_value x, int32_t axes, struct ht_value *rows)
+static bool as_rows(struct maker *f, struct ht_value x, int32_t axes, struct ht_value *rows)
 {
 	struct ht_shape s = ht_type_of(x)->shape;
 	int64_t dim[HT_MAX_RANK] = { 1 };
@@ -383,23 +382,23 @@ static bool as_rows(struct forms *f, struct ht_value x, int32_t axes, struct ht_
 	for (int32_t i = 0; i < s.rank; i++)
 		dim[i < axes ? 0 : i - axes + 1] = (i < axes ? dim[0] : 1) * s.dim[i];
 	*rows = ht_rw_reshape(
-		&f->r, f->at, f->at->name, x, ht_shape_make(f->r.g->arena, s.rank - axes + 1, dim));
+		f->r, f->at, f->at->name, x, ht_shape_make(f->r->g->arena, s.rank - axes + 1, dim));
 	return true;
 }
 
 /* The number of rows, which the largest index determines. */
-static bool rows_of(struct forms *f, struct ht_value indices, struct ht_value *rows)
+static bool rows_of(struct maker *f, struct ht_value indices, struct ht_value *rows)
 {
 	const int64_t first = 0;
 	struct ht_value last =
-		ht_rw_reduce(&f->r, f->at, HT_OP_Max, f->at->name, indices, &first, 1, false);
+		ht_rw_reduce(f->r, f->at, HT_OP_Max, f->at->name, indices, &first, 1, false);
 
 	return take_size(f, binary(f, HT_OP_AddV2, last, whole(f, HT_I32, 1)), false, rows);
 }
 
 /* Zeros of the result's shape, with so many rows. */
 static bool zeros_of(
-	struct forms *f, const struct ht_node *n, struct ht_value rows, struct ht_value *zeros)
+	struct maker *f, const struct ht_node *n, struct ht_value rows, struct ht_value *zeros)
 {
 	struct ht_shape s = n->out[0].shape;
 	struct ht_value size[HT_MAX_RANK] = { rows }, in[2];
@@ -409,7 +408,7 @@ static bool zeros_of(
 			return false;
 		size[i] = whole(f, HT_I32, s.dim[i]);
 	}
-	in[0] = packed(f, size, s.rank, HT_I32);
+	in[0] = packed(f, size, s.rank);
 	in[1] = whole(f, n->out[0].dtype, 0);
 	*zeros = node(f, HT_OP_Fill, in, 2, n->out[0].dtype, open_shape(f, s.rank));
 	return true;
@@ -449,12 +448,13 @@ static const struct ht_value *partitioned(const struct ht_node *n)
 	return parts == (UINT64_C(1) << p->outs) - 1 ? &p->in[0] : NULL;
 }
 
-static bool expand_stitch(struct forms *f, struct ht_node *n)
+static bool expand_stitch(struct maker *f, struct ht_node *n)
 {
 	int32_t count = n->ins / 2;
 	const struct ht_value *all = partitioned(n);
-	struct ht_value *index = HT_NEW_ARRAY(f->r.arena, struct ht_value, (size_t)n->ins),
-			*data = HT_NEW_ARRAY(f->r.arena, struct ht_value, (size_t)n->ins), in[3], v;
+	struct ht_value *index = HT_NEW_ARRAY(f->r->arena, struct ht_value, (size_t)n->ins),
+			*data = HT_NEW_ARRAY(f->r->arena, struct ht_value, (size_t)n->ins), in[3],
+			v;
 
 	if (n->out[0].shape.rank < 1 || n->out[0].shape.rank > HT_OPEN_RANK ||
 		n->out[0].shape.dim[0] != HT_DIM_UNKNOWN)
@@ -465,7 +465,7 @@ static bool expand_stitch(struct forms *f, struct ht_node *n)
 			return false;
 	in[1] = joined(f, index, count, 0);
 	if (all)
-		v = told(f, HT_OP_Size, *all, HT_I32);
+		v = size_of(f, *all, HT_I32);
 	else if (!rows_of(f, in[1], &v))
 		return false;
 	if (!zeros_of(f, n, v, &in[0]))
@@ -473,7 +473,7 @@ static bool expand_stitch(struct forms *f, struct ht_node *n)
 	in[1] = with_axis(f, in[1], 1);
 	in[2] = joined(f, data, count, 0);
 	v = node(f, HT_OP_TensorScatterUpdate, in, 3, n->out[0].dtype, n->out[0].shape);
-	ht_rw_take_place(&f->r, n, v);
+	ht_rw_take_place(f->r, n, v);
 	return true;
 }
 
@@ -522,9 +522,9 @@ static bool compares_open(const struct ht_graph *g, const struct ht_node *n)
 }
 
 /* The run stops where the shapes differ. */
-static bool expect_equal_shapes(struct forms *f, struct ht_node *n)
+static bool expect_equal_shapes(struct maker *f, struct ht_node *n)
 {
-	if (!compares_open(f->r.g, n))
+	if (!compares_open(f->r->g, n))
 		return false;
 	ht_attr_set_bool(n, "incompatible_shape_error", true);
 	return true;
@@ -550,7 +550,7 @@ static bool is_stitch(const struct ht_node *n)
 }
 
 /* A stitch examines the node that made the partitions, so stitches are expanded first. */
-static void expand_first(struct forms *f, struct ht_node *n, bool stitches)
+static void expand_first(struct maker *f, struct ht_node *n, bool stitches)
 {
 	if (stitches && is_stitch(n) && partitioned(n))
 		expand_stitch(f, n);
@@ -564,17 +564,18 @@ static void expand_first(struct forms *f, struct ht_node *n, bool stitches)
 
 void ht_expand_computing(struct ht_graph *g, struct ht_pass_context *c)
 {
-	struct forms f = { 0 };
+	struct ht_rw r;
+	struct maker f = { .r = &r };
 	struct ht_rw_within within;
 
-	ht_rw_init_within(&f.r, &within, g, c);
+	ht_rw_init_within(&r, &within, g, c);
 	for (int pass = 0; pass < 2; pass++) {
 		size_t n;
-		struct ht_node **all = ht_rw_nodes(&f.r, &n);
+		struct ht_node **all = ht_rw_nodes(&r, &n);
 
 		for (size_t i = 0; i < n; i++) {
-			f.at = all[i];
-			if (f.at->graph && ht_rw_plain(&f.r, f.at))
+			make_at(&f, all[i]);
+			if (f.at->graph && ht_rw_plain(&r, f.at))
 				expand_first(&f, f.at, pass == 0);
 		}
 	}
@@ -617,16 +618,16 @@ bool ht_may_follow_control(const struct ht_node *n, int32_t first)
 }
 
 /* Whether to write a node by extents that only the run tells. */
-static bool is_last(const struct forms *f, const struct ht_node *n, enum ht_expansion what)
+static bool is_last(const struct maker *f, const struct ht_node *n, enum ht_expansion what)
 {
-	if (ht_waits_for_shapes(f->r.g, n))
+	if (ht_waits_for_shapes(f->r->g, n))
 		return false;
 	return what == HT_EXPAND_ALL ||
 	       (what == HT_EXPAND_COMPUTED && !ht_may_follow_control(n, 1));
 }
 
 /* Whether a length that nothing bounds gets the default room: not if it follows from a loop or a list, which may still tell it. */
-static bool gets_room(const struct forms *f, const struct ht_node *n, enum ht_expansion what)
+static bool gets_room(const struct maker *f, const struct ht_node *n, enum ht_expansion what)
 {
 	int left = 2000; /* nodes to look at */
 
@@ -638,7 +639,7 @@ static bool gets_room(const struct forms *f, const struct ht_node *n, enum ht_ex
 
 /* Ops that number boxes, or slices of which they find the distinct ones: the numbers have to be those of the run, so an axis whose extent is
  * a product of sizes becomes one of a single size. */
-static bool flatten_listed(struct forms *f, struct ht_node *n)
+static bool flatten_listed(struct maker *f, struct ht_node *n)
 {
 	int64_t axis = 0;
 	int one;
@@ -651,7 +652,7 @@ static bool flatten_listed(struct forms *f, struct ht_node *n)
 }
 
 /* Indices are places in the run's tensor. */
-static bool flatten_indexed(struct forms *f, struct ht_node *n)
+static bool flatten_indexed(struct maker *f, struct ht_node *n)
 {
 	int64_t axes = indexed_axes(n);
 
@@ -661,7 +662,7 @@ static bool flatten_indexed(struct forms *f, struct ht_node *n)
 	return false;
 }
 
-static bool reverse_flat(struct forms *f, struct ht_node *n)
+static bool reverse_flat(struct maker *f, struct ht_node *n)
 {
 	int64_t axis;
 	int one;
@@ -690,20 +691,20 @@ bool ht_joins_outputs(const struct ht_graph *g, const struct ht_entry *e)
 }
 
 /* Arrays of outputs have one size for each axis. */
-static bool flatten_outputs(struct forms *f)
+static bool flatten_outputs(struct maker *f)
 {
 	bool changed = false;
 
-	for (struct ht_port *p = f->r.c->entry->outputs; p; p = p->next) {
-		int32_t axis = joined_axis(f->r.g, p);
+	for (struct ht_port *p = f->r->c->entry->outputs; p; p = p->next) {
+		int32_t axis = joined_axis(f->r->g, p);
 		struct ht_node *n;
 
 		if (axis < 0)
 			continue;
 		n = p->value.node;
-		p->value = ht_rw_unary(&f->r, n, HT_OP_Identity, n->name, p->value);
+		p->value = ht_rw_unary(f->r, n, HT_OP_Identity, n->name, p->value);
 		ht_node_move(p->value.node, n->next);
-		f->at = p->value.node;
+		make_at(f, p->value.node);
 		ht_flatten(f, f->at, 0, axis);
 		f->at->out[0].shape = open_shape(f, f->at->out[0].shape.rank);
 		changed = true;
@@ -711,7 +712,7 @@ static bool flatten_outputs(struct forms *f)
 	return changed;
 }
 
-static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
+static bool expand(struct maker *f, struct ht_node *n, enum ht_expansion what)
 {
 	if (reverse_flat(f, n) || flatten_indexed(f, n) || expect_equal_shapes(f, n) ||
 		ht_expand_sparse(f, n) || ht_expand_ragged(f, n) || ht_expand_moves(f, n) ||
@@ -784,16 +785,17 @@ static bool expand(struct forms *f, struct ht_node *n, enum ht_expansion what)
 
 bool ht_expand_computed(struct ht_graph *g, struct ht_pass_context *c, enum ht_expansion what)
 {
-	struct forms f = { 0 };
+	struct ht_rw r;
+	struct maker f = { .r = &r };
 	struct ht_rw_within within;
 	struct ht_node **all;
 	bool changed = false;
 	size_t n;
 
-	ht_rw_init_within(&f.r, &within, g, c);
-	all = ht_rw_nodes(&f.r, &n);
+	ht_rw_init_within(&r, &within, g, c);
+	all = ht_rw_nodes(&r, &n);
 	for (size_t i = 0; i < n; i++) {
-		f.at = all[i];
+		make_at(&f, all[i]);
 		if (!f.at->graph)
 			continue;
 		/* Where sizes meet, the node stays, and with it its control edges. */

@@ -16,7 +16,7 @@ static bool is_open_image(const struct ht_graph *g, const struct ht_node *n)
 
 /* 0, 1, … below the extent of the result's axis, which the node's operand 1 states as its element `entry`. */
 static struct ht_value counted_out(
-	struct forms *f, const struct ht_node *n, int32_t axis, int32_t entry)
+	struct maker *f, const struct ht_node *n, int32_t axis, int32_t entry)
 {
 	int64_t to = n->out[0].shape.dim[axis];
 
@@ -24,13 +24,13 @@ static struct ht_value counted_out(
 }
 
 struct ht_value ht_places_in_source(
-	struct forms *f, struct ht_value at, struct ht_value in, struct ht_value out)
+	struct maker *f, struct ht_value at, struct ht_value in, struct ht_value out)
 {
 	at = cast_to(f, at, HT_F64);
 	at.node->out[0].shape = open_shape(f, 1);
 	if (ht_attr_bool(f->at, "align_corners", false)) {
 		struct ht_value less =
-			cast_to(f, compare(f, HT_OP_Greater, out, whole(f, HT_I64, 1)), HT_I64);
+			cast_to(f, binary(f, HT_OP_Greater, out, whole(f, HT_I64, 1)), HT_I64);
 
 		in = binary(f, HT_OP_Sub, in, less);
 		out = binary(f, HT_OP_Sub, out, less);
@@ -41,7 +41,7 @@ struct ht_value ht_places_in_source(
 	return rounded(f, binary(f, HT_OP_Mul, at, in));
 }
 
-static struct ht_value within(struct forms *f, struct ht_value at, struct ht_value size)
+static struct ht_value within(struct maker *f, struct ht_value at, struct ht_value size)
 {
 	at = binary(f, HT_OP_Minimum, at, plus(f, size, -1));
 	return binary(f, HT_OP_Maximum, at, whole(f, HT_I64, 0));
@@ -54,7 +54,7 @@ struct fraction {
 	struct ht_value over, under;
 };
 
-static struct fraction source_of(struct forms *f, const struct ht_node *n, struct ht_value at,
+static struct fraction source_of(struct maker *f, const struct ht_node *n, struct ht_value at,
 	struct ht_value in, struct ht_value out)
 {
 	struct fraction x;
@@ -77,15 +77,15 @@ static struct fraction source_of(struct forms *f, const struct ht_node *n, struc
 /* Resizes an axis by linear interpolation: at each place of the result the elements below and above the place in the source, weighted by the
  * distance from the one below. */
 static struct ht_value resized_axis(
-	struct forms *f, const struct ht_node *n, struct ht_value image, int32_t axis)
+	struct maker *f, const struct ht_node *n, struct ht_value image, int32_t axis)
 {
 	struct ht_value in = extent(f, n, 0, axis), out = entry_of(f, n->in[1], axis - 1);
 	struct fraction x = source_of(f, n, counted_out(f, n, axis, axis - 1), in, out);
 	struct ht_value low = binary(f, HT_OP_FloorDiv, x.over, x.under), rest, high, share, a, b;
 
 	rest = binary(f, HT_OP_Sub, x.over, binary(f, HT_OP_Mul, low, x.under));
-	high = ht_rw_cast(&f->r, f->at, f->at->name,
-		compare(f, HT_OP_Greater, rest, whole(f, HT_I64, 0)), HT_I64);
+	high = ht_rw_cast(f->r, f->at, f->at->name,
+		binary(f, HT_OP_Greater, rest, whole(f, HT_I64, 0)), HT_I64);
 	high = binary(f, HT_OP_AddV2, low, high);
 	share = binary(f, HT_OP_RealDiv, cast_to(f, rest, HT_F32), cast_to(f, x.under, HT_F32));
 	share = along(f, share, axis, 4);
@@ -123,36 +123,36 @@ static bool has_proportion(
 }
 
 /* The nearest pixel to each place of the result, in a proportion that is the same in every run. */
-static struct ht_value nearest_by_table(struct forms *f, const struct ht_node *n, int32_t axis)
+static struct ht_value nearest_by_table(struct maker *f, const struct ht_node *n, int32_t axis)
 {
-	int64_t from = ht_dim_most(f->r.g, ht_in_shape(n, 0).dim[axis]);
-	int64_t most = ht_dim_most(f->r.g, n->out[0].shape.dim[axis]);
-	int64_t *place = HT_NEW_ARRAY(f->r.arena, int64_t, (size_t)most);
+	int64_t from = ht_dim_most(f->r->g, ht_in_shape(n, 0).dim[axis]);
+	int64_t most = ht_dim_most(f->r->g, n->out[0].shape.dim[axis]);
+	int64_t *place = HT_NEW_ARRAY(f->r->arena, int64_t, (size_t)most);
 	struct ht_value at;
 
 	nearest(n, from, most, most, place);
-	at = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, place, most);
+	at = ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, place, most);
 	if (n->out[0].shape.dim[axis] < 0)
 		at = gathered(f, at, counted_out(f, n, axis, axis - 1), 0);
 	return at;
 }
 
 /* The nearest pixel to each place of the result, where the proportion is another one in each run. */
-static struct ht_value nearest_in_run(struct forms *f, const struct ht_node *n, int32_t axis)
+static struct ht_value nearest_in_run(struct maker *f, const struct ht_node *n, int32_t axis)
 {
 	struct ht_value in = extent(f, n, 0, axis), out = entry_of(f, n->in[1], axis - 1);
 	struct ht_value at = ht_places_in_source(f, counted_out(f, n, axis, axis - 1), in, out);
 
 	if (ht_attr_bool(n, "align_corners", false)) /* half away from zero */
 		at = binary(f, HT_OP_AddV2, at, real(f, HT_F64, .5));
-	return cast_to(f, ht_rw_unary(&f->r, f->at, HT_OP_Floor, f->at->name, at), HT_I64);
+	return cast_to(f, ht_rw_unary(f->r, f->at, HT_OP_Floor, f->at->name, at), HT_I64);
 }
 
 static struct ht_value nearest_axis(
-	struct forms *f, const struct ht_node *n, struct ht_value image, int32_t axis)
+	struct maker *f, const struct ht_node *n, struct ht_value image, int32_t axis)
 {
 	struct ht_shape s = ht_in_shape(n, 0), to = n->out[0].shape;
-	struct ht_value at = has_proportion(f->r.g, n, s.dim[axis], to.dim[axis])
+	struct ht_value at = has_proportion(f->r->g, n, s.dim[axis], to.dim[axis])
 				     ? nearest_by_table(f, n, axis)
 				     : nearest_in_run(f, n, axis);
 
@@ -167,35 +167,35 @@ static bool resizes_open(const struct ht_graph *g, const struct ht_node *n)
 	       (!ht_shape_known(s) || !ht_shape_known(to));
 }
 
-static bool expand_resize(struct forms *f, struct ht_node *n)
+static bool expand_resize(struct maker *f, struct ht_node *n)
 {
 	bool linear = n->op == HT_OP_ResizeBilinear;
 	struct ht_value v = n->in[0];
 
-	if (!resizes_open(f->r.g, n))
+	if (!resizes_open(f->r->g, n))
 		return false;
 	if (linear)
 		v = cast_to(f, v, HT_F32);
 	for (int32_t i = 2; i > 0; i--)
 		v = linear ? resized_axis(f, n, v, i) : nearest_axis(f, n, v, i);
-	ht_rw_take_place(&f->r, n, v);
+	ht_rw_take_place(f->r, n, v);
 	return true;
 }
 
 /* ---- mirrored at the ends ---- */
 
 /* A vector of the numbers from 0 to below size + more, where `size` is computed and `more` is the padding at both ends together. */
-static struct ht_value numbers_and(struct forms *f, struct ht_value size, int64_t more)
+static struct ht_value numbers_and(struct maker *f, struct ht_value size, int64_t more)
 {
 	const int64_t pair[2] = { 0, more }, dim[2] = { 1, 2 };
 	struct ht_value in[3] = { range_of(f, size) }, v;
 
-	in[0] = ht_rw_cast(&f->r, f->at, f->at->name,
-		compare(f, HT_OP_GreaterEqual, in[0], whole(f, HT_I64, 0)), HT_I64);
+	in[0] = ht_rw_cast(f->r, f->at, f->at->name,
+		binary(f, HT_OP_GreaterEqual, in[0], whole(f, HT_I64, 0)), HT_I64);
 	in[0].node->out[0].shape = open_shape(f, 1);
-	in[1] = ht_rw_reshape(&f->r, f->at, f->at->name,
-		ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, pair, 2),
-		ht_shape_make(f->r.g->arena, 2, dim));
+	in[1] = ht_rw_reshape(f->r, f->at, f->at->name,
+		ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, pair, 2),
+		ht_shape_make(f->r->g->arena, 2, dim));
 	in[2] = whole(f, HT_I64, 1);
 	v = node(f, HT_OP_PadV2, in, 3, HT_I64, open_shape(f, 1));
 	in[0] = v;
@@ -205,7 +205,7 @@ static struct ht_value numbers_and(struct forms *f, struct ht_value size, int64_
 	return v;
 }
 
-static struct ht_value mirrored_axis(struct forms *f, struct ht_value v, struct ht_value size,
+static struct ht_value mirrored_axis(struct maker *f, struct ht_value v, struct ht_value size,
 	int32_t axis, const int64_t pad[2], int64_t again)
 {
 	struct ht_value at = plus(f, numbers_and(f, size, pad[0] + pad[1]), -pad[0]), back;
@@ -221,7 +221,7 @@ static struct ht_value mirrored_axis(struct forms *f, struct ht_value v, struct 
 	return gathered(f, v, binary(f, HT_OP_Minimum, at, back), axis);
 }
 
-static bool expand_mirror(struct forms *f, struct ht_node *n)
+static bool expand_mirror(struct maker *f, struct ht_node *n)
 {
 	bool again = ht_str_is(ht_attr_str(n, "mode", ""), "SYMMETRIC");
 	struct ht_shape s = ht_in_shape(n, 0);
@@ -229,7 +229,7 @@ static bool expand_mirror(struct forms *f, struct ht_node *n)
 	int count;
 	struct ht_value v = n->in[0];
 
-	if (!is_open_image(f->r.g, n) ||
+	if (!is_open_image(f->r->g, n) ||
 		!ht_const_small_ints(n->in[1], pad, 2 * HT_OPEN_RANK, &count) ||
 		count != 2 * s.rank)
 		return false;
@@ -238,7 +238,7 @@ static bool expand_mirror(struct forms *f, struct ht_node *n)
 			v = mirrored_axis(f, v, extent(f, n, 0, i), i, &pad[2 * i], again);
 	if (ht_value_eq(v, n->in[0]))
 		return false;
-	ht_rw_take_place(&f->r, n, v);
+	ht_rw_take_place(f->r, n, v);
 	return true;
 }
 
@@ -313,10 +313,10 @@ static bool stays_between(const struct ht_node *n, struct dilation *d)
 	       (ht_is(n, HT_ELEMENTWISE) && n->ins == 1);
 }
 
-static bool all_ones(const struct forms *f, const struct ht_node *n, const char *name)
+static bool all_ones(const struct maker *f, const struct ht_node *n, const char *name)
 {
 	size_t count;
-	const int64_t *x = ht_attr_ints(n, name, &count, f->r.arena);
+	const int64_t *x = ht_attr_ints(n, name, &count, f->r->arena);
 
 	for (size_t i = 0; i < count; i++)
 		if (x[i] != 1)
@@ -324,17 +324,17 @@ static bool all_ones(const struct forms *f, const struct ht_node *n, const char 
 	return true;
 }
 
-static bool find_between(const struct forms *f, const struct ht_node *n, struct dilation *d)
+static bool find_between(const struct maker *f, const struct ht_node *n, struct dilation *d)
 {
 	struct ht_value v = n->in[0];
 
 	while (v.node->op != HT_OP_SpaceToBatchND) {
-		if (v.node->controls || !stays_between(v.node, d) || ht_rw_uses(&f->r, v) != 1)
+		if (v.node->controls || !stays_between(v.node, d) || ht_rw_uses(f->r, v) != 1)
 			return false;
 		v = v.node->in[0];
 	}
 	d->in = v.node;
-	return d->conv && !d->in->controls && ht_rw_uses(&f->r, v) == 1 &&
+	return d->conv && !d->in->controls && ht_rw_uses(f->r, v) == 1 &&
 	       all_ones(f, d->conv, "strides") && all_ones(f, d->conv, "dilations");
 }
 
@@ -355,7 +355,7 @@ static bool find_padding(const struct ht_node *n, struct dilation *d)
 	return true;
 }
 
-static bool is_dilated(const struct forms *f, const struct ht_node *n, struct dilation *d)
+static bool is_dilated(const struct maker *f, const struct ht_node *n, struct dilation *d)
 {
 	int64_t block[2];
 	int32_t rank = ht_in_shape(n, 0).rank;
@@ -367,7 +367,7 @@ static bool is_dilated(const struct forms *f, const struct ht_node *n, struct di
 	       find_padding(n, d);
 }
 
-static struct ht_value around(struct forms *f, const struct dilation *d)
+static struct ht_value around(struct maker *f, const struct dilation *d)
 {
 	int32_t rank = d->axes + 2;
 	int64_t pair[8] = { 0 };
@@ -376,21 +376,21 @@ static struct ht_value around(struct forms *f, const struct dilation *d)
 	struct ht_value in[2] = { d->in->in[0] }, v;
 
 	memcpy(pair + 2, d->pad, 2 * (size_t)d->axes * sizeof *pair);
-	in[1] = ht_rw_reshape(&f->r, d->in, f->at->name,
-		ht_rw_const_ints(&f->r, d->in, f->at->name, HT_I32, pair, 2 * (int64_t)rank),
-		ht_shape_make(f->r.g->arena, 2, dim));
-	v = ht_out(ht_rw_node(&f->r, d->in, HT_OP_Pad, f->at->name, in, 2,
+	in[1] = ht_rw_reshape(f->r, d->in, f->at->name,
+		ht_rw_const_ints(f->r, d->in, f->at->name, HT_I32, pair, 2 * (int64_t)rank),
+		ht_shape_make(f->r->g->arena, 2, dim));
+	v = ht_out(ht_rw_node(f->r, d->in, HT_OP_Pad, f->at->name, in, 2,
 			   (struct ht_type){ t, open_shape(f, rank) }),
 		0);
 	return v;
 }
 
-static bool expand_dilated(struct forms *f, struct ht_node *n)
+static bool expand_dilated(struct maker *f, struct ht_node *n)
 {
 	struct dilation d;
 	int64_t dilations[4] = { 1, 1, 1, 1 };
 
-	if (!is_open_image(f->r.g, n) && ht_shape_known(ht_in_shape(n, 0)))
+	if (!is_open_image(f->r->g, n) && ht_shape_known(ht_in_shape(n, 0)))
 		return false;
 	if (!is_dilated(f, n, &d))
 		return false;
@@ -399,14 +399,14 @@ static bool expand_dilated(struct forms *f, struct ht_node *n)
 	for (struct ht_node *x = n->in[0].node; x != d.in; x = x->in[0].node)
 		x->out[0].shape = open_shape(f, x->out[0].shape.rank);
 	ht_attr_set_ints(d.conv, "dilations", dilations, 4);
-	ht_rw_replace(&f->r, ht_out(d.in, 0), around(f, &d));
-	ht_rw_replace_node(&f->r, n, n->in[0]);
+	ht_rw_replace(f->r, ht_out(d.in, 0), around(f, &d));
+	ht_rw_replace_node(f->r, n, n->in[0]);
 	return true;
 }
 
 /* ---- which nodes these are ---- */
 
-bool ht_expand_image(struct forms *f, struct ht_node *n)
+bool ht_expand_image(struct maker *f, struct ht_node *n)
 {
 	switch (n->op) {
 	case HT_OP_ResizeBilinear:

@@ -66,7 +66,7 @@ bool ht_meets_open(const struct ht_graph *g, const struct ht_node *n)
 }
 
 static struct ht_value select_of(
-	struct forms *f, struct ht_value condition, struct ht_value a, struct ht_value b)
+	struct maker *f, struct ht_value condition, struct ht_value a, struct ht_value b)
 {
 	const struct ht_value in[] = { condition, a, b };
 	struct ht_shape s = ht_type_of(b)->shape;
@@ -74,20 +74,20 @@ static struct ht_value select_of(
 	return node(f, HT_OP_SelectV2, in, 3, HT_I64, s);
 }
 
-static struct ht_value size_of(
-	struct forms *f, const struct ht_node *n, int32_t i, const struct meeting *m)
+static struct ht_value own_size(
+	struct maker *f, const struct ht_node *n, int32_t i, const struct meeting *m)
 {
 	return extent(f, n, i, ht_meeting_axis(n, m->group, i));
 }
 
-static struct ht_value is_one(struct forms *f, struct ht_value size)
+static struct ht_value is_one(struct maker *f, struct ht_value size)
 {
-	return compare(f, HT_OP_Equal, size, whole(f, HT_I64, 1));
+	return binary(f, HT_OP_Equal, size, whole(f, HT_I64, 1));
 }
 
 /* The size that all have to have: the fixed one, or the first one that is not 1 and so not repeated. */
 static struct ht_value result_size(
-	struct forms *f, const struct ht_node *n, const struct meeting *m)
+	struct maker *f, const struct ht_node *n, const struct meeting *m)
 {
 	struct ht_value size = whole(f, HT_I64, m->fixed);
 	bool some = m->fixed >= 0;
@@ -97,7 +97,7 @@ static struct ht_value result_size(
 
 		if (is_apart(n, i, m))
 			continue;
-		own = size_of(f, n, i, m);
+		own = own_size(f, n, i, m);
 		size = some && m->repeats ? select_of(f, is_one(f, own), size, own) : own;
 		some = true;
 	}
@@ -105,20 +105,20 @@ static struct ht_value result_size(
 }
 
 /* Whether the size of operand `i` is neither that of the result nor repeated. */
-static struct ht_value differs(struct forms *f, const struct ht_node *n, int32_t i,
+static struct ht_value differs(struct maker *f, const struct ht_node *n, int32_t i,
 	const struct meeting *m, struct ht_value size)
 {
-	struct ht_value own = size_of(f, n, i, m), other = compare(f, HT_OP_NotEqual, own, size);
+	struct ht_value own = own_size(f, n, i, m), other = binary(f, HT_OP_NotEqual, own, size);
 
 	if (!m->repeats)
 		return other;
 	return binary(f, HT_OP_LogicalAnd, other,
-		ht_rw_unary(&f->r, f->at, HT_OP_LogicalNot, f->at->name, is_one(f, own)));
+		ht_rw_unary(f->r, f->at, HT_OP_LogicalNot, f->at->name, is_one(f, own)));
 }
 
 /* Whether the size of some operand neither is that of the result nor is repeated. */
 static struct ht_value some_differ(
-	struct forms *f, const struct ht_node *n, const struct meeting *m, struct ht_value size)
+	struct maker *f, const struct ht_node *n, const struct meeting *m, struct ht_value size)
 {
 	struct ht_value any = { 0 };
 
@@ -135,16 +135,16 @@ static struct ht_value some_differ(
 
 /* 0; the run stops where some sizes differ. */
 static struct ht_value check_sizes(
-	struct forms *f, const struct ht_node *n, const struct meeting *m, struct ht_value size)
+	struct maker *f, const struct ht_node *n, const struct meeting *m, struct ht_value size)
 {
 	struct ht_value any = some_differ(f, n, m, size);
 
-	any = only_zero(f, ht_rw_cast(&f->r, f->at, f->at->name, any, HT_I32));
-	return ht_rw_cast(&f->r, f->at, f->at->name, any, HT_I64);
+	any = only_zero(f, ht_rw_cast(f->r, f->at, f->at->name, any, HT_I32));
+	return ht_rw_cast(f->r, f->at, f->at->name, any, HT_I64);
 }
 
 /* The indices of the result.  What compares the sizes is evaluated even if the result has no elements. */
-static void number_result(struct forms *f, const struct ht_node *n, struct meeting *m)
+static void number_result(struct maker *f, const struct ht_node *n, struct meeting *m)
 {
 	struct ht_value size = result_size(f, n, m), check;
 
@@ -160,28 +160,28 @@ static void number_result(struct forms *f, const struct ht_node *n, struct meeti
 }
 
 /* A result of a fixed size without elements computes nothing that could stop the run. */
-static void expect_none(struct forms *f, struct ht_node *n, const struct meeting *m)
+static void expect_none(struct maker *f, struct ht_node *n, const struct meeting *m)
 {
 	struct ht_value differ = some_differ(f, n, m, whole(f, HT_I64, 0));
 
-	expect(f, n, ht_rw_unary(&f->r, f->at, HT_OP_LogicalNot, f->at->name, differ),
+	expect(f, n, ht_rw_unary(f->r, f->at, HT_OP_LogicalNot, f->at->name, differ),
 		"a size that meets one of 0 has to be 0, or 1 where it is repeated", NULL, 0);
 }
 
 /* Operand `i` as long as the result. */
 static struct ht_value as_long(
-	struct forms *f, const struct ht_node *n, int32_t i, const struct meeting *m)
+	struct maker *f, const struct ht_node *n, int32_t i, const struct meeting *m)
 {
 	int32_t axis = ht_meeting_axis(n, m->group, i);
 	struct ht_value one;
 
 	if (!m->repeats || m->fixed == 0)
 		return gathered(f, n->in[i], m->numbers, axis);
-	one = is_one(f, size_of(f, n, i, m));
+	one = is_one(f, own_size(f, n, i, m));
 	return gathered(f, n->in[i], select_of(f, one, whole(f, HT_I64, 0), m->numbers), axis);
 }
 
-static void expand_group(struct forms *f, struct ht_node *n, struct meeting *m)
+static void expand_group(struct maker *f, struct ht_node *n, struct meeting *m)
 {
 	number_result(f, n, m);
 	if (m->fixed == 0)
@@ -191,17 +191,17 @@ static void expand_group(struct forms *f, struct ht_node *n, struct meeting *m)
 
 		if (dim_of(n, i, m) >= 0)
 			continue;
-		ht_rw_set_in(&f->r, n, i, as_long(f, n, i, m));
+		ht_rw_set_in(f->r, n, i, as_long(f, n, i, m));
 		n->in[i].node->out[0].shape = open_shape(f, t.shape.rank);
 	}
 }
 
-bool ht_expand_meeting(struct forms *f, struct ht_node *n)
+bool ht_expand_meeting(struct maker *f, struct ht_node *n)
 {
 	struct meeting m;
 
 	for (int32_t k = 0, groups = ht_meeting_groups(n); k < groups; k++)
-		if (find_meeting(f->r.g, n, k, &m)) {
+		if (find_meeting(f->r->g, n, k, &m)) {
 			expand_group(f, n, &m);
 			return true; /* further axes when the types are known again */
 		}

@@ -36,7 +36,7 @@ static int64_t listed_axis(const struct ht_node *n, int32_t arg, int32_t rank, i
 
 /* ---- reversal ---- */
 
-static bool expand_reverse(struct forms *f, struct ht_node *n)
+static bool expand_reverse(struct maker *f, struct ht_node *n)
 {
 	int64_t axes[HT_MAX_RANK], axis;
 	struct ht_shape s = ht_in_shape(n, 0);
@@ -44,35 +44,35 @@ static bool expand_reverse(struct forms *f, struct ht_node *n)
 	bool some = false;
 
 	while (n->op == HT_OP_ReverseV2 && (axis = listed_axis(n, 1, s.rank, count)) >= 0) {
-		some = some || is_open(f->r.g, n, 0, axis);
+		some = some || is_open(f->r->g, n, 0, axis);
 		axes[count++] = axis;
 	}
 	if (!some || count < 2)
 		return false;
 	for (int i = 0; i + 1 < count; i++) {
-		ht_rw_set_in(&f->r, n, 0, ht_reversed(f, n->in[0], axes[i]));
+		ht_rw_set_in(f->r, n, 0, ht_reversed(f, n->in[0], axes[i]));
 		n->in[0].node->out[0].shape = s;
 	}
-	ht_rw_set_in(&f->r, n, 1,
+	ht_rw_set_in(f->r, n, 1,
 		ht_rw_const_ints(
-			&f->r, n, n->name, ht_type_of(n->in[1])->dtype, &axes[count - 1], 1));
+			f->r, n, n->name, ht_type_of(n->in[1])->dtype, &axes[count - 1], 1));
 	return true;
 }
 
 /* Operand 1 has a truth value for each axis. */
-static bool expand_first_reverse(struct forms *f, struct ht_node *n)
+static bool expand_first_reverse(struct maker *f, struct ht_node *n)
 {
 	const struct ht_tensor *t = ht_const_tensor(n->in[1]);
 	struct ht_value in[2] = { n->in[0] };
 	int64_t axes[HT_MAX_RANK], count = 0;
 
-	if (!t || !ht_shape_is_open(f->r.g, ht_in_shape(n, 0)))
+	if (!t || !ht_shape_is_open(f->r->g, ht_in_shape(n, 0)))
 		return false;
 	for (int32_t i = 0; i < ht_shape_count(t->shape); i++)
 		if (((const uint8_t *)t->blob->p)[i])
 			axes[count++] = i;
-	in[1] = ht_rw_const_ints(&f->r, n, n->name, HT_I32, axes, count);
-	ht_rw_become(&f->r, n, HT_OP_ReverseV2, in, 2);
+	in[1] = ht_rw_const_ints(f->r, n, n->name, HT_I32, axes, count);
+	ht_rw_become(f->r, n, HT_OP_ReverseV2, in, 2);
 	return true;
 }
 
@@ -80,23 +80,23 @@ static bool expand_first_reverse(struct forms *f, struct ht_node *n)
 
 /* UpperBound counts the sorted numbers that are not above a value.  Numbers outside of the run's size are filled with the largest number of
  * their type, which is not above a value that is this number, so the count is cut off at the run's size. */
-static bool expand_bound(struct forms *f, struct ht_node *n)
+static bool expand_bound(struct maker *f, struct ht_node *n)
 {
 	struct ht_value most, v;
 
-	if (ht_attr_find(n, "_enough") || !is_open(f->r.g, n, 0, 1))
+	if (ht_attr_find(n, "_enough") || !is_open(f->r->g, n, 0, 1))
 		return false;
-	most = ht_rw_cast(&f->r, f->at, n->name, extent(f, n, 0, 1), n->out[0].dtype);
+	most = ht_rw_cast(f->r, f->at, n->name, extent(f, n, 0, 1), n->out[0].dtype);
 	ht_attr_set_bool(n, "_enough", true);
 	v = binary(f, HT_OP_Minimum, ht_out(n, 0), most);
 	ht_node_move(v.node, n->next);
-	ht_rw_replace_behind(&f->r, ht_out(n, 0), v);
+	ht_rw_replace_behind(f->r, ht_out(n, 0), v);
 	return true;
 }
 
 /* ---- Split and SplitV ---- */
 
-static struct ht_value slice_of(struct forms *f, struct ht_value x, int64_t axis,
+static struct ht_value slice_of(struct maker *f, struct ht_value x, int64_t axis,
 	struct ht_value begin, struct ht_value size)
 {
 	struct ht_type t = *ht_type_of(x);
@@ -106,14 +106,14 @@ static struct ht_value slice_of(struct forms *f, struct ht_value x, int64_t axis
 		begins[i] = i == axis ? begin : whole(f, HT_I64, 0);
 		sizes[i] = i == axis ? size : whole(f, HT_I64, -1);
 	}
-	in[1] = packed(f, begins, t.shape.rank, HT_I64);
-	in[2] = packed(f, sizes, t.shape.rank, HT_I64);
+	in[1] = packed(f, begins, t.shape.rank);
+	in[2] = packed(f, sizes, t.shape.rank);
 	return node(f, HT_OP_Slice, in, 3, t.dtype, open_shape(f, t.shape.rank));
 }
 
 /* The sizes of parts: one that is -1 is the rest.  The run stops unless they add up to `all`. */
 static void sizes_of_parts(
-	struct forms *f, const struct ht_node *n, struct ht_value all, struct ht_value *size)
+	struct maker *f, const struct ht_node *n, struct ht_value all, struct ht_value *size)
 {
 	struct ht_value total = whole(f, HT_I64, 0);
 	int32_t rest = -1;
@@ -134,7 +134,7 @@ static void sizes_of_parts(
 
 /* Parts of equal sizes. */
 static void equal_parts(
-	struct forms *f, const struct ht_node *n, struct ht_value all, struct ht_value *size)
+	struct maker *f, const struct ht_node *n, struct ht_value all, struct ht_value *size)
 {
 	struct ht_value parts = whole(f, HT_I64, n->outs),
 			each = binary(f, HT_OP_FloorDiv, all, parts);
@@ -160,13 +160,14 @@ static int64_t divided_axis(const struct ht_graph *g, const struct ht_node *n)
 	return axis;
 }
 
-static bool expand_split(struct forms *f, struct ht_node *n)
+static bool expand_split(struct maker *f, struct ht_node *n)
 {
-	int64_t axis = divided_axis(f->r.g, n);
+	int64_t axis = divided_axis(f->r->g, n);
 	int32_t value = n->op == HT_OP_Split;
 	struct ht_value x, all, begin = whole(f, HT_I64, 0), size[MOST_PARTS], part[MOST_PARTS];
 
-	if (axis < 0 || (!value && ht_waits_for_shapes(f->r.g, n) && !is_open(f->r.g, n, 0, axis)))
+	if (axis < 0 ||
+		(!value && ht_waits_for_shapes(f->r->g, n) && !is_open(f->r->g, n, 0, axis)))
 		return false;
 	x = n->in[value];
 	all = extent(f, n, value, axis);
@@ -196,7 +197,7 @@ static const struct ht_node *chosen_order(const struct ht_node *n)
 	return ht_const_tensor(order->in[1]) && ht_const_tensor(order->in[2]) ? order : NULL;
 }
 
-bool ht_expand_chosen_order(struct forms *f, struct ht_node *n)
+bool ht_expand_chosen_order(struct maker *f, struct ht_node *n)
 {
 	const struct ht_node *order = chosen_order(n);
 	enum ht_dtype t = n->out[0].dtype;
@@ -213,7 +214,7 @@ bool ht_expand_chosen_order(struct forms *f, struct ht_node *n)
 		in[i] = node(f, HT_OP_Reshape, (struct ht_value[]){ v, n->in[1] }, 2, t,
 			n->out[0].shape);
 	}
-	ht_rw_take_place(&f->r, n, node(f, HT_OP_SelectV2, in, 3, t, n->out[0].shape));
+	ht_rw_take_place(f->r, n, node(f, HT_OP_SelectV2, in, 3, t, n->out[0].shape));
 	return true;
 }
 
@@ -236,7 +237,7 @@ bool ht_moves_open(const struct ht_graph *g, const struct ht_node *n)
 	}
 }
 
-bool ht_expand_moves(struct forms *f, struct ht_node *n)
+bool ht_expand_moves(struct maker *f, struct ht_node *n)
 {
 	switch (n->op) {
 	case HT_OP_Split:

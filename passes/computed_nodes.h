@@ -1,221 +1,74 @@
-/* computed_nodes: helpers that make the nodes of which ops of computed sizes are made, and what the files computed_*.c that make them
+/* computed_nodes: nodes of ops of computed sizes beside those of maker.h, and what the files computed_*.c that make them
  * offer each other. */
 #ifndef HT_PASSES_COMPUTED_NODES_H
 #define HT_PASSES_COMPUTED_NODES_H
 
 #include "passes/bounded.h"
 #include "passes/computed.h"
+#include "passes/maker.h"
 
 #include "ir/infer.h"
 
 /* ---- nodes ---- */
 
-/* Makes nodes in front of `at`, named after it. */
-struct forms {
-	struct ht_rw r;
-	struct ht_node *at;
-};
-
 /* Whether another node may replace `at` without losing control edges: those that start at a node with one result move along. */
-static inline bool is_replaceable(const struct forms *f)
+static inline bool is_replaceable(const struct maker *f)
 {
-	return f->at->graph && (f->at->outs == 1 ? !f->at->controls : ht_rw_plain(&f->r, f->at));
-}
-
-static inline struct ht_value whole(struct forms *f, enum ht_dtype t, int64_t x)
-{
-	return ht_rw_scalar(&f->r, f->at, f->at->name, t, x);
-}
-
-static inline struct ht_value node(struct forms *f, enum ht_op op, const struct ht_value *in,
-	int32_t ins, enum ht_dtype t, struct ht_shape s)
-{
-	return ht_out(
-		ht_rw_node(&f->r, f->at, op, f->at->name, in, ins, (struct ht_type){ t, s }), 0);
-}
-
-static inline struct ht_value binary(
-	struct forms *f, enum ht_op op, struct ht_value a, struct ht_value b)
-{
-	return ht_rw_binary(&f->r, f->at, op, f->at->name, a, b);
-}
-
-static inline struct ht_value compare(
-	struct forms *f, enum ht_op op, struct ht_value a, struct ht_value b)
-{
-	struct ht_value v = binary(f, op, a, b);
-
-	v.node->out[0].dtype = HT_BOOL;
-	return v;
-}
-
-static inline struct ht_shape open_shape(struct forms *f, int32_t rank)
-{
-	int64_t dim[HT_MAX_RANK];
-
-	for (int32_t i = 0; i < rank; i++)
-		dim[i] = HT_DIM_UNKNOWN;
-	return rank < 0 ? HT_SHAPE_UNKNOWN : ht_shape_make(f->r.g->arena, rank, dim);
-}
-
-static inline struct ht_value where(struct forms *f, struct ht_value condition)
-{
-
-	return node(f, HT_OP_Where, &condition, 1, HT_I64, open_shape(f, 2));
-}
-
-/* Positions of shape [n,1] as a vector. */
-static inline struct ht_value squeezed(struct forms *f, struct ht_value at)
-{
-	const int64_t axis = 1;
-	struct ht_value v = node(f, HT_OP_Squeeze, &at, 1, HT_I64, open_shape(f, 1));
-
-	ht_attr_set_ints(v.node, "squeeze_dims", &axis, 1);
-	return v;
-}
-
-static inline struct ht_value with_axis(struct forms *f, struct ht_value x, int64_t axis)
-{
-	struct ht_type t = *ht_type_of(x);
-
-	return node(f, HT_OP_ExpandDims, (struct ht_value[]){ x, whole(f, HT_I32, axis) }, 2,
-		t.dtype, open_shape(f, t.shape.rank < 0 ? -1 : t.shape.rank + 1));
-}
-
-static inline struct ht_value gathered_nd(
-	struct forms *f, struct ht_value params, struct ht_value at)
-{
-
-	return node(f, HT_OP_GatherNd, (struct ht_value[]){ params, at }, 2,
-		ht_type_of(params)->dtype, HT_SHAPE_UNKNOWN);
-}
-
-static inline struct ht_value gathered(
-	struct forms *f, struct ht_value params, struct ht_value at, int64_t axis)
-{
-
-	return node(f, HT_OP_GatherV2, (struct ht_value[]){ params, at, whole(f, HT_I32, axis) }, 3,
-		ht_type_of(params)->dtype, HT_SHAPE_UNKNOWN);
-}
-
-/* 0, 1, … up to a constant - 1. */
-static inline struct ht_value numbers(struct forms *f, enum ht_dtype t, int64_t count)
-{
-
-	return node(f, HT_OP_Range,
-		(struct ht_value[]){ whole(f, t, 0), whole(f, t, count), whole(f, t, 1) }, 3, t,
-		ht_shape_make(f->r.g->arena, 1, &count));
-}
-
-/* Element `i` of a vector, or the scalar itself. */
-static inline struct ht_value element(struct forms *f, struct ht_value v, int32_t i)
-{
-	const int64_t from = i, to = i + 1, step = 1;
-	struct ht_value in[4], x;
-
-	if (ht_type_of(v)->shape.rank == 0)
-		return v;
-	if (v.node->op == HT_OP_Pack && i < v.node->ins)
-		return v.node->in[i];
-	in[0] = v;
-	in[1] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &from, 1);
-	in[2] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &to, 1);
-	in[3] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &step, 1);
-	x = node(f, HT_OP_StridedSlice, in, 4, ht_type_of(v)->dtype, HT_SHAPE_SCALAR);
-	ht_attr_set_int(x.node, "shrink_axis_mask", 1);
-	return x;
-}
-
-/* The result of an op without attributes on the shape of `v`: the shape as a vector, or the
- * number of elements. */
-static inline struct ht_value told(
-	struct forms *f, enum ht_op op, struct ht_value v, enum ht_dtype t)
-{
-	int64_t rank = ht_type_of(v)->shape.rank;
-	struct ht_value s = node(f, op, &v, 1, t,
-		op == HT_OP_Size ? HT_SHAPE_SCALAR : ht_shape_make(f->r.g->arena, 1, &rank));
-
-	ht_attr_set_type(s.node, "out_type", t);
-	return s;
+	return f->at->graph && (f->at->outs == 1 ? !f->at->controls : ht_rw_plain(f->r, f->at));
 }
 
 /* The positions of the numbers below `count`, which is at most `most`: [count,1]. */
-static inline struct ht_value counted(struct forms *f, struct ht_value count, int64_t most)
+static inline struct ht_value counted(struct maker *f, struct ht_value count, int64_t most)
 {
 	enum ht_dtype t = ht_type_of(count)->dtype;
 
-	return where(f, compare(f, HT_OP_Less, numbers(f, t, most ? most : 1), count));
-}
-
-static inline struct ht_value packed(
-	struct forms *f, const struct ht_value *in, int32_t n, enum ht_dtype t)
-{
-	const int64_t count = n;
-	struct ht_value v = node(f, HT_OP_Pack, in, n, t, ht_shape_make(f->r.g->arena, 1, &count));
-
-	ht_attr_set_int(v.node, "axis", 0);
-	return v;
-}
-
-static inline struct ht_value joined(struct forms *f, struct ht_value *in, int32_t n, int64_t axis)
-{
-	enum ht_dtype t = ht_type_of(in[0])->dtype;
-	struct ht_value v;
-
-	if (n == 1)
-		return in[0];
-	in[n] = whole(f, HT_I32, axis);
-	v = node(f, HT_OP_ConcatV2, in, n + 1, t, open_shape(f, ht_type_of(in[0])->shape.rank));
-	return v;
+	return where(f, binary(f, HT_OP_Less, numbers(f, t, most ? most : 1), count));
 }
 
 /* 0 where `x` is 0.  Elsewhere the run stops, as `x` is not a valid index. (A list of one
  * element would be folded to a constant.) */
-static inline struct ht_value only_zero(struct forms *f, struct ht_value x)
+static inline struct ht_value only_zero(struct maker *f, struct ht_value x)
 {
 	return gathered(f, numbers(f, HT_I32, 2), binary(f, HT_OP_Mul, x, whole(f, HT_I32, 2)), 0);
 }
 
 /* `x`; the run stops where `a` is below `b`. */
 static inline struct ht_value unless_below(
-	struct forms *f, struct ht_value x, struct ht_value a, struct ht_value b)
+	struct maker *f, struct ht_value x, struct ht_value a, struct ht_value b)
 {
 	enum ht_dtype t = ht_type_of(x)->dtype;
-	struct ht_value below =
-		ht_rw_cast(&f->r, f->at, f->at->name, compare(f, HT_OP_Less, a, b), HT_I32);
+	struct ht_value below = cast_to(f, binary(f, HT_OP_Less, a, b), HT_I32);
 
-	return binary(
-		f, HT_OP_AddV2, x, ht_rw_cast(&f->r, f->at, f->at->name, only_zero(f, below), t));
+	return binary(f, HT_OP_AddV2, x, cast_to(f, only_zero(f, below), t));
 }
 
 /* 0; the run stops where both numbers differ. */
-static inline struct ht_value check_equal(struct forms *f, struct ht_value a, struct ht_value b)
+static inline struct ht_value check_equal(struct maker *f, struct ht_value a, struct ht_value b)
 {
-	struct ht_value differ =
-		ht_rw_cast(&f->r, f->at, f->at->name, compare(f, HT_OP_NotEqual, a, b), HT_I32);
+	struct ht_value differ = cast_to(f, binary(f, HT_OP_NotEqual, a, b), HT_I32);
 
-	return ht_rw_cast(&f->r, f->at, f->at->name, only_zero(f, differ), HT_I64);
+	return cast_to(f, only_zero(f, differ), HT_I64);
 }
 
 /* An Assert that `n` waits for; its message consists of `text` and the `data`. */
-static inline void expect(struct forms *f, struct ht_node *n, struct ht_value condition,
+static inline void expect(struct maker *f, struct ht_node *n, struct ht_value condition,
 	const char *text, const struct ht_value *data, int32_t count)
 {
-	struct ht_value in[4] = { condition, ht_rw_text(&f->r, n, n->name, text) };
+	struct ht_value in[4] = { condition, ht_rw_text(f->r, n, n->name, text) };
 	struct ht_node *check;
 
 	for (int32_t i = 0; i < count; i++)
 		in[2 + i] = data[i];
-	check = ht_rw_node(&f->r, n, HT_OP_Assert, ht_rw_name_within(&f->r, n, "stated"), in,
+	check = ht_rw_node(f->r, n, HT_OP_Assert, ht_rw_name_within(f->r, n, "stated"), in,
 		2 + count, (struct ht_type){ HT_INVALID, HT_SHAPE_UNKNOWN });
 	ht_attr_set_int(check, "summarize", HT_MAX_RANK);
-	ht_rw_set_controls(&f->r, n, ht_controls_and(f->r.arena, n, &check, 1), n->controls + 1);
+	ht_rw_set_controls(f->r, n, ht_controls_and(f->r->arena, n, &check, 1), n->controls + 1);
 }
 
 /* ---- extents ---- */
 
 /* `x` padded to its largest length; elements beyond its size have no defined values. */
-static inline struct ht_value padded(struct forms *f, struct ht_value x, int64_t axis)
+static inline struct ht_value padded(struct maker *f, struct ht_value x, int64_t axis)
 {
 	struct ht_type t = *ht_type_of(x);
 	struct ht_value v = node(f, HT_OP__Padded, &x, 1, t.dtype, open_shape(f, t.shape.rank));
@@ -225,12 +78,12 @@ static inline struct ht_value padded(struct forms *f, struct ht_value x, int64_t
 }
 
 /* Where a tensor has extent `dim`: the result of the node that computes it, or an input of the graph; -1: in none of these. */
-static inline int32_t axis_with(const struct forms *f, int64_t dim, struct ht_value *of)
+static inline int32_t axis_with(const struct maker *f, int64_t dim, struct ht_value *of)
 {
-	const struct ht_graph *g = f->r.g;
+	const struct ht_graph *g = f->r->g;
 	int32_t size = ht_dim_size(g, dim);
 	struct ht_node *by = size ? ht_size_node(g, size) : NULL;
-	const struct ht_port *p = f->r.c->entry ? f->r.c->entry->inputs : NULL;
+	const struct ht_port *p = f->r->c->entry ? f->r->c->entry->inputs : NULL;
 
 	for (int32_t k = 0; by && k < by->out[0].shape.rank; k++) {
 		*of = ht_out(by, 0);
@@ -251,7 +104,7 @@ static inline int32_t axis_with(const struct forms *f, int64_t dim, struct ht_va
 /* The extent of operand `i` along an axis, as an integer.  Axes that have the same size read it from the Shape of one tensor, so that
  * lists of equal length are recognised. */
 static inline struct ht_value extent(
-	struct forms *f, const struct ht_node *n, int32_t i, int64_t axis)
+	struct maker *f, const struct ht_node *n, int32_t i, int64_t axis)
 {
 	int64_t dim = ht_in_shape(n, i).dim[axis];
 	struct ht_value of;
@@ -261,8 +114,8 @@ static inline struct ht_value extent(
 		return whole(f, HT_I64, dim);
 	k = axis_with(f, dim, &of);
 	if (k >= 0)
-		return element(f, told(f, HT_OP_Shape, of, HT_I64), k);
-	return element(f, told(f, HT_OP_Shape, n->in[i], HT_I64), (int32_t)axis);
+		return element(f, shape_of(f, of, HT_I64), k);
+	return element(f, shape_of(f, n->in[i], HT_I64), (int32_t)axis);
 }
 
 /* ---- numbers ---- */
@@ -295,13 +148,12 @@ static inline bool const_entry(struct ht_value v, int32_t i, int64_t *x)
 	return true;
 }
 
-static inline struct ht_value wide(struct forms *f, struct ht_value x)
+static inline struct ht_value wide(struct maker *f, struct ht_value x)
 {
-	return ht_type_of(x)->dtype == HT_I64 ? x
-					      : ht_rw_cast(&f->r, f->at, f->at->name, x, HT_I64);
+	return cast_to(f, x, HT_I64);
 }
 
-static inline struct ht_value entry_of(struct forms *f, struct ht_value v, int32_t i)
+static inline struct ht_value entry_of(struct maker *f, struct ht_value v, int32_t i)
 {
 	int64_t x;
 
@@ -309,7 +161,7 @@ static inline struct ht_value entry_of(struct forms *f, struct ht_value v, int32
 }
 
 /* Likewise an extent of a sparse tensor, which may be a number of more than 32 bits. */
-static inline struct ht_value extent_entry(struct forms *f, struct ht_value v, int32_t i)
+static inline struct ht_value extent_entry(struct maker *f, struct ht_value v, int32_t i)
 {
 	int64_t all[2 * HT_MAX_RANK];
 	int count;
@@ -321,7 +173,7 @@ static inline struct ht_value extent_entry(struct forms *f, struct ht_value v, i
 
 /* Entry `i` of operand `arg`, a vector of `count` elements, becomes `number`. */
 static inline void set_entry(
-	struct forms *f, struct ht_node *n, int32_t arg, int32_t count, int32_t i, int64_t number)
+	struct maker *f, struct ht_node *n, int32_t arg, int32_t count, int32_t i, int64_t number)
 {
 	struct ht_value entry[HT_MAX_RANK];
 	enum ht_dtype t = ht_type_of(n->in[arg])->dtype;
@@ -334,29 +186,29 @@ static inline void set_entry(
 	}
 	for (int32_t k = 0; k < count && !known; k++)
 		entry[k] = k == i ? whole(f, t, number) : element(f, n->in[arg], k);
-	ht_rw_set_in(&f->r, n, arg,
-		known ? ht_rw_const_ints(&f->r, n, n->name, t, all, count)
-		      : packed(f, entry, count, t));
+	ht_rw_set_in(f->r, n, arg,
+		known ? ht_rw_const_ints(f->r, n, n->name, t, all, count)
+		      : packed(f, entry, count));
 }
 
-static inline struct ht_value plus(struct forms *f, struct ht_value x, int64_t by)
+static inline struct ht_value plus(struct maker *f, struct ht_value x, int64_t by)
 {
 	return by ? binary(f, HT_OP_AddV2, x, whole(f, HT_I64, by)) : x;
 }
 
 /* 0, 1, … up to `count` - 1; there are at most `most` of them.  `check` is 0, or stops the run. */
 static inline struct ht_value counted_up(
-	struct forms *f, struct ht_value count, struct ht_value check, int64_t most)
+	struct maker *f, struct ht_value count, struct ht_value check, int64_t most)
 {
 	struct ht_span s;
 
-	if (ht_span_of(f->r.g, count, &s) && s.most < most)
+	if (ht_span_of(f->r->g, count, &s) && s.most < most)
 		most = s.most < 1 ? 1 : s.most;
 	return squeezed(f, counted(f, binary(f, HT_OP_AddV2, count, check), most));
 }
 
 /* The vector `v` with axes of extent 1 behind its own, so that it is broadcast along axis `axis` of a tensor of rank `rank`. */
-static inline struct ht_value along(struct forms *f, struct ht_value v, int32_t axis, int32_t rank)
+static inline struct ht_value along(struct maker *f, struct ht_value v, int32_t axis, int32_t rank)
 {
 	v.node->out[0].shape = open_shape(f, 1);
 	for (int32_t i = axis + 1; i < rank; i++)
@@ -364,27 +216,8 @@ static inline struct ht_value along(struct forms *f, struct ht_value v, int32_t 
 	return v;
 }
 
-/* 0, 1, … up to an extent that other nodes tell, less one. */
-static inline struct ht_value range_of(struct forms *f, struct ht_value count)
-{
-	enum ht_dtype t = ht_type_of(count)->dtype;
-
-	return node(f, HT_OP_Range, (struct ht_value[]){ whole(f, t, 0), count, whole(f, t, 1) }, 3,
-		t, open_shape(f, 1));
-}
-
-static inline struct ht_value real(struct forms *f, enum ht_dtype t, double x)
-{
-	return ht_rw_const_float(&f->r, f->at, f->at->name, t, x);
-}
-
-static inline struct ht_value cast_to(struct forms *f, struct ht_value x, enum ht_dtype t)
-{
-	return ht_type_of(x)->dtype == t ? x : ht_rw_cast(&f->r, f->at, f->at->name, x, t);
-}
-
 /* Rounded to float32.  What a kernel of TensorFlow computes in float32 is computed in float64 and rounded so, since no policy changes these. */
-static inline struct ht_value rounded(struct forms *f, struct ht_value x)
+static inline struct ht_value rounded(struct maker *f, struct ht_value x)
 {
 	return cast_to(f, cast_to(f, x, HT_F32), HT_F64);
 }
@@ -409,20 +242,20 @@ bool ht_meeting_repeats(const struct ht_node *n, int32_t group);
 
 /* Where open sizes meet others in such a group, operands are gathered to one size, and the run stops if sizes differ; says
  * whether it changed the node. */
-bool ht_expand_meeting(struct forms *f, struct ht_node *n);
+bool ht_expand_meeting(struct maker *f, struct ht_node *n);
 
 /* ---- computed_crop.c ---- */
 
 /* Boxes that are cut out of images and resized to an open or computed size; `room`: also to one that nothing bounds. */
 bool ht_crops_open(const struct ht_graph *g, const struct ht_node *n);
-bool ht_expand_crop(struct forms *f, struct ht_node *n, bool room);
+bool ht_expand_crop(struct maker *f, struct ht_node *n, bool room);
 
 /* ---- computed_images.c ---- */
 
 /* The places in the source, in float64, of the places `at` along an axis that is resized from `in` to `out`, of the
  * op `f->at`: at the corners of pixels, or half a pixel behind them with half-pixel centres. */
 struct ht_value ht_places_in_source(
-	struct forms *f, struct ht_value at, struct ht_value in, struct ht_value out);
+	struct maker *f, struct ht_value at, struct ht_value in, struct ht_value out);
 
 /* ---- computed_parts.c ---- */
 
@@ -430,80 +263,80 @@ enum { MOST_COUNT = 1 << 24 /* longer ranges would need much memory for their bo
 
 /* Slices, the largest elements of rows, and padding; each says whether it changed the node.  If `last`, those whose extents nothing
  * but the run tells, so that what other nodes tell is known before. */
-bool ht_expand_slice(struct forms *f, struct ht_node *n, bool last);
-bool ht_expand_strided_slice(struct forms *f, struct ht_node *n, bool last);
-bool ht_expand_best(struct forms *f, struct ht_node *n, bool last);
-bool ht_expand_extreme(struct forms *f, struct ht_node *n);
-bool ht_expand_pad(struct forms *f, struct ht_node *n, bool last);
+bool ht_expand_slice(struct maker *f, struct ht_node *n, bool last);
+bool ht_expand_strided_slice(struct maker *f, struct ht_node *n, bool last);
+bool ht_expand_best(struct maker *f, struct ht_node *n, bool last);
+bool ht_expand_extreme(struct maker *f, struct ht_node *n);
+bool ht_expand_pad(struct maker *f, struct ht_node *n, bool last);
 /* Gradients of strided slices of open extents; the first function says whether the node is one. */
 bool ht_slices_back(const struct ht_graph *g, const struct ht_node *n);
-bool ht_expand_slice_gradient(struct forms *f, struct ht_node *n);
+bool ht_expand_slice_gradient(struct maker *f, struct ht_node *n);
 /* computed_shapes.c: an axis of operand `arg` whose extent is a product becomes one of a size that the run computes, so that the elements
  * that exist are the first ones along it also where tensors have their largest extents.  False: it is none. */
-bool ht_flatten(struct forms *f, struct ht_node *n, int32_t arg, int64_t axis);
+bool ht_flatten(struct maker *f, struct ht_node *n, int32_t arg, int64_t axis);
 /* Likewise repeated axes, one-hot vectors, reshapes, and extents that have to be a number. */
-bool ht_expand_one_hot(struct forms *f, struct ht_node *n);
+bool ht_expand_one_hot(struct maker *f, struct ht_node *n);
 /* One-hot vectors of indices of an open shape whose classes are no last axis become such vectors along the last axis, transposed. */
 bool ht_puts_classes_inside(const struct ht_graph *g, const struct ht_node *n);
-bool ht_put_classes_last(struct forms *f, struct ht_node *n);
-bool ht_expand_roll(struct forms *f, struct ht_node *n);
-bool ht_expand_tile(struct forms *f, struct ht_node *n, bool last);
-bool ht_expand_broadcast(struct forms *f, struct ht_node *n);
-bool ht_expand_reshape(struct forms *f, struct ht_node *n, bool last);
-bool ht_expand_ensured(struct forms *f, struct ht_node *n);
+bool ht_put_classes_last(struct maker *f, struct ht_node *n);
+bool ht_expand_roll(struct maker *f, struct ht_node *n);
+bool ht_expand_tile(struct maker *f, struct ht_node *n, bool last);
+bool ht_expand_broadcast(struct maker *f, struct ht_node *n);
+bool ht_expand_reshape(struct maker *f, struct ht_node *n, bool last);
+bool ht_expand_ensured(struct maker *f, struct ht_node *n);
 /* Extents of a tensor as numbers. */
 struct extents {
 	struct ht_value size[HT_MAX_RANK];
 	int32_t rank;
 	struct ht_value check; /* 0; the run stops where the number of elements is another one */
 };
-struct ht_value ht_product_of(struct forms *f, const struct ht_value *x, int32_t n);
+struct ht_value ht_product_of(struct maker *f, const struct ht_value *x, int32_t n);
 /* The numbers of values of a sparse tensor among all its elements.  The run stops where that are more than a number of 64 bits tells. */
 struct ht_value ht_numbers_of(
-	struct forms *f, struct ht_value indices, const struct ht_value *size, int32_t rank);
+	struct maker *f, struct ht_value indices, const struct ht_value *size, int32_t rank);
 /* Reads a shape of to->rank extents, one of which may be -1, of as many elements as `from` has. */
 void ht_read_extents(
-	struct forms *f, struct ht_value shape, const struct extents *from, struct extents *to);
+	struct maker *f, struct ht_value shape, const struct extents *from, struct extents *to);
 /* The places of elements by their numbers in a tensor of these extents: the last axis has an index for each axis. */
 struct ht_value ht_places_of(
-	struct forms *f, struct ht_value number, const struct ht_value *size, int32_t rank);
+	struct maker *f, struct ht_value number, const struct ht_value *size, int32_t rank);
 
 /* 0, 1, … up to `count` - 1; there are at most `most` of them, which is -1 if it is not known.  What the graph does not bound gets room
  * for as many as something else of the graph may have; more stop the run. */
-struct ht_value ht_bounded_range(struct forms *f, struct ht_value count, int64_t most);
+struct ht_value ht_bounded_range(struct maker *f, struct ht_value count, int64_t most);
 
 /* computed_sparse.c: ops on sparse tensors; says whether it changed the node. */
-bool ht_expand_sparse(struct forms *f, struct ht_node *n);
+bool ht_expand_sparse(struct maker *f, struct ht_node *n);
 bool ht_is_sparse_open(const struct ht_graph *g, const struct ht_node *n);
 
 /* computed_sparse_sums.c, computed_sparse_parts.c: likewise. */
-bool ht_expand_sparse_sums(struct forms *f, struct ht_node *n);
-bool ht_expand_sparse_parts(struct forms *f, struct ht_node *n);
+bool ht_expand_sparse_sums(struct maker *f, struct ht_node *n);
+bool ht_expand_sparse_parts(struct maker *f, struct ht_node *n);
 /* Which elements of a vector of integers come first: those with the least numbers; equal ones stay in their order. */
-struct ht_value ht_order_of(struct forms *f, struct ht_value number);
+struct ht_value ht_order_of(struct maker *f, struct ht_value number);
 /* computed_sets.c: whether the node is an operation on sets whose operands have bounds; ht_expand_sets() changes it. */
 bool ht_is_sets(const struct ht_graph *g, const struct ht_node *n);
-bool ht_expand_sets(struct forms *f, struct ht_node *n);
+bool ht_expand_sets(struct maker *f, struct ht_node *n);
 /* computed_sequences.c: likewise decoders of sequences, and distances between them. */
 bool ht_is_sequences(const struct ht_graph *g, const struct ht_node *n);
-bool ht_expand_sequences(struct forms *f, struct ht_node *n);
+bool ht_expand_sequences(struct maker *f, struct ht_node *n);
 /* computed_diag.c: diagonals of open sizes. */
 bool ht_is_open_diagonal(const struct ht_graph *g, const struct ht_node *n);
-bool ht_expand_diagonal(struct forms *f, struct ht_node *n);
+bool ht_expand_diagonal(struct maker *f, struct ht_node *n);
 /* computed_broadcasts.c: the gradient of a broadcast whose shapes only the run tells, a Sum or a Reshape behind it. */
 bool ht_sums_to_shape(const struct ht_graph *g, const struct ht_node *n);
-bool ht_expand_sum_to_shape(struct forms *f, struct ht_node *n);
+bool ht_expand_sum_to_shape(struct maker *f, struct ht_node *n);
 /* computed_bands.c: other diagonals than the main one, and bands. */
 bool ht_is_open_band(const struct ht_graph *g, const struct ht_node *n);
-bool ht_expand_band(struct forms *f, struct ht_node *n);
+bool ht_expand_band(struct maker *f, struct ht_node *n);
 bool ht_has_bounds(const struct ht_graph *g, const struct ht_node *n);
 
 /* computed_numbers.c: LinSpace of a computed number, and Range of numbers with a fraction, of which one of integers becomes a part. */
-bool ht_expand_lin_space(struct forms *f, struct ht_node *n);
-bool ht_expand_real_range(struct forms *f, struct ht_node *n);
+bool ht_expand_lin_space(struct maker *f, struct ht_node *n);
+bool ht_expand_real_range(struct maker *f, struct ht_node *n);
 
 /* computed_ragged.c: ops on ragged tensors; says whether it changed the node. */
-bool ht_expand_ragged(struct forms *f, struct ht_node *n);
+bool ht_expand_ragged(struct maker *f, struct ht_node *n);
 /* How often each number of vector `number` occurs, in each row; with the weights that operand `weights` has. */
 struct counted_rows {
 	struct ht_value number, size;
@@ -511,18 +344,18 @@ struct counted_rows {
 	int32_t weights;
 };
 struct ht_value ht_counts_in_rows(
-	struct forms *f, const struct ht_node *n, const struct counted_rows *x);
+	struct maker *f, const struct ht_node *n, const struct counted_rows *x);
 
 /* computed_moves.c: ops that move elements; says whether it changed the node, and whether it may. */
-bool ht_expand_moves(struct forms *f, struct ht_node *n);
+bool ht_expand_moves(struct maker *f, struct ht_node *n);
 /* A Reshape of a Transpose whose order the run chooses; likewise. */
-bool ht_expand_chosen_order(struct forms *f, struct ht_node *n);
+bool ht_expand_chosen_order(struct maker *f, struct ht_node *n);
 bool ht_moves_open(const struct ht_graph *g, const struct ht_node *n);
 /* computed_parts.c: all of an axis in reversed order. */
-struct ht_value ht_reversed(struct forms *f, struct ht_value x, int64_t axis);
+struct ht_value ht_reversed(struct maker *f, struct ht_value x, int64_t axis);
 
 /* computed_repeat.c: rows that are repeated by a mask are gathered. */
-void ht_expand_repeat(struct forms *f, struct ht_node *n);
+void ht_expand_repeat(struct maker *f, struct ht_node *n);
 
 /* computed.c: room for what nothing in the graph bounds: 1024 elements, or as many as another size may have. */
 int64_t ht_default_room(const struct ht_graph *g);
@@ -541,45 +374,45 @@ bool ht_may_be_data(const struct ht_graph *g, const struct ht_node *n, int32_t o
 /* ---- computed_images.c ---- */
 
 /* Images and sequences that are resized, mirrored, and filtered with holes; says whether it changed the node. */
-bool ht_expand_image(struct forms *f, struct ht_node *n);
+bool ht_expand_image(struct maker *f, struct ht_node *n);
 /* Whether it may; types must be known. */
 bool ht_is_open_image(const struct ht_graph *g, const struct ht_node *n);
 
 /* ---- computed_windows.c ---- */
 
 /* Windows and transposed convolutions, as far as the run computes how many results there are; says whether it changed the node. */
-bool ht_expand_windows(struct forms *f, struct ht_node *n);
+bool ht_expand_windows(struct maker *f, struct ht_node *n);
 /* Whether it may; types must be known. */
 bool ht_slides_open(const struct ht_graph *g, const struct ht_node *n);
 
 /* ---- computed_blocks.c ---- */
 
 /* Blocks of pixels that become channels or rows; likewise. */
-bool ht_expand_blocks(struct forms *f, struct ht_node *n);
+bool ht_expand_blocks(struct maker *f, struct ht_node *n);
 bool ht_has_open_blocks(const struct ht_graph *g, const struct ht_node *n);
 
 /* ---- computed_tiles.c ---- */
 
 /* Gradients of Tile; likewise. */
-bool ht_expand_tile_gradient(struct forms *f, struct ht_node *n);
+bool ht_expand_tile_gradient(struct maker *f, struct ht_node *n);
 bool ht_is_tile_gradient(const struct ht_graph *g, const struct ht_node *n);
 
 /* ---- computed_training.c ---- */
 
 /* Batch normalisation of training, losses of as many classes as a size says, gradients of mirrored borders; likewise. */
-bool ht_expand_training(struct forms *f, struct ht_node *n);
+bool ht_expand_training(struct maker *f, struct ht_node *n);
 bool ht_is_open_training(const struct ht_graph *g, const struct ht_node *n);
 
 /* ---- computed_random.c ---- */
 
 /* Random numbers; likewise. */
-bool ht_expand_random(struct forms *f, struct ht_node *n);
+bool ht_expand_random(struct maker *f, struct ht_node *n);
 bool ht_draws_open(const struct ht_graph *g, const struct ht_node *n);
 
 /* ---- computed_whole.c ---- */
 
 /* A concatenation or a padding whose result has a constant extent, though operands have computed ones, becomes a gather; says whether it
  * changed the node. */
-bool ht_fill_up(struct forms *f, struct ht_node *n);
+bool ht_fill_up(struct maker *f, struct ht_node *n);
 
 #endif

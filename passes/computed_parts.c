@@ -3,15 +3,15 @@
  * tensors of computed extents. */
 #include "passes/computed_nodes.h"
 
-static struct ht_value least(struct forms *f, struct ht_value x, int64_t number)
+static struct ht_value least(struct maker *f, struct ht_value x, int64_t number)
 {
 	return binary(f, HT_OP_Maximum, x, whole(f, HT_I64, number));
 }
 
 /* 1 where the comparison holds, else 0. */
-static struct ht_value one_if(struct forms *f, enum ht_op op, struct ht_value a, struct ht_value b)
+static struct ht_value one_if(struct maker *f, enum ht_op op, struct ht_value a, struct ht_value b)
 {
-	return ht_rw_cast(&f->r, f->at, f->at->name, compare(f, op, a, b), HT_I64);
+	return ht_rw_cast(f->r, f->at, f->at->name, binary(f, op, a, b), HT_I64);
 }
 
 /* ---- StridedSlice ---- */
@@ -95,14 +95,14 @@ static bool find_entry(
 }
 
 /* A bound from the axis' begin, at most `size`. */
-static struct ht_value place(struct forms *f, int64_t at, struct ht_value size)
+static struct ht_value place(struct maker *f, int64_t at, struct ht_value size)
 {
 	return at < 0 ? least(f, plus(f, size, at), 0)
 		      : binary(f, HT_OP_Minimum, whole(f, HT_I64, at), size);
 }
 
 /* Likewise one that the run computes: below zero it counts from the axis' end. */
-static struct ht_value computed_place(struct forms *f, struct ht_value at, struct ht_value size)
+static struct ht_value computed_place(struct maker *f, struct ht_value at, struct ht_value size)
 {
 	struct ht_value below = one_if(f, HT_OP_Less, at, whole(f, HT_I64, 0));
 
@@ -110,7 +110,7 @@ static struct ht_value computed_place(struct forms *f, struct ht_value at, struc
 	return binary(f, HT_OP_Minimum, least(f, at, 0), size);
 }
 
-static struct ht_value place_of(struct forms *f, const struct ht_node *n, int32_t arg,
+static struct ht_value place_of(struct maker *f, const struct ht_node *n, int32_t arg,
 	const struct entry *e, struct ht_value size)
 {
 	const struct bound *b = arg == 1 ? &e->begin : &e->end;
@@ -124,7 +124,7 @@ static struct ht_value place_of(struct forms *f, const struct ht_node *n, int32_
 /* The number of elements between the bounds of an entry with step 1.  If the begin counts from the axis' first element and the end from its
  * last one, the number is the axis' size less both distances, so that x[1:] and x[:-1] have the same size. */
 static struct ht_value distance(
-	struct forms *f, const struct ht_node *n, const struct entry *e, struct ht_value size)
+	struct maker *f, const struct ht_node *n, const struct entry *e, struct ht_value size)
 {
 	int64_t begin = e->begin.whole ? 0 : e->begin.at, end = e->end.whole ? 0 : e->end.at;
 	bool computed = e->begin.computed || e->end.computed;
@@ -136,7 +136,7 @@ static struct ht_value distance(
 }
 
 /* Of the elements that a slice takes, by number, the indices. */
-static struct ht_value indices_of(struct forms *f, const struct ht_node *n, const struct entry *e,
+static struct ht_value indices_of(struct maker *f, const struct ht_node *n, const struct entry *e,
 	struct ht_value size, struct ht_value at)
 {
 	struct ht_value first;
@@ -151,7 +151,7 @@ static struct ht_value indices_of(struct forms *f, const struct ht_node *n, cons
 }
 
 /* Bounds that no entry computes any more become a constant. */
-static void settle_bounds(struct forms *f, struct ht_node *n, int32_t arg, int count)
+static void settle_bounds(struct maker *f, struct ht_node *n, int32_t arg, int count)
 {
 	int64_t at[HT_MAX_RANK];
 
@@ -162,12 +162,12 @@ static void settle_bounds(struct forms *f, struct ht_node *n, int32_t arg, int c
 			return;
 		at[i] = b.at;
 	}
-	ht_rw_set_in(&f->r, n, arg,
-		ht_rw_const_ints(&f->r, n, n->name, ht_type_of(n->in[arg])->dtype, at, count));
+	ht_rw_set_in(f->r, n, arg,
+		ht_rw_const_ints(f->r, n, n->name, ht_type_of(n->in[arg])->dtype, at, count));
 }
 
 /* Changes the entry so that the StridedSlice takes its axis as a whole; a gather in front of it has taken the part. */
-static void take_whole(struct forms *f, struct ht_node *n, const struct entry *e)
+static void take_whole(struct maker *f, struct ht_node *n, const struct entry *e)
 {
 	int64_t step[HT_MAX_RANK], one = INT64_C(1) << e->number;
 	int count = (int)ht_in_shape(n, 1).dim[0];
@@ -176,17 +176,17 @@ static void take_whole(struct forms *f, struct ht_node *n, const struct entry *e
 		if (!const_entry(n->in[3], i, &step[i]))
 			return;
 	step[e->number] = 1;
-	ht_rw_set_in(&f->r, n, 3,
-		ht_rw_const_ints(&f->r, n, n->name, ht_type_of(n->in[3])->dtype, step, count));
+	ht_rw_set_in(f->r, n, 3,
+		ht_rw_const_ints(f->r, n, n->name, ht_type_of(n->in[3])->dtype, step, count));
 	ht_attr_set_int(n, "begin_mask", ht_attr_int(n, "begin_mask", 0) | one);
 	ht_attr_set_int(n, "end_mask", ht_attr_int(n, "end_mask", 0) | one);
 	settle_bounds(f, n, 1, count);
 	settle_bounds(f, n, 2, count);
 }
 
-struct ht_value ht_reversed(struct forms *f, struct ht_value x, int64_t axis)
+struct ht_value ht_reversed(struct maker *f, struct ht_value x, int64_t axis)
 {
-	struct ht_value in[] = { x, ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &axis, 1) };
+	struct ht_value in[] = { x, ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, &axis, 1) };
 
 	return node(f, HT_OP_ReverseV2, in, 2, ht_type_of(x)->dtype, ht_type_of(x)->shape);
 }
@@ -217,7 +217,7 @@ static int64_t certain_count(
 
 /* As many neighbours as are known. */
 static struct ht_value certain_part(
-	struct forms *f, const struct ht_node *n, const struct entry *e, int64_t count)
+	struct maker *f, const struct ht_node *n, const struct entry *e, int64_t count)
 {
 	struct ht_value at =
 		binary(f, HT_OP_AddV2, numbers(f, HT_I64, count), entry_of(f, n->in[1], e->number));
@@ -225,10 +225,10 @@ static struct ht_value certain_part(
 	return gathered(f, n->in[0], at, e->axis);
 }
 
-static struct ht_value part_of(struct forms *f, const struct ht_node *n, const struct entry *e)
+static struct ht_value part_of(struct maker *f, const struct ht_node *n, const struct entry *e)
 {
-	int64_t most = ht_dim_most(f->r.g, ht_in_shape(n, 0).dim[e->axis]);
-	int64_t certain = certain_count(f->r.g, n, e);
+	int64_t most = ht_dim_most(f->r->g, ht_in_shape(n, 0).dim[e->axis]);
+	int64_t certain = certain_count(f->r->g, n, e);
 	struct ht_value size, count, at;
 
 	if (certain >= 0)
@@ -243,7 +243,7 @@ static struct ht_value part_of(struct forms *f, const struct ht_node *n, const s
 }
 
 /* A bound of a slice from behind, between -1, in front of the first element, and the last one. */
-static struct ht_value place_backwards(struct forms *f, const struct ht_node *n, int32_t arg,
+static struct ht_value place_backwards(struct maker *f, const struct ht_node *n, int32_t arg,
 	const struct entry *e, struct ht_value size)
 {
 	const struct bound *b = arg == 1 ? &e->begin : &e->end;
@@ -264,15 +264,15 @@ static struct ht_value place_backwards(struct forms *f, const struct ht_node *n,
 
 /* From the begin on backwards, to behind the end. */
 static struct ht_value part_backwards(
-	struct forms *f, const struct ht_node *n, const struct entry *e)
+	struct maker *f, const struct ht_node *n, const struct entry *e)
 {
 	struct ht_value size = extent(f, n, 0, e->axis), step = whole(f, HT_I64, -e->step),
 			first = place_backwards(f, n, 1, e, size), count;
 
 	count = binary(f, HT_OP_Sub, first, place_backwards(f, n, 2, e, size));
 	count = binary(f, HT_OP_FloorDiv, plus(f, least(f, count, 0), -e->step - 1), step);
-	count = counted_up(
-		f, count, whole(f, HT_I64, 0), ht_dim_most(f->r.g, ht_in_shape(n, 0).dim[e->axis]));
+	count = counted_up(f, count, whole(f, HT_I64, 0),
+		ht_dim_most(f->r->g, ht_in_shape(n, 0).dim[e->axis]));
 	return gathered(f, n->in[0], binary(f, HT_OP_Sub, first, binary(f, HT_OP_Mul, count, step)),
 		e->axis);
 }
@@ -294,19 +294,18 @@ static bool has_steps(const struct ht_node *n)
 	return true;
 }
 
-bool ht_expand_strided_slice(struct forms *f, struct ht_node *n, bool last)
+bool ht_expand_strided_slice(struct maker *f, struct ht_node *n, bool last)
 {
 	struct entry e;
 
-	if (!find_entry(f->r.g, n, last, &e) || !has_steps(n))
+	if (!find_entry(f->r->g, n, last, &e) || !has_steps(n))
 		return false;
 	if (is_reversal(&e) && ht_flatten(f, n, 0, e.axis))
 		return true;
 	if (is_reversal(&e))
-		ht_rw_set_in(&f->r, n, 0, ht_reversed(f, n->in[0], e.axis));
+		ht_rw_set_in(f->r, n, 0, ht_reversed(f, n->in[0], e.axis));
 	else
-		ht_rw_set_in(
-			&f->r, n, 0, e.step < 0 ? part_backwards(f, n, &e) : part_of(f, n, &e));
+		ht_rw_set_in(f->r, n, 0, e.step < 0 ? part_backwards(f, n, &e) : part_of(f, n, &e));
 	take_whole(f, n, &e);
 	return true;
 }
@@ -336,7 +335,7 @@ static enum taking taking_of(
 }
 
 /* How many elements a Slice takes: -1 says all from the begin on. */
-static struct ht_value slice_count(struct forms *f, const struct ht_node *n, int32_t i,
+static struct ht_value slice_count(struct maker *f, const struct ht_node *n, int32_t i,
 	struct ht_value begin, struct ht_value size)
 {
 	struct ht_value count = entry_of(f, n->in[2], i), rest;
@@ -354,7 +353,7 @@ static struct ht_value slice_count(struct forms *f, const struct ht_node *n, int
 
 /* The numbers of the elements that are taken.  The run stops where that are more than the axis has. */
 static struct ht_value taken_numbers(
-	struct forms *f, const struct ht_node *n, int32_t i, enum taking how, struct ht_value begin)
+	struct maker *f, const struct ht_node *n, int32_t i, enum taking how, struct ht_value begin)
 {
 	int64_t dim = ht_in_shape(n, 0).dim[i], to = n->out[0].shape.dim[i];
 
@@ -364,13 +363,13 @@ static struct ht_value taken_numbers(
 
 		return counted_up(f, count,
 			unless_below(f, unless_below(f, zero, count, zero), size, count),
-			ht_dim_most(f->r.g, dim));
+			ht_dim_most(f->r->g, dim));
 	}
 	return to >= 0 ? numbers(f, HT_I64, to) : wide(f, range_of(f, element(f, n->in[2], i)));
 }
 
 static struct ht_value sliced_axis(
-	struct forms *f, const struct ht_node *n, int32_t i, enum taking how)
+	struct maker *f, const struct ht_node *n, int32_t i, enum taking how)
 {
 	struct ht_value begin = entry_of(f, n->in[1], i), at = taken_numbers(f, n, i, how, begin);
 
@@ -379,18 +378,18 @@ static struct ht_value sliced_axis(
 	return gathered(f, n->in[0], at, i);
 }
 
-bool ht_expand_slice(struct forms *f, struct ht_node *n, bool last)
+bool ht_expand_slice(struct maker *f, struct ht_node *n, bool last)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 
 	if (s.rank < 0 || n->out[0].shape.rank != s.rank)
 		return false;
 	for (int32_t i = 0; i < s.rank; i++) {
-		enum taking how = taking_of(f->r.g, n, i, last);
+		enum taking how = taking_of(f->r->g, n, i, last);
 
 		if (how == TAKE_AS_IT_IS)
 			continue;
-		ht_rw_set_in(&f->r, n, 0, sliced_axis(f, n, i, how));
+		ht_rw_set_in(f->r, n, 0, sliced_axis(f, n, i, how));
 		n->in[0].node->out[0].shape = open_shape(f, s.rank);
 		set_entry(f, n, 1, s.rank, i, 0);
 		set_entry(f, n, 2, s.rank, i, -1);
@@ -402,7 +401,7 @@ bool ht_expand_slice(struct forms *f, struct ht_node *n, bool last)
 /* ---- the largest elements of rows ---- */
 
 /* A node of as many elements as every row may have to give. */
-static struct ht_node *best_of(struct forms *f, const struct ht_node *n, int64_t most)
+static struct ht_node *best_of(struct maker *f, const struct ht_node *n, int64_t most)
 {
 	const struct ht_value in[] = { n->in[0], whole(f, HT_I32, most) };
 	int32_t rank = ht_in_shape(n, 0).rank;
@@ -437,7 +436,7 @@ static bool finds_in_open(const struct ht_graph *g, const struct ht_node *n)
 }
 
 /* 0; the run stops where rows are shorter than `k`, or `k` is below 0. */
-static struct ht_value check_k(struct forms *f, const struct ht_node *n, struct ht_value k)
+static struct ht_value check_k(struct maker *f, const struct ht_node *n, struct ht_value k)
 {
 	struct ht_value zero = whole(f, HT_I64, 0);
 
@@ -446,11 +445,11 @@ static struct ht_value check_k(struct forms *f, const struct ht_node *n, struct 
 }
 
 /* The most elements that there may be of `k`, of rows of at most `most`; at least 1, but for rows without elements. */
-static int64_t most_best(const struct forms *f, struct ht_value k, int64_t most)
+static int64_t most_best(const struct maker *f, struct ht_value k, int64_t most)
 {
 	struct ht_span s;
 
-	if (ht_span_of(f->r.g, k, &s) && s.most < most)
+	if (ht_span_of(f->r->g, k, &s) && s.most < most)
 		most = s.most < 1 && most ? 1 : s.most;
 	return most;
 }
@@ -461,11 +460,11 @@ static bool has_enough(const struct ht_graph *g, int64_t dim, int64_t to)
 	return to == dim || (to >= 0 && !may_be_shorter(g, dim, to));
 }
 
-bool ht_expand_best(struct forms *f, struct ht_node *n, bool last)
+bool ht_expand_best(struct maker *f, struct ht_node *n, bool last)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 	int64_t dim = s.rank < 1 ? HT_DIM_UNKNOWN : s.dim[s.rank - 1],
-		most = ht_dim_most(f->r.g, dim), to;
+		most = ht_dim_most(f->r->g, dim), to;
 	struct ht_value k, at;
 	struct ht_node *best;
 
@@ -474,7 +473,7 @@ bool ht_expand_best(struct forms *f, struct ht_node *n, bool last)
 	to = n->out[0].shape.dim[s.rank - 1];
 	if (to == dim && ht_flatten(f, n, 0, s.rank - 1))
 		return true;
-	if (has_enough(f->r.g, dim, to) || (to == HT_DIM_UNKNOWN && !last))
+	if (has_enough(f->r->g, dim, to) || (to == HT_DIM_UNKNOWN && !last))
 		return false;
 	k = to >= 0 ? whole(f, HT_I64, to) : wide(f, n->in[1]);
 	most = most_best(f, k, most);
@@ -483,31 +482,31 @@ bool ht_expand_best(struct forms *f, struct ht_node *n, bool last)
 	at = to >= 0 ? binary(f, HT_OP_AddV2, numbers(f, HT_I64, to), at)
 		     : squeezed(f, counted(f, binary(f, HT_OP_AddV2, k, at), most));
 	for (int32_t i = 0; i < 2 && n->graph; i++)
-		if (ht_rw_uses(&f->r, ht_out(n, i)))
+		if (ht_rw_uses(f->r, ht_out(n, i)))
 			ht_rw_replace(
-				&f->r, ht_out(n, i), gathered(f, ht_out(best, i), at, s.rank - 1));
+				f->r, ht_out(n, i), gathered(f, ht_out(best, i), at, s.rank - 1));
 	return true;
 }
 
 /* ---- the place of an extreme ---- */
 
 /* A row without elements has no extreme, so the run stops there. */
-bool ht_expand_extreme(struct forms *f, struct ht_node *n)
+bool ht_expand_extreme(struct maker *f, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 	struct ht_value check, place;
 	int64_t axis;
 	int one;
 
-	if (!finds_in_open(f->r.g, n) || !ht_const_small_ints(n->in[1], &axis, 1, &one) ||
+	if (!finds_in_open(f->r->g, n) || !ht_const_small_ints(n->in[1], &axis, 1, &one) ||
 		!ht_fix_axis(&axis, s.rank))
 		return false;
 	check = unless_below(f, whole(f, HT_I64, 0), extent(f, n, 0, axis), whole(f, HT_I64, 1));
-	check = ht_rw_cast(&f->r, f->at, f->at->name, check, n->out[0].dtype);
+	check = ht_rw_cast(f->r, f->at, f->at->name, check, n->out[0].dtype);
 	ht_attr_set_bool(n, "_enough", true);
 	place = binary(f, HT_OP_AddV2, ht_out(n, 0), check);
 	ht_node_move(place.node, n->next);
-	ht_rw_replace_behind(&f->r, ht_out(n, 0), place);
+	ht_rw_replace_behind(f->r, ht_out(n, 0), place);
 	return true;
 }
 
@@ -565,7 +564,7 @@ static bool const_amount(const struct ht_node *n, int32_t axis, int32_t behind, 
 }
 
 static struct ht_value amount_of(
-	struct forms *f, const struct ht_node *n, int32_t axis, int32_t behind)
+	struct maker *f, const struct ht_node *n, int32_t axis, int32_t behind)
 {
 	const int64_t all = 2 * (int64_t)ht_in_shape(n, 0).rank;
 	int32_t row;
@@ -575,7 +574,7 @@ static struct ht_value amount_of(
 		return entry_of(f, v.node->in[row], behind);
 	v = n->in[1];
 	return entry_of(f,
-		ht_rw_reshape(&f->r, f->at, f->at->name, v, ht_shape_make(f->r.g->arena, 1, &all)),
+		ht_rw_reshape(f->r, f->at, f->at->name, v, ht_shape_make(f->r->g->arena, 1, &all)),
 		2 * axis + behind);
 }
 
@@ -586,7 +585,7 @@ static bool has_const_amounts(const struct ht_node *n, int32_t axis, int64_t amo
 
 /* The elements that Pad puts in front of an axis or behind it. */
 static struct ht_value filled(
-	struct forms *f, const struct ht_node *n, int32_t axis, struct ht_value amount)
+	struct maker *f, const struct ht_node *n, int32_t axis, struct ht_value amount)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 	enum ht_dtype t = n->out[0].dtype;
@@ -594,13 +593,13 @@ static struct ht_value filled(
 
 	for (int32_t i = 0; i < s.rank; i++)
 		size[i] = i == axis ? amount : extent(f, n, 0, i);
-	in[0] = packed(f, size, s.rank, HT_I64);
+	in[0] = packed(f, size, s.rank);
 	in[1] = n->ins > 2 ? n->in[2] : whole(f, t, 0);
 	return node(f, HT_OP_Fill, in, 2, t, open_shape(f, s.rank));
 }
 
 /* The operand with elements in front of an axis and behind it. */
-static struct ht_value padded_axis(struct forms *f, const struct ht_node *n, int32_t axis)
+static struct ht_value padded_axis(struct maker *f, const struct ht_node *n, int32_t axis)
 {
 	struct ht_value part[4];
 	int32_t count = 0;
@@ -616,7 +615,7 @@ static struct ht_value padded_axis(struct forms *f, const struct ht_node *n, int
 
 /* All amounts as a constant, with 0 for `without` (-1: for no axis); false: some are computed. */
 static bool const_paddings(
-	struct forms *f, const struct ht_node *n, int32_t without, struct ht_value *paddings)
+	struct maker *f, const struct ht_node *n, int32_t without, struct ht_value *paddings)
 {
 	int64_t all[2 * HT_MAX_RANK] = { 0 };
 	int32_t rank = ht_in_shape(n, 0).rank;
@@ -625,14 +624,14 @@ static bool const_paddings(
 	for (int32_t i = 0; i < rank; i++)
 		if (i != without && !has_const_amounts(n, i, &all[2 * i]))
 			return false;
-	*paddings = ht_rw_reshape(&f->r, f->at, f->at->name,
-		ht_rw_const_ints(&f->r, f->at, f->at->name, ht_type_of(n->in[1])->dtype, all,
+	*paddings = ht_rw_reshape(f->r, f->at, f->at->name,
+		ht_rw_const_ints(f->r, f->at, f->at->name, ht_type_of(n->in[1])->dtype, all,
 			2 * (int64_t)rank),
-		ht_shape_make(f->r.g->arena, 2, dim));
+		ht_shape_make(f->r->g->arena, 2, dim));
 	return true;
 }
 
-static struct ht_value paddings_without(struct forms *f, const struct ht_node *n, int32_t axis)
+static struct ht_value paddings_without(struct maker *f, const struct ht_node *n, int32_t axis)
 {
 	int32_t rank = ht_in_shape(n, 0).rank;
 	const int64_t dim[2] = { rank, 2 };
@@ -643,9 +642,9 @@ static struct ht_value paddings_without(struct forms *f, const struct ht_node *n
 
 		for (int32_t k = 0; k < 2; k++)
 			amount[k] = i == axis ? whole(f, HT_I64, 0) : amount_of(f, n, i, k);
-		row[i] = packed(f, amount, 2, HT_I64);
+		row[i] = packed(f, amount, 2);
 	}
-	v = node(f, HT_OP_Pack, row, rank, HT_I64, ht_shape_make(f->r.g->arena, 2, dim));
+	v = node(f, HT_OP_Pack, row, rank, HT_I64, ht_shape_make(f->r->g->arena, 2, dim));
 	ht_attr_set_int(v.node, "axis", 0);
 	return v;
 }
@@ -660,7 +659,7 @@ static bool pads_computed(const struct ht_node *n, int32_t axis)
 	       !(known && (ht_in_shape(n, 0).dim[axis] >= 0 || (!amount[0] && !amount[1])));
 }
 
-static void pad_axis(struct forms *f, struct ht_node *n, int32_t axis)
+static void pad_axis(struct maker *f, struct ht_node *n, int32_t axis)
 {
 	struct ht_value x = padded_axis(f, n, axis), paddings;
 
@@ -668,16 +667,16 @@ static void pad_axis(struct forms *f, struct ht_node *n, int32_t axis)
 		paddings = paddings_without(f, n, axis);
 		ht_attr_set_type(n, "Tpaddings", HT_I64);
 	}
-	ht_rw_set_in(&f->r, n, 0, x);
-	ht_rw_set_in(&f->r, n, 1, paddings);
+	ht_rw_set_in(f->r, n, 0, x);
+	ht_rw_set_in(f->r, n, 1, paddings);
 }
 
-bool ht_expand_pad(struct forms *f, struct ht_node *n, bool last)
+bool ht_expand_pad(struct maker *f, struct ht_node *n, bool last)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 	struct ht_value paddings;
 
-	if (!last || !is_bounded_shape(f->r.g, s) || n->out[0].shape.rank != s.rank)
+	if (!last || !is_bounded_shape(f->r->g, s) || n->out[0].shape.rank != s.rank)
 		return false;
 	for (int32_t i = 0; i < s.rank; i++)
 		if (pads_computed(n, i)) {
@@ -687,7 +686,7 @@ bool ht_expand_pad(struct forms *f, struct ht_node *n, bool last)
 	if (ht_shape_known(n->out[0].shape) || ht_is_const(n->in[1]) ||
 		ht_is(n->in[1].node, HT_RESHAPES) || !const_paddings(f, n, -1, &paddings))
 		return false;
-	ht_rw_set_in(&f->r, n, 1, paddings);
+	ht_rw_set_in(f->r, n, 1, paddings);
 	return true;
 }
 
@@ -699,12 +698,12 @@ struct back {
 	int32_t axis;
 };
 
-static void put_padding(struct forms *f, struct back *b, struct ht_value begin, struct ht_value end)
+static void put_padding(struct maker *f, struct back *b, struct ht_value begin, struct ht_value end)
 {
-	b->row[b->axis++] = packed(f, (struct ht_value[]){ begin, end }, 2, HT_I64);
+	b->row[b->axis++] = packed(f, (struct ht_value[]){ begin, end }, 2);
 }
 
-static void put_whole(struct forms *f, struct back *b)
+static void put_whole(struct maker *f, struct back *b)
 {
 	put_padding(f, b, whole(f, HT_I64, 0), whole(f, HT_I64, 0));
 }
@@ -712,7 +711,7 @@ static void put_whole(struct forms *f, struct back *b)
 /* Elements that are several places apart, or in reversed order: each place of the axis reads the gradient of its own element, or the zero
  * behind the last one. */
 static void put_stepped(
-	struct forms *f, const struct ht_node *n, const struct entry *e, struct back *b)
+	struct maker *f, const struct ht_node *n, const struct entry *e, struct back *b)
 {
 	const int32_t axis = b->axis, rank = ht_type_of(b->x)->shape.rank;
 	enum ht_dtype t = ht_type_of(b->x)->dtype;
@@ -721,7 +720,7 @@ static void put_stepped(
 	const int64_t dim[2] = { rank, 2 };
 	struct ht_value in[2] = { b->x };
 
-	taken = element(f, told(f, HT_OP_Shape, b->x, HT_I64), axis);
+	taken = element(f, shape_of(f, b->x, HT_I64), axis);
 	begin = e->step < 0 ? place_backwards(f, n, 1, e, size) : place_of(f, n, 1, e, size);
 	own = binary(f, HT_OP_Sub, range_of(f, size), begin);
 	number = binary(f, HT_OP_FloorDiv, own, whole(f, HT_I64, e->step));
@@ -731,22 +730,22 @@ static void put_stepped(
 	number = binary(f, HT_OP_AddV2, taken,
 		binary(f, HT_OP_Mul, own, binary(f, HT_OP_Sub, number, taken)));
 	around[2 * axis + 1] = 1;
-	in[1] = ht_rw_reshape(&f->r, f->at, f->at->name,
-		ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, around, 2 * (int64_t)rank),
-		ht_shape_make(f->r.g->arena, 2, dim));
+	in[1] = ht_rw_reshape(f->r, f->at, f->at->name,
+		ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, around, 2 * (int64_t)rank),
+		ht_shape_make(f->r->g->arena, 2, dim));
 	b->x = gathered(f, node(f, HT_OP_Pad, in, 2, t, open_shape(f, rank)), number, axis);
 	b->x.node->out[0].shape = open_shape(f, rank);
 	put_whole(f, b);
 }
 
-static void put_back(struct forms *f, const struct ht_node *n, int32_t i, struct back *b)
+static void put_back(struct maker *f, const struct ht_node *n, int32_t i, struct back *b)
 {
 	struct entry e = { .number = i, .begin = bound_of(n, 1, i), .end = bound_of(n, 2, i) };
 	struct ht_value size, begin, taken = whole(f, HT_I64, 1);
 	const int64_t axis = b->axis;
 
 	if (bit(n, "new_axis_mask", i)) {
-		b->x = ht_rw_reduce(&f->r, f->at, HT_OP_Sum, f->at->name, b->x, &axis, 1, false);
+		b->x = ht_rw_reduce(f->r, f->at, HT_OP_Sum, f->at->name, b->x, &axis, 1, false);
 		b->x.node->out[0].shape = open_shape(f, ht_type_of(b->x)->shape.rank);
 		return;
 	}
@@ -762,18 +761,18 @@ static void put_back(struct forms *f, const struct ht_node *n, int32_t i, struct
 		put_whole(f, b);
 		return;
 	} else {
-		taken = element(f, told(f, HT_OP_Shape, b->x, HT_I64), b->axis);
+		taken = element(f, shape_of(f, b->x, HT_I64), b->axis);
 	}
 	begin = place_of(f, n, 1, &e, size);
 	put_padding(f, b, begin, binary(f, HT_OP_Sub, binary(f, HT_OP_Sub, size, begin), taken));
 }
 
-static struct ht_value padded_back(struct forms *f, const struct back *b)
+static struct ht_value padded_back(struct maker *f, const struct back *b)
 {
 	const int64_t dim[2] = { b->axis, 2 };
 	enum ht_dtype t = ht_type_of(b->x)->dtype;
 	struct ht_value in[2] = { b->x, node(f, HT_OP_Pack, b->row, b->axis, HT_I64,
-						ht_shape_make(f->r.g->arena, 2, dim)) };
+						ht_shape_make(f->r->g->arena, 2, dim)) };
 
 	ht_attr_set_int(in[1].node, "axis", 0);
 	return node(f, HT_OP_Pad, in, 2, t, open_shape(f, b->axis));
@@ -789,13 +788,13 @@ bool ht_slices_back(const struct ht_graph *g, const struct ht_node *n)
 }
 
 /* The gradient is padded to the shape of what was sliced. */
-bool ht_expand_slice_gradient(struct forms *f, struct ht_node *n)
+bool ht_expand_slice_gradient(struct maker *f, struct ht_node *n)
 {
 	struct ht_shape s = n->out[0].shape;
 	struct back b = { .x = n->in[4] };
 	int32_t count, named = 0;
 
-	if (!ht_slices_back(f->r.g, n))
+	if (!ht_slices_back(f->r->g, n))
 		return false;
 	count = (int32_t)ht_in_shape(n, 1).dim[0];
 	for (int32_t i = 0; i < count; i++)
@@ -810,7 +809,7 @@ bool ht_expand_slice_gradient(struct forms *f, struct ht_node *n)
 	}
 	while (b.axis < s.rank)
 		put_whole(f, &b);
-	ht_rw_take_place(&f->r, n, padded_back(f, &b));
+	ht_rw_take_place(f->r, n, padded_back(f, &b));
 	return true;
 }
 

@@ -191,31 +191,31 @@ static bool is_of_unknown(const struct ht_graph *g, const struct ht_node *n)
 	return is_unknown(g, n->out[0].shape) || is_unknown(g, ht_in_shape(n, 0));
 }
 
-static bool take(struct forms *f, struct ht_node *n)
+static bool take(struct maker *f, struct ht_node *n)
 {
 	switch (n->op) {
 	case HT_OP_Slice:
-		return take_part(&f->r, n);
+		return take_part(f->r, n);
 	case HT_OP_AddN:
 	case HT_OP_Add:
 	case HT_OP_AddV2:
-		return join_padded(&f->r, n);
+		return join_padded(f->r, n);
 	default:
 		return false;
 	}
 }
 
 /* What each node is changed by: slices and sums first, since they may be all that uses a padding or a concatenation. */
-static bool take_each(struct forms *f, bool (*change)(struct forms *f, struct ht_node *n))
+static bool take_each(struct maker *f, bool (*change)(struct maker *f, struct ht_node *n))
 {
 	struct ht_node **all;
 	bool changed = false;
 	size_t n;
 
-	all = ht_rw_nodes(&f->r, &n);
+	all = ht_rw_nodes(f->r, &n);
 	for (size_t i = 0; i < n; i++) {
-		f->at = all[i];
-		if (is_replaceable(f) && f->at->outs && f->at->ins && is_of_unknown(f->r.g, f->at))
+		make_at(f, all[i]);
+		if (is_replaceable(f) && f->at->outs && f->at->ins && is_of_unknown(f->r->g, f->at))
 			changed = change(f, f->at) || changed;
 	}
 	return changed;
@@ -224,8 +224,9 @@ static bool take_each(struct forms *f, bool (*change)(struct forms *f, struct ht
 bool ht_take_pieces(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct ht_rw_within within;
-	struct forms f = { 0 };
+	struct ht_rw r;
+	struct maker f = { .r = &r };
 
-	ht_rw_init_within(&f.r, &within, g, c);
+	ht_rw_init_within(&r, &within, g, c);
 	return take_each(&f, take) || take_each(&f, ht_fill_up);
 }

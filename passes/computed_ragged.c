@@ -20,18 +20,18 @@ struct partition {
 	int64_t most;                  /* rows that there may be */
 };
 
-static struct ht_value zero(struct forms *f)
+static struct ht_value zero(struct maker *f)
 {
 	return whole(f, HT_I64, 0);
 }
 
 /* ---- bounds ---- */
 
-static int64_t most_of(const struct forms *f, struct ht_value v)
+static int64_t most_of(const struct maker *f, struct ht_value v)
 {
 	struct ht_shape s = ht_type_of(v)->shape;
 
-	return s.rank < 1 ? 1 : ht_dim_most(f->r.g, s.dim[0]);
+	return s.rank < 1 ? 1 : ht_dim_most(f->r->g, s.dim[0]);
 }
 
 static int64_t most_product(int64_t a, int64_t b)
@@ -42,12 +42,12 @@ static int64_t most_product(int64_t a, int64_t b)
 /* ---- partitions ---- */
 
 /* The elements of a vector but the first one, or but the last one. */
-static struct ht_value without_end(struct forms *f, struct ht_value x, bool last)
+static struct ht_value without_end(struct maker *f, struct ht_value x, bool last)
 {
 	const int64_t begin = last ? 0 : 1, end = last ? -1 : 0, step = 1;
-	struct ht_value in[] = { x, ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &begin, 1),
-		ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &end, 1),
-		ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, &step, 1) };
+	struct ht_value in[] = { x, ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, &begin, 1),
+		ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, &end, 1),
+		ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, &step, 1) };
 	struct ht_value v =
 		node(f, HT_OP_StridedSlice, in, 4, ht_type_of(x)->dtype, open_shape(f, 1));
 
@@ -56,7 +56,7 @@ static struct ht_value without_end(struct forms *f, struct ht_value x, bool last
 }
 
 /* Row i is from element i to before element i + 1 of `splits`; there are `values` in all rows. */
-static struct partition by_splits(struct forms *f, struct ht_value splits, struct ht_value values)
+static struct partition by_splits(struct maker *f, struct ht_value splits, struct ht_value values)
 {
 	struct partition p = { .most = most_of(f, splits) - 1 };
 	struct ht_value all, length, end;
@@ -75,7 +75,7 @@ static struct partition by_splits(struct forms *f, struct ht_value splits, struc
 }
 
 /* 0; the run stops where an element of a vector is less than the one in front of it. */
-static struct ht_value check_sorted(struct forms *f, struct ht_value x)
+static struct ht_value check_sorted(struct maker *f, struct ht_value x)
 {
 	struct ht_value more = difference(f, without_end(f, x, false), without_end(f, x, true));
 
@@ -83,13 +83,13 @@ static struct ht_value check_sorted(struct forms *f, struct ht_value x)
 }
 
 /* `ids` has the row of each value, in order.  The run stops where they are in another order, or below 0. */
-static struct partition by_rows(struct forms *f, struct ht_value ids, struct ht_value rows)
+static struct partition by_rows(struct maker *f, struct ht_value ids, struct ht_value rows)
 {
-	struct partition p = { .rows = rows, .most = ht_default_room(f->r.g) };
+	struct partition p = { .rows = rows, .most = ht_default_room(f->r->g) };
 	struct ht_value all;
 	struct ht_span s;
 
-	if (ht_span_of(f->r.g, rows, &s) && s.most <= MOST_COUNT)
+	if (ht_span_of(f->r->g, rows, &s) && s.most <= MOST_COUNT)
 		p.most = s.most < 0 ? 0 : s.most;
 	ids = wide(f, ids);
 	p.length = of_segments(f, HT_OP_UnsortedSegmentSum, ones_like(f, ids, HT_I64), ids, rows);
@@ -99,7 +99,7 @@ static struct partition by_rows(struct forms *f, struct ht_value ids, struct ht_
 	return p;
 }
 
-static struct partition by_lengths(struct forms *f, struct ht_value length, struct ht_value rows)
+static struct partition by_lengths(struct maker *f, struct ht_value length, struct ht_value rows)
 {
 	return (struct partition){
 		.begin = sums_before(f, length), .length = length, .rows = rows
@@ -108,15 +108,15 @@ static struct partition by_lengths(struct forms *f, struct ht_value length, stru
 
 /* The row of each of `count` values of a partition. */
 static struct ht_value rows_of_values(
-	struct forms *f, const struct partition *p, struct ht_value count)
+	struct maker *f, const struct partition *p, struct ht_value count)
 {
 	return rows_by_ends(f, of_rank(f, sum(f, p->begin, p->length), 1), count);
 }
 
-static struct ht_value splits_of(struct forms *f, const struct partition *p, enum ht_dtype t)
+static struct ht_value splits_of(struct maker *f, const struct partition *p, enum ht_dtype t)
 {
 	const int64_t first = 0;
-	struct ht_value all[3] = { ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, &first, 1),
+	struct ht_value all[3] = { ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, &first, 1),
 		sums_up_to(f, p->length, false) };
 
 	return cast_to(f, joined(f, all, 2, 0), t);
@@ -133,7 +133,7 @@ static bool has_type(const struct ht_node *n, int32_t i, const char *name)
 }
 
 /* Reads the partitions, which are operands from 3 on; false: one is of a kind that is not known.  The values are those of the last. */
-static int32_t read_partitions(struct forms *f, const struct ht_node *n, struct partition *p)
+static int32_t read_partitions(struct maker *f, const struct ht_node *n, struct partition *p)
 {
 	int32_t count = 0, given = n->ins - 3;
 	struct ht_value rows = { 0 };
@@ -167,7 +167,7 @@ static int32_t read_partitions(struct forms *f, const struct ht_node *n, struct 
 
 /* The numbers along axis `i` of the result, which is as long as the shape says, or as long as the longest row. */
 static struct ht_value numbers_along(
-	struct forms *f, const struct ht_node *n, int32_t i, struct ht_value longest, int64_t most)
+	struct maker *f, const struct ht_node *n, int32_t i, struct ht_value longest, int64_t most)
 {
 	bool given = ht_in_shape(n, 0).rank == 1;
 	struct ht_value stated;
@@ -178,7 +178,7 @@ static struct ht_value numbers_along(
 	if (x >= 0)
 		return numbers(f, HT_I64, x);
 	stated = entry_of(f, n->in[0], i);
-	stated = chosen(f, compare(f, HT_OP_Less, stated, zero(f)), longest, stated, 0);
+	stated = of_rank(f, chosen(f, binary(f, HT_OP_Less, stated, zero(f)), longest, stated), 0);
 	return ht_bounded_range(f, stated, -1);
 }
 
@@ -191,7 +191,7 @@ static bool has_all_rows(const struct ht_node *n)
 }
 
 /* `x` padded to `most` rows, so that a gather may read rows that a run does not have. */
-static struct ht_value with_room(struct forms *f, struct ht_value x, int64_t most)
+static struct ht_value with_room(struct maker *f, struct ht_value x, int64_t most)
 {
 	if (ht_type_of(x)->shape.dim[0] >= 0)
 		return x;
@@ -202,7 +202,7 @@ static struct ht_value with_room(struct forms *f, struct ht_value x, int64_t mos
 
 /* Slices of `x` at places `at`.  Some places may be behind the last slice: what is gathered there is not used. */
 static struct ht_value taken(
-	struct forms *f, struct ht_value x, int64_t most, struct ht_value at, int32_t rank)
+	struct maker *f, struct ht_value x, int64_t most, struct ht_value at, int32_t rank)
 {
 	int32_t inner = ht_type_of(x)->shape.rank - 1;
 
@@ -211,21 +211,22 @@ static struct ht_value taken(
 }
 
 /* Begins and lengths of the rows at places `at`; a row is empty where `exists` is false. */
-static struct partition rows_at(struct forms *f, const struct partition *p, struct ht_value at,
+static struct partition rows_at(struct maker *f, const struct partition *p, struct ht_value at,
 	struct ht_value exists, int32_t rank)
 {
 	struct partition q = { .rows = p->rows, .most = p->most };
 
 	if (p->most < 1) {
-		q.begin = q.length = chosen(f, exists, zero(f), zero(f), rank);
+		q.begin = q.length = of_rank(f, chosen(f, exists, zero(f), zero(f)), rank);
 		return q;
 	}
 	q.begin = taken(f, p->begin, p->most, at, rank);
-	q.length = chosen(f, exists, taken(f, p->length, p->most, at, rank), zero(f), rank);
+	q.length = of_rank(
+		f, chosen(f, exists, taken(f, p->length, p->most, at, rank), zero(f)), rank);
 	return q;
 }
 
-static struct ht_value longest_of(struct forms *f, const struct partition *p)
+static struct ht_value longest_of(struct maker *f, const struct partition *p)
 {
 	return binary(f, HT_OP_Maximum, total_of(f, HT_OP_Max, p->length), zero(f));
 }
@@ -236,21 +237,21 @@ struct places {
 };
 
 static struct places places_in(
-	struct forms *f, const struct ht_node *n, const struct partition *p, int32_t parts)
+	struct maker *f, const struct ht_node *n, const struct partition *p, int32_t parts)
 {
 	struct partition row = p[0];
 	struct places x;
 
 	if (!has_all_rows(n)) {
 		x.at = numbers_along(f, n, 0, p[0].rows, p[0].most);
-		x.exists = of_rank(f, compare(f, HT_OP_Less, x.at, p[0].rows), 1);
+		x.exists = of_rank(f, binary(f, HT_OP_Less, x.at, p[0].rows), 1);
 		row = rows_at(f, &p[0], x.at, x.exists, 1);
 	}
 	for (int32_t i = 0; i < parts; i++) {
 		int64_t most = i + 1 < parts ? p[i + 1].most : most_of(f, n->in[1]);
 		struct ht_value k = numbers_along(f, n, i + 1, longest_of(f, &p[i]), most);
 
-		x.exists = compare(f, HT_OP_Less, k, with_axis(f, row.length, -1));
+		x.exists = binary(f, HT_OP_Less, k, with_axis(f, row.length, -1));
 		x.exists = of_rank(f, x.exists, i + 2);
 		x.at = of_rank(f, sum(f, with_axis(f, row.begin, -1), k), i + 2);
 		if (i + 1 < parts)
@@ -259,7 +260,7 @@ static struct places places_in(
 	return x;
 }
 
-static bool expand_to_tensor(struct forms *f, struct ht_node *n)
+static bool expand_to_tensor(struct maker *f, struct ht_node *n)
 {
 	struct partition p[MOST_AXES];
 	int32_t parts = read_partitions(f, n, p), inner = ht_in_shape(n, 1).rank - 1;
@@ -273,7 +274,7 @@ static bool expand_to_tensor(struct forms *f, struct ht_node *n)
 	exists = with_axes(f, x.exists, inner);
 	if (most > 0)
 		v = taken(f, n->in[1], most, x.at, parts + 1);
-	ht_rw_take_place(&f->r, n, chosen(f, exists, v, n->in[2], parts + 1 + inner));
+	ht_rw_take_place(f->r, n, of_rank(f, chosen(f, exists, v, n->in[2]), parts + 1 + inner));
 	return true;
 }
 
@@ -281,7 +282,7 @@ static bool expand_to_tensor(struct forms *f, struct ht_node *n)
 
 /* The partitions of a ragged tensor whose splits are operands from 0 on, and whose values are operand `parts`. */
 static void read_splits(
-	struct forms *f, const struct ht_node *n, int32_t parts, struct partition *p)
+	struct maker *f, const struct ht_node *n, int32_t parts, struct partition *p)
 {
 	for (int32_t i = 0; i < parts; i++)
 		p[i] = by_splits(
@@ -293,7 +294,7 @@ static void read_splits(
 /* The partition of the rows of `p` whose numbers `*at` lists.  *at becomes the numbers of the rows or values of the next axis that these rows
  * consist of. */
 static struct partition gathered_rows(
-	struct forms *f, const struct partition *p, struct ht_value *at, int64_t most)
+	struct maker *f, const struct partition *p, struct ht_value *at, int64_t most)
 {
 	struct ht_value begin = at_rows(f, p->begin, *at, 1), all, row, number;
 	struct partition q = by_lengths(f, at_rows(f, p->length, *at, 1), length_of(f, *at));
@@ -308,17 +309,17 @@ static struct partition gathered_rows(
 
 /* The row splits of axis `axis` of the indices, which are a dense tensor: its rows are equally long. */
 static struct ht_value even_splits(
-	struct forms *f, struct ht_value indices, int32_t axis, enum ht_dtype t)
+	struct maker *f, struct ht_value indices, int32_t axis, enum ht_dtype t)
 {
 	struct ht_value size[HT_MAX_RANK], all;
 
 	for (int32_t i = 0; i <= axis + 1; i++)
-		size[i] = element(f, told(f, HT_OP_Shape, indices, HT_I64), i);
+		size[i] = element(f, shape_of(f, indices, HT_I64), i);
 	all = range_of(f, plus(f, ht_product_of(f, size, axis + 1), 1));
 	return cast_to(f, of_rank(f, product(f, all, size[axis + 1]), 1), t);
 }
 
-static bool expand_gather(struct forms *f, struct ht_node *n)
+static bool expand_gather(struct maker *f, struct ht_node *n)
 {
 	int32_t parts = n->ins - 2, rank = ht_in_shape(n, parts + 1).rank, to = 0;
 	struct partition p[MOST_AXES];
@@ -329,7 +330,7 @@ static bool expand_gather(struct forms *f, struct ht_node *n)
 	if (parts < 1 || parts > MOST_AXES || rank < 0 || rank + parts + 1 > HT_OPEN_RANK)
 		return false;
 	for (int32_t i = 0; i < rank; i++)
-		most = most_product(most, ht_dim_most(f->r.g, ht_in_shape(n, parts + 1).dim[i]));
+		most = most_product(most, ht_dim_most(f->r->g, ht_in_shape(n, parts + 1).dim[i]));
 	read_splits(f, n, parts, p);
 	at = wide(f, rank == 1 ? indices : flat(f, indices));
 	for (int32_t i = 0; i + 1 < rank; i++)
@@ -351,30 +352,30 @@ static bool expand_gather(struct forms *f, struct ht_node *n)
 
 /* How many numbers there are from start to before limit, in steps of delta. */
 static struct ht_value counts_of(
-	struct forms *f, struct ht_value start, struct ht_value limit, struct ht_value delta)
+	struct maker *f, struct ht_value start, struct ht_value limit, struct ht_value delta)
 {
 	enum ht_dtype t = ht_type_of(start)->dtype;
 	struct ht_value back, count;
 
 	if (!ht_is_float(t)) {
 		back = difference(f, wide(f, start), wide(f, limit));
-		count = ht_rw_unary(&f->r, f->at, HT_OP_Neg, f->at->name,
+		count = ht_rw_unary(f->r, f->at, HT_OP_Neg, f->at->name,
 			binary(f, HT_OP_FloorDiv, back, wide(f, delta)));
 	} else {
 		count = binary(f, HT_OP_RealDiv, difference(f, limit, start), delta);
-		count = ht_rw_unary(&f->r, f->at, HT_OP_Ceil, f->at->name, count);
+		count = ht_rw_unary(f->r, f->at, HT_OP_Ceil, f->at->name, count);
 		count = cast_to(f, count, HT_I64);
 	}
 	return binary(f, HT_OP_Maximum, count, zero(f));
 }
 
 /* For each value the element of its row in a vector, or the scalar. */
-static struct ht_value for_each(struct forms *f, struct ht_value x, struct ht_value row)
+static struct ht_value for_each(struct maker *f, struct ht_value x, struct ht_value row)
 {
 	return ht_type_of(x)->shape.rank ? at_rows(f, x, row, 1) : x;
 }
 
-static bool expand_range(struct forms *f, struct ht_node *n)
+static bool expand_range(struct maker *f, struct ht_node *n)
 {
 	enum ht_dtype t = n->out[1].dtype;
 	struct ht_value count = counts_of(f, n->in[0], n->in[1], n->in[2]), number, row,
@@ -391,7 +392,7 @@ static bool expand_range(struct forms *f, struct ht_node *n)
 			most = most_of(f, n->in[i]);
 		}
 	}
-	if (ht_span_of(f->r.g, count, &s))
+	if (ht_span_of(f->r->g, count, &s))
 		each = s.most;
 	count = of_rank(f, rows.node ? count : with_axis(f, count, 0), 1);
 	p = by_lengths(f, count, rows);
@@ -408,18 +409,18 @@ static bool expand_range(struct forms *f, struct ht_node *n)
 
 /* ---- RaggedTensorToSparse ---- */
 
-static int64_t most_elements(const struct forms *f, struct ht_value v)
+static int64_t most_elements(const struct maker *f, struct ht_value v)
 {
 	struct ht_shape s = ht_type_of(v)->shape;
 	int64_t most = 1;
 
 	for (int32_t i = 0; i < s.rank; i++)
-		most = most_product(most, ht_dim_most(f->r.g, s.dim[i]));
+		most = most_product(most, ht_dim_most(f->r->g, s.dim[i]));
 	return most;
 }
 
 /* The elements of values of several axes, by their numbers: *at is the value of each, the result its places behind the ragged axes. */
-static struct ht_value inner_places(struct forms *f, const struct ht_node *n, int32_t parts,
+static struct ht_value inner_places(struct maker *f, const struct ht_node *n, int32_t parts,
 	struct ht_value number, struct ht_value *at, int32_t inner)
 {
 	struct ht_value size[HT_MAX_RANK], all;
@@ -432,7 +433,7 @@ static struct ht_value inner_places(struct forms *f, const struct ht_node *n, in
 	return ht_places_of(f, binary(f, HT_OP_FloorMod, number, all), size, inner);
 }
 
-static bool expand_to_sparse(struct forms *f, struct ht_node *n)
+static bool expand_to_sparse(struct maker *f, struct ht_node *n)
 {
 	int32_t parts = n->ins - 1, inner = ht_in_shape(n, parts).rank - 1;
 	struct partition p[MOST_AXES];
@@ -464,7 +465,7 @@ static bool expand_to_sparse(struct forms *f, struct ht_node *n)
 		size[parts + 1 + i] = extent(f, n, parts, i + 1);
 	result[0] = joined(f, place, count, 1);
 	result[1] = inner ? at_rows(f, flat(f, n->in[parts]), number, 1) : n->in[parts];
-	result[2] = packed(f, size, parts + 1 + inner, HT_I64);
+	result[2] = packed(f, size, parts + 1 + inner);
 	replace_results(f, n, result);
 	return true;
 }
@@ -472,9 +473,9 @@ static bool expand_to_sparse(struct forms *f, struct ht_node *n)
 /* ---- counts of numbers in rows ---- */
 
 struct ht_value ht_counts_in_rows(
-	struct forms *f, const struct ht_node *n, const struct counted_rows *x)
+	struct maker *f, const struct ht_node *n, const struct counted_rows *x)
 {
-	struct ht_value number = wide(f, x->number), some = compare(f, HT_OP_Less, number, x->size),
+	struct ht_value number = wide(f, x->number), some = binary(f, HT_OP_Less, number, x->size),
 			size[2], at[3], times;
 	bool weighted =
 		ht_in_shape(n, x->weights).rank == 1 && ht_in_shape(n, x->weights).dim[0] != 0;
@@ -483,7 +484,7 @@ struct ht_value ht_counts_in_rows(
 	int32_t count = 0;
 
 	times = weighted && !binary_output ? n->in[x->weights] : ones_like(f, number, t);
-	times = chosen(f, some, times, whole(f, t, 0), 1);
+	times = of_rank(f, chosen(f, some, times, whole(f, t, 0)), 1);
 	number = unless_below(f, number, number, zero(f));
 	number = binary(f, HT_OP_Minimum, number, plus(f, x->size, -1));
 	number = of_rank(f, number, 1);
@@ -499,7 +500,7 @@ struct ht_value ht_counts_in_rows(
 	return times;
 }
 
-static bool expand_bincount(struct forms *f, struct ht_node *n)
+static bool expand_bincount(struct maker *f, struct ht_node *n)
 {
 	struct partition p;
 	struct counted_rows x = { .number = n->in[1], .weights = 3, .size = wide(f, n->in[2]) };
@@ -509,15 +510,15 @@ static bool expand_bincount(struct forms *f, struct ht_node *n)
 	p = by_splits(f, n->in[0], length_of(f, n->in[1]));
 	x.row = rows_of_values(f, &p, length_of(f, n->in[1]));
 	x.rows = p.rows;
-	ht_rw_take_place(&f->r, n, ht_counts_in_rows(f, n, &x));
+	ht_rw_take_place(f->r, n, ht_counts_in_rows(f, n, &x));
 	return true;
 }
 
 /* ---- every node ---- */
 
-bool ht_expand_ragged(struct forms *f, struct ht_node *n)
+bool ht_expand_ragged(struct maker *f, struct ht_node *n)
 {
-	if (!ht_has_bounds(f->r.g, n))
+	if (!ht_has_bounds(f->r->g, n))
 		return false;
 	switch (n->op) {
 	case HT_OP_RaggedTensorToTensor:

@@ -81,7 +81,7 @@ static struct ht_value repeated_rows(struct ht_value tile, struct ht_value most,
 }
 
 /* For each row of the result the number of the row that it repeats. */
-static struct ht_value numbers_of_rows(struct forms *f, struct ht_value lengths)
+static struct ht_value numbers_of_rows(struct maker *f, struct ht_value lengths)
 {
 	struct ht_value length = binary(f, HT_OP_Maximum, wide(f, lengths), whole(f, HT_I64, 0));
 	struct ht_value count = length_of(f, range_of(f, total_of(f, HT_OP_Sum, length)));
@@ -90,19 +90,19 @@ static struct ht_value numbers_of_rows(struct forms *f, struct ht_value lengths)
 }
 
 /* The first axes of a tensor as one; the extents of the others are those of the shape. */
-static struct ht_value rows_of_axes(struct forms *f, struct ht_value x, int32_t axes)
+static struct ht_value rows_of_axes(struct maker *f, struct ht_value x, int32_t axes)
 {
 	struct ht_value size[HT_MAX_RANK], in[2] = { x };
 	int32_t rank = rank_of(x) - axes + 1;
 
 	size[0] = whole(f, HT_I64, -1);
 	for (int32_t i = 1; i < rank; i++)
-		size[i] = element(f, told(f, HT_OP_Shape, x, HT_I64), axes + i - 1);
-	in[1] = packed(f, size, rank, HT_I64);
+		size[i] = element(f, shape_of(f, x, HT_I64), axes + i - 1);
+	in[1] = packed(f, size, rank);
 	return node(f, HT_OP_Reshape, in, 2, ht_type_of(x)->dtype, open_shape(f, rank));
 }
 
-void ht_expand_repeat(struct forms *f, struct ht_node *n)
+void ht_expand_repeat(struct maker *f, struct ht_node *n)
 {
 	struct ht_value at, mask, most, x, lengths;
 	int32_t axes;
@@ -127,6 +127,5 @@ void ht_expand_repeat(struct forms *f, struct ht_node *n)
 		x = rows_of_axes(f, x, axes);
 		lengths = flat(f, lengths);
 	}
-	ht_rw_take_place(
-		&f->r, n, at_rows(f, x, numbers_of_rows(f, lengths), n->out[0].shape.rank));
+	ht_rw_take_place(f->r, n, at_rows(f, x, numbers_of_rows(f, lengths), n->out[0].shape.rank));
 }

@@ -1,110 +1,87 @@
-/* computed_rows: more helpers that make nodes, for ops on rows of computed lengths: sparse and ragged tensors. */
+/* computed_rows: further nodes, for ops on rows of computed lengths: sparse and ragged tensors. */
 #ifndef HT_PASSES_COMPUTED_ROWS_H
 #define HT_PASSES_COMPUTED_ROWS_H
 
 #include "passes/computed_nodes.h"
 
-static inline struct ht_value of_rank(struct forms *f, struct ht_value v, int32_t rank)
-{
-	v.node->out[0].shape = open_shape(f, rank);
-	return v;
-}
-
-static inline struct ht_value sum(struct forms *f, struct ht_value a, struct ht_value b)
+static inline struct ht_value sum(struct maker *f, struct ht_value a, struct ht_value b)
 {
 	return binary(f, HT_OP_AddV2, a, b);
 }
 
-static inline struct ht_value difference(struct forms *f, struct ht_value a, struct ht_value b)
+static inline struct ht_value difference(struct maker *f, struct ht_value a, struct ht_value b)
 {
 	return binary(f, HT_OP_Sub, a, b);
 }
 
-static inline struct ht_value product(struct forms *f, struct ht_value a, struct ht_value b)
+static inline struct ht_value product(struct maker *f, struct ht_value a, struct ht_value b)
 {
 	return binary(f, HT_OP_Mul, a, b);
 }
 
-static inline struct ht_value both(struct forms *f, struct ht_value a, struct ht_value b)
+static inline struct ht_value both(struct maker *f, struct ht_value a, struct ht_value b)
 {
-	return compare(f, HT_OP_LogicalAnd, a, b);
+	return binary(f, HT_OP_LogicalAnd, a, b);
 }
 
-static inline struct ht_value length_of(struct forms *f, struct ht_value x)
+static inline struct ht_value length_of(struct maker *f, struct ht_value x)
 {
-	return told(f, HT_OP_Size, x, HT_I64);
+	return size_of(f, x, HT_I64);
 }
 
 /* The first extent of a tensor. */
-static inline struct ht_value rows_of(struct forms *f, struct ht_value x)
+static inline struct ht_value rows_of(struct maker *f, struct ht_value x)
 {
 	return ht_type_of(x)->shape.rank == 1 ? length_of(f, x)
-					      : element(f, told(f, HT_OP_Shape, x, HT_I64), 0);
-}
-
-/* `a` where the condition holds, else `b`, in a result of this rank. */
-static inline struct ht_value chosen(struct forms *f, struct ht_value condition, struct ht_value a,
-	struct ht_value b, int32_t rank)
-{
-	enum ht_dtype t = ht_type_of(a)->dtype;
-	struct ht_value in[] = { condition, a, b };
-
-	return node(f, HT_OP_SelectV2, in, 3, t, open_shape(f, rank));
-}
-
-/* Slices of the first axis; the result has this rank. */
-static inline struct ht_value at_rows(
-	struct forms *f, struct ht_value x, struct ht_value rows, int32_t rank)
-{
-	return of_rank(f, gathered(f, x, rows, 0), rank);
+					      : element(f, shape_of(f, x, HT_I64), 0);
 }
 
 /* Column `i` of a matrix. */
-static inline struct ht_value column(struct forms *f, struct ht_value x, int64_t i)
+static inline struct ht_value column(struct maker *f, struct ht_value x, int64_t i)
 {
 	return of_rank(f, gathered(f, x, whole(f, HT_I32, i), 1), 1);
 }
 
 /* A tensor of these extents whose elements are all `value`. */
 static inline struct ht_value filled_with(
-	struct forms *f, const struct ht_value *size, int32_t rank, struct ht_value value)
+	struct maker *f, const struct ht_value *size, int32_t rank, struct ht_value value)
 {
 	enum ht_dtype t = ht_type_of(value)->dtype;
-	struct ht_value in[] = { packed(f, size, rank, HT_I64), value };
+	struct ht_value in[] = { packed(f, size, rank), value };
 
 	return node(f, HT_OP_Fill, in, 2, t, open_shape(f, rank));
 }
 
 static inline struct ht_value repeated(
-	struct forms *f, struct ht_value count, struct ht_value value)
+	struct maker *f, struct ht_value count, struct ht_value value)
 {
 	return filled_with(f, &count, 1, value);
 }
 
-static inline struct ht_value ones_like(struct forms *f, struct ht_value x, enum ht_dtype t)
+static inline struct ht_value ones_like(struct maker *f, struct ht_value x, enum ht_dtype t)
 {
-	return ht_rw_unary(&f->r, f->at, HT_OP_OnesLike, f->at->name, cast_to(f, x, t));
+	return unary(f, HT_OP_OnesLike, cast_to(f, x, t));
 }
 
 /* The slices at positions of a tensor of these extents, which are in the rows of `at`; slices of one position are added up. */
-static inline struct ht_value scattered_at(struct forms *f, struct ht_value at,
+static inline struct ht_value scattered_at(struct maker *f, struct ht_value at,
 	struct ht_value slices, const struct ht_value *size, int32_t rank)
 {
-	struct ht_value in[] = { at, slices, packed(f, size, rank, HT_I64) };
+	struct ht_value in[] = { at, slices, packed(f, size, rank) };
 	enum ht_dtype t = ht_type_of(slices)->dtype;
 
 	return node(f, HT_OP_ScatterNd, in, 3, t, open_shape(f, rank));
 }
 
 /* A tensor with `slices` at the positions `at` of its first axis. */
-static inline struct ht_value scattered(struct forms *f, struct ht_value at, struct ht_value slices,
+static inline struct ht_value scattered(struct maker *f, struct ht_value at, struct ht_value slices,
 	const struct ht_value *size, int32_t rank)
 {
 	return scattered_at(f, with_axis(f, at, 1), slices, size, rank);
 }
 
 /* `x` in which slices are combined with those at positions. */
-static inline struct ht_value scattered_into(struct forms *f, enum ht_op op, struct ht_value x,
+static inline struct ht_value scattered_into(struct maker *f, enum ht_op op, struct ht_value x,
 	struct ht_value at, struct ht_value slices)
 {
 	struct ht_type t = *ht_type_of(x);
@@ -115,13 +92,13 @@ static inline struct ht_value scattered_into(struct forms *f, enum ht_op op, str
 
 /* The slices of a tensor at the positions in the rows of `at`. */
 static inline struct ht_value taken_at(
-	struct forms *f, struct ht_value x, struct ht_value at, int32_t rank)
+	struct maker *f, struct ht_value x, struct ht_value at, int32_t rank)
 {
 	return of_rank(f, gathered_nd(f, x, at), rank);
 }
 
 /* Reduces by `op`, an UnsortedSegment op, the rows that have the same id; rows with a negative id are left out. */
-static inline struct ht_value of_segments(struct forms *f, enum ht_op op, struct ht_value rows,
+static inline struct ht_value of_segments(struct maker *f, enum ht_op op, struct ht_value rows,
 	struct ht_value ids, struct ht_value count)
 {
 	struct ht_type t = *ht_type_of(rows);
@@ -131,7 +108,7 @@ static inline struct ht_value of_segments(struct forms *f, enum ht_op op, struct
 }
 
 /* For each element of a vector the sum of all elements up to it; with `before`, the element itself does not count. */
-static inline struct ht_value sums_up_to(struct forms *f, struct ht_value x, bool before)
+static inline struct ht_value sums_up_to(struct maker *f, struct ht_value x, bool before)
 {
 	enum ht_dtype t = ht_type_of(x)->dtype;
 	struct ht_value in[] = { x, whole(f, HT_I32, 0) };
@@ -142,22 +119,22 @@ static inline struct ht_value sums_up_to(struct forms *f, struct ht_value x, boo
 	return v;
 }
 
-static inline struct ht_value sums_before(struct forms *f, struct ht_value x)
+static inline struct ht_value sums_before(struct maker *f, struct ht_value x)
 {
 	return sums_up_to(f, x, true);
 }
 
 /* The sum or an extreme of a vector, by reduction `op`. */
-static inline struct ht_value total_of(struct forms *f, enum ht_op op, struct ht_value x)
+static inline struct ht_value total_of(struct maker *f, enum ht_op op, struct ht_value x)
 {
 	const int64_t axis = 0;
 
-	return ht_rw_reduce(&f->r, f->at, op, f->at->name, x, &axis, 1, false);
+	return ht_rw_reduce(f->r, f->at, op, f->at->name, x, &axis, 1, false);
 }
 
 /* `x`; the run stops if one of the numbers in `of` is below 0 or above `most`. */
 static inline struct ht_value unless_one_outside(
-	struct forms *f, struct ht_value x, struct ht_value of, struct ht_value most)
+	struct maker *f, struct ht_value x, struct ht_value of, struct ht_value most)
 {
 	x = unless_below(f, x, total_of(f, HT_OP_Min, of), whole(f, HT_I64, 0));
 	return unless_below(f, x, most, total_of(f, HT_OP_Max, of));
@@ -166,26 +143,27 @@ static inline struct ht_value unless_one_outside(
 /* The row in which each of `count` values is, from 0 on, where `end` has for each row the number of its values and of those in front of it.
  * A value is in as many rows behind the first one as end in front of it or at it. */
 static inline struct ht_value rows_by_ends(
-	struct forms *f, struct ht_value end, struct ht_value count)
+	struct maker *f, struct ht_value end, struct ht_value count)
 {
 	struct ht_value ends;
 
-	end = chosen(f, compare(f, HT_OP_Less, end, count), end, whole(f, HT_I64, -1), 1);
+	end = of_rank(
+		f, chosen(f, binary(f, HT_OP_Less, end, count), end, whole(f, HT_I64, -1)), 1);
 	ends = of_segments(f, HT_OP_UnsortedSegmentSum, ones_like(f, end, HT_I64), end, count);
 	return sums_up_to(f, ends, false);
 }
 
-static inline struct ht_value flat(struct forms *f, struct ht_value x)
+static inline struct ht_value flat(struct maker *f, struct ht_value x)
 {
 	const int64_t all = -1;
 	struct ht_value v =
-		ht_rw_reshape(&f->r, f->at, f->at->name, x, ht_shape_make(f->r.g->arena, 1, &all));
+		ht_rw_reshape(f->r, f->at, f->at->name, x, ht_shape_make(f->r->g->arena, 1, &all));
 
 	return of_rank(f, v, 1);
 }
 
 /* `x` with `more` axes of extent 1 behind its own. */
-static inline struct ht_value with_axes(struct forms *f, struct ht_value x, int32_t more)
+static inline struct ht_value with_axes(struct maker *f, struct ht_value x, int32_t more)
 {
 	for (int32_t i = 0; i < more; i++)
 		x = with_axis(f, x, -1);
@@ -194,16 +172,16 @@ static inline struct ht_value with_axes(struct forms *f, struct ht_value x, int3
 
 /* Replaces the results of the node by the values `v`.  All of these have to exist before, since the node is removed with its last use.  A
  * value that nothing uses afterwards is removed, too. */
-static inline void replace_results(struct forms *f, struct ht_node *n, const struct ht_value *v)
+static inline void replace_results(struct maker *f, struct ht_node *n, const struct ht_value *v)
 {
 	int32_t count = n->outs;
 
 	for (int32_t i = 0; i < count; i++)
-		if (n->graph && ht_rw_uses(&f->r, ht_out(n, i)))
-			ht_rw_replace(&f->r, ht_out(n, i), v[i]);
+		if (n->graph && ht_rw_uses(f->r, ht_out(n, i)))
+			ht_rw_replace(f->r, ht_out(n, i), v[i]);
 	for (int32_t i = 0; i < count; i++)
 		if (v[i].node->graph)
-			ht_rw_drop(&f->r, v[i].node);
+			ht_rw_drop(f->r, v[i].node);
 }
 
 #endif

@@ -38,7 +38,7 @@ bool ht_is_sequences(const struct ht_graph *g, const struct ht_node *n)
 /* ---- CTCBeamSearchDecoder ---- */
 
 /* The lengths of sequences.  The run stops where one is longer than there are steps. */
-static struct ht_value lengths_within(struct forms *f)
+static struct ht_value lengths_within(struct maker *f)
 {
 	struct ht_value lengths = f->at->in[1], most = wide(f, total_of(f, HT_OP_Max, lengths));
 
@@ -47,7 +47,7 @@ static struct ht_value lengths_within(struct forms *f)
 			HT_I32));
 }
 
-static struct ht_value paths_of(struct forms *f)
+static struct ht_value paths_of(struct maker *f)
 {
 	struct ht_node *n = f->at;
 	const struct ht_value in[] = { n->in[0], lengths_within(f) };
@@ -62,29 +62,29 @@ static struct ht_value paths_of(struct forms *f)
 }
 
 /* The places, values and extents of the sparse tensor of a path, whose classes are in a row for each sequence. */
-static void write_path(struct forms *f, struct ht_value classes, struct ht_value *to, int32_t apart)
+static void write_path(struct maker *f, struct ht_value classes, struct ht_value *to, int32_t apart)
 {
 	const int64_t axis = 1;
-	struct ht_value kept = compare(f, HT_OP_GreaterEqual, classes, whole(f, HT_I64, 0)),
-			lengths, extents[2];
+	struct ht_value kept = binary(f, HT_OP_GreaterEqual, classes, whole(f, HT_I64, 0)), lengths,
+			extents[2];
 
 	kept = of_rank(f, kept, 2);
 	to[0] = where(f, kept);
 	to[apart] = taken_at(f, classes, to[0], 1);
 	lengths = of_rank(f,
-		ht_rw_reduce(&f->r, f->at, HT_OP_Sum, f->at->name, cast_to(f, kept, HT_I64), &axis,
+		ht_rw_reduce(f->r, f->at, HT_OP_Sum, f->at->name, cast_to(f, kept, HT_I64), &axis,
 			1, false),
 		1);
 	extents[0] = extent(f, f->at, 0, 1);
 	extents[1] = binary(f, HT_OP_Maximum, total_of(f, HT_OP_Max, lengths), whole(f, HT_I64, 0));
-	to[2 * apart] = packed(f, extents, 2, HT_I64);
+	to[2 * apart] = packed(f, extents, 2);
 }
 
-static void expand_decoder(struct forms *f, struct ht_node *n)
+static void expand_decoder(struct maker *f, struct ht_node *n)
 {
 	const int32_t best = (n->outs - 1) / 3;
 	struct ht_value all = paths_of(f),
-			*to = HT_NEW_ARRAY(f->r.arena, struct ht_value, (size_t)n->outs);
+			*to = HT_NEW_ARRAY(f->r->arena, struct ht_value, (size_t)n->outs);
 
 	for (int32_t i = 0; i < best; i++)
 		write_path(
@@ -95,7 +95,7 @@ static void expand_decoder(struct forms *f, struct ht_node *n)
 
 /* ---- EditDistance ---- */
 
-static void expand_comparison(struct forms *f, struct ht_node *n)
+static void expand_comparison(struct maker *f, struct ht_node *n)
 {
 	const int32_t rank = (int32_t)ht_in_shape(n, 0).dim[1] - 1;
 	struct ht_value size[HT_MAX_RANK], in[7], y;
@@ -112,16 +112,16 @@ static void expand_comparison(struct forms *f, struct ht_node *n)
 	y = node(f, HT_OP__EditDistance, in, 7, HT_F32, open_shape(f, 1));
 	ht_rw_copy_attr(y.node, n, "normalize");
 	if (rank > 1)
-		y = node(f, HT_OP_Reshape, (struct ht_value[]){ y, packed(f, size, rank, HT_I64) },
-			2, HT_F32, open_shape(f, rank));
-	ht_rw_take_place(&f->r, n, y);
+		y = node(f, HT_OP_Reshape, (struct ht_value[]){ y, packed(f, size, rank) }, 2,
+			HT_F32, open_shape(f, rank));
+	ht_rw_take_place(f->r, n, y);
 }
 
-bool ht_expand_sequences(struct forms *f, struct ht_node *n)
+bool ht_expand_sequences(struct maker *f, struct ht_node *n)
 {
-	if (is_decoder(f->r.g, n))
+	if (is_decoder(f->r->g, n))
 		expand_decoder(f, n);
-	else if (is_comparison(f->r.g, n))
+	else if (is_comparison(f->r->g, n))
 		expand_comparison(f, n);
 	else
 		return false;

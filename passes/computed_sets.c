@@ -16,12 +16,12 @@ struct sets {
 	int32_t rank;                      /* how many these are */
 };
 
-static struct ht_value rows_in(struct forms *f, const struct sets *s)
+static struct ht_value rows_in(struct maker *f, const struct sets *s)
 {
 	return s->rank ? ht_product_of(f, s->size, s->rank) : whole(f, HT_I64, 1);
 }
 
-static void read_dense(struct forms *f, const struct ht_node *n, int32_t i, struct sets *s)
+static void read_dense(struct maker *f, const struct ht_node *n, int32_t i, struct sets *s)
 {
 	struct ht_value all = flat(f, n->in[i]), length;
 
@@ -33,7 +33,7 @@ static void read_dense(struct forms *f, const struct ht_node *n, int32_t i, stru
 	s->e.row = of_rank(f, binary(f, HT_OP_FloorDiv, range_of(f, length_of(f, all)), length), 1);
 }
 
-static void read_sparse(struct forms *f, const struct ht_node *n, int32_t first, struct sets *s)
+static void read_sparse(struct maker *f, const struct ht_node *n, int32_t first, struct sets *s)
 {
 	s->rank = (int32_t)ht_in_shape(n, first).dim[1] - 1;
 	for (int32_t k = 0; k < s->rank; k++)
@@ -51,7 +51,7 @@ static void read_sparse(struct forms *f, const struct ht_node *n, int32_t first,
 
 /* ---- order ---- */
 
-static void take(struct forms *f, struct elements *e, struct ht_value at)
+static void take(struct maker *f, struct elements *e, struct ht_value at)
 {
 	e->row = at_rows(f, e->row, at, 1);
 	e->value = at_rows(f, e->value, at, 1);
@@ -59,13 +59,13 @@ static void take(struct forms *f, struct elements *e, struct ht_value at)
 		e->of = at_rows(f, e->of, at, 1);
 }
 
-static struct ht_value differs(struct forms *f, struct ht_value x, struct ht_value before)
+static struct ht_value differs(struct maker *f, struct ht_value x, struct ht_value before)
 {
-	return compare(f, HT_OP_NotEqual, at_rows(f, x, before, 1), x);
+	return binary(f, HT_OP_NotEqual, at_rows(f, x, before, 1), x);
 }
 
 /* Sorts the elements; returns whether each is the first one of those that are equal. */
-static struct ht_value sort(struct forms *f, struct elements *e)
+static struct ht_value sort(struct maker *f, struct elements *e)
 {
 	struct ht_value at, before, first;
 
@@ -73,14 +73,13 @@ static struct ht_value sort(struct forms *f, struct elements *e)
 	take(f, e, ht_order_of(f, e->row));
 	at = range_of(f, length_of(f, e->row));
 	before = binary(f, HT_OP_Maximum, plus(f, at, -1), whole(f, HT_I64, 0));
-	first = compare(
+	first = binary(
 		f, HT_OP_LogicalOr, differs(f, e->row, before), differs(f, e->value, before));
-	first = compare(
-		f, HT_OP_LogicalOr, first, compare(f, HT_OP_Equal, at, whole(f, HT_I64, 0)));
+	first = binary(f, HT_OP_LogicalOr, first, binary(f, HT_OP_Equal, at, whole(f, HT_I64, 0)));
 	return of_rank(f, first, 1);
 }
 
-static struct ht_value positions(struct forms *f, struct ht_value condition)
+static struct ht_value positions(struct maker *f, struct ht_value condition)
 {
 	return squeezed(f, where(f, of_rank(f, condition, 1)));
 }
@@ -89,13 +88,13 @@ static struct ht_value positions(struct forms *f, struct ht_value condition)
 
 /* How many of the equal elements are of the operand: `of` is 1 for each that is. */
 static struct ht_value has(
-	struct forms *f, struct ht_value of, struct ht_value id, struct ht_value count)
+	struct maker *f, struct ht_value of, struct ht_value id, struct ht_value count)
 {
-	return compare(f, HT_OP_Greater, of_segments(f, HT_OP_UnsortedSegmentSum, of, id, count),
+	return binary(f, HT_OP_Greater, of_segments(f, HT_OP_UnsortedSegmentSum, of, id, count),
 		whole(f, HT_I64, 0));
 }
 
-static struct ht_value lacks(struct forms *f, struct ht_value has_it)
+static struct ht_value lacks(struct maker *f, struct ht_value has_it)
 {
 	return node(f, HT_OP_LogicalNot, &has_it, 1, HT_BOOL, open_shape(f, 1));
 }
@@ -107,7 +106,7 @@ static bool reads(const struct ht_node *n, const char *operation)
 
 /* Which of the distinct elements stay; no node: all. */
 static struct ht_value staying(
-	struct forms *f, const struct ht_node *n, const struct elements *e, struct ht_value first)
+	struct maker *f, const struct ht_node *n, const struct elements *e, struct ht_value first)
 {
 	struct ht_value id = plus(f, sums_up_to(f, cast_to(f, first, HT_I64), false), -1), count,
 			in[2], one = whole(f, HT_I64, 1);
@@ -126,7 +125,7 @@ static struct ht_value staying(
 }
 
 /* The results: the place of each element, the elements, and the extents. */
-static void put(struct forms *f, struct ht_node *n, const struct sets *s)
+static void put(struct maker *f, struct ht_node *n, const struct sets *s)
 {
 	struct ht_value count = rows_in(f, s), each, at, part[3], result[3], size[HT_MAX_RANK];
 
@@ -141,11 +140,11 @@ static void put(struct forms *f, struct ht_node *n, const struct sets *s)
 	size[s->rank] = binary(f, HT_OP_Maximum, total_of(f, HT_OP_Max, each), whole(f, HT_I64, 0));
 	result[0] = joined(f, part, 2, 1);
 	result[1] = s->e.value;
-	result[2] = packed(f, size, s->rank + 1, HT_I64);
+	result[2] = packed(f, size, s->rank + 1);
 	replace_results(f, n, result);
 }
 
-static bool expand_operation(struct forms *f, struct ht_node *n)
+static bool expand_operation(struct maker *f, struct ht_node *n)
 {
 	struct sets a = { .rank = 0 }, b = { .rank = 0 };
 	struct ht_value row[3], value[3], of[3], check = whole(f, HT_I64, 0), first, stays;
@@ -179,14 +178,14 @@ static bool expand_operation(struct forms *f, struct ht_node *n)
 	return true;
 }
 
-static bool expand_size(struct forms *f, struct ht_node *n)
+static bool expand_size(struct maker *f, struct ht_node *n)
 {
 	struct sets s = { .rank = 0 };
 	struct ht_value first;
 
 	read_sparse(f, n, 0, &s);
 	first = cast_to(f, sort(f, &s.e), HT_I32);
-	ht_rw_take_place(&f->r, n,
+	ht_rw_take_place(f->r, n,
 		s.rank ? scattered_at(f, of_rank(f, ht_places_of(f, s.e.row, s.size, s.rank), 2),
 				 first, s.size, s.rank)
 		       : total_of(f, HT_OP_Sum, first));
@@ -218,9 +217,9 @@ bool ht_is_sets(const struct ht_graph *g, const struct ht_node *n)
 	}
 }
 
-bool ht_expand_sets(struct forms *f, struct ht_node *n)
+bool ht_expand_sets(struct maker *f, struct ht_node *n)
 {
-	if (!ht_is_sets(f->r.g, n))
+	if (!ht_is_sets(f->r->g, n))
 		return false;
 	return n->op == HT_OP_SetSize ? expand_size(f, n) : expand_operation(f, n);
 }

@@ -6,15 +6,15 @@
 
 /* ---- ranges ---- */
 
-struct ht_value ht_bounded_range(struct forms *f, struct ht_value count, int64_t most)
+struct ht_value ht_bounded_range(struct maker *f, struct ht_value count, int64_t most)
 {
 	struct ht_value check = whole(f, HT_I64, 0);
 	struct ht_span s;
 
 	if (most < 0 || most > MOST_COUNT)
-		most = ht_span_of(f->r.g, count, &s) && s.most <= MOST_COUNT ? s.most : -1;
+		most = ht_span_of(f->r->g, count, &s) && s.most <= MOST_COUNT ? s.most : -1;
 	if (most < 0) {
-		most = ht_default_room(f->r.g);
+		most = ht_default_room(f->r->g);
 		check = unless_below(f, check, whole(f, HT_I64, most), count);
 	}
 	check = counted_up(f, count, check, most);
@@ -22,18 +22,18 @@ struct ht_value ht_bounded_range(struct forms *f, struct ht_value count, int64_t
 	return check;
 }
 
-bool ht_flatten(struct forms *f, struct ht_node *n, int32_t arg, int64_t axis)
+bool ht_flatten(struct maker *f, struct ht_node *n, int32_t arg, int64_t axis)
 {
 	struct ht_shape s = ht_in_shape(n, arg);
 	int64_t most;
 
-	if (s.rank <= axis || !ht_dim_is_open(f->r.g, s.dim[axis]) ||
-		ht_dim_size(f->r.g, s.dim[axis]))
+	if (s.rank <= axis || !ht_dim_is_open(f->r->g, s.dim[axis]) ||
+		ht_dim_size(f->r->g, s.dim[axis]))
 		return false;
-	most = ht_dim_most(f->r.g, s.dim[axis]);
+	most = ht_dim_most(f->r->g, s.dim[axis]);
 	if (most < 0)
 		return false;
-	ht_rw_set_in(&f->r, n, arg,
+	ht_rw_set_in(f->r, n, arg,
 		gathered(f, n->in[arg], squeezed(f, counted(f, extent(f, n, arg, axis), most)),
 			axis));
 	n->in[arg].node->out[0].shape = open_shape(f, s.rank);
@@ -52,31 +52,31 @@ static bool repeats(const struct ht_graph *g, const struct ht_node *n, int32_t i
 }
 
 /* The most elements along an axis that is repeated; -1: not known. */
-static int64_t most_repeated(struct forms *f, int64_t most, struct ht_value times)
+static int64_t most_repeated(struct maker *f, int64_t most, struct ht_value times)
 {
 	struct ht_span s;
 
-	return ht_span_of(f->r.g, times, &s) && s.most <= MOST_COUNT &&
+	return ht_span_of(f->r->g, times, &s) && s.most <= MOST_COUNT &&
 			       !__builtin_mul_overflow(most, s.most < 1 ? 1 : s.most, &most) &&
 			       most <= MOST_COUNT
 		       ? most
 		       : -1;
 }
 
-bool ht_expand_tile(struct forms *f, struct ht_node *n, bool last)
+bool ht_expand_tile(struct maker *f, struct ht_node *n, bool last)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 
-	if (!is_bounded_shape(f->r.g, s) || n->out[0].shape.rank != s.rank)
+	if (!is_bounded_shape(f->r->g, s) || n->out[0].shape.rank != s.rank)
 		return false;
 	for (int32_t i = 0; i < s.rank; i++) {
 		struct ht_value times, size, at;
 		int64_t most;
 
-		if (!repeats(f->r.g, n, i))
+		if (!repeats(f->r->g, n, i))
 			continue;
 		times = entry_of(f, n->in[1], i);
-		most = most_repeated(f, ht_dim_most(f->r.g, s.dim[i]), times);
+		most = most_repeated(f, ht_dim_most(f->r->g, s.dim[i]), times);
 		if (most < 0 && !last)
 			continue;
 		times = unless_below(f, times, times, whole(f, HT_I64, 0));
@@ -84,7 +84,7 @@ bool ht_expand_tile(struct forms *f, struct ht_node *n, bool last)
 		at = ht_bounded_range(f, binary(f, HT_OP_Mul, size, times), most);
 		size = binary(f, HT_OP_Maximum, size, whole(f, HT_I64, 1));
 		ht_rw_set_in(
-			&f->r, n, 0, gathered(f, n->in[0], binary(f, HT_OP_FloorMod, at, size), i));
+			f->r, n, 0, gathered(f, n->in[0], binary(f, HT_OP_FloorMod, at, size), i));
 		n->in[0].node->out[0].shape = open_shape(f, s.rank);
 		set_entry(f, n, 1, s.rank, i, 1);
 		return true; /* further axes when the types are known again */
@@ -116,20 +116,20 @@ static bool rolls_by_index(const struct ht_graph *g, const struct ht_node *n)
 
 /* Entry `i` of the distances if that of the axes, which the run computes, is `axis`, else 0; the run stops if it is no axis. */
 static struct ht_value shift_along(
-	struct forms *f, const struct ht_node *n, int32_t i, int32_t axis)
+	struct maker *f, const struct ht_node *n, int32_t i, int32_t axis)
 {
 	int32_t rank = ht_in_shape(n, 0).rank;
 	struct ht_value named = entry_of(f, n->in[2], i), by = entry_of(f, n->in[1], i), is;
 
 	named = unless_below(f, named, named, whole(f, HT_I64, -rank));
 	named = unless_below(f, named, whole(f, HT_I64, rank - 1), named);
-	is = binary(f, HT_OP_LogicalOr, compare(f, HT_OP_Equal, named, whole(f, HT_I64, axis)),
-		compare(f, HT_OP_Equal, named, whole(f, HT_I64, axis - rank)));
-	return binary(f, HT_OP_Mul, by, ht_rw_cast(&f->r, f->at, f->at->name, is, HT_I64));
+	is = binary(f, HT_OP_LogicalOr, binary(f, HT_OP_Equal, named, whole(f, HT_I64, axis)),
+		binary(f, HT_OP_Equal, named, whole(f, HT_I64, axis - rank)));
+	return binary(f, HT_OP_Mul, by, ht_rw_cast(f->r, f->at, f->at->name, is, HT_I64));
 }
 
 /* How far an axis is rolled in all; false: not at all. */
-static bool shift_of(struct forms *f, const struct ht_node *n, int32_t axis, struct ht_value *by)
+static bool shift_of(struct maker *f, const struct ht_node *n, int32_t axis, struct ht_value *by)
 {
 	int32_t rank = ht_in_shape(n, 0).rank;
 	int64_t named, count = ht_shape_count(ht_in_shape(n, 2));
@@ -149,25 +149,25 @@ static bool shift_of(struct forms *f, const struct ht_node *n, int32_t axis, str
 }
 
 /* Each axis is gathered: element i is the one that is `shift` in front of it, around the end. */
-bool ht_expand_roll(struct forms *f, struct ht_node *n)
+bool ht_expand_roll(struct maker *f, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 	struct ht_value x = n->in[0], size, at, by;
 
-	if (!rolls_by_index(f->r.g, n))
+	if (!rolls_by_index(f->r->g, n))
 		return false;
 	for (int32_t axis = 0; axis < s.rank; axis++) {
 		if (!shift_of(f, n, axis, &by))
 			continue;
 		size = extent(f, n, 0, axis);
 		at = s.dim[axis] < 0 ? range_of(f, size) : numbers(f, HT_I64, s.dim[axis]);
-		at.node->out[0].shape = ht_shape_make(f->r.g->arena, 1, &s.dim[axis]);
+		at.node->out[0].shape = ht_shape_make(f->r->g->arena, 1, &s.dim[axis]);
 		at = binary(f, HT_OP_Sub, at, by);
 		size = binary(f, HT_OP_Maximum, size, whole(f, HT_I64, 1));
 		x = gathered(f, x, binary(f, HT_OP_FloorMod, at, size), axis);
 		x.node->out[0].shape = s;
 	}
-	ht_rw_take_place(&f->r, n, x);
+	ht_rw_take_place(f->r, n, x);
 	return true;
 }
 
@@ -182,7 +182,7 @@ static bool meets_another(const struct ht_graph *g, const struct ht_node *n, int
 	return ht_dim_size(g, s.dim[i]) && to != s.dim[i] && ht_dim_most(g, to) >= 0;
 }
 
-bool ht_expand_broadcast(struct forms *f, struct ht_node *n)
+bool ht_expand_broadcast(struct maker *f, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0), r = n->out[0].shape;
 
@@ -192,19 +192,19 @@ bool ht_expand_broadcast(struct forms *f, struct ht_node *n)
 		int64_t to = r.dim[r.rank - s.rank + i];
 		struct ht_value size, all, at, differ;
 
-		if (!meets_another(f->r.g, n, i))
+		if (!meets_another(f->r->g, n, i))
 			continue;
 		size = extent(f, n, 0, i);
 		all = to >= 0 ? whole(f, HT_I64, to) : entry_of(f, n->in[1], r.rank - s.rank + i);
 		at = to >= 0 ? numbers(f, HT_I64, to) : range_of(f, all);
-		differ = binary(f, HT_OP_LogicalAnd, compare(f, HT_OP_NotEqual, size, all),
-			compare(f, HT_OP_NotEqual, size, whole(f, HT_I64, 1)));
-		differ = ht_rw_cast(&f->r, f->at, f->at->name, differ, HT_I32);
-		differ = ht_rw_cast(&f->r, f->at, f->at->name, only_zero(f, differ), HT_I64);
+		differ = binary(f, HT_OP_LogicalAnd, binary(f, HT_OP_NotEqual, size, all),
+			binary(f, HT_OP_NotEqual, size, whole(f, HT_I64, 1)));
+		differ = ht_rw_cast(f->r, f->at, f->at->name, differ, HT_I32);
+		differ = ht_rw_cast(f->r, f->at, f->at->name, only_zero(f, differ), HT_I64);
 		at = binary(
 			f, HT_OP_AddV2, binary(f, HT_OP_Minimum, at, plus(f, size, -1)), differ);
 		at.node->out[0].shape = open_shape(f, 1);
-		ht_rw_set_in(&f->r, n, 0, gathered(f, n->in[0], at, i));
+		ht_rw_set_in(f->r, n, 0, gathered(f, n->in[0], at, i));
 		n->in[0].node->out[0].shape = open_shape(f, s.rank);
 		return true; /* further axes when the types are known again */
 	}
@@ -213,7 +213,7 @@ bool ht_expand_broadcast(struct forms *f, struct ht_node *n)
 
 /* ---- Reshape ---- */
 
-struct ht_value ht_product_of(struct forms *f, const struct ht_value *x, int32_t n)
+struct ht_value ht_product_of(struct maker *f, const struct ht_value *x, int32_t n)
 {
 	struct ht_value all = whole(f, HT_I64, 1);
 
@@ -223,15 +223,15 @@ struct ht_value ht_product_of(struct forms *f, const struct ht_value *x, int32_t
 }
 
 /* 1 where `x`, an entry of a shape, is -1; else 0. */
-static struct ht_value one_if_rest(struct forms *f, struct ht_value x)
+static struct ht_value one_if_rest(struct maker *f, struct ht_value x)
 {
-	return ht_rw_cast(&f->r, f->at, f->at->name,
-		compare(f, HT_OP_Equal, x, whole(f, HT_I64, -1)), HT_I64);
+	return ht_rw_cast(
+		f->r, f->at, f->at->name, binary(f, HT_OP_Equal, x, whole(f, HT_I64, -1)), HT_I64);
 }
 
 /* The extent where the entry `x` of a shape is -1: all that other entries, of product `others`, leave. */
 static struct ht_value rest_of(
-	struct forms *f, struct ht_value x, struct ht_value others, struct ht_value total)
+	struct maker *f, struct ht_value x, struct ht_value others, struct ht_value total)
 {
 	struct ht_value rest = binary(
 		f, HT_OP_FloorDiv, total, binary(f, HT_OP_Maximum, others, whole(f, HT_I64, 1)));
@@ -242,18 +242,18 @@ static struct ht_value rest_of(
 }
 
 /* Whether one of the extents may be 0. */
-static bool may_be_zero(const struct forms *f, const struct ht_value *x, int32_t n)
+static bool may_be_zero(const struct maker *f, const struct ht_value *x, int32_t n)
 {
 	struct ht_span s;
 
 	for (int32_t i = 0; i < n; i++)
-		if (!ht_span_of(f->r.g, x[i], &s) || s.least < 1)
+		if (!ht_span_of(f->r->g, x[i], &s) || s.least < 1)
 			return true;
 	return false;
 }
 
 /* The product of the extents that are not 0. */
-static struct ht_value product_without_zeros(struct forms *f, const struct ht_value *x, int32_t n)
+static struct ht_value product_without_zeros(struct maker *f, const struct ht_value *x, int32_t n)
 {
 	struct ht_value some[HT_MAX_RANK];
 
@@ -265,20 +265,20 @@ static struct ht_value product_without_zeros(struct forms *f, const struct ht_va
 /* What a Reshape divides by `known`, the extents that its shape states, where the shape leaves an extent to the operand: all elements; if an
  * extent is 0, so that there are none, as many as without the operand's zeros. */
 static struct ht_value divided(
-	struct forms *f, const struct extents *from, const struct ht_value *known, int32_t rank)
+	struct maker *f, const struct extents *from, const struct ht_value *known, int32_t rank)
 {
 	struct ht_value all = ht_product_of(f, from->size, from->rank), in[3];
 
 	if (!may_be_zero(f, known, rank) || !may_be_zero(f, from->size, from->rank))
 		return all;
-	in[0] = compare(f, HT_OP_Equal, ht_product_of(f, known, rank), whole(f, HT_I64, 0));
+	in[0] = binary(f, HT_OP_Equal, ht_product_of(f, known, rank), whole(f, HT_I64, 0));
 	in[1] = product_without_zeros(f, from->size, from->rank);
 	in[2] = all;
 	return node(f, HT_OP_SelectV2, in, 3, HT_I64, HT_SHAPE_SCALAR);
 }
 
 void ht_read_extents(
-	struct forms *f, struct ht_value shape, const struct extents *from, struct extents *to)
+	struct maker *f, struct ht_value shape, const struct extents *from, struct extents *to)
 {
 	const bool reshapes = f->at->op == HT_OP_Reshape;
 	struct ht_value known[HT_MAX_RANK], others,
@@ -289,7 +289,7 @@ void ht_read_extents(
 		struct ht_span s;
 
 		to->size[i] = known[i] = extent_entry(f, shape, i);
-		may_be_rest[i] = !ht_span_of(f->r.g, known[i], &s) || s.least < 0;
+		may_be_rest[i] = !ht_span_of(f->r->g, known[i], &s) || s.least < 0;
 		if (may_be_rest[i]) /* 1 instead of -1 */
 			known[i] = binary(f, HT_OP_AddV2, known[i],
 				binary(f, HT_OP_Mul, one_if_rest(f, known[i]),
@@ -317,7 +317,7 @@ static int64_t most_beside(const struct ht_node *n, int64_t most)
 
 /* The indices of an axis of the result. */
 static struct ht_value indices(
-	struct forms *f, const struct ht_node *n, const struct extents *r, int32_t i, int64_t most)
+	struct maker *f, const struct ht_node *n, const struct extents *r, int32_t i, int64_t most)
 {
 	int64_t dim = n->out[0].shape.dim[i], entry;
 
@@ -325,14 +325,14 @@ static struct ht_value indices(
 		return binary(f, HT_OP_AddV2, numbers(f, HT_I64, dim), r->check);
 	if (const_entry(n->in[1], i, &entry) && entry < 0)
 		return counted_up(f, r->size[i], r->check, most_beside(n, most));
-	if (dim == HT_DIM_UNKNOWN || !ht_dim_size(f->r.g, dim))
+	if (dim == HT_DIM_UNKNOWN || !ht_dim_size(f->r->g, dim))
 		return counted_up(f, r->size[i], r->check, most);
 	return binary(f, HT_OP_AddV2, wide(f, range_of(f, element(f, n->in[1], i))), r->check);
 }
 
 /* For each element of the result its number among all. */
 static struct ht_value numbered(
-	struct forms *f, const struct ht_node *n, const struct extents *r, int64_t most)
+	struct maker *f, const struct ht_node *n, const struct extents *r, int64_t most)
 {
 	struct ht_value sum = { 0 };
 
@@ -350,7 +350,7 @@ static struct ht_value numbered(
 }
 
 struct ht_value ht_places_of(
-	struct forms *f, struct ht_value number, const struct ht_value *size, int32_t rank)
+	struct maker *f, struct ht_value number, const struct ht_value *size, int32_t rank)
 {
 	struct ht_value at[HT_MAX_RANK + 1];
 	int32_t own = ht_type_of(number)->shape.rank;
@@ -483,24 +483,24 @@ static bool is_computed(const struct ht_graph *g, const struct ht_node *n)
 	       divides(g, ht_in_shape(n, 0), s);
 }
 
-bool ht_expand_reshape(struct forms *f, struct ht_node *n, bool last)
+bool ht_expand_reshape(struct maker *f, struct ht_node *n, bool last)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 	struct extents from = { .rank = s.rank }, to = { .rank = n->out[0].shape.rank };
 	struct ht_value at;
 	int64_t most;
 
-	if (!last || !is_bounded_shape(f->r.g, s) || to.rank < 1 || to.rank >= HT_OPEN_RANK ||
-		!is_computed(f->r.g, n))
+	if (!last || !is_bounded_shape(f->r->g, s) || to.rank < 1 || to.rank >= HT_OPEN_RANK ||
+		!is_computed(f->r->g, n))
 		return false;
-	most = most_rest(f->r.g, s);
+	most = most_rest(f->r->g, s);
 	if (most < 0)
 		return false;
 	for (int32_t i = 0; i < s.rank; i++)
 		from.size[i] = extent(f, n, 0, i);
 	ht_read_extents(f, n->in[1], &from, &to);
 	at = ht_places_of(f, numbered(f, n, &to, most), from.size, s.rank);
-	ht_rw_take_place(&f->r, n, gathered_nd(f, n->in[0], at));
+	ht_rw_take_place(f->r, n, gathered_nd(f, n->in[0], at));
 	return true;
 }
 
@@ -548,16 +548,16 @@ static int32_t ensured_axis(const struct ht_graph *g, const struct ht_node *n, i
 }
 
 /* So many elements are gathered; the run stops where there are not as many. */
-bool ht_expand_ensured(struct forms *f, struct ht_node *n)
+bool ht_expand_ensured(struct maker *f, struct ht_node *n)
 {
 	int64_t number;
-	int32_t axis = ensured_axis(f->r.g, n, &number), rank = ht_in_shape(n, 0).rank;
+	int32_t axis = ensured_axis(f->r->g, n, &number), rank = ht_in_shape(n, 0).rank;
 	struct ht_value check;
 
 	if (axis < 0)
 		return false;
 	check = check_equal(f, extent(f, n, 0, axis), whole(f, HT_I64, number));
-	ht_rw_set_in(&f->r, n, 0,
+	ht_rw_set_in(f->r, n, 0,
 		gathered(f, n->in[0], binary(f, HT_OP_AddV2, numbers(f, HT_I64, number), check),
 			axis));
 	n->in[0].node->out[0].shape = open_shape(f, rank);
@@ -582,43 +582,43 @@ bool ht_puts_classes_inside(const struct ht_graph *g, const struct ht_node *n)
 	       (!ht_shape_known(s) || !ht_shape_known(n->out[0].shape));
 }
 
-bool ht_put_classes_last(struct forms *f, struct ht_node *n)
+bool ht_put_classes_last(struct maker *f, struct ht_node *n)
 {
 	int32_t rank = ht_in_shape(n, 0).rank + 1, axis = inner_classes(n);
 	int64_t order[HT_MAX_RANK];
 	struct ht_value in[2];
 
-	if (!ht_puts_classes_inside(f->r.g, n))
+	if (!ht_puts_classes_inside(f->r->g, n))
 		return false;
 	for (int32_t i = 0; i < rank; i++)
 		order[i] = i < axis ? i : i == axis ? rank - 1 : i - 1;
 	in[0] = node(f, HT_OP_OneHot, n->in, 4, n->out[0].dtype, open_shape(f, rank));
 	ht_attr_set_int(in[0].node, "axis", -1);
-	in[1] = ht_rw_const_ints(&f->r, f->at, n->name, HT_I32, order, rank);
+	in[1] = ht_rw_const_ints(f->r, f->at, n->name, HT_I32, order, rank);
 	ht_rw_take_place(
-		&f->r, n, node(f, HT_OP_Transpose, in, 2, n->out[0].dtype, open_shape(f, rank)));
+		f->r, n, node(f, HT_OP_Transpose, in, 2, n->out[0].dtype, open_shape(f, rank)));
 	return true;
 }
 
 /* Each index is compared with all numbers below the depth. */
-bool ht_expand_one_hot(struct forms *f, struct ht_node *n)
+bool ht_expand_one_hot(struct maker *f, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 	enum ht_dtype t = n->out[0].dtype;
 	int64_t axis = ht_attr_int(n, "axis", -1);
 	struct ht_value in[3], at;
 
-	if (!is_bounded_shape(f->r.g, s) || s.rank >= HT_OPEN_RANK ||
+	if (!is_bounded_shape(f->r->g, s) || s.rank >= HT_OPEN_RANK ||
 		(axis != -1 && axis != s.rank) || n->out[0].shape.rank != s.rank + 1 ||
 		n->out[0].shape.dim[s.rank] != HT_DIM_UNKNOWN)
 		return false;
 	at = range_of(f, wide(f, n->in[1]));
-	in[0] = compare(f, HT_OP_Equal, with_axis(f, wide(f, n->in[0]), -1), at);
+	in[0] = binary(f, HT_OP_Equal, with_axis(f, wide(f, n->in[0]), -1), at);
 	in[0].node->out[0].shape = open_shape(f, s.rank + 1);
 	in[1] = n->in[2];
 	in[2] = n->in[3];
 	at = node(f, HT_OP_SelectV2, in, 3, t, open_shape(f, s.rank + 1));
-	ht_rw_take_place(&f->r, n, at);
+	ht_rw_take_place(f->r, n, at);
 	return true;
 }
 

@@ -8,7 +8,7 @@
 
 /* ---- SparseToDense ---- */
 
-static void expand_dense(struct forms *f, struct ht_node *n)
+static void expand_dense(struct maker *f, struct ht_node *n)
 {
 	enum ht_dtype t = n->out[0].dtype;
 	struct ht_value fill[2] = { n->in[1], n->in[3] }, in[3], v;
@@ -18,13 +18,13 @@ static void expand_dense(struct forms *f, struct ht_node *n)
 	in[1] = n->in[0];
 	in[2] = n->in[2];
 	v = node(f, HT_OP_TensorScatterUpdate, in, 3, t, open_shape(f, rank));
-	ht_rw_take_place(&f->r, n, v);
+	ht_rw_take_place(f->r, n, v);
 }
 
 /* ---- SparseReshape ---- */
 
 /* 0; the run stops where the extents have a product of more than 64 bits: divided by a factor, it is not the others' product. */
-static struct ht_value check_product(struct forms *f, const struct ht_value *size, int32_t rank)
+static struct ht_value check_product(struct maker *f, const struct ht_value *size, int32_t rank)
 {
 	struct ht_value all = size[0], check = whole(f, HT_I64, 0);
 
@@ -39,7 +39,7 @@ static struct ht_value check_product(struct forms *f, const struct ht_value *siz
 }
 
 struct ht_value ht_numbers_of(
-	struct forms *f, struct ht_value indices, const struct ht_value *size, int32_t rank)
+	struct maker *f, struct ht_value indices, const struct ht_value *size, int32_t rank)
 {
 	struct ht_value number = column(f, indices, 0);
 
@@ -50,7 +50,7 @@ struct ht_value ht_numbers_of(
 	return of_rank(f, sum(f, number, check_product(f, size, rank)), 1);
 }
 
-static void expand_sparse_reshape(struct forms *f, struct ht_node *n)
+static void expand_sparse_reshape(struct maker *f, struct ht_node *n)
 {
 	struct extents from = { .rank = (int32_t)ht_in_shape(n, 1).dim[0] },
 		       to = { .rank = (int32_t)ht_in_shape(n, 2).dim[0] };
@@ -61,7 +61,7 @@ static void expand_sparse_reshape(struct forms *f, struct ht_node *n)
 	ht_read_extents(f, n->in[2], &from, &to);
 	number = ht_numbers_of(f, n->in[0], from.size, from.rank);
 	result[0] = ht_places_of(f, sum(f, number, to.check), to.size, to.rank);
-	result[1] = packed(f, to.size, to.rank, HT_I64);
+	result[1] = packed(f, to.size, to.rank);
 	replace_results(f, n, result);
 }
 
@@ -74,7 +74,7 @@ struct rows {
 	struct ht_value empty;  /* of each row: whether it has none */
 };
 
-static void count_rows(struct forms *f, const struct ht_node *n, struct rows *r)
+static void count_rows(struct maker *f, const struct ht_node *n, struct rows *r)
 {
 	struct ht_value in[3];
 
@@ -83,28 +83,28 @@ static void count_rows(struct forms *f, const struct ht_node *n, struct rows *r)
 	in[1] = r->of;
 	in[2] = entry_of(f, n->in[2], 0);
 	r->counts = node(f, HT_OP_UnsortedSegmentSum, in, 3, HT_I64, open_shape(f, 1));
-	r->empty = compare(f, HT_OP_Equal, r->counts, whole(f, HT_I64, 0));
+	r->empty = binary(f, HT_OP_Equal, r->counts, whole(f, HT_I64, 0));
 }
 
 /* Where each value is behind the defaults of empty rows; the run stops unless it is among the values of its row. */
 static struct ht_value places_of_values(
-	struct forms *f, const struct ht_node *n, const struct rows *r)
+	struct maker *f, const struct ht_node *n, const struct rows *r)
 {
 	struct ht_value number = range_of(f, length_of(f, n->in[1])),
 			first = at_rows(f, sums_before(f, r->counts), r->of, 1), outside, end;
-	struct ht_value empty = ht_rw_cast(&f->r, f->at, f->at->name, r->empty, HT_I64);
+	struct ht_value empty = ht_rw_cast(f->r, f->at, f->at->name, r->empty, HT_I64);
 
 	end = sum(f, first, at_rows(f, r->counts, r->of, 1));
-	outside = binary(f, HT_OP_LogicalOr, compare(f, HT_OP_Less, number, first),
-		compare(f, HT_OP_GreaterEqual, number, end));
+	outside = binary(f, HT_OP_LogicalOr, binary(f, HT_OP_Less, number, first),
+		binary(f, HT_OP_GreaterEqual, number, end));
 	outside.node->out[0].dtype = HT_BOOL;
-	outside = only_zero(f, ht_rw_cast(&f->r, f->at, f->at->name, outside, HT_I32));
+	outside = only_zero(f, ht_rw_cast(f->r, f->at, f->at->name, outside, HT_I32));
 	outside.node->out[0].shape = open_shape(f, 1);
 	number = sum(f, number, at_rows(f, sums_before(f, empty), r->of, 1));
-	return sum(f, number, ht_rw_cast(&f->r, f->at, f->at->name, outside, HT_I64));
+	return sum(f, number, ht_rw_cast(f->r, f->at, f->at->name, outside, HT_I64));
 }
 
-static void expand_fill(struct forms *f, struct ht_node *n)
+static void expand_fill(struct maker *f, struct ht_node *n)
 {
 	struct ht_value missing, indices[3], values[3], at[3], size[2], result[4];
 	int64_t rank = ht_in_shape(n, 0).dim[1], first[HT_MAX_RANK] = { 1 };
@@ -118,7 +118,7 @@ static void expand_fill(struct forms *f, struct ht_node *n)
 	at[0].node->out[0].shape = at[1].node->out[0].shape = open_shape(f, 1);
 	indices[0] = n->in[0];
 	indices[1] = binary(f, HT_OP_Mul, with_axis(f, missing, 1),
-		ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, first, rank));
+		ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, first, rank));
 	indices[1].node->out[0].shape = open_shape(f, 2);
 	values[0] = n->in[1];
 	values[1] = repeated(f, length_of(f, missing), n->in[3]);
@@ -250,9 +250,9 @@ bool ht_is_sparse_open(const struct ht_graph *g, const struct ht_node *n)
 	}
 }
 
-bool ht_expand_sparse(struct forms *f, struct ht_node *n)
+bool ht_expand_sparse(struct maker *f, struct ht_node *n)
 {
-	if (!ht_is_sparse_open(f->r.g, n))
+	if (!ht_is_sparse_open(f->r->g, n))
 		return false;
 	if (n->op == HT_OP_SparseToDense)
 		expand_dense(f, n);

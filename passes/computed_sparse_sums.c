@@ -5,15 +5,15 @@ enum { INDICES, VALUES, SHAPE, OTHER };
 
 /* ---- SparseTensorDenseMatMul ---- */
 
-static struct ht_value transposed(struct forms *f, struct ht_value x)
+static struct ht_value transposed(struct maker *f, struct ht_value x)
 {
 	static const int64_t perm[] = { 1, 0 };
 
-	return ht_rw_transpose(&f->r, f->at, f->at->name, x, perm);
+	return ht_rw_transpose(f->r, f->at, f->at->name, x, perm);
 }
 
 /* Each value times a row of the other matrix, added up to a row of the product. */
-static bool expand_matmul(struct forms *f, struct ht_node *n)
+static bool expand_matmul(struct maker *f, struct ht_node *n)
 {
 	bool adjoint = ht_attr_bool(n, "adjoint_a", false);
 	struct ht_value rows = n->in[OTHER], at, count;
@@ -26,7 +26,7 @@ static bool expand_matmul(struct forms *f, struct ht_node *n)
 	count = entry_of(f, n->in[SHAPE], adjoint ? 1 : 0);
 	rows = at_rows(f, rows, column(f, n->in[INDICES], adjoint ? 0 : 1), 2);
 	rows = of_rank(f, product(f, rows, with_axis(f, n->in[VALUES], 1)), 2);
-	ht_rw_take_place(&f->r, n, of_segments(f, HT_OP_UnsortedSegmentSum, rows, at, count));
+	ht_rw_take_place(f->r, n, of_segments(f, HT_OP_UnsortedSegmentSum, rows, at, count));
 	return true;
 }
 
@@ -60,7 +60,7 @@ static bool read_kept(const struct ht_node *n, struct kept *k)
 }
 
 /* Some columns of the indices. */
-static struct ht_value columns(struct forms *f, const struct ht_node *n, const struct kept *k)
+static struct ht_value columns(struct maker *f, const struct ht_node *n, const struct kept *k)
 {
 	int64_t axis[HT_MAX_RANK];
 
@@ -68,19 +68,19 @@ static struct ht_value columns(struct forms *f, const struct ht_node *n, const s
 		axis[i] = k->axis[i];
 	return of_rank(f,
 		gathered(f, n->in[INDICES],
-			ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, axis, k->count), 1),
+			ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, axis, k->count), 1),
 		2);
 }
 
 static void extents_of(
-	struct forms *f, const struct ht_node *n, const struct kept *k, struct ht_value *size)
+	struct maker *f, const struct ht_node *n, const struct kept *k, struct ht_value *size)
 {
 	for (int32_t i = 0; i < k->count; i++)
 		size[i] = entry_of(f, n->in[SHAPE], k->axis[i]);
 }
 
 /* A tensor of the axes that stay, which has the number of values of each place. */
-static struct ht_value counts_of(struct forms *f, const struct ht_node *n, const struct kept *k)
+static struct ht_value counts_of(struct maker *f, const struct ht_node *n, const struct kept *k)
 {
 	struct ht_value size[HT_MAX_RANK];
 
@@ -90,7 +90,7 @@ static struct ht_value counts_of(struct forms *f, const struct ht_node *n, const
 }
 
 /* The least number of a type, made as the maximum of no elements. */
-static struct ht_value lowest(struct forms *f, enum ht_dtype t)
+static struct ht_value lowest(struct maker *f, enum ht_dtype t)
 {
 	struct ht_value none = whole(f, HT_I64, 0);
 
@@ -98,7 +98,7 @@ static struct ht_value lowest(struct forms *f, enum ht_dtype t)
 }
 
 /* A tensor of the axes that stay, which has the largest value of each place, and the least number of the type at places without values. */
-static struct ht_value largest_of(struct forms *f, const struct ht_node *n, const struct kept *k)
+static struct ht_value largest_of(struct maker *f, const struct ht_node *n, const struct kept *k)
 {
 	struct ht_value size[HT_MAX_RANK], from;
 
@@ -108,7 +108,7 @@ static struct ht_value largest_of(struct forms *f, const struct ht_node *n, cons
 }
 
 static struct ht_value sum_of(
-	struct forms *f, const struct ht_node *n, const struct kept *k, struct ht_value values)
+	struct maker *f, const struct ht_node *n, const struct kept *k, struct ht_value values)
 {
 	struct ht_value size[HT_MAX_RANK];
 
@@ -122,27 +122,29 @@ static bool takes_largest(const struct ht_node *n)
 }
 
 /* The sum or the largest of all values, as a scalar; 0 if there are none. */
-static struct ht_value reduced_to_one(struct forms *f, const struct ht_node *n)
+static struct ht_value reduced_to_one(struct maker *f, const struct ht_node *n)
 {
 	struct ht_value x = n->in[VALUES], some;
 
 	if (!takes_largest(n))
 		return total_of(f, HT_OP_Sum, x);
-	some = compare(f, HT_OP_Greater, length_of(f, x), whole(f, HT_I64, 0));
-	return chosen(f, some, total_of(f, HT_OP_Max, x), whole(f, ht_type_of(x)->dtype, 0), 0);
+	some = binary(f, HT_OP_Greater, length_of(f, x), whole(f, HT_I64, 0));
+	return of_rank(f,
+		chosen(f, some, total_of(f, HT_OP_Max, x), whole(f, ht_type_of(x)->dtype, 0)), 0);
 }
 
-static struct ht_value reduced(struct forms *f, const struct ht_node *n, const struct kept *k)
+static struct ht_value reduced_rows(struct maker *f, const struct ht_node *n, const struct kept *k)
 {
 	struct ht_value some;
 
 	if (!takes_largest(n))
 		return sum_of(f, n, k, n->in[VALUES]);
-	some = compare(f, HT_OP_Greater, counts_of(f, n, k), whole(f, HT_I32, 0));
-	return chosen(f, some, largest_of(f, n, k), whole(f, n->out[0].dtype, 0), k->count);
+	some = binary(f, HT_OP_Greater, counts_of(f, n, k), whole(f, HT_I32, 0));
+	return of_rank(
+		f, chosen(f, some, largest_of(f, n, k), whole(f, n->out[0].dtype, 0)), k->count);
 }
 
-static bool expand_reduce(struct forms *f, struct ht_node *n)
+static bool expand_reduce(struct maker *f, struct ht_node *n)
 {
 	bool keep = ht_attr_bool(n, "keep_dims", false);
 	struct ht_value v;
@@ -150,28 +152,28 @@ static bool expand_reduce(struct forms *f, struct ht_node *n)
 
 	if (!read_kept(n, &k))
 		return false;
-	v = k.count ? reduced(f, n, &k) : reduced_to_one(f, n);
+	v = k.count ? reduced_rows(f, n, &k) : reduced_to_one(f, n);
 	for (int32_t i = 0; keep && i < k.rank; i++)
 		if (!k.is[i])
 			v = with_axis(f, v, i);
-	ht_rw_take_place(&f->r, n, v);
+	ht_rw_take_place(f->r, n, v);
 	return true;
 }
 
 /* The places that have values, in the order of their axes. */
-static bool expand_reduce_sparse(struct forms *f, struct ht_node *n)
+static bool expand_reduce_sparse(struct maker *f, struct ht_node *n)
 {
 	struct ht_value some, v, size[HT_MAX_RANK], result[3];
 	struct kept k;
 
 	if (!read_kept(n, &k) || !k.count || ht_attr_bool(n, "keep_dims", false))
 		return false;
-	some = compare(f, HT_OP_Greater, counts_of(f, n, &k), whole(f, HT_I32, 0));
+	some = binary(f, HT_OP_Greater, counts_of(f, n, &k), whole(f, HT_I32, 0));
 	result[0] = where(f, some);
 	v = takes_largest(n) ? largest_of(f, n, &k) : sum_of(f, n, &k, n->in[VALUES]);
 	extents_of(f, n, &k, size);
 	result[1] = taken_at(f, v, result[0], 1);
-	result[2] = packed(f, size, k.count, HT_I64);
+	result[2] = packed(f, size, k.count);
 	replace_results(f, n, result);
 	return true;
 }
@@ -179,7 +181,7 @@ static bool expand_reduce_sparse(struct forms *f, struct ht_node *n)
 /* ---- SparseSoftmax ---- */
 
 /* The share of each value among the values of its row along the last axis. */
-static bool expand_softmax(struct forms *f, struct ht_node *n)
+static bool expand_softmax(struct maker *f, struct ht_node *n)
 {
 	struct kept k = { .rank = (int32_t)ht_in_shape(n, INDICES).dim[1] };
 	struct ht_value at, x;
@@ -190,16 +192,16 @@ static bool expand_softmax(struct forms *f, struct ht_node *n)
 		k.axis[k.count] = k.count;
 	at = columns(f, n, &k);
 	x = difference(f, n->in[VALUES], taken_at(f, largest_of(f, n, &k), at, 1));
-	x = ht_rw_unary(&f->r, f->at, HT_OP_Exp, f->at->name, of_rank(f, x, 1));
+	x = ht_rw_unary(f->r, f->at, HT_OP_Exp, f->at->name, of_rank(f, x, 1));
 	x = binary(f, HT_OP_RealDiv, x, taken_at(f, sum_of(f, n, &k, x), at, 1));
-	ht_rw_take_place(&f->r, n, of_rank(f, x, 1));
+	ht_rw_take_place(f->r, n, of_rank(f, x, 1));
 	return true;
 }
 
 /* ---- values combined with a dense tensor ---- */
 
 /* For each value the element of the dense tensor, whose axes of extent 1 are repeated. */
-static bool dense_elements(struct forms *f, const struct ht_node *n, struct ht_value *x)
+static bool dense_elements(struct maker *f, const struct ht_node *n, struct ht_value *x)
 {
 	struct ht_shape s = ht_in_shape(n, OTHER);
 	int32_t rank = (int32_t)ht_in_shape(n, INDICES).dim[1];
@@ -221,7 +223,7 @@ static bool dense_elements(struct forms *f, const struct ht_node *n, struct ht_v
 	return true;
 }
 
-static bool expand_elementwise(struct forms *f, struct ht_node *n)
+static bool expand_elementwise(struct maker *f, struct ht_node *n)
 {
 	enum ht_dtype t = n->out[0].dtype;
 	enum ht_op op = n->op == HT_OP_SparseDenseCwiseMul   ? HT_OP_Mul
@@ -232,14 +234,14 @@ static bool expand_elementwise(struct forms *f, struct ht_node *n)
 
 	if (!dense_elements(f, n, &x))
 		return false;
-	ht_rw_take_place(&f->r, n, of_rank(f, binary(f, op, n->in[VALUES], x), 1));
+	ht_rw_take_place(f->r, n, of_rank(f, binary(f, op, n->in[VALUES], x), 1));
 	return true;
 }
 
 /* The values are added to the dense tensor. */
-static bool expand_add_dense(struct forms *f, struct ht_node *n)
+static bool expand_add_dense(struct maker *f, struct ht_node *n)
 {
-	ht_rw_take_place(&f->r, n,
+	ht_rw_take_place(f->r, n,
 		scattered_into(
 			f, HT_OP_TensorScatterAdd, n->in[OTHER], n->in[INDICES], n->in[VALUES]));
 	return true;
@@ -247,7 +249,7 @@ static bool expand_add_dense(struct forms *f, struct ht_node *n)
 
 /* ---- SparseBincount ---- */
 
-static bool expand_bincount(struct forms *f, struct ht_node *n)
+static bool expand_bincount(struct maker *f, struct ht_node *n)
 {
 	struct counted_rows x = {
 		.number = n->in[VALUES], .weights = 4, .size = wide(f, n->in[3])
@@ -260,13 +262,13 @@ static bool expand_bincount(struct forms *f, struct ht_node *n)
 		x.row = column(f, n->in[INDICES], 0);
 		x.rows = entry_of(f, n->in[SHAPE], 0);
 	}
-	ht_rw_take_place(&f->r, n, ht_counts_in_rows(f, n, &x));
+	ht_rw_take_place(f->r, n, ht_counts_in_rows(f, n, &x));
 	return true;
 }
 
 /* ---- every node ---- */
 
-bool ht_expand_sparse_sums(struct forms *f, struct ht_node *n)
+bool ht_expand_sparse_sums(struct maker *f, struct ht_node *n)
 {
 	switch (n->op) {
 	case HT_OP_SparseTensorDenseMatMul:

@@ -76,7 +76,7 @@ bool ht_is_tile_gradient(const struct ht_graph *g, const struct ht_node *n)
 
 /* The sum over the repetitions of axis `axis`, in front of which all axes have been summed. */
 static struct ht_value summed(
-	struct forms *f, const struct tile_gradient *t, struct ht_value x, int32_t axis)
+	struct maker *f, const struct tile_gradient *t, struct ht_value x, int32_t axis)
 {
 	enum ht_dtype type = ht_type_of(x)->dtype;
 	struct ht_value size[HT_MAX_RANK], in[2] = { x };
@@ -94,19 +94,19 @@ static struct ht_value summed(
 				    ? binary(f, HT_OP_Mul, extent, times)
 				    : extent;
 	}
-	in[1] = packed(f, size, n, HT_I64);
+	in[1] = packed(f, size, n);
 	x = node(f, HT_OP_Reshape, in, 2, type, open_shape(f, n));
-	x = ht_rw_reduce(&f->r, f->at, HT_OP_Sum, f->at->name, x, &along, 1, false);
+	x = ht_rw_reduce(f->r, f->at, HT_OP_Sum, f->at->name, x, &along, 1, false);
 	x.node->out[0].shape = open_shape(f, t->rank);
 	return x;
 }
 
-bool ht_expand_tile_gradient(struct forms *f, struct ht_node *n)
+bool ht_expand_tile_gradient(struct maker *f, struct ht_node *n)
 {
 	struct tile_gradient t;
 	struct ht_value x;
 
-	if (!find(f->r.g, n, &t))
+	if (!find(f->r->g, n, &t))
 		return false;
 	x = t.gradient;
 	for (int32_t i = 0; i < t.rank; i++) {
@@ -116,7 +116,7 @@ bool ht_expand_tile_gradient(struct forms *f, struct ht_node *n)
 			x = summed(f, &t, x, i);
 	}
 	if (ht_value_eq(x, t.gradient))
-		x = ht_rw_unary(&f->r, f->at, HT_OP_Identity, n->name, x);
-	ht_rw_take_place(&f->r, n, x);
+		x = ht_rw_unary(f->r, f->at, HT_OP_Identity, n->name, x);
+	ht_rw_take_place(f->r, n, x);
 	return true;
 }

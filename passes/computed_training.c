@@ -6,7 +6,7 @@
 
 /* One op being written. */
 struct normal {
-	struct forms *f;
+	struct maker *f;
 	struct ht_node *n;
 	int32_t rank, axis;    /* of the images, and the channels' */
 	enum ht_dtype as;      /* the type in which it computes */
@@ -31,7 +31,7 @@ static struct ht_value scaled(struct normal *w, struct ht_value x, double by)
 static struct ht_value sum(struct normal *w, struct ht_value x, const int64_t *axes, int64_t count)
 {
 	struct ht_value in[2] = { x,
-		ht_rw_const_ints(&w->f->r, w->n, w->n->name, HT_I32, axes, count) };
+		ht_rw_const_ints(w->f->r, w->n, w->n->name, HT_I32, axes, count) };
 
 	return node(w->f, HT_OP_Sum, in, 2, w->as, HT_SHAPE_UNKNOWN);
 }
@@ -81,11 +81,11 @@ static struct ht_value running(struct normal *w, struct ht_value old, struct ht_
 
 static void give(struct normal *w, int32_t i, struct ht_value v)
 {
-	if (w->n->graph && i < w->n->outs && ht_rw_uses(&w->f->r, ht_out(w->n, i)))
-		ht_rw_replace(&w->f->r, ht_out(w->n, i), cast_to(w->f, v, w->n->out[i].dtype));
+	if (w->n->graph && i < w->n->outs && ht_rw_uses(w->f->r, ht_out(w->n, i)))
+		ht_rw_replace(w->f->r, ht_out(w->n, i), cast_to(w->f, v, w->n->out[i].dtype));
 }
 
-static bool begin(struct normal *w, struct forms *f, struct ht_node *n, int32_t image)
+static bool begin(struct normal *w, struct maker *f, struct ht_node *n, int32_t image)
 {
 	struct ht_shape s = ht_in_shape(n, image);
 	bool first = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
@@ -93,7 +93,8 @@ static bool begin(struct normal *w, struct forms *f, struct ht_node *n, int32_t 
 	*w = (struct normal){
 		.f = f, .n = n, .rank = s.rank, .axis = first ? 1 : s.rank - 1, .as = HT_F32
 	};
-	if (s.rank != 4 || ht_shape_known(s) || s.dim[w->axis] <= 0 || !is_bounded_shape(f->r.g, s))
+	if (s.rank != 4 || ht_shape_known(s) || s.dim[w->axis] <= 0 ||
+		!is_bounded_shape(f->r->g, s))
 		return false;
 	w->count = real(f, HT_F32, 1);
 	for (int32_t i = 0; i < s.rank; i++)
@@ -104,17 +105,17 @@ static bool begin(struct normal *w, struct forms *f, struct ht_node *n, int32_t 
 }
 
 /* Result 5 is for a gradient on other machines, which is written without it. */
-static bool gives_used(struct forms *f, struct ht_node *n)
+static bool gives_used(struct maker *f, struct ht_node *n)
 {
-	if (n->outs > 5 && ht_rw_is_output(&f->r, ht_out(n, 5)))
+	if (n->outs > 5 && ht_rw_is_output(f->r, ht_out(n, 5)))
 		return false;
 	for (int32_t i = 0; i < 5 && i < n->outs; i++)
-		if (ht_rw_uses(&f->r, ht_out(n, i)))
+		if (ht_rw_uses(f->r, ht_out(n, i)))
 			return true;
 	return false;
 }
 
-static bool expand_batch_norm(struct forms *f, struct ht_node *n)
+static bool expand_batch_norm(struct maker *f, struct ht_node *n)
 {
 	struct normal w;
 	struct ht_value x, mean, difference, variance, scale, y, others;
@@ -140,7 +141,7 @@ static bool expand_batch_norm(struct forms *f, struct ht_node *n)
 }
 
 /* The formula is that of pass training, which writes gradients of known shapes (write_batch_norm_gradient()). */
-static bool expand_gradient(struct forms *f, struct ht_node *n)
+static bool expand_gradient(struct maker *f, struct ht_node *n)
 {
 	struct normal w;
 	struct ht_value dy, difference, root, offsets, products, factor, dx;
@@ -192,7 +193,7 @@ static struct ht_value marked_class(struct normal *w)
 {
 	struct ht_value class = with_axis(w->f, wide(w->f, w->n->in[1]), 1), v;
 
-	v = compare(w->f, HT_OP_Equal, class, range_of(w->f, extent(w->f, w->n, 0, 1)));
+	v = binary(w->f, HT_OP_Equal, class, range_of(w->f, extent(w->f, w->n, 0, 1)));
 	v.node->out[0].shape = open_shape(w->f, 2);
 	return cast_to(w->f, v, w->as);
 }
@@ -209,21 +210,21 @@ static struct ht_value of_class(struct normal *w, struct ht_value rows)
 static struct ht_value over_classes(struct normal *w, enum ht_op op, struct ht_value x, bool keeps)
 {
 	const int64_t last = 1;
-	struct ht_value v = ht_rw_reduce(&w->f->r, w->n, op, w->n->name, x, &last, 1, keeps);
+	struct ht_value v = ht_rw_reduce(w->f->r, w->n, op, w->n->name, x, &last, 1, keeps);
 
 	v.node->out[0].shape = open_shape(w->f, keeps ? 2 : 1);
 	return v;
 }
 
 /* The formula is that of pass training (write_softmax_loss()). */
-static bool expand_loss(struct forms *f, struct ht_node *n)
+static bool expand_loss(struct maker *f, struct ht_node *n)
 {
 	bool sparse = n->op == HT_OP_SparseSoftmaxCrossEntropyWithLogits;
 	enum ht_dtype t = n->out[0].dtype;
 	struct normal w = { .f = f, .n = n, .as = t == HT_F64 ? t : HT_F32 };
 	struct ht_value x, e, sum, label, loss;
 
-	if (!has_open_classes(f->r.g, n))
+	if (!has_open_classes(f->r->g, n))
 		return false;
 	x = cast_to(f, n->in[0], w.as);
 	x = pair(&w, HT_OP_Sub, x, over_classes(&w, HT_OP_Max, x, true));
@@ -276,13 +277,13 @@ static bool mirrors_open(const struct ht_graph *g, const struct ht_node *n)
 
 /* 0, 1, … below `size` - `less`, as many as a window of `less` + 1 elements has results over `size` of them.  So this extent is one size with
  * that of the tensor whose border was mirrored. */
-static struct ht_value numbers_less(struct forms *f, struct ht_value size, int64_t less)
+static struct ht_value numbers_less(struct maker *f, struct ht_value size, int64_t less)
 {
 	const int64_t window[4] = { 1, less + 1, 1, 1 }, step[4] = { 1, 1, 1, 1 },
 		      ends[3] = { 0, 2, 3 };
 	struct ht_value v = range_of(f, size), in[2];
 
-	v = cast_to(f, compare(f, HT_OP_GreaterEqual, v, whole(f, HT_I64, 0)), HT_I64);
+	v = cast_to(f, binary(f, HT_OP_GreaterEqual, v, whole(f, HT_I64, 0)), HT_I64);
 	v.node->out[0].shape = open_shape(f, 1);
 	v = with_axis(f, with_axis(f, with_axis(f, v, 0), -1), -1);
 	v = node(f, HT_OP_MaxPool, &v, 1, HT_I64, open_shape(f, 4));
@@ -300,14 +301,14 @@ static struct ht_value numbers_less(struct forms *f, struct ht_value size, int64
 
 /* The places of an axis, from `place` on, where `number` counts the elements of a border from its inner end: these elements, and zeros for
  * numbers that are not below `count`. */
-static struct ht_value from_border(struct forms *f, struct ht_value v, struct ht_value number,
+static struct ht_value from_border(struct maker *f, struct ht_value v, struct ht_value number,
 	struct ht_value place, int64_t count, int32_t axis)
 {
 	int32_t rank = ht_type_of(v)->shape.rank;
-	struct ht_value in[3] = { compare(f, HT_OP_GreaterEqual, number, whole(f, HT_I64, 0)) };
+	struct ht_value in[3] = { binary(f, HT_OP_GreaterEqual, number, whole(f, HT_I64, 0)) };
 	enum ht_dtype t = ht_type_of(v)->dtype;
 
-	in[1] = compare(f, HT_OP_Less, number, whole(f, HT_I64, count));
+	in[1] = binary(f, HT_OP_Less, number, whole(f, HT_I64, count));
 	in[0] = binary(f, HT_OP_LogicalAnd, in[0], in[1]);
 	in[0].node->out[0].dtype = HT_BOOL;
 	place = binary(f, HT_OP_Mul, place, cast_to(f, in[0], HT_I64));
@@ -319,12 +320,12 @@ static struct ht_value from_border(struct forms *f, struct ht_value v, struct ht
 
 /* Element i of an axis gets the gradients of its own place and of those in the borders where it was mirrored. */
 static struct ht_value without_borders(
-	struct forms *f, struct ht_value v, int32_t axis, const int64_t border[2], int64_t again)
+	struct maker *f, struct ht_value v, int32_t axis, const int64_t border[2], int64_t again)
 {
 	int32_t rank = ht_type_of(v)->shape.rank;
 	struct ht_value size, at, sum, number, place;
 
-	size = element(f, told(f, HT_OP_Shape, v, HT_I64), axis);
+	size = element(f, shape_of(f, v, HT_I64), axis);
 	at = numbers_less(f, size, border[0] + border[1]);
 	size = plus(f, size, -border[0] - border[1]);
 	sum = gathered(f, v, plus(f, at, border[0]), axis);
@@ -343,21 +344,21 @@ static struct ht_value without_borders(
 	return sum;
 }
 
-static bool expand_mirror_gradient(struct forms *f, struct ht_node *n)
+static bool expand_mirror_gradient(struct maker *f, struct ht_node *n)
 {
 	bool again = ht_str_is(ht_attr_str(n, "mode", ""), "SYMMETRIC");
 	enum ht_dtype t = n->out[0].dtype;
 	int64_t around[2 * HT_OPEN_RANK];
 	struct ht_value v = n->in[0];
 
-	if (!mirrors_open(f->r.g, n) || !read_borders(n, around))
+	if (!mirrors_open(f->r->g, n) || !read_borders(n, around))
 		return false;
 	v = cast_to(f, v, ht_is_low(t) ? HT_F32 : t);
 	v.node->out[v.index].shape = ht_in_shape(n, 0);
 	for (int32_t i = 0; i < ht_in_shape(n, 0).rank; i++)
 		if (around[2 * i] || around[2 * i + 1])
 			v = without_borders(f, v, i, &around[2 * i], again);
-	ht_rw_take_place(&f->r, n, cast_to(f, v, t));
+	ht_rw_take_place(f->r, n, cast_to(f, v, t));
 	return true;
 }
 
@@ -369,7 +370,7 @@ bool ht_is_open_training(const struct ht_graph *g, const struct ht_node *n)
 	       (n->op == HT_OP_MirrorPadGrad && mirrors_open(g, n));
 }
 
-bool ht_expand_training(struct forms *f, struct ht_node *n)
+bool ht_expand_training(struct maker *f, struct ht_node *n)
 {
 	switch ((int)n->op) {
 	case HT_OP_SoftmaxCrossEntropyWithLogits:

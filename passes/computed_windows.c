@@ -62,15 +62,15 @@ static bool slides_open(const struct ht_graph *g, const struct ht_node *n)
 }
 
 /* Number `i` of a list; 1 if the node has none. */
-static int64_t listed(struct forms *f, const struct ht_node *n, const char *name, size_t i)
+static int64_t listed(struct maker *f, const struct ht_node *n, const char *name, size_t i)
 {
 	size_t count;
-	const int64_t *x = ht_attr_ints(n, name, &count, f->r.arena);
+	const int64_t *x = ht_attr_ints(n, name, &count, f->r->arena);
 
 	return x && i < count ? x[i] : 1;
 }
 
-static int64_t size_of_window(struct forms *f, const struct ht_node *n, int32_t axis)
+static int64_t size_of_window(struct maker *f, const struct ht_node *n, int32_t axis)
 {
 	if (n->ins > 1)
 		return ht_in_shape(n, 1).rank == 4 ? ht_in_shape(n, 1).dim[axis - 1] : -1;
@@ -83,7 +83,7 @@ static bool is_moderate(int64_t x, int64_t least)
 }
 
 /* False also if what the windows see of the largest image, paddings included, would need much memory. */
-static bool read_slide(struct forms *f, const struct ht_node *n, int32_t axis, struct slide *a)
+static bool read_slide(struct maker *f, const struct ht_node *n, int32_t axis, struct slide *a)
 {
 	struct ht_str padding = ht_attr_str(n, "padding", "VALID");
 	size_t i = (size_t)axis;
@@ -94,8 +94,8 @@ static bool read_slide(struct forms *f, const struct ht_node *n, int32_t axis, s
 			listed(f, n, n->op == HT_OP_ExtractImagePatches ? "rates" : "dilations", i),
 		.same = ht_str_is(padding, "SAME"),
 		.extent = ht_in_shape(n, 0).dim[axis],
-		.computed = is_computed(f->r.g, n, axis),
-		.most = ht_dim_most(f->r.g, ht_in_shape(n, 0).dim[axis]) };
+		.computed = is_computed(f->r->g, n, axis),
+		.most = ht_dim_most(f->r->g, ht_in_shape(n, 0).dim[axis]) };
 	if (ht_str_is(padding, "EXPLICIT")) {
 		a->before = listed(f, n, "explicit_paddings", 2 * i);
 		a->after = listed(f, n, "explicit_paddings", 2 * i + 1);
@@ -117,24 +117,24 @@ static bool read_slide(struct forms *f, const struct ht_node *n, int32_t axis, s
 
 /* ---- the image ---- */
 
-static struct ht_value divided(struct forms *f, struct ht_value x, int64_t by)
+static struct ht_value divided(struct maker *f, struct ht_value x, int64_t by)
 {
 	return by == 1 ? x : binary(f, HT_OP_FloorDiv, x, whole(f, HT_I64, by));
 }
 
-static struct ht_value times(struct forms *f, struct ht_value x, int64_t by)
+static struct ht_value times(struct maker *f, struct ht_value x, int64_t by)
 {
 	return by == 1 ? x : binary(f, HT_OP_Mul, x, whole(f, HT_I64, by));
 }
 
 /* Half of what `all`, the extent that the windows need, is above `extent`. */
-static struct ht_value half_above(struct forms *f, struct ht_value all, struct ht_value extent)
+static struct ht_value half_above(struct maker *f, struct ht_value all, struct ht_value extent)
 {
 	all = binary(f, HT_OP_Sub, all, extent);
 	return divided(f, binary(f, HT_OP_Maximum, all, whole(f, HT_I64, 0)), 2);
 }
 
-static void count_results(struct forms *f, const struct ht_node *n, int32_t axis, struct slide *a)
+static void count_results(struct maker *f, const struct ht_node *n, int32_t axis, struct slide *a)
 {
 	struct ht_value all;
 
@@ -158,14 +158,14 @@ static void count_results(struct forms *f, const struct ht_node *n, int32_t axis
 }
 
 /* What counts for nothing under the window. */
-static struct ht_value neutral(struct forms *f, const struct ht_node *n, enum ht_dtype t)
+static struct ht_value neutral(struct maker *f, const struct ht_node *n, enum ht_dtype t)
 {
 	if (n->op == HT_OP_MaxPool)
-		return ht_rw_const_float(&f->r, f->at, f->at->name, t, -INFINITY);
-	return ht_is_float(t) ? ht_rw_const_float(&f->r, f->at, f->at->name, t, 0) : whole(f, t, 0);
+		return ht_rw_const_float(f->r, f->at, f->at->name, t, -INFINITY);
+	return ht_is_float(t) ? ht_rw_const_float(f->r, f->at, f->at->name, t, 0) : whole(f, t, 0);
 }
 
-static struct ht_value padded_by(struct forms *f, struct ht_value x, int32_t axis, int64_t before,
+static struct ht_value padded_by(struct maker *f, struct ht_value x, int32_t axis, int64_t before,
 	int64_t after, struct ht_value with)
 {
 	int64_t pair[8] = { 0 };
@@ -177,13 +177,13 @@ static struct ht_value padded_by(struct forms *f, struct ht_value x, int32_t axi
 		return x;
 	pair[2 * axis] = before;
 	pair[2 * axis + 1] = after;
-	in[1] = ht_rw_reshape(&f->r, f->at, f->at->name,
-		ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, pair, 8),
-		ht_shape_make(f->r.g->arena, 2, dim));
+	in[1] = ht_rw_reshape(f->r, f->at, f->at->name,
+		ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, pair, 8),
+		ht_shape_make(f->r->g->arena, 2, dim));
 	return node(f, HT_OP_PadV2, in, 3, t, open_shape(f, 4));
 }
 
-static struct ht_value taken(struct forms *f, struct ht_value x, struct ht_value at, int32_t axis)
+static struct ht_value taken(struct maker *f, struct ht_value x, struct ht_value at, int32_t axis)
 {
 	at.node->out[0].shape = open_shape(f, 1);
 	x = gathered(f, x, at, axis);
@@ -192,7 +192,7 @@ static struct ht_value taken(struct forms *f, struct ht_value x, struct ht_value
 }
 
 /* The image as its windows see it.  Where they look beyond the image of the run, they find a neutral element, which is put in front of it. */
-static struct ht_value image_of(struct forms *f, const struct ht_node *n, struct ht_value x,
+static struct ht_value image_of(struct maker *f, const struct ht_node *n, struct ht_value x,
 	int32_t axis, const struct slide *a)
 {
 	struct ht_value zero, at, inside;
@@ -204,17 +204,16 @@ static struct ht_value image_of(struct forms *f, const struct ht_node *n, struct
 		return padded_by(f, x, axis, a->before, a->after, zero);
 	at = numbers(f, HT_I64, (a->results - 1) * a->stride + reach(a));
 	at = binary(f, HT_OP_Sub, at, a->in_front);
-	inside =
-		binary(f, HT_OP_LogicalAnd, compare(f, HT_OP_GreaterEqual, at, whole(f, HT_I64, 0)),
-			compare(f, HT_OP_Less, at, a->length));
-	inside = ht_rw_cast(&f->r, f->at, f->at->name, inside, HT_I64);
+	inside = binary(f, HT_OP_LogicalAnd, binary(f, HT_OP_GreaterEqual, at, whole(f, HT_I64, 0)),
+		binary(f, HT_OP_Less, at, a->length));
+	inside = ht_rw_cast(f->r, f->at, f->at->name, inside, HT_I64);
 	at = binary(f, HT_OP_Mul, plus(f, at, 1), inside);
 	return taken(f, padded_by(f, x, axis, 1, 0, zero), at, axis);
 }
 
 /* ---- the window ---- */
 
-static struct ht_value window_inside(struct forms *f, const struct ht_node *n, struct ht_value x)
+static struct ht_value window_inside(struct maker *f, const struct ht_node *n, struct ht_value x)
 {
 	static const char *const attr[] = { "T", "strides", "dilations", "ksize", "ksizes", "rates",
 		"data_format" };
@@ -238,7 +237,7 @@ static bool has_fewer_elements(const struct ht_node *n, const struct slide *a)
 
 /* Means over windows divide by the number of elements of the image: `x` divides by all positions. */
 static struct ht_value by_elements(
-	struct forms *f, struct ht_value x, int32_t axis, const struct slide *a)
+	struct maker *f, struct ht_value x, int32_t axis, const struct slide *a)
 {
 	enum ht_dtype t = ht_type_of(x)->dtype;
 	struct ht_value at = range_of(f, a->count), from, to;
@@ -246,16 +245,16 @@ static struct ht_value by_elements(
 	from = binary(f, HT_OP_Sub, times(f, at, a->stride), a->in_front);
 	to = binary(f, HT_OP_Minimum, plus(f, from, a->size), a->length);
 	to = binary(f, HT_OP_Sub, to, binary(f, HT_OP_Maximum, from, whole(f, HT_I64, 0)));
-	from = ht_rw_const_float(&f->r, f->at, f->at->name, HT_F32, (double)a->size);
-	to = binary(f, HT_OP_RealDiv, from, ht_rw_cast(&f->r, f->at, f->at->name, to, HT_F32));
+	from = ht_rw_const_float(f->r, f->at, f->at->name, HT_F32, (double)a->size);
+	to = binary(f, HT_OP_RealDiv, from, ht_rw_cast(f->r, f->at, f->at->name, to, HT_F32));
 	if (t != HT_F32)
-		to = ht_rw_cast(&f->r, f->at, f->at->name, to, t);
+		to = ht_rw_cast(f->r, f->at, f->at->name, to, t);
 	x = binary(f, HT_OP_Mul, x, along(f, to, axis, 4));
 	x.node->out[0].shape = open_shape(f, 4);
 	return x;
 }
 
-static bool reads_all(struct forms *f, const struct ht_node *n, struct slide a[3])
+static bool reads_all(struct maker *f, const struct ht_node *n, struct slide a[3])
 {
 	enum ht_dtype t = ht_type_of(n->in[0])->dtype;
 
@@ -267,12 +266,12 @@ static bool reads_all(struct forms *f, const struct ht_node *n, struct slide a[3
 	return true;
 }
 
-static bool expand_window(struct forms *f, struct ht_node *n)
+static bool expand_window(struct maker *f, struct ht_node *n)
 {
 	struct ht_value x;
 	struct slide a[3];
 
-	if (!slides_open(f->r.g, n) || !reads_all(f, n, a))
+	if (!slides_open(f->r->g, n) || !reads_all(f, n, a))
 		return false;
 	x = n->in[0];
 	for (int32_t i = 1; i < 3; i++)
@@ -286,14 +285,14 @@ static bool expand_window(struct forms *f, struct ht_node *n)
 	x = window_inside(f, n, x);
 	for (int32_t i = 1; i < 3; i++) {
 		if (a[i].computed && (!a[i].same || a[i].stride > 1))
-			a[i].count = told(f, HT_OP_Size,
-				ht_bounded_range(f, a[i].count, a[i].results), HT_I64);
+			a[i].count =
+				size_of(f, ht_bounded_range(f, a[i].count, a[i].results), HT_I64);
 		if (a[i].computed)
 			x = taken(f, x, range_of(f, a[i].count), i);
 		if (has_fewer_elements(n, &a[i]))
 			x = by_elements(f, x, i, &a[i]);
 	}
-	ht_rw_take_place(&f->r, n, x);
+	ht_rw_take_place(f->r, n, x);
 	return true;
 }
 
@@ -336,7 +335,7 @@ struct unslide {
 	struct ht_value in, out; /* extents */
 };
 
-static void read_unslide(struct forms *f, const struct ht_node *n, int32_t axis, struct unslide *a)
+static void read_unslide(struct maker *f, const struct ht_node *n, int32_t axis, struct unslide *a)
 {
 	a->size = ht_in_shape(n, 1).dim[axis - 1];
 	a->stride = listed(f, n, "strides", (size_t)axis);
@@ -348,7 +347,7 @@ static void read_unslide(struct forms *f, const struct ht_node *n, int32_t axis,
 }
 
 /* 0; the run stops where the extents do not fit together. */
-static struct ht_value fits(struct forms *f, const struct unslide *a, bool same)
+static struct ht_value fits(struct maker *f, const struct unslide *a, bool same)
 {
 	struct ht_value of = plus(f, a->out, same ? a->stride - 1 : a->stride - a->size);
 
@@ -357,10 +356,10 @@ static struct ht_value fits(struct forms *f, const struct unslide *a, bool same)
 
 /* The places of the result in the larger one. */
 static struct ht_value places(
-	struct forms *f, const struct ht_node *n, int32_t axis, const struct unslide *a, bool same)
+	struct maker *f, const struct ht_node *n, int32_t axis, const struct unslide *a, bool same)
 {
 	int64_t to = n->out[0].shape.dim[axis],
-		most = ht_dim_most(f->r.g, ht_in_shape(n, 2).dim[axis]);
+		most = ht_dim_most(f->r->g, ht_in_shape(n, 2).dim[axis]);
 	struct ht_value at, from = whole(f, HT_I64, a->front * a->stride - a->first);
 
 	if (to >= 0)
@@ -377,7 +376,7 @@ static struct ht_value places(
 	return binary(f, HT_OP_AddV2, at, from);
 }
 
-static bool expand_transposed(struct forms *f, struct ht_node *n)
+static bool expand_transposed(struct maker *f, struct ht_node *n)
 {
 	static const char *const attr[] = { "T", "strides", "data_format" };
 	const bool same = ht_str_is(ht_attr_str(n, "padding", ""), "SAME");
@@ -386,12 +385,12 @@ static bool expand_transposed(struct forms *f, struct ht_node *n)
 	struct unslide a[3];
 	bool some = false;
 
-	if (!is_open_transposed(f->r.g, n))
+	if (!is_open_transposed(f->r->g, n))
 		return false;
 	for (int32_t i = 1; i < 3; i++) {
 		if (listed(f, n, "dilations", (size_t)i) != 1)
 			return false;
-		some = some || is_irregular(f->r.g, n, i, listed(f, n, "strides", (size_t)i));
+		some = some || is_irregular(f->r->g, n, i, listed(f, n, "strides", (size_t)i));
 	}
 	if (!some)
 		return false;
@@ -399,17 +398,17 @@ static bool expand_transposed(struct forms *f, struct ht_node *n)
 	for (int32_t i = 1; i < 3; i++) {
 		read_unslide(f, n, i, &a[i]);
 		x = padded_by(f, x, i, a[i].front, a[i].behind,
-			ht_rw_const_float(&f->r, f->at, f->at->name, t, 0));
+			ht_rw_const_float(f->r, f->at, f->at->name, t, 0));
 	}
-	v = told(f, HT_OP_Shape, x, HT_I64);
+	v = shape_of(f, x, HT_I64);
 	size[0] = element(f, v, 0);
 	for (int32_t i = 1; i < 3; i++)
 		size[i] = times(f, element(f, v, i), a[i].stride);
 	size[3] = whole(f, HT_I64,
 		n->out[0].shape.dim[3] >= 0 ? n->out[0].shape.dim[3] : ht_in_shape(n, 1).dim[2]);
 	for (int32_t i = 0; i < 4; i++)
-		size[i] = ht_rw_cast(&f->r, f->at, f->at->name, size[i], HT_I32);
-	in[0] = packed(f, size, 4, HT_I32);
+		size[i] = ht_rw_cast(f->r, f->at, f->at->name, size[i], HT_I32);
+	in[0] = packed(f, size, 4);
 	in[1] = n->in[1];
 	in[2] = x;
 	v = node(f, n->op, in, 3, t, open_shape(f, 4));
@@ -418,13 +417,13 @@ static bool expand_transposed(struct forms *f, struct ht_node *n)
 	ht_attr_set_str(v.node, "padding", HT_STR("SAME"));
 	for (int32_t i = 1; i < 3; i++)
 		v = taken(f, v, places(f, n, i, &a[i], same), i);
-	ht_rw_take_place(&f->r, n, v);
+	ht_rw_take_place(f->r, n, v);
 	return true;
 }
 
 /* ---- every node ---- */
 
-bool ht_expand_windows(struct forms *f, struct ht_node *n)
+bool ht_expand_windows(struct maker *f, struct ht_node *n)
 {
 	return expand_window(f, n) || expand_transposed(f, n);
 }

@@ -32,24 +32,24 @@ static struct ht_value gather_along(
 {
 	const struct ht_value in[] = { v, at, whole(m, HT_I32, axis) };
 
-	return made(m, HT_OP_GatherV2, in, 3, of_rank(m, rank));
+	return made(m, HT_OP_GatherV2, in, 3, open_shape(m, rank));
 }
 
 static struct ht_value plus(struct maker *m, struct ht_value x, int64_t by)
 {
-	return two(m, HT_OP_AddV2, x, whole(m, HT_I32, by));
+	return binary(m, HT_OP_AddV2, x, whole(m, HT_I32, by));
 }
 
 static struct ht_value both(struct maker *m, struct ht_value a, struct ht_value b)
 {
-	return two(m, HT_OP_LogicalAnd, a, b);
+	return binary(m, HT_OP_LogicalAnd, a, b);
 }
 
 static struct ht_value ordered(struct maker *m, struct ht_value v, const int64_t *order)
 {
-	v.node->out[v.index].shape = of_rank(m, 3);
+	v.node->out[v.index].shape = open_shape(m, 3);
 	v = ht_rw_transpose(m->r, m->at, m->name, v, order);
-	v.node->out[0].shape = of_rank(m, 3);
+	v.node->out[0].shape = open_shape(m, 3);
 	return v;
 }
 
@@ -59,12 +59,12 @@ static struct ht_value ordered(struct maker *m, struct ht_value v, const int64_t
 static struct ht_value added(
 	struct maker *m, struct ht_value x, struct ht_value y, struct ht_value z)
 {
-	struct ht_value most = two(m, HT_OP_Maximum, two(m, HT_OP_Maximum, x, y), z), sum;
+	struct ht_value most = binary(m, HT_OP_Maximum, binary(m, HT_OP_Maximum, x, y), z), sum;
 
-	sum = one(m, HT_OP_Exp, two(m, HT_OP_Sub, x, most));
-	sum = two(m, HT_OP_AddV2, sum, one(m, HT_OP_Exp, two(m, HT_OP_Sub, y, most)));
-	sum = two(m, HT_OP_AddV2, sum, one(m, HT_OP_Exp, two(m, HT_OP_Sub, z, most)));
-	return two(m, HT_OP_AddV2, most, one(m, HT_OP_Log, sum));
+	sum = unary(m, HT_OP_Exp, binary(m, HT_OP_Sub, x, most));
+	sum = binary(m, HT_OP_AddV2, sum, unary(m, HT_OP_Exp, binary(m, HT_OP_Sub, y, most)));
+	sum = binary(m, HT_OP_AddV2, sum, unary(m, HT_OP_Exp, binary(m, HT_OP_Sub, z, most)));
+	return binary(m, HT_OP_AddV2, most, unary(m, HT_OP_Log, sum));
 }
 
 /* The states of a step: their numbers, and how many there are. */
@@ -78,10 +78,10 @@ static struct ht_value neighbour(struct maker *m, const struct states *s, struct
 {
 	struct ht_value at = plus(m, s->numbers, by), is;
 
-	is = by < 0 ? two(m, HT_OP_GreaterEqual, at, whole(m, HT_I32, 0))
-		    : two(m, HT_OP_Less, at, s->count);
-	at = by < 0 ? two(m, HT_OP_Maximum, at, whole(m, HT_I32, 0))
-		    : two(m, HT_OP_Minimum, at, plus(m, s->count, -1));
+	is = by < 0 ? binary(m, HT_OP_GreaterEqual, at, whole(m, HT_I32, 0))
+		    : binary(m, HT_OP_Less, at, s->count);
+	at = by < 0 ? binary(m, HT_OP_Maximum, at, whole(m, HT_I32, 0))
+		    : binary(m, HT_OP_Minimum, at, plus(m, s->count, -1));
 	return chosen(m, is, gather_along(m, v, at, 1, 2), none);
 }
 
@@ -89,14 +89,14 @@ static struct ht_value score_of(struct maker *m, struct ht_value scores, struct 
 {
 	struct ht_value v = step_of(m, scores, step);
 
-	v.node->out[0].shape = of_rank(m, 2);
+	v.node->out[0].shape = open_shape(m, 2);
 	return v;
 }
 
 /* Whether a step, a scalar, is in front of the end of each sequence, as a column. */
 static struct ht_value is_inside(struct maker *m, struct ht_value step, struct ht_value lengths)
 {
-	return with_axis(m, two(m, HT_OP_Less, step, lengths), -1);
+	return with_axis(m, binary(m, HT_OP_Less, step, lengths), -1);
 }
 
 static void step_forwards(struct maker *m, const struct states *s, struct ht_value *arg)
@@ -105,7 +105,7 @@ static void step_forwards(struct maker *m, const struct states *s, struct ht_val
 
 	v = chosen(m, arg[SKIPS], neighbour(m, s, a, -2, none), none);
 	v = added(m, a, neighbour(m, s, a, -1, none), v);
-	v = two(m, HT_OP_AddV2, v, score_of(m, arg[SCORES], arg[STEP]));
+	v = binary(m, HT_OP_AddV2, v, score_of(m, arg[SCORES], arg[STEP]));
 	arg[ALPHA] = chosen(m, is_inside(m, arg[STEP], arg[LENGTHS]), v, a);
 	arg[ALPHAS] = list_with(m, arg[ALPHAS], arg[STEP], arg[ALPHA]);
 }
@@ -113,7 +113,7 @@ static void step_forwards(struct maker *m, const struct states *s, struct ht_val
 /* NEXT is beta of the step behind this one, with that step's scores. */
 static void step_backwards(struct maker *m, const struct states *s, struct ht_value *arg)
 {
-	struct ht_value none = impossible(m), at = two(m, HT_OP_Sub, arg[STEPS], arg[STEP]), v,
+	struct ht_value none = impossible(m), at = binary(m, HT_OP_Sub, arg[STEPS], arg[STEP]), v,
 			never, is_last;
 
 	at = plus(m, at, -1);
@@ -121,10 +121,10 @@ static void step_backwards(struct maker *m, const struct states *s, struct ht_va
 	v = neighbour(m, s, arg[SKIPS], 2, never);
 	v = chosen(m, v, neighbour(m, s, arg[NEXT], 2, none), none);
 	v = added(m, arg[NEXT], neighbour(m, s, arg[NEXT], 1, none), v);
-	is_last = with_axis(m, two(m, HT_OP_Equal, plus(m, at, 1), arg[LENGTHS]), -1);
+	is_last = with_axis(m, binary(m, HT_OP_Equal, plus(m, at, 1), arg[LENGTHS]), -1);
 	v = chosen(m, is_last, arg[LAST], v);
 	arg[BETAS] = list_with(m, arg[BETAS], at, v);
-	v = two(m, HT_OP_AddV2, v, score_of(m, arg[SCORES], at));
+	v = binary(m, HT_OP_AddV2, v, score_of(m, arg[SCORES], at));
 	arg[NEXT] = chosen(m, is_inside(m, at, arg[LENGTHS]), v, none);
 }
 
@@ -134,11 +134,11 @@ static void make_step(const void *of, struct maker *m, struct ht_value *arg)
 
 	(void)of;
 	for (int32_t i = SCORES; i <= NEXT; i++)
-		arg[i].node->out[arg[i].index].shape = of_rank(m, i == SCORES    ? 3
-								  : i == LENGTHS ? 1
-										 : 2);
+		arg[i].node->out[arg[i].index].shape = open_shape(m, i == SCORES    ? 3
+								     : i == LENGTHS ? 1
+										    : 2);
 	s.count = extent_of(m, arg[ALPHA], 1, HT_I32);
-	s.numbers = counted_to(m, s.count);
+	s.numbers = range_of(m, s.count);
 	step_forwards(m, &s, arg);
 	step_backwards(m, &s, arg);
 }
@@ -163,49 +163,49 @@ static void read_labels(struct maker *m, struct ctc *c)
 	struct ht_value in[3] = { packed(m, (struct ht_value[]){ c->sequences, c->steps }, 2),
 		whole(m, HT_I32, -1) };
 
-	in[0] = made(m, HT_OP_Fill, in, 2, of_rank(m, 2));
+	in[0] = made(m, HT_OP_Fill, in, 2, open_shape(m, 2));
 	in[1] = n->in[1];
 	in[2] = n->in[2];
-	in[0] = made(m, HT_OP_TensorScatterUpdate, in, 3, of_rank(m, 2));
-	in[1] = two(m, HT_OP_Less, in[0], plus(m, c->classes, -1));
+	in[0] = made(m, HT_OP_TensorScatterUpdate, in, 3, open_shape(m, 2));
+	in[1] = binary(m, HT_OP_Less, in[0], plus(m, c->classes, -1));
 	c->labels = chosen(m, in[1], in[0], whole(m, HT_I32, -1));
-	in[0] = two(m, HT_OP_GreaterEqual, c->labels, whole(m, HT_I32, 0));
-	c->counts = reduced(m, HT_OP_Sum, cast(m, in[0], HT_I32), 1, false);
+	in[0] = binary(m, HT_OP_GreaterEqual, c->labels, whole(m, HT_I32, 0));
+	c->counts = reduced(m, HT_OP_Sum, cast_to(m, in[0], HT_I32), 1, false);
 }
 
 static void make_states(struct maker *m, struct ctc *c)
 {
 	struct ht_value two_of = whole(m, HT_I32, 2), half, is_odd, blank = plus(m, c->classes, -1);
 
-	c->s.count = plus(m, two(m, HT_OP_Mul, c->steps, two_of), 1);
-	c->s.numbers = counted_to(m, c->s.count);
-	half = two(m, HT_OP_FloorDiv, c->s.numbers, two_of);
-	half = two(m, HT_OP_Minimum, half, plus(m, c->steps, -1));
-	is_odd = two(
-		m, HT_OP_Equal, two(m, HT_OP_FloorMod, c->s.numbers, two_of), whole(m, HT_I32, 1));
+	c->s.count = plus(m, binary(m, HT_OP_Mul, c->steps, two_of), 1);
+	c->s.numbers = range_of(m, c->s.count);
+	half = binary(m, HT_OP_FloorDiv, c->s.numbers, two_of);
+	half = binary(m, HT_OP_Minimum, half, plus(m, c->steps, -1));
+	is_odd = binary(m, HT_OP_Equal, binary(m, HT_OP_FloorMod, c->s.numbers, two_of),
+		whole(m, HT_I32, 1));
 	half = gather_along(m, c->labels, half, 1, 2);
-	c->is_label = both(m, is_odd, two(m, HT_OP_GreaterEqual, half, whole(m, HT_I32, 0)));
+	c->is_label = both(m, is_odd, binary(m, HT_OP_GreaterEqual, half, whole(m, HT_I32, 0)));
 	c->class_of = chosen(m, c->is_label, half, blank);
-	c->is_state = two(m, HT_OP_LessEqual, c->s.numbers,
-		with_axis(m, two(m, HT_OP_Mul, c->counts, two_of), -1));
+	c->is_state = binary(m, HT_OP_LessEqual, c->s.numbers,
+		with_axis(m, binary(m, HT_OP_Mul, c->counts, two_of), -1));
 }
 
 /* States that may follow the one two places in front of them: labels behind another one. */
 static struct ht_value skips_of(struct maker *m, const struct ctc *c)
 {
 	struct ht_value before = neighbour(m, &c->s, c->class_of, -2, whole(m, HT_I32, -1));
-	struct ht_value is = two(m, HT_OP_GreaterEqual, c->s.numbers, whole(m, HT_I32, 2));
+	struct ht_value is = binary(m, HT_OP_GreaterEqual, c->s.numbers, whole(m, HT_I32, 2));
 
-	return both(m, both(m, c->is_label, is), two(m, HT_OP_NotEqual, c->class_of, before));
+	return both(m, both(m, c->is_label, is), binary(m, HT_OP_NotEqual, c->class_of, before));
 }
 
 static struct ht_value logs_of(struct maker *m)
 {
-	struct ht_value x = cast(m, m->at->in[0], HT_F64), sum;
+	struct ht_value x = cast_to(m, m->at->in[0], HT_F64), sum;
 
-	x = two(m, HT_OP_Sub, x, reduced(m, HT_OP_Max, x, 2, true));
-	sum = reduced(m, HT_OP_Sum, one(m, HT_OP_Exp, x), 2, true);
-	return two(m, HT_OP_Sub, x, one(m, HT_OP_Log, sum));
+	x = binary(m, HT_OP_Sub, x, reduced(m, HT_OP_Max, x, 2, true));
+	sum = reduced(m, HT_OP_Sum, unary(m, HT_OP_Exp, x), 2, true);
+	return binary(m, HT_OP_Sub, x, unary(m, HT_OP_Log, sum));
 }
 
 /* The score of each state in each step. */
@@ -223,11 +223,11 @@ static struct ht_value scores_of(struct maker *m, const struct ctc *c)
 /* 0 in the last blank and the last label, in one of which a way ends. */
 static struct ht_value last_states(struct maker *m, const struct ctc *c)
 {
-	struct ht_value end = two(m, HT_OP_Mul, c->counts, whole(m, HT_I32, 2)), is;
+	struct ht_value end = binary(m, HT_OP_Mul, c->counts, whole(m, HT_I32, 2)), is;
 
 	end = with_axis(m, end, -1);
-	is = two(m, HT_OP_LogicalOr, two(m, HT_OP_Equal, c->s.numbers, end),
-		two(m, HT_OP_Equal, plus(m, c->s.numbers, 1), end));
+	is = binary(m, HT_OP_LogicalOr, binary(m, HT_OP_Equal, c->s.numbers, end),
+		binary(m, HT_OP_Equal, plus(m, c->s.numbers, 1), end));
 	return chosen(m, is, number(m, 0), impossible(m));
 }
 
@@ -239,18 +239,19 @@ static struct ht_value all_of(struct maker *m, struct ht_value v)
 /* Whether each sequence has labels and a step for each, and there is none behind a blank. */
 static struct ht_node *check(struct maker *m, const struct ctc *c)
 {
-	struct ht_value zero = whole(m, HT_I32, 0), number = counted_to(m, c->steps), before, gap,
+	struct ht_value zero = whole(m, HT_I32, 0), number = range_of(m, c->steps), before, gap,
 			enough;
 
-	before = gather_along(m, c->labels, two(m, HT_OP_Maximum, plus(m, number, -1), zero), 1, 2);
-	gap = both(
-		m, two(m, HT_OP_GreaterEqual, c->labels, zero), two(m, HT_OP_Less, before, zero));
-	enough = both(m, two(m, HT_OP_Greater, c->counts, zero),
-		one(m, HT_OP_LogicalNot, reduced(m, HT_OP_Any, gap, 1, false)));
-	enough = both(m, enough, two(m, HT_OP_LessEqual, c->counts, c->lengths));
-	enough = both(m, enough, two(m, HT_OP_LessEqual, c->lengths, c->steps));
+	before = gather_along(
+		m, c->labels, binary(m, HT_OP_Maximum, plus(m, number, -1), zero), 1, 2);
+	gap = both(m, binary(m, HT_OP_GreaterEqual, c->labels, zero),
+		binary(m, HT_OP_Less, before, zero));
+	enough = both(m, binary(m, HT_OP_Greater, c->counts, zero),
+		unary(m, HT_OP_LogicalNot, reduced(m, HT_OP_Any, gap, 1, false)));
+	enough = both(m, enough, binary(m, HT_OP_LessEqual, c->counts, c->lengths));
+	enough = both(m, enough, binary(m, HT_OP_LessEqual, c->lengths, c->steps));
 	enough = both(
-		m, all_of(m, enough), all_of(m, two(m, HT_OP_GreaterEqual, m->at->in[2], zero)));
+		m, all_of(m, enough), all_of(m, binary(m, HT_OP_GreaterEqual, m->at->in[2], zero)));
 	return ht_rw_assert(m->r, m->at, "enough_time", enough, c->lengths);
 }
 
@@ -266,7 +267,7 @@ static struct ht_node *make_loop(struct maker *m, const struct ctc *c, struct ht
 	struct ht_value in[VALUES], zeros, shape;
 
 	shape = packed(m, (struct ht_value[]){ c->sequences, c->s.count }, 2);
-	zeros = made(m, HT_OP_ZerosLike, &last, 1, of_rank(m, 2));
+	zeros = made(m, HT_OP_ZerosLike, &last, 1, open_shape(m, 2));
 	in[STEP] = whole(m, HT_I32, 0);
 	in[STEPS] = c->steps;
 	in[SCORES] = scores_of(m, c);
@@ -274,8 +275,8 @@ static struct ht_node *make_loop(struct maker *m, const struct ctc *c, struct ht
 	in[LAST] = last;
 	in[LENGTHS] = c->lengths;
 	in[ALPHA] = chosen(
-		m, two(m, HT_OP_Equal, c->s.numbers, whole(m, HT_I32, 0)), zeros, impossible(m));
-	in[NEXT] = two(m, HT_OP_AddV2, zeros, impossible(m));
+		m, binary(m, HT_OP_Equal, c->s.numbers, whole(m, HT_I32, 0)), zeros, impossible(m));
+	in[NEXT] = binary(m, HT_OP_AddV2, zeros, impossible(m));
 	in[ALPHAS] = list_of(m, shape, c->steps, HT_F64);
 	in[BETAS] = list_of(m, shape, c->steps, HT_F64);
 	return ht_make_cell_loop(m, &loop, in);
@@ -286,19 +287,19 @@ static struct ht_value whole_of(struct maker *m, struct ht_value alpha, struct h
 {
 	struct ht_value v, most;
 
-	alpha.node->out[alpha.index].shape = of_rank(m, 2);
-	v = two(m, HT_OP_AddV2, alpha, last);
+	alpha.node->out[alpha.index].shape = open_shape(m, 2);
+	v = binary(m, HT_OP_AddV2, alpha, last);
 	most = reduced(m, HT_OP_Max, v, 1, true);
-	v = reduced(m, HT_OP_Sum, one(m, HT_OP_Exp, two(m, HT_OP_Sub, v, most)), 1, true);
-	v = two(m, HT_OP_AddV2, most, one(m, HT_OP_Log, v));
-	v.node->out[0].shape = of_rank(m, 2);
+	v = reduced(m, HT_OP_Sum, unary(m, HT_OP_Exp, binary(m, HT_OP_Sub, v, most)), 1, true);
+	v = binary(m, HT_OP_AddV2, most, unary(m, HT_OP_Log, v));
+	v.node->out[0].shape = open_shape(m, 2);
 	return v;
 }
 
 /* Whether there is a way at all: none is where equal labels have no step between them. */
 static struct ht_value has_way(struct maker *m, struct ht_value all)
 {
-	return two(m, HT_OP_Greater, all, number(m, IMPOSSIBLE / 10));
+	return binary(m, HT_OP_Greater, all, number(m, IMPOSSIBLE / 10));
 }
 
 static struct ht_value list_of_states(struct maker *m, const struct ctc *c, struct ht_value list)
@@ -306,7 +307,7 @@ static struct ht_value list_of_states(struct maker *m, const struct ctc *c, stru
 	struct ht_value shape = packed(m, (struct ht_value[]){ c->sequences, c->s.count }, 2), v;
 
 	v = stacked(m, list, shape, HT_F64);
-	v.node->out[0].shape = of_rank(m, 3);
+	v.node->out[0].shape = open_shape(m, 3);
 	return v;
 }
 
@@ -316,22 +317,22 @@ static struct ht_value gradient_of(
 	static const int64_t exchanged[] = { 1, 0, 2 };
 	struct ht_value v, in[4], inside;
 
-	v = two(m, HT_OP_AddV2, list_of_states(m, c, ht_out(loop, ALPHAS)),
+	v = binary(m, HT_OP_AddV2, list_of_states(m, c, ht_out(loop, ALPHAS)),
 		list_of_states(m, c, ht_out(loop, BETAS)));
-	v = one(m, HT_OP_Exp, two(m, HT_OP_Sub, v, all));
+	v = unary(m, HT_OP_Exp, binary(m, HT_OP_Sub, v, all));
 	v = chosen(m, has_way(m, all), v, number(m, 0));
 	in[0] = c->class_of;
 	in[1] = c->classes;
 	in[2] = number(m, 1);
 	in[3] = number(m, 0);
-	in[1] = made(m, HT_OP_OneHot, in, 4, of_rank(m, 3));
+	in[1] = made(m, HT_OP_OneHot, in, 4, open_shape(m, 3));
 	in[1].node->out[0].dtype = HT_F64;
 	ht_attr_set_int(in[1].node, "axis", -1);
 	in[0] = ordered(m, v, exchanged);
-	v = ordered(m, made(m, HT_OP_BatchMatMulV2, in, 2, of_rank(m, 3)), exchanged);
-	v = two(m, HT_OP_Sub, one(m, HT_OP_Exp, c->logs), v);
-	inside = with_axis(m, counted_to(m, c->steps), -1);
-	inside = with_axis(m, two(m, HT_OP_Less, inside, c->lengths), -1);
+	v = ordered(m, made(m, HT_OP_BatchMatMulV2, in, 2, open_shape(m, 3)), exchanged);
+	v = binary(m, HT_OP_Sub, unary(m, HT_OP_Exp, c->logs), v);
+	inside = with_axis(m, range_of(m, c->steps), -1);
+	inside = with_axis(m, binary(m, HT_OP_Less, inside, c->lengths), -1);
 	return chosen(m, inside, v, number(m, 0));
 }
 
@@ -350,17 +351,17 @@ static void write(struct maker *m)
 	last = last_states(m, &c);
 	loop = make_loop(m, &c, last);
 	all = whole_of(m, ht_out(loop, ALPHA), last);
-	out[0] = chosen(m, has_way(m, all), one(m, HT_OP_Neg, all), number(m, (double)INFINITY));
+	out[0] = chosen(m, has_way(m, all), unary(m, HT_OP_Neg, all), number(m, (double)INFINITY));
 	out[0] = reduced(m, HT_OP_Sum, out[0], 1, false);
 	out[0] = chosen(
-		m, two(m, HT_OP_Equal, c.lengths, whole(m, HT_I32, 0)), number(m, 0), out[0]);
+		m, binary(m, HT_OP_Equal, c.lengths, whole(m, HT_I32, 0)), number(m, 0), out[0]);
 	stop = check(m, &c);
-	out[0] = one(m, HT_OP_Identity, out[0]);
+	out[0] = unary(m, HT_OP_Identity, out[0]);
 	ht_rw_set_controls(m->r, out[0].node, &stop, 1);
-	out[0] = cast(m, out[0], n->out[0].dtype);
+	out[0] = cast_to(m, out[0], n->out[0].dtype);
 	out[1] = out[0];
 	if (ht_rw_uses(m->r, ht_out(n, 1)))
-		out[1] = cast(m, gradient_of(m, &c, loop, all), n->out[1].dtype);
+		out[1] = cast_to(m, gradient_of(m, &c, loop, all), n->out[1].dtype);
 	take_results(m, n, out, 2);
 }
 

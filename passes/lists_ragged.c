@@ -13,7 +13,7 @@
 /* What the walks over graphs share. */
 struct ragged {
 	struct ht_lists l; /* which values are one list */
-	struct forms f;    /* of the graph that a walk is in */
+	struct maker f;    /* of the graph that a walk is in */
 };
 
 /* Whether the value is a variant of one tensor, without ragged axes. */
@@ -41,7 +41,7 @@ static bool is_variant(struct ht_value v)
 	return ht_type_of(v)->dtype == HT_VARIANT;
 }
 
-static struct ht_value no_shape(struct forms *f)
+static struct ht_value no_shape(struct maker *f)
 {
 	return whole(f, HT_I32, -1);
 }
@@ -107,7 +107,7 @@ static void make_list(struct ragged *x)
 	if (t == HT_INVALID)
 		return;
 	/* The stated shape is that of a variant. */
-	ht_rw_set_in(&x->f.r, x->f.at, 0, no_shape(&x->f));
+	ht_rw_set_in(x->f.r, x->f.at, 0, no_shape(&x->f));
 	set_type(x->f.at, t);
 }
 
@@ -130,7 +130,7 @@ static void get_element(struct ragged *x, int32_t i)
 		return;
 	set_type(n, t);
 	n->out[i] = (struct ht_type){ t, HT_SHAPE_UNKNOWN };
-	ht_rw_set_in(&x->f.r, n, n->ins - 1, no_shape(&x->f));
+	ht_rw_set_in(x->f.r, n, n->ins - 1, no_shape(&x->f));
 }
 
 /* Variants are scalars; gradients push this shape, and pop it where they make a list of variants. */
@@ -139,8 +139,8 @@ static void tell_shape(struct ragged *x)
 	struct ht_node *n = x->f.at;
 
 	if (rows_in(x, n->in[0]) != HT_INVALID)
-		ht_rw_replace_node(&x->f.r, n,
-			ht_rw_const_ints(&x->f.r, n, n->name, n->out[0].dtype, NULL, 0));
+		ht_rw_replace_node(
+			x->f.r, n, ht_rw_const_ints(x->f.r, n, n->name, n->out[0].dtype, NULL, 0));
 }
 
 static bool hands_on(const struct ht_node *n)
@@ -163,7 +163,7 @@ static const struct ht_node *sets_one(const struct ht_rw *r, struct ht_value lis
  * Extents of the elements of such a list are known then to be those of the first list, or of the element where there was none. */
 static void add_element(struct ragged *x)
 {
-	struct ht_rw *r = &x->f.r;
+	struct ht_rw *r = x->f.r;
 	struct ht_node *n = x->f.at;
 
 	if (n->ins != 2 || rows_in(x, ht_out(n, 0)) == HT_INVALID)
@@ -201,7 +201,7 @@ static void hand_on(struct ht_node *n)
 /* Whether all that takes the variant of a tensor may take the tensor. */
 static bool gives_tensor(const struct ragged *x, struct ht_node *n)
 {
-	const struct ht_rw *r = &x->f.r;
+	const struct ht_rw *r = x->f.r;
 
 	if (ht_rw_is_output(r, ht_out(n, 0)))
 		return false;
@@ -224,32 +224,32 @@ static bool gives_tensor(const struct ragged *x, struct ht_node *n)
 /* ---- all rows ---- */
 
 /* The lengths of rows that end where the splits say. */
-static struct ht_value lengths_by(struct forms *f, struct ht_value splits)
+static struct ht_value lengths_by(struct maker *f, struct ht_value splits)
 {
-	struct ht_value all = of_rank(f, ht_rw_cast(&f->r, f->at, f->at->name, splits, HT_I64), 1),
+	struct ht_value all = of_rank(f, ht_rw_cast(f->r, f->at, f->at->name, splits, HT_I64), 1),
 			count = plus(f, length_of(f, all), -1), at = range_of(f, count);
 
 	return difference(f, at_rows(f, all, plus(f, at, 1), 1), at_rows(f, all, at, 1));
 }
 
-static void list_rows(struct forms *f, struct ht_node *n, struct ht_value lengths)
+static void list_rows(struct maker *f, struct ht_node *n, struct ht_value lengths)
 {
 	struct ht_value in[] = { f->at->in[f->at->ins - 1], no_shape(f), lengths };
 
-	ht_rw_become(&f->r, n, lengths.node ? HT_OP_TensorListSplit : HT_OP_TensorListFromTensor,
-		in, lengths.node ? 3 : 2);
+	ht_rw_become(f->r, n, lengths.node ? HT_OP_TensorListSplit : HT_OP_TensorListFromTensor, in,
+		lengths.node ? 3 : 2);
 	set_type(n, ht_type_of(in[0])->dtype);
 }
 
 /* What takes the rows of a ragged tensor as variants takes it instead. */
-static void give_rows(struct forms *f)
+static void give_rows(struct maker *f)
 {
 	struct ht_node *of = f->at, *user[64];
 	struct ht_value lengths = { 0 };
 	size_t n = 0;
 
-	for (const struct ht_rw_use *u = ht_rw_first_use(&f->r, of); u && n < HT_COUNT(user);
-		u = ht_rw_next_use(&f->r, u))
+	for (const struct ht_rw_use *u = ht_rw_first_use(f->r, of); u && n < HT_COUNT(user);
+		u = ht_rw_next_use(f->r, u))
 		user[n++] = u->node;
 	if (of->ins > 1)
 		lengths = lengths_by(f, of->in[0]);
@@ -261,22 +261,21 @@ static void give_rows(struct forms *f)
 		if (user[i]->op == HT_OP_TensorListFromTensor)
 			list_rows(f, user[i], lengths);
 		else if (user[i]->op == HT_OP_Shape && lengths.node) {
-			rows = told(f, HT_OP_Size, lengths, user[i]->out[0].dtype);
-			ht_rw_replace_node(
-				&f->r, user[i], packed(f, &rows, 1, user[i]->out[0].dtype));
-		} else if (axes_read(user[i]) == 1 && lengths.node && ht_rw_plain(&f->r, user[i])) {
+			rows = size_of(f, lengths, user[i]->out[0].dtype);
+			ht_rw_replace_node(f->r, user[i], packed(f, &rows, 1));
+		} else if (axes_read(user[i]) == 1 && lengths.node && ht_rw_plain(f->r, user[i])) {
 			splits[0] = cast_to(f, of->in[0], user[i]->out[0].dtype);
 			splits[1] = of->in[1];
 			replace_results(f, user[i], splits);
 		}
 	}
 	if (of->graph)
-		ht_rw_drop(&f->r, of);
+		ht_rw_drop(f->r, of);
 }
 
 /* The rows of a list, one after the other, with their lengths as the second result.  Those that were not set are zeros, of these lengths. */
 static struct ht_value joined_list(
-	struct forms *f, struct ht_value list, struct ht_value lengths, enum ht_dtype t)
+	struct maker *f, struct ht_value list, struct ht_value lengths, enum ht_dtype t)
 {
 	const struct ht_value in[] = { list, no_shape(f), lengths };
 	struct ht_value all = node(f, HT_OP_TensorListConcatV2, in, 3, t, HT_SHAPE_UNKNOWN);
@@ -288,13 +287,13 @@ static struct ht_value joined_list(
 }
 
 /* The rows of a list, one after the other, and where each ends. */
-static void join_rows(struct forms *f, enum ht_dtype t)
+static void join_rows(struct maker *f, enum ht_dtype t)
 {
-	const struct ht_value none = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, NULL, 0);
+	const struct ht_value none = ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, NULL, 0);
 	struct ht_value result[2], part[3];
 
 	result[1] = joined_list(f, f->at->in[0].node->in[0], none, t);
-	part[0] = ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I64, (const int64_t[]){ 0 }, 1);
+	part[0] = ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, (const int64_t[]){ 0 }, 1);
 	part[1] = sums_up_to(f, ht_out(result[1].node, 1), false);
 	result[0] = cast_to(f, joined(f, part, 2, 0), f->at->out[0].dtype);
 	replace_results(f, f->at, result);
@@ -304,10 +303,10 @@ static void read_ragged(struct ragged *x)
 {
 	struct ht_node *n = x->f.at, *of = n->in[0].node;
 
-	if (ht_attr_int(n, "input_ragged_rank", -1) > 0 || !ht_rw_plain(&x->f.r, n))
+	if (ht_attr_int(n, "input_ragged_rank", -1) > 0 || !ht_rw_plain(x->f.r, n))
 		return;
 	if (axes_read(n) == 0 && !is_variant(n->in[0]))
-		ht_rw_replace_node(&x->f.r, n, n->in[0]);
+		ht_rw_replace_node(x->f.r, n, n->in[0]);
 	else if (axes_read(n) == 1 && of->op == HT_OP_TensorListStack &&
 		 rows_in(x, of->in[0]) != HT_INVALID)
 		join_rows(&x->f, n->out[1].dtype);
@@ -316,16 +315,16 @@ static void read_ragged(struct ragged *x)
 /* The gradient by the values of a ragged tensor whose rows, or which itself, became variants. */
 static void read_gradient(struct ragged *x)
 {
-	struct forms *f = &x->f;
+	struct maker *f = &x->f;
 	struct ht_node *n = f->at, *of = n->in[0].node;
 
-	if (!ht_rw_plain(&f->r, n))
+	if (!ht_rw_plain(f->r, n))
 		return;
 	if (!is_variant(n->in[0]))
-		ht_rw_replace_node(&f->r, n, n->in[0]);
+		ht_rw_replace_node(f->r, n, n->in[0]);
 	else if (of->op == HT_OP_TensorListStack && rows_in(x, of->in[0]) != HT_INVALID &&
 		 ht_type_of(n->in[1])->shape.rank == 1)
-		ht_rw_take_place(&f->r, n,
+		ht_rw_take_place(f->r, n,
 			joined_list(f, of->in[0], lengths_by(f, n->in[1]), rows_in(x, of->in[0])));
 }
 
@@ -354,8 +353,8 @@ static void change(struct ragged *x)
 		tell_shape(x);
 		break;
 	case HT_OP_RaggedTensorToVariant:
-		if (holds_tensor(n) && ht_rw_plain(&x->f.r, n) && gives_tensor(x, n))
-			ht_rw_replace_node(&x->f.r, n, n->in[0]);
+		if (holds_tensor(n) && ht_rw_plain(x->f.r, n) && gives_tensor(x, n))
+			ht_rw_replace_node(x->f.r, n, n->in[0]);
 		else if (holds_rows(n, 0) || holds_rows(n, 1))
 			give_rows(&x->f);
 		break;
@@ -377,17 +376,19 @@ static void change(struct ragged *x)
 
 static void change_graph(struct ragged *x, struct ht_graph *g)
 {
-	struct forms outer = x->f;
+	struct maker outer = x->f;
 	struct ht_rw_within within;
 	struct ht_node **all;
+	struct ht_rw r;
 	size_t count;
 
-	ht_rw_init_within(&x->f.r, &within, g, x->l.c);
-	all = ht_rw_nodes(&x->f.r, &count);
+	x->f.r = &r;
+	ht_rw_init_within(x->f.r, &within, g, x->l.c);
+	all = ht_rw_nodes(x->f.r, &count);
 	for (size_t i = 0; i < count; i++) {
 		struct ht_bodies b = { { NULL } };
 
-		x->f.at = all[i];
+		make_at(&x->f, all[i]);
 		if (!all[i]->graph)
 			continue;
 		change(x);

@@ -10,7 +10,7 @@
 /* What the change of one node needs: `f` makes nodes in front of it. */
 struct varied {
 	struct ht_beside_part *p;
-	struct forms f;
+	struct maker f;
 	const struct ht_list *of;
 	enum ht_dtype t; /* of elements */
 	int32_t rank;
@@ -70,7 +70,7 @@ static struct ht_value longest_shape(struct varied *v)
 		dim[i] = varies(v, i)               ? v->of->most[i]
 			 : v->of->shape.dim[i] >= 0 ? v->of->shape.dim[i]
 						    : -1;
-	return ht_rw_const_ints(&v->f.r, v->f.at, v->f.at->name, HT_I32, dim, v->rank);
+	return ht_rw_const_ints(v->f.r, v->f.at, v->f.at->name, HT_I32, dim, v->rank);
 }
 
 /* Stores in `axis` those axes of an element, from its axis `from` on, whose extents differ between elements, and returns their number.
@@ -89,13 +89,13 @@ static int64_t varied_axes(const struct varied *v, int32_t from, int32_t first, 
 static struct ht_value extents_along(
 	struct varied *v, struct ht_value x, const int64_t *axis, int64_t count)
 {
-	struct forms *f = &v->f;
+	struct maker *f = &v->f;
 	struct ht_value all = node(f, HT_OP_Shape, &x, 1, HT_I32, open_shape(f, 1));
 
 	ht_attr_set_type(all.node, "out_type", HT_I32);
 	return of_rank(f,
-		gathered(f, all, ht_rw_const_ints(&f->r, f->at, f->at->name, HT_I32, axis, count),
-			0),
+		gathered(
+			f, all, ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, axis, count), 0),
 		1);
 }
 
@@ -103,12 +103,12 @@ static struct ht_value extents_along(
 static struct ht_value extents_of_rows(
 	struct varied *v, struct ht_value x, int32_t from, int32_t first, struct ht_value rows)
 {
-	struct forms *f = &v->f;
+	struct maker *f = &v->f;
 	int64_t axis[HT_MAX_RANK], count = varied_axes(v, from, first, axis);
 	struct ht_value size[] = { cast_to(f, rows, HT_I32), whole(f, HT_I32, count) }, in[2], all;
 
 	in[0] = extents_along(v, x, axis, count);
-	in[1] = packed(f, size, 2, HT_I32);
+	in[1] = packed(f, size, 2);
 	all = node(f, HT_OP_BroadcastTo, in, 2, HT_I32, open_shape(f, 2));
 	return all;
 }
@@ -144,7 +144,7 @@ static struct ht_value shape_of_sizes(struct varied *v)
 {
 	int64_t axis[HT_MAX_RANK], count = varied_axes(v, 0, 0, axis);
 
-	return ht_rw_const_ints(&v->f.r, v->f.at, v->f.at->name, HT_I32, &count, 1);
+	return ht_rw_const_ints(v->f.r, v->f.at, v->f.at->name, HT_I32, &count, 1);
 }
 
 static struct ht_value sizes_of(struct varied *v)
@@ -164,7 +164,7 @@ static void make_reserve(struct varied *v)
 	struct ht_value sizes = sizes_list(v, HT_OP_TensorListReserve, in, 2);
 
 	result_has(v, sizes);
-	ht_rw_set_in(&v->f.r, n, 0, longest_shape(v));
+	ht_rw_set_in(v->f.r, n, 0, longest_shape(v));
 	ht_attr_set_type(n, "shape_type", HT_I32);
 }
 
@@ -177,7 +177,7 @@ static void make_of_rows(struct varied *v, struct ht_value rows, struct ht_value
 	sizes = sizes_list(v, HT_OP_TensorListFromTensor, in, 2);
 	in[0] = rows;
 	in[1] = longest_shape(v);
-	ht_rw_become(&v->f.r, n, HT_OP_TensorListFromTensor, in, 2);
+	ht_rw_become(v->f.r, n, HT_OP_TensorListFromTensor, in, 2);
 	result_has(v, sizes);
 }
 
@@ -191,7 +191,7 @@ static void make_from_tensor(struct varied *v)
 
 /* `x`; the run stops if a length of a part is below 0 or above the number of rows, or if the lengths do not add up to that number. */
 static struct ht_value unless_wrong_lengths(
-	struct forms *f, struct ht_value x, struct ht_value lengths, struct ht_value rows)
+	struct maker *f, struct ht_value x, struct ht_value lengths, struct ht_value rows)
 {
 	x = unless_one_outside(f, x, lengths, rows);
 	return sum(f, x, check_equal(f, total_of(f, HT_OP_Sum, lengths), rows));
@@ -200,16 +200,16 @@ static struct ht_value unless_wrong_lengths(
 /* The parts of a tensor become elements of equal length: places behind the end of a part are filled with copies of the tensor's first row. */
 static void make_split(struct varied *v)
 {
-	struct forms *f = &v->f;
+	struct maker *f = &v->f;
 	const int64_t room = v->of->most[0];
 	int64_t axis[HT_MAX_RANK];
 	struct ht_value tensor = f->at->in[0], lengths = f->at->in[2],
 			places = numbers(f, HT_I64, room), at, inside, extents[3], begin;
 
 	begin = unless_wrong_lengths(f, sums_before(f, lengths), lengths, rows_of(f, tensor));
-	inside = of_rank(f, compare(f, HT_OP_Less, places, with_axis(f, lengths, 1)), 2);
+	inside = of_rank(f, binary(f, HT_OP_Less, places, with_axis(f, lengths, 1)), 2);
 	at = of_rank(f, sum(f, places, with_axis(f, of_rank(f, begin, 1), 1)), 2);
-	at = chosen(f, inside, at, whole(f, HT_I64, 0), 2);
+	at = of_rank(f, chosen(f, inside, at, whole(f, HT_I64, 0)), 2);
 	extents[0] = with_axis(f, cast_to(f, lengths, HT_I32), 1);
 	extents[1] = extents_of_rows(v, tensor, 1, 0, length_of(f, lengths));
 	if (varied_axes(v, 1, 0, axis))
@@ -227,7 +227,7 @@ static void make_set(struct varied *v)
 		extents_along(v, n->in[2], axis, count) };
 
 	result_has(v, sizes_list(v, HT_OP_TensorListSetItem, in, 3));
-	ht_rw_set_in(&v->f.r, n, 2, with_room(v, n->in[2], 0));
+	ht_rw_set_in(v->f.r, n, 2, with_room(v, n->in[2], 0));
 }
 
 static void make_scatter(struct varied *v)
@@ -238,7 +238,7 @@ static void make_scatter(struct varied *v)
 		extents_of_rows(v, rows, 0, 1, rows_of(&v->f, rows)), n->in[2] };
 
 	result_has(v, sizes_list(v, HT_OP_TensorListScatterIntoExistingList, in, 3));
-	ht_rw_set_in(&v->f.r, n, 1, with_room(v, rows, 1));
+	ht_rw_set_in(v->f.r, n, 1, with_room(v, rows, 1));
 }
 
 /* ---- elements that are read ---- */
@@ -262,14 +262,14 @@ static struct ht_value of_both(
 
 static void take_place(struct varied *v, struct ht_value x)
 {
-	ht_rw_take_place(&v->f.r, v->f.at, x);
+	ht_rw_take_place(v->f.r, v->f.at, x);
 }
 
 /* An element that was not set is zeros of the stated shape, if that is computed. */
 static struct ht_value extent_of_one(
 	struct varied *v, struct ht_value extents, int32_t k, int32_t axis)
 {
-	struct forms *f = &v->f;
+	struct maker *f = &v->f;
 	struct ht_value stated = f->at->in[2], x = element(f, extents, k);
 
 	if (ht_is_const(stated) || ht_type_of(stated)->shape.rank != 1)
@@ -279,7 +279,7 @@ static struct ht_value extent_of_one(
 
 static void make_get(struct varied *v)
 {
-	struct forms *f = &v->f;
+	struct maker *f = &v->f;
 	struct ht_value extents, x = of_both(v, HT_OP_TensorListGetItem, 3, &extents);
 	int32_t k = 0;
 
@@ -295,7 +295,7 @@ static void make_get(struct varied *v)
 static struct ht_value cut(
 	struct varied *v, struct ht_value x, struct ht_value extents, int32_t from)
 {
-	struct forms *f = &v->f;
+	struct maker *f = &v->f;
 	int32_t k = 0;
 
 	for (int32_t i = 0; i < v->rank; i++) {
@@ -326,7 +326,7 @@ static void make_rows(struct varied *v, enum ht_op op, int32_t ins)
  * zeros. */
 static void make_concat(struct varied *v)
 {
-	struct forms *f = &v->f;
+	struct maker *f = &v->f;
 	struct ht_node *n = f->at;
 	struct ht_value extents, x = of_both(v, HT_OP_TensorListStack, 2, &extents), lengths,
 				 inside, at;
@@ -338,18 +338,18 @@ static void make_concat(struct varied *v)
 	if (!none || ht_shape_count(none->shape))
 		lengths = of_rank(
 			f, binary(f, HT_OP_Maximum, lengths, cast_to(f, n->in[2], HT_I32)), 1);
-	inside = compare(
-		f, HT_OP_Less, numbers(f, HT_I32, v->of->most[0]), with_axis(f, lengths, 1));
+	inside =
+		binary(f, HT_OP_Less, numbers(f, HT_I32, v->of->most[0]), with_axis(f, lengths, 1));
 	at = where(f, of_rank(f, inside, 2));
 	x = cut(v, x, extents, 1);
-	if (ht_rw_uses(&f->r, ht_out(n, 1)))
-		ht_rw_replace_behind(&f->r, ht_out(n, 1), cast_to(f, lengths, HT_I64));
+	if (ht_rw_uses(f->r, ht_out(n, 1)))
+		ht_rw_replace_behind(f->r, ht_out(n, 1), cast_to(f, lengths, HT_I64));
 	take_place(v, of_rank(f, gathered_nd(f, x, at), v->rank));
 }
 
 static void make_length(struct varied *v)
 {
-	take_place(v, ht_dim_value(&v->f.r, v->f.at, v->f.at->name, HT_I32, v->of->length));
+	take_place(v, ht_dim_value(v->f.r, v->f.at, v->f.at->name, HT_I32, v->of->length));
 }
 
 /* ---- graphs ---- */
@@ -357,7 +357,9 @@ static void make_length(struct varied *v)
 static void change(struct ht_beside_part *p, struct ht_node *n)
 {
 	struct ht_value list = ht_makes_list(n) ? ht_out(n, 0) : n->in[0];
-	struct varied v = { .p = p, .f = { .r = p->r, .at = n }, .of = ht_list_of(p->x->l, list) };
+	struct varied v = { .p = p,
+		.f = { .r = &p->r, .at = n, .name = n->name },
+		.of = ht_list_of(p->x->l, list) };
 
 	v.t = v.of->dtype;
 	v.rank = v.of->shape.rank;
@@ -395,7 +397,6 @@ static void change(struct ht_beside_part *p, struct ht_node *n)
 	default: /* TensorListElementShape, which is refused */
 		break;
 	}
-	p->r = v.f.r;
 }
 
 void ht_lists_split_sizes(struct ht_lists *l, struct ht_graph *g, bool *changed)

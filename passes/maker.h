@@ -1,7 +1,7 @@
 /* maker: makes the nodes of which a pass makes an op, in front of a node and with names that begin alike.
  *
- * Dtypes of results, and attributes that operands tell, are those of the op's row (ht_rw_made()); shapes are set where they are certain, and
- * are inferred later elsewhere. */
+ * Dtypes of results, and attributes that operands tell, are those of the op's row (ht_rw_made()), unless a function takes the dtype as an
+ * argument.  Shapes are set where they are certain; elsewhere they are unknown, and are inferred later. */
 #ifndef HT_PASSES_MAKER_H
 #define HT_PASSES_MAKER_H
 
@@ -14,25 +14,40 @@ struct maker {
 	enum ht_dtype t; /* of number() */
 };
 
+/* Nodes are made in front of `n` from now on, and are named after it. */
+static inline void make_at(struct maker *m, struct ht_node *n)
+{
+	m->at = n;
+	m->name = n->name;
+}
+
 static inline struct ht_value made(
 	struct maker *m, enum ht_op op, const struct ht_value *in, int32_t ins, struct ht_shape s)
 {
 	return ht_rw_made(m->r, m->at, op, m->name, in, ins, s);
 }
 
-static inline struct ht_value one(struct maker *m, enum ht_op op, struct ht_value a)
+/* Likewise with a dtype that is stated, for ops of which an attribute tells it. */
+static inline struct ht_value node(struct maker *m, enum ht_op op, const struct ht_value *in,
+	int32_t ins, enum ht_dtype t, struct ht_shape s)
+{
+	return ht_out(ht_rw_node(m->r, m->at, op, m->name, in, ins, (struct ht_type){ t, s }), 0);
+}
+
+static inline struct ht_value unary(struct maker *m, enum ht_op op, struct ht_value a)
 {
 	return ht_rw_unary(m->r, m->at, op, m->name, a);
 }
 
-static inline struct ht_value two(
+/* The operands are broadcast. */
+static inline struct ht_value binary(
 	struct maker *m, enum ht_op op, struct ht_value a, struct ht_value b)
 {
 	return ht_rw_binary(m->r, m->at, op, m->name, a, b);
 }
 
 /* `v` itself if it has this dtype. */
-static inline struct ht_value cast(struct maker *m, struct ht_value v, enum ht_dtype t)
+static inline struct ht_value cast_to(struct maker *m, struct ht_value v, enum ht_dtype t)
 {
 	return ht_type_of(v)->dtype == t ? v : ht_rw_cast(m->r, m->at, m->name, v, t);
 }
@@ -57,14 +72,20 @@ static inline struct ht_value wholes(
 	return ht_rw_const_ints(m->r, m->at, m->name, t, x, count);
 }
 
+static inline struct ht_value real(struct maker *m, enum ht_dtype t, double x)
+{
+	return ht_rw_const_float(m->r, m->at, m->name, t, x);
+}
+
 static inline struct ht_value number(struct maker *m, double x)
 {
-	return ht_rw_const_float(m->r, m->at, m->name, m->t, x);
+	return real(m, m->t, x);
 }
 
 /* ---- shapes ---- */
 
-static inline struct ht_shape of_rank(const struct maker *m, int32_t rank)
+/* A shape of this rank without known extents; below zero: of unknown rank. */
+static inline struct ht_shape open_shape(const struct maker *m, int32_t rank)
 {
 	int64_t dim[HT_MAX_RANK];
 
@@ -84,7 +105,7 @@ static inline struct ht_value shape_of(struct maker *m, struct ht_value v, enum 
 {
 	int32_t rank = ht_type_of(v)->shape.rank;
 	struct ht_value s =
-		made(m, HT_OP_Shape, &v, 1, rank < 0 ? of_rank(m, 1) : vector_of(m, rank));
+		made(m, HT_OP_Shape, &v, 1, rank < 0 ? open_shape(m, 1) : vector_of(m, rank));
 
 	ht_attr_set_type(s.node, "out_type", t);
 	s.node->out[0].dtype = t;
@@ -117,13 +138,21 @@ static inline struct ht_value extent_of(
 
 /* ---- elements ---- */
 
-/* 0, 1, … up to count - 1. */
-static inline struct ht_value counted_to(struct maker *m, struct ht_value count)
+/* 0, 1, … up to count - 1, for a constant `count`. */
+static inline struct ht_value numbers(struct maker *m, enum ht_dtype t, int64_t count)
+{
+	const struct ht_value in[] = { whole(m, t, 0), whole(m, t, count), whole(m, t, 1) };
+
+	return made(m, HT_OP_Range, in, 3, vector_of(m, count));
+}
+
+/* Likewise for one that other nodes tell. */
+static inline struct ht_value range_of(struct maker *m, struct ht_value count)
 {
 	enum ht_dtype t = ht_type_of(count)->dtype;
 	const struct ht_value in[] = { whole(m, t, 0), count, whole(m, t, 1) };
 
-	return made(m, HT_OP_Range, in, 3, of_rank(m, 1));
+	return made(m, HT_OP_Range, in, 3, open_shape(m, 1));
 }
 
 /* An axis of one element at place `axis` of the result; -1: behind all others. */
@@ -132,7 +161,7 @@ static inline struct ht_value with_axis(struct maker *m, struct ht_value v, int6
 	const struct ht_value in[] = { v, whole(m, HT_I32, axis) };
 	int32_t rank = ht_type_of(v)->shape.rank;
 
-	return made(m, HT_OP_ExpandDims, in, 2, of_rank(m, rank < 0 ? rank : rank + 1));
+	return made(m, HT_OP_ExpandDims, in, 2, open_shape(m, rank < 0 ? rank : rank + 1));
 }
 
 /* `a` where the condition holds, else `b`; all three are broadcast. */
@@ -147,13 +176,71 @@ static inline struct ht_value chosen(
 		ht_broadcast_shape(arena, ht_type_of(condition)->shape, s));
 }
 
-/* Slices along the first axis; the result has this rank. */
-static inline struct ht_value gathered(
-	struct maker *m, struct ht_value params, struct ht_value at, int32_t rank)
+/* The result has this rank; its extents are not known yet. */
+static inline struct ht_value of_rank(struct maker *m, struct ht_value v, int32_t rank)
 {
-	const struct ht_value in[] = { params, at, whole(m, HT_I32, 0) };
+	v.node->out[0].shape = open_shape(m, rank);
+	return v;
+}
 
-	return made(m, HT_OP_GatherV2, in, 3, of_rank(m, rank));
+/* Slices along an axis, at the places in `at`. */
+static inline struct ht_value gathered(
+	struct maker *m, struct ht_value params, struct ht_value at, int64_t axis)
+{
+	const struct ht_value in[] = { params, at, whole(m, HT_I32, axis) };
+
+	return made(m, HT_OP_GatherV2, in, 3, HT_SHAPE_UNKNOWN);
+}
+
+/* Slices of the first axis; the result has this rank. */
+static inline struct ht_value at_rows(
+	struct maker *m, struct ht_value x, struct ht_value rows, int32_t rank)
+{
+	return of_rank(m, gathered(m, x, rows, 0), rank);
+}
+
+/* Slices at the positions in the rows of `at`. */
+static inline struct ht_value gathered_nd(
+	struct maker *m, struct ht_value params, struct ht_value at)
+{
+	const struct ht_value in[] = { params, at };
+
+	return made(m, HT_OP_GatherNd, in, 2, HT_SHAPE_UNKNOWN);
+}
+
+/* Element `i` of a vector, or the scalar itself. */
+static inline struct ht_value element(struct maker *m, struct ht_value v, int32_t i)
+{
+	const int64_t from = i, to = i + 1, step = 1;
+	struct ht_value in[4], x;
+
+	if (ht_type_of(v)->shape.rank == 0)
+		return v;
+	if (v.node->op == HT_OP_Pack && i < v.node->ins)
+		return v.node->in[i];
+	in[0] = v;
+	in[1] = wholes(m, HT_I32, &from, 1);
+	in[2] = wholes(m, HT_I32, &to, 1);
+	in[3] = wholes(m, HT_I32, &step, 1);
+	x = made(m, HT_OP_StridedSlice, in, 4, HT_SHAPE_SCALAR);
+	ht_attr_set_int(x.node, "shrink_axis_mask", 1);
+	return x;
+}
+
+/* The positions of the elements that are true: a row each. */
+static inline struct ht_value where(struct maker *m, struct ht_value condition)
+{
+	return made(m, HT_OP_Where, &condition, 1, open_shape(m, 2));
+}
+
+/* Positions of shape [n,1] as a vector. */
+static inline struct ht_value squeezed(struct maker *m, struct ht_value at)
+{
+	const int64_t axis = 1;
+	struct ht_value v = made(m, HT_OP_Squeeze, &at, 1, open_shape(m, 1));
+
+	ht_attr_set_ints(v.node, "squeeze_dims", &axis, 1);
+	return v;
 }
 
 /* Scalars as a vector. */
@@ -165,13 +252,22 @@ static inline struct ht_value packed(struct maker *m, const struct ht_value *in,
 	return v;
 }
 
-/* Both along an axis. */
-static inline struct ht_value joined(
+/* `n` tensors, one behind the other along an axis; `in` has room for one more value. */
+static inline struct ht_value joined(struct maker *m, struct ht_value *in, int32_t n, int64_t axis)
+{
+	if (n == 1)
+		return in[0];
+	in[n] = whole(m, HT_I32, axis);
+	return made(m, HT_OP_ConcatV2, in, n + 1, open_shape(m, ht_type_of(in[0])->shape.rank));
+}
+
+/* Likewise both. */
+static inline struct ht_value joined_pair(
 	struct maker *m, struct ht_value a, struct ht_value b, int64_t axis)
 {
-	const struct ht_value in[] = { a, b, whole(m, HT_I32, axis) };
+	struct ht_value in[] = { a, b, { 0 } };
 
-	return made(m, HT_OP_ConcatV2, in, 3, of_rank(m, ht_type_of(a)->shape.rank));
+	return joined(m, in, 2, axis);
 }
 
 /* ---- lists ---- */

@@ -30,7 +30,7 @@ static struct ht_value taken(
 {
 	const struct ht_value in[] = { v, k, whole(m, HT_I32, axis) };
 
-	return made(m, HT_OP_GatherV2, in, 3, of_rank(m, x->rank - 1));
+	return made(m, HT_OP_GatherV2, in, 3, open_shape(m, x->rank - 1));
 }
 
 static struct ht_value column(
@@ -52,7 +52,7 @@ static struct ht_value entry(
 {
 	const struct ht_value in[] = { v, k, whole(m, HT_I32, x->rank - 2) };
 
-	return made(m, HT_OP_GatherV2, in, 3, of_rank(m, x->rank - 2));
+	return made(m, HT_OP_GatherV2, in, 3, open_shape(m, x->rank - 2));
 }
 
 static struct ht_value along_rows(struct maker *m, struct ht_value v)
@@ -72,22 +72,22 @@ static struct ht_value real_one(struct maker *m)
 
 static struct ht_value summed_rows(struct maker *m, const struct rows *x, struct ht_value v)
 {
-	v.node->out[0].shape = of_rank(m, x->rank);
+	v.node->out[0].shape = open_shape(m, x->rank);
 	return reduced(m, HT_OP_Sum, v, x->rank - 2, true);
 }
 
 /* The number of each row. */
 static struct ht_value numbers_of(struct maker *m, const struct rows *x, struct ht_value matrix)
 {
-	return counted_to(m, x->rows >= 0 ? whole(m, HT_I32, x->rows)
-					  : extent_of(m, matrix, x->rank - 2, HT_I32));
+	return range_of(m, x->rows >= 0 ? whole(m, HT_I32, x->rows)
+					: extent_of(m, matrix, x->rank - 2, HT_I32));
 }
 
 /* Each matrix without column `by` times the row `pivot`: all rows but `k`, which becomes that row. */
 static struct ht_value eliminated(struct maker *m, struct ht_value matrix, struct ht_value by,
 	struct ht_value pivot, struct ht_value is_row)
 {
-	struct ht_value rest = two(m, HT_OP_Sub, matrix, two(m, HT_OP_Mul, by, pivot));
+	struct ht_value rest = binary(m, HT_OP_Sub, matrix, binary(m, HT_OP_Mul, by, pivot));
 
 	return chosen(m, is_row, pivot, rest);
 }
@@ -98,12 +98,12 @@ static struct ht_value eliminated(struct maker *m, struct ht_value matrix, struc
 static struct ht_value place_of_pivot(struct maker *m, const struct rows *x, struct ht_value matrix,
 	struct ht_value k, struct ht_value numbers)
 {
-	struct ht_value size = one(m, HT_OP_Abs, column(m, x, matrix, k)), in[2], v;
+	struct ht_value size = unary(m, HT_OP_Abs, column(m, x, matrix, k)), in[2], v;
 
-	in[0] = chosen(m, two(m, HT_OP_GreaterEqual, numbers, k), size,
+	in[0] = chosen(m, binary(m, HT_OP_GreaterEqual, numbers, k), size,
 		ht_rw_const_float(m->r, m->at, m->name, HT_F64, -1));
 	in[1] = whole(m, HT_I32, x->rank - 2);
-	v = made(m, HT_OP_ArgMax, in, 2, of_rank(m, x->rank - 2));
+	v = made(m, HT_OP_ArgMax, in, 2, open_shape(m, x->rank - 2));
 	ht_attr_set_type(v.node, "output_type", HT_I32);
 	v.node->out[0].dtype = HT_I32;
 	return v;
@@ -119,17 +119,17 @@ static void eliminate(struct maker *m, const struct rows *x, struct ht_value *ar
 			old;
 	struct ht_value scaled, by;
 
-	is_row = along_rows(m, two(m, HT_OP_Equal, numbers, k));
-	is_place = along_rows(m, two(m, HT_OP_Equal, numbers, with_axis(m, place, -1)));
+	is_row = along_rows(m, binary(m, HT_OP_Equal, numbers, k));
+	is_place = along_rows(m, binary(m, HT_OP_Equal, numbers, with_axis(m, place, -1)));
 	best = summed_rows(m, x, chosen(m, is_place, matrix, zero(m)));
 	old = row(m, x, matrix, k);
 	matrix = chosen(m, is_row, best, chosen(m, is_place, old, matrix));
 	*pivot = column(m, x, best, k);
-	*is_swapped = two(m, HT_OP_NotEqual, place, k);
+	*is_swapped = binary(m, HT_OP_NotEqual, place, k);
 	by = along_rows(m, column(m, x, matrix, k));
 	scaled = along_rows(m, *pivot);
-	scaled = two(m, HT_OP_RealDiv, best,
-		chosen(m, two(m, HT_OP_Equal, scaled, zero(m)), real_one(m), scaled));
+	scaled = binary(m, HT_OP_RealDiv, best,
+		chosen(m, binary(m, HT_OP_Equal, scaled, zero(m)), real_one(m), scaled));
 	arg[MATRIX] = eliminated(m, matrix, by, scaled, is_row);
 	*pivot = entry(m, x, *pivot, whole(m, HT_I32, 0));
 }
@@ -140,7 +140,7 @@ static void solve_step(const void *of, struct maker *m, struct ht_value *arg)
 	struct ht_value pivot, swapped;
 
 	eliminate(m, of, arg, &pivot, &swapped);
-	arg[OTHER] = two(m, HT_OP_Minimum, arg[OTHER], one(m, HT_OP_Abs, pivot));
+	arg[OTHER] = binary(m, HT_OP_Minimum, arg[OTHER], unary(m, HT_OP_Abs, pivot));
 }
 
 /* Also carries the sign of the determinant, its size, and the logarithm of that. */
@@ -149,12 +149,12 @@ static void determinant_step(const void *of, struct maker *m, struct ht_value *a
 	struct ht_value pivot, swapped, size;
 
 	eliminate(m, of, arg, &pivot, &swapped);
-	size = one(m, HT_OP_Abs, pivot);
-	pivot = one(m, HT_OP_Sign, pivot);
-	pivot = chosen(m, swapped, one(m, HT_OP_Neg, pivot), pivot);
-	arg[OTHER] = two(m, HT_OP_Mul, arg[OTHER], pivot);
-	arg[THIRD] = two(m, HT_OP_Mul, arg[THIRD], size);
-	arg[FOURTH] = two(m, HT_OP_AddV2, arg[FOURTH], one(m, HT_OP_Log, size));
+	size = unary(m, HT_OP_Abs, pivot);
+	pivot = unary(m, HT_OP_Sign, pivot);
+	pivot = chosen(m, swapped, unary(m, HT_OP_Neg, pivot), pivot);
+	arg[OTHER] = binary(m, HT_OP_Mul, arg[OTHER], pivot);
+	arg[THIRD] = binary(m, HT_OP_Mul, arg[THIRD], size);
+	arg[FOURTH] = binary(m, HT_OP_AddV2, arg[FOURTH], unary(m, HT_OP_Log, size));
 }
 
 /* ---- triangles ---- */
@@ -166,12 +166,12 @@ static void substitute_step(const void *of, struct maker *m, struct ht_value *ar
 	struct ht_value numbers = numbers_of(m, x, arg[MATRIX]), k = arg[COUNTER], by, done, is_row;
 
 	if (!x->lower)
-		k = two(m, HT_OP_Sub, two(m, HT_OP_Sub, arg[ROWS], whole(m, HT_I32, 1)), k);
+		k = binary(m, HT_OP_Sub, binary(m, HT_OP_Sub, arg[ROWS], whole(m, HT_I32, 1)), k);
 	by = column(m, x, arg[OTHER], k);
-	is_row = along_rows(m, two(m, HT_OP_Equal, numbers, k));
+	is_row = along_rows(m, binary(m, HT_OP_Equal, numbers, k));
 	done = along_rows(m, with_axis(m, entry(m, x, by, k), -1));
-	done = two(m, HT_OP_RealDiv, row(m, x, arg[MATRIX], k), done);
-	by = chosen(m, two(m, x->lower ? HT_OP_Greater : HT_OP_Less, numbers, k), by, zero(m));
+	done = binary(m, HT_OP_RealDiv, row(m, x, arg[MATRIX], k), done);
+	by = chosen(m, binary(m, x->lower ? HT_OP_Greater : HT_OP_Less, numbers, k), by, zero(m));
 	arg[MATRIX] = eliminated(m, arg[MATRIX], along_rows(m, by), done, is_row);
 }
 
@@ -182,12 +182,13 @@ static void factor_step(const void *of, struct maker *m, struct ht_value *arg)
 	struct ht_value numbers = numbers_of(m, x, arg[MATRIX]), k = arg[COUNTER], by, down, across;
 
 	by = column(m, x, arg[MATRIX], k);
-	by = two(m, HT_OP_RealDiv, by, with_axis(m, one(m, HT_OP_Sqrt, entry(m, x, by, k)), -1));
-	by = chosen(m, two(m, HT_OP_GreaterEqual, numbers, k), by, zero(m));
+	by = binary(
+		m, HT_OP_RealDiv, by, with_axis(m, unary(m, HT_OP_Sqrt, entry(m, x, by, k)), -1));
+	by = chosen(m, binary(m, HT_OP_GreaterEqual, numbers, k), by, zero(m));
 	down = along_rows(m, by);
 	across = with_axis(m, by, -2);
-	arg[OTHER] = chosen(m, two(m, HT_OP_Equal, numbers, k), down, arg[OTHER]);
-	arg[MATRIX] = two(m, HT_OP_Sub, arg[MATRIX], two(m, HT_OP_Mul, down, across));
+	arg[OTHER] = chosen(m, binary(m, HT_OP_Equal, numbers, k), down, arg[OTHER]);
+	arg[MATRIX] = binary(m, HT_OP_Sub, arg[MATRIX], binary(m, HT_OP_Mul, down, across));
 }
 
 /* ---- loops ---- */
@@ -210,7 +211,7 @@ static struct ht_node *loop_of(
 
 static struct ht_value operand(struct maker *m, int32_t i)
 {
-	return cast(m, m->at->in[i], HT_F64);
+	return cast_to(m, m->at->in[i], HT_F64);
 }
 
 static struct ht_value transposed(struct maker *m, const struct rows *x, struct ht_value v)
@@ -242,7 +243,7 @@ static struct ht_value each(
 		return v;
 	matrix = made(m, HT_OP_ZerosLike, &matrix, 1, ht_type_of(matrix)->shape);
 	matrix = ht_rw_reduce(m->r, m->at, HT_OP_Sum, m->name, matrix, axes, 2, false);
-	return two(m, HT_OP_AddV2, matrix, v);
+	return binary(m, HT_OP_AddV2, matrix, v);
 }
 
 /* Ones on the diagonals of matrices like `matrix`. */
@@ -250,7 +251,7 @@ static struct ht_value units(struct maker *m, const struct rows *x, struct ht_va
 {
 	struct ht_value numbers = numbers_of(m, x, matrix), is_one;
 
-	is_one = two(m, HT_OP_Equal, along_rows(m, numbers), numbers);
+	is_one = binary(m, HT_OP_Equal, along_rows(m, numbers), numbers);
 	matrix = made(m, HT_OP_ZerosLike, &matrix, 1, ht_type_of(matrix)->shape);
 	return chosen(m, is_one, real_one(m), matrix);
 }
@@ -259,7 +260,7 @@ static struct ht_value units(struct maker *m, const struct rows *x, struct ht_va
 static struct ht_value result(struct maker *m, struct ht_value v, int32_t i)
 {
 	v.node->out[v.index].shape = m->at->out[i].shape;
-	return cast(m, v, m->t);
+	return cast_to(m, v, m->t);
 }
 
 static void take(struct maker *m, struct ht_value v)
@@ -274,9 +275,9 @@ static struct ht_value solution(struct maker *m, const struct rows *x, struct ht
 	struct ht_value least = ht_out(loop, OTHER), in[3], check;
 	struct ht_node *stop;
 
-	check = two(m, HT_OP_Greater, least, zero(m));
+	check = binary(m, HT_OP_Greater, least, zero(m));
 	for (int32_t i = x->rank - 3; i >= 0; i--) {
-		check.node->out[0].shape = of_rank(m, i + 1);
+		check.node->out[0].shape = open_shape(m, i + 1);
 		check = reduced(m, HT_OP_All, check, i, false);
 	}
 	stop = ht_rw_assert(m->r, m->at, "is_invertible", check, least);
@@ -285,10 +286,10 @@ static struct ht_value solution(struct maker *m, const struct rows *x, struct ht
 	in[0] = ht_out(loop, MATRIX);
 	in[1] = extent_of(m, m->at->in[0], x->rank - 1, HT_I32);
 	in[1] = with_axis(m, in[1], 0);
-	in[1] = joined(m, wholes(m, HT_I32, begin, x->rank - 1), in[1], 0);
+	in[1] = joined_pair(m, wholes(m, HT_I32, begin, x->rank - 1), in[1], 0);
 	in[2] = wholes(m, HT_I32, size, x->rank);
-	in[0] = made(m, HT_OP_Slice, in, 3, of_rank(m, x->rank));
-	in[0] = one(m, HT_OP_Identity, in[0]);
+	in[0] = made(m, HT_OP_Slice, in, 3, open_shape(m, x->rank));
+	in[0] = unary(m, HT_OP_Identity, in[0]);
 	ht_rw_set_controls(m->r, in[0].node, &stop, 1);
 	return in[0];
 }
@@ -301,7 +302,7 @@ static void solve(struct maker *m, const struct rows *x)
 	struct ht_value matrix = square(m, x), in[MOST], right;
 
 	right = m->at->op == HT_OP_MatrixInverse ? units(m, x, matrix) : operand(m, 1);
-	in[MATRIX] = joined(m, matrix, right, x->rank - 1);
+	in[MATRIX] = joined_pair(m, matrix, right, x->rank - 1);
 	in[OTHER] = each(m, x, matrix, 1);
 	take(m, solution(m, x, loop_of(m, x, solve_step, in, THIRD)));
 }
@@ -317,7 +318,7 @@ static void determinant(struct maker *m, const struct rows *x)
 	loop = loop_of(m, x, determinant_step, in, MOST);
 	v[0] = ht_out(loop, OTHER);
 	if (n->op == HT_OP_MatrixDeterminant) {
-		take(m, two(m, HT_OP_Mul, v[0], ht_out(loop, THIRD)));
+		take(m, binary(m, HT_OP_Mul, v[0], ht_out(loop, THIRD)));
 		return;
 	}
 	v[0] = result(m, v[0], 0);

@@ -50,17 +50,16 @@ static bool wants(const struct ht_node *n)
 
 static void change(struct ht_rw *r, struct ht_node *n)
 {
-	struct forms f = { .r = *r, .at = n };
+	struct maker f = { .r = r, .at = n, .name = n->name };
 
 	if (!is_replaceable(&f))
 		return;
 	if (ht_has_matrices(n))
-		ht_write_matrices(&f.r, n);
+		ht_write_matrices(r, n);
 	else if (ht_is_ctc_loss(n))
-		ht_write_ctc_loss(&f.r, n);
+		ht_write_ctc_loss(r, n);
 	else
 		form_of(n)(&f);
-	*r = f.r;
 }
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)

@@ -5,7 +5,7 @@
 #include "passes/computed_rows.h"
 
 /* Makes the nodes of which op `f->at` consists, in front of it, and lets them take its place. */
-typedef void ht_rare(struct forms *f);
+typedef void ht_rare(struct maker *f);
 
 /* rare_images.c */
 ht_rare ht_rare_contrast, ht_rare_saturation, ht_rare_hue, ht_rare_to_hsv, ht_rare_to_rgb,
@@ -17,17 +17,13 @@ ht_rare ht_rare_greedy, ht_rare_hits;
 
 /* ---- nodes ---- */
 
-static inline struct ht_value single(struct forms *f, enum ht_op op, struct ht_value x)
-{
-	return ht_rw_unary(&f->r, f->at, op, f->at->name, x);
-}
-
 /* Extent `axis` of an operand, as an integer of 64 bits. */
-static inline struct ht_value extent_of(struct forms *f, int32_t arg, int32_t rank, int32_t axis)
+static inline struct ht_value extent_of_operand(
+	struct maker *f, int32_t arg, int32_t rank, int32_t axis)
 {
-	struct ht_value s = told(f, HT_OP_Shape, f->at->in[arg], HT_I64);
+	struct ht_value s = shape_of(f, f->at->in[arg], HT_I64);
 
-	s.node->out[0].shape = ht_shape_make(f->r.g->arena, 1, (const int64_t[]){ rank });
+	s.node->out[0].shape = ht_shape_make(f->r->g->arena, 1, (const int64_t[]){ rank });
 	return element(f, s, axis);
 }
 

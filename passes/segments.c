@@ -135,7 +135,7 @@ static struct ht_value ids_before(struct segments *x, int64_t count)
 	const int64_t zero = 0;
 	struct ht_value first = wholes(&x->m, x->type, &zero, 1);
 
-	return joined(&x->m, first, first_ids(x, count - 1), 0);
+	return joined_pair(&x->m, first, first_ids(x, count - 1), 0);
 }
 
 /* 0 where the ids are sorted and not negative.  Elsewhere the run stops, since twice a true
@@ -145,11 +145,11 @@ static struct ht_value only_sorted(struct segments *x)
 	static const int64_t zeros[2];
 	struct maker *m = &x->m;
 	int64_t n = ht_type_of(x->ids)->shape.dim[0];
-	struct ht_value bad = two(m, HT_OP_Less, x->ids, ids_before(x, n));
+	struct ht_value bad = binary(m, HT_OP_Less, x->ids, ids_before(x, n));
 
-	bad = cast(m, reduced(m, HT_OP_Any, bad, 0, false), HT_I32);
-	bad = two(m, HT_OP_Mul, bad, whole(m, HT_I32, 2));
-	return gathered(m, wholes(m, HT_I32, zeros, 2), bad, 0);
+	bad = cast_to(m, reduced(m, HT_OP_Any, bad, 0, false), HT_I32);
+	bad = binary(m, HT_OP_Mul, bad, whole(m, HT_I32, 2));
+	return at_rows(m, wholes(m, HT_I32, zeros, 2), bad, 0);
 }
 
 static struct ht_value computed_count(struct segments *x)
@@ -157,14 +157,14 @@ static struct ht_value computed_count(struct segments *x)
 	struct maker *m = &x->m;
 	struct ht_value v = reduced(m, HT_OP_Max, x->ids, 0, false), room;
 
-	v = two(m, HT_OP_AddV2, v, whole(m, x->type, 1));
-	v = two(m, HT_OP_Maximum, v, whole(m, x->type, 0));
+	v = binary(m, HT_OP_AddV2, v, whole(m, x->type, 1));
+	v = binary(m, HT_OP_Maximum, v, whole(m, x->type, 0));
 	room = size_of(m, x->ids, x->type);
-	room = two(m, HT_OP_Maximum, room, whole(m, x->type, ROOM));
-	v = two(m, HT_OP_Minimum, v, room);
+	room = binary(m, HT_OP_Maximum, room, whole(m, x->type, ROOM));
+	v = binary(m, HT_OP_Minimum, v, room);
 	if (ht_type_of(x->ids)->shape.dim[0] < 1)
 		return v;
-	return two(m, HT_OP_AddV2, v, cast(m, only_sorted(x), x->type));
+	return binary(m, HT_OP_AddV2, v, cast_to(m, only_sorted(x), x->type));
 }
 
 static struct ht_value count_of(struct segments *x)
@@ -181,7 +181,7 @@ static struct ht_value of_segments(
 {
 	const struct ht_value in[] = { data, x->ids, count };
 
-	return made(&x->m, op, in, 3, of_rank(&x->m, ht_type_of(data)->shape.rank));
+	return made(&x->m, op, in, 3, open_shape(&x->m, ht_type_of(data)->shape.rank));
 }
 
 /* A number for each segment, as a tensor of `rank` axes. */
@@ -195,7 +195,7 @@ static struct ht_value with_axes(struct segments *x, struct ht_value v, int32_t 
 /* How many rows each segment has. */
 static struct ht_value rows_of_each(struct segments *x, struct ht_value count)
 {
-	struct ht_value ones = one(&x->m, HT_OP_OnesLike, cast(&x->m, x->ids, HT_I32));
+	struct ht_value ones = unary(&x->m, HT_OP_OnesLike, cast_to(&x->m, x->ids, HT_I32));
 
 	return of_segments(x, HT_OP_UnsortedSegmentSum, ones, count);
 }
@@ -205,11 +205,12 @@ static struct ht_value divided(
 {
 	struct maker *m = &x->m;
 	struct ht_type t = *ht_type_of(sum);
-	struct ht_value by = cast(m, two(m, HT_OP_Maximum, each, whole(m, HT_I32, 1)), t.dtype);
+	struct ht_value by =
+		cast_to(m, binary(m, HT_OP_Maximum, each, whole(m, HT_I32, 1)), t.dtype);
 
 	if (f->root)
-		by = one(m, HT_OP_Sqrt, by);
-	return two(m, f->divides, sum, with_axes(x, by, t.shape.rank));
+		by = unary(m, HT_OP_Sqrt, by);
+	return binary(m, f->divides, sum, with_axes(x, by, t.shape.rank));
 }
 
 static struct ht_value zero_without_rows(
@@ -217,7 +218,7 @@ static struct ht_value zero_without_rows(
 {
 	struct maker *m = &x->m;
 	struct ht_type t = *ht_type_of(v);
-	struct ht_value some = two(m, HT_OP_Greater, each, whole(m, HT_I32, 0));
+	struct ht_value some = binary(m, HT_OP_Greater, each, whole(m, HT_I32, 0));
 
 	some = with_axes(x, some, t.shape.rank);
 	return chosen(m, some, v, whole(m, t.dtype, 0));
@@ -234,23 +235,23 @@ static struct ht_value second_result(struct ht_value v, struct ht_shape s)
 /* Which elements of a vector of distinct numbers come first. */
 static struct ht_value order_of(struct maker *m, struct ht_value v)
 {
-	const struct ht_value in[] = { one(m, HT_OP_Neg, v), size_of(m, v, HT_I32) };
-	struct ht_value sorted = made(m, HT_OP_TopKV2, in, 2, of_rank(m, 1));
+	const struct ht_value in[] = { unary(m, HT_OP_Neg, v), size_of(m, v, HT_I32) };
+	struct ht_value sorted = made(m, HT_OP_TopKV2, in, 2, open_shape(m, 1));
 
 	ht_attr_set_bool(sorted.node, "sorted", true);
-	return second_result(sorted, of_rank(m, 1));
+	return second_result(sorted, open_shape(m, 1));
 }
 
 /* Numbers the distinct ids in their order, which become result 1 of the node: returns how many there are, and sets the ids to these numbers. */
 static struct ht_value number_ids(struct segments *x)
 {
 	struct maker *m = &x->m;
-	struct ht_value unique = made(m, HT_OP_Unique, &x->ids, 1, of_rank(m, 1));
+	struct ht_value unique = made(m, HT_OP_Unique, &x->ids, 1, open_shape(m, 1));
 	struct ht_value number = second_result(unique, ht_type_of(x->ids)->shape), order;
 
 	order = order_of(m, unique);
-	ht_rw_replace(m->r, ht_out(m->at, 1), gathered(m, unique, order, 1));
-	x->ids = gathered(m, order_of(m, order), number, 1);
+	ht_rw_replace(m->r, ht_out(m->at, 1), at_rows(m, unique, order, 1));
+	x->ids = at_rows(m, order_of(m, order), number, 1);
 	x->type = HT_I32;
 	return size_of(m, unique, HT_I32);
 }
@@ -264,7 +265,7 @@ static void expand_gradient(struct segments *x, const struct form *f, int32_t ra
 
 	if (f->divides != HT_OP_OPAQUE)
 		grad = divided(x, f, grad, rows_of_each(x, extent_of(m, n->in[0], 0, x->type)));
-	grad = gathered(m, grad, x->ids, rank);
+	grad = at_rows(m, grad, x->ids, rank);
 	x->ids = n->in[1];
 	x->type = ht_type_of(x->ids)->dtype;
 	if (n->outs > 1)
@@ -293,7 +294,7 @@ static void expand(struct ht_rw *r, struct ht_node *n)
 		expand_gradient(&x, f, rank);
 		return;
 	}
-	data = f->gathers ? gathered(&x.m, n->in[0], n->in[1], rank) : n->in[0];
+	data = f->gathers ? at_rows(&x.m, n->in[0], n->in[1], rank) : n->in[0];
 	count = n->ins > (f->gathers ? 3 : 2) ? n->in[n->ins - 1] : count_of(&x);
 	v = of_segments(&x, f->becomes, data, count);
 	if (f->divides != HT_OP_OPAQUE)

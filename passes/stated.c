@@ -7,9 +7,9 @@
  * What such a node states may also be -1: what the number of elements leaves, or all diagonals. */
 #include "passes/computed_nodes.h"
 
-static struct ht_value is_rest(struct forms *f, struct ht_value x)
+static struct ht_value is_rest(struct maker *f, struct ht_value x)
 {
-	return compare(f, HT_OP_Less, x, whole(f, ht_type_of(x)->dtype, 0));
+	return binary(f, HT_OP_Less, x, whole(f, ht_type_of(x)->dtype, 0));
 }
 
 /* ---- Reshape ---- */
@@ -33,22 +33,21 @@ static int32_t untold(const struct ht_node *n, const struct ht_known *shape)
 	return at;
 }
 
-static void compare_elements(struct forms *f, struct ht_node *n, int32_t at)
+static void compare_elements(struct maker *f, struct ht_node *n, int32_t at)
 {
 	struct ht_value entry[HT_MAX_RANK], all = whole(f, HT_I64, 1), fits,
-					    total = told(f, HT_OP_Size, n->in[0], HT_I64);
+					    total = size_of(f, n->in[0], HT_I64);
 
 	for (int32_t i = 0; i < n->out[0].shape.rank; i++) {
 		entry[i] = element(f, n->in[1], i);
 		all = binary(f, HT_OP_Mul, all, wide(f, entry[i]));
 	}
-	fits = compare(
-		f, HT_OP_LogicalOr, compare(f, HT_OP_Equal, all, total), is_rest(f, entry[at]));
+	fits = binary(
+		f, HT_OP_LogicalOr, binary(f, HT_OP_Equal, all, total), is_rest(f, entry[at]));
 	expect(f, n, fits, "the elements of the operand, and the shape that is stated:",
 		(struct ht_value[]){ total, n->in[1] }, 2);
 	entry[at] = whole(f, ht_type_of(n->in[1])->dtype, -1);
-	ht_rw_set_in(
-		&f->r, n, 1, packed(f, entry, n->out[0].shape.rank, ht_type_of(n->in[1])->dtype));
+	ht_rw_set_in(f->r, n, 1, packed(f, entry, n->out[0].shape.rank));
 }
 
 /* ---- MatrixBandPart ---- */
@@ -63,12 +62,12 @@ static bool may_exceed(const struct ht_graph *g, const struct ht_known *of, int6
 	return e.kind == HT_ELEM_UNKNOWN || e.i != dim;
 }
 
-static void compare_diagonals(struct forms *f, struct ht_node *n, int32_t i)
+static void compare_diagonals(struct maker *f, struct ht_node *n, int32_t i)
 {
-	struct ht_value extents = told(f, HT_OP_Shape, n->in[0], ht_type_of(n->in[i])->dtype),
+	struct ht_value extents = shape_of(f, n->in[0], ht_type_of(n->in[i])->dtype),
 			extent = element(f, extents, ht_in_shape(n, 0).rank - 3 + i);
 
-	expect(f, n, compare(f, HT_OP_LessEqual, n->in[i], extent),
+	expect(f, n, binary(f, HT_OP_LessEqual, n->in[i], extent),
 		i == 1 ? "num_lower, and the rows of the matrix:"
 		       : "num_upper, and the columns of the matrix:",
 		(struct ht_value[]){ n->in[i], extent }, 2);
@@ -76,9 +75,9 @@ static void compare_diagonals(struct forms *f, struct ht_node *n, int32_t i)
 
 /* ---- all nodes ---- */
 
-static void visit(struct forms *f, struct ht_node *n, struct ht_known *const *known)
+static void visit(struct maker *f, struct ht_node *n, struct ht_known *const *known)
 {
-	f->at = n;
+	make_at(f, n);
 	if (n->op == HT_OP_Reshape) {
 		const struct ht_known *k = known[n->in[1].node->id];
 		int32_t at = untold(n, k ? &k[n->in[1].index] : NULL);
@@ -91,7 +90,7 @@ static void visit(struct forms *f, struct ht_node *n, struct ht_known *const *kn
 		const struct ht_known *k = known[n->in[i].node->id];
 
 		if (s.rank >= 2 && s.dim[s.rank - 3 + i] != HT_DIM_UNKNOWN &&
-			may_exceed(f->r.g, k ? &k[n->in[i].index] : NULL, s.dim[s.rank - 3 + i]))
+			may_exceed(f->r->g, k ? &k[n->in[i].index] : NULL, s.dim[s.rank - 3 + i]))
 			compare_diagonals(f, n, i);
 	}
 }
@@ -111,11 +110,12 @@ static void visit_all(struct ht_graph *g, struct ht_pass_context *c, const struc
 	struct ht_known **known = ht_known_of(all, g);
 	struct ht_rw_within within;
 	struct ht_node **node;
-	struct forms f = { 0 };
+	struct ht_rw r;
+	struct maker f = { .r = &r };
 	size_t n;
 
-	ht_rw_init_within(&f.r, &within, g, c);
-	node = ht_rw_nodes(&f.r, &n);
+	ht_rw_init_within(&r, &within, g, c);
+	node = ht_rw_nodes(&r, &n);
 	for (size_t i = 0; i < n; i++) {
 		struct ht_bodies b = ht_control_bodies(node[i]);
 

@@ -125,7 +125,7 @@ static void number_elements(
 {
 	struct ht_node *n = m->at;
 	struct ht_value flow = n->in[n->ins - 1];
-	struct ht_value in[] = { n->in[0], counted_to(m, count), value, flow };
+	struct ht_value in[] = { n->in[0], range_of(m, count), value, flow };
 
 	if (!value.node)
 		in[2] = flow;
@@ -215,8 +215,8 @@ static struct ht_value count_by(struct maker *m, struct ht_value indices)
 
 	if (!ht_const_ints(indices, m->r->arena, &index, &size)) {
 		most = reduced(m, HT_OP_Max, indices, 0, false);
-		most = two(m, HT_OP_AddV2, most, whole(m, HT_I32, 1));
-		return two(m, HT_OP_Maximum, most, whole(m, HT_I32, 0));
+		most = binary(m, HT_OP_AddV2, most, whole(m, HT_I32, 1));
+		return binary(m, HT_OP_Maximum, most, whole(m, HT_I32, 0));
 	}
 	for (size_t i = 0; i < size; i++)
 		if (index[i] >= count && index[i] < INT32_MAX)
@@ -258,7 +258,7 @@ static void join_lists(struct ht_rw *r, struct ht_node *n)
 {
 	struct maker m = maker_for(r, n);
 	struct ht_value first = elements_of(&m, n->in[0]), second = elements_of(&m, n->in[1]);
-	const struct ht_value in[] = { joined(&m, first, second, 0), whole(&m, HT_I32, -1) };
+	const struct ht_value in[] = { joined_pair(&m, first, second, 0), whole(&m, HT_I32, -1) };
 
 	become_list_op(r, n, HT_OP_TensorListFromTensor, in, 2);
 }
@@ -303,11 +303,11 @@ static struct ht_value counts(struct maker *m, struct ht_value x, int64_t axis)
 {
 	bool exclusive = ht_attr_bool(m->at, "exclusive", false),
 	     reverse = ht_attr_bool(m->at, "reverse", false);
-	struct ht_value at = counted_to(m, extent_of(m, x, (int32_t)axis, HT_I32)), i, j, v;
+	struct ht_value at = range_of(m, extent_of(m, x, (int32_t)axis, HT_I32)), i, j, v;
 
 	i = with_axis(m, at, 1);
 	j = with_axis(m, at, 0);
-	v = two(m, exclusive ? HT_OP_Less : HT_OP_LessEqual, reverse ? i : j, reverse ? j : i);
+	v = binary(m, exclusive ? HT_OP_Less : HT_OP_LessEqual, reverse ? i : j, reverse ? j : i);
 	for (int64_t k = axis + 1; k < ht_type_of(x)->shape.rank; k++)
 		v = with_axis(m, v, -1);
 	return v;
@@ -330,13 +330,13 @@ static void running_sum(struct ht_rw *r, struct ht_node *n)
 	some = counts(&m, x, axis);
 	sum = chosen(&m, some, with_axis(&m, x, axis), least);
 	most = reduced(&m, HT_OP_Max, sum, inner, true);
-	some = one(&m, HT_OP_IsFinite, most);
+	some = unary(&m, HT_OP_IsFinite, most);
 	most = chosen(&m, some, most, number(&m, 0));
-	sum = one(&m, HT_OP_Exp, two(&m, HT_OP_Sub, sum, most));
+	sum = unary(&m, HT_OP_Exp, binary(&m, HT_OP_Sub, sum, most));
 	sum = reduced(&m, HT_OP_Sum, sum, inner, false);
 	most = made(&m, HT_OP_Squeeze, &most, 1, HT_SHAPE_UNKNOWN);
 	ht_attr_set_ints(most.node, "squeeze_dims", &inner, 1);
-	ht_rw_take_place(r, n, two(&m, HT_OP_AddV2, one(&m, HT_OP_Log, sum), most));
+	ht_rw_take_place(r, n, binary(&m, HT_OP_AddV2, unary(&m, HT_OP_Log, sum), most));
 }
 
 /* Elements that nobody set yet are zeros. */
