@@ -102,8 +102,7 @@ static struct ht_value per_diagonal(
 
 	for (int64_t i = 0; i < count; i++)
 		x[i] = of(b, b->high - i);
-	return of_rank(f,
-		with_axis(f, ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, x, count), 1), 2);
+	return of_rank(f, with_axis(f, wholes(f, HT_I64, x, count), 1), 2);
 }
 
 static int64_t first_row(const struct band *b, int64_t d)
@@ -160,7 +159,7 @@ static void take_band(struct maker *f, struct ht_node *n, const struct band *b)
 
 static struct ht_value as_number(struct maker *f, struct ht_value condition)
 {
-	return ht_rw_cast(f->r, f->at, f->at->name, condition, HT_I64);
+	return cast_to(f, condition, HT_I64);
 }
 
 /* 1 where diagonal `d` ends where the longest one does, else 0. */

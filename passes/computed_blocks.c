@@ -117,13 +117,12 @@ static struct ht_value all_paddings(
 	struct ht_value part[4];
 	int32_t parts = 0;
 
-	part[parts++] = ht_rw_reshape(f->r, f->at, f->at->name,
-		ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, none, 2),
+	part[parts++] = ht_rw_reshape(f->r, f->at, f->at->name, wholes(f, HT_I64, none, 2),
 		ht_shape_make(f->r->g->arena, 2, first));
 	part[parts++] = wide(f, n->in[2]);
 	if (last[0])
 		part[parts++] = ht_rw_reshape(f->r, f->at, f->at->name,
-			ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, none, 2 * last[0]),
+			wholes(f, HT_I64, none, 2 * last[0]),
 			ht_shape_make(f->r->g->arena, 2, last));
 	return joined(f, part, parts, 0);
 }
@@ -149,8 +148,7 @@ static bool pad_first(struct maker *f, struct ht_node *n, const struct blocks *b
 	v = node(f, HT_OP_Pad, in, 2, t, open_shape(f, b->rank));
 	ht_rw_set_in(f->r, n, 0, v);
 	ht_rw_set_in(f->r, n, 2,
-		ht_rw_reshape(f->r, f->at, f->at->name,
-			ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, none, 2 * dim[0]),
+		ht_rw_reshape(f->r, f->at, f->at->name, wholes(f, HT_I64, none, 2 * dim[0]),
 			ht_shape_make(f->r->g->arena, 2, dim)));
 	ht_attr_set_type(n, "Tpaddings", HT_I64);
 	return true;

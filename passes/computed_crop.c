@@ -59,7 +59,7 @@ static struct ht_value pixel_at(struct maker *f, struct ht_value place, struct h
 
 static struct ht_value whole_below(struct maker *f, struct ht_value x)
 {
-	return of_rank(f, ht_rw_unary(f->r, f->at, HT_OP_Floor, f->at->name, x), 2);
+	return of_rank(f, unary(f, HT_OP_Floor, x), 2);
 }
 
 static struct crop_axis axis_of(struct maker *f, const struct ht_node *n, int32_t i)
@@ -73,7 +73,7 @@ static struct crop_axis axis_of(struct maker *f, const struct ht_node *n, int32_
 	at = of_rank(f, chosen(f, of_rank(f, c.inside, 2), at, zero), 2);
 	floor = whole_below(f, at);
 	c.weight = cast_to(f, of_rank(f, difference(f, at, floor), 2), HT_F32);
-	up = of_rank(f, ht_rw_unary(f->r, f->at, HT_OP_Ceil, f->at->name, at), 2);
+	up = of_rank(f, unary(f, HT_OP_Ceil, at), 2);
 	c.low = pixel_at(f, floor, last);
 	c.high = pixel_at(f, up, last);
 	c.near = pixel_at(f, whole_below(f, of_rank(f, sum(f, at, real(f, HT_F64, .5)), 2)), last);

@@ -132,8 +132,7 @@ static struct ht_value count_of_range(struct maker *f, const struct ht_node *n, 
 	for (int i = 0; i < 3; i++)
 		in[i] = far ? wide(f, n->in[i]) : n->in[i];
 	back = binary(f, HT_OP_Sub, in[0], in[1]);
-	count = ht_rw_unary(
-		f->r, f->at, HT_OP_Neg, f->at->name, binary(f, HT_OP_FloorDiv, back, in[2]));
+	count = unary(f, HT_OP_Neg, binary(f, HT_OP_FloorDiv, back, in[2]));
 	return unless_below(f, count, in[up], in[!up]);
 }
 
@@ -311,9 +310,9 @@ static struct ht_value first_of(struct maker *f, struct ht_value x, int64_t axis
 	for (int64_t i = 0; i < rank; i++)
 		step[i] = 1;
 	end[axis] = count;
-	in[1] = ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, begin, rank);
-	in[2] = ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, end, rank);
-	in[3] = ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, step, rank);
+	in[1] = wholes(f, HT_I32, begin, rank);
+	in[2] = wholes(f, HT_I32, end, rank);
+	in[3] = wholes(f, HT_I32, step, rank);
 	v = node(f, HT_OP_StridedSlice, in, 4, ht_type_of(x)->dtype, open_shape(f, (int32_t)rank));
 	ht_attr_set_int(v.node, "begin_mask", all);
 	ht_attr_set_int(v.node, "end_mask", all & ~(INT64_C(1) << axis));
@@ -330,7 +329,7 @@ static struct ht_value with_zeros(struct maker *f, struct ht_value x, int64_t ax
 
 	pair[2 * axis + 1] = count;
 	in[1] = ht_rw_reshape(f->r, f->at, f->at->name,
-		ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, pair, 2 * (int64_t)s.rank),
+		wholes(f, HT_I32, pair, 2 * (int64_t)s.rank),
 		ht_shape_make(f->r->g->arena, 2, dim));
 	return node(f, HT_OP_Pad, in, 2, ht_type_of(x)->dtype, open_shape(f, s.rank));
 }

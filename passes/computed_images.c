@@ -131,7 +131,7 @@ static struct ht_value nearest_by_table(struct maker *f, const struct ht_node *n
 	struct ht_value at;
 
 	nearest(n, from, most, most, place);
-	at = ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, place, most);
+	at = wholes(f, HT_I64, place, most);
 	if (n->out[0].shape.dim[axis] < 0)
 		at = gathered(f, at, counted_out(f, n, axis, axis - 1), 0);
 	return at;
@@ -145,7 +145,7 @@ static struct ht_value nearest_in_run(struct maker *f, const struct ht_node *n, 
 
 	if (ht_attr_bool(n, "align_corners", false)) /* half away from zero */
 		at = binary(f, HT_OP_AddV2, at, real(f, HT_F64, .5));
-	return cast_to(f, ht_rw_unary(f->r, f->at, HT_OP_Floor, f->at->name, at), HT_I64);
+	return cast_to(f, unary(f, HT_OP_Floor, at), HT_I64);
 }
 
 static struct ht_value nearest_axis(
@@ -193,8 +193,7 @@ static struct ht_value numbers_and(struct maker *f, struct ht_value size, int64_
 	in[0] = ht_rw_cast(f->r, f->at, f->at->name,
 		binary(f, HT_OP_GreaterEqual, in[0], whole(f, HT_I64, 0)), HT_I64);
 	in[0].node->out[0].shape = open_shape(f, 1);
-	in[1] = ht_rw_reshape(f->r, f->at, f->at->name,
-		ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, pair, 2),
+	in[1] = ht_rw_reshape(f->r, f->at, f->at->name, wholes(f, HT_I32, pair, 2),
 		ht_shape_make(f->r->g->arena, 2, dim));
 	in[2] = whole(f, HT_I64, 1);
 	v = node(f, HT_OP_PadV2, in, 3, HT_I64, open_shape(f, 1));

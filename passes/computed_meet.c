@@ -112,8 +112,7 @@ static struct ht_value differs(struct maker *f, const struct ht_node *n, int32_t
 
 	if (!m->repeats)
 		return other;
-	return binary(f, HT_OP_LogicalAnd, other,
-		ht_rw_unary(f->r, f->at, HT_OP_LogicalNot, f->at->name, is_one(f, own)));
+	return binary(f, HT_OP_LogicalAnd, other, unary(f, HT_OP_LogicalNot, is_one(f, own)));
 }
 
 /* Whether the size of some operand neither is that of the result nor is repeated. */
@@ -139,8 +138,8 @@ static struct ht_value check_sizes(
 {
 	struct ht_value any = some_differ(f, n, m, size);
 
-	any = only_zero(f, ht_rw_cast(f->r, f->at, f->at->name, any, HT_I32));
-	return ht_rw_cast(f->r, f->at, f->at->name, any, HT_I64);
+	any = only_zero(f, cast_to(f, any, HT_I32));
+	return cast_to(f, any, HT_I64);
 }
 
 /* The indices of the result.  What compares the sizes is evaluated even if the result has no elements. */
@@ -164,7 +163,7 @@ static void expect_none(struct maker *f, struct ht_node *n, const struct meeting
 {
 	struct ht_value differ = some_differ(f, n, m, whole(f, HT_I64, 0));
 
-	expect(f, n, ht_rw_unary(f->r, f->at, HT_OP_LogicalNot, f->at->name, differ),
+	expect(f, n, unary(f, HT_OP_LogicalNot, differ),
 		"a size that meets one of 0 has to be 0, or 1 where it is repeated", NULL, 0);
 }
 

@@ -80,7 +80,7 @@ bool ht_expand_real_range(struct maker *f, struct ht_node *n)
 	if (expand_whole_range(f, n))
 		return true;
 	steps = steps_of(f, n);
-	count = cast_to(f, ht_rw_unary(f->r, f->at, HT_OP_Ceil, f->at->name, steps), HT_I64);
+	count = cast_to(f, unary(f, HT_OP_Ceil, steps), HT_I64);
 	count = unless_below(f, count, steps, real(f, HT_F64, 0));
 	at = cast_to(f, of_rank(f, range_of(f, count), 1), t);
 	ht_rw_take_place(f->r, n, of_rank(f, sum(f, n->in[0], product(f, at, n->in[2])), 1));

@@ -11,7 +11,7 @@ static struct ht_value least(struct maker *f, struct ht_value x, int64_t number)
 /* 1 where the comparison holds, else 0. */
 static struct ht_value one_if(struct maker *f, enum ht_op op, struct ht_value a, struct ht_value b)
 {
-	return ht_rw_cast(f->r, f->at, f->at->name, binary(f, op, a, b), HT_I64);
+	return cast_to(f, binary(f, op, a, b), HT_I64);
 }
 
 /* ---- StridedSlice ---- */
@@ -186,7 +186,7 @@ static void take_whole(struct maker *f, struct ht_node *n, const struct entry *e
 
 struct ht_value ht_reversed(struct maker *f, struct ht_value x, int64_t axis)
 {
-	struct ht_value in[] = { x, ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, &axis, 1) };
+	struct ht_value in[] = { x, wholes(f, HT_I32, &axis, 1) };
 
 	return node(f, HT_OP_ReverseV2, in, 2, ht_type_of(x)->dtype, ht_type_of(x)->shape);
 }
@@ -502,7 +502,7 @@ bool ht_expand_extreme(struct maker *f, struct ht_node *n)
 		!ht_fix_axis(&axis, s.rank))
 		return false;
 	check = unless_below(f, whole(f, HT_I64, 0), extent(f, n, 0, axis), whole(f, HT_I64, 1));
-	check = ht_rw_cast(f->r, f->at, f->at->name, check, n->out[0].dtype);
+	check = cast_to(f, check, n->out[0].dtype);
 	ht_attr_set_bool(n, "_enough", true);
 	place = binary(f, HT_OP_AddV2, ht_out(n, 0), check);
 	ht_node_move(place.node, n->next);
@@ -625,8 +625,7 @@ static bool const_paddings(
 		if (i != without && !has_const_amounts(n, i, &all[2 * i]))
 			return false;
 	*paddings = ht_rw_reshape(f->r, f->at, f->at->name,
-		ht_rw_const_ints(f->r, f->at, f->at->name, ht_type_of(n->in[1])->dtype, all,
-			2 * (int64_t)rank),
+		wholes(f, ht_type_of(n->in[1])->dtype, all, 2 * (int64_t)rank),
 		ht_shape_make(f->r->g->arena, 2, dim));
 	return true;
 }
@@ -731,7 +730,7 @@ static void put_stepped(
 		binary(f, HT_OP_Mul, own, binary(f, HT_OP_Sub, number, taken)));
 	around[2 * axis + 1] = 1;
 	in[1] = ht_rw_reshape(f->r, f->at, f->at->name,
-		ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, around, 2 * (int64_t)rank),
+		wholes(f, HT_I64, around, 2 * (int64_t)rank),
 		ht_shape_make(f->r->g->arena, 2, dim));
 	b->x = gathered(f, node(f, HT_OP_Pad, in, 2, t, open_shape(f, rank)), number, axis);
 	b->x.node->out[0].shape = open_shape(f, rank);

@@ -45,9 +45,8 @@ static int64_t most_product(int64_t a, int64_t b)
 static struct ht_value without_end(struct maker *f, struct ht_value x, bool last)
 {
 	const int64_t begin = last ? 0 : 1, end = last ? -1 : 0, step = 1;
-	struct ht_value in[] = { x, ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, &begin, 1),
-		ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, &end, 1),
-		ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, &step, 1) };
+	struct ht_value in[] = { x, wholes(f, HT_I32, &begin, 1), wholes(f, HT_I32, &end, 1),
+		wholes(f, HT_I32, &step, 1) };
 	struct ht_value v =
 		node(f, HT_OP_StridedSlice, in, 4, ht_type_of(x)->dtype, open_shape(f, 1));
 
@@ -116,8 +115,7 @@ static struct ht_value rows_of_values(
 static struct ht_value splits_of(struct maker *f, const struct partition *p, enum ht_dtype t)
 {
 	const int64_t first = 0;
-	struct ht_value all[3] = { ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, &first, 1),
-		sums_up_to(f, p->length, false) };
+	struct ht_value all[3] = { wholes(f, HT_I64, &first, 1), sums_up_to(f, p->length, false) };
 
 	return cast_to(f, joined(f, all, 2, 0), t);
 }
@@ -359,11 +357,10 @@ static struct ht_value counts_of(
 
 	if (!ht_is_float(t)) {
 		back = difference(f, wide(f, start), wide(f, limit));
-		count = ht_rw_unary(f->r, f->at, HT_OP_Neg, f->at->name,
-			binary(f, HT_OP_FloorDiv, back, wide(f, delta)));
+		count = unary(f, HT_OP_Neg, binary(f, HT_OP_FloorDiv, back, wide(f, delta)));
 	} else {
 		count = binary(f, HT_OP_RealDiv, difference(f, limit, start), delta);
-		count = ht_rw_unary(f->r, f->at, HT_OP_Ceil, f->at->name, count);
+		count = unary(f, HT_OP_Ceil, count);
 		count = cast_to(f, count, HT_I64);
 	}
 	return binary(f, HT_OP_Maximum, count, zero(f));

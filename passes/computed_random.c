@@ -36,7 +36,7 @@ bool ht_draws_open(const struct ht_graph *g, const struct ht_node *n)
 /* The op draws a vector of `most` numbers, and stays as it is otherwise: others know its stream by its name. */
 static void draw(struct maker *f, struct ht_node *n, int64_t most)
 {
-	ht_rw_set_in(f->r, n, 0, ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, &most, 1));
+	ht_rw_set_in(f->r, n, 0, wholes(f, HT_I32, &most, 1));
 	ht_attr_set_type(n, ht_attr_find(n, "Tshape") ? "Tshape" : "T", HT_I32);
 	n->out[0].shape = open_shape(f, 1);
 }

@@ -125,7 +125,7 @@ static struct ht_value shift_along(
 	named = unless_below(f, named, whole(f, HT_I64, rank - 1), named);
 	is = binary(f, HT_OP_LogicalOr, binary(f, HT_OP_Equal, named, whole(f, HT_I64, axis)),
 		binary(f, HT_OP_Equal, named, whole(f, HT_I64, axis - rank)));
-	return binary(f, HT_OP_Mul, by, ht_rw_cast(f->r, f->at, f->at->name, is, HT_I64));
+	return binary(f, HT_OP_Mul, by, cast_to(f, is, HT_I64));
 }
 
 /* How far an axis is rolled in all; false: not at all. */
@@ -199,8 +199,8 @@ bool ht_expand_broadcast(struct maker *f, struct ht_node *n)
 		at = to >= 0 ? numbers(f, HT_I64, to) : range_of(f, all);
 		differ = binary(f, HT_OP_LogicalAnd, binary(f, HT_OP_NotEqual, size, all),
 			binary(f, HT_OP_NotEqual, size, whole(f, HT_I64, 1)));
-		differ = ht_rw_cast(f->r, f->at, f->at->name, differ, HT_I32);
-		differ = ht_rw_cast(f->r, f->at, f->at->name, only_zero(f, differ), HT_I64);
+		differ = cast_to(f, differ, HT_I32);
+		differ = cast_to(f, only_zero(f, differ), HT_I64);
 		at = binary(
 			f, HT_OP_AddV2, binary(f, HT_OP_Minimum, at, plus(f, size, -1)), differ);
 		at.node->out[0].shape = open_shape(f, 1);
@@ -225,8 +225,7 @@ struct ht_value ht_product_of(struct maker *f, const struct ht_value *x, int32_t
 /* 1 where `x`, an entry of a shape, is -1; else 0. */
 static struct ht_value one_if_rest(struct maker *f, struct ht_value x)
 {
-	return ht_rw_cast(
-		f->r, f->at, f->at->name, binary(f, HT_OP_Equal, x, whole(f, HT_I64, -1)), HT_I64);
+	return cast_to(f, binary(f, HT_OP_Equal, x, whole(f, HT_I64, -1)), HT_I64);
 }
 
 /* The extent where the entry `x` of a shape is -1: all that other entries, of product `others`, leave. */

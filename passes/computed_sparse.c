@@ -92,16 +92,16 @@ static struct ht_value places_of_values(
 {
 	struct ht_value number = range_of(f, length_of(f, n->in[1])),
 			first = at_rows(f, sums_before(f, r->counts), r->of, 1), outside, end;
-	struct ht_value empty = ht_rw_cast(f->r, f->at, f->at->name, r->empty, HT_I64);
+	struct ht_value empty = cast_to(f, r->empty, HT_I64);
 
 	end = sum(f, first, at_rows(f, r->counts, r->of, 1));
 	outside = binary(f, HT_OP_LogicalOr, binary(f, HT_OP_Less, number, first),
 		binary(f, HT_OP_GreaterEqual, number, end));
 	outside.node->out[0].dtype = HT_BOOL;
-	outside = only_zero(f, ht_rw_cast(f->r, f->at, f->at->name, outside, HT_I32));
+	outside = only_zero(f, cast_to(f, outside, HT_I32));
 	outside.node->out[0].shape = open_shape(f, 1);
 	number = sum(f, number, at_rows(f, sums_before(f, empty), r->of, 1));
-	return sum(f, number, ht_rw_cast(f->r, f->at, f->at->name, outside, HT_I64));
+	return sum(f, number, cast_to(f, outside, HT_I64));
 }
 
 static void expand_fill(struct maker *f, struct ht_node *n)
@@ -117,8 +117,7 @@ static void expand_fill(struct maker *f, struct ht_node *n)
 		range_of(f, length_of(f, missing)));
 	at[0].node->out[0].shape = at[1].node->out[0].shape = open_shape(f, 1);
 	indices[0] = n->in[0];
-	indices[1] = binary(f, HT_OP_Mul, with_axis(f, missing, 1),
-		ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, first, rank));
+	indices[1] = binary(f, HT_OP_Mul, with_axis(f, missing, 1), wholes(f, HT_I64, first, rank));
 	indices[1].node->out[0].shape = open_shape(f, 2);
 	values[0] = n->in[1];
 	values[1] = repeated(f, length_of(f, missing), n->in[3]);

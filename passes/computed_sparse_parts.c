@@ -57,8 +57,7 @@ static struct ht_value numbers_of(struct maker *f, const struct sparse *s)
  * opposite order, and unlike negation this works for the least integer, too. */
 struct ht_value ht_order_of(struct maker *f, struct ht_value number)
 {
-	const struct ht_value in[] = { ht_rw_unary(f->r, f->at, HT_OP_Invert, f->at->name,
-					       cast_to(f, number, HT_I64)),
+	const struct ht_value in[] = { unary(f, HT_OP_Invert, cast_to(f, number, HT_I64)),
 		cast_to(f, length_of(f, number), HT_I32) };
 	struct ht_value v = node(f, HT_OP_TopKV2, in, 2, HT_I64, open_shape(f, 1));
 
@@ -96,8 +95,7 @@ static void cut(
 	inside = both(f, binary(f, HT_OP_GreaterEqual, at, begin), binary(f, HT_OP_Less, at, end));
 	take(f, s, squeezed(f, where(f, of_rank(f, inside, 1))));
 	by[axis] = 1;
-	s->indices = difference(f, s->indices,
-		product(f, ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, by, s->rank), begin));
+	s->indices = difference(f, s->indices, product(f, wholes(f, HT_I64, by, s->rank), begin));
 	s->indices = of_rank(f, s->indices, 2);
 	s->size[axis] = difference(f, end, begin);
 }
@@ -181,8 +179,7 @@ static bool expand_concat(struct maker *f, struct ht_node *n)
 	for (int32_t i = 1; i < count; i++) {
 		struct sparse s = sparse_of(f, n, i, count + i, 2 * count + i);
 		struct ht_value offset =
-			product(f, ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, by, all.rank),
-				all.size[axis]);
+			product(f, wholes(f, HT_I64, by, all.rank), all.size[axis]);
 
 		offset = sum(f, offset, check_extents(f, &all, &s, axis));
 		indices[i] = of_rank(f, sum(f, s.indices, offset), 2);
@@ -242,7 +239,7 @@ static bool expand_add(struct maker *f, struct ht_node *n)
 	if (!ht_const_is(n->in[6], 0)) {
 		size = s.values;
 		if (ht_dtype_info(n->out[1].dtype)->kind != HT_KIND_UINT)
-			size = ht_rw_unary(f->r, f->at, HT_OP_Abs, f->at->name, size);
+			size = unary(f, HT_OP_Abs, size);
 		stays = binary(
 			f, HT_OP_LogicalOr, stays, binary(f, HT_OP_GreaterEqual, size, n->in[6]));
 		take(f, &s, squeezed(f, where(f, of_rank(f, stays, 1))));
@@ -301,7 +298,7 @@ static struct ht_value gradients_at(
 	struct ht_value in[3], end[3], at;
 
 	in[0] = found;
-	in[1] = ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, &none, 1);
+	in[1] = wholes(f, HT_I64, &none, 1);
 	found = joined(f, in, 2, 0);
 	end[0] = grad;
 	end[1] = with_axis(f, whole(f, t, 0), 0);

@@ -66,10 +66,7 @@ static struct ht_value columns(struct maker *f, const struct ht_node *n, const s
 
 	for (int32_t i = 0; i < k->count; i++)
 		axis[i] = k->axis[i];
-	return of_rank(f,
-		gathered(f, n->in[INDICES],
-			ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, axis, k->count), 1),
-		2);
+	return of_rank(f, gathered(f, n->in[INDICES], wholes(f, HT_I32, axis, k->count), 1), 2);
 }
 
 static void extents_of(
@@ -192,7 +189,7 @@ static bool expand_softmax(struct maker *f, struct ht_node *n)
 		k.axis[k.count] = k.count;
 	at = columns(f, n, &k);
 	x = difference(f, n->in[VALUES], taken_at(f, largest_of(f, n, &k), at, 1));
-	x = ht_rw_unary(f->r, f->at, HT_OP_Exp, f->at->name, of_rank(f, x, 1));
+	x = unary(f, HT_OP_Exp, of_rank(f, x, 1));
 	x = binary(f, HT_OP_RealDiv, x, taken_at(f, sum_of(f, n, &k, x), at, 1));
 	ht_rw_take_place(f->r, n, of_rank(f, x, 1));
 	return true;

@@ -49,7 +49,7 @@ static void add_fill(struct maker *f, struct filled *x, struct ht_value value,
 {
 	struct ht_value zero = whole(f, HT_I64, 0);
 
-	elements = ht_rw_cast(f->r, f->at, f->at->name, elements, HT_I64);
+	elements = cast_to(f, elements, HT_I64);
 	add_part(x, fill(f, x, value, dim, rank), x->total,
 		unless_below(f, elements, elements, zero));
 }
@@ -131,7 +131,7 @@ static void add_fill_node(struct maker *f, struct filled *x, const struct ht_nod
 	struct ht_value dim[HT_MAX_RANK], elements = element(f, n->in[0], x->axis);
 
 	for (int32_t i = 0; i < rank; i++)
-		dim[i] = ht_rw_cast(f->r, f->at, f->at->name, element(f, n->in[0], i), HT_I64);
+		dim[i] = cast_to(f, element(f, n->in[0], i), HT_I64);
 	add_fill(f, x, n->in[1], dim, rank, elements);
 }
 
@@ -182,10 +182,9 @@ static int32_t padded_axis(const struct ht_node *n, int32_t rank)
 static struct ht_value padding(struct maker *f, const struct ht_node *n, int32_t i)
 {
 	const int64_t all = -1;
-	struct ht_value flat = node(f, HT_OP_Reshape,
-		(struct ht_value[]){
-			n->in[1], ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, &all, 1) },
-		2, ht_type_of(n->in[1])->dtype, open_shape(f, 1));
+	struct ht_value flat =
+		node(f, HT_OP_Reshape, (struct ht_value[]){ n->in[1], wholes(f, HT_I32, &all, 1) },
+			2, ht_type_of(n->in[1])->dtype, open_shape(f, 1));
 
 	return element(f, flat, i);
 }

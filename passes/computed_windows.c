@@ -161,8 +161,8 @@ static void count_results(struct maker *f, const struct ht_node *n, int32_t axis
 static struct ht_value neutral(struct maker *f, const struct ht_node *n, enum ht_dtype t)
 {
 	if (n->op == HT_OP_MaxPool)
-		return ht_rw_const_float(f->r, f->at, f->at->name, t, -INFINITY);
-	return ht_is_float(t) ? ht_rw_const_float(f->r, f->at, f->at->name, t, 0) : whole(f, t, 0);
+		return real(f, t, -INFINITY);
+	return ht_is_float(t) ? real(f, t, 0) : whole(f, t, 0);
 }
 
 static struct ht_value padded_by(struct maker *f, struct ht_value x, int32_t axis, int64_t before,
@@ -177,8 +177,7 @@ static struct ht_value padded_by(struct maker *f, struct ht_value x, int32_t axi
 		return x;
 	pair[2 * axis] = before;
 	pair[2 * axis + 1] = after;
-	in[1] = ht_rw_reshape(f->r, f->at, f->at->name,
-		ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, pair, 8),
+	in[1] = ht_rw_reshape(f->r, f->at, f->at->name, wholes(f, HT_I32, pair, 8),
 		ht_shape_make(f->r->g->arena, 2, dim));
 	return node(f, HT_OP_PadV2, in, 3, t, open_shape(f, 4));
 }
@@ -206,7 +205,7 @@ static struct ht_value image_of(struct maker *f, const struct ht_node *n, struct
 	at = binary(f, HT_OP_Sub, at, a->in_front);
 	inside = binary(f, HT_OP_LogicalAnd, binary(f, HT_OP_GreaterEqual, at, whole(f, HT_I64, 0)),
 		binary(f, HT_OP_Less, at, a->length));
-	inside = ht_rw_cast(f->r, f->at, f->at->name, inside, HT_I64);
+	inside = cast_to(f, inside, HT_I64);
 	at = binary(f, HT_OP_Mul, plus(f, at, 1), inside);
 	return taken(f, padded_by(f, x, axis, 1, 0, zero), at, axis);
 }
@@ -245,10 +244,10 @@ static struct ht_value by_elements(
 	from = binary(f, HT_OP_Sub, times(f, at, a->stride), a->in_front);
 	to = binary(f, HT_OP_Minimum, plus(f, from, a->size), a->length);
 	to = binary(f, HT_OP_Sub, to, binary(f, HT_OP_Maximum, from, whole(f, HT_I64, 0)));
-	from = ht_rw_const_float(f->r, f->at, f->at->name, HT_F32, (double)a->size);
-	to = binary(f, HT_OP_RealDiv, from, ht_rw_cast(f->r, f->at, f->at->name, to, HT_F32));
+	from = real(f, HT_F32, (double)a->size);
+	to = binary(f, HT_OP_RealDiv, from, cast_to(f, to, HT_F32));
 	if (t != HT_F32)
-		to = ht_rw_cast(f->r, f->at, f->at->name, to, t);
+		to = cast_to(f, to, t);
 	x = binary(f, HT_OP_Mul, x, along(f, to, axis, 4));
 	x.node->out[0].shape = open_shape(f, 4);
 	return x;
@@ -397,8 +396,7 @@ static bool expand_transposed(struct maker *f, struct ht_node *n)
 	x = n->in[2];
 	for (int32_t i = 1; i < 3; i++) {
 		read_unslide(f, n, i, &a[i]);
-		x = padded_by(f, x, i, a[i].front, a[i].behind,
-			ht_rw_const_float(f->r, f->at, f->at->name, t, 0));
+		x = padded_by(f, x, i, a[i].front, a[i].behind, real(f, t, 0));
 	}
 	v = shape_of(f, x, HT_I64);
 	size[0] = element(f, v, 0);
@@ -407,7 +405,7 @@ static bool expand_transposed(struct maker *f, struct ht_node *n)
 	size[3] = whole(f, HT_I64,
 		n->out[0].shape.dim[3] >= 0 ? n->out[0].shape.dim[3] : ht_in_shape(n, 1).dim[2]);
 	for (int32_t i = 0; i < 4; i++)
-		size[i] = ht_rw_cast(f->r, f->at, f->at->name, size[i], HT_I32);
+		size[i] = cast_to(f, size[i], HT_I32);
 	in[0] = packed(f, size, 4);
 	in[1] = n->in[1];
 	in[2] = x;

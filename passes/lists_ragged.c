@@ -226,7 +226,7 @@ static bool gives_tensor(const struct ragged *x, struct ht_node *n)
 /* The lengths of rows that end where the splits say. */
 static struct ht_value lengths_by(struct maker *f, struct ht_value splits)
 {
-	struct ht_value all = of_rank(f, ht_rw_cast(f->r, f->at, f->at->name, splits, HT_I64), 1),
+	struct ht_value all = of_rank(f, cast_to(f, splits, HT_I64), 1),
 			count = plus(f, length_of(f, all), -1), at = range_of(f, count);
 
 	return difference(f, at_rows(f, all, plus(f, at, 1), 1), at_rows(f, all, at, 1));
@@ -289,11 +289,11 @@ static struct ht_value joined_list(
 /* The rows of a list, one after the other, and where each ends. */
 static void join_rows(struct maker *f, enum ht_dtype t)
 {
-	const struct ht_value none = ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, NULL, 0);
+	const struct ht_value none = wholes(f, HT_I64, NULL, 0);
 	struct ht_value result[2], part[3];
 
 	result[1] = joined_list(f, f->at->in[0].node->in[0], none, t);
-	part[0] = ht_rw_const_ints(f->r, f->at, f->at->name, HT_I64, (const int64_t[]){ 0 }, 1);
+	part[0] = wholes(f, HT_I64, (const int64_t[]){ 0 }, 1);
 	part[1] = sums_up_to(f, ht_out(result[1].node, 1), false);
 	result[0] = cast_to(f, joined(f, part, 2, 0), f->at->out[0].dtype);
 	replace_results(f, f->at, result);

@@ -93,10 +93,7 @@ static struct ht_value extents_along(
 	struct ht_value all = node(f, HT_OP_Shape, &x, 1, HT_I32, open_shape(f, 1));
 
 	ht_attr_set_type(all.node, "out_type", HT_I32);
-	return of_rank(f,
-		gathered(
-			f, all, ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, axis, count), 0),
-		1);
+	return of_rank(f, gathered(f, all, wholes(f, HT_I32, axis, count), 0), 1);
 }
 
 /* A matrix [rows,extents]: for each of `rows` slices of `x`, the extents that differ between elements, from axis `from` on. */
