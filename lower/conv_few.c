@@ -6,6 +6,7 @@
  * element and what lies behind the run would multiply that by zero, which is not always zero. */
 #include "lower/conv.h"
 #include "lower/index.h"
+#include "lower/pack.h"
 
 /* A run that fills less than half of a step in depth is no gain (bench/README.md). */
 enum { LEAST_RESULTS = 16, LEAST_TILES = 8, LEAST_RUN = 16 };

@@ -8,6 +8,7 @@
  * On machines that multiply an image of 16 bits as F32, the copy is F32.  So each number is widened once, and not for each tap and panel. */
 #include "lower/conv.h"
 #include "lower/index.h"
+#include "lower/pack.h"
 
 #include <math.h>
 #include <string.h>

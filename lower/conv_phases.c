@@ -10,6 +10,7 @@
  * taps, a guard leaves out those that are not there: zero times infinity is not zero. */
 #include "lower/conv.h"
 #include "lower/index.h"
+#include "lower/pack.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,6 +6,7 @@
  * stride.  The copy is a transposition, which the backend makes in registers. */
 #include "lower/filter_product.h"
 #include "lower/index.h"
+#include "lower/pack.h"
 
 #include <string.h>
 

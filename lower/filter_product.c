@@ -10,6 +10,7 @@
  * filter_matrix.c has the form for machines that multiply matrices of pairs. */
 #include "lower/filter_product.h"
 #include "lower/index.h"
+#include "lower/pack.h"
 
 #include <string.h>
 

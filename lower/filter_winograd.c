@@ -9,6 +9,7 @@
  * are words of two images where pairs of BF16 are multiplied. */
 #include "lower/filter_product.h"
 #include "lower/index.h"
+#include "lower/pack.h"
 
 #include "kernel/winograd.h"
 

@@ -767,7 +767,7 @@ struct space kb_window_space(struct kernel_build *k, const struct ht_type *in,
 
 /* ---- contract.c ---- */
 
-/* A contraction in the making: sizes first, then the packed right operand, then the stage. */
+/* A contraction in the making: sizes first, then the packed right operand (lower/pack.h), then the stage. */
 struct contraction {
 	struct lower *l;
 	struct ht_node *n;
@@ -820,24 +820,6 @@ const struct view *lower_operand(struct lower *l, const struct ht_node *n, int a
 /* The number of taps of the contraction: a row of the left operand has `depth` numbers for each tap. */
 int64_t contract_taps(const struct contraction *c);
 void contract_init(struct contraction *c, struct lower *l, struct ht_node *n, enum ht_dtype t);
-/* Sets how a right operand that is computed in the run is packed: nr, kp, packed_type and packed_count. */
-void contract_size(struct contraction *c);
-/* Element (tap, depth, column) of matrix i is at i * stride + tap * sq + depth * sk + column * sn. */
-void contract_pack_const(struct contraction *c, const struct ht_tensor *t, int64_t sq, int64_t sk,
-	int64_t sn, int64_t count, int64_t stride);
-/* `v` is [.., depth, columns]; adds a kernel that packs it. */
-void contract_pack_value(struct contraction *c, const struct view *v);
-/* `v` is [.., depth.., columns]: its first `lead` dimensions number matrices, those up to the last are taps and depth together. */
-void contract_pack_taps(struct contraction *c, const struct view *v, int32_t lead);
-/* Adds a prologue stage to `k` that packs one matrix of `v` into a local buffer, c->b. Dimension
- * 0 of the kernel's grid counts the matrices. */
-void contract_pack_local(struct contraction *c, struct kernel_build *k, const struct view *v);
-/* x as type t, 16 bits; and these bits as a U32.  A number that is loaded keeps its bits: the products that read it treat subnormals as
- * zero. */
-int32_t contract_low(struct ht_xb *b, enum ht_dtype t, int32_t x);
-int32_t contract_bits(struct ht_xb *b, enum ht_dtype t, int32_t x);
-/* Describes the packed operand to k's open stage: buffer `b` of the kernel, from `base` on. */
-void contract_packed(const struct contraction *c, struct kernel_build *k, int32_t b, int32_t base);
 /* Opens the stage and sets batch_x, m_x, n_x and tap_x. */
 void contract_begin(struct contraction *c);
 /* Closes the stage; `out` is the space of the root's result. */

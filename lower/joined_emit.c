@@ -1,6 +1,7 @@
 /* Makes the kernel of a description (joined.h), stage by stage. */
 #include "lower/index.h"
 #include "lower/joined.h"
+#include "lower/pack.h"
 #include "lower/product.h"
 #include "lower/rows.h"
 

@@ -1,6 +1,7 @@
 /* Convolutions over NHWC images as contractions, and depthwise ones as loops. */
 #include "lower/conv.h"
 #include "lower/index.h"
+#include "lower/pack.h"
 #include "lower/parts.h"
 #include "lower/strides.h"
 

@@ -1,6 +1,7 @@
 /* Matrix products, batched ones too. */
-#include "lower/product.h"
+#include "lower/pack.h"
 #include "lower/parts.h"
+#include "lower/product.h"
 
 #include <string.h>
 
