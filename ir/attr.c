@@ -98,6 +98,13 @@ struct ht_str ht_attr_str(const struct ht_node *n, const char *name, const char 
 	return v ? v->s : ht_str(fallback);
 }
 
+bool ht_channels_first(const struct ht_node *n)
+{
+	struct ht_str format = ht_attr_str(n, "data_format", "NHWC");
+
+	return format.n > 1 && format.p[1] == 'C';
+}
+
 enum ht_dtype ht_attr_type(const struct ht_node *n, const char *name, enum ht_dtype fallback)
 {
 	const struct ht_attr_value *v = of_kind(n, name, HT_ATTR_TYPE);

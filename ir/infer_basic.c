@@ -216,7 +216,7 @@ enum ht_status ht_infer_broadcast(struct ht_infer *in, struct ht_node *n)
 enum ht_status ht_infer_bias_add(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape x = ht_in_shape(n, 0), b = ht_in_shape(n, 1);
-	bool first = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
+	bool first = ht_channels_first(n);
 	int64_t channels;
 
 	HT_TRY(ht_want_rank(in, n, 1, 1));
@@ -234,7 +234,7 @@ enum ht_status ht_infer_bias_add(struct ht_infer *in, struct ht_node *n)
 enum ht_status ht_infer_bias_add_grad(struct ht_infer *in, struct ht_node *n)
 {
 	struct ht_shape x = ht_in_shape(n, 0);
-	bool first = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
+	bool first = ht_channels_first(n);
 	int64_t *d = ht_new_dims(in, 1);
 
 	HT_TRY(ht_want_rank_of(in, n, 0, 2, HT_MAX_RANK));

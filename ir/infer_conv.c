@@ -299,13 +299,12 @@ enum ht_status ht_infer_pool_v2(struct ht_infer *in, struct ht_node *n)
 
 static enum ht_status channels_of(struct ht_infer *in, const struct ht_node *n, int64_t *channels)
 {
-	struct ht_str format = ht_attr_str(n, "data_format", "NHWC");
 	struct ht_shape x = ht_in_shape(n, 0), v;
 
 	HT_TRY(ht_want_rank_of(in, n, 0, 2, 5));
 	*channels = HT_DIM_UNKNOWN;
 	if (x.rank > 0)
-		*channels = x.dim[format.n > 1 && format.p[1] == 'C' ? 1 : x.rank - 1];
+		*channels = x.dim[ht_channels_first(n) ? 1 : x.rank - 1];
 	for (int32_t i = 1; i < 5; i++) {
 		HT_TRY(ht_want_rank(in, n, i, 1));
 		v = ht_in_shape(n, i);

@@ -587,6 +587,9 @@ int64_t ht_attr_int(const struct ht_node *n, const char *name, int64_t fallback)
 float ht_attr_float(const struct ht_node *n, const char *name, float fallback);
 bool ht_attr_bool(const struct ht_node *n, const char *name, bool fallback);
 struct ht_str ht_attr_str(const struct ht_node *n, const char *name, const char *fallback);
+/* Whether attribute data_format of an op on images or volumes says that the channels are axis 1 (NCHW, NCDHW); otherwise, and without the
+ * attribute, they are the last axis. */
+bool ht_channels_first(const struct ht_node *n);
 enum ht_dtype ht_attr_type(const struct ht_node *n, const char *name, enum ht_dtype fallback);
 /* The value of a type attribute, or the default of the op definition. */
 enum ht_dtype ht_type_attr(const struct ht_node *n, const char *name);

@@ -85,8 +85,7 @@ const struct lower_op lower_select = {
 /* The dimension of the channels: 1 in NCHW, else the last. */
 static bool channels_first(const struct ht_node *n)
 {
-	return n->op == HT_OP_BiasAdd && ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW") &&
-	       n->out[0].shape.rank > 2;
+	return n->op == HT_OP_BiasAdd && ht_channels_first(n) && n->out[0].shape.rank > 2;
 }
 
 static int32_t pull_bias_add(
@@ -112,16 +111,11 @@ const struct lower_op lower_bias_add = { .family = FAMILY_MAP,
 	.rows = rows_of_first };
 
 /* (x - mean) * rsqrt(variance + epsilon) * scale + offset, with given moments. */
-static bool batch_norm_channels_first(const struct ht_node *n)
-{
-	return ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
-}
-
 static int32_t pull_batch_norm(
 	struct kernel_build *k, const struct ht_node *n, int out, const struct space *s)
 {
 	struct ht_xb *b = &k->xb;
-	int32_t channel_dim = batch_norm_channels_first(n) ? 1 : s->rank - 1, c, v[5], r;
+	int32_t channel_dim = ht_channels_first(n) ? 1 : s->rank - 1, c, v[5], r;
 	struct space at;
 
 	if (out != 0) /* running statistics pass through */

@@ -23,7 +23,7 @@ static int64_t known(int64_t dim)
 
 bool ht_is_depthwise(const struct ht_node *n)
 {
-	const bool first = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
+	const bool first = ht_channels_first(n);
 
 	return ht_is(n, HT_DEPTHWISE) ||
 	       (ht_is(n, HT_CONV) && shape_of(n, 0).rank == 4 && shape_of(n, 1).rank == 4 &&
@@ -49,7 +49,7 @@ static int64_t convolution(const struct ht_node *n)
 static int64_t filter_gradient(const struct ht_node *n)
 {
 	struct ht_shape at = shape_of(n, 2);
-	bool first = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
+	bool first = ht_channels_first(n);
 
 	if (n->out[0].shape.rank != 4 || at.rank != 4)
 		return 0;

@@ -134,11 +134,6 @@ struct chain {
 	size_t steps, cap, bys;
 };
 
-static bool is_nchw(const struct ht_node *n)
-{
-	return ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
-}
-
 static bool binary_affine(
 	struct chain *k, struct ht_node *n, struct ht_value v, double **scale, double **offset)
 {
@@ -187,10 +182,11 @@ static bool step_affine(
 
 	*scale = *offset = NULL;
 	if (ht_is(n, HT_BATCH_NORM))
-		return ht_value_eq(n->in[0], v) && (is_nchw(n) ? 1 : rank - 1) == k->axis &&
+		return ht_value_eq(n->in[0], v) &&
+		       (ht_channels_first(n) ? 1 : rank - 1) == k->axis &&
 		       batch_norm_affine(k->r, n, k->f.channels, scale, offset);
 	if (n->op == HT_OP_BiasAdd) {
-		if (!ht_value_eq(n->in[0], v) || (is_nchw(n) ? 1 : rank - 1) != k->axis)
+		if (!ht_value_eq(n->in[0], v) || (ht_channels_first(n) ? 1 : rank - 1) != k->axis)
 			return false;
 		*offset = by_channel(n->in[1], 1, 0, k->f.channels, k->r->arena);
 		return *offset;
@@ -422,7 +418,7 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 		return;
 	if (is_shared(r, n->in[1]) && (size_t)count * sizeof(float) > SHARED)
 		k.may_scale = false;
-	k.axis = !ht_is(n, HT_MATMUL) && is_nchw(n) ? 1 : rank - 1;
+	k.axis = !ht_is(n, HT_MATMUL) && ht_channels_first(n) ? 1 : rank - 1;
 	k.f = affine_new(r->arena, l.channels);
 	follow(&k);
 	if (!is_worth_it(&k))
@@ -430,7 +426,7 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 	for (size_t i = 0; i < k.steps; i++)
 		ht_rw_hit(r, k.by[i]);
 	/* follow() may have passed reshapes, so `axis` is that of the last step. */
-	k.axis = k.axis == 1 && is_nchw(n) && !ht_is(n, HT_MATMUL)
+	k.axis = k.axis == 1 && ht_channels_first(n) && !ht_is(n, HT_MATMUL)
 			 ? 1
 			 : ht_type_of(from_chain(k.step[k.steps - 1]))->shape.rank - 1;
 	if (k.f.scales)
@@ -451,13 +447,16 @@ const struct ht_pass ht_pass_batch_norm = {
 
 /* ---- split_batch_norm ---- */
 
+/* One number for each channel, so that it is broadcast to the image or volume. */
 static struct ht_value channel_const(
 	struct ht_rw *r, struct ht_node *n, const char *what, const double *x, int64_t channels)
 {
 	struct ht_blob *b = ht_rw_blob(r, (size_t)channels * sizeof(float));
-	int64_t dim[3] = { channels, 1, 1 };
-	struct ht_shape s = { is_nchw(n) ? 3 : 1, dim };
+	int64_t dim[HT_MAX_RANK] = { channels };
+	struct ht_shape s = { ht_channels_first(n) ? n->out[0].shape.rank - 1 : 1, dim };
 
+	for (int32_t i = 1; i < s.rank; i++)
+		dim[i] = 1;
 	for (int64_t i = 0; i < channels; i++)
 		((float *)(void *)(uintptr_t)b->p)[i] = (float)x[i];
 	return ht_rw_const(r, n, ht_rw_name_within(r, n, what), HT_F32, s, b);
@@ -474,7 +473,7 @@ static void split(struct ht_rw *r, struct ht_node *n)
 
 	if (s.rank < 2 || (t != HT_F32 && t != HT_F16 && t != HT_BF16))
 		return;
-	channels = s.dim[is_nchw(n) ? 1 : s.rank - 1];
+	channels = s.dim[ht_channels_first(n) ? 1 : s.rank - 1];
 	if (channels < 0 || !batch_norm_affine(r, n, channels, &scale, &offset))
 		return;
 	if (t != HT_F32)

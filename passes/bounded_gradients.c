@@ -3,15 +3,10 @@
 
 #include "passes/rewrite.h"
 
-static bool has_channels_first(const struct ht_node *n)
-{
-	return ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
-}
-
 static enum ht_status bias_gradient(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	const int32_t rank = ht_in_shape(n, 0).rank;
-	const int32_t channels = has_channels_first(n) && rank > 2 ? 1 : rank - 1;
+	const int32_t channels = ht_channels_first(n) && rank > 2 ? 1 : rank - 1;
 	struct axes in = axes_of(b, n, 0);
 
 	for (int32_t i = 0; i < rank; i++) {
@@ -41,7 +36,7 @@ static bool pads_alike(const struct ht_bounded *b, const struct ht_node *n)
  * the gradient are zeros, and what is outside of the image is padding. */
 static enum ht_status filter_gradient(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
-	const int32_t channels = has_channels_first(n) ? 1 : 3;
+	const int32_t channels = ht_channels_first(n) ? 1 : 3;
 	struct axes image = axes_of(b, n, 0), gradient = axes_of(b, n, 2);
 
 	(void)out;

@@ -59,7 +59,7 @@ void ht_open_set_ends(struct ht_node *n, const struct ht_open *out)
 
 enum ht_status ht_open_window(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
-	bool nchw = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
+	bool nchw = ht_channels_first(n);
 	bool inside = ht_str_is(ht_attr_str(n, "padding", ""), "VALID");
 	const int32_t channels = nchw ? 1 : 3, first = nchw ? 2 : 1;
 	int64_t open[8] = { 0 };
@@ -130,7 +130,7 @@ void ht_open_set_images(struct ht_node *n, struct ht_open images)
  * numbers, so what is cut off at the ends does not depend on the run.  The kernel's loops over rows and columns go on to the largest sizes. */
 enum ht_status ht_open_unwindow(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
-	bool nchw = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
+	bool nchw = ht_channels_first(n);
 	const int32_t channels = nchw ? 1 : 3, first = nchw ? 2 : 1;
 	struct axes in = axes_of(b, n, 2);
 	size_t count;

@@ -88,7 +88,7 @@ static void give(struct normal *w, int32_t i, struct ht_value v)
 static bool begin(struct normal *w, struct maker *f, struct ht_node *n, int32_t image)
 {
 	struct ht_shape s = ht_in_shape(n, image);
-	bool first = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
+	bool first = ht_channels_first(n);
 
 	*w = (struct normal){
 		.f = f, .n = n, .rank = s.rank, .axis = first ? 1 : s.rank - 1, .as = HT_F32

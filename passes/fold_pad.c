@@ -17,7 +17,7 @@ struct axes {
 
 static struct axes axes_of(const struct ht_node *conv)
 {
-	bool nchw = ht_str_is(ht_attr_str(conv, "data_format", "NHWC"), "NCHW");
+	bool nchw = ht_channels_first(conv);
 
 	return nchw ? (struct axes){ { 2, 3 } } : (struct axes){ { 1, 2 } };
 }

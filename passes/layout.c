@@ -91,8 +91,7 @@ static void visit(struct ht_rw *r, struct ht_node *n)
 		"_open", "_ends" };
 	struct ht_node *after = n->next;
 
-	if (!ht_is(n, HT_LAYOUT) || !ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW") ||
-		!are_images(n))
+	if (!ht_is(n, HT_LAYOUT) || !ht_channels_first(n) || !are_images(n))
 		return;
 	if (has_sizes(n) && !permute_sizes(r, n))
 		return;

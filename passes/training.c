@@ -65,7 +65,7 @@ static void give_first(struct writing *w, struct ht_value v)
 static bool begin(struct writing *w, struct ht_rw *r, struct ht_node *n, int image)
 {
 	struct ht_shape s = ht_type_of(n->in[image])->shape;
-	bool first = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
+	bool first = ht_channels_first(n);
 	enum ht_dtype t = ht_type_of(n->in[image])->dtype;
 
 	*w = (struct writing){ .r = r, .n = n, .as = t == HT_F64 ? t : HT_F32 };

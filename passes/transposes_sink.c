@@ -54,11 +54,6 @@ static bool sink_elementwise(struct ht_rw *r, struct ht_node *n, const struct ht
 	return true;
 }
 
-static bool is_nchw(const struct ht_node *n)
-{
-	return ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
-}
-
 /* BiasAdd and batch norm: data_format must be able to express the new place of the channels. */
 static bool sink_channels(
 	struct ht_rw *r, struct ht_node *n, enum ht_through kind, const struct ht_perm *p)
@@ -67,7 +62,7 @@ static bool sink_channels(
 
 	if (!all_fit(n, kind, p) || p->rank < 2)
 		return false;
-	axis = p->to[is_nchw(n) ? 1 : p->rank - 1];
+	axis = p->to[ht_channels_first(n) ? 1 : p->rank - 1];
 	if (axis != p->rank - 1 && axis != 1)
 		return false;
 	take_operands(r, n, kind, p);

@@ -500,7 +500,7 @@ static bool are_known(const struct ht_node *n)
 
 static bool begin(struct volume *v, const char *window)
 {
-	v->channels_first = ht_str_is(ht_attr_str(v->n, "data_format", "NDHWC"), "NCDHW");
+	v->channels_first = ht_channels_first(v->n);
 	if (!are_known(v->n) || !read_list(v, "strides", v->stride) ||
 		!read_list(v, "dilations", v->dilation))
 		return false;

@@ -46,7 +46,7 @@ static int32_t product_axis(const struct ht_node *n, int32_t arg)
 /* The channels of the image; for filters [height, width, in, out], the channels of the operand. */
 static int32_t conv_axis(const struct ht_node *n, int32_t arg)
 {
-	bool first = ht_str_is(ht_attr_str(n, "data_format", "NHWC"), "NCHW");
+	bool first = ht_channels_first(n);
 
 	if (ht_is(n, HT_CONV_FILTER)) /* sums over the images and their positions */
 		return first ? 3 : 2;

@@ -291,17 +291,18 @@ def loss_oracle(sparse):
 
 
 NORMS = (((2, 5, 7, 3), 'NHWC'), ((1, 3, 2, 17), 'NHWC'), ((4, 3, 5, 7), 'NCHW'), ((1, 1, 1, 5), 'NHWC'))
+NORMS_OF_VOLUMES = (((2, 3, 2, 5, 4), 'NDHWC'), ((2, 4, 3, 2, 4), 'NCDHW'))
 
 
 def channels(a, layout):
-    return a[:, None, None] if layout == 'NCHW' else a
+    return a.reshape(-1, *[1] * (len(layout) - 1 - layout.index('C')))
 
 
 def norm_gradients(r, op):
     for tag in op.types['T']:
-        for shape, layout in NORMS:
+        for shape, layout in NORMS + (NORMS_OF_VOLUMES if op.name.endswith('V3') else ()):
             for is_training in True, False:
-                c = shape[1 if layout == 'NCHW' else 3]
+                c = shape[layout.index('C')]
                 more = dict(slack=2e-5) if tag == 'f32' else dict(ulps=1, slack=1e-3)
                 inputs = [random(r, tag, shape), random(r, tag, shape), random(r, 'f32', (c,)),
                           random(r, 'f32', (c,)), np.abs(random(r, 'f32', (c,))) + np.float32(.1)]
@@ -315,7 +316,7 @@ def norm_gradient(inputs, attrs):
     layout = attrs['data_format']
     dy, x = (i.astype(np.float64) for i in inputs[:2])
     scale, mean, variance = (i.astype(np.float64) for i in inputs[2:5])
-    axes = (0, 2, 3) if layout == 'NCHW' else (0, 1, 2)
+    axes = tuple(i for i, axis in enumerate(layout) if axis != 'C')
     root = 1 / np.sqrt(variance + attrs['epsilon'])
     d = x - channels(mean, layout)
     by_offset, products = dy.sum(axes), (dy * d).sum(axes)

@@ -236,15 +236,23 @@ def batch_norm(r, rows):
             for u in op.types.get('U', [tag]):
                 if u != 'f32':
                     continue  # TensorFlow keeps statistics in float32
+                volumes = (((2, 3, 2, 5, 6), 'NDHWC'), ((2, 4, 3, 2, 4), 'NCDHW')) if op.name.endswith('V3') else ()
                 for shape, layout in (((2, 5, 7, 3), 'NHWC'), ((1, 3, 2, 17), 'NHWC'),
-                                      ((2, 3, 5, 7), 'NCHW')):
+                                      ((2, 3, 5, 7), 'NCHW'), *volumes):
                     yield batch_norm_case(r, op, tag, shape, layout)
+                    # With constant moments it becomes a product and a sum.
+                    yield batch_norm_case(r, op, tag, shape, layout, ('scale', 'offset', 'mean', 'variance'))
                     if op.name != '_FusedBatchNormEx':
                         yield from batch_moments(r, op, tag, shape, layout)
 
 
-def batch_norm_case(r, op, tag, shape, layout):
-    channels = shape[-1 if layout == 'NHWC' else 1]
+def over_channels(v, layout):
+    """One number for each channel, so that it broadcasts to tensors of this layout."""
+    return v.reshape(-1, *[1] * (len(layout) - 1 - layout.index('C')))
+
+
+def batch_norm_case(r, op, tag, shape, layout, settings=None):
+    channels = shape[layout.index('C')]
     scale, offset, mean = (random(r, 'f32', (channels,)) for _ in range(3))
     variance = np.abs(random(r, 'f32', (channels,))) + np.float32(.1)
     attrs = {'epsilon': float(np.float32(1e-3)), 'is_training': False, 'data_format': layout}
@@ -257,23 +265,22 @@ def batch_norm_case(r, op, tag, shape, layout):
 
     def oracle(inputs, attrs):
         s, o, m, v = (i.astype(np.float64) for i in inputs[1:5])
-        if layout == 'NCHW':
-            s, o, m, v = (i[:, None, None] for i in (s, o, m, v))
+        s, o, m, v = (over_channels(i, layout) for i in (s, o, m, v))
         y = (inputs[0].astype(np.float64) - m) * s / np.sqrt(v + attrs['epsilon']) + o
         return [flushed((np.maximum(y, 0) if activation == 'Relu' else y).astype(
             inputs[0].dtype))]
     more = dict(slack=2e-6) if tag == 'f32' else dict(ulps=1, slack=1e-4)
-    return Case(op.name, inputs, attrs, oracle=oracle, **more)
+    return Case(op.name, inputs, attrs, oracle=oracle, settings=settings, **more)
 
 
 def batch_moments(r, op, tag, shape, layout):
     """Batch normalisation in training: all five results; V3 moves the running moments by a factor."""
-    c = shape[-1 if layout == 'NHWC' else 1]
-    axes = (0, 1, 2) if layout == 'NHWC' else (0, 2, 3)
+    c = shape[layout.index('C')]
+    axes = tuple(i for i, axis in enumerate(layout) if axis != 'C')
     count = np.prod(shape) / c
 
     def across(v):
-        return v if layout == 'NHWC' else v[:, None, None]
+        return over_channels(v, layout)
 
     def oracle(inputs, attrs):
         s, o, m, v = (i.astype(np.float64) for i in inputs[1:5])
