@@ -28,6 +28,7 @@ struct ht_e_tile {
 	int unroll;                                    /* steps in depth of a round of the loop */
 	LLVMValueRef panel;  /* of B: tap 0, depth 0 of this block of columns */
 	LLVMValueRef wide;   /* the same place in the panel that is kept as F32, or NULL */
+	LLVMValueRef pace;   /* at which the next panel is asked for (ht_e_panel_pace()) */
 	int64_t depth;       /* in steps */
 	int64_t tap_lines;   /* of B: those of a tap, of kp numbers a column */
 	bool straight;       /* the loop over a tap is unrolled completely */
@@ -446,11 +447,17 @@ LLVMValueRef ht_e_contract_step(struct ht_e *e, LLVMValueRef step, int64_t steps
 		e->b, LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, steps), ""), step, "");
 }
 
+static struct ht_e_panel panel_of(const struct ht_e *e, const struct ht_e_tile *t, int round)
+{
+	const int64_t steps = tap_count(e) * t->depth;
+
+	return ht_e_panel_of(e, steps * t->c->nr * t->kp, steps, round);
+}
+
 void ht_e_contract_prefetch(struct ht_e *e, LLVMValueRef k, int round)
 {
 	const struct ht_e_tile *t = e->tile;
-	const int64_t steps = tap_count(e) * t->depth;
-	const struct ht_e_panel p = ht_e_panel_of(e, steps * t->c->nr * t->kp, steps, round);
+	const struct ht_e_panel p = panel_of(e, t, round);
 	/* One row of an open number may be all that the run has: then nothing follows for which to fetch. */
 	const bool alone = t->rows == 1 && e->s->dim[t->c->m].cut[0].run;
 	LLVMValueRef done;
@@ -458,7 +465,7 @@ void ht_e_contract_prefetch(struct ht_e *e, LLVMValueRef k, int round)
 	if (alone || !ht_e_panel_lines(e, p))
 		return;
 	done = LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, t->depth), "");
-	ht_e_prefetch_panel(e, p, t->panel, LLVMBuildNSWAdd(e->b, done, k, ""));
+	ht_e_prefetch_panel(e, p, t->panel, LLVMBuildNSWAdd(e->b, done, k, ""), t->pace);
 }
 
 /* Steps in depth of a round of the loop.  The blocks of some rows that remain at the end of an open number take as long as their products,
@@ -800,6 +807,7 @@ static void tile(struct ht_e *e)
 		t->acc[i] = sum_from_zero(e, type);
 	ht_e_first_copy(e, 0, e->outer);
 	panel_addresses(e, t);
+	t->pace = ht_e_panel_pace(e, panel_of(e, t, t->unroll));
 	e->tile = t;
 	if (!e->matrix)
 		ht_e_results_begin(e, &t->results, t->rows, tap_count(e) * t->depth,

@@ -249,9 +249,12 @@ struct ht_e_panel ht_e_panel_of(
 	const struct ht_e *e, int64_t numbers, int64_t steps, int64_t round);
 /* Lines of that panel to ask for with each round; 0: none. */
 int ht_e_panel_lines(const struct ht_e *e, struct ht_e_panel p);
-/* Prefetches those lines.  `panel`: the address of the current panel, `done`: its steps so far. */
-void ht_e_prefetch_panel(
-	struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel, LLVMValueRef done);
+/* How fast to ask where the number of blocks is a size of the run, so that the lines are spread over all blocks of the current tile; NULL: it is
+ * no such size, or there are no lines. */
+LLVMValueRef ht_e_panel_pace(struct ht_e *e, struct ht_e_panel p);
+/* Prefetches those lines.  `panel`: the address of the current panel, `done`: its steps so far, `pace`: what ht_e_panel_pace() returned. */
+void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel, LLVMValueRef done,
+	LLVMValueRef pace);
 
 /* Rows of results of a block, and of what is computed with its sums: they are asked for while the block is multiplied, as each is at a
  * large distance from the last one. */

@@ -131,7 +131,7 @@ static void fetch(struct ht_e *e, const struct ht_x *x, LLVMValueRef at)
 /* ---- weights ---- */
 
 /* The blocks of rows that each run has, if rows end at its size; 0: there is no such end.  A run of fewer than four asks for a part
- * of the next panel: all of it would be more bytes a cycle than arrive, and a run of four would wait for them. */
+ * of the next panel: all of it would be more bytes a cycle than arrive. */
 static int64_t least_blocks(const struct ht_e *e)
 {
 	enum { FEW_BLOCKS = 4 };
@@ -202,40 +202,85 @@ static int64_t rounds_apart(struct ht_e_panel p)
 	return rounds < lines ? 1 : rounds / lines;
 }
 
+/* Lines of the panel that a step in depth asks for, in units of 1 / 2^PACE. */
+enum { PACE = 20 };
+
+LLVMValueRef ht_e_panel_pace(struct ht_e *e, struct ht_e_panel p)
+{
+	const int m = e->s->contract.m, rows = e->max_copies[m];
+	const int64_t lines = ht_ceil_div(p.bytes, HT_E_LINE);
+	LLVMValueRef begin, count, blocks;
+
+	if (!least_blocks(e) || !ht_e_panel_lines(e, p))
+		return NULL;
+	ht_e_extent(e, m, &begin, &count);
+	count = ht_e_smax(e, count, ht_e_i64(e, p.blocks * rows)); /* a tile's may be negative */
+	blocks = LLVMBuildNSWAdd(e->b, count, ht_e_i64(e, rows - 1), "");
+	blocks = LLVMBuildUDiv(e->b, blocks, ht_e_i64(e, rows), "");
+	return LLVMBuildUDiv(e->b, ht_e_i64(e, lines << PACE),
+		LLVMBuildNSWMul(e->b, blocks, ht_e_i64(e, p.steps), ""), "");
+}
+
+static void fetch_of_panel(
+	struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel, LLVMValueRef at, int64_t line)
+{
+	at = LLVMBuildAdd(e->b, at, ht_e_i64(e, p.bytes + line * HT_E_LINE), "");
+	prefetch(e, ht_e_at(e, e->i8, panel, at));
+}
+
+/* The line at which step `at` of all blocks begins to ask. */
+static LLVMValueRef line_at(struct ht_e *e, LLVMValueRef at, LLVMValueRef pace)
+{
+	at = LLVMBuildNSWMul(e->b, at, pace, "");
+	return LLVMBuildLShr(e->b, at, ht_e_i64(e, PACE), "");
+}
+
+/* The same where the number of blocks is a size of the run.  Rounds ask for up to `lines` lines, and many for none. */
+static void prefetch_at_pace(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel,
+	LLVMValueRef at, LLVMValueRef pace, int64_t lines)
+{
+	LLVMBasicBlockRef some = ht_e_block(e, "fetch"), no = ht_e_block(e, "fetched");
+	LLVMValueRef from = line_at(e, at, pace), to;
+
+	to = line_at(e, LLVMBuildNSWAdd(e->b, at, ht_e_i64(e, p.round), ""), pace);
+	to = ht_e_smin(e, to, ht_e_i64(e, ht_ceil_div(p.bytes, HT_E_LINE)));
+	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, from, to, ""), some, no);
+	LLVMPositionBuilderAtEnd(e->b, some);
+	to = LLVMBuildNSWSub(e->b, to, ht_e_i64(e, 1), "");
+	for (int64_t i = 0; i < lines; i++) {
+		at = ht_e_smin(e, LLVMBuildNSWAdd(e->b, from, ht_e_i64(e, i), ""), to);
+		at = LLVMBuildNSWMul(e->b, at, ht_e_i64(e, HT_E_LINE), "");
+		fetch_of_panel(e, p, panel, at, 0);
+	}
+	LLVMBuildBr(e->b, no);
+	LLVMMoveBasicBlockAfter(no, some);
+	LLVMPositionBuilderAtEnd(e->b, no);
+}
+
 /* Prefetches one part of the next panel of B for each block of rows, in order. */
-void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel, LLVMValueRef done)
+void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel, LLVMValueRef done,
+	LLVMValueRef pace)
 {
 	const struct ht_contract *c = &e->s->contract;
 	const struct ht_dim *m = &e->s->dim[c->m];
 	const int64_t lines = ht_e_panel_lines(e, p), apart = rounds_apart(p);
 	LLVMValueRef at = e->level[e->level_of[c->m]].index;
-	LLVMBasicBlockRef some = NULL, no = NULL;
 
 	if (m->grid >= 0 && !ht_e_inherits_panel(e))
 		at = LLVMBuildURem(e->b, at, ht_e_i64(e, m->step), "");
 	at = LLVMBuildUDiv(e->b, at, ht_e_i64(e, e->max_copies[c->m]), "");
 	at = LLVMBuildAdd(e->b, LLVMBuildMul(e->b, at, ht_e_i64(e, p.steps), ""), done, "");
+	if (pace) {
+		prefetch_at_pace(e, p, panel, at, pace, lines);
+		return;
+	}
 	at = LLVMBuildUDiv(e->b, at, ht_e_i64(e, p.round * apart), "");
 	at = LLVMBuildMul(e->b, at, ht_e_i64(e, lines * HT_E_LINE), "");
-	if (least_blocks(e)) { /* the run may have more blocks of rows than the panel has parts */
-		some = ht_e_block(e, "fetch");
-		no = ht_e_block(e, "fetched");
-		LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, at, ht_e_i64(e, p.bytes), ""),
-			some, no);
-		LLVMPositionBuilderAtEnd(e->b, some);
-	}
 	if (p.own) /* where there are more rounds than lines */
 		at = ht_e_select(e, LLVMBuildICmp(e->b, LLVMIntULT, at, ht_e_i64(e, p.bytes), ""),
 			at, ht_e_i64(e, p.bytes - HT_E_LINE));
 	for (int64_t i = 0; i < lines; i++)
-		prefetch(e,
-			ht_e_at(e, e->i8, panel,
-				LLVMBuildAdd(e->b, at, ht_e_i64(e, p.bytes + i * HT_E_LINE), "")));
-	if (no) {
-		LLVMBuildBr(e->b, no);
-		LLVMMoveBasicBlockAfter(no, some);
-		LLVMPositionBuilderAtEnd(e->b, no);
-	}
+		fetch_of_panel(e, p, panel, at, i);
 }
 
 /* ---- results of a block of rows ---- */

@@ -175,6 +175,15 @@ class Instructions(ToolCase):
                 used = set().union(*self.of(t, graph, target).values())
                 self.assertEqual('prefetcht1' in used, expected and large, (t, graph, target))
 
+    def test_weights_of_open_rows_are_asked_for_along_all_blocks_of_the_run(self):
+        """The lines of the next panel are divided by the number of blocks that the run has."""
+        for shapes, target, divides in (('x:1..512,1..768', 'znver4', True), ('x:1..512,1..768', AMX, True), ('x:512,768', 'znver4', False),
+                                        ('x:1..512,1..768', PLAIN, False)):
+            kernels = self.of('f32', LARGE, target, '--input-shape', shapes).values()
+            asks = [k for k in kernels if 'prefetcht1' in k]
+            self.assertEqual(bool(asks), target != PLAIN)
+            self.assertEqual(any(i.startswith('div') for k in asks for i in k), divides, (shapes, target))
+
     def test_lines_of_results_and_of_what_an_epilogue_reads_are_asked_for(self):
         """Each loop over depth asks for a line of the next panel and for one of the results, and for one of what is added to them."""
         add = GRAPH.replace('  output', '  input "r" = %r\n  output') + '%r = Placeholder() {{dtype={t}, shape=shape[{x}]}}\n' + MATMUL.replace('%y', '%p')
