@@ -79,10 +79,24 @@ static bool expand_set(struct maker *f, struct ht_node *n)
 	return true;
 }
 
+/* Whether rows and columns are axes that a reshape joined of several open ones: their numbers are those of the run. */
+static bool are_joined(const struct ht_graph *g, struct ht_shape s)
+{
+	const struct ht_size_expr e =
+		s.rank > 1 ? ht_dim_of_sizes(g, s.dim[s.rank - 1]) : (struct ht_size_expr){ 0 };
+
+	return s.rank > 1 && s.dim[s.rank - 1] < 0 && ht_size_count(&e) > 1;
+}
+
 static bool expand_part(struct maker *f, struct ht_node *n)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
 
+	if (are_joined(f->r->g, s) && is_main(n, 1)) {
+		bool rows = ht_flatten(f, n, 0, s.rank - 2);
+
+		return ht_flatten(f, n, 0, s.rank - 1) || rows; /* when the types are known again */
+	}
 	if (!are_rectangles(f->r->g, s) || !is_main(n, 1))
 		return false;
 	take_diagonals(f, n);
@@ -100,7 +114,7 @@ bool ht_is_open_diagonal(const struct ht_graph *g, const struct ht_node *n)
 	case HT_OP_MatrixDiagPart:
 	case HT_OP_MatrixDiagPartV2:
 	case HT_OP_MatrixDiagPartV3:
-		return are_rectangles(g, ht_in_shape(n, 0));
+		return are_rectangles(g, ht_in_shape(n, 0)) || are_joined(g, ht_in_shape(n, 0));
 	case HT_OP_LinSpace:
 		return !ht_is_const(n->in[2]);
 	default:

@@ -182,7 +182,17 @@ static bool take_size(struct maker *f, struct ht_value count, bool last, struct 
 
 /* ---- Fill, and numbers of segments ---- */
 
-/* Fill and ScatterNd: operand `shape` has the extents of the result. */
+/* Lets each axis of operand 0 that a reshape joined of several sizes have one that the run computes. */
+static bool flatten_operand(struct maker *f, struct ht_node *n)
+{
+	bool some = false;
+
+	for (int32_t i = 0; i < ht_in_shape(n, 0).rank; i++)
+		some = ht_flatten(f, n, 0, i) || some;
+	return some;
+}
+
+/* Fill, ScatterNd and BroadcastTo: operand `shape` has the extents of the result. */
 static bool expand_made(struct maker *f, struct ht_node *n, int32_t shape, bool last)
 {
 	struct ht_shape s = n->out[0].shape;
@@ -204,6 +214,25 @@ static bool expand_made(struct maker *f, struct ht_node *n, int32_t shape, bool 
 	if (some)
 		ht_rw_set_in(f->r, n, shape, packed(f, size, s.rank));
 	return some;
+}
+
+/* BroadcastTo: an axis of one element, or a new one, becomes as long as several sizes multiplied.  False: there is none. */
+static bool makes_product(const struct ht_graph *g, const struct ht_node *n)
+{
+	struct ht_shape s = ht_in_shape(n, 0), r = n->out[0].shape;
+	int32_t lead = r.rank - s.rank;
+
+	for (int32_t i = 0; s.rank >= 0 && i < r.rank; i++)
+		if (is_product(g, r.dim[i]) && (i < lead || s.dim[i - lead] == 1))
+			return true;
+	return false;
+}
+
+static bool expand_broadcast(struct maker *f, struct ht_node *n, bool last)
+{
+	if (makes_product(f->r->g, n) && (flatten_operand(f, n) || expand_made(f, n, 1, last)))
+		return true;
+	return ht_expand_broadcast(f, n);
 }
 
 /* Whether the number of segments becomes a size that the run computes: it is unknown, or several times a size.  Segments may be numbered in
@@ -730,7 +759,7 @@ static bool expand(struct maker *f, struct ht_node *n, enum ht_expansion what)
 	case HT_OP_ScatterNd:
 		return expand_made(f, n, 2, gets_room(f, n, what)) || ht_expand_meeting(f, n);
 	case HT_OP_BroadcastTo:
-		return ht_expand_broadcast(f, n);
+		return expand_broadcast(f, n, gets_room(f, n, what));
 	case HT_OP_ConcatV2:
 		return ht_expand_meeting(f, n) || expand_concat(f, n);
 	case HT_OP_Slice:

@@ -45,10 +45,14 @@ bool ht_flatten(struct maker *f, struct ht_node *n, int32_t arg, int64_t axis)
 static bool repeats(const struct ht_graph *g, const struct ht_node *n, int32_t i)
 {
 	int64_t dim = ht_in_shape(n, 0).dim[i], to = n->out[0].shape.dim[i], times;
+	const struct ht_size_expr e = ht_dim_of_sizes(g, to);
 
 	if (const_entry(n->in[1], i, &times))
 		return times != 1 && dim < 0;
-	return to == HT_DIM_UNKNOWN || (dim != 1 && to < 0 && to != dim && !ht_dim_size(g, to));
+	if (dim == 1 && to < 0 && to != HT_DIM_UNKNOWN)
+		return ht_size_count(&e) >
+		       1; /* an axis of one element may have one size of the graph */
+	return to == HT_DIM_UNKNOWN || (to < 0 && to != dim && !ht_dim_size(g, to));
 }
 
 /* The most elements along an axis that is repeated; -1: not known. */

@@ -158,15 +158,22 @@ static int64_t floor_of(int64_t a, int64_t b)
 }
 
 /* The range after a division by one number. */
+/* Where only the type bounds a number, a quotient of it has no other bound: memory for the type's range divided by a block would be immense. */
 static struct ht_span quotient_of(struct ht_span a, struct ht_span b)
 {
+	struct ht_span all = of_type(HT_I32), q;
 	int64_t x, y;
 
 	if (b.least != b.most || !b.least || (b.least == -1 && a.least == INT64_MIN))
 		return unknown;
 	x = floor_of(a.least, b.least);
 	y = floor_of(a.most, b.least);
-	return either((struct ht_span){ x, x }, (struct ht_span){ y, y });
+	q = either((struct ht_span){ x, x }, (struct ht_span){ y, y });
+	if (b.least > 0 && a.most >= all.most)
+		q.most = a.most;
+	if (b.least > 0 && a.least <= all.least)
+		q.least = a.least;
+	return q;
 }
 
 static struct ht_span of_two(enum ht_op op, struct ht_span a, struct ht_span b)

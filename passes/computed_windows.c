@@ -54,11 +54,28 @@ static bool is_computed(const struct ht_graph *g, const struct ht_node *n, int32
 	       n->out[0].shape.dim[axis] == HT_DIM_UNKNOWN;
 }
 
-static bool slides_open(const struct ht_graph *g, const struct ht_node *n)
+static bool is_open_window(const struct ht_graph *g, const struct ht_node *n)
 {
 	return is_window(n) && ht_in_shape(n, 0).rank == 4 && n->out[0].shape.rank == 4 &&
-	       is_bounded_shape(g, ht_in_shape(n, 0)) &&
-	       (is_computed(g, n, 1) || is_computed(g, n, 2));
+	       is_bounded_shape(g, ht_in_shape(n, 0));
+}
+
+static bool slides_open(const struct ht_graph *g, const struct ht_node *n)
+{
+	return is_open_window(g, n) && (is_computed(g, n, 1) || is_computed(g, n, 2));
+}
+
+/* Whether height or width is an axis that a reshape joined of several open ones: its neighbours are those of the run, so it has to be one of a
+ * single size. */
+static bool slides_joined(const struct ht_graph *g, const struct ht_node *n)
+{
+	for (int32_t i = 1; i < 3 && is_open_window(g, n); i++) {
+		const struct ht_size_expr e = ht_dim_of_sizes(g, ht_in_shape(n, 0).dim[i]);
+
+		if (ht_in_shape(n, 0).dim[i] < 0 && ht_size_count(&e) > 1)
+			return true;
+	}
+	return false;
 }
 
 /* Number `i` of a list; 1 if the node has none. */
@@ -270,6 +287,8 @@ static bool expand_window(struct maker *f, struct ht_node *n)
 	struct ht_value x;
 	struct slide a[3];
 
+	if (slides_joined(f->r->g, n)) /* when the types are known again */
+		return ht_flatten(f, n, 0, 1) || ht_flatten(f, n, 0, 2);
 	if (!slides_open(f->r->g, n) || !reads_all(f, n, a))
 		return false;
 	x = n->in[0];
@@ -428,5 +447,5 @@ bool ht_expand_windows(struct maker *f, struct ht_node *n)
 
 bool ht_slides_open(const struct ht_graph *g, const struct ht_node *n)
 {
-	return slides_open(g, n) || is_open_transposed(g, n);
+	return slides_open(g, n) || slides_joined(g, n) || is_open_transposed(g, n);
 }

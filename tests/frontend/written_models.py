@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Models as users write them (tests/tools/written_models.py), with open batches, lengths, heights and widths: one program for all sizes
+"""Models as users write them (tests/tools/written_models.py and written_nets.py), with open batches, lengths, heights and widths: one program for all sizes
 gives the results of live TensorFlow at the least sizes, the largest and random ones.  Models are functional graphs, graphs with the control
 flow of TensorFlow 1, and SavedModels.
 
@@ -21,6 +21,7 @@ import package  # noqa: E402
 import halftone as ht  # noqa: E402
 from live import close, np, tf  # noqa: E402
 import written_models  # noqa: E402
+import written_nets  # noqa: E402
 from tensorflow.core.protobuf import saved_model_pb2  # noqa: E402
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2  # noqa: E402
 
@@ -28,11 +29,15 @@ FORMS = 'functional', 'tensorflow 1', 'saved'
 TOLERANCE = 3e-4  # some models iterate until numbers hardly change
 SHARE = 8
 LEAST_RUN = .7  # of all models
+MOST_MEMORY = 1 << 30  # bytes of a run of one of these small models
 SAMPLE = ('joined_places', 'greedy_decoder', 'resized', 'beam_search', 'joined_order', 'kv_cache_update', 'tcn', 'transposed', 'pointer_network',
           'mirrored', 'viterbi', 'joined_fixed', 'capsules', 'yolo', 'lstm_dynamic', 'joined_boxes', 'saliency', 'wavenet', 'centernet', 'tree',
           'counted', 'relative_attention', 'class_loop', 'mixture', 'uneven', 'undone', 'regions', 'shifted', 'sampled', 'mask_rcnn',
           'stated_length', 'walked_back', 'no_elements', 'failing_sides', 'unequal_sides', 'failing_loop', 'shrunk_gradient', 'none_meets',
-          'quantised', 'levels', 'products_of_rows', 'windows', 'filtered', 'contrastive')
+          'quantised', 'levels', 'products_of_rows', 'windows', 'filtered', 'contrastive', *written_nets.MODELS)
+
+
+MODELS = {**written_models.MODELS, **written_nets.MODELS}
 
 
 class Wrong(Exception):
@@ -43,7 +48,7 @@ class Wrong(Exception):
 
 def saved(f, signature, folder):
     module = tf.Module()
-    module.f = tf.function(lambda **x: {f'y{i}': y for i, y in enumerate(f(*x.values()))}, autograph=False)
+    module.f = tf.function(lambda **x: {f'y{i}': y for i, y in enumerate(f(*(x[s.name] for s in signature)))}, autograph=False)
     traced = module.f.get_concrete_function(**{s.name: s for s in signature})
     module.kept = list(traced.variables)  # those of layers of Keras
     tf.saved_model.save(module, folder, signatures={'serving_default': traced})
@@ -114,11 +119,14 @@ def expected(f, feeds):
 
 def check(name, form, seed, folder):
     r = np.random.default_rng([seed, *name.encode()])
-    f, inputs = written_models.MODELS[name](r)
+    f, inputs = MODELS[name](r)
     path, options, names, outputs = written(f, inputs, form, folder)
     model = ht.load(path, **options)
     shapes = {names[n]: bounds(dims) for n, (dims, _) in inputs.items() if names[n] in {i.name for i in model.inputs}}
-    context = model.with_(shapes=shapes).compile(cache='off').context(threads=int(r.integers(1, 3)))
+    program = model.with_(shapes=shapes).compile(cache='off')
+    if program.memory() > MOST_MEMORY:
+        raise Wrong(f'a run takes {program.memory()} bytes')
+    context = program.context(threads=int(r.integers(1, 3)))
     for sizes in sizes_of(r, inputs):
         feeds = feeds_of(r, inputs, sizes)
         want = expected(f, feeds)
@@ -145,7 +153,7 @@ def main():
     print(f'seed {a.seed}', flush=True)
     count = {'ran': 0, 'refused': 0, 'wrong': 0}
     long = package.environment.LONG
-    for i, name in enumerate(a.name or (list(written_models.MODELS) if long else package.environment.in_turn(SAMPLE, SHARE))):
+    for i, name in enumerate(a.name or (list(MODELS) if long else package.environment.in_turn(SAMPLE, SHARE))):
         for form in [a.form] if a.form else FORMS if long else [FORMS[(i + package.environment.TURN // SHARE) % len(FORMS)]]:
             folder = tempfile.mkdtemp()
             try:
