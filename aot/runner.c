@@ -4,7 +4,7 @@
 #define IN_RUNNER __attribute__((section("ht_aot_runner"), used, noinline))
 #define HT_IMAGE_CALLED static IN_RUNNER
 #define HT_IMAGE_INLINED static inline __attribute__((always_inline))
-#include "aot/runner.h"
+#include "aot/teller.h"
 
 /* Once a run or less: small rather than fast. */
 #define COLD __attribute__((cold))
@@ -13,6 +13,10 @@
 #define EXECUTOR_CALLED static IN_RUNNER
 #define EXECUTOR_OBSERVED false
 #include "image/executor.h"
+
+_Static_assert(offsetof(struct ht_exec_control, stop) == HT_AOT_RECORD &&
+		       offsetof(struct ht_exec_stop, code) == offsetof(struct ht_aot_record, code),
+	"a run that does not stop leaves no record");
 
 INLINE const void *at(const struct ht_aot_plan *plan, int64_t offset)
 {
@@ -196,7 +200,8 @@ IN_RUNNER COLD int ht_aot_run(const void *const *in, void *const *out, void *are
 	x.threads = parallel;
 	ht_exec_lay_out(&x, arena);
 	ht_exec_forget(&x);
-	ht_exec_once(&x, in, out);
+	if (!ht_exec_once(&x, in, out))
+		((ht_aot_record_fn *)(x.links.code + (uintptr_t)plan->record))(&x);
 	return x.stop.code;
 }
 

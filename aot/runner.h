@@ -7,23 +7,9 @@
 #ifndef HT_AOT_RUNNER_H
 #define HT_AOT_RUNNER_H
 
-#include "image/execute.h"
+#include "image/execute.h" /* what net_run() returns is in base/fault.def */
 
 enum { HT_AOT_WEIGHTS_HEADER = 64 };
-
-/* What net_run() returns; the header of a net has them as names. */
-enum ht_aot_status {
-	HT_AOT_OK = 0,
-	/* 1 to 15: enum ht_fault of a kernel */
-	HT_AOT_E_CPU = 16,
-	HT_AOT_E_ARENA = 17,
-	HT_AOT_E_WEIGHTS = 18,
-	HT_AOT_E_THREADS = 19,
-	HT_AOT_E_VARIABLES = 20,
-	HT_AOT_E_ROWS = 21,
-	HT_AOT_E_ITERATIONS = HT_EXEC_ITERATIONS,
-	HT_AOT_E_SIZE = HT_EXEC_SIZE
-};
 
 /* The requirements of code: a level (enum ht_cpu_level), and extensions that only some machines of
  * the level have (enum ht_cpu_extension). */
@@ -49,6 +35,8 @@ struct ht_aot_plan {
 	int64_t code;
 	int64_t state;   /* an int32_t: 1 + the number of the level; -1: none; 0: not known yet */
 	int64_t weights; /* with their header; not used if they are in a file */
+	int64_t record;  /* ht_aot_record(), in bytes from the code's begin */
+	int64_t texts;   /* as ht_fault_texts, with the limits of this net */
 	uint64_t external;
 	uint64_t keep_subnormals; /* 0: subnormals count as zero */
 	uint64_t iterations;      /* the limit of iterations of a loop */

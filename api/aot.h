@@ -29,6 +29,14 @@ uint64_t ht_aot_needs(
 			      * is a known one. */
 enum ht_status ht_aot_make(struct ht_aot *a);
 
+/* The memory of a run, which has room for what the run leaves behind if it stops.  False: it takes more memory than there can be. */
+bool ht_aot_memory(const struct ht_image *x, struct ht_exec_needs *memory);
+
+/* aot_status.c: the return values of the net's functions: `enum net_status` of the header, and the texts in the net, which are like
+ * ht_fault_texts. */
+void ht_aot_put_status(const struct ht_aot *a, struct ht_buf *out);
+void ht_aot_put_texts(const struct ht_aot *a, struct ht_buf *out);
+
 /* aot.c: whether a run needs memory that keeps its content (ht_aot_level.kept), and how much;
  * whether derived buffers are part of it; whether some derived buffers are made from this input.
  * ht_aot_place_kept() sets the places of the kept memory from the image of a level. */

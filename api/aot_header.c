@@ -1,6 +1,6 @@
 /* The header of a net, in which the model's names become names of C. */
 #include "api/aot.h"
-#include "aot/runner.h"
+#include "aot/teller.h"
 #include "image/verify.h"
 
 #include <ctype.h>
@@ -343,51 +343,6 @@ static void put_sizes(const struct ht_aot *a, struct ht_buf *b, const char *up)
 	ht_putc(b, '\n');
 }
 
-/* The return values of a net: faults of kernels, errors of the caller.  Without a text: that of the kernel's fault. */
-static const struct {
-	int number;
-	const char *name, *text;
-} statuses[] = {
-	{ HT_FAULT_INDEX, "INDEX", "an index is out of range" },
-	{ HT_FAULT_DIVISION, "DIVISION", "integer division by zero" },
-	{ HT_FAULT_NEGATIVE_POWER, "POWER", "an integer is raised to a negative power" },
-	{ HT_FAULT_NAN, "NAN", "a tensor that is checked (CheckNumerics) has NaN" },
-	{ HT_FAULT_PLUS_INFINITY, "PLUS_INFINITY", "a tensor that is checked has +Inf" },
-	{ HT_FAULT_MINUS_INFINITY, "MINUS_INFINITY", "a tensor that is checked has -Inf" },
-	{ HT_FAULT_ASSERTION, "ASSERTION", NULL },
-	{ HT_FAULT_BOXES, "BOXES", NULL },
-	{ HT_FAULT_PATHS, "PATHS", NULL },
-	{ HT_AOT_E_CPU, "CPU", "there is no code for this CPU or operating system" },
-	{ HT_AOT_E_ARENA, "ARENA", "the arena is NULL or not aligned to 64" },
-	{ HT_AOT_E_WEIGHTS, "WEIGHTS",
-		"the weights are NULL, not aligned to 64, or not the weights of this net" },
-	{ HT_AOT_E_THREADS, "THREADS", "the structure of threads lacks something" },
-	{ HT_AOT_E_VARIABLES, "VARIABLES", "the variables are NULL or not aligned to 64" },
-	{ HT_AOT_E_ROWS, "ROWS", "an open size is missing or out of bounds" },
-	{ HT_AOT_E_ITERATIONS, "ITERATIONS", "a loop exceeds the limit of iterations" },
-	{ HT_AOT_E_SIZE, "SIZE", "a size that the run computes is out of bounds" },
-};
-
-_Static_assert((int)HT_FAULT_PATHS < (int)HT_AOT_E_CPU,
-	"faults of nets have other numbers than errors of callers");
-
-static void put_status(const struct ht_aot *a, struct ht_buf *b, const char *up)
-{
-	ht_printf(b, "enum %s_status {\n\t%s_OK = 0", a->prefix, up);
-	for (size_t i = 0; i < HT_COUNT(statuses); i++)
-		ht_printf(b, ",\n\t%s_E_%s = %d", up, statuses[i].name, statuses[i].number);
-	ht_printf(b,
-		"\n};\n\n/* In words. */\n"
-		"static inline const char *%s_status_text(int status)\n{\n\tswitch (status) {\n"
-		"\tcase %s_OK: return \"done\";\n",
-		a->prefix, up);
-	for (size_t i = 0; i < HT_COUNT(statuses); i++)
-		ht_printf(b, "\tcase %s_E_%s: return \"%s\";\n", up, statuses[i].name,
-			statuses[i].text ? statuses[i].text
-					 : ht_fault_text((enum ht_fault)statuses[i].number));
-	ht_puts(b, "\tdefault: return \"unknown status\";\n\t}\n}\n\n");
-}
-
 static void put_functions(const struct ht_aot *a, struct ht_buf *b)
 {
 	const char *p = a->prefix, *weights = a->external ? ", const void *weights" : "";
@@ -409,11 +364,30 @@ static void put_functions(const struct ht_aot *a, struct ht_buf *b)
 		"\tvoid (*barrier)(void *pool);\n};\n"
 		"int %s_run_parallel(const void *const inputs[], void *const outputs[], void *arena%s,\n"
 		"\tconst struct %s_parallel *parallel);\n\n"
+		"/* What a status means.  The text is a part of the net. */\n"
+		"const char *%s_status_text(int status);\n\n"
+		"/* Where and why a run stopped that returned `status` and had `arena`, which nobody has changed\n"
+		" * since.  Any number of threads may ask at once. */\n"
+		"struct %s_stop {\n"
+		"\tint status;\n"
+		"\tint places; /* so many of place[] */\n"
+		"\tconst char *node; /* at which it stopped; NULL: not known, as the status is no fault of a run */\n"
+		"\tconst char *message; /* of an Assert or CheckNumerics, in the arena; \"\": none; NULL as node */\n"
+		"\t/* The loops and calls around that node, from the inside out. */\n"
+		"\tstruct {\n"
+		"\t\tconst char *node; /* the loop's, or the call's */\n"
+		"\t\tint64_t iteration; /* of a loop, from 1 on; 0: a call; -1: places that are left out */\n"
+		"\t} place[%d];\n"
+		"};\n"
+		"void %s_stopped(int status, const void *arena, struct %s_stop *stop);\n"
+		"/* Likewise as a sentence: \"node 'a': an index is out of range, in iteration 3 of 'b'\".  Writes at\n"
+		" * most `bytes` bytes with the final zero; returns the length of the whole sentence. */\n"
+		"size_t %s_stop_text(int status, const void *arena, char *text, size_t bytes);\n\n"
 		"/* The target whose code runs on this machine; NULL: there is none. */\n"
 		"const char *%s_target(void);\n"
 		"/* All of the above, as JSON. */\n"
 		"extern const char %s_metadata[];\n\n",
-		p, p, weights, p, p, weights, p, p, p);
+		p, p, weights, p, p, weights, p, p, p, HT_STOP_MOST, p, p, p, p, p);
 }
 
 /* For each input from which the net makes derived buffers. */
@@ -483,7 +457,7 @@ void ht_aot_header(const struct ht_aot *a, struct ht_buf *b)
 
 	put_top(a, b, up);
 	put_sizes(a, b, up);
-	put_status(a, b, up);
+	ht_aot_put_status(a, b);
 	put_functions(a, b);
 	ht_aot_put_arena(a, b);
 	put_call(a, b, up);

@@ -2,7 +2,7 @@
  * runner of aot/runner.h walks. */
 #include "api/aot.h"
 
-#include "aot/runner.h"
+#include "aot/teller.h"
 #include "kernel/library_net.h"
 
 #include <string.h>
@@ -61,9 +61,9 @@ static int64_t put_kernel(struct net *n, const struct ht_program *p, size_t kern
 }
 
 /* A function of the net: loads the arguments that the caller does not pass, among them the plan,
- * and jumps to the runner. */
+ * and jumps to offset `to` of the text, in the runner or in the teller. */
 static void put_function(
-	struct net *n, const char *name, struct ht_str begin, struct ht_str load, size_t runner)
+	struct net *n, const char *name, struct ht_str begin, struct ht_str load, size_t to)
 {
 	static const char endbr64[] = { '\xf3', '\x0f', '\x1e', '\xfa' };
 	struct ht_buf *text = &n->a->obj.text;
@@ -80,7 +80,7 @@ static void put_function(
 			.in = HT_OBJ_TEXT, .offset = text->n, .to = HT_OBJ_PLAN, .addend = -4 });
 	ht_put(text, zeros, 4);
 	ht_putc(text, '\xe9');
-	distance = (int32_t)runner - (int32_t)(text->n + 4);
+	distance = (int32_t)to - (int32_t)(text->n + 4);
 	ht_put(text, &distance, sizeof distance);
 	ht_obj_symbol(&n->a->obj,
 		(struct ht_obj_symbol){
@@ -92,9 +92,23 @@ static void put_function(
 			.global = true });
 }
 
-static size_t in_runner(uintptr_t function)
+/* Puts a piece of code of aot/ into the text.  Returns its offset. */
+static size_t put_piece(struct net *n, const char *name, const char *begin, const char *end)
 {
-	return (size_t)(function - (uintptr_t)ht_aot_code_begin);
+	struct ht_buf *text = &n->a->obj.text;
+	size_t at;
+
+	align_buf(text, HT_OBJ_ALIGN);
+	at = text->n;
+	ht_put(text, begin, (size_t)(end - begin));
+	ht_obj_symbol(&n->a->obj,
+		(struct ht_obj_symbol){
+			.name = ht_str_printf(n->a->arena, "%s.%s", n->a->prefix, name).p,
+			.place = HT_OBJ_TEXT,
+			.offset = at,
+			.bytes = (size_t)(end - begin),
+			.function = true });
+	return at;
 }
 
 static void put_runner(struct net *n)
@@ -106,24 +120,36 @@ static void put_runner(struct net *n)
 			    no_threads = HT_STR("\x45\x31\xc0"), nothing = HT_STR(""),
 			    no_weights = HT_STR("\x31\xc9\x45\x31\xc0"),
 			    threads_only = HT_STR("\x49\x89\xc8\x31\xc9");
-	struct ht_buf *text = &n->a->obj.text;
-	size_t bytes = (size_t)(ht_aot_code_end - ht_aot_code_begin);
+	const uintptr_t begin = (uintptr_t)ht_aot_code_begin;
+	size_t at = put_piece(n, "runner", ht_aot_code_begin, ht_aot_code_end);
 
-	ht_put(text, ht_aot_code_begin, bytes);
-	ht_obj_symbol(
-		&n->a->obj, (struct ht_obj_symbol){
-				    .name = ht_str_printf(n->a->arena, "%s.runner", n->a->prefix).p,
-				    .place = HT_OBJ_TEXT,
-				    .bytes = bytes,
-				    .function = true });
 	put_function(n, "run", n->a->external ? no_threads : no_weights, plan_6,
-		in_runner((uintptr_t)ht_aot_run));
+		at + ((uintptr_t)ht_aot_run - begin));
 	put_function(n, "run_parallel", n->a->external ? nothing : threads_only, plan_6,
-		in_runner((uintptr_t)ht_aot_run));
+		at + ((uintptr_t)ht_aot_run - begin));
 	if (ht_aot_keeps(n->a))
 		put_function(n, "begin", n->a->external ? nothing : begins_without, plan_3,
-			in_runner((uintptr_t)ht_aot_begin));
-	put_function(n, "target", nothing, plan_1, in_runner((uintptr_t)ht_aot_target));
+			at + ((uintptr_t)ht_aot_begin - begin));
+	put_function(n, "target", nothing, plan_1, at + ((uintptr_t)ht_aot_target - begin));
+}
+
+static void put_teller(struct net *n)
+{
+	/* ht_aot_status_text() has the plan in rsi, ht_aot_stopped() in rcx, ht_aot_stop_text() in r8. */
+	const struct ht_str plan_2 = HT_STR("\x48\x8d\x35"), plan_4 = HT_STR("\x48\x8d\x0d"),
+			    plan_5 = HT_STR("\x4c\x8d\x05"), nothing = HT_STR("");
+	const uintptr_t begin = (uintptr_t)ht_aot_teller_begin;
+	size_t at = put_piece(n, "teller", ht_aot_teller_begin, ht_aot_teller_end);
+	struct ht_buf texts;
+
+	put_function(
+		n, "status_text", nothing, plan_2, at + ((uintptr_t)ht_aot_status_text - begin));
+	put_function(n, "stopped", nothing, plan_4, at + ((uintptr_t)ht_aot_stopped - begin));
+	put_function(n, "stop_text", nothing, plan_5, at + ((uintptr_t)ht_aot_stop_text - begin));
+	n->head.record = (int64_t)(at + ((uintptr_t)ht_aot_record - begin));
+	ht_buf_init(&texts, n->a->arena);
+	ht_aot_put_texts(n->a, &texts);
+	n->head.texts = put_at(&n->a->obj.plan, 1, texts.p, texts.n);
 }
 
 /* ---- weights ---- */
@@ -196,14 +222,24 @@ static void put_constants(struct net *n, const struct ht_program *p, struct ht_a
 	level->constant = put_at(&n->a->obj.plan, 8, at, count * sizeof *at);
 }
 
+bool ht_aot_memory(const struct ht_image *x, struct ht_exec_needs *memory)
+{
+	const struct ht_exec_limits limits = HT_EXEC_LIMITS_INIT;
+	const uint64_t record = ht_aot_record_end(x);
+
+	if (!ht_exec_needs_of(x, 0, &limits, memory))
+		return false;
+	memory->control = memory->control > record ? memory->control : record;
+	return true;
+}
+
 static enum ht_status put_level(
 	struct net *n, const struct ht_program *p, struct ht_aot_level *level)
 {
-	const struct ht_exec_limits limits = HT_EXEC_LIMITS_INIT;
 	struct ht_buf *plan = &n->a->obj.plan;
 	struct ht_aot *a = n->a;
 
-	if (!ht_exec_needs_of(p->rt.image, 0, &limits, &level->memory))
+	if (!ht_aot_memory(p->rt.image, &level->memory))
 		return ht_error(a->diags, HT_E_UNSUPPORTED, HT_NOWHERE,
 			"the program takes more memory than there can be");
 	level->needs = ht_aot_needs(p->info.target);
@@ -274,6 +310,7 @@ enum ht_status ht_aot_make(struct ht_aot *a)
 	ht_put(&a->obj.plan, ht_alloc(a->arena, sizeof n.head), sizeof n.head);
 	ht_put(&a->obj.plan, n.level, a->programs * sizeof *n.level);
 	put_runner(&n);
+	put_teller(&n);
 	put_weights_header(&n);
 	for (size_t i = 0; i < a->programs; i++)
 		HT_TRY(put_level(&n, a->program[i], &n.level[i]));

@@ -50,14 +50,13 @@ static void put_places(const struct places *p)
 /* Statements that make `most` no less than the bytes of a run of one program. */
 static void put_program(const struct ht_aot *a, const struct ht_program *program, struct ht_buf *b)
 {
-	const struct ht_exec_limits limits = HT_EXEC_LIMITS_INIT;
 	const struct ht_image *x = program->rt.image;
 	struct places p = { a, x, ht_image_places(x), ht_image_count(x, HT_IMAGE_PLACES), b };
 	struct ht_exec_needs needs;
 	uint64_t placed =
 		p.n ? ht_image_procedures(x)[ht_image_entries(x)->procedure].frame_bytes : 0;
 
-	HT_CHECK(ht_exec_needs_of(x, 0, &limits, &needs));
+	HT_CHECK(ht_aot_memory(x, &needs));
 	ht_printf(b, "\n\t/* %s */\n\tfrom = frame = 0;\n", program->info.target);
 	put_places(&p);
 	ht_printf(b,

@@ -205,8 +205,9 @@ void ht_aot_example(const struct ht_aot *a, struct ht_buf *b)
 		a->external ? "\tstatus = @p_run(inputs, outputs, arena, weights);\n"
 			    : "\tstatus = @p_run(inputs, outputs, arena);\n");
 	put_template(b, a,
-		"\tif (status != @U_OK) {\n"
-		"\t\tfprintf(stderr, \"@n: %s\\n\", @p_status_text(status));\n\t\treturn 4;\n\t}\n");
+		"\tif (status != @U_OK) {\n\t\tchar why[2000];\n\n"
+		"\t\t@p_stop_text(status, arena, why, sizeof why);\n"
+		"\t\tfprintf(stderr, \"@n: %s\\n\", why);\n\t\treturn 4;\n\t}\n");
 	for (size_t i = 0; i < outs; i++)
 		put_template(b, a,
 			ht_str_printf(a->arena,

@@ -305,6 +305,18 @@ static inline bool ht_is_kernel_float(enum ht_dtype t)
 {
 	return ht_is_f32_or_low(t) || t == HT_F64;
 }
+/* Bytes of an element as ht_dtype_info() says, of all types whose elements have at least one, without a
+ * table: for code of nets. */
+static inline size_t ht_element_bytes(enum ht_dtype t)
+{
+	if (t == HT_C128)
+		return 16;
+	if (t == HT_F64 || t == HT_I64 || t == HT_U64 || t == HT_C64)
+		return 8;
+	if (t == HT_F32 || t == HT_I32 || t == HT_U32 || t == HT_QI32)
+		return 4;
+	return ht_is_low(t) || t == HT_I16 || t == HT_U16 || t == HT_QI16 || t == HT_QU16 ? 2 : 1;
+}
 /* The bits of infinity in an element of one of the four types that kernels read as floating-point numbers: all bits of the exponent
  * and no others. */
 static inline uint64_t ht_infinity_bits(enum ht_dtype t)

@@ -16,11 +16,9 @@ struct ht_words {
 	int64_t *dim;
 };
 
-/* Whether ht_words_put() stays inside the arguments: there are `args` arguments, and argument i has
+/* Whether ht_words_print() (base/words_print.h) stays inside the arguments: there are `args` arguments, and argument i has
  * bytes_of(arg, i) bytes. */
 bool ht_words_fit(const struct ht_words *w, size_t args,
 	uint64_t (*bytes_of)(const void *arg, size_t i), const void *arg);
-/* Appends the text and elements of n pieces; `args` are the addresses of the step's arguments. */
-void ht_words_put(struct ht_buf *b, const struct ht_words *w, size_t n, void *const *args);
 
 #endif

@@ -2,6 +2,7 @@
 #ifndef HT_EXECUTE_H
 #define HT_EXECUTE_H
 
+#include "base/fault.h"
 #include "base/philox.h"
 #include "image/image.h"
 
@@ -10,16 +11,6 @@
 /* The calling convention of kernels (kernel/kernel.h says more). */
 typedef int32_t ht_exec_fn(void *const *buffers, const int64_t *params, int64_t tile_begin,
 	int64_t tile_end, void *scratch);
-
-/* Why a run stopped.  Codes 1 to 15 come from kernels and from HT_IMAGE_FAIL. */
-enum ht_exec_fault {
-	HT_EXEC_DEPTH = 24, /* calls are nested too deeply for the memory of the run */
-	HT_EXEC_ITERATIONS, /* a loop exceeded the limit of iterations */
-	HT_EXEC_CANCELLED,  /* *ht_exec.cancel is not zero */
-	HT_EXEC_DAMAGED,    /* a constant does not have the bytes that it was compiled with */
-	HT_EXEC_LATE,       /* a time limit is exceeded, which ht_exec_observer.late detected */
-	HT_EXEC_SIZE        /* a computed size is out of its bounds */
-};
 
 /* Kernel i is at code + kernel[i], constant i at data + constant[i]. The library stores
  * addresses: its `data` is 0, and its executor does not read `code`, which saves an instruction
@@ -71,7 +62,7 @@ struct ht_exec_frame {
 
 /* Where and why a run stopped. */
 struct ht_exec_stop {
-	int32_t code;  /* 0: it did not stop */
+	int32_t code;  /* base/fault.def; 0: it did not stop */
 	uint32_t step; /* in the table of steps; if a call could not be entered: that call */
 	int64_t instance, tile;
 	const struct ht_exec_frame *frame; /* valid, with its callers, until the next run */

@@ -1,6 +1,7 @@
 /* Verifies that bytes are an image.  Each number is checked against the table that it refers to,
  * and each buffer against the bytes that a step touches.  The code is not recursive and
  * allocates nothing. */
+#include "image/stop.h"
 #include "image/verify.h"
 
 #include "base/object.h"
@@ -956,18 +957,6 @@ static bool good_loops(const struct place *a)
 }
 
 /* ---- messages ---- */
-
-struct ht_words ht_image_words_at(const struct ht_image *x, uint32_t i)
-{
-	const struct ht_image_words *w = &ht_image_words_of(x)[i];
-
-	return (struct ht_words){ .text = ht_image_text(x, w->text),
-		.arg = w->arg,
-		.dtype = w->dtype,
-		.most = w->most,
-		.rank = w->rank,
-		.dim = (int64_t *)(uintptr_t)(ht_image_dims(x) + w->dim) };
-}
 
 static uint64_t bytes_of_argument(const void *arg, size_t i)
 {

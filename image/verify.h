@@ -20,7 +20,6 @@ enum {
 const char *ht_image_verify(struct ht_str bytes);
 
 /* Piece i of the messages of faults. */
-struct ht_words ht_image_words_at(const struct ht_image *x, uint32_t i);
 /* The bytes of an input or output; NONE: its extents do not have such a product. */
 struct ht_size_expr ht_image_bytes_of(const struct ht_image *x, const struct ht_image_port *p);
 struct ht_shape ht_image_shape_of(const struct ht_image *x, const struct ht_image_port *p);

@@ -17,6 +17,7 @@
 #define HT_KERNEL_H
 
 #include "base/base.h"
+#include "base/fault.h"
 #include "base/size.h"
 #include "kernel/target.h"
 
@@ -120,33 +121,6 @@ struct ht_truncation {
 	bool halved;
 };
 struct ht_truncation ht_truncation_to(enum ht_dtype to);
-
-/* Why a kernel stopped: the non-zero return values of a kernel. */
-enum ht_fault {
-	HT_FAULT_NONE,
-	HT_FAULT_INDEX,          /* an index is out of range */
-	HT_FAULT_DIVISION,       /* integer division by zero */
-	HT_FAULT_NEGATIVE_POWER, /* integer to a negative power */
-	HT_FAULT_MEMORY,
-	HT_FAULT_EMPTY_RANGE, /* only of library kernels, like the next one */
-	HT_FAULT_RANDOM_ALGORITHM,
-	HT_FAULT_NAN, /* in a checked tensor, like the next two; the step has a message */
-	HT_FAULT_PLUS_INFINITY,
-	HT_FAULT_MINUS_INFINITY,
-	HT_FAULT_ASSERTION, /* only of library kernels; the step has a message */
-	HT_FAULT_SAMPLES,   /* only of library kernels, without a message, like the next one */
-	HT_FAULT_BOXES,
-	HT_FAULT_PATHS,    /* a search finds fewer paths than are asked for */
-	HT_FAULT_KEYS,     /* of tables: the key exists with another value */
-	HT_FAULT_OBJECT,   /* an object does not have the types that its kernel or its maker
-			   * states */
-	HT_FAULT_UNFILLED, /* a table is read before it is filled */
-	HT_FAULT_ROOM,     /* a table has, or would have, more keys than there is room for */
-	HT_FAULT_RESERVED  /* a key is reserved by its table */
-};
-const char *ht_fault_text(enum ht_fault f);
-/* Whether the message of the step (struct ht_words) follows the text of the fault. */
-bool ht_fault_has_words(enum ht_fault f);
 
 /* ---- stages ---- */
 

@@ -28,18 +28,6 @@ struct ht_str ht_library_net_code(const char *name, uint64_t *entry);
 	K(unique, unique)                                                                          \
 	K(where, where)
 
-/* Bytes of an element as ht_dtype_info() says, of all types whose elements have at least one, without a table. */
-static inline size_t ht_net_bytes(enum ht_dtype t)
-{
-	if (t == HT_C128)
-		return 16;
-	if (t == HT_F64 || t == HT_I64 || t == HT_U64 || t == HT_C64)
-		return 8;
-	if (t == HT_F32 || t == HT_I32 || t == HT_U32 || t == HT_QI32)
-		return 4;
-	return ht_is_low(t) || t == HT_I16 || t == HT_U16 || t == HT_QI16 || t == HT_QU16 ? 2 : 1;
-}
-
 #ifdef HT_FOR_NETS
 #include <math.h>
 #include <string.h>
@@ -131,7 +119,7 @@ HT_NET_INLINE double ht_net_number(double x)
 #undef HT_LIBRARY_NUMBER
 #define HT_LIBRARY_NUMBER(x) ht_net_number(x)
 #undef HT_LIBRARY_BYTES
-#define HT_LIBRARY_BYTES(type) ht_net_bytes(type)
+#define HT_LIBRARY_BYTES(type) ht_element_bytes(type)
 
 /* By a polynomial that is as exact as a double. */
 HT_NET_INLINE float ht_net_exp(float x)

@@ -42,7 +42,10 @@ int main(int argc, char **argv)
 	}
 	status = digits_call(&in, &out, arena);
 	if (status != DIGITS_OK) {
-		fprintf(stderr, "%s\n", digits_status_text(status));
+		char why[1000];
+
+		digits_stop_text(status, arena, why, sizeof why);
+		fprintf(stderr, "%s\n", why);
 		return 4;
 	}
 	for (int i = 1; i < 10; i++)

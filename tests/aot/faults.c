@@ -1,11 +1,12 @@
 /* Runs the net "parts" on two threads, with a batch whose parts stop in all possible ways: with
  * each thread always ahead of the other one up to the next barrier, and without control.  The
- * status must be that of one thread, and no thread may stay alone at a barrier. */
+ * status and what the net tells of the run must be those of one thread, and no thread may stay alone at a barrier. */
 #include "parts.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { PARTS = 5, ELEMENTS = PARTS_INPUT_0_BYTES / PARTS / 4, AS_IT_COMES = 2, AGAIN = 3 };
 
@@ -105,10 +106,16 @@ int main(void)
 	void *outputs[] = { out[0], out[1] };
 
 	for (int ends = 0; ends < 3 * 3 * 3 * 3 * 3; ends++) {
+		char said[200], says[200];
 		int want = fill(ends);
 
 		if (parts_run(inputs, outputs, arena) != want) {
 			fprintf(stderr, "%d: one thread differs\n", ends);
+			return 1;
+		}
+		parts_stop_text(want, arena, said, sizeof said);
+		if (!strncmp(said, "node '", 6) == (want == PARTS_OK)) {
+			fprintf(stderr, "%d: one thread: %s\n", ends, said);
 			return 1;
 		}
 		for (int again = 0; again < AGAIN; again++)
@@ -119,6 +126,12 @@ int main(void)
 					fprintf(stderr, "%d with %d ahead: %d, not %d\n", ends,
 						ahead, status, want);
 					return 2;
+				}
+				parts_stop_text(status, arena, says, sizeof says);
+				if (strcmp(said, says)) {
+					fprintf(stderr, "%d with %d ahead: %s, not %s\n", ends,
+						ahead, says, said);
+					return 3;
 				}
 			}
 	}

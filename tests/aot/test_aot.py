@@ -79,6 +79,61 @@ entry "" {
 %lowest = Const() {dtype=f32, value=tensor f32[] {0}}
 %combined = CombinedNonMaxSuppression(%image, %class, %most, %most, %half, %lowest) {pad_per_class=false, clip_boxes=true}
 """
+# A loop within a loop, whose inner body checks sums.
+NESTED = b"""hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %outer:1
+}
+
+%x = Placeholder() {dtype=f32, shape=shape[2,2]}
+%zero = Const() {dtype=i32, value=tensor i32[] {0}}
+%outer = While(%zero, %x) {T=[i32,f32], cond=@below{}, body=@outside{}}
+
+function "below" {
+  signature "\\n\\x05below"
+  arg "i" = %i
+  arg "x" = %x
+  ret "r" = %less
+  %i = _Arg() {T=i32, index=0}
+  %x = _Arg() {T=f32, index=1}
+  %three = Const() {dtype=i32, value=tensor i32[] {3}}
+  %less = Less(%i, %three) {T=i32}
+}
+
+function "outside" {
+  signature "\\n\\x07outside"
+  arg "i" = %i
+  arg "x" = %x
+  ret "n" = %next
+  ret "r" = %inner:1
+  %i = _Arg() {T=i32, index=0}
+  %x = _Arg() {T=f32, index=1}
+  %zero = Const() {dtype=i32, value=tensor i32[] {0}}
+  %one = Const() {dtype=i32, value=tensor i32[] {1}}
+  %next = Add(%i, %one) {T=i32}
+  %inner = While(%zero, %x) {T=[i32,f32], cond=@below{}, body=@inside{}}
+}
+
+function "inside" {
+  signature "\\n\\x06inside"
+  arg "i" = %i
+  arg "x" = %x
+  ret "n" = %next
+  ret "r" = %sum
+  %i = _Arg() {T=i32, index=0}
+  %x = _Arg() {T=f32, index=1}
+  %one = Const() {dtype=i32, value=tensor i32[] {1}}
+  %next = Add(%i, %one) {T=i32}
+  %most = Const() {dtype=f32, value=tensor f32[] {40}}
+  %axes = Const() {dtype=i32, value=tensor i32[2] {0, 1}}
+  %less = Less(%x, %most) {T=f32}
+  %all = All(%less, %axes) {Tidx=i32, keep_dims=false}
+  %above = LogicalNot(%all)
+  %check = Assert(%all, %x, %above) {T=[f32,b1], summarize=9}
+  %sum = AddV2(%x, %x, ^check) {T=f32}
+}
+"""
 
 
 class AheadOfTime(Nets):
@@ -136,10 +191,11 @@ class AheadOfTime(Nets):
         folder = self.aot(DIGITS, 'digits')
         self.assertEqual(self.run_ok('nm', '-u', os.path.join(folder, 'digits.o')), b'')
         names = self.run_ok('nm', '-g', '--format=just-symbols', os.path.join(folder, 'digits.o')).split()
-        exported = [b'digits_metadata', b'digits_run', b'digits_run_parallel', b'digits_target']
+        exported = [b'digits_metadata', b'digits_run', b'digits_run_parallel', b'digits_status_text', b'digits_stop_text', b'digits_stopped',
+                    b'digits_target']
         self.assertEqual(sorted(names), exported)
         names = self.run_ok('nm', '--format=just-symbols', os.path.join(folder, 'digits.o')).split()
-        self.assertLessEqual({b'digits.runner', b'digits.kernel0'}, set(names))
+        self.assertLessEqual({b'digits.runner', b'digits.teller', b'digits.kernel0'}, set(names))
         library = os.path.join(folder, 'libdigits.so')
         names = self.run_ok('nm', '-D', '--format=just-symbols', library).split()
         self.assertEqual(sorted(names), exported)
@@ -171,17 +227,16 @@ class AheadOfTime(Nets):
             self.assertEqual(self.run_ok(self.build(folder, 'digits', link, free, main)), want)
 
     def test_runner_stands_alone(self):
-        """The code that is copied into nets refers to nothing outside of itself, and stays within its size."""
+        """Each piece of code that is copied into nets refers to nothing outside of itself, and stays within its size."""
+        found = set()
         for root, _, files in os.walk(os.path.join(BUILD, 'aot')):
             for f in files:
-                if f == 'runner.c.o':
-                    path = os.path.join(root, f)
-                    text = self.run_ok('readelf', '-rW', path).decode()
-                    self.assertNotIn("'.relaht_aot_runner'", text)
-                    self.assertNotIn("'.rela.ht_aot_runner'", text)
-                    self.assertIn(sections(path)['ht_aot_runner'][2], range(500, 8192 + 1))
-                    return
-        self.fail('runner.c.o is not there')
+                if f in ('runner.c.o', 'teller.c.o'):
+                    name, path = 'ht_aot_' + f[:-4], os.path.join(root, f)
+                    self.assertNotRegex(self.run_ok('readelf', '-rW', path).decode(), rf"'\.rela\.?{name}'")
+                    self.assertIn(sections(path)[name][2], range(500, 8192 + 1))
+                    found.add(f)
+        self.assertEqual(found, {'runner.c.o', 'teller.c.o'})
 
     def test_library_kernels_stand_alone(self):
         """So does each section of library kernels that is copied into nets."""
@@ -564,12 +619,60 @@ int main(void)
         """The loop divides by zero in its fourth iteration; the limit is checked at the end of an iteration."""
         loop = os.path.join(TOP, 'tests', 'golden', 'plan', 'loop.hir')
         raw = self.path('x.raw', struct.pack('<i', 7))
-        for limit, text in ('2', b'a loop exceeds the limit of iterations'), ('3', b'integer division by zero'):
+        for limit, text in (('2', b"node 'loop': the loop does not end within the limit of 2 iterations\n"),
+                            ('3', b"node 'quotient': integer division by zero, in 'branch', in iteration 4 of 'loop'\n")):
             folder = self.aot(loop, 'loop', '--max-iterations', limit)
             program = self.build(folder, 'loop', self.links(folder, 'loop')[0])
             r = subprocess.run([program, raw], capture_output=True)
             self.assertEqual((r.returncode, r.stdout), (4, b''))
             self.assertIn(text, r.stderr)
+
+    def sentences(self, model, name, inputs, *options):
+        """What the tool says of a run that stops, and what its net says, in C and in C++."""
+        def values(v):
+            return ','.join('%.9g' % x for x in v[1]) if v[0][0] == 'f' else ','.join(map(str, v[1]))
+        feeds = ['--input=%s=%s:%s' % (n, v[0], values(v)) for n, v in inputs.items()]
+        r = subprocess.run([TOOL, 'run', '-q', model, *feeds, *options], capture_output=True, text=True)
+        self.assertIn(r.returncode, (3, 6), r.stderr)
+        said = re.search(r'error: (.*)', r.stderr)[1]
+        folder = self.aot(model, name, *options)
+        raw = [self.path('%d.raw' % i, struct.pack('<%d%s' % (len(v[1]), v[0][0]), *v[1])) for i, v in enumerate(inputs.values())]
+        for compiler in C, CXX:
+            p = subprocess.run([self.build(folder, name, self.links(folder, name)[0], compiler), *raw], capture_output=True, text=True)
+            self.assertEqual((p.returncode, p.stdout), (4, ''))
+            self.assertEqual(p.stderr, '%s: %s\n' % (name, said))
+        return said
+
+    def test_where_a_run_stopped(self):
+        """A net says what the tool says: node, reason, message, loops with iterations and calls, from the inside out."""
+        loop = os.path.join(TOP, 'tests', 'golden', 'plan', 'loop.hir')
+        self.assertEqual(self.sentences(loop, 'loop', {'x': ('i32[]', [7])}),
+                         "node 'quotient': integer division by zero, in 'branch', in iteration 4 of 'loop'")
+        self.assertEqual(self.sentences(loop, 'loop', {'x': ('i32[]', [7])}, '--max-iterations', '2'),
+                         "node 'loop': the loop does not end within the limit of 2 iterations")
+        nested = self.path('nested.hir', NESTED)
+        self.assertEqual(self.sentences(nested, 'nested', {'x': ('f32[2,2]', [2, 1.5, 0.1, 3])}),
+                         "node 'check': assertion failed: [[32 24][1.6 48]] [1], in iteration 2 of 'inner', in iteration 2 of 'outer'")
+        deep = os.path.join(TOP, 'tests', 'golden', 'passes', 'bodies_recursive.hir')
+        said = self.sentences(deep, 'deep', {'x': ('f32[1,2]', [1, 2]), 'y': ('f32[3,2]', [1] * 6), 'n': ('i32[]', [1000])})
+        self.assertRegex(said, r"calls are nested too deeply: there is memory for 64 that recurse, in '.*, in more calls$")
+        numerics = self.path('numerics.hir', b"""hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+}
+
+%x = Placeholder() {dtype=f32, shape=shape[2]}
+%y = CheckNumerics(%x) {T=f32, message="the input"}
+""")
+        self.assertEqual(self.sentences(numerics, 'numerics', {'x': ('f32[2]', [1, float('inf')])}), "node 'y': the tensor has +Inf: the input")
+
+    def test_record_of_a_run(self):
+        """What a program reads of a run that stopped, from its arena and from any other memory."""
+        folder = self.aot(self.path('nested.hir', NESTED), 'nested', '--target', 'x86-64-v3,x86-64-v4')
+        for link in self.links(folder, 'nested')[::2]:
+            for compiler in C, CXX:
+                self.run_ok(self.build(folder, 'nested', link, compiler, os.path.join(HERE, 'stopped.c')))
 
     def test_faults_on_threads(self):
         """Faults in parts of a batch, in one step and in several: they are those of one thread, and the run ends."""

@@ -202,13 +202,13 @@ class Assertions(Checks):
 
     def test_ahead_of_time(self):
         def build(x):
-            a = RAW.Assert(condition=tf.reduce_all(x >= 0), data=['x'], name='scope/check')
+            a = RAW.Assert(condition=tf.reduce_all(x >= 0), data=['x', x * 1.5], name='scope/check')
             with tf.control_dependencies([a]):
                 return tf.identity(x)
         net = self.path('net')
         self.tool('aot', '-q', '--outputs', 'out', self.save(self.graph(build)), '--name', 'm', '-o', net)
         subprocess.run(['gcc', '-D_GNU_SOURCE', f'-I{net}', f'{net}/m_main.c', f'{net}/m.o', '-o', f'{net}/main'], check=True)
-        for x, code, said in (1, 0, b''), (-1, 4, b'm: assertion failed\n'):
+        for x, code, said in (1, 0, b''), (-1, 4, b"m: node 'scope/check': assertion failed: [x] [[-1.5 -1.5 -1.5]...]\n"):
             data = np.full((2, 3), x, 'f4').tobytes()
             r = subprocess.run([f'{net}/main', self.path('x.raw', data)], capture_output=True)
             self.assertEqual((r.returncode, r.stdout, r.stderr), (code, b'' if code else data, said))

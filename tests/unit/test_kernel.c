@@ -685,7 +685,7 @@ static void test_bytes_in_nets(void **state)
 		size_t bytes = ht_dtype_info((enum ht_dtype)t)->bytes;
 
 		if (bytes)
-			assert_int_equal(ht_net_bytes((enum ht_dtype)t), bytes);
+			assert_int_equal(ht_element_bytes((enum ht_dtype)t), bytes);
 	}
 }
 
