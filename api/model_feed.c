@@ -136,6 +136,55 @@ enum ht_status ht_model_set_inputs(
 	return st;
 }
 
+/* ---- defaults ---- */
+
+/* Whether the caller has said something about an input. */
+static bool is_named(const struct feed *f, const struct ht_port *p)
+{
+	for (const struct ht_shape_set *s = f->m->shapes; s; s = s->next)
+		if (ht_str_eq(s->input, p->name))
+			return true;
+	for (size_t i = 0; i < f->n; i++)
+		if (ht_port_named(f->m->entry->inputs, ht_str(f->name[i])) == p)
+			return true;
+	return ht_model_is_steady(f->m, p->name);
+}
+
+/* The pass `identity` replaces a node that is no input by its default. */
+static enum ht_status compute_defaults(void *arg)
+{
+	struct feed *f = arg;
+	struct ht_entry *e = HT_NEW(&f->m->arena, struct ht_entry);
+	struct ht_port **end = &e->inputs;
+
+	*e = *f->m->entry;
+	e->inputs = NULL;
+	for (const struct ht_port *p = f->m->entry->inputs; p; p = p->next) {
+		const struct ht_node *n = p->value.node;
+
+		if (ht_is(n, HT_HAS_DEFAULT) && n->ins == 1 && !ht_model_default(n) &&
+			!is_named(f, p)) {
+			f->m->set = f->m->inputs_set = true;
+			continue;
+		}
+		*end = HT_NEW(&f->m->arena, struct ht_port);
+		**end = *p;
+		(*end)->next = NULL;
+		end = &(*end)->next;
+	}
+	f->m->entry = e;
+	ht_model_describe(f->m);
+	return HT_OK;
+}
+
+enum ht_status ht_model_compute_defaults(
+	struct ht_model *m, const char *const *name, size_t n, struct ht_diags *d)
+{
+	struct feed f = { .m = m, .name = name, .n = n, .d = d };
+
+	return ht_guarded(&m->unwind, compute_defaults, &f, d);
+}
+
 int ht_model_input_named(const struct ht_model *m, const char *name, size_t *i)
 {
 	const struct ht_port *found = ht_port_named(m->entry->inputs, ht_str(name));

@@ -511,6 +511,7 @@ void fed_free(struct cli *c);
 enum ht_status fed_load(struct fed *f);
 /* Makes the tensors that --inputs and --input name inputs, if they are not inputs already. */
 enum ht_status fed_set_inputs(struct cli *c, struct ht_model *m);
+enum ht_status fed_compute_defaults(struct cli *c, struct ht_model *m);
 /* Loads the arrays of a model's inputs and takes the sizes of open dimensions from them.
  * `graph` and `stated` are by input: the shape in the graph, and with --input-shape. */
 enum ht_status fed_set_shapes(struct cli *c, struct ht_model *m, const struct ht_value_info *graph,

@@ -124,6 +124,24 @@ enum ht_status fed_set_inputs(struct cli *c, struct ht_model *m)
 	return st;
 }
 
+/* What neither --inputs names nor --input feeds gets its default, if the graph computes one. */
+enum ht_status fed_compute_defaults(struct cli *c, struct ht_model *m)
+{
+	struct option_list stated;
+	enum ht_status st = option_list(c, OPTION_INPUTS, &stated);
+	const char **name = must_alloc((stated.n + c->feds) * sizeof *name);
+
+	for (size_t i = 0; i < stated.n; i++)
+		name[i] = stated.item[i];
+	for (size_t i = 0; i < c->feds; i++)
+		name[stated.n + i] = c->fed[i].name;
+	if (st == HT_OK)
+		st = ht_model_compute_defaults(m, name, stated.n + c->feds, c->diags);
+	free(name);
+	free(stated.text);
+	return st;
+}
+
 /* ---- shapes ---- */
 
 /* The source of another size of dimension `i` than the array has. */

@@ -111,6 +111,8 @@ static enum ht_status configure(struct cli *c, struct ht_model *m, size_t set, l
 		st = fed_set_shapes(c, m, graph, stated);
 	if (st == HT_OK)
 		st = steady_set(c, m);
+	if (st == HT_OK && c->verb->bit & (RUN | BENCH))
+		st = fed_compute_defaults(c, m);
 	if (st == HT_OK && c->verb->bit & (RUN | BENCH | COMPARE | SEARCH))
 		st = take_sizes(c, m);
 	free(graph);

@@ -58,6 +58,12 @@ HT_API enum ht_status ht_model_set_outputs(
  * the tensor does not exist or is named twice.  HT_E_UNSUPPORTED: the graph does not say its type. */
 HT_API enum ht_status ht_model_set_inputs(
 	struct ht_model *m, const char *const *name, size_t n, struct ht_diags *d);
+/* Inputs whose default the graph computes (a PlaceholderWithDefault of a tensor that is no constant) are no inputs any more, except the
+ * `n` that are named, those whose shape is stated and those that are steady: programs then compute the default, as TensorFlow does of
+ * an input that is not fed.  A name is any that ht_model_input_named() accepts; others are ignored.  ht_model_set_outputs() and
+ * ht_model_set_inputs() undo the call. */
+HT_API enum ht_status ht_model_compute_defaults(
+	struct ht_model *m, const char *const *name, size_t n, struct ht_diags *d);
 /* Dimensions that ht_model_set_shape() takes beside sizes: that of the graph, and an open one whatever the graph says. */
 enum ht_dimension { HT_DIMENSION_KEPT = -1, HT_DIMENSION_OPEN = -2 };
 /* Sets the shape of an input.  `input` is any name that ht_model_input_named() accepts. */

@@ -149,6 +149,8 @@ static void fed_inside(struct ht_model *m, struct ht_diags *d)
 	CHECK(!strcmp(v.name, "y") && v.dtype == HT_F32 && v.rank == 2 && v.dim[1] == 3);
 	CHECK(ht_model_input_named(m, "y", &i) && !i && !ht_model_input_named(m, "x", &i));
 	CHECK(ht_model_set_shape(m, "y:0", 2, dim, d) == HT_OK);
+	/* No default is computed, so all inputs stay. */
+	CHECK(ht_model_compute_defaults(m, NULL, 0, d) == HT_OK && ht_model_inputs(m) == 1);
 	CHECK(ht_compile(m, NULL, d, &p) == HT_OK);
 	CHECK(ht_program_inputs(p) == 1 && ht_program_input_named(p, "y:0", &i) && !i);
 	CHECK(ht_program_output_named(p, "top", &i) && !ht_program_output_named(p, "y", &i));

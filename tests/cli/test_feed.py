@@ -85,6 +85,30 @@ class Feed(ToolCase):
         self.assertEqual(self.values('--input', 'x=f32[3]:1,2,3', outputs=['y'], model=model)['y'], ((3,), [2, 4, 6]))
         self.fails(2, 'has 1 dimensions', 'run', '--input', 'x=f32[3,1]:1', model)
 
+    def test_computed_default(self):
+        """A default that the graph computes is computed where nothing is fed, from inputs that are fed or not, and in a shape of its own."""
+        model = self.path('c.hir', b"""hir 1
+entry "" {
+  input "x" = %x
+  input "rate" = %rate
+  output "y" = %y
+}
+%x = Placeholder() {dtype=f32, shape=shape[?]}
+%twice = AddV2(%x, %x) {T=f32}
+%rate = PlaceholderWithDefault(%twice) {dtype=f32, shape=shape[?]}
+%y = AddV2(%rate, %x) {T=f32}
+""")
+        x = '--input', 'x=f32[3]:1,2,3'
+        r = self.tool('run', *x, model)
+        self.assertNotIn('rate', r.err)
+        self.assertNotIn('random', r.err)
+        self.assertEqual(self.values(*x, outputs=['y'], model=model)['y'], ((3,), [3, 6, 9]))
+        self.assertEqual(self.values(*x, '--input', 'rate=f32[3]:0', outputs=['y'], model=model)['y'], ((3,), [1, 2, 3]))
+        # Once it is named an input, it is one.
+        self.assertIn("input 'rate' float32[3] is random", self.tool('run', *x, '--inputs', 'x,rate', model).err)
+        self.assertNotIn("'rate'", self.tool('bench', '--runs=1', '--duration=0', *x, model).err)
+        self.assertEqual([i['name'] for i in json.loads(self.tool('inspect', '--format=json', model).stdout)['inputs']], ['x', 'rate'])
+
     def test_artefacts(self):
         htx = self.path('m.htx')
         self.tool('compile', '-q', '--batch', '1,2', '--outputs', 'z', '-o', htx, self.model)
