@@ -239,9 +239,12 @@ static enum ht_status put_level(
 	struct ht_buf *plan = &n->a->obj.plan;
 	struct ht_aot *a = n->a;
 
-	if (!ht_aot_memory(p->rt.image, &level->memory))
-		return ht_error(a->diags, HT_E_UNSUPPORTED, HT_NOWHERE,
+	if (!ht_aot_memory(p->rt.image, &level->memory)) {
+		ht_error(a->diags, HT_E_UNSUPPORTED, HT_NOWHERE,
 			"the program takes more memory than there can be");
+		ht_program_tell_memory(p, a->diags);
+		return HT_E_UNSUPPORTED;
+	}
 	level->needs = ht_aot_needs(p->info.target);
 	ht_aot_place_kept(p->rt.image, level);
 	level->name = put_at(plan, 1, p->info.target, strlen(p->info.target) + 1);

@@ -409,6 +409,14 @@ static enum ht_status context_options(const struct cli *c, struct ht_context_opt
 	return st;
 }
 
+/* Behind an error of too little memory: what takes most of it. */
+static enum ht_status with_memory(struct cli *c, const struct session *s, enum ht_status st)
+{
+	if (st == HT_E_LIMIT || st == HT_E_ENVIRONMENT)
+		ht_program_tell_memory(s->program, c->diags);
+	return st;
+}
+
 enum ht_status session_open(struct cli *c, struct session *s)
 {
 	long long threads;
@@ -435,7 +443,7 @@ enum ht_status session_open(struct cli *c, struct session *s)
 	if (st == HT_OK)
 		st = announce(c, s->program);
 	if (st == HT_OK)
-		st = check_memory(c, s, threads);
+		st = with_memory(c, s, check_memory(c, s, threads));
 	if (st == HT_OK)
 		st = feed(c, s);
 	if (st == HT_OK)
@@ -443,7 +451,8 @@ enum ht_status session_open(struct cli *c, struct session *s)
 	if (st == HT_OK)
 		st = steady_find(c, s);
 	if (st == HT_OK)
-		st = ht_context_new(s->program, &s->context_options, c->diags, &s->context);
+		st = with_memory(c, s,
+			ht_context_new(s->program, &s->context_options, c->diags, &s->context));
 	if (st == HT_OK)
 		st = dump_begin(c, &s->dump);
 	if (st == HT_OK && s->dump)

@@ -278,6 +278,9 @@ struct ht_compile_options {
 /* Compiles a model.  On HT_OK the caller owns *out, which does not need the model any more. */
 HT_API enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_options *opt,
 	struct ht_diags *d, struct ht_program **out);
+/* Adds a note to `d`, behind an error of too little memory: the node whose tensor is the largest piece of the memory of a run, its bytes,
+ * and the sizes of inputs to whose largest values these bytes are due. */
+HT_API void ht_program_tell_memory(const struct ht_program *p, struct ht_diags *d);
 /* Tools that see addresses of machine code, and may be told which kernels are there: a combination. */
 enum ht_announce {
 	HT_ANNOUNCE_JITDUMP =

@@ -153,6 +153,9 @@ static void fed_inside(struct ht_model *m, struct ht_diags *d)
 	CHECK(ht_model_compute_defaults(m, NULL, 0, d) == HT_OK && ht_model_inputs(m) == 1);
 	CHECK(ht_compile(m, NULL, d, &p) == HT_OK);
 	CHECK(ht_program_inputs(p) == 1 && ht_program_input_named(p, "y:0", &i) && !i);
+	i = ht_diags_count(d);
+	ht_program_tell_memory(p, d);
+	CHECK(ht_diags_count(d) <= i + 1);
 	CHECK(ht_program_output_named(p, "top", &i) && !ht_program_output_named(p, "y", &i));
 	ht_program_free(p);
 	CHECK(ht_model_set_outputs(m, outputs, 1, d) == HT_OK);

@@ -300,6 +300,45 @@ entry "" {
             self.assertEqual(p.returncode, 0, self.read('err'))
             self.assertLess(used.ru_maxrss * 1024, needs + (64 << 20))
 
+    def test_what_takes_most(self):
+        """An error of too little memory names the node with the largest tensor, and the open sizes that make it large."""
+        text = '''hir 1
+entry "" {
+  input "ids" = %ids
+  output "y" = %y
+}
+%ids = Placeholder() {dtype=f32, shape=shape[?,?,8]}
+%axes = Const() {dtype=i32, value=tensor i32[1] {2}}
+%product = BatchMatMulV2(%ids, %ids) {T=f32, adj_x=false, adj_y=true}
+%soft = Softmax(%product) {T=f32}
+%y = BatchMatMulV2(%soft, %ids) {T=f32, adj_x=false, adj_y=false}
+'''
+        model, htx = self.path('attention.hir', text.encode()), self.path('attention.htx')
+        self.tool('compile', '-q', model, '--input-shape', 'ids:1..2,1..100000,8', '-o', htx)
+        r = self.fails(6, 'allows', 'run', htx, '--input', 'ids=f32[1,2,8]:1', '--max-memory=1G')
+        self.assertRegex(r.err, r"node '\w+': the largest piece of the memory is its tensor, \d{11,} bytes, because "
+                         r"dimension 0 of input 'ids' is up to 2, and dimension 1 of input 'ids' is up to 100000; .*--input-shape")
+        computed = self.path('computed.hir', b'''hir 1
+entry "" {
+  input "x" = %x
+  output "n" = %n
+}
+%x = Placeholder() {dtype=f32, shape=shape[300000]}
+%at = Where(%x) {T=f32}
+%y = GatherNd(%x, %at) {Tparams=f32, Tindices=i64}
+%o = Const() {dtype=i32, value=tensor i32[2] {-1, 1}}
+%r = Reshape(%y, %o) {T=f32, Tshape=i32}
+%p = MatMul(%r, %r) {T=f32, transpose_a=false, transpose_b=true}
+%s = Softmax(%p) {T=f32}
+%axes = Const() {dtype=i32, value=tensor i32[2] {0, 1}}
+%n = Sum(%s, %axes) {T=f32, Tidx=i32}
+''')
+        self.assertRegex(self.fails(6, 'a run needs', 'run', computed, '--max-memory=1G').err,
+                         r"node 'p': .*360000000000 bytes, because sizes that the run computes are up to 300000; ")
+        small = self.path('small.htx')
+        self.tool('compile', '-q', model, '--input-shape', 'ids:1..2,1..10,8', '-o', small)
+        self.tool('run', '-q', small, '--input', 'ids=f32[1,2,8]:1', '--max-memory=1G')
+
 
 if __name__ == '__main__':
     unittest.main()

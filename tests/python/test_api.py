@@ -688,6 +688,7 @@ class Everything(FolderCase):
         'ht_profiling_value': 'for the tool', 'ht_mean_interval_of': 'likewise', 'ht_comparison_rows': 'the JSON has them', 'ht_comparison_failed': 'for reports of several models', 'ht_worse_status': 'likewise', 'ht_search_rows': 'likewise', 'ht_search_look': 'likewise', 'ht_search_members': 'likewise',
         'ht_context_recording': 'trace() and profile_table() have it', 'ht_context_iterations': 'iterations() has each',
         'ht_model_compute_defaults': 'a run is fed all inputs of its program',
+        'ht_program_tell_memory': 'for the tool, which knows beforehand how much memory is free',
         'ht_program_save': 'save() writes one program as it writes several',
         'ht_model_set_open': 'ht_model_set_open_dimension() serves every dimension', 'ht_program_open': 'likewise of ht_program_open_dimension()',
         'ht_program_tensor': 'for dumps, which the tool writes', 'ht_context_see': 'likewise', 'ht_contexts_trace': 'for phases of trainings, of which the tool makes one timeline',
