@@ -144,21 +144,61 @@ static void centered_rms_prop(struct step *s)
 	move(s, 3, ht_xsub(s->b, s->v[2], square(s, s->v[1])));
 }
 
-/* Slots: sum of squares, linear.  Operands: gradient, rate, l1, l2, power of the rate. */
-static void ftrl(struct step *s)
+/* Slots: sum of squares, linear.  Operands of the step: gradient, rate, l1, l2.  `pull` is the gradient with shrinkage.  With
+ * multiply_linear_by_lr the slot is the sum of all times the rate. */
+static void follow_leader(struct step *s, int32_t pull, int32_t lr_power)
 {
 	struct ht_xb *b = s->b;
-	int32_t grad = s->x[0], rate = s->x[1], l1 = s->x[2], power = ht_xneg(b, s->x[4]);
-	int32_t sum = ht_xadd(b, s->v[1], square(s, grad)), now = ht_xpow(b, sum, power);
-	int32_t sigma = ht_xdiv(b, ht_xsub(b, now, ht_xpow(b, s->v[1], power)), rate);
-	int32_t linear = ht_xadd(b, s->v[2], ht_xsub(b, grad, ht_xmul(b, sigma, s->v[0])));
-	int32_t over = ht_xadd(b, ht_xdiv(b, now, rate), ht_xmul(b, number(s, 2), s->x[3]));
-	int32_t bound = ht_xselect(b, ht_xlt(b, linear, number(s, 0)), ht_xneg(b, l1), l1);
+	bool by_rate = ht_attr_bool(s->n, "multiply_linear_by_lr", false);
+	int32_t rate = s->x[1], l1 = s->x[2], l2 = s->x[3], power = ht_xneg(b, lr_power);
+	int32_t sum = ht_xadd(b, s->v[1], square(s, s->x[0])), now = ht_xpow(b, sum, power);
+	int32_t sigma = ht_xsub(b, now, ht_xpow(b, s->v[1], power)), linear, over, bound;
 
+	if (by_rate) {
+		pull = ht_xmul(b, pull, rate);
+		l1 = ht_xmul(b, l1, rate);
+		l2 = ht_xmul(b, l2, rate);
+	} else {
+		sigma = ht_xdiv(b, sigma, rate);
+		now = ht_xdiv(b, now, rate);
+	}
+	linear = ht_xadd(b, s->v[2], ht_xsub(b, pull, ht_xmul(b, sigma, s->v[0])));
+	over = ht_xadd(b, now, ht_xmul(b, number(s, 2), l2));
+	bound = ht_xselect(b, ht_xlt(b, linear, number(s, 0)), ht_xneg(b, l1), l1);
 	s->v[0] = ht_xselect(b, ht_xlt(b, l1, ht_xabs(b, linear)),
 		ht_xdiv(b, ht_xsub(b, bound, linear), over), number(s, 0));
 	s->v[1] = sum;
 	s->v[2] = linear;
+}
+
+/* Operand 4: power of the rate. */
+static void ftrl(struct step *s)
+{
+	follow_leader(s, s->x[0], s->x[4]);
+}
+
+/* Operands 4 and 5: the shrinkage of l2, power of the rate. */
+static void ftrl_v2(struct step *s)
+{
+	int32_t share = ht_xmul(s->b, number(s, 2), s->x[4]);
+
+	follow_leader(s, ht_xadd(s->b, s->x[0], ht_xmul(s->b, share, s->v[0])), s->x[5]);
+}
+
+/* Slots: sum of gradients, sum of squares.  Operands: gradient, rate, l1, l2, number of steps. */
+static void adagrad_da(struct step *s)
+{
+	struct ht_xb *b = s->b;
+	int32_t rate = s->x[1], steps = ht_xcvt(b, s->t, s->x[4]), sum, size, over;
+
+	s->v[1] = sum = ht_xadd(b, s->v[1], s->x[0]);
+	s->v[2] = ht_xadd(b, s->v[2], square(s, s->x[0]));
+	size = ht_xmax(b, ht_xsub(b, ht_xabs(b, sum), ht_xmul(b, s->x[2], steps)), number(s, 0));
+	size = ht_xselect(b, ht_xlt(b, sum, number(s, 0)), ht_xneg(b, size), size);
+	size = ht_xselect(b, ht_xlt(b, number(s, 0), s->x[2]), size, sum);
+	over = ht_xmul(b, ht_xmul(b, s->x[3], steps), rate);
+	over = ht_xadd(b, over, ht_xsqrt(b, s->v[2]));
+	s->v[0] = ht_xneg(b, ht_xdiv(b, ht_xmul(b, rate, size), over));
 }
 
 /* Slots: mean of squares, mean of squared steps.  Operands: rate, rho, epsilon, gradient. */
@@ -184,6 +224,58 @@ static void adamax(struct step *s)
 	decay(s, 1, grad, s->x[2]);
 	s->v[2] = ht_xmax(b, ht_xmul(b, s->x[3], s->v[2]), ht_xabs(b, grad));
 	subtract(s, ht_xmul(b, rate, ht_xdiv(b, s->v[1], ht_xadd(b, s->v[2], s->x[4]))));
+}
+
+/* Slots: m, v, the largest v.  Operands: those of Adam. */
+static void adam_amsgrad(struct step *s)
+{
+	struct ht_xb *b = s->b;
+	int32_t grad = s->x[6], rate = ht_xmul(b, s->x[2], ht_xsqrt(b, one_minus(s, s->x[1])));
+
+	rate = ht_xdiv(b, rate, one_minus(s, s->x[0]));
+	decay(s, 1, grad, s->x[3]);
+	decay(s, 2, square(s, grad), s->x[4]);
+	s->v[3] = ht_xmax(b, s->v[3], s->v[2]);
+	subtract(s,
+		ht_xdiv(b, ht_xmul(b, s->v[1], rate), ht_xadd(b, ht_xsqrt(b, s->v[3]), s->x[5])));
+}
+
+/* -1, 0 or 1 */
+static int32_t sign_of(struct step *s, int32_t x)
+{
+	struct ht_xb *b = s->b;
+	int32_t none = number(s, 0), below = ht_xlt(b, x, none), above = ht_xlt(b, none, x);
+
+	return ht_xselect(b, below, number(s, -1), ht_xselect(b, above, number(s, 1), none));
+}
+
+/* Moves the slot, a mean of gradients, and returns `by` where the gradient has its sign, -`by` where it has the other.  Operands 3 and 4: the decay of
+ * the mean, gradient. */
+static int32_t agreement(struct step *s, int32_t by)
+{
+	struct ht_xb *b = s->b;
+	int32_t beta = s->x[3], grad = s->x[4];
+
+	s->v[1] = ht_xadd(b, ht_xmul(b, s->v[1], beta), ht_xmul(b, grad, one_minus(s, beta)));
+	return ht_xmul(b, by, ht_xmul(b, sign_of(s, grad), sign_of(s, s->v[1])));
+}
+
+/* Slot: mean of gradients.  Operands: rate, alpha, decay of the sign, decay of the mean, gradient. */
+static void add_sign(struct step *s)
+{
+	struct ht_xb *b = s->b;
+	int32_t factor = ht_xadd(b, s->x[1], agreement(s, s->x[2]));
+
+	subtract(s, ht_xmul(b, ht_xmul(b, s->x[0], factor), s->x[4]));
+}
+
+/* Likewise; operand 1 is the logarithm of the base. */
+static void power_sign(struct step *s)
+{
+	struct ht_xb *b = s->b;
+	int32_t factor = ht_xexp(b, ht_xmul(b, s->x[1], agreement(s, s->x[2])));
+
+	subtract(s, ht_xmul(b, ht_xmul(b, s->x[0], factor), s->x[4]));
 }
 
 /* The variable after a step, with the penalties l1 and l2 at this rate. */
@@ -287,7 +379,8 @@ static enum ht_status emit(struct lower *l, struct ht_node *n, void (*of)(struct
 static const char *refuse(const struct ht_node *n)
 {
 	const int variables = lower_op_of(n)->variables,
-		  indices = ht_named_argument(n->op, "indices");
+		  indices = ht_named_argument(n->op, "indices"),
+		  steps = ht_named_argument(n->op, "global_step");
 	struct ht_type like;
 	const char *why;
 
@@ -313,12 +406,12 @@ static const char *refuse(const struct ht_node *n)
 						     ht_shape_count(like.shape) &&
 						     !scatter_refuse(n, indices, SCATTER_ROWS,
 							     like.shape, t->shape);
-		if (t->dtype != like.dtype || !fits)
+		if (i == steps ? t->dtype != HT_I64 : t->dtype != like.dtype)
+			fits = false;
+		if (!fits)
 			return "has a gradient of another type or shape than its variable";
 	}
-	return ht_attr_bool(n, "multiply_linear_by_lr", false)
-		       ? "with multiply_linear_by_lr has no kernel"
-		       : NULL;
+	return NULL;
 }
 
 #define STEP(name, count)                                                                          \
@@ -340,6 +433,11 @@ STEP(adagrad_v2, 2)
 STEP(rms_prop, 3)
 STEP(centered_rms_prop, 4)
 STEP(ftrl, 3)
+STEP(ftrl_v2, 3)
+STEP(adagrad_da, 3)
+STEP(adam_amsgrad, 4)
+STEP(add_sign, 2)
+STEP(power_sign, 2)
 STEP(adadelta, 3)
 STEP(adamax, 3)
 STEP(proximal_gradient_descent, 1)

@@ -31,6 +31,10 @@ static const struct {
 	{ HT_OP_ApplyRMSProp, HT_OP_ResourceApplyRMSProp },
 	{ HT_OP_ApplyCenteredRMSProp, HT_OP_ResourceApplyCenteredRMSProp },
 	{ HT_OP_ApplyFtrl, HT_OP_ResourceApplyFtrl },
+	{ HT_OP_ApplyFtrlV2, HT_OP_ResourceApplyFtrlV2 },
+	{ HT_OP_ApplyAdagradDA, HT_OP_ResourceApplyAdagradDA },
+	{ HT_OP_ApplyAddSign, HT_OP_ResourceApplyAddSign },
+	{ HT_OP_ApplyPowerSign, HT_OP_ResourceApplyPowerSign },
 	{ HT_OP_ApplyAdadelta, HT_OP_ResourceApplyAdadelta },
 	{ HT_OP_ApplyAdaMax, HT_OP_ResourceApplyAdaMax },
 	{ HT_OP_ApplyProximalGradientDescent, HT_OP_ResourceApplyProximalGradientDescent },
@@ -41,6 +45,8 @@ static const struct {
 	{ HT_OP_SparseApplyRMSProp, HT_OP_ResourceSparseApplyRMSProp },
 	{ HT_OP_SparseApplyCenteredRMSProp, HT_OP_ResourceSparseApplyCenteredRMSProp },
 	{ HT_OP_SparseApplyFtrl, HT_OP_ResourceSparseApplyFtrl },
+	{ HT_OP_SparseApplyFtrlV2, HT_OP_ResourceSparseApplyFtrlV2 },
+	{ HT_OP_SparseApplyAdagradDA, HT_OP_ResourceSparseApplyAdagradDA },
 	{ HT_OP_SparseApplyAdadelta, HT_OP_ResourceSparseApplyAdadelta },
 	{ HT_OP_SparseApplyProximalGradientDescent,
 		HT_OP_ResourceSparseApplyProximalGradientDescent },
@@ -255,6 +261,8 @@ static void read_behind_writes(
 	for (size_t k = 0; k < count; k++) {
 		struct ht_node *n = all[k];
 
+		if (!n->graph)
+			continue;
 		behind[n->id] = comes_behind(x, behind, n);
 		for (int32_t i = 0; i < n->ins && behind[n->id]; i++)
 			if (n->in[i].node->id < x->ids && hands_on(x, n->in[i].node, v))
@@ -338,6 +346,7 @@ static void become_form(struct references *x, struct ht_node *n, const struct ht
 	enum ht_dtype t = ht_type_attr(v, "dtype"), indices = ht_type_attr(n, "Tindices");
 	bool nesterov = ht_attr_bool(n, "use_nesterov", false);
 	bool updates = ht_attr_bool(n, "update_slots", true);
+	bool by_rate = ht_attr_bool(n, "multiply_linear_by_lr", false);
 	struct ht_value *in = HT_NEW_ARRAY(x->r.arena, struct ht_value, (size_t)n->ins);
 
 	for (int32_t i = 0; i < n->ins; i++)
@@ -353,6 +362,8 @@ static void become_form(struct references *x, struct ht_node *n, const struct ht
 		ht_attr_set_bool(n, "use_nesterov", true);
 	if (!updates)
 		ht_attr_set_bool(n, "update_slots", false);
+	if (by_rate)
+		ht_attr_set_bool(n, "multiply_linear_by_lr", true);
 	ht_node_set_outs(n, info->results);
 }
 
@@ -362,6 +373,17 @@ static struct ht_node *form_of(const struct references *x, const struct ht_node 
 	struct ht_node *v = n->ins && ht_takes_reference(n, 0) ? referred(x, n, 0) : NULL;
 
 	return converts(x, v) ? v : NULL;
+}
+
+/* Moves the nodes that are still in the graph to the front, and returns their number: a read that nobody needs any more is dropped. */
+static size_t that_stay(struct ht_node **all, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (all[i]->graph)
+			all[kept++] = all[i];
+	return kept;
 }
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
@@ -383,7 +405,9 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 			is_handed_on(&x, all[i], all, count))
 			read_behind_writes(&x, all[i], all, count);
 	for (size_t i = 0; i < count; i++)
-		convert_operands(&x, all[i]);
+		if (all[i]->graph)
+			convert_operands(&x, all[i]);
+	count = that_stay(all, count);
 	for (size_t i = 0; i < count; i++)
 		if (converts(&x, x.variable[all[i]->id]))
 			convert_output(&x, all[i], x.variable[all[i]->id]);

@@ -22,11 +22,12 @@ STEPS = {
     'RMSProp': (2, 'lr rho momentum epsilon grad indices'), 'CenteredRMSProp': (3, 'lr rho momentum epsilon grad indices'),
     'Ftrl': (2, 'grad indices lr l1 l2 lr_power'), 'KerasMomentum': (1, 'lr grad indices momentum'),
     'Adadelta': (2, 'lr rho epsilon grad indices'), 'ProximalGradientDescent': (0, 'alpha l1 l2 grad indices'), 'ProximalAdagrad': (1, 'lr l1 l2 grad indices'),
+    'FtrlV2': (2, 'grad indices lr l1 l2 l2_shrinkage lr_power'), 'AdagradDA': (2, 'grad indices lr l1 l2 global_step'),
 }
 SLOTS = {'Momentum': ['accum'], 'KerasMomentum': ['accum'], 'Adagrad': ['accum'], 'AdagradV2': ['accum'], 'RMSProp': ['ms', 'mom'],
          'CenteredRMSProp': ['mg', 'ms', 'mom'], 'Ftrl': ['accum', 'linear'], 'Adadelta': ['accum', 'accum_update'], 'ProximalGradientDescent': [],
-         'ProximalAdagrad': ['accum']}
-SCALARS = {'lr': .1, 'alpha': .1, 'epsilon': .01, 'momentum': .9, 'rho': .8, 'l1': .01, 'l2': .02, 'lr_power': -.5}
+         'ProximalAdagrad': ['accum'], 'FtrlV2': ['accum', 'linear'], 'AdagradDA': ['gradient_accumulator', 'gradient_squared_accumulator']}
+SCALARS = {'lr': .1, 'alpha': .1, 'epsilon': .01, 'momentum': .9, 'rho': .8, 'l1': .01, 'l2': .02, 'lr_power': -.5, 'l2_shrinkage': .03}
 
 
 def values(r, dtype, shape):
@@ -89,6 +90,7 @@ class Program:
             slots[1] = self.make(f'{kind}s', np.full(self.shape, 9, self.dtype))
         n = int(self.r.integers(1, 9))
         given = {s: tf.constant(x, self.dtype) for s, x in SCALARS.items()}
+        given['global_step'] = tf.constant(5, tf.int64)
         given['grad'] = self.feed(values(self.r, self.dtype, (n, *self.shape[1:])))
         given['indices'] = self.feed(self.r.integers(0, self.shape[0], n).astype(np.int64))
         get = (lambda v: v.handle) if self.resource else (lambda v: v._ref())  # pylint: disable=protected-access
@@ -96,6 +98,8 @@ class Program:
                  **{name: given[name] for name in names.split()}}
         if kind.endswith('Momentum'):
             words['use_nesterov'] = bool(self.r.random() < .5)
+        if kind.startswith('Ftrl'):
+            words['multiply_linear_by_lr'] = bool(self.r.random() < .5)
         op = getattr(tf.raw_ops, f'{"Resource" if self.resource else ""}SparseApply{kind}')
         self.do(lambda: op(**words))
         for s in slots:
