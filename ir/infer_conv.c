@@ -321,12 +321,15 @@ static enum ht_status channels_of(struct ht_infer *in, const struct ht_node *n, 
 
 enum ht_status ht_infer_batch_norm(struct ht_infer *in, struct ht_node *n)
 {
-	int64_t *d = ht_new_dims(in, 1);
+	int64_t *d = ht_new_dims(in, 2);
 
 	HT_TRY(channels_of(in, n, &d[0]));
 	n->out[0].shape = ht_in_shape(n, 0);
 	for (int32_t i = 1; i < n->outs && i < 5; i++)
 		ht_set_shape(n, i, 1, d);
+	d[1] = 0; /* what a GPU keeps for the gradient; on a CPU TensorFlow gives no element */
+	if (n->outs > 5)
+		ht_set_shape(n, 5, 1, &d[1]);
 	return HT_OK;
 }
 

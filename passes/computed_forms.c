@@ -811,6 +811,21 @@ static bool expand(struct maker *f, struct ht_node *n, enum ht_expansion what)
 	}
 }
 
+/* A node with control edges.  Where sizes meet, it stays, and with it its control edges. */
+static bool expand_controlled(struct maker *f, struct ht_node *n, enum ht_expansion what)
+{
+	struct ht_aside aside;
+
+	if (ht_expand_meeting(f, n))
+		return true;
+	if (!n->graph || !ht_rw_step_aside(f->r, n, &aside))
+		return false;
+	if (expand(f, n, what))
+		return true;
+	ht_rw_step_back(f->r, &aside);
+	return false;
+}
+
 bool ht_expand_computed(struct ht_graph *g, struct ht_pass_context *c, enum ht_expansion what)
 {
 	struct ht_rw r;
@@ -826,8 +841,7 @@ bool ht_expand_computed(struct ht_graph *g, struct ht_pass_context *c, enum ht_e
 		make_at(&f, all[i]);
 		if (!f.at->graph)
 			continue;
-		/* Where sizes meet, the node stays, and with it its control edges. */
-		if (is_replaceable(&f) ? expand(&f, f.at, what) : ht_expand_meeting(&f, f.at))
+		if (is_replaceable(&f) ? expand(&f, f.at, what) : expand_controlled(&f, f.at, what))
 			changed = true;
 	}
 	if (!g->function && !changed && what == HT_EXPAND_ALL)

@@ -400,11 +400,22 @@ static const struct ht_rw_use *operand_use(const struct ht_rw *r, const struct h
 	return u;
 }
 
-/* Whether fold_shape_op() makes constants of all results. */
-static bool tells_constants(const struct ht_node *n)
+/* Whether a result of ShapeN that has uses tells a known shape. */
+static bool tells_some(const struct ht_rw *r, const struct ht_node *n)
 {
-	if (n->op != HT_OP_Shape && n->op != HT_OP_ShapeN && n->op != HT_OP_Size &&
-		n->op != HT_OP_BroadcastGradientArgs)
+	for (int32_t i = 0; i < n->outs; i++)
+		if (ht_shape_known(ht_type_of(n->in[i])->shape) &&
+			ht_rw_uses(r, ht_out((struct ht_node *)(uintptr_t)n, i)))
+			return true;
+	return false;
+}
+
+/* Whether fold_shape_op() makes constants of all results, or of some of ShapeN. */
+static bool tells_constants(const struct ht_rw *r, const struct ht_node *n)
+{
+	if (n->op == HT_OP_ShapeN)
+		return tells_some(r, n);
+	if (n->op != HT_OP_Shape && n->op != HT_OP_Size && n->op != HT_OP_BroadcastGradientArgs)
 		return false;
 	for (int32_t i = 0; i < n->ins; i++)
 		if (n->op == HT_OP_BroadcastGradientArgs
@@ -482,9 +493,7 @@ static void fold_node(struct folding *f, struct ht_node *n)
 		ht_is(n, HT_HAS_DEFAULT | HT_COMPUTES_SIZE) || takes_sizes(n))
 		return;
 	if (n->controls) {
-		/* Pass sizes writes nodes in other ones, but not those that wait for others. */
-		if (!r->g->library->sizes || r->g->library->closed)
-			(tells_constants(n) ? fold_waiting_shape : fold_waiting)(f, n);
+		(tells_constants(r, n) ? fold_waiting_shape : fold_waiting)(f, n);
 		return;
 	}
 	if (fold_shape_op(r, n))

@@ -51,8 +51,10 @@ static bool wants(const struct ht_node *n)
 static void change(struct ht_rw *r, struct ht_node *n)
 {
 	struct maker f = { .r = r, .at = n, .name = n->name };
+	struct ht_aside aside;
+	bool stepped = !is_replaceable(&f);
 
-	if (!is_replaceable(&f))
+	if (stepped && !ht_rw_step_aside(r, n, &aside))
 		return;
 	if (ht_has_matrices(n))
 		ht_write_matrices(r, n);
@@ -60,6 +62,8 @@ static void change(struct ht_rw *r, struct ht_node *n)
 		ht_write_ctc_loss(r, n);
 	else
 		form_of(n)(&f);
+	if (stepped && n->graph)
+		ht_rw_step_back(r, &aside);
 }
 
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)

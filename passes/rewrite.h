@@ -187,6 +187,18 @@ bool ht_rw_product(const struct ht_rw *r, struct ht_node *n, struct ht_product *
 /* Whether both nodes have the same attributes with the same values: none of functions, tensors or floats. */
 bool ht_same_attrs(const struct ht_node *a, const struct ht_node *b);
 
+/* Control edges of a node that stepped aside (aside.c). */
+struct ht_aside {
+	struct ht_node *n, *first;
+	struct ht_node **control; /* for which it waited */
+	int32_t controls;
+	struct ht_node **behind; /* by result: the Identity behind it; NULL: it has no uses */
+};
+/* Moves the control edges of `n`, which is to be replaced, to Identities behind its results; false, with nothing changed: it has an effect, no
+ * operands or no uses. */
+bool ht_rw_step_aside(struct ht_rw *r, struct ht_node *n, struct ht_aside *a);
+/* Undoes it, where the node was not replaced. */
+void ht_rw_step_back(struct ht_rw *r, const struct ht_aside *a);
 /* Whether `n` has no control edges that would be lost with it. */
 bool ht_rw_plain(const struct ht_rw *r, const struct ht_node *n);
 

@@ -135,6 +135,19 @@ static struct ht_value running(
 	return binary(w, HT_OP_AddV2, name, old, scaled(w, added.p, now, factor));
 }
 
+/* Result 5 of FusedBatchNormV3, which has no elements: the operand of its gradient reads none, but a branch or loop may hand it on. */
+static struct ht_value nothing_kept(struct writing *w)
+{
+	const int64_t none = 0;
+	const struct ht_value in[] = { ht_rw_const_ints(
+					       w->r, w->n, part(w, "none"), HT_I32, &none, 1),
+		ht_rw_const_float(w->r, w->n, part(w, "zero"), w->as, 0) };
+
+	return ht_out(ht_rw_node(w->r, w->n, HT_OP_Fill, part(w, "kept"), in, 2,
+			      (struct ht_type){ w->as, w->n->out[5].shape }),
+		0);
+}
+
 static void write_batch_norm(struct ht_rw *r, struct ht_node *n)
 {
 	struct writing w;
@@ -143,8 +156,7 @@ static void write_batch_norm(struct ht_rw *r, struct ht_node *n)
 	int32_t rank = ht_type_of(n->in[0])->shape.rank;
 	int64_t count;
 
-	if (!ht_attr_bool(n, "is_training", true) || !begin(&w, r, n, 0) ||
-		(n->outs > 5 && ht_rw_is_output(r, ht_out(n, 5))))
+	if (!ht_attr_bool(n, "is_training", true) || !begin(&w, r, n, 0))
 		return;
 	count = population(&w, n->in[0]);
 	if (count == 0)
@@ -163,6 +175,8 @@ static void write_batch_norm(struct ht_rw *r, struct ht_node *n)
 	give(&w, 2, "variance", running(&w, "running_variance", old_variance, unbiased));
 	give(&w, 3, "mean", mean);
 	give(&w, 4, "variance", variance);
+	if (n->outs > 5 && ht_rw_uses(r, ht_out(n, 5)))
+		give(&w, 5, "kept", nothing_kept(&w));
 	give_first(&w, y);
 }
 
