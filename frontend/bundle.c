@@ -2,10 +2,13 @@
  * in data shards beside it.  Every tensor that is read is verified by its checksum.
  *
  * TensorFlow 2 names tensors by their place in the object graph, which is itself a tensor of the
- * checkpoint and maps these places to variables. */
+ * checkpoint and maps these places to variables.
+ *
+ * The parts of a partitioned variable are entries of their own, with keys of slices.h; the whole tensor has an entry without bytes. */
 #include "frontend/bundle.h"
 
 #include "frontend/graphdef.h"
+#include "frontend/slices.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -30,6 +33,9 @@ struct ht_checkpoint {
 	struct ht_file *index;
 	struct ht_crc32c *crc;
 	struct ht_map entries; /* key → struct entry */
+	struct ht_map wholes;  /* name → struct entry, of tensors that are stored in slices */
+	struct entry **slice;  /* while opening: the entries of slices, with TensorFlow's keys */
+	size_t slices, slices_cap;
 	int64_t shards;
 	struct ht_file **shard; /* opened when first asked for */
 	struct ht_map restored; /* variable → key, from the model's saver */
@@ -107,6 +113,18 @@ static enum ht_status read_entry(
 	return r.status;
 }
 
+static enum ht_status add_entry(
+	struct ht_checkpoint *c, struct ht_map *map, struct entry *e, int64_t offset)
+{
+	struct ht_map_entry *slot = ht_map_at(map, e->key);
+
+	if (slot->value)
+		return ht_error(c->diags, HT_E_INPUT, in_index(c, offset),
+			"checkpoint index: '%.*s' comes twice", HT_STR_ARG(e->key));
+	slot->value = e;
+	return HT_OK;
+}
+
 static enum ht_status visit(void *self, struct ht_str key, struct ht_str value, int64_t offset)
 {
 	struct ht_checkpoint *c = self;
@@ -118,7 +136,6 @@ static enum ht_status visit(void *self, struct ht_str key, struct ht_str value, 
 		.skipped = (size_t)offset,
 		.depth = 16,
 	};
-	struct ht_map_entry *slot;
 	struct entry *e;
 
 	if (!key.n)
@@ -130,11 +147,34 @@ static enum ht_status visit(void *self, struct ht_str key, struct ht_str value, 
 	if (!ht_importer_charge(&c->im, key.n + sizeof *e, 1))
 		return ht_error(c->diags, HT_E_LIMIT, in_index(c, offset),
 			"checkpoint index: the names take too much memory");
-	slot = ht_map_at(&c->entries, e->key);
-	if (slot->value)
-		return ht_error(c->diags, HT_E_INPUT, in_index(c, offset),
-			"checkpoint index: '%.*s' comes twice", HT_STR_ARG(key));
-	slot->value = e;
+	if (ht_is_slice_record(key)) {
+		c->slice =
+			ht_grow(c->a, c->slice, c->slices, &c->slices_cap, sizeof(struct entry *));
+		c->slice[c->slices++] = e;
+		return HT_OK;
+	}
+	return add_entry(c, e->sliced ? &c->wholes : &c->entries, e, offset);
+}
+
+/* Gives the entries of slices their keys, which have the extents of whole tensors: those come later in the index. */
+static enum ht_status name_slices(struct ht_checkpoint *c)
+{
+	for (size_t i = 0; i < c->slices; i++) {
+		struct entry *e = c->slice[i];
+		const struct entry *whole;
+		struct ht_slice s;
+
+		if (!ht_slice_of_record(e->key, c->a, &s) ||
+			!(whole = ht_map_get(&c->wholes, s.name)) ||
+			!ht_slice_within(&s, whole->shape) ||
+			!ht_shape_eq(e->shape, ht_slice_shape(&s)) || e->dtype != whole->dtype ||
+			e->sliced)
+			return ht_error(c->diags, HT_E_INPUT, in_index(c, -1),
+				"checkpoint index: slice %zu is of no tensor that is stored in slices, or does not lie in it",
+				i);
+		e->key = ht_slice_key(c->a, &s);
+		HT_TRY(add_entry(c, &c->entries, e, -1));
+	}
 	return HT_OK;
 }
 
@@ -159,6 +199,7 @@ static enum ht_status open_checkpoint(struct ht_arena *a, const char *prefix,
 	ht_crc32c_init(c->crc);
 	ht_importer_init(&c->im, a, NULL, d);
 	ht_map_init(&c->entries, a);
+	ht_map_init(&c->wholes, a);
 	ht_map_init(&c->names, a);
 	ht_map_init(&c->restored, a);
 	ht_map_init(&c->objects, a);
@@ -170,6 +211,7 @@ static enum ht_status open_checkpoint(struct ht_arena *a, const char *prefix,
 	if (!c->shards)
 		return ht_error(
 			d, HT_E_INPUT, in_index(c, -1), "checkpoint index: it has no header");
+	HT_TRY(name_slices(c));
 	c->shard = HT_NEW_ARRAY(a, struct ht_file *, (size_t)c->shards);
 	c->diags = NULL;
 	*out = c;
@@ -300,10 +342,6 @@ static enum ht_status read_tensor(struct ht_checkpoint *c, const struct entry *e
 	struct ht_tensor *t;
 
 	HT_TRY(open_shard(c, e, d, &f));
-	if (e->sliced)
-		return ht_error(d, HT_E_UNSUPPORTED, in_index(c, -1),
-			"checkpoint: '%.*s' is stored in slices (a partitioned variable)",
-			HT_STR_ARG(e->key));
 	if (e->offset < 0 || e->size < 0 || (uint64_t)e->offset > f->n ||
 		(uint64_t)e->size > f->n - (uint64_t)e->offset)
 		return entry_error(e, f, d, "lies outside its shard");
@@ -431,9 +469,80 @@ enum ht_status ht_checkpoint_key_of(
 	return HT_OK;
 }
 
+/* The whole tensor that a key is a slice of, or that it names: as one entry, or in slices; its box is *s.  NULL: there is none of these extents. */
+static const struct entry *whole_of(
+	const struct ht_checkpoint *c, struct ht_str key, struct ht_slice *s)
+{
+	bool part = ht_slice_of_key(key, s);
+	struct ht_str name = part ? s->name : key;
+	const struct entry *e = ht_map_get(&c->wholes, name);
+
+	if (!e)
+		e = ht_map_get(&c->entries, name);
+	if (!e || e->shape.rank < 1 || e->shape.rank > HT_MAX_RANK)
+		return NULL;
+	if (part)
+		return ht_shape_eq(e->shape, (struct ht_shape){ s->rank, s->full }) ? e : NULL;
+	*s = (struct ht_slice){ .name = name, .rank = e->shape.rank };
+	for (int32_t i = 0; i < s->rank; i++)
+		s->length[i] = -1;
+	return ht_slice_within(s, e->shape) ? e : NULL;
+}
+
 bool ht_checkpoint_has(struct ht_checkpoint *c, struct ht_str key)
 {
-	return ht_map_get(&c->entries, key) != NULL;
+	struct ht_slice s;
+
+	return ht_map_get(&c->entries, key) || whole_of(c, key, &s);
+}
+
+/* Calls read_tensor() for each stored piece of the tensor that shares elements with `want`, and copies these to `out`, or where that is NULL counts
+ * them. */
+static enum ht_status take_pieces(struct ht_checkpoint *c, const struct ht_slice *want, size_t size,
+	struct ht_arena *a, struct ht_diags *d, char *out, int64_t *count)
+{
+	*count = 0;
+	for (size_t i = 0; i < c->entries.count; i++) {
+		const struct entry *e = c->entries.entries[i].value;
+		struct ht_tensor *t;
+		struct ht_slice s;
+
+		if (!ht_str_starts(e->key, ht_str_copy(a, want->name).p) ||
+			!whole_of(c, e->key, &s) || !ht_str_eq(s.name, want->name) ||
+			!ht_slice_shared(want, &s))
+			continue;
+		*count += ht_slice_shared(want, &s);
+		HT_TRY(read_tensor(c, e, a, d, &t));
+		if (out && t->blob)
+			ht_slice_copy(want, out, &s, t->blob->p, size);
+	}
+	return HT_OK;
+}
+
+/* A tensor, or part of one, whose elements lie in other pieces of the checkpoint. */
+static enum ht_status read_pieces(struct ht_checkpoint *c, const struct entry *whole,
+	const struct ht_slice *want, struct ht_arena *a, struct ht_diags *d, struct ht_tensor **out)
+{
+	int64_t count, all = ht_shape_count(ht_slice_shape(want));
+	size_t size = ht_dtype_info(whole->dtype)->bytes;
+	struct ht_blob *blob;
+
+	if (!size)
+		return ht_error(d, HT_E_UNSUPPORTED, in_index(c, -1),
+			"checkpoint: '%.*s' has strings in slices", HT_STR_ARG(want->name));
+	HT_TRY(take_pieces(c, want, size, a, d, NULL, &count));
+	if (all < 0 || count != all)
+		return ht_error(d, HT_E_INPUT, in_index(c, -1),
+			"checkpoint: the slices of '%.*s' have %" PRId64 " elements of %" PRId64
+			" that are needed",
+			HT_STR_ARG(want->name), count, all);
+	blob = ht_blob_in(a, (size_t)all * size);
+	memset((char *)(uintptr_t)blob->p, 0, (size_t)all * size);
+	HT_TRY(take_pieces(c, want, size, a, d, (char *)(uintptr_t)blob->p, &count));
+	*out = ht_tensor_new(
+		a, whole->dtype, ht_shape_make(a, want->rank, ht_slice_shape(want).dim), NULL);
+	(*out)->blob = blob;
+	return HT_OK;
 }
 
 enum ht_status ht_checkpoint_item(
@@ -443,10 +552,6 @@ enum ht_status ht_checkpoint_item(
 	struct ht_file *f = NULL;
 
 	HT_TRY(open_shard(c, e, d, &f));
-	if (e->sliced)
-		return ht_error(d, HT_E_UNSUPPORTED, in_index(c, -1),
-			"checkpoint: '%.*s' is stored in slices (a partitioned variable)",
-			HT_STR_ARG(e->key));
 	if (e->offset < 0 || e->size < 0 ||
 		!ht_inside((uint64_t)e->offset, (uint64_t)e->size, f->n))
 		return entry_error(e, f, d, "lies outside its shard");
@@ -458,11 +563,15 @@ enum ht_status ht_checkpoint_item(
 enum ht_status ht_checkpoint_read(struct ht_checkpoint *c, struct ht_str name, struct ht_arena *a,
 	struct ht_diags *d, struct ht_tensor **out)
 {
-	const struct entry *e = NULL;
+	const struct ht_str *key = ht_map_get(&c->restored, name);
+	const struct entry *e = NULL, *whole;
+	struct ht_slice s;
 	bool several;
 
 	*out = NULL;
 	HT_TRY(find_entry(c, name, d, &e, &several));
+	if (!e && !several && (whole = whole_of(c, key ? *key : name, &s)))
+		return read_pieces(c, whole, &s, a, d, out);
 	if (several)
 		return ht_error(d, HT_E_INPUT, in_index(c, -1),
 			"checkpoint: two variables have the name '%.*s'", HT_STR_ARG(name));

@@ -4,6 +4,7 @@
 
 #include "frontend/frontend.h"
 #include "frontend/pb.h"
+#include "frontend/slices.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -187,15 +188,91 @@ static void put_tensor(
 	ht_pb_put_raw(w, (struct ht_str){ (const char *)fixed, sizeof fixed });
 }
 
+/* What the index has under a key: a tensor, or a slice of one, with its bytes; or the tensor that `slices` slices are of, which follow each other
+ * from `item` on. */
+struct record {
+	struct ht_str key;
+	const struct ht_checkpoint_item *item;
+	size_t slices;
+};
+
 static int by_key(const void *p, const void *q)
+{
+	const struct record *a = p, *b = q;
+
+	return ht_str_cmp(a->key, b->key);
+}
+
+static int by_item_key(const void *p, const void *q)
 {
 	const struct ht_checkpoint_item *a = p, *b = q;
 
 	return ht_str_cmp(a->key, b->key);
 }
 
+static void put_slice(struct ht_pb_writer *w, const struct ht_slice *s)
+{
+	struct ht_pb_open_message m = ht_pb_begin(w, 7), axis;
+
+	for (int32_t i = 0; i < s->rank; i++) {
+		axis = ht_pb_begin(w, 1);
+		if (s->start[i])
+			ht_pb_put_varint(w, 1, (uint64_t)s->start[i]);
+		ht_pb_put_varint(w, 2, (uint64_t)s->length[i]);
+		ht_pb_end(w, axis);
+	}
+	ht_pb_end(w, m);
+}
+
+/* A tensor that is stored in slices: its type, its shape, and which slices there are. */
+static void put_whole(struct ht_pb_writer *w, const struct record *r)
+{
+	struct ht_slice s;
+
+	ht_slice_of_key(r->item->key, &s);
+	ht_pb_put_varint(w, 1, (uint64_t)r->item->dtype);
+	put_shape(w, (struct ht_shape){ s.rank, s.full });
+	for (size_t i = 0; i < r->slices; i++)
+		if (ht_slice_of_key(r->item[i].key, &s))
+			put_slice(w, &s);
+}
+
+static bool same_whole(const struct ht_slice *a, const struct ht_slice *b)
+{
+	return ht_str_eq(a->name, b->name) && ht_shape_eq((struct ht_shape){ a->rank, a->full },
+						      (struct ht_shape){ b->rank, b->full });
+}
+
+/* The records of the index in their order.  Slices of one tensor have keys that begin alike, so they follow each other in the order of the items. */
+static struct record *records_of(
+	struct ht_arena *a, const struct ht_checkpoint_item *item, size_t n, size_t *count)
+{
+	struct record *r = HT_NEW_ARRAY(a, struct record, 2 * n + 1), *whole = NULL;
+	struct ht_slice first = { 0 }, s;
+
+	*count = 0;
+	for (size_t i = 0; i < n; i++) {
+		bool part = ht_slice_of_key(item[i].key, &s) &&
+			    ht_shape_eq(item[i].shape, ht_slice_shape(&s));
+
+		if (part && !(whole && same_whole(&first, &s))) {
+			whole = &r[(*count)++];
+			*whole = (struct record){ ht_str_copy(a, s.name), &item[i], 0 };
+			first = s;
+		}
+		whole = part ? whole : NULL;
+		if (whole)
+			whole->slices++;
+		r[(*count)++] =
+			(struct record){ part ? ht_slice_record(a, &s) : item[i].key, &item[i], 0 };
+	}
+	if (*count)
+		qsort(r, *count, sizeof *r, by_key);
+	return r;
+}
+
 static enum ht_status put_all(
-	struct table *t, struct ht_output *shard, const struct ht_checkpoint_item *item, size_t n)
+	struct table *t, struct ht_output *shard, const struct record *record, size_t n)
 {
 	struct ht_pb_writer w;
 	uint64_t offset = 0;
@@ -204,16 +281,21 @@ static enum ht_status put_all(
 	put_header(&w);
 	HT_TRY(put_record(t, HT_STR(""), &w));
 	for (size_t i = 0; i < n; i++) {
-		uint32_t crc =
-			item[i].stored
-				? item[i].crc
-				: ht_crc32c_mask(ht_crc32c(&t->crc, 0, item[i].bytes, item[i].n));
+		const struct ht_checkpoint_item *item = record[i].item;
 
 		ht_pb_writer_clear(&w);
-		put_tensor(&w, &item[i], offset, crc);
-		HT_TRY(ht_output_write(shard, item[i].bytes, item[i].n));
-		HT_TRY(put_record(t, item[i].key, &w));
-		offset += item[i].n;
+		if (record[i].slices) {
+			put_whole(&w, &record[i]);
+		} else {
+			uint32_t crc = item->stored ? item->crc
+						    : ht_crc32c_mask(ht_crc32c(
+							      &t->crc, 0, item->bytes, item->n));
+
+			put_tensor(&w, item, offset, crc);
+			HT_TRY(ht_output_write(shard, item->bytes, item->n));
+			offset += item->n;
+		}
+		HT_TRY(put_record(t, record[i].key, &w));
 	}
 	HT_TRY(end_table(t));
 	HT_TRY(ht_output_flush(shard));
@@ -221,7 +303,7 @@ static enum ht_status put_all(
 }
 
 static enum ht_status write_both(struct ht_arena *a, const char *index, const char *data,
-	const struct ht_checkpoint_item *item, size_t n, struct ht_diags *d)
+	const struct record *record, size_t n, struct ht_diags *d)
 {
 	struct table *t = HT_NEW(a, struct table);
 	struct ht_output *shard;
@@ -237,7 +319,7 @@ static enum ht_status write_both(struct ht_arena *a, const char *index, const ch
 		ht_output_abort(shard);
 		return st;
 	}
-	st = put_all(t, shard, item, n);
+	st = put_all(t, shard, record, n);
 	if (st == HT_OK) {
 		st = ht_output_commit(shard);
 		shard = NULL;
@@ -252,14 +334,18 @@ static enum ht_status write_both(struct ht_arena *a, const char *index, const ch
 enum ht_status ht_checkpoint_write(struct ht_arena *a, const char *prefix,
 	struct ht_checkpoint_item *item, size_t n, struct ht_diags *d)
 {
+	const struct record *record;
+	size_t count;
+
 	if (n)
-		qsort(item, n, sizeof *item, by_key);
-	for (size_t i = 1; i < n; i++)
-		if (ht_str_eq(item[i].key, item[i - 1].key))
+		qsort(item, n, sizeof *item, by_item_key);
+	record = records_of(a, item, n, &count);
+	for (size_t i = 1; i < count; i++)
+		if (ht_str_eq(record[i].key, record[i - 1].key))
 			return ht_error(d, HT_E_INPUT,
 				(struct ht_where){ .path = prefix, .offset = -1 },
 				"two tensors of the checkpoint have the key '%.*s'",
-				HT_STR_ARG(item[i].key));
+				HT_STR_ARG(record[i].item->key));
 	return write_both(a, ht_str_printf(a, "%s.index", prefix).p,
-		ht_str_printf(a, "%s.data-00000-of-00001", prefix).p, item, n, d);
+		ht_str_printf(a, "%s.data-00000-of-00001", prefix).p, record, count, d);
 }

@@ -8,6 +8,7 @@
 #include "frontend/bundle.h"
 
 #include "frontend/graphdef.h"
+#include "frontend/slices.h"
 
 struct restore {
 	struct ht_graph *g;
@@ -74,25 +75,36 @@ static struct ht_value through_identities(struct ht_value v)
 	return v;
 }
 
-/* The key that RestoreV2 restores its result `v` from. */
-static bool key_of(struct ht_value v, struct ht_str *key)
+/* String `i` of a constant; the last one stands for all behind it. */
+static bool string_of(struct ht_value v, size_t i, struct ht_str *string)
 {
 	const struct ht_tensor *t;
 	const struct ht_attr *value;
-	size_t i;
 
 	v = through_identities(v);
-	if (!is(v.node, "RestoreV2") || v.node->ins < 2)
-		return false;
-	i = (size_t)v.index;
-	v = through_identities(v.node->in[1]);
 	value = is(v.node, "Const") ? ht_attr_find(v.node, "value") : NULL;
 	if (!value || value->value.kind != HT_ATTR_TENSOR)
 		return false;
 	t = value->value.tensor;
 	if (!t->strings || !t->values)
 		return false;
-	*key = t->strings[i < t->values ? i : t->values - 1];
+	*string = t->strings[i < t->values ? i : t->values - 1];
+	return true;
+}
+
+/* The key that RestoreV2 restores its result `v` from: of a tensor, or of a slice of one. */
+static bool key_of(struct restore *r, struct ht_value v, struct ht_str *key)
+{
+	struct ht_str spec;
+	struct ht_slice s;
+
+	v = through_identities(v);
+	if (!is(v.node, "RestoreV2") || v.node->ins < 3 ||
+		!string_of(v.node->in[1], (size_t)v.index, key))
+		return false;
+	if (string_of(v.node->in[2], (size_t)v.index, &spec) && spec.n &&
+		ht_slice_of_spec(*key, spec, &s))
+		*key = ht_slice_key(r->a, &s);
 	return true;
 }
 
@@ -100,7 +112,7 @@ static void note(struct restore *r, const struct ht_node *variable, struct ht_va
 {
 	struct ht_str key, *copy, shared = ht_attr_str(variable, "shared_name", "");
 
-	if (!key_of(value, &key))
+	if (!key_of(r, value, &key))
 		return;
 	copy = HT_NEW(r->a, struct ht_str);
 	*copy = ht_str_copy(r->a, key);

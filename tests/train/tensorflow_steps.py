@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """halftone train beside TensorFlow: random nets whose variables begin with the values of their initialisers
-(TensorFlow's random numbers), trained on the same batches by each optimiser; each restores checkpoints of the other;
+(TensorFlow's random numbers), trained on the same batches by each optimiser; each restores checkpoints of the other, in
+which the parts of a variable are slices of one tensor;
 TF1 graphs (MetaGraphDef, variables by reference or by handle, by the seed, and with HALFTONE_LONG both) and a
 SavedModel.
 
@@ -51,10 +52,11 @@ class Net:
         def variable(name, *shape):
             begin = INITIALIZERS[r.integers(len(INITIALIZERS))](int(r.integers(1000)))
             return v1.get_variable(name, shape, initializer=begin, use_resource=resource)
-        with v1.variable_scope('net'):
-            h = tf.tanh(tf.matmul(x, variable('first', 6, width)) + v1.get_variable(
+        parts = v1.fixed_size_partitioner(int(r.integers(2, 4)), int(r.integers(2))) if r.random() < .5 else None
+        with v1.variable_scope('net', partitioner=lambda shape, dtype: parts(shape=shape, dtype=dtype) if parts and shape.rank > 1 else [1] * shape.rank):
+            h = tf.tanh(tf.matmul(x, tf.convert_to_tensor(variable('first', 6, width))) + v1.get_variable(
                 'bias', [width], initializer=v1.zeros_initializer(), use_resource=resource))
-            logits = tf.matmul(h, variable('second', width, classes))
+            logits = tf.matmul(h, tf.convert_to_tensor(variable('second', width, classes)))
         loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits), name='loss')
         self.correct = tf.cast(tf.equal(tf.argmax(logits, 1, output_type=tf.int32), y), tf.float32, name='correct')
         self.step = optimizer().minimize(loss, global_step=v1.train.get_or_create_global_step(), name='train')
@@ -72,7 +74,8 @@ class Net:
         return [self.session.run(['loss:0', self.step], self.batch(first + i))[0] for i in range(n)]
 
     def values(self):
-        return {v.op.name: self.session.run(v) for v in v1.global_variables()}
+        """The variables, of which some have parts, as TensorFlow's saver names and joins them."""
+        return read(self.saver.save(self.session, f'{self.folder}/values', write_meta_graph=False, latest_filename='latest_values'))
 
     def train(self, model, *more):
         return train(model, self.folder, *more)
