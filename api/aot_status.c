@@ -41,15 +41,15 @@ static void put_limited(struct ht_buf *b, const char *text, const char *limit)
 
 void ht_aot_put_status(const struct ht_aot *a, struct ht_buf *b)
 {
-	ht_printf(b, "enum %s_status {\n\t%s_OK = %d", a->prefix, a->upper, HT_AOT_OK);
+	ht_printf(b, "enum %s_status {\n\t%s_OK = %d,\n", a->prefix, a->upper, HT_AOT_OK);
 	for (size_t i = 0; i < HT_COUNT(statuses); i++)
 		if (*statuses[i].net) {
-			ht_printf(b, ",\n\t%s_E_%s = %d /* ", a->upper, statuses[i].net,
+			ht_printf(b, "\t%s_E_%s = %d, /* ", a->upper, statuses[i].net,
 				statuses[i].number);
 			put_limited(b, statuses[i].text, "N");
-			ht_puts(b, " */");
+			ht_puts(b, " */\n");
 		}
-	ht_puts(b, "\n};\n\n");
+	ht_puts(b, "};\n\n");
 }
 
 /* The limit that the text of a status tells. */
@@ -60,12 +60,27 @@ static const char *limit_of(const struct ht_aot *a, int32_t status)
 	return ht_str_printf(a->arena, "%llu", (unsigned long long)limit).p;
 }
 
+/* Appends the bounds of the open sizes. */
+static void put_bounds(const struct ht_aot *a, struct ht_buf *b)
+{
+	const struct ht_image *x = a->program[0]->rt.image;
+
+	for (uint32_t i = 0; i < ht_image_stated(x); i++) {
+		const struct ht_image_size *s = &ht_image_sizes(x)[i];
+
+		ht_printf(b, "%s %s is %lld to %lld", i ? "," : ":", ht_image_text(x, s->name),
+			(long long)s->least, (long long)s->most);
+	}
+}
+
 void ht_aot_put_texts(const struct ht_aot *a, struct ht_buf *b)
 {
 	for (size_t i = 0; i < HT_COUNT(statuses); i++)
 		if (*statuses[i].net) {
 			ht_printf(b, "%d ", statuses[i].number);
 			put_limited(b, statuses[i].text, limit_of(a, statuses[i].number));
+			if (statuses[i].number == HT_AOT_E_ROWS)
+				put_bounds(a, b);
 			ht_putc(b, 0);
 		}
 	for (size_t i = 0; i < HT_COUNT(parts); i++) {

@@ -590,6 +590,7 @@ entry "" {
         main = self.path('m.c', b"""#include "m.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 static _Alignas(64) char arena[M_ARENA_BYTES];
 int main(void)
 {
@@ -604,6 +605,8 @@ int main(void)
 	if (M_OUTPUT_0_BYTES_FOR(2) != 432 || M_OUTPUT_1_BYTES_FOR(2) != 108 || m_run(inputs, outputs, arena) != M_E_ROWS ||
 		m_call(&in, &out, arena, 10, sizes) != M_E_ROWS || m_call(&in, &out, arena, 2, sizes) != M_OK)
 		return 1;
+	if (strcmp(m_status_text(M_E_ROWS), "an open size is missing or out of bounds: rows is 1 to 9"))
+		return 2;
 	const int64_t shape[] = M_OUTPUT_0_SHAPE_OF(sizes);
 	printf("%d %d %zu %zu:", (int)shape[0], (int)shape[1], M_OUTPUT_0_BYTES_OF(sizes), M_OUTPUT_1_BYTES_OF(sizes));
 	for (int64_t i = 0; i < shape[0]; i++)
