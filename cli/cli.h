@@ -444,6 +444,7 @@ struct labelled_sample {
 };
 /* Checks that --reference and --labels are usable. */
 enum ht_status labelled_set_check(const struct cli *c);
+bool labelled_set_is_random(const struct cli *c); /* no files have the samples */
 enum ht_status labelled_set_open(struct cli *c, const struct ht_model *m,
 	const struct ht_program *p, size_t rows, struct labelled_set *k);
 /* Starts again at the first sample. */

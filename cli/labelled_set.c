@@ -85,15 +85,20 @@ static bool output_named(const struct ht_program *p, const char *name, size_t *i
 	return ht_program_output_named(p, name, i);
 }
 
-static const char *samples_option(const struct labelled_set *k)
+static const char *samples_option(const struct cli *c)
 {
-	return option(k->c, OPTION_SAMPLES, "4:1");
+	return option(c, OPTION_SAMPLES, "4:1");
+}
+
+bool labelled_set_is_random(const struct cli *c)
+{
+	return is_sample_count(samples_option(c));
 }
 
 enum ht_status labelled_set_samples(const struct labelled_set *k, struct sample_set **out)
 {
 	return open_set(k, "--samples", k->in, ht_program_inputs(k->program), input_named,
-		samples_option(k), out);
+		samples_option(k->c), out);
 }
 
 /* A label may have any type, and any shape behind its first dimension. */
@@ -139,9 +144,9 @@ enum ht_status labelled_set_open(struct cli *c, const struct ht_model *m,
 		st = oracle_open(c, m, p, &k->oracle);
 	if (st == HT_OK)
 		st = open_labels(k);
-	if (st == HT_OK && is_sample_count(samples_option(k)) && !k->again)
+	if (st == HT_OK && labelled_set_is_random(c) && !k->again)
 		note(c, "the samples are random: %zu, seed %s", sample_set_runs(k->samples),
-			strchr(samples_option(k), ':') ? strchr(samples_option(k), ':') + 1 : "1");
+			strchr(samples_option(c), ':') ? strchr(samples_option(c), ':') + 1 : "1");
 	return st;
 }
 

@@ -83,6 +83,13 @@ static enum ht_status take_sizes(struct cli *c, struct ht_model *m)
 	return st;
 }
 
+/* Whether inputs that the command line does not mention have values that the tool makes. */
+static bool makes_up_inputs(const struct cli *c)
+{
+	return c->verb->bit & (RUN | BENCH) ||
+	       (c->verb->bit & (COMPARE | SEARCH) && labelled_set_is_random(c));
+}
+
 static enum ht_status configure(struct cli *c, struct ht_model *m, size_t set, long long batch)
 {
 	struct ht_value_info *graph = NULL, *stated = NULL;
@@ -111,7 +118,7 @@ static enum ht_status configure(struct cli *c, struct ht_model *m, size_t set, l
 		st = fed_set_shapes(c, m, graph, stated);
 	if (st == HT_OK)
 		st = steady_set(c, m);
-	if (st == HT_OK && c->verb->bit & (RUN | BENCH))
+	if (st == HT_OK && makes_up_inputs(c))
 		st = fed_compute_defaults(c, m);
 	if (st == HT_OK && c->verb->bit & (RUN | BENCH | COMPARE | SEARCH))
 		st = take_sizes(c, m);

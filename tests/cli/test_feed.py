@@ -104,6 +104,13 @@ entry "" {
         self.assertNotIn('random', r.err)
         self.assertEqual(self.values(*x, outputs=['y'], model=model)['y'], ((3,), [3, 6, 9]))
         self.assertEqual(self.values(*x, '--input', 'rate=f32[3]:0', outputs=['y'], model=model)['y'], ((3,), [1, 2, 3]))
+        # Random samples have none of it; samples of files have it if they name it.
+        self.tool('compare', '--policy=force_fp16', '--batch=3', model)
+        self.assertIn("input 'x' is 1", self.tool('compare', '--policy=force_fp16', model).err)
+        with zipfile.ZipFile(self.path('s.npz'), 'w') as f:
+            for name in 'x', 'rate':
+                f.writestr(name + '.npy', npy('<f4', (3,), bytes(12)))
+        self.tool('compare', '--policy=force_fp16', '--batch=3', '--samples', self.path('s.npz'), model)
         # Once it is named an input, it is one.
         self.assertIn("input 'rate' float32[3] is random", self.tool('run', *x, '--inputs', 'x,rate', model).err)
         self.assertNotIn("'rate'", self.tool('bench', '--runs=1', '--duration=0', *x, model).err)
