@@ -300,18 +300,27 @@ static bool is_packed(const struct filter_product *p)
 	       p->l->plan->buffer[from->buffer].dtype == p->c.packed_type;
 }
 
-/* Packs the gradient of the result: its pixels, [image, line, column], are the depth of the product. */
-static void gradient_stage(struct filter_product *p)
+/* Where a share of the gradient begins in memory. */
+static int32_t share_begins(struct filter_product *p, int32_t part, int32_t group)
+{
+	int32_t share = ht_xadd(p->b, ht_xmuli(p->b, part, p->column_groups), group);
+
+	return ht_xaddi(p->b, ht_xmuli(p->b, share, p->c.packed_count), p->packed_begin);
+}
+
+/* Packs a share of the gradient of the result: its pixels, [image, line, column], are the depth of the product.  `grid`: the dimension of the grid that
+ * numbers groups of columns. */
+static void gradient_stage(struct filter_product *p, int grid)
 {
 	const int64_t panels = ht_ceil_div(p->c.columns, p->c.nr);
 	const int64_t dim[5] = { panels, p->images, p->lines, p->v->out.dim[2], p->c.nr };
 	struct space at = { .guard = -1 };
 	struct ht_xb *b = p->b;
-	int32_t part, group, i[5], x[4], column;
+	int32_t part, group, i[5], x[4], column, to;
 
 	kb_stage(p->k, HT_STAGE_LOOP);
 	part = filter_part(p);
-	group = filter_grid_index(p, 2, p->column_groups);
+	group = filter_grid_index(p, grid, p->column_groups);
 	for (int d = 0; d < 5; d++)
 		i[d] = ht_xdim(b, kb_dim(p->k, dim[d]));
 	p->k->stage->vec = p->k->stage->dims - 1;
@@ -324,18 +333,56 @@ static void gradient_stage(struct filter_product *p)
 		at.guard = ht_xlt(b, column, ht_xi(b, p->c.columns));
 	x[0] = copied(p, 2, p->v->out, &at, x);
 	at = space_of_coords(&(struct space){ .guard = -1 }, 5, dim, i);
-	ht_xstore(b, p->gradient, space_linear(b, &at), x[0]);
+	to = space_linear(b, &at);
+	if (p->packed >= 0)
+		to = ht_xadd(b, to, share_begins(p, part, group));
+	ht_xstore(b, p->gradient, to, x[0]);
 }
 
-/* Where the part's share of the gradient begins: parts follow one another. */
-static int32_t gradient_base(struct filter_product *p, int32_t part)
+/* The element type of both copies. */
+static enum ht_dtype copy_type(const struct filter_product *p)
 {
-	const struct ht_shape out = p->v->out;
+	return p->word == 2 ? HT_U32 : HT_F32;
+}
 
-	if (!p->packed)
-		return ht_xi(p->b, 0);
-	part = ht_xmuli(p->b, part, p->images * p->lines * out.dim[2] * out.dim[3]);
-	return ht_xaddi(p->b, part, lower_operand(p->l, p->n, 2)->offset);
+/* Whether a kernel in front packs all shares of the gradient, which reads and writes it once.  Otherwise the tiles of each group of channels pack the
+ * same shares; and while one is multiplied, the lines of the next one are asked for, which no tile could do with those that it packs: in memory
+ * they are as far apart as pixels, and so compete for the same lines of the cache. */
+static bool packs_in_front(const struct filter_product *p)
+{
+	enum { PASSES = 2 };
+	const struct view *from = lower_operand(p->l, p->n, 2);
+
+	return p->channel_groups > PASSES && !from->open && !from->ends;
+}
+
+static void pack_gradient(struct filter_product *p)
+{
+	const int64_t grid[2] = { p->each * p->bands, p->column_groups };
+	struct kernel_build *k = p->k = &p->c.k;
+
+	p->packed = plan_buffer(
+		p->l, HT_PLAN_TEMP, copy_type(p), grid[0] * grid[1] * p->c.packed_count);
+	p->b = &k->xb;
+	kb_init(k, p->l, p->n);
+	kb_grid(k, 2, grid);
+	p->gradient = kb_arg(k, p->packed, HT_BUFFER_OUT);
+	gradient_stage(p, 1);
+	kb_finish(k, p->n);
+}
+
+/* Finds or makes the packed gradient in memory. */
+static void find_packed(struct filter_product *p)
+{
+	p->packed = -1;
+	if (p->together)
+		return;
+	if (is_packed(p)) {
+		p->packed = lower_operand(p->l, p->n, 2)->buffer;
+		p->packed_begin = lower_operand(p->l, p->n, 2)->offset;
+	} else if (packs_in_front(p)) {
+		pack_gradient(p);
+	}
 }
 
 /* ---- the product ---- */
@@ -431,7 +478,8 @@ static void product_stage(struct filter_product *p, const struct view *parts)
 	row = filter_row(p, ht_xdim(b, t->m));
 	t->a_buffer = p->image;
 	t->a_row = row_offset(p, &row);
-	contract_packed(&p->c, p->k, p->gradient, gradient_base(p, x[0]));
+	contract_packed(&p->c, p->k, p->gradient,
+		p->packed >= 0 ? share_begins(p, x[0], columns) : ht_xi(b, 0));
 	x[1] = row.position[0];
 	x[2] = row.position[1];
 	x[3] = ht_xadd(b, ht_xmuli(b, channels, p->blocks), row.block);
@@ -455,7 +503,6 @@ static struct view memory_of_parts(const struct filter_product *p)
 static void emit_tiles(struct filter_product *p, const struct view *parts)
 {
 	const int64_t grid[3] = { p->each * p->bands, p->channel_groups, p->column_groups };
-	const enum ht_dtype type = p->word == 2 ? HT_U32 : HT_F32; /* of both copies */
 	int64_t dim[SHARE_RANK], stride[SHARE_RANK];
 	struct kernel_build *k = p->k = &p->c.k;
 
@@ -468,13 +515,12 @@ static void emit_tiles(struct filter_product *p, const struct view *parts)
 		return;
 	}
 	share_strides(p, dim, stride);
-	p->image = kb_local(k, type, dim[0] * stride[0]);
-	p->packed = is_packed(p);
-	p->gradient = p->packed ? kb_arg(k, lower_operand(p->l, p->n, 2)->buffer, HT_BUFFER_IN)
-				: kb_local(k, type, p->c.packed_count);
+	p->image = kb_local(k, copy_type(p), dim[0] * stride[0]);
+	p->gradient = p->packed >= 0 ? kb_arg(k, p->packed, HT_BUFFER_IN)
+				     : kb_local(k, copy_type(p), p->c.packed_count);
 	image_stage(p);
-	if (!p->packed)
-		gradient_stage(p);
+	if (p->packed < 0)
+		gradient_stage(p, 2);
 	product_stage(p, parts);
 	kb_finish(k, p->n);
 }
@@ -497,6 +543,7 @@ void emit_filter_product(struct lower *l, struct ht_node *n, const struct conv *
 	p.c.a_step = p.together ? 1 : p.lanes * (p.apart ? 1 : v->w[1].stride);
 	p.c.packed_count =
 		ht_ceil_div(p.c.columns, p.c.nr) * p.c.nr * p.images * p.lines * v->out.dim[2];
+	find_packed(&p);
 	if (p.each * p.bands == 1) {
 		emit_tiles(&p, NULL);
 		return;

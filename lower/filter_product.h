@@ -25,10 +25,13 @@ struct filter_product {
 	 * apart.  Then the lines of the stride's `phases` are apart, too, and the lines of an image follow one another, so
 	 * that the depth of the product is an image and not a line. */
 	bool apart;
-	bool packed; /* the gradient lies in memory as a tile would pack it */
+	/* A buffer of the plan that has the shares of the gradient as tiles would pack them, one behind the other, and where the first of them
+	 * begins; -1: each tile packs its own. */
+	int32_t packed;
+	int64_t packed_begin;
 	int64_t shifts, phases, height, width;
 	int64_t together; /* images whose numbers of a pixel lie side by side (filter_matrix.c), of which a part has groups; 0: those of an image do */
-	int32_t image, gradient; /* local buffers */
+	int32_t image, gradient; /* buffers of the kernel */
 };
 
 /* Channels of a block: those of a line of a cache, if that leaves none over. */

@@ -110,6 +110,13 @@ def as_wide(r):
     return (int(r.integers(1, 4)), h, w, c, kh, w, int(r.integers(1, 70)), int(r.integers(1, 3)), 1, [above, below, 0, 0])
 
 
+def of_many_channels(r):
+    """Several groups of channels read the same shares of the result's gradient."""
+    h, w, size = int(r.integers(3, 9)), int(r.integers(3, 9)), int(r.choice([2, 3]))
+    padding = 'SAME' if r.random() < .5 else r.integers(0, size, 4).tolist()
+    return (int(r.integers(1, 6)), h, w, 64 * int(r.integers(3, 7)), size, size, int(r.integers(1, 150)), int(r.integers(1, 3)), 1, padding)
+
+
 def sizes_of(c):
     n, h, w, ci, kh, kw, co, stride, dilation, padding = c
     span = [(k - 1) * dilation + 1 for k in (kh, kw)]
@@ -135,7 +142,8 @@ def conv2d_filter(r, rows):
         for tag in op.types['T']:
             more = {'f32': dict(slack=1e-5), 'f64': dict(slack=1e-13)}.get(tag, sums(tag))
             for c in [*pick(r, FILTERS[:-1] if depthwise else FILTERS, 12 if tag == 'f32' else 4),
-                      *(as_wide(r) for _ in range(0 if depthwise else 6 if tag == 'f32' else 2))]:
+                      *(as_wide(r) for _ in range(0 if depthwise else 6 if tag == 'f32' else 2)),
+                      *(of_many_channels(r) for _ in range(0 if depthwise or by_image else 4 if tag == 'f32' else 1))]:
                 n, h, w, ci, kh, kw, co, stride, dilation, padding = c
                 co = ci * (co % 3 + 1) if depthwise else co
                 filters = (kh, kw, ci, co // ci if depthwise else co)
