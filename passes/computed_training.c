@@ -2,105 +2,26 @@
  * training and its gradients, with the number of elements of a channel as the run has it; losses by softmax whose number of classes is open,
  * as where each row of a batch is a class; and gradients of borders that are mirrored along an open axis.  Pass training writes those of known
  * shapes. */
+#include "passes/batch_moments.h"
 #include "passes/computed_nodes.h"
 
-/* One op being written. */
-struct normal {
-	struct maker *f;
-	struct ht_node *n;
-	int32_t rank, axis;    /* of the images, and the channels' */
-	enum ht_dtype as;      /* the type in which it computes */
-	struct ht_value count; /* elements of a channel */
-};
+/* ---- batch normalisation ---- */
 
-static struct ht_value pair(struct normal *w, enum ht_op op, struct ht_value a, struct ht_value b)
+/* Reads images some of whose axes, but not the channels, are open, and makes the number of elements of a channel as the run has it. */
+static bool read_open(struct ht_channels *c, struct maker *f, struct ht_node *n, int32_t image)
 {
-	return node(w->f, op, (struct ht_value[]){ a, b }, 2, w->as, HT_SHAPE_UNKNOWN);
-}
+	struct ht_shape s;
 
-static struct ht_value single(struct normal *w, enum ht_op op, struct ht_value a)
-{
-	return node(w->f, op, &a, 1, w->as, HT_SHAPE_UNKNOWN);
-}
-
-static struct ht_value scaled(struct normal *w, struct ht_value x, double by)
-{
-	return pair(w, HT_OP_Mul, x, real(w->f, HT_F32, by));
-}
-
-static struct ht_value sum(struct normal *w, struct ht_value x, const int64_t *axes, int64_t count)
-{
-	struct ht_value in[2] = { x,
-		ht_rw_const_ints(w->f->r, w->n, w->n->name, HT_I32, axes, count) };
-
-	return node(w->f, HT_OP_Sum, in, 2, w->as, HT_SHAPE_UNKNOWN);
-}
-
-/* Of each channel: within each image first, so that fewer numbers are added in sequence. */
-static struct ht_value sum_of_channels(struct normal *w, struct ht_value x)
-{
-	int64_t axes[HT_MAX_RANK], count = 0, images = 0;
-
-	for (int32_t i = 1; i < w->rank; i++)
-		if (i != w->axis)
-			axes[count++] = i;
-	return sum(w, sum(w, x, axes, count), &images, 1);
-}
-
-static struct ht_value mean_of_channels(struct normal *w, struct ht_value x)
-{
-	return pair(w, HT_OP_RealDiv, sum_of_channels(w, x), w->count);
-}
-
-/* One number for each channel, so that it broadcasts to the images. */
-static struct ht_value across(struct normal *w, struct ht_value v)
-{
-	for (int32_t i = w->axis + 1; i < w->rank; i++)
-		v = node(w->f, HT_OP_ExpandDims, (struct ht_value[]){ v, whole(w->f, HT_I32, -1) },
-			2, w->as, HT_SHAPE_UNKNOWN);
-	return v;
-}
-
-static struct ht_value inverse_root(struct normal *w, struct ht_value variance)
-{
-	double epsilon = (double)ht_attr_float(w->n, "epsilon", 1e-4f);
-
-	return single(w, HT_OP_Rsqrt, pair(w, HT_OP_AddV2, variance, real(w->f, HT_F32, epsilon)));
-}
-
-/* The new running value: (1 - factor) * old + factor * now. */
-static struct ht_value running(struct normal *w, struct ht_value old, struct ht_value now)
-{
-	double factor = (double)ht_attr_float(w->n, "exponential_avg_factor", 1);
-
-	if (factor == 1)
-		return now;
-	old = scaled(w, cast_to(w->f, old, HT_F32), 1 - factor);
-	return pair(w, HT_OP_AddV2, old, scaled(w, now, factor));
-}
-
-static void give(struct normal *w, int32_t i, struct ht_value v)
-{
-	if (w->n->graph && i < w->n->outs && ht_rw_uses(w->f->r, ht_out(w->n, i)))
-		ht_rw_replace(w->f->r, ht_out(w->n, i), cast_to(w->f, v, w->n->out[i].dtype));
-}
-
-static bool begin(struct normal *w, struct maker *f, struct ht_node *n, int32_t image)
-{
-	struct ht_shape s = ht_in_shape(n, image);
-	bool first = ht_channels_first(n);
-
-	*w = (struct normal){
-		.f = f, .n = n, .rank = s.rank, .axis = first ? 1 : s.rank - 1, .as = HT_F32
-	};
-	if (s.rank != 4 || ht_shape_known(s) || s.dim[w->axis] <= 0 ||
-		!is_bounded_shape(f->r->g, s))
+	if (!ht_channels_read(c, f->r, n, image) || c->shape.rank != 4)
 		return false;
-	w->count = real(f, HT_F32, 1);
+	s = c->shape;
+	if (ht_shape_known(s) || s.dim[c->axis] == 0 || !is_bounded_shape(f->r->g, s))
+		return false;
+	c->count = number(&c->m, 1);
 	for (int32_t i = 0; i < s.rank; i++)
-		if (i != w->axis)
-			w->count = pair(
-				w, HT_OP_Mul, w->count, cast_to(f, extent(f, n, image, i), HT_F32));
+		if (i != c->axis)
+			c->count = binary(&c->m, HT_OP_Mul, c->count,
+				cast_to(f, extent(f, n, image, i), c->m.t));
 	return true;
 }
 
@@ -117,55 +38,21 @@ static bool gives_used(struct maker *f, struct ht_node *n)
 
 static bool expand_batch_norm(struct maker *f, struct ht_node *n)
 {
-	struct normal w;
-	struct ht_value x, mean, difference, variance, scale, y, others;
+	struct ht_channels c;
 
-	if (!ht_attr_bool(n, "is_training", true) || !gives_used(f, n) || !begin(&w, f, n, 0))
+	if (!ht_attr_bool(n, "is_training", true) || !gives_used(f, n) || !read_open(&c, f, n, 0))
 		return false;
-	x = cast_to(f, n->in[0], HT_F32);
-	mean = mean_of_channels(&w, x);
-	difference = pair(&w, HT_OP_Sub, x, across(&w, mean));
-	variance = mean_of_channels(&w, single(&w, HT_OP_Square, difference));
-	scale = pair(&w, HT_OP_Mul, inverse_root(&w, variance), cast_to(f, n->in[1], HT_F32));
-	y = pair(&w, HT_OP_Mul, difference, across(&w, scale));
-	y = pair(&w, HT_OP_AddV2, y, across(&w, cast_to(f, n->in[2], HT_F32)));
-	others = pair(&w, HT_OP_Maximum, pair(&w, HT_OP_Sub, w.count, real(f, HT_F32, 1)),
-		real(f, HT_F32, 1));
-	others = pair(&w, HT_OP_Mul, variance, pair(&w, HT_OP_RealDiv, w.count, others));
-	give(&w, 1, running(&w, n->in[3], mean));
-	give(&w, 2, running(&w, n->in[4], others));
-	give(&w, 3, mean);
-	give(&w, 4, variance);
-	give(&w, 0, y);
+	ht_write_batch_norm(&c);
 	return true;
 }
 
-/* The formula is that of pass training, which writes gradients of known shapes (write_batch_norm_gradient()). */
 static bool expand_gradient(struct maker *f, struct ht_node *n)
 {
-	struct normal w;
-	struct ht_value dy, difference, root, offsets, products, factor, dx;
+	struct ht_channels c;
 
-	if (!begin(&w, f, n, 1))
+	if (!read_open(&c, f, n, 1))
 		return false;
-	dy = cast_to(f, n->in[0], HT_F32);
-	difference = pair(&w, HT_OP_Sub, cast_to(f, n->in[1], HT_F32),
-		across(&w, cast_to(f, n->in[3], HT_F32)));
-	root = inverse_root(&w, cast_to(f, n->in[4], HT_F32));
-	offsets = sum_of_channels(&w, dy);
-	products = sum_of_channels(&w, pair(&w, HT_OP_Mul, dy, difference));
-	dx = dy;
-	if (ht_attr_bool(n, "is_training", true)) {
-		factor = pair(&w, HT_OP_RealDiv, products, w.count);
-		factor = pair(&w, HT_OP_Mul, factor, single(&w, HT_OP_Square, root));
-		dx = pair(&w, HT_OP_Sub, dx, across(&w, pair(&w, HT_OP_RealDiv, offsets, w.count)));
-		dx = pair(&w, HT_OP_Sub, dx, pair(&w, HT_OP_Mul, difference, across(&w, factor)));
-	}
-	factor = pair(&w, HT_OP_Mul, root, cast_to(f, n->in[2], HT_F32));
-	dx = pair(&w, HT_OP_Mul, dx, across(&w, factor));
-	give(&w, 1, pair(&w, HT_OP_Mul, products, root));
-	give(&w, 2, offsets);
-	give(&w, 0, dx);
+	ht_write_batch_norm_gradient(&c);
 	return true;
 }
 
@@ -189,62 +76,54 @@ static bool has_open_classes(const struct ht_graph *g, const struct ht_node *n)
 
 /* One where the class is that of the row.  Classes are compared as integers, so a label that is none gives zeros; the loss reads it as an
  * index, which stops the run. */
-static struct ht_value marked_class(struct normal *w)
+static struct ht_value marked_class(struct maker *f, enum ht_dtype t)
 {
-	struct ht_value class = with_axis(w->f, wide(w->f, w->n->in[1]), 1), v;
+	struct ht_value class = with_axis(f, wide(f, f->at->in[1]), 1), v;
 
-	v = binary(w->f, HT_OP_Equal, class, range_of(w->f, extent(w->f, w->n, 0, 1)));
-	v.node->out[0].shape = open_shape(w->f, 2);
-	return cast_to(w->f, v, w->as);
+	v = binary(f, HT_OP_Equal, class, range_of(f, extent(f, f->at, 0, 1)));
+	return cast_to(f, of_rank(f, v, 2), t);
 }
 
 /* The element of each row that its class selects. */
-static struct ht_value of_class(struct normal *w, struct ht_value rows)
+static struct ht_value of_class(struct maker *f, struct ht_value rows)
 {
-	struct ht_value v = gathered(w->f, rows, w->n->in[1], 1);
+	struct ht_value v = gathered(f, rows, f->at->in[1], 1);
 
 	ht_attr_set_int(v.node, "batch_dims", 1);
 	return v;
 }
 
-static struct ht_value over_classes(struct normal *w, enum ht_op op, struct ht_value x, bool keeps)
+static struct ht_value over_classes(struct maker *f, enum ht_op op, struct ht_value x, bool keeps)
 {
-	const int64_t last = 1;
-	struct ht_value v = ht_rw_reduce(w->f->r, w->n, op, w->n->name, x, &last, 1, keeps);
-
-	v.node->out[0].shape = open_shape(w->f, keeps ? 2 : 1);
-	return v;
+	return of_rank(f, reduced(f, op, x, 1, keeps), keeps ? 2 : 1);
 }
 
 /* The formula is that of pass training (write_softmax_loss()). */
 static bool expand_loss(struct maker *f, struct ht_node *n)
 {
 	bool sparse = n->op == HT_OP_SparseSoftmaxCrossEntropyWithLogits;
-	enum ht_dtype t = n->out[0].dtype;
-	struct normal w = { .f = f, .n = n, .as = t == HT_F64 ? t : HT_F32 };
+	enum ht_dtype t = n->out[0].dtype == HT_F64 ? HT_F64 : HT_F32;
 	struct ht_value x, e, sum, label, loss;
 
 	if (!has_open_classes(f->r->g, n))
 		return false;
-	x = cast_to(f, n->in[0], w.as);
-	x = pair(&w, HT_OP_Sub, x, over_classes(&w, HT_OP_Max, x, true));
-	x.node->out[0].shape = open_shape(f, 2);
-	e = single(&w, HT_OP_Exp, x);
-	e.node->out[0].shape = open_shape(f, 2);
-	sum = over_classes(&w, HT_OP_Sum, e, true);
+	x = cast_to(f, n->in[0], t);
+	x = binary(f, HT_OP_Sub, x, over_classes(f, HT_OP_Max, x, true));
+	e = unary(f, HT_OP_Exp, of_rank(f, x, 2));
+	sum = over_classes(f, HT_OP_Sum, e, true);
 	if (sparse) {
-		label = marked_class(&w);
-		loss = single(&w, HT_OP_Log, over_classes(&w, HT_OP_Sum, e, false));
-		loss = pair(&w, HT_OP_Sub, loss, of_class(&w, x));
+		label = marked_class(f, t);
+		loss = unary(f, HT_OP_Log, over_classes(f, HT_OP_Sum, e, false));
+		loss = binary(f, HT_OP_Sub, loss, of_class(f, x));
 	} else {
-		label = cast_to(f, n->in[1], w.as);
-		loss = pair(&w, HT_OP_Sub, single(&w, HT_OP_Log, sum), x);
-		loss = pair(&w, HT_OP_Mul, label, loss);
-		loss.node->out[0].shape = open_shape(f, 2);
-		loss = over_classes(&w, HT_OP_Sum, loss, false);
+		label = cast_to(f, n->in[1], t);
+		loss = binary(f, HT_OP_Sub, unary(f, HT_OP_Log, sum), x);
+		loss = of_rank(f, binary(f, HT_OP_Mul, label, loss), 2);
+		loss = over_classes(f, HT_OP_Sum, loss, false);
 	}
-	give(&w, 1, pair(&w, HT_OP_Sub, pair(&w, HT_OP_RealDiv, e, sum), label));
-	give(&w, 0, loss);
+	e = binary(f, HT_OP_RealDiv, e, sum);
+	give(f, 1, binary(f, HT_OP_Sub, e, label));
+	give(f, 0, loss);
 	return true;
 }
 

@@ -21,6 +21,18 @@ static inline void make_at(struct maker *m, struct ht_node *n)
 	m->name = n->name;
 }
 
+/* A maker of nodes whose names begin NODE/what; it lives as long as the pass. */
+static inline struct maker *part(const struct maker *m, const char *what)
+{
+	struct maker *p = HT_NEW(m->r->arena, struct maker);
+
+	*p = *m;
+	p->name = ht_rw_name_within(m->r, m->at, what);
+	return p;
+}
+
+/* ---- ops ---- */
+
 static inline struct ht_value made(
 	struct maker *m, enum ht_op op, const struct ht_value *in, int32_t ins, struct ht_shape s)
 {
@@ -52,11 +64,18 @@ static inline struct ht_value cast_to(struct maker *m, struct ht_value v, enum h
 	return ht_type_of(v)->dtype == t ? v : ht_rw_cast(m->r, m->at, m->name, v, t);
 }
 
-/* A reduction over one axis. */
+/* A reduction over `count` axes. */
+static inline struct ht_value reduced_over(struct maker *m, enum ht_op op, struct ht_value v,
+	const int64_t *axes, int64_t count, bool keep_dims)
+{
+	return ht_rw_reduce(m->r, m->at, op, m->name, v, axes, count, keep_dims);
+}
+
+/* Likewise over one axis. */
 static inline struct ht_value reduced(
 	struct maker *m, enum ht_op op, struct ht_value v, int64_t axis, bool keep_dims)
 {
-	return ht_rw_reduce(m->r, m->at, op, m->name, v, &axis, 1, keep_dims);
+	return reduced_over(m, op, v, &axis, 1, keep_dims);
 }
 
 /* ---- constants ---- */
@@ -302,6 +321,26 @@ static inline struct ht_value stacked(
 	ht_attr_set_int(v.node, "num_elements", -1);
 	v.node->out[0].dtype = t;
 	return v;
+}
+
+/* ---- results ---- */
+
+/* What uses result `i` of the node uses `v` instead, in the result's dtype.  Nothing happens if there is no such result, or if nothing uses it. */
+static inline void give(struct maker *m, int32_t i, struct ht_value v)
+{
+	struct ht_node *n = m->at;
+
+	if (n->graph && i < n->outs && ht_rw_uses(m->r, ht_out(n, i)))
+		ht_rw_replace(m->r, ht_out(n, i), cast_to(m, v, n->out[i].dtype));
+}
+
+/* Likewise result 0, which is replaced last; nodes that wait for the node wait for `v`. */
+static inline void give_first(struct maker *m, struct ht_value v)
+{
+	struct ht_node *n = m->at;
+
+	if (n->graph)
+		ht_rw_replace_node(m->r, n, cast_to(part(m, "rounded"), v, n->out[0].dtype));
 }
 
 #endif
