@@ -72,7 +72,7 @@ static struct ht_value across(struct ht_channels *c, const char *name, struct ht
 		return v;
 	for (int32_t i = 1; i < s.rank; i++)
 		dim[i] = 1;
-	return ht_rw_reshape(c->m.r, c->m.at, part(&c->m, name)->name, v, s);
+	return reshaped(part(&c->m, name), v, s);
 }
 
 static struct ht_value wide(struct ht_channels *c, const char *name, struct ht_value v)

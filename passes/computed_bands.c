@@ -73,8 +73,7 @@ static struct ht_value last_in_front(
 
 	for (int32_t i = 0; i < rank; i++)
 		to[i] = (i + rank - count) % rank;
-	return rank == count ? x
-			     : of_rank(f, ht_rw_transpose(f->r, f->at, f->at->name, x, to), rank);
+	return rank == count ? x : of_rank(f, permuted(f, x, to), rank);
 }
 
 /* Gathers elements of `x` along its last `count` axes.  Tensor at[i], of rank `rank`, has the index along the i-th of these axes for each

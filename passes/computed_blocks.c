@@ -45,7 +45,7 @@ static struct ht_value ordered(
 	struct ht_value v;
 
 	x.node->out[0].shape = open_shape(f, rank);
-	v = ht_rw_transpose(f->r, f->at, f->at->name, x, order);
+	v = permuted(f, x, order);
 	v.node->out[0].shape = open_shape(f, rank);
 	return v;
 }
@@ -117,12 +117,11 @@ static struct ht_value all_paddings(
 	struct ht_value part[4];
 	int32_t parts = 0;
 
-	part[parts++] = ht_rw_reshape(f->r, f->at, f->at->name, wholes(f, HT_I64, none, 2),
-		ht_shape_make(f->r->g->arena, 2, first));
+	part[parts++] =
+		reshaped(f, wholes(f, HT_I64, none, 2), ht_shape_make(f->r->g->arena, 2, first));
 	part[parts++] = wide(f, n->in[2]);
 	if (last[0])
-		part[parts++] = ht_rw_reshape(f->r, f->at, f->at->name,
-			wholes(f, HT_I64, none, 2 * last[0]),
+		part[parts++] = reshaped(f, wholes(f, HT_I64, none, 2 * last[0]),
 			ht_shape_make(f->r->g->arena, 2, last));
 	return joined(f, part, parts, 0);
 }
@@ -148,7 +147,7 @@ static bool pad_first(struct maker *f, struct ht_node *n, const struct blocks *b
 	v = node(f, HT_OP_Pad, in, 2, t, open_shape(f, b->rank));
 	ht_rw_set_in(f->r, n, 0, v);
 	ht_rw_set_in(f->r, n, 2,
-		ht_rw_reshape(f->r, f->at, f->at->name, wholes(f, HT_I64, none, 2 * dim[0]),
+		reshaped(f, wholes(f, HT_I64, none, 2 * dim[0]),
 			ht_shape_make(f->r->g->arena, 2, dim)));
 	ht_attr_set_type(n, "Tpaddings", HT_I64);
 	return true;
@@ -209,8 +208,7 @@ static struct ht_value cropped(struct maker *f, const struct ht_node *n, const s
 	struct ht_value crops = wide(f, n->in[2]);
 	const int64_t flat = 2 * (int64_t)b->axes;
 
-	crops = ht_rw_reshape(
-		f->r, f->at, f->at->name, crops, ht_shape_make(f->r->g->arena, 1, &flat));
+	crops = reshaped(f, crops, ht_shape_make(f->r->g->arena, 1, &flat));
 	for (int32_t i = 0; i < b->rank; i++) {
 		bool cut = i >= 1 && i <= b->axes;
 

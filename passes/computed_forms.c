@@ -357,8 +357,7 @@ static struct ht_value with_zeros(struct maker *f, struct ht_value x, int64_t ax
 	struct ht_value in[2] = { x };
 
 	pair[2 * axis + 1] = count;
-	in[1] = ht_rw_reshape(f->r, f->at, f->at->name,
-		wholes(f, HT_I32, pair, 2 * (int64_t)s.rank),
+	in[1] = reshaped(f, wholes(f, HT_I32, pair, 2 * (int64_t)s.rank),
 		ht_shape_make(f->r->g->arena, 2, dim));
 	return node(f, HT_OP_Pad, in, 2, ht_type_of(x)->dtype, open_shape(f, s.rank));
 }
@@ -409,8 +408,7 @@ static bool as_rows(struct maker *f, struct ht_value x, int32_t axes, struct ht_
 		return false;
 	for (int32_t i = 0; i < s.rank; i++)
 		dim[i < axes ? 0 : i - axes + 1] = (i < axes ? dim[0] : 1) * s.dim[i];
-	*rows = ht_rw_reshape(
-		f->r, f->at, f->at->name, x, ht_shape_make(f->r->g->arena, s.rank - axes + 1, dim));
+	*rows = reshaped(f, x, ht_shape_make(f->r->g->arena, s.rank - axes + 1, dim));
 	return true;
 }
 

@@ -193,8 +193,7 @@ static struct ht_value numbers_and(struct maker *f, struct ht_value size, int64_
 	in[0] = ht_rw_cast(f->r, f->at, f->at->name,
 		binary(f, HT_OP_GreaterEqual, in[0], whole(f, HT_I64, 0)), HT_I64);
 	in[0].node->out[0].shape = open_shape(f, 1);
-	in[1] = ht_rw_reshape(f->r, f->at, f->at->name, wholes(f, HT_I32, pair, 2),
-		ht_shape_make(f->r->g->arena, 2, dim));
+	in[1] = reshaped(f, wholes(f, HT_I32, pair, 2), ht_shape_make(f->r->g->arena, 2, dim));
 	in[2] = whole(f, HT_I64, 1);
 	v = node(f, HT_OP_PadV2, in, 3, HT_I64, open_shape(f, 1));
 	in[0] = v;

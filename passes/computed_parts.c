@@ -573,9 +573,8 @@ static struct ht_value amount_of(
 	if (is_rows(v))
 		return entry_of(f, v.node->in[row], behind);
 	v = n->in[1];
-	return entry_of(f,
-		ht_rw_reshape(f->r, f->at, f->at->name, v, ht_shape_make(f->r->g->arena, 1, &all)),
-		2 * axis + behind);
+	return entry_of(
+		f, reshaped(f, v, ht_shape_make(f->r->g->arena, 1, &all)), 2 * axis + behind);
 }
 
 static bool has_const_amounts(const struct ht_node *n, int32_t axis, int64_t amount[2])
@@ -624,8 +623,7 @@ static bool const_paddings(
 	for (int32_t i = 0; i < rank; i++)
 		if (i != without && !has_const_amounts(n, i, &all[2 * i]))
 			return false;
-	*paddings = ht_rw_reshape(f->r, f->at, f->at->name,
-		wholes(f, ht_type_of(n->in[1])->dtype, all, 2 * (int64_t)rank),
+	*paddings = reshaped(f, wholes(f, ht_type_of(n->in[1])->dtype, all, 2 * (int64_t)rank),
 		ht_shape_make(f->r->g->arena, 2, dim));
 	return true;
 }
@@ -729,8 +727,7 @@ static void put_stepped(
 	number = binary(f, HT_OP_AddV2, taken,
 		binary(f, HT_OP_Mul, own, binary(f, HT_OP_Sub, number, taken)));
 	around[2 * axis + 1] = 1;
-	in[1] = ht_rw_reshape(f->r, f->at, f->at->name,
-		wholes(f, HT_I64, around, 2 * (int64_t)rank),
+	in[1] = reshaped(f, wholes(f, HT_I64, around, 2 * (int64_t)rank),
 		ht_shape_make(f->r->g->arena, 2, dim));
 	b->x = gathered(f, node(f, HT_OP_Pad, in, 2, t, open_shape(f, rank)), number, axis);
 	b->x.node->out[0].shape = open_shape(f, rank);

@@ -156,8 +156,7 @@ static inline struct ht_value rows_by_ends(
 static inline struct ht_value flat(struct maker *f, struct ht_value x)
 {
 	const int64_t all = -1;
-	struct ht_value v =
-		ht_rw_reshape(f->r, f->at, f->at->name, x, ht_shape_make(f->r->g->arena, 1, &all));
+	struct ht_value v = reshaped(f, x, ht_shape_make(f->r->g->arena, 1, &all));
 
 	return of_rank(f, v, 1);
 }

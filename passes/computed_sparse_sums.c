@@ -9,7 +9,7 @@ static struct ht_value transposed(struct maker *f, struct ht_value x)
 {
 	static const int64_t perm[] = { 1, 0 };
 
-	return ht_rw_transpose(f->r, f->at, f->at->name, x, perm);
+	return permuted(f, x, perm);
 }
 
 /* Each value times a row of the other matrix, added up to a row of the product. */

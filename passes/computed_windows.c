@@ -194,8 +194,7 @@ static struct ht_value padded_by(struct maker *f, struct ht_value x, int32_t axi
 		return x;
 	pair[2 * axis] = before;
 	pair[2 * axis + 1] = after;
-	in[1] = ht_rw_reshape(f->r, f->at, f->at->name, wholes(f, HT_I32, pair, 8),
-		ht_shape_make(f->r->g->arena, 2, dim));
+	in[1] = reshaped(f, wholes(f, HT_I32, pair, 8), ht_shape_make(f->r->g->arena, 2, dim));
 	return node(f, HT_OP_PadV2, in, 3, t, open_shape(f, 4));
 }
 

@@ -64,6 +64,17 @@ static inline struct ht_value cast_to(struct maker *m, struct ht_value v, enum h
 	return ht_type_of(v)->dtype == t ? v : ht_rw_cast(m->r, m->at, m->name, v, t);
 }
 
+static inline struct ht_value reshaped(struct maker *m, struct ht_value v, struct ht_shape to)
+{
+	return ht_rw_reshape(m->r, m->at, m->name, v, to);
+}
+
+/* Transposed: axis i of the result is axis perm[i] of `v`. */
+static inline struct ht_value permuted(struct maker *m, struct ht_value v, const int64_t *perm)
+{
+	return ht_rw_transpose(m->r, m->at, m->name, v, perm);
+}
+
 /* A reduction over `count` axes. */
 static inline struct ht_value reduced_over(struct maker *m, enum ht_op op, struct ht_value v,
 	const int64_t *axes, int64_t count, bool keep_dims)

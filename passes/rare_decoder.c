@@ -77,7 +77,7 @@ static struct decoded decode(struct maker *f)
 static struct ht_value transposed(struct maker *f, struct ht_value x)
 {
 	const int64_t perm[2] = { 1, 0 };
-	struct ht_value v = ht_rw_transpose(f->r, f->at, f->at->name, x, perm);
+	struct ht_value v = permuted(f, x, perm);
 
 	v.node->out[0].shape = open_shape(f, 2);
 	return v;

@@ -263,7 +263,7 @@ static struct ht_value exchanged(struct maker *f, struct ht_value v, int32_t axi
 
 	order[0] = axis;
 	order[axis] = 0;
-	v = ht_rw_transpose(f->r, f->at, f->at->name, v, order);
+	v = permuted(f, v, order);
 	v.node->out[0].shape = open_shape(f, 4);
 	return v;
 }

@@ -116,7 +116,7 @@ static void write_softmax_loss(struct ht_rw *r, struct ht_node *n)
 
 		label = one_hot(m, shape.dim[1], shape);
 		loss = of_class(m, x);
-		log = ht_rw_reshape(r, n, part(m, "logs")->name, log, rows);
+		log = reshaped(part(m, "logs"), log, rows);
 		loss = binary(part(m, "loss"), HT_OP_Sub, log, loss);
 	} else {
 		label = wide(m, "wide_labels", n->in[1]);
@@ -162,8 +162,7 @@ static struct ht_value add_mirrored(
 	in[1] = wholes(part(m, "axis"), HT_I32, &along, 1);
 	in[0] = made(part(m, "mirrored"), HT_OP_ReverseV2, in, 2, s);
 	in[1] = wholes(part(m, "around"), HT_I32, around, 2 * (int64_t)s.rank);
-	in[1] = ht_rw_reshape(
-		m->r, m->at, part(m, "paddings")->name, in[1], (struct ht_shape){ 2, pairs });
+	in[1] = reshaped(part(m, "paddings"), in[1], (struct ht_shape){ 2, pairs });
 	in[0] = made(part(m, "padded"), HT_OP_Pad, in, 2, to);
 	return binary(part(m, "sum"), HT_OP_AddV2, sum, in[0]);
 }

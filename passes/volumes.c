@@ -7,7 +7,7 @@
  * With groups, the channels of the images are ordered by group first: within one group, the channels of all its depths stand side by side.
  *
  * Runs after the precision pass, since a policy decides on each of them as one op.  Left alone: unknown shapes. */
-#include "passes/rewrite.h"
+#include "passes/maker.h"
 
 #include <string.h>
 
@@ -15,43 +15,19 @@ enum { RANK = 5, SPATIAL = 3 };
 
 /* One op being written.  Shapes and lists are those of NDHWC. */
 struct volume {
-	struct ht_rw *r;
-	struct ht_node *n;
+	struct maker m;
+	struct ht_node *n; /* the op; all nodes are made in front of it */
 	bool channels_first;
 	int64_t stride[SPATIAL], dilation[SPATIAL], size[SPATIAL]; /* of the window */
 };
 
 static const int64_t to_last[] = { 0, 2, 3, 4, 1 }, to_first[] = { 0, 4, 1, 2, 3 };
 
-static struct ht_str part(const struct volume *v, const char *name)
-{
-	return ht_rw_name_within(v->r, v->n, name);
-}
-
 /* ---- nodes ---- */
 
-static struct ht_value ints(
-	struct volume *v, const char *name, enum ht_dtype t, const int64_t *x, int64_t count)
+static struct ht_shape shape(const struct volume *v, int32_t rank, const int64_t *dim)
 {
-	return ht_rw_const_ints(v->r, v->n, part(v, name), t, x, count);
-}
-
-static struct ht_value node(struct volume *v, enum ht_op op, const char *name,
-	const struct ht_value *in, int32_t ins, struct ht_shape s, enum ht_dtype t)
-{
-	return ht_out(
-		ht_rw_node(v->r, v->n, op, part(v, name), in, ins, (struct ht_type){ t, s }), 0);
-}
-
-static struct ht_shape shape(struct volume *v, int32_t rank, const int64_t *dim)
-{
-	return ht_shape_make(v->r->g->arena, rank, dim);
-}
-
-static struct ht_value reshaped(
-	struct volume *v, const char *name, struct ht_value x, int32_t rank, const int64_t *dim)
-{
-	return ht_rw_reshape(v->r, v->n, part(v, name), x, shape(v, rank, dim));
+	return ht_shape_make(v->m.r->g->arena, rank, dim);
 }
 
 /* The depths of a volume as images. */
@@ -59,7 +35,8 @@ static struct ht_value as_images(struct volume *v, const char *name, struct ht_v
 {
 	const int64_t *d = ht_type_of(x)->shape.dim;
 
-	return reshaped(v, name, x, 4, (int64_t[]){ d[0] * d[1], d[2], d[3], d[4] });
+	return reshaped(
+		part(&v->m, name), x, shape(v, 4, (int64_t[]){ d[0] * d[1], d[2], d[3], d[4] }));
 }
 
 /* The extent that operand `arg` has, or of it the channels last. */
@@ -74,7 +51,7 @@ static struct ht_value volume_of(struct volume *v, const char *name, int32_t arg
 {
 	struct ht_value x = v->n->in[arg];
 
-	return v->channels_first ? ht_rw_transpose(v->r, v->n, part(v, name), x, to_last) : x;
+	return v->channels_first ? permuted(part(&v->m, name), x, to_last) : x;
 }
 
 /* Between two stages tensors of 16 bits are float32, so that there is one rounding. */
@@ -83,7 +60,7 @@ static struct ht_value wide_volume_of(struct volume *v, const char *name, int32_
 	struct ht_value x = volume_of(v, name, arg);
 	bool low = ht_is_low(ht_type_of(x)->dtype);
 
-	return low ? ht_rw_cast(v->r, v->n, part(v, "wide"), x, HT_F32) : x;
+	return low ? cast_to(part(&v->m, "wide"), x, HT_F32) : x;
 }
 
 static void become_volume(struct volume *v, struct ht_value x)
@@ -91,10 +68,10 @@ static void become_volume(struct volume *v, struct ht_value x)
 	enum ht_dtype t = v->n->out[0].dtype;
 
 	if (ht_type_of(x)->dtype != t)
-		x = ht_rw_cast(v->r, v->n, part(v, "rounded"), x, t);
+		x = cast_to(part(&v->m, "rounded"), x, t);
 	if (v->channels_first)
-		x = ht_rw_transpose(v->r, v->n, part(v, "ncdhw"), x, to_first);
-	ht_rw_replace_node(v->r, v->n, x);
+		x = permuted(part(&v->m, "ncdhw"), x, to_first);
+	ht_rw_replace_node(v->m.r, v->n, x);
 }
 
 /* Every `step`th index along an axis, `count` of them from `from` on. */
@@ -115,10 +92,10 @@ static struct ht_value every(struct volume *v, struct ht_value x, int32_t axis, 
 	end[axis] = from + (count - 1) * step + 1;
 	steps[axis] = step;
 	dim[axis] = count;
-	in[1] = ints(v, "begin", HT_I32, begin, t.shape.rank);
-	in[2] = ints(v, "end", HT_I32, end, t.shape.rank);
-	in[3] = ints(v, "steps", HT_I32, steps, t.shape.rank);
-	return node(v, HT_OP_StridedSlice, "depths", in, 4, shape(v, t.shape.rank, dim), t.dtype);
+	in[1] = wholes(part(&v->m, "begin"), HT_I32, begin, t.shape.rank);
+	in[2] = wholes(part(&v->m, "end"), HT_I32, end, t.shape.rank);
+	in[3] = wholes(part(&v->m, "steps"), HT_I32, steps, t.shape.rank);
+	return made(part(&v->m, "depths"), HT_OP_StridedSlice, in, 4, shape(v, t.shape.rank, dim));
 }
 
 /* `x` with zeros around its depths. */
@@ -133,10 +110,9 @@ static struct ht_value padded(struct volume *v, struct ht_value x, int64_t befor
 		return x;
 	memcpy(dim, t.shape.dim, sizeof dim);
 	dim[1] += before + after;
-	in[1] = ints(v, "around", HT_I32, around, sizeof around / sizeof *around);
-	in[1] = ht_rw_reshape(
-		v->r, v->n, part(v, "paddings"), in[1], shape(v, 2, (int64_t[]){ RANK, 2 }));
-	return node(v, HT_OP_Pad, "padded", in, 2, shape(v, RANK, dim), t.dtype);
+	in[1] = wholes(part(&v->m, "around"), HT_I32, around, sizeof around / sizeof *around);
+	in[1] = reshaped(part(&v->m, "paddings"), in[1], shape(v, 2, (int64_t[]){ RANK, 2 }));
+	return made(part(&v->m, "padded"), HT_OP_Pad, in, 2, shape(v, RANK, dim));
 }
 
 /* Depths of a volume that a tap of the window sees: `count` of them, every `step`th from `from` on, which may be outside. */
@@ -154,9 +130,9 @@ static struct ht_value by_group(struct volume *v, struct ht_value x, int64_t tap
 
 	if (taps == 1 || groups == 1)
 		return x;
-	x = reshaped(v, "taps", x, sizeof apart / sizeof *apart, apart);
-	x = ht_rw_transpose(v->r, v->n, part(v, "groups"), x, groups_outside);
-	return reshaped(v, "groups", x, 4, d);
+	x = reshaped(part(&v->m, "taps"), x, shape(v, sizeof apart / sizeof *apart, apart));
+	x = permuted(part(&v->m, "groups"), x, groups_outside);
+	return reshaped(part(&v->m, "groups"), x, shape(v, 4, d));
 }
 
 /* Images of the depths that the taps see, side by side as channels, which are in so many groups; zeros outside. */
@@ -166,7 +142,7 @@ static struct ht_value side_by_side(
 	struct ht_type t = *ht_type_of(x);
 	const int64_t *d = t.shape.dim, reach = (s.count - 1) * s.step + 1;
 	int64_t before = 0, after = 0, dim[RANK] = { d[0], s.count, d[2], d[3], d[4] * s.taps };
-	struct ht_value *in = HT_NEW_ARRAY(v->r->arena, struct ht_value, (size_t)s.taps + 1), y;
+	struct ht_value *in = HT_NEW_ARRAY(v->m.r->arena, struct ht_value, (size_t)s.taps + 1), y;
 
 	for (int64_t i = 0; i < s.taps; i++) {
 		before = -s.from[i] > before ? -s.from[i] : before;
@@ -177,9 +153,9 @@ static struct ht_value side_by_side(
 		in[i] = every(v, x, 1, s.from[i] + before, s.count, s.step);
 	y = in[0];
 	if (s.taps > 1) {
-		in[s.taps] = ht_rw_scalar(v->r, v->n, part(v, "axis"), HT_I32, RANK - 1);
-		y = node(v, HT_OP_ConcatV2, "seen", in, (int32_t)s.taps + 1, shape(v, RANK, dim),
-			t.dtype);
+		in[s.taps] = whole(part(&v->m, "axis"), HT_I32, RANK - 1);
+		y = made(part(&v->m, "seen"), HT_OP_ConcatV2, in, (int32_t)s.taps + 1,
+			shape(v, RANK, dim));
 	}
 	return by_group(v, as_images(v, "images", y), s.taps, groups);
 }
@@ -201,7 +177,7 @@ static void set_lists(const struct volume *v, struct ht_node *n, bool dilates)
 static bool read_list(const struct volume *v, const char *name, int64_t out[SPATIAL])
 {
 	size_t count;
-	int64_t *x = ht_attr_ints(v->n, name, &count, v->r->arena);
+	int64_t *x = ht_attr_ints(v->n, name, &count, v->m.r->arena);
 
 	for (int i = 0; i < SPATIAL; i++)
 		out[i] = 1;
@@ -227,7 +203,7 @@ static struct ht_value seen_images(
 	struct volume *v, struct ht_value x, int64_t results, int64_t groups)
 {
 	int64_t before = depth_before(v, ht_type_of(x)->shape.dim[1], results);
-	int64_t *from = HT_NEW_ARRAY(v->r->arena, int64_t, (size_t)v->size[0]);
+	int64_t *from = HT_NEW_ARRAY(v->m.r->arena, int64_t, (size_t)v->size[0]);
 
 	for (int64_t i = 0; i < v->size[0]; i++)
 		from[i] = i * v->dilation[0] - before;
@@ -245,18 +221,17 @@ static void write_conv(struct volume *v)
 	int64_t dim[RANK], out[RANK];
 	struct ht_shape x = last_shape(v, ht_type_of(v->n->in[0])->shape, dim),
 			f = ht_type_of(v->n->in[1])->shape;
-	enum ht_dtype t = v->n->out[0].dtype;
 	struct ht_value in[2], y;
 
 	last_shape(v, v->n->out[0].shape, out);
 	in[0] = seen_images(v, volume_of(v, "ndhwc", 0), out[1], groups_of(x, f));
-	in[1] = ht_rw_transpose(v->r, v->n, part(v, "filter"), v->n->in[1], depth_inside);
-	in[1] = reshaped(v, "filter", in[1], 4,
-		(int64_t[]){ f.dim[1], f.dim[2], f.dim[0] * f.dim[3], f.dim[4] });
-	y = node(v, HT_OP_Conv2D, "product", in, 2,
-		shape(v, 4, (int64_t[]){ out[0] * out[1], out[2], out[3], out[4] }), t);
+	in[1] = permuted(part(&v->m, "filter"), v->n->in[1], depth_inside);
+	in[1] = reshaped(part(&v->m, "filter"), in[1],
+		shape(v, 4, (int64_t[]){ f.dim[1], f.dim[2], f.dim[0] * f.dim[3], f.dim[4] }));
+	y = made(part(&v->m, "product"), HT_OP_Conv2D, in, 2,
+		shape(v, 4, (int64_t[]){ out[0] * out[1], out[2], out[3], out[4] }));
 	set_lists(v, y.node, true);
-	become_volume(v, reshaped(v, "volume", y, RANK, out));
+	become_volume(v, reshaped(part(&v->m, "volume"), y, shape(v, RANK, out)));
 }
 
 /* Operands: the volume, sizes of the filter, gradient of the result. */
@@ -271,14 +246,13 @@ static void write_filter_gradient(struct volume *v)
 
 	in[0] = seen_images(v, volume_of(v, "ndhwc", 0), ht_type_of(dy)->shape.dim[1],
 		groups_of(x, v->n->out[0].shape));
-	in[1] = ints(v, "sizes", HT_I32, filter, 4);
+	in[1] = wholes(part(&v->m, "sizes"), HT_I32, filter, 4);
 	in[2] = as_images(v, "gradient", dy);
-	y = node(v, HT_OP_Conv2DBackpropFilter, "product", in, 3, shape(v, 4, filter),
-		v->n->out[0].dtype);
+	y = made(part(&v->m, "product"), HT_OP_Conv2DBackpropFilter, in, 3, shape(v, 4, filter));
 	set_lists(v, y.node, true);
-	y = reshaped(v, "depths", y, RANK, (int64_t[]){ f[1], f[2], f[0], f[3], f[4] });
-	ht_rw_replace_node(
-		v->r, v->n, ht_rw_transpose(v->r, v->n, part(v, "filter"), y, depth_outside));
+	y = reshaped(part(&v->m, "depths"), y,
+		shape(v, RANK, (int64_t[]){ f[1], f[2], f[0], f[3], f[4] }));
+	ht_rw_replace_node(v->m.r, v->n, permuted(part(&v->m, "filter"), y, depth_outside));
 }
 
 /* ---- the gradient by the volume ---- */
@@ -291,7 +265,7 @@ struct phase {
 
 static struct phase phase_of(struct volume *v, int64_t phase, int64_t before)
 {
-	struct phase p = { .from = HT_NEW_ARRAY(v->r->arena, int64_t, (size_t)v->size[0]) };
+	struct phase p = { .from = HT_NEW_ARRAY(v->m.r->arena, int64_t, (size_t)v->size[0]) };
 
 	for (int64_t i = 0; i < v->size[0]; i++) {
 		int64_t at = phase + before - i * v->dilation[0];
@@ -309,10 +283,10 @@ static struct phase phase_of(struct volume *v, int64_t phase, int64_t before)
 static struct ht_value zeros(struct volume *v, int32_t rank, const int64_t *dim)
 {
 	enum ht_dtype t = v->n->out[0].dtype;
-	const struct ht_value in[] = { ints(v, "shape", HT_I32, dim, rank),
-		ht_rw_scalar(v->r, v->n, part(v, "zero"), t, 0) };
+	const struct ht_value in[] = { wholes(part(&v->m, "shape"), HT_I32, dim, rank),
+		whole(part(&v->m, "zero"), t, 0) };
 
-	return node(v, HT_OP_Fill, "zeros", in, 2, shape(v, rank, dim), t);
+	return made(part(&v->m, "zeros"), HT_OP_Fill, in, 2, shape(v, rank, dim));
 }
 
 /* `count` depths of the gradient by a volume of shape `to`, as images. */
@@ -326,14 +300,14 @@ static struct ht_value phase_images(struct volume *v, struct ht_value dy, const 
 
 	if (!p->taps)
 		return zeros(v, 4, images);
-	in[0] = ints(v, "sizes", HT_I32, images, 4);
+	in[0] = wholes(part(&v->m, "sizes"), HT_I32, images, 4);
 	in[1] = every(v, v->n->in[1], 0, p->first, p->taps, p->step);
-	in[1] = ht_rw_transpose(v->r, v->n, part(v, "filter"), in[1], depth_inside);
-	in[1] = reshaped(v, "filter", in[1], 4, (int64_t[]){ f[1], f[2], f[3], p->taps * f[4] });
+	in[1] = permuted(part(&v->m, "filter"), in[1], depth_inside);
+	in[1] = reshaped(part(&v->m, "filter"), in[1],
+		shape(v, 4, (int64_t[]){ f[1], f[2], f[3], p->taps * f[4] }));
 	in[1] = by_group(v, in[1], p->taps, groups);
 	in[2] = side_by_side(v, dy, (struct seen){ p->from, p->taps, count, 1 }, groups);
-	y = node(v, HT_OP_Conv2DBackpropInput, "product", in, 3, shape(v, 4, images),
-		v->n->out[0].dtype);
+	y = made(part(&v->m, "product"), HT_OP_Conv2DBackpropInput, in, 3, shape(v, 4, images));
 	set_lists(v, y.node, true);
 	return y;
 }
@@ -341,28 +315,31 @@ static struct ht_value phase_images(struct volume *v, struct ht_value dy, const 
 /* Operands: sizes of the volume, the filter, gradient of the result. */
 static void write_volume_gradient(struct volume *v)
 {
-	int64_t to[RANK], stride = v->stride[0], count, before, rank = RANK + 1;
-	struct ht_value dy, *in = HT_NEW_ARRAY(v->r->arena, struct ht_value, (size_t)stride), y;
+	int64_t to[RANK], phases, count, before, rank = RANK + 1;
+	struct ht_value dy, *in, y;
 
 	last_shape(v, v->n->out[0].shape, to);
+	/* A stride above the depth has phases without a depth. */
+	phases = v->stride[0] < to[1] ? v->stride[0] : to[1];
+	in = HT_NEW_ARRAY(v->m.r->arena, struct ht_value, (size_t)phases);
 	dy = volume_of(v, "ndhwc", 2);
 	before = depth_before(v, to[1], ht_type_of(dy)->shape.dim[1]);
-	count = (to[1] + stride - 1) / stride;
-	for (int64_t i = 0; i < stride; i++) {
+	count = ht_ceil_div(to[1], v->stride[0]);
+	for (int64_t i = 0; i < phases; i++) {
 		struct phase p = phase_of(v, i, before);
 
-		in[i] = reshaped(v, "phase", phase_images(v, dy, &p, count, to), RANK,
-			(int64_t[]){ to[0], count, to[2], to[3], to[4] });
+		in[i] = reshaped(part(&v->m, "phase"), phase_images(v, dy, &p, count, to),
+			shape(v, RANK, (int64_t[]){ to[0], count, to[2], to[3], to[4] }));
 	}
 	y = in[0];
-	if (stride > 1) {
-		const int64_t pack[] = { to[0], count, stride, to[2], to[3], to[4] };
+	if (phases > 1) {
+		const int64_t pack[] = { to[0], count, phases, to[2], to[3], to[4] };
 
-		y = node(v, HT_OP_Pack, "phases", in, (int32_t)stride,
-			shape(v, (int32_t)rank, pack), v->n->out[0].dtype);
+		y = made(part(&v->m, "phases"), HT_OP_Pack, in, (int32_t)phases,
+			shape(v, (int32_t)rank, pack));
 		ht_attr_set_int(y.node, "axis", 2);
-		y = reshaped(v, "volume", y, RANK,
-			(int64_t[]){ to[0], count * stride, to[2], to[3], to[4] });
+		y = reshaped(part(&v->m, "volume"), y,
+			shape(v, RANK, (int64_t[]){ to[0], count * phases, to[2], to[3], to[4] }));
 	}
 	become_volume(v, every(v, y, 1, 0, to[1], 1));
 }
@@ -395,7 +372,7 @@ static struct stage of_depths(const struct volume *v)
 static struct ht_value pooled(struct volume *v, enum ht_op op, const char *name, struct ht_value x,
 	struct stage s, const int64_t out[4])
 {
-	struct ht_value y = node(v, op, name, &x, 1, shape(v, 4, out), ht_type_of(x)->dtype);
+	struct ht_value y = made(part(&v->m, name), op, &x, 1, shape(v, 4, out));
 
 	set_stage(v, y.node, &s);
 	return y;
@@ -415,7 +392,8 @@ static struct ht_value pooled_images(
 static struct ht_value as_depths(struct volume *v, const char *name, struct ht_value x,
 	const int64_t out[RANK], int64_t depths)
 {
-	return reshaped(v, name, x, 4, (int64_t[]){ out[0], depths, out[2] * out[3], out[4] });
+	return reshaped(part(&v->m, name), x,
+		shape(v, 4, (int64_t[]){ out[0], depths, out[2] * out[3], out[4] }));
 }
 
 static void write_pool(struct volume *v, enum ht_op op)
@@ -427,7 +405,7 @@ static void write_pool(struct volume *v, enum ht_op op)
 	y = as_depths(v, "depths", pooled_images(v, op, x, out), out, depth);
 	y = pooled(v, op, "along_depths", y, of_depths(v),
 		(int64_t[]){ out[0], out[1], out[2] * out[3], out[4] });
-	become_volume(v, reshaped(v, "volume", y, RANK, out));
+	become_volume(v, reshaped(part(&v->m, "volume"), y, shape(v, RANK, out)));
 }
 
 /* Operands: the volume, the result, the gradient of the result, which every maximum of a window gets. */
@@ -437,30 +415,29 @@ static void write_max_gradient(struct volume *v)
 			dy = wide_volume_of(v, "gradient/ndhwc", 2), in[3], first;
 	const int64_t *to = ht_type_of(x)->shape.dim, *out = ht_type_of(y)->shape.dim;
 	struct stage along = of_depths(v), within = of_images(v);
-	enum ht_dtype t = ht_type_of(x)->dtype;
 
 	first = pooled_images(v, HT_OP_MaxPool, x, out);
 	in[0] = as_depths(v, "depths", first, out, to[1]);
 	in[1] = as_depths(v, "result", y, out, out[1]);
 	in[2] = as_depths(v, "gradient", dy, out, out[1]);
-	dy = node(v, HT_OP_MaxPoolGrad, "along_depths", in, 3, ht_type_of(in[0])->shape, t);
+	dy = made(part(&v->m, "along_depths"), HT_OP_MaxPoolGrad, in, 3, ht_type_of(in[0])->shape);
 	set_stage(v, dy.node, &along);
 	ht_attr_set_bool(dy.node, "_ties", true);
 	in[0] = as_images(v, "images", x);
 	in[1] = first;
-	in[2] = reshaped(v, "gradient", dy, 4, ht_type_of(first)->shape.dim);
-	dy = node(v, HT_OP_MaxPoolGrad, "within_images", in, 3, ht_type_of(in[0])->shape, t);
+	in[2] = reshaped(part(&v->m, "gradient"), dy, shape(v, 4, ht_type_of(first)->shape.dim));
+	dy = made(part(&v->m, "within_images"), HT_OP_MaxPoolGrad, in, 3, ht_type_of(in[0])->shape);
 	set_stage(v, dy.node, &within);
 	ht_attr_set_bool(dy.node, "_ties", true);
-	become_volume(v, reshaped(v, "volume", dy, RANK, to));
+	become_volume(v, reshaped(part(&v->m, "volume"), dy, shape(v, RANK, to)));
 }
 
 static struct ht_value mean_gradient(
 	struct volume *v, const char *name, struct ht_value dy, struct stage s, const int64_t to[4])
 {
-	const struct ht_value in[] = { ints(v, "sizes", HT_I32, to, 4), dy };
+	const struct ht_value in[] = { wholes(part(&v->m, "sizes"), HT_I32, to, 4), dy };
 
-	dy = node(v, HT_OP_AvgPoolGrad, name, in, 2, shape(v, 4, to), ht_type_of(dy)->dtype);
+	dy = made(part(&v->m, name), HT_OP_AvgPoolGrad, in, 2, shape(v, 4, to));
 	set_stage(v, dy.node, &s);
 	return dy;
 }
@@ -475,10 +452,11 @@ static void write_mean_gradient(struct volume *v)
 	last_shape(v, v->n->out[0].shape, to);
 	dy = mean_gradient(v, "along_depths", as_depths(v, "gradient", dy, out, out[1]),
 		of_depths(v), (int64_t[]){ out[0], to[1], out[2] * out[3], out[4] });
-	dy = reshaped(v, "gradient", dy, 4, (int64_t[]){ out[0] * to[1], out[2], out[3], out[4] });
+	dy = reshaped(part(&v->m, "gradient"), dy,
+		shape(v, 4, (int64_t[]){ out[0] * to[1], out[2], out[3], out[4] }));
 	dy = mean_gradient(v, "within_images", dy, of_images(v),
 		(int64_t[]){ to[0] * to[1], to[2], to[3], to[4] });
-	become_volume(v, reshaped(v, "volume", dy, RANK, to));
+	become_volume(v, reshaped(part(&v->m, "volume"), dy, shape(v, RANK, to)));
 }
 
 /* ---- all ---- */
@@ -514,7 +492,7 @@ static void use_filter(struct volume *v, struct ht_shape filter)
 
 static void visit(struct ht_rw *r, struct ht_node *n)
 {
-	struct volume v = { .r = r, .n = n };
+	struct volume v = { .m = { .r = r, .at = n, .name = n->name }, .n = n };
 
 	switch (n->op) {
 	case HT_OP_Conv3D:
