@@ -244,13 +244,15 @@ static void list_rows(struct maker *f, struct ht_node *n, struct ht_value length
 /* What takes the rows of a ragged tensor as variants takes it instead. */
 static void give_rows(struct maker *f)
 {
-	struct ht_node *of = f->at, *user[64];
+	struct ht_node *of = f->at, **user = NULL;
 	struct ht_value lengths = { 0 };
-	size_t n = 0;
+	size_t n = 0, cap = 0;
 
-	for (const struct ht_rw_use *u = ht_rw_first_use(f->r, of); u && n < HT_COUNT(user);
-		u = ht_rw_next_use(f->r, u))
+	for (const struct ht_rw_use *u = ht_rw_first_use(f->r, of); u;
+		u = ht_rw_next_use(f->r, u)) {
+		user = ht_grow(f->r->arena, user, n, &cap, sizeof *user);
 		user[n++] = u->node;
+	}
 	if (of->ins > 1)
 		lengths = lengths_by(f, of->in[0]);
 	for (size_t i = 0; i < n; i++) {
