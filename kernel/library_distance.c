@@ -21,7 +21,7 @@ static struct rows rows_of(void *const *buffers)
 	return (struct rows){ buffers[0], buffers[1], *(const int64_t *)buffers[2], 0, 0 };
 }
 
-/* The row of the next element; INT64_MAX: there is none. */
+/* The row of the next element; INT64_MAX where all elements were taken. */
 static int64_t next_row(const struct rows *x)
 {
 	return x->to < x->count ? x->row[x->to] : INT64_MAX;
@@ -40,7 +40,7 @@ static int32_t least_of(int32_t a, int32_t b)
 	return a < b ? a : b;
 }
 
-/* By the distances of the beginnings of both (Wagner and Fischer 1974), of which one line is held. */
+/* The algorithm of Wagner and Fischer (1974): line[k] is the distance between the elements of `a` so far and the first k elements of `b`. */
 static int32_t distance(const struct rows *a, const struct rows *b, int32_t *line)
 {
 	int64_t n = b->to - b->from;

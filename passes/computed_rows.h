@@ -19,11 +19,6 @@ static inline struct ht_value product(struct maker *f, struct ht_value a, struct
 	return binary(f, HT_OP_Mul, a, b);
 }
 
-static inline struct ht_value both(struct maker *f, struct ht_value a, struct ht_value b)
-{
-	return binary(f, HT_OP_LogicalAnd, a, b);
-}
-
 static inline struct ht_value length_of(struct maker *f, struct ht_value x)
 {
 	return size_of(f, x, HT_I64);

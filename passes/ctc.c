@@ -30,9 +30,7 @@ static struct ht_value impossible(struct maker *m)
 static struct ht_value gather_along(
 	struct maker *m, struct ht_value v, struct ht_value at, int32_t axis, int32_t rank)
 {
-	const struct ht_value in[] = { v, at, whole(m, HT_I32, axis) };
-
-	return made(m, HT_OP_GatherV2, in, 3, open_shape(m, rank));
+	return of_rank(m, gathered(m, v, at, axis), rank);
 }
 
 static struct ht_value plus(struct maker *m, struct ht_value x, int64_t by)
@@ -40,17 +38,10 @@ static struct ht_value plus(struct maker *m, struct ht_value x, int64_t by)
 	return binary(m, HT_OP_AddV2, x, whole(m, HT_I32, by));
 }
 
-static struct ht_value both(struct maker *m, struct ht_value a, struct ht_value b)
-{
-	return binary(m, HT_OP_LogicalAnd, a, b);
-}
-
 static struct ht_value ordered(struct maker *m, struct ht_value v, const int64_t *order)
 {
 	v.node->out[v.index].shape = open_shape(m, 3);
-	v = ht_rw_transpose(m->r, m->at, m->name, v, order);
-	v.node->out[0].shape = open_shape(m, 3);
-	return v;
+	return of_rank(m, permuted(m, v, order), 3);
 }
 
 /* ---- a step ---- */
@@ -87,10 +78,7 @@ static struct ht_value neighbour(struct maker *m, const struct states *s, struct
 
 static struct ht_value score_of(struct maker *m, struct ht_value scores, struct ht_value step)
 {
-	struct ht_value v = step_of(m, scores, step);
-
-	v.node->out[0].shape = open_shape(m, 2);
-	return v;
+	return of_rank(m, step_of(m, scores, step), 2);
 }
 
 /* Whether a step, a scalar, is in front of the end of each sequence, as a column. */
@@ -117,7 +105,7 @@ static void step_backwards(struct maker *m, const struct states *s, struct ht_va
 			never, is_last;
 
 	at = plus(m, at, -1);
-	never = ht_rw_cast(m->r, m->at, m->name, whole(m, HT_I32, 0), HT_BOOL);
+	never = cast_to(m, whole(m, HT_I32, 0), HT_BOOL);
 	v = neighbour(m, s, arg[SKIPS], 2, never);
 	v = chosen(m, v, neighbour(m, s, arg[NEXT], 2, none), none);
 	v = added(m, arg[NEXT], neighbour(m, s, arg[NEXT], 1, none), v);
@@ -148,8 +136,8 @@ static void make_step(const void *of, struct maker *m, struct ht_value *arg)
 struct ctc {
 	struct ht_value steps, sequences, classes; /* extents of the scores */
 	struct ht_value lengths;                   /* [sequences] */
-	struct ht_value
-		labels; /* [sequences, steps], -1 where there is none, the blank or no class */
+	/* [sequences, steps]; -1 where there is none, and for the blank and numbers that are no class. */
+	struct ht_value labels;
 	struct ht_value counts; /* labels of each sequence */
 	struct states s;
 	struct ht_value class_of; /* each state's: [sequences, states] */
@@ -175,19 +163,19 @@ static void read_labels(struct maker *m, struct ctc *c)
 
 static void make_states(struct maker *m, struct ctc *c)
 {
-	struct ht_value two_of = whole(m, HT_I32, 2), half, is_odd, blank = plus(m, c->classes, -1);
+	struct ht_value two = whole(m, HT_I32, 2), half, is_odd, blank = plus(m, c->classes, -1);
 
-	c->s.count = plus(m, binary(m, HT_OP_Mul, c->steps, two_of), 1);
+	c->s.count = plus(m, binary(m, HT_OP_Mul, c->steps, two), 1);
 	c->s.numbers = range_of(m, c->s.count);
-	half = binary(m, HT_OP_FloorDiv, c->s.numbers, two_of);
+	half = binary(m, HT_OP_FloorDiv, c->s.numbers, two);
 	half = binary(m, HT_OP_Minimum, half, plus(m, c->steps, -1));
-	is_odd = binary(m, HT_OP_Equal, binary(m, HT_OP_FloorMod, c->s.numbers, two_of),
-		whole(m, HT_I32, 1));
+	is_odd = binary(
+		m, HT_OP_Equal, binary(m, HT_OP_FloorMod, c->s.numbers, two), whole(m, HT_I32, 1));
 	half = gather_along(m, c->labels, half, 1, 2);
 	c->is_label = both(m, is_odd, binary(m, HT_OP_GreaterEqual, half, whole(m, HT_I32, 0)));
 	c->class_of = chosen(m, c->is_label, half, blank);
 	c->is_state = binary(m, HT_OP_LessEqual, c->s.numbers,
-		with_axis(m, binary(m, HT_OP_Mul, c->counts, two_of), -1));
+		with_axis(m, binary(m, HT_OP_Mul, c->counts, two), -1));
 }
 
 /* States that may follow the one two places in front of them: labels behind another one. */
@@ -282,8 +270,8 @@ static struct ht_node *make_loop(struct maker *m, const struct ctc *c, struct ht
 	return ht_make_cell_loop(m, &loop, in);
 }
 
-/* The logarithm of the probability of all ways. */
-static struct ht_value whole_of(struct maker *m, struct ht_value alpha, struct ht_value last)
+/* The logarithm of the probability of all ways to the end, by alpha of the last step. */
+static struct ht_value log_of_all(struct maker *m, struct ht_value alpha, struct ht_value last)
 {
 	struct ht_value v, most;
 
@@ -291,9 +279,7 @@ static struct ht_value whole_of(struct maker *m, struct ht_value alpha, struct h
 	v = binary(m, HT_OP_AddV2, alpha, last);
 	most = reduced(m, HT_OP_Max, v, 1, true);
 	v = reduced(m, HT_OP_Sum, unary(m, HT_OP_Exp, binary(m, HT_OP_Sub, v, most)), 1, true);
-	v = binary(m, HT_OP_AddV2, most, unary(m, HT_OP_Log, v));
-	v.node->out[0].shape = open_shape(m, 2);
-	return v;
+	return of_rank(m, binary(m, HT_OP_AddV2, most, unary(m, HT_OP_Log, v)), 2);
 }
 
 /* Whether there is a way at all: none is where equal labels have no step between them. */
@@ -304,11 +290,9 @@ static struct ht_value has_way(struct maker *m, struct ht_value all)
 
 static struct ht_value list_of_states(struct maker *m, const struct ctc *c, struct ht_value list)
 {
-	struct ht_value shape = packed(m, (struct ht_value[]){ c->sequences, c->s.count }, 2), v;
+	struct ht_value shape = packed(m, (struct ht_value[]){ c->sequences, c->s.count }, 2);
 
-	v = stacked(m, list, shape, HT_F64);
-	v.node->out[0].shape = open_shape(m, 3);
-	return v;
+	return of_rank(m, stacked(m, list, shape, HT_F64), 3);
 }
 
 static struct ht_value gradient_of(
@@ -350,7 +334,7 @@ static void write(struct maker *m)
 	c.logs = logs_of(m);
 	last = last_states(m, &c);
 	loop = make_loop(m, &c, last);
-	all = whole_of(m, ht_out(loop, ALPHA), last);
+	all = log_of_all(m, ht_out(loop, ALPHA), last);
 	out[0] = chosen(m, has_way(m, all), unary(m, HT_OP_Neg, all), number(m, (double)INFINITY));
 	out[0] = reduced(m, HT_OP_Sum, out[0], 1, false);
 	out[0] = chosen(

@@ -5,7 +5,7 @@
  * goes, as nothing can run it:
  *
  * - A result of a branch becomes a FakeParam that waits for the Assert.  The other side tells its shape (fakes.c).
- * - A result of an iteration becomes the argument that it replaces.
+ * - A result of an iteration becomes the iteration's own argument, which therefore does not change.
  * - A branch of which both sides fail, and a loop whose condition does, fails itself.
  *
  * So an outermost node that fails is an error of the graph. */
@@ -119,7 +119,8 @@ static struct ht_node *fake(
 	return n;
 }
 
-/* The argument of an iteration that its result `i` replaces, or what nothing reads; made in front of `at`. */
+/* What stands in for result `i` of a body that fails: of an iteration its own argument `i`, of a branch a tensor that nothing reads.  It is made
+ * in front of `at`. */
 static struct ht_node *result_instead(
 	struct ht_rw *r, const struct ht_node *control, int32_t i, struct ht_node *at)
 {
@@ -144,7 +145,7 @@ static void remove_failing(struct ht_graph *g, const bool *failing, uint32_t ids
 	}
 }
 
-/* The body of `control` that fails where it needs a node that does. */
+/* Puts Asserts in place of the nodes that fail in body `f` of `control`, if its results need one of them, and removes all that depends on them. */
 static enum ht_status replace(
 	struct faults *x, const struct ht_node *control, struct ht_function *f)
 {
@@ -196,7 +197,7 @@ static bool has_untold_result(const struct ht_node *n)
 	return false;
 }
 
-/* Whether each run of a loop's condition fails; or of both sides of a branch, none of which tells the shapes of the results. */
+/* Whether each run of a loop's condition fails, or each run of both sides of a branch: then neither side tells the shapes of the results. */
 static bool fails_itself(const struct faults *x, const struct ht_node *n, const struct ht_bodies *b)
 {
 	if (ht_is(n, HT_LOOPS))

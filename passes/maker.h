@@ -213,6 +213,11 @@ static inline struct ht_value of_rank(struct maker *m, struct ht_value v, int32_
 	return v;
 }
 
+static inline struct ht_value both(struct maker *m, struct ht_value a, struct ht_value b)
+{
+	return binary(m, HT_OP_LogicalAnd, a, b);
+}
+
 /* Slices along an axis, at the places in `at`. */
 static inline struct ht_value gathered(
 	struct maker *m, struct ht_value params, struct ht_value at, int64_t axis)

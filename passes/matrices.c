@@ -28,9 +28,7 @@ enum { COUNTER, ROWS, MATRIX, OTHER, THIRD, FOURTH, MOST };
 static struct ht_value taken(
 	struct maker *m, const struct rows *x, struct ht_value v, struct ht_value k, int32_t axis)
 {
-	const struct ht_value in[] = { v, k, whole(m, HT_I32, axis) };
-
-	return made(m, HT_OP_GatherV2, in, 3, open_shape(m, x->rank - 1));
+	return of_rank(m, gathered(m, v, k, axis), x->rank - 1);
 }
 
 static struct ht_value column(
@@ -50,9 +48,7 @@ static struct ht_value row(
 static struct ht_value entry(
 	struct maker *m, const struct rows *x, struct ht_value v, struct ht_value k)
 {
-	const struct ht_value in[] = { v, k, whole(m, HT_I32, x->rank - 2) };
-
-	return made(m, HT_OP_GatherV2, in, 3, open_shape(m, x->rank - 2));
+	return of_rank(m, gathered(m, v, k, x->rank - 2), x->rank - 2);
 }
 
 static struct ht_value along_rows(struct maker *m, struct ht_value v)
@@ -62,12 +58,12 @@ static struct ht_value along_rows(struct maker *m, struct ht_value v)
 
 static struct ht_value zero(struct maker *m)
 {
-	return ht_rw_const_float(m->r, m->at, m->name, HT_F64, 0);
+	return real(m, HT_F64, 0);
 }
 
 static struct ht_value real_one(struct maker *m)
 {
-	return ht_rw_const_float(m->r, m->at, m->name, HT_F64, 1);
+	return real(m, HT_F64, 1);
 }
 
 static struct ht_value summed_rows(struct maker *m, const struct rows *x, struct ht_value v)
@@ -83,7 +79,7 @@ static struct ht_value numbers_of(struct maker *m, const struct rows *x, struct 
 					: extent_of(m, matrix, x->rank - 2, HT_I32));
 }
 
-/* Each matrix without column `by` times the row `pivot`: all rows but `k`, which becomes that row. */
+/* Subtracts from each row of a matrix the row `pivot` times the row's number in column `by`.  The row for which is_row holds becomes `pivot`. */
 static struct ht_value eliminated(struct maker *m, struct ht_value matrix, struct ht_value by,
 	struct ht_value pivot, struct ht_value is_row)
 {
@@ -100,8 +96,7 @@ static struct ht_value place_of_pivot(struct maker *m, const struct rows *x, str
 {
 	struct ht_value size = unary(m, HT_OP_Abs, column(m, x, matrix, k)), in[2], v;
 
-	in[0] = chosen(m, binary(m, HT_OP_GreaterEqual, numbers, k), size,
-		ht_rw_const_float(m->r, m->at, m->name, HT_F64, -1));
+	in[0] = chosen(m, binary(m, HT_OP_GreaterEqual, numbers, k), size, real(m, HT_F64, -1));
 	in[1] = whole(m, HT_I32, x->rank - 2);
 	v = made(m, HT_OP_ArgMax, in, 2, open_shape(m, x->rank - 2));
 	ht_attr_set_type(v.node, "output_type", HT_I32);
@@ -109,7 +104,8 @@ static struct ht_value place_of_pivot(struct maker *m, const struct rows *x, str
 	return v;
 }
 
-/* Carried: the matrices, the least pivot, the sign of the determinant, and its logarithm or the determinant. */
+/* Eliminates column k of the carried matrices, arg[MATRIX], with the largest of its remaining elements as pivot.  *pivot becomes that element of
+ * each matrix, and *is_swapped whether it was in another row than k. */
 static void eliminate(struct maker *m, const struct rows *x, struct ht_value *arg,
 	struct ht_value *pivot, struct ht_value *is_swapped)
 {
@@ -143,7 +139,8 @@ static void solve_step(const void *of, struct maker *m, struct ht_value *arg)
 	arg[OTHER] = binary(m, HT_OP_Minimum, arg[OTHER], unary(m, HT_OP_Abs, pivot));
 }
 
-/* Also carries the sign of the determinant, its size, and the logarithm of that. */
+/* A step of MatrixDeterminant and LogMatrixDeterminant.  The loop also carries the determinant's sign, its absolute value, and the logarithm of
+ * the latter. */
 static void determinant_step(const void *of, struct maker *m, struct ht_value *arg)
 {
 	struct ht_value pivot, swapped, size;
@@ -222,7 +219,7 @@ static struct ht_value transposed(struct maker *m, const struct rows *x, struct 
 		perm[i] = i;
 	perm[x->rank - 1] = x->rank - 2;
 	perm[x->rank - 2] = x->rank - 1;
-	return ht_rw_transpose(m->r, m->at, m->name, v, perm);
+	return permuted(m, v, perm);
 }
 
 static struct ht_value square(struct maker *m, const struct rows *x)
@@ -232,17 +229,17 @@ static struct ht_value square(struct maker *m, const struct rows *x)
 	return ht_attr_bool(m->at, "adjoint", false) ? transposed(m, x, v) : v;
 }
 
-/* A number for each matrix. */
-static struct ht_value each(
+/* The number `of`, once for each matrix. */
+static struct ht_value for_each(
 	struct maker *m, const struct rows *x, struct ht_value matrix, double of)
 {
 	const int64_t axes[] = { x->rank - 2, x->rank - 1 };
-	struct ht_value v = ht_rw_const_float(m->r, m->at, m->name, HT_F64, of);
+	struct ht_value v = real(m, HT_F64, of);
 
 	if (x->rank == 2)
 		return v;
 	matrix = made(m, HT_OP_ZerosLike, &matrix, 1, ht_type_of(matrix)->shape);
-	matrix = ht_rw_reduce(m->r, m->at, HT_OP_Sum, m->name, matrix, axes, 2, false);
+	matrix = reduced_over(m, HT_OP_Sum, matrix, axes, 2, false);
 	return binary(m, HT_OP_AddV2, matrix, v);
 }
 
@@ -303,7 +300,7 @@ static void solve(struct maker *m, const struct rows *x)
 
 	right = m->at->op == HT_OP_MatrixInverse ? units(m, x, matrix) : operand(m, 1);
 	in[MATRIX] = joined_pair(m, matrix, right, x->rank - 1);
-	in[OTHER] = each(m, x, matrix, 1);
+	in[OTHER] = for_each(m, x, matrix, 1);
 	take(m, solution(m, x, loop_of(m, x, solve_step, in, THIRD)));
 }
 
@@ -313,8 +310,8 @@ static void determinant(struct maker *m, const struct rows *x)
 	struct ht_node *loop, *n = m->at;
 
 	in[MATRIX] = operand(m, 0);
-	in[OTHER] = in[THIRD] = each(m, x, in[MATRIX], 1);
-	in[FOURTH] = each(m, x, in[MATRIX], 0);
+	in[OTHER] = in[THIRD] = for_each(m, x, in[MATRIX], 1);
+	in[FOURTH] = for_each(m, x, in[MATRIX], 0);
 	loop = loop_of(m, x, determinant_step, in, MOST);
 	v[0] = ht_out(loop, OTHER);
 	if (n->op == HT_OP_MatrixDeterminant) {
