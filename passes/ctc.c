@@ -40,8 +40,7 @@ static struct ht_value plus(struct maker *m, struct ht_value x, int64_t by)
 
 static struct ht_value ordered(struct maker *m, struct ht_value v, const int64_t *order)
 {
-	v.node->out[v.index].shape = open_shape(m, 3);
-	return of_rank(m, permuted(m, v, order), 3);
+	return of_rank(m, permuted(m, of_rank(m, v, 3), order), 3);
 }
 
 /* ---- a step ---- */
@@ -275,8 +274,7 @@ static struct ht_value log_of_all(struct maker *m, struct ht_value alpha, struct
 {
 	struct ht_value v, most;
 
-	alpha.node->out[alpha.index].shape = open_shape(m, 2);
-	v = binary(m, HT_OP_AddV2, alpha, last);
+	v = binary(m, HT_OP_AddV2, of_rank(m, alpha, 2), last);
 	most = reduced(m, HT_OP_Max, v, 1, true);
 	v = reduced(m, HT_OP_Sum, unary(m, HT_OP_Exp, binary(m, HT_OP_Sub, v, most)), 1, true);
 	return of_rank(m, binary(m, HT_OP_AddV2, most, unary(m, HT_OP_Log, v)), 2);

@@ -33,6 +33,7 @@ static inline struct maker *part(const struct maker *m, const char *what)
 
 /* ---- ops ---- */
 
+/* A node of this op, with one result of this shape. */
 static inline struct ht_value made(
 	struct maker *m, enum ht_op op, const struct ht_value *in, int32_t ins, struct ht_shape s)
 {
@@ -46,12 +47,13 @@ static inline struct ht_value node(struct maker *m, enum ht_op op, const struct 
 	return ht_out(ht_rw_node(m->r, m->at, op, m->name, in, ins, (struct ht_type){ t, s }), 0);
 }
 
+/* The result has the shape of the operand. */
 static inline struct ht_value unary(struct maker *m, enum ht_op op, struct ht_value a)
 {
 	return ht_rw_unary(m->r, m->at, op, m->name, a);
 }
 
-/* The operands are broadcast. */
+/* The operands are broadcast to the shape of the result. */
 static inline struct ht_value binary(
 	struct maker *m, enum ht_op op, struct ht_value a, struct ht_value b)
 {
@@ -91,22 +93,26 @@ static inline struct ht_value reduced(
 
 /* ---- constants ---- */
 
+/* An integer scalar, or a zero of any dtype. */
 static inline struct ht_value whole(struct maker *m, enum ht_dtype t, int64_t x)
 {
 	return ht_rw_scalar(m->r, m->at, m->name, t, x);
 }
 
+/* A vector of integers. */
 static inline struct ht_value wholes(
 	struct maker *m, enum ht_dtype t, const int64_t *x, int64_t count)
 {
 	return ht_rw_const_ints(m->r, m->at, m->name, t, x, count);
 }
 
+/* A scalar of a float dtype. */
 static inline struct ht_value real(struct maker *m, enum ht_dtype t, double x)
 {
 	return ht_rw_const_float(m->r, m->at, m->name, t, x);
 }
 
+/* Likewise of dtype m->t. */
 static inline struct ht_value number(struct maker *m, double x)
 {
 	return real(m, m->t, x);
@@ -126,11 +132,13 @@ static inline struct ht_shape open_shape(const struct maker *m, int32_t rank)
 	return ht_shape_make(m->r->g->arena, rank, dim);
 }
 
+/* The shape of a vector of so many elements. */
 static inline struct ht_shape vector_of(const struct maker *m, int64_t count)
 {
 	return ht_shape_make(m->r->g->arena, 1, &count);
 }
 
+/* The shape of `v` as a vector of integers of dtype `t`. */
 static inline struct ht_value shape_of(struct maker *m, struct ht_value v, enum ht_dtype t)
 {
 	int32_t rank = ht_type_of(v)->shape.rank;
@@ -206,13 +214,14 @@ static inline struct ht_value chosen(
 		ht_broadcast_shape(arena, ht_type_of(condition)->shape, s));
 }
 
-/* The result has this rank; its extents are not known yet. */
+/* `v` itself, which has this rank; its extents are not known yet. */
 static inline struct ht_value of_rank(struct maker *m, struct ht_value v, int32_t rank)
 {
-	v.node->out[0].shape = open_shape(m, rank);
+	v.node->out[v.index].shape = open_shape(m, rank);
 	return v;
 }
 
+/* The conjunction of two conditions. */
 static inline struct ht_value both(struct maker *m, struct ht_value a, struct ht_value b)
 {
 	return binary(m, HT_OP_LogicalAnd, a, b);
@@ -287,7 +296,7 @@ static inline struct ht_value packed(struct maker *m, const struct ht_value *in,
 	return v;
 }
 
-/* `n` tensors, one behind the other along an axis; `in` has room for one more value. */
+/* The tensors in[0] to in[n - 1], one behind the other along an axis; `in` has room for n + 1 values. */
 static inline struct ht_value joined(struct maker *m, struct ht_value *in, int32_t n, int64_t axis)
 {
 	if (n == 1)
@@ -296,7 +305,7 @@ static inline struct ht_value joined(struct maker *m, struct ht_value *in, int32
 	return made(m, HT_OP_ConcatV2, in, n + 1, open_shape(m, ht_type_of(in[0])->shape.rank));
 }
 
-/* Likewise both. */
+/* Likewise two tensors. */
 static inline struct ht_value joined_pair(
 	struct maker *m, struct ht_value a, struct ht_value b, int64_t axis)
 {
@@ -318,6 +327,7 @@ static inline struct ht_value list_of(
 	return v;
 }
 
+/* The list with `item` as its element at `at`. */
 static inline struct ht_value list_with(
 	struct maker *m, struct ht_value list, struct ht_value at, struct ht_value item)
 {
