@@ -25,6 +25,14 @@ static enum ht_status checked(struct ht_bounded *b, struct ht_node *n, struct ht
 	return HT_OK;
 }
 
+/* Elements of as many bytes; others have no kernel. */
+static enum ht_status recast(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	if (n->out[0].shape.rank != ht_in_shape(n, 0).rank)
+		return ht_open_refuse(b, n, "its elements have another number of bytes");
+	return ht_open_of_first(b, n, out);
+}
+
 /* Rows of sorted numbers, and values for each of the rows.  Numbers that a run does not have are above all values. */
 static enum ht_status searched(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
@@ -180,6 +188,8 @@ ht_open_rule *ht_open_rare_rule(enum ht_op op)
 	case HT_OP_CheckNumerics:
 	case HT_OP_CheckNumericsV2:
 		return checked;
+	case HT_OP_Bitcast:
+		return recast;
 	case HT_OP_LowerBound:
 	case HT_OP_UpperBound:
 		return searched;

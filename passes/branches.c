@@ -9,7 +9,7 @@
  * does not name.  If an input of the entry has a default and chooses a branch, it keeps its
  * default, with a warning: it is no input any more, since the other branch is removed.  A Merge
  * of a loop stays. */
-#include "passes/rewrite.h"
+#include "passes/rewrite_uses.h"
 
 #include <string.h>
 
@@ -171,27 +171,10 @@ static void resolve_merge(struct branches *b, struct ht_node *n)
 	ht_attr_set_type(n, "T", t);
 }
 
-/* Nodes that wait for the Switch `n` wait for its operand instead. */
-static void move_controls(struct ht_rw *r, struct ht_node *n)
-{
-	struct ht_node **wait;
-	struct ht_node *user;
-
-	for (const struct ht_rw_use *u = ht_rw_first_use(r, n), *next; u; u = next) {
-		next = u->next;
-		user = u->node;
-		if (u->arg >= 0)
-			continue;
-		wait = HT_NEW_ARRAY(r->arena, struct ht_node *, (size_t)user->controls);
-		for (int32_t i = 0; i < user->controls; i++)
-			wait[i] = user->control[i] == n ? n->in[0].node : user->control[i];
-		ht_rw_set_controls(r, user, wait, user->controls);
-	}
-}
-
+/* Nodes that wait for the Switch wait for its operand instead. */
 static void resolve_switch(struct branches *b, struct ht_node *n)
 {
-	move_controls(b->r, n);
+	ht_rw_move_control_edges(b->r, n, n->in[0].node);
 	ht_rw_replace(b->r, ht_out(n, b->chosen[n->id] - 1), n->in[0]);
 }
 

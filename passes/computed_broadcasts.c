@@ -2,9 +2,10 @@
  * BroadcastGradientArgs finds in both shapes, and reshapes it to the operand's.  A loop takes such shapes from the list that the loop in front of
  * it filled, so they say nothing at compile time, not even how many axes are summed.
  *
- * The axis is summed by segments instead: all its elements belong to the first segment if the operand had one there, else to one each.
+ * The axis is summed by segments instead: all its elements belong to the first segment if the operand had one there, else to one each.  So it is with
+ * the first of several axes, such as that of the rows of a batch, where the others of the operand are known to be those of the gradient.
  *
- * Left alone, and refused by the rule of Sum: gradients with several axes, since extents that are taken from lists have room for many elements,
+ * Left alone, and refused by the rule of Sum: other gradients with several axes, since extents that are taken from lists have room for many elements,
  * also where they are constant, and the room of several axes is their product. */
 #include "passes/computed_rows.h"
 
@@ -37,9 +38,26 @@ static const struct ht_node *sum_to_shape(const struct ht_node *n)
 	return sum == n || ht_value_eq(own_shape(axes), ht_forwarded(n->in[1])) ? sum : NULL;
 }
 
+/* Whether the operand whose shape `own` tells has all axes of a gradient of shape `s`, and behind the first one their extents. */
+static bool differs_in_rows(struct ht_value own, struct ht_shape s)
+{
+	struct ht_shape of;
+
+	if (!ht_is(own.node, HT_TELLS_SHAPE) || own.index >= own.node->ins)
+		return false;
+	of = ht_in_shape(own.node, own.index);
+	if (of.rank != s.rank || s.rank < 2)
+		return false;
+	for (int32_t i = 1; i < s.rank; i++)
+		if (of.dim[i] < 0 || of.dim[i] != s.dim[i])
+			return false;
+	return true;
+}
+
 bool ht_sums_to_shape(const struct ht_graph *g, const struct ht_node *n)
 {
 	const struct ht_node *sum = NULL;
+	struct ht_value own;
 	struct ht_shape s;
 	int64_t rank;
 
@@ -48,11 +66,13 @@ bool ht_sums_to_shape(const struct ht_graph *g, const struct ht_node *n)
 	if (!sum)
 		return false;
 	s = ht_in_shape(sum, 0);
-	rank = ht_shape_count(ht_type_of(own_shape(unknown_axes(sum)))->shape);
-	return s.rank == 1 && (rank == 0 || rank == 1) && is_bounded_shape(g, s);
+	own = own_shape(unknown_axes(sum));
+	rank = ht_shape_count(ht_type_of(own)->shape);
+	return ((s.rank == 1 && (rank == 0 || rank == 1)) || differs_in_rows(own, s)) &&
+	       is_bounded_shape(g, s);
 }
 
-/* Sums vector `x` of `size` elements where `own`, the operand's extent, is 1.  Otherwise both are equal, so `size` bounds the result. */
+/* Sums the `size` rows of `x` where `own`, the operand's extent, is 1.  Otherwise both are equal, so `size` bounds the result. */
 static struct ht_value summed_where_one(
 	struct maker *f, struct ht_value x, struct ht_value size, struct ht_value own)
 {
@@ -61,7 +81,8 @@ static struct ht_value summed_where_one(
 	struct ht_value ids = of_rank(f, product(f, range_of(f, size), several), 1);
 
 	own = binary(f, HT_OP_Minimum, own, binary(f, HT_OP_Maximum, size, whole(f, HT_I64, 1)));
-	return of_rank(f, of_segments(f, HT_OP_UnsortedSegmentSum, x, ids, own), 1);
+	return of_rank(f, of_segments(f, HT_OP_UnsortedSegmentSum, x, ids, own),
+		ht_type_of(x)->shape.rank);
 }
 
 bool ht_expand_sum_to_shape(struct maker *f, struct ht_node *n)
