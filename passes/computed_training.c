@@ -25,12 +25,9 @@ static bool read_open(struct ht_channels *c, struct maker *f, struct ht_node *n,
 	return true;
 }
 
-/* Result 5 is for a gradient on other machines, which is written without it. */
 static bool gives_used(struct maker *f, struct ht_node *n)
 {
-	if (n->outs > 5 && ht_rw_is_output(f->r, ht_out(n, 5)))
-		return false;
-	for (int32_t i = 0; i < 5 && i < n->outs; i++)
+	for (int32_t i = 0; i < n->outs; i++)
 		if (ht_rw_uses(f->r, ht_out(n, i)))
 			return true;
 	return false;
@@ -243,9 +240,34 @@ static bool expand_mirror_gradient(struct maker *f, struct ht_node *n)
 
 /* ---- which nodes these are ---- */
 
+/* The operand of images, of a batch norm of training or of a gradient of one; -1: the node is neither. */
+static int32_t normal_images(const struct ht_node *n)
+{
+	switch ((int)n->op) {
+	case HT_OP_FusedBatchNorm:
+	case HT_OP_FusedBatchNormV2:
+	case HT_OP_FusedBatchNormV3:
+		return ht_attr_bool(n, "is_training", true) ? 0 : -1;
+	case HT_OP_FusedBatchNormGrad:
+	case HT_OP_FusedBatchNormGradV2:
+	case HT_OP_FusedBatchNormGradV3:
+		return 1;
+	default:
+		return -1;
+	}
+}
+
+static bool normalises_open(const struct ht_graph *g, const struct ht_node *n)
+{
+	int32_t i = normal_images(n);
+
+	return i >= 0 && !ht_shape_known(ht_in_shape(n, i)) &&
+	       is_bounded_shape(g, ht_in_shape(n, i));
+}
+
 bool ht_is_open_training(const struct ht_graph *g, const struct ht_node *n)
 {
-	return (is_loss(n) && has_open_classes(g, n)) ||
+	return (is_loss(n) && has_open_classes(g, n)) || normalises_open(g, n) ||
 	       (n->op == HT_OP_MirrorPadGrad && mirrors_open(g, n));
 }
 
