@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Nets as researchers write them, trained for three steps by TensorFlow and by one program: losses and all variables agree.  The program is
-for any batch, and any length where the net has one, and every step has another one; or for one batch.
+for any batch, and any length where the net has one, and every step has another one; or for one batch.  So are graphs of TensorFlow 1, of which
+the program for any batch is that of a SavedModel, and the other one a session of a MetaGraphDef that begins with a checkpoint.
 
 Exit code 77: nothing to test with.
 """
@@ -14,6 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [f'{HERE}/../tools', f'{HERE}/../python']
 import package  # noqa: E402
 import halftone as ht  # noqa: E402
+import graph_zoo  # noqa: E402
 import net_zoo  # noqa: E402
 from live import np, tf  # noqa: E402
 
@@ -37,25 +39,55 @@ def program_of(net, folder, shapes):
     return train, ht.load(f'{folder}/m', signature='train').with_(shapes=shapes).compile(cache='off')
 
 
+def shapes_of(net, named, sizes, is_open):
+    """The shapes of the inputs, for sizes that the run chooses, or for these."""
+    return {n: tuple((f'{named[s]}..{MOST}' if is_open else sizes[s]) if isinstance(s, str) else s for s in x.shape) for n, x in net.inputs.items()}
+
+
 def compare(what, got, want):
     for (n, w), g in zip(sorted(want.items()), got, strict=True):
         if g.shape != w.shape or not np.abs(g.astype('f8') - w).max(initial=0) <= TOLERANCE * max(np.abs(w).max(initial=0), 1):
             raise Wrong(f'{what}: {n} is {g.ravel()[:9]}, not {w.ravel()[:9]}')
 
 
-def check(make, r, folder, is_open, threads):
-    net = make(r)
+def steps_of(net, r, is_open):
+    """The least of each size that a step chooses, and the sizes of each step."""
     named = {s: least for x in net.inputs.values() for s, least in x.sizes()}
     sizes = [{s: int(r.integers(least, MOST + 1)) for s, least in named.items()} for _ in range(STEPS)]
-    sizes = sizes if is_open else sizes[:1] * STEPS
-    shapes = {n: tuple((f'{named[s]}..{MOST}' if is_open else sizes[0][s]) if isinstance(s, str) else s for s in x.shape) for n, x in net.inputs.items()}
-    train, program = program_of(net, folder, shapes)
+    return named, sizes if is_open else sizes[:1] * STEPS
+
+
+def check(make, r, folder, is_open, threads):
+    net = make(r)
+    named, sizes = steps_of(net, r, is_open)
+    train, program = program_of(net, folder, shapes_of(net, named, sizes[0], is_open))
     context = program.context(threads=threads)
     for i, z in enumerate(sizes):
         feeds = {n: x.draw(r, [z.get(s, s) for s in x.shape]) for n, x in net.inputs.items()}
         got = context.run(**feeds).values()
         want = {n: x.numpy() for n, x in train(*map(tf.constant, feeds.values())).items()}
         compare(f'step {i}, {z}', got, want)
+
+
+def stepper(built, folder, shapes, is_open, threads):
+    """A function that makes a step of a graph of TensorFlow 1, and returns its results by name."""
+    if is_open:
+        model = ht.load(f'{folder}/m', outputs=built.names, inputs=list(built.inputs))
+        return model.with_(shapes=shapes).compile(cache='off').context(threads=threads).run
+    session = ht.load(f'{folder}/start.meta').session(train_op='train_step', loss=built.names[0], fetches=built.names[1:], threads=threads)
+    session.restore(f'{folder}/start')
+    return session.step
+
+
+def check_graph(make, r, folder, is_open, threads):
+    built = graph_zoo.Built(make, r, folder, bool(r.integers(2)))
+    named, sizes = steps_of(built, r, is_open)
+    step = stepper(built, folder, shapes_of(built, named, sizes[0], is_open), is_open, threads)
+    for i, z in enumerate(sizes):
+        feeds = {n: x.draw(r, [z.get(s, s) for s in x.shape]) for n, x in built.inputs.items()}
+        want = built.step(feeds)
+        got = step(**feeds)
+        compare(f'step {i}, {z}', [got[n] for n in sorted(built.names, key=built.what.get)], {built.what[n]: np.asarray(x) for n, x in want.items()})
 
 
 # Places of labels in two sequences, their classes, of which 3 is the blank, and how many of five steps the sequences have.
@@ -93,16 +125,16 @@ def main():
     p.add_argument('name', nargs='*')
     a = p.parse_args()
     print(f'seed {a.seed}', flush=True)
-    nets, failed = net_zoo.NETS, []
+    nets, failed = {**net_zoo.NETS, **{f'tf1_{n}': f for n, f in graph_zoo.NETS.items()}}, []
     forms = {'open': [True], 'fixed': [False], 'both': [True, False], None: [(package.environment.TURN + a.seed) % 3 > 0]}[a.form]
     if not a.name:
         with tempfile.TemporaryDirectory() as folder:
             check_labels(np.random.default_rng(a.seed), folder)
-    for k, name in enumerate(a.name or package.environment.share(nets, a.seed)):
+    for k, name in enumerate(a.name or package.environment.share([*net_zoo.NETS, *package.environment.in_turn([n for n in nets if n not in net_zoo.NETS], 2)], a.seed)):
         for is_open in forms:
             with tempfile.TemporaryDirectory() as folder:
                 try:
-                    check(nets[name], np.random.default_rng([a.seed, list(nets).index(name)]), folder, is_open, 1 + k % 2)
+                    (check_graph if name.startswith('tf1_') else check)(nets[name], np.random.default_rng([a.seed, list(nets).index(name)]), folder, is_open, 1 + k % 2)
                     print('ok', name, flush=True)
                 except (Wrong, ht.HalftoneError) as e:
                     failed.append(name)
