@@ -288,8 +288,8 @@ static void put_bounds(const struct ht_aot *a, struct ht_buf *b)
 		return;
 	ht_printf(b,
 		"/* Sizes of inputs and outputs that are -1 in their shapes are open, and are these numbers in a\n"
-		" * run: rows is that of first dimensions, dim1 that of second ones, and so on.  The element behind\n"
-		" * the inputs is the address of %s; %s_call() takes\n"
+		" * run: rows is that of first dimensions, dim1 that of second ones, and so on; others have the names\n"
+		" * that were stated, behind dim_.  The element behind the inputs is the address of %s; %s_call() takes\n"
 		" * them as arguments. */\n",
 		ht_str_printf(a->arena,
 			sizes > 1 ? "an int64_t for each, in the order %s" : "an int64_t, %s",

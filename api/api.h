@@ -75,6 +75,9 @@ struct ht_input_name {
 	struct ht_input_name *next;
 };
 
+/* Open sizes of a model: one for each dimension that may be open, and those with names. */
+enum { HT_MOST_NAMED = 16, HT_MOST_OPEN = HT_MOST_SIZES + HT_MOST_NAMED };
+
 struct ht_model {
 	struct ht_unwind unwind;
 	struct ht_arena arena;
@@ -85,11 +88,19 @@ struct ht_model {
 				  * `entry` itself */
 	struct ht_shape_set *shapes;
 	struct ht_input_name *steady;
-	int64_t batch;               /* 0: not stated */
-	struct ht_open_sizes {       /* By dimension: what was stated of it as an open size. */
+	int64_t batch; /* 0: not stated */
+	/* What was stated of the open sizes: that of all open dimensions 0, and so on, and behind these the ones with names. */
+	struct ht_open_sizes {
 		bool stay;           /* it is open */
 		int64_t least, most; /* most 0: not stated */
-	} open[HT_MOST_SIZES];
+		struct ht_str name;  /* empty: that of a dimension */
+	} open[HT_MOST_OPEN];
+	int32_t named; /* sizes with names */
+	struct ht_named_dimension {
+		struct ht_str input;
+		int32_t dimension, size; /* the number of the size */
+		struct ht_named_dimension *next;
+	} *named_dimensions;
 	bool set; /* the caller set something: outputs, shapes */
 	bool outputs_set, inputs_set;
 	bool session;            /* compiled as an entry of a session, which holds its variables */
@@ -143,9 +154,11 @@ enum ht_status ht_model_copy_whole(const struct ht_model *m, struct ht_work *w, 
 bool ht_model_leaves_open(const struct ht_model *m);
 /* Whether ht_model_set_steady() was called for the input of that name. */
 bool ht_model_is_steady(const struct ht_model *m, struct ht_str input);
-/* Dimension i of a program's inputs: whether it is open, stated or not, and the bounds that were
- * stated. */
+/* Size i of a program's inputs: whether it is open, stated or not, and the bounds that were stated. */
 struct ht_open_sizes ht_model_open(const struct ht_model *m, int32_t i);
+/* The number of the open size that a dimension of an input has where it is open: that of its name, or the dimension itself.  -1: such a
+ * dimension cannot be open. */
+int32_t ht_model_size_of(const struct ht_model *m, struct ht_str input, int32_t dimension);
 /* HT_E_USAGE: a dimension is to stay open, and no input has it open. */
 enum ht_status ht_model_check_open(const struct ht_model *m, struct ht_diags *d);
 /* The inputs with open dimensions, as "x:1,?,?,3;y:?": the caller may state them with a number

@@ -24,14 +24,18 @@ static void put_inputs(struct ht_key_text *k, const struct ht_model *m, struct h
 		if (ht_model_is_steady(m, ht_str(v->name)))
 			ht_key_field(k, "steady", ht_str(v->name));
 	}
-	for (int i = 0; i < HT_MOST_SIZES; i++) {
+	for (int i = 0; i < HT_MOST_OPEN; i++) {
 		struct ht_open_sizes open = ht_model_open(m, i);
 
 		if (open.stay)
 			ht_key_field(k, "open-sizes",
-				ht_str_printf(a, "%d %lld %lld", i, (long long)open.least,
-					(long long)open.most));
+				ht_str_printf(a, "%d %lld %lld %.*s", i, (long long)open.least,
+					(long long)open.most, HT_STR_ARG(open.name)));
 	}
+	for (const struct ht_named_dimension *p = m->named_dimensions; p; p = p->next)
+		ht_key_field(k, "named-size",
+			ht_str_printf(a, "%.*s %d %d", HT_STR_ARG(p->input), (int)p->dimension,
+				(int)p->size));
 }
 
 static void put_outputs(struct ht_key_text *k, const struct ht_model *m, struct ht_arena *a)

@@ -102,7 +102,7 @@ struct ht_shape ht_model_shape(const struct ht_model *m, const struct ht_port *p
 			s = set->shape;
 			break;
 		}
-	if (m->batch > 0 && s.rank > 0 && s.dim[0] < 0) {
+	if (m->batch > 0 && s.rank > 0 && s.dim[0] < 0 && !ht_model_size_of(m, p->name, 0)) {
 		memcpy(dim, s.dim, (size_t)s.rank * sizeof *dim);
 		dim[0] = m->batch;
 		return ht_shape_make((struct ht_arena *)&m->arena, s.rank, dim);
@@ -230,6 +230,7 @@ struct set {
 	int32_t rank;
 	const int64_t *dim;
 	int64_t batch, least, most;
+	const char *size; /* the name of an open size; its dimension is `rank` */
 	struct ht_diags *d;
 };
 
@@ -412,11 +413,28 @@ enum ht_status ht_model_widen(struct ht_model *m, const char *type, struct ht_di
 	return HT_OK;
 }
 
+static enum ht_status no_such_dimension(int32_t dimension, struct ht_diags *d)
+{
+	return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+		"dimension %d cannot be open; dimensions 0 to %d can", (int)dimension,
+		HT_MOST_SIZES - 1);
+}
+
+static enum ht_status check_bounds(int64_t least, int64_t most, struct ht_diags *d)
+{
+	if (least < 0 || (most && most < least) || most > INT32_MAX || least > INT32_MAX)
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"sizes from %lld to %lld; they are from 0 to %d", (long long)least,
+			(long long)most, INT32_MAX);
+	return HT_OK;
+}
+
 static enum ht_status set_open(void *arg)
 {
 	struct set *s = arg;
 
-	s->m->open[s->rank] = (struct ht_open_sizes){ true, s->least, s->most };
+	s->m->open[s->rank] =
+		(struct ht_open_sizes){ .stay = true, .least = s->least, .most = s->most };
 	s->m->set = true;
 	return HT_OK;
 }
@@ -433,12 +451,98 @@ enum ht_status ht_model_set_open_dimension(
 	struct set s = { .m = m, .rank = dimension, .least = least, .most = most, .d = d };
 
 	if (dimension < 0 || dimension >= HT_MOST_SIZES)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-			"dimension %d cannot be open; dimensions 0 to %d can", (int)dimension,
-			HT_MOST_SIZES - 1);
-	if (least < 0 || (most && most < least) || most > INT32_MAX || least > INT32_MAX)
-		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
-			"sizes from %lld to %lld; they are from 0 to %d", (long long)least,
-			(long long)most, INT32_MAX);
+		return no_such_dimension(dimension, d);
+	HT_TRY(check_bounds(least, most, d));
 	return ht_guarded(&m->unwind, set_open, &s, d);
+}
+
+/* ---- sizes with names ---- */
+
+/* The number of the size of that name, which is added if there is none; -1: there are too many. */
+static int32_t named_size(struct ht_model *m, struct ht_str name)
+{
+	for (int32_t i = HT_MOST_SIZES; i < HT_MOST_SIZES + m->named; i++)
+		if (ht_str_eq(m->open[i].name, name))
+			return i;
+	if (m->named == HT_MOST_NAMED)
+		return -1;
+	m->open[HT_MOST_SIZES + m->named] =
+		(struct ht_open_sizes){ .stay = true, .name = ht_str_copy(&m->arena, name) };
+	return HT_MOST_SIZES + m->named++;
+}
+
+static enum ht_status bound_size(struct ht_open_sizes *o, const struct set *s)
+{
+	int64_t least = s->least > o->least ? s->least : o->least;
+	int64_t most = s->most && (!o->most || s->most < o->most) ? s->most : o->most;
+
+	if (most && least > most)
+		return ht_error(s->d, HT_E_USAGE, in_model(s->m),
+			"what is stated of the size '%.*s' has no size in common",
+			HT_STR_ARG(o->name));
+	o->least = least;
+	o->most = most;
+	return HT_OK;
+}
+
+static enum ht_status set_size(void *arg)
+{
+	struct set *s = arg;
+	const struct ht_port *p = port_of(s->m, s->input);
+	struct ht_named_dimension *of;
+	int32_t size;
+
+	if (!p)
+		return no_input(s);
+	size = named_size(s->m, ht_str(s->size));
+	if (size < 0)
+		return ht_error(s->d, HT_E_USAGE, in_model(s->m),
+			"more than %d open sizes have names", HT_MOST_NAMED);
+	HT_TRY(bound_size(&s->m->open[size], s));
+	of = HT_NEW(&s->m->arena, struct ht_named_dimension);
+	*of = (struct ht_named_dimension){ p->name, s->rank, size, s->m->named_dimensions };
+	s->m->named_dimensions = of;
+	s->m->set = true;
+	ht_model_describe(s->m);
+	return HT_OK;
+}
+
+/* A name is a part of names in C, as nets have them, of macros too. */
+static bool is_name(const char *s)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz_0123456789";
+	size_t n = s ? strlen(s) : 0;
+
+	return n && n <= 64 && strspn(s, letters) == n && strcspn(s, "_0123456789");
+}
+
+enum ht_status ht_model_set_open_size(struct ht_model *m, const char *input, int32_t dimension,
+	const char *name, int64_t least, int64_t most, struct ht_diags *d)
+{
+	struct set s = { .m = m,
+		.input = input,
+		.rank = dimension,
+		.size = name,
+		.least = least,
+		.most = most,
+		.d = d };
+
+	if (!is_name(name))
+		return ht_error(d, HT_E_USAGE, HT_NOWHERE,
+			"the name '%s' of an open size; names have up to 64 small letters, digits and _, and begin with a letter",
+			name ? name : "");
+	if (dimension < 0 || dimension >= HT_MOST_SIZES)
+		return no_such_dimension(dimension, d);
+	HT_TRY(check_bounds(least, most, d));
+	return ht_guarded(&m->unwind, set_size, &s, d);
+}
+
+const char *ht_model_open_size_name(const struct ht_model *m, size_t input, int32_t dimension)
+{
+	int32_t size;
+
+	if (input >= m->inputs || dimension < 0)
+		return NULL;
+	size = ht_model_size_of(m, ht_str(m->input[input].name), dimension);
+	return size < HT_MOST_SIZES ? NULL : m->open[size].name.p;
 }

@@ -12,9 +12,9 @@ static struct ht_where at_node(const struct ht_node *n)
 
 /* `to` has by its number what an open dimension becomes: a size, a symbol, or HT_DIM_UNKNOWN,
  * which means that it must be stated. */
-static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n,
-	const int64_t to[HT_MOST_SIZES], enum ht_open open, struct ht_diags *d,
-	struct ht_shape *shape)
+static enum ht_status close_shape(const struct ht_model *m, const struct ht_port *from,
+	struct ht_arena *a, const struct ht_node *n, const int64_t to[HT_MOST_OPEN],
+	enum ht_open open, struct ht_diags *d, struct ht_shape *shape)
 {
 	int64_t dim[HT_MAX_RANK];
 	struct ht_where at = at_node(n);
@@ -28,10 +28,12 @@ static enum ht_status close_shape(struct ht_arena *a, const struct ht_node *n,
 			"the shape of this input is not known; state it with --input-shape");
 	memcpy(dim, shape->dim, (size_t)shape->rank * sizeof *dim);
 	for (int32_t i = 0; i < shape->rank; i++) {
+		int32_t size = ht_model_size_of(m, from->name, i);
+
 		if (dim[i] >= 0)
 			continue;
-		if (i < HT_MOST_SIZES)
-			dim[i] = to[i];
+		if (size >= 0)
+			dim[i] = to[size];
 		if (dim[i] == HT_DIM_UNKNOWN && open != HT_OPEN_ONE)
 			return ht_error(d, HT_E_UNSUPPORTED, at,
 				"dimension %d of this input is open; state it with --input-shape, a "
@@ -67,7 +69,7 @@ static void set_shape(struct ht_node *n, struct ht_shape s)
 }
 
 static enum ht_status state_shape(const struct ht_model *m, struct ht_port *p,
-	const struct ht_port *from, const int64_t to[HT_MOST_SIZES], enum ht_open open,
+	const struct ht_port *from, const int64_t to[HT_MOST_OPEN], enum ht_open open,
 	struct ht_arena *a, struct ht_diags *d)
 {
 	struct ht_node *n = p->value.node;
@@ -83,12 +85,12 @@ static enum ht_status state_shape(const struct ht_model *m, struct ht_port *p,
 		/* A tensor fed in the middle of the graph: pass feeds makes a placeholder of
 		 * this type. */
 		if (p->value.index < n->outs) {
-			HT_TRY(close_shape(a, n, to, open, d, &s));
+			HT_TRY(close_shape(m, from, a, n, to, open, d, &s));
 			ht_type_of(p->value)->shape = s;
 		}
 		return HT_OK;
 	}
-	HT_TRY(close_shape(a, n, to, open, d, &s));
+	HT_TRY(close_shape(m, from, a, n, to, open, d, &s));
 	if (ht_is(n, HT_HAS_DEFAULT) && (t ? !ht_shape_eq(t->shape, s) : !ht_shape_known(s)))
 		drop_default(n);
 	set_shape(n, s);
@@ -114,21 +116,55 @@ static struct ht_port *port_in(const struct ht_model *m, struct ht_graph *g,
 	return first;
 }
 
-/* Whether some input leaves dimension i open. */
+int32_t ht_model_size_of(const struct ht_model *m, struct ht_str input, int32_t dimension)
+{
+	for (const struct ht_named_dimension *p = m->named_dimensions; p; p = p->next)
+		if (p->dimension == dimension && ht_str_eq(p->input, input))
+			return p->size;
+	return dimension < HT_MOST_SIZES ? dimension : -1;
+}
+
+/* Whether some input leaves a dimension of size i open. */
 static bool is_open(const struct ht_model *m, int32_t i)
 {
 	for (const struct ht_port *p = m->entry->inputs; p; p = p->next) {
 		struct ht_shape s = ht_model_shape(m, p);
 
-		if (i < s.rank && s.dim[i] < 0)
-			return true;
+		for (int32_t k = 0; k < s.rank; k++)
+			if (s.dim[k] < 0 && ht_model_size_of(m, p->name, k) == i)
+				return true;
 	}
 	return false;
 }
 
+/* Whether size i is that of a dimension, or of the last name that some dimension got. */
+static bool is_stated_of(const struct ht_model *m, int32_t i)
+{
+	for (const struct ht_named_dimension *p = m->named_dimensions; p; p = p->next)
+		if (ht_model_size_of(m, p->input, p->dimension) == i)
+			return true;
+	return i < HT_MOST_SIZES;
+}
+
+/* What images, reports and messages call size i. */
+static struct ht_str name_of(const struct ht_model *m, int32_t i, struct ht_arena *a)
+{
+	if (m->open[i].name.n)
+		return ht_str_printf(a, "dim_%.*s", HT_STR_ARG(m->open[i].name));
+	return i ? ht_str_printf(a, "dim%d", (int)i) : HT_STR("rows");
+}
+
+static void put_size(struct ht_buf *b, const struct ht_model *m, int32_t i)
+{
+	if (m->open[i].name.n)
+		ht_printf(b, "'%.*s'", HT_STR_ARG(m->open[i].name));
+	else
+		ht_printf(b, "%d", (int)i);
+}
+
 bool ht_model_leaves_open(const struct ht_model *m)
 {
-	for (int32_t i = 0; i < HT_MOST_SIZES; i++)
+	for (int32_t i = 0; i < HT_MOST_OPEN; i++)
 		if (!m->open[i].stay && is_open(m, i))
 			return true;
 	return false;
@@ -144,13 +180,20 @@ struct ht_open_sizes ht_model_open(const struct ht_model *m, int32_t i)
 
 enum ht_status ht_model_check_open(const struct ht_model *m, struct ht_diags *d)
 {
-	for (int i = 0; i < HT_MOST_SIZES; i++)
-		if (m->open[i].stay && !is_open(m, i))
+	for (int32_t i = 0; i < HT_MOST_OPEN; i++) {
+		if (!m->open[i].stay || is_open(m, i) || !is_stated_of(m, i))
+			continue;
+		if (m->open[i].name.n)
 			return ht_error(d, HT_E_USAGE,
 				(struct ht_where){ .path = m->graph->path, .offset = -1 },
-				"dimension %d is to stay open, but the model has no input of which "
-				"it is",
-				i);
+				"no open dimension of an input has the size '%.*s'",
+				HT_STR_ARG(m->open[i].name));
+		return ht_error(d, HT_E_USAGE,
+			(struct ht_where){ .path = m->graph->path, .offset = -1 },
+			"dimension %d is to stay open, but the model has no input of which "
+			"it is",
+			(int)i);
+	}
 	return HT_OK;
 }
 
@@ -159,15 +202,18 @@ enum ht_status ht_model_check_open(const struct ht_model *m, struct ht_diags *d)
 enum { MOST_ROWS = 64, MOST_OTHERS = 512 };
 
 /* If no lower bound was stated, dimensions other than the first have at least one element. */
-static struct ht_open_size bounds_of(const struct ht_model *m, int32_t axis, int64_t dim)
+static struct ht_open_size bounds_of(
+	const struct ht_model *m, int32_t axis, int64_t dim, struct ht_str name)
 {
 	const struct ht_open_sizes *s = &m->open[axis];
 	int64_t most = s->most ? s->most : axis ? MOST_OTHERS : MOST_ROWS;
 	int64_t least = s->least || s->most || !axis ? s->least : 1;
 
-	return (struct ht_open_size){
-		.dim = dim, .axis = axis, .least = least, .most = most < least ? least : most
-	};
+	return (struct ht_open_size){ .dim = dim,
+		.axis = axis,
+		.name = name,
+		.least = least,
+		.most = most < least ? least : most };
 }
 
 static bool computes_in(const struct ht_graph *g)
@@ -190,7 +236,7 @@ static bool computes_sizes(const struct ht_graph *g)
 /* Whether programs of the model need an upper bound of each open size. */
 static bool has_bounds(const struct ht_model *m)
 {
-	for (int32_t i = 1; i < HT_MOST_SIZES; i++)
+	for (int32_t i = 1; i < HT_MOST_OPEN; i++)
 		if (is_open(m, i))
 			return true;
 	return computes_sizes(m->graph);
@@ -211,10 +257,13 @@ void ht_model_note_bounds(
 	if (open != HT_OPEN_BOUNDED && !has_bounds(m))
 		return;
 	ht_buf_init(&b, a);
-	for (int32_t i = 0; i < HT_MOST_SIZES; i++)
-		if (is_open(m, i) && !m->open[i].most)
-			ht_printf(&b, "%s%d is at most %lld", b.n ? ", " : "", (int)i,
-				(long long)bounds_of(m, i, 0).most);
+	for (int32_t i = 0; i < HT_MOST_OPEN; i++)
+		if (is_open(m, i) && !m->open[i].most) {
+			ht_puts(&b, b.n ? ", " : "");
+			put_size(&b, m, i);
+			ht_printf(&b, " is at most %lld",
+				(long long)bounds_of(m, i, 0, HT_STR("")).most);
+		}
 	if (b.n)
 		ht_note(d, (struct ht_where){ .path = m->graph->path, .offset = -1 },
 			"open dimension %.*s, as nobody stated bounds", HT_STR_ARG(ht_buf_str(&b)));
@@ -229,9 +278,11 @@ void ht_model_note_raised(
 	for (int32_t i = 0; i < g->sizes; i++) {
 		const struct ht_open_size *s = &g->size[i];
 
-		if (s->axis >= 0 && s->least > bounds_of(m, s->axis, 0).least)
-			ht_printf(&b, "%s%d is at least %lld", b.n ? ", " : "", (int)s->axis,
-				(long long)s->least);
+		if (s->axis >= 0 && s->least > bounds_of(m, s->axis, 0, HT_STR("")).least) {
+			ht_puts(&b, b.n ? ", " : "");
+			put_size(&b, m, s->axis);
+			ht_printf(&b, " is at least %lld", (long long)s->least);
+		}
 	}
 	if (b.n)
 		ht_note(d, (struct ht_where){ .path = m->graph->path, .offset = -1 },
@@ -274,22 +325,24 @@ struct ht_str ht_model_shapes_to_state(const struct ht_model *m, bool rows, stru
 /* Sets to[i], what an open dimension i becomes, and the open sizes of `g`, if dimensions other
  * than the first stay open, or the first needs bounds. */
 static void open_sizes(const struct ht_model *m, enum ht_open open, struct ht_graph *g,
-	struct ht_arena *a, int64_t to[HT_MOST_SIZES])
+	struct ht_arena *a, int64_t to[HT_MOST_OPEN])
 {
-	bool stays[HT_MOST_SIZES], all = open == HT_OPEN_STAY || open == HT_OPEN_BOUNDED,
-				   others = open == HT_OPEN_BOUNDED || computes_sizes(g);
+	bool stays[HT_MOST_OPEN], all = open == HT_OPEN_STAY || open == HT_OPEN_BOUNDED,
+				  others = open == HT_OPEN_BOUNDED || computes_sizes(g);
 
-	for (int32_t i = 0; i < HT_MOST_SIZES; i++) {
+	for (int32_t i = 0; i < HT_MOST_OPEN; i++) {
 		to[i] = i ? HT_DIM_UNKNOWN : 1;
 		stays[i] = (all || m->open[i].stay) && is_open(m, i);
 		others = others || (i && stays[i]);
 	}
-	for (int32_t i = 0; i < HT_MOST_SIZES; i++) {
+	for (int32_t i = 0; i < HT_MOST_OPEN; i++) {
+		struct ht_str name = name_of(m, i, a);
+
 		if (!stays[i])
 			continue;
-		to[i] = ht_dim_named(g, i ? ht_str_printf(a, "dim%d", (int)i) : HT_STR("rows"));
+		to[i] = ht_dim_named(g, name);
 		if (others)
-			ht_graph_add_size(g, bounds_of(m, i, to[i]));
+			ht_graph_add_size(g, bounds_of(m, i, to[i], name));
 	}
 }
 
@@ -299,7 +352,7 @@ static enum ht_status state(const struct ht_model *m, struct ht_work *w, enum ht
 {
 	struct ht_entry *e = HT_NEW(&w->arena, struct ht_entry);
 	const struct ht_port *from = m->entry->inputs;
-	int64_t to[HT_MOST_SIZES] = { 0 };
+	int64_t to[HT_MOST_OPEN] = { 0 };
 
 	e->name = m->entry->name;
 	e->method = m->entry->method;

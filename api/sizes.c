@@ -6,7 +6,7 @@ static enum ht_status misfit(const struct ht_program *p, size_t i, const struct 
 {
 	const struct ht_value_info *v = &p->input[i];
 	long long is = (long long)a->dim[axis];
-	int64_t least, most;
+	struct ht_size_info size = { 0 };
 
 	if (m == HT_EXEC_OTHER_EXTENT)
 		return ht_refuse(d, HT_E_INPUT,
@@ -17,10 +17,10 @@ static enum ht_status misfit(const struct ht_program *p, size_t i, const struct 
 			"dimension %u of input '%s' has to be the size that earlier inputs have, "
 			"%lld was given",
 			axis, v->name, is);
-	ht_program_open_dimension(p, (int32_t)axis, &least, &most);
+	ht_program_open_size(p, i, (int32_t)axis, &size);
 	return ht_refuse(d, HT_E_INPUT,
 		"dimension %u of input '%s' is %lld to %lld, %lld was given", axis, v->name,
-		(long long)least, (long long)most, is);
+		(long long)size.least, (long long)size.most, is);
 }
 
 static enum ht_status take(const struct ht_program *p, size_t i, const struct ht_array *a,
@@ -79,6 +79,22 @@ static const struct ht_image_size *size_of(
 	int64_t n = axis < port->rank ? ht_image_dims(x)[port->dim + axis] : 0;
 
 	return n < 0 ? &ht_image_sizes(x)[ht_image_size_of_extent(x, n)] : NULL;
+}
+
+int ht_program_open_size(
+	const struct ht_program *p, size_t i, int32_t dimension, struct ht_size_info *out)
+{
+	const struct ht_image *x = p->rt.image;
+	const struct ht_image_size *s;
+
+	if (i >= ht_program_inputs(p) || dimension < 0)
+		return 0;
+	s = size_of(x, &ht_image_ports(x)[ht_image_entries(x)->port + i], (uint32_t)dimension);
+	if (!s)
+		return 0;
+	*out = (struct ht_size_info){ (int32_t)(s - ht_image_sizes(x)), ht_image_text(x, s->name),
+		s->least, s->most };
+	return 1;
 }
 
 int ht_program_open_dimension(

@@ -77,7 +77,10 @@ struct setting {
 	long line;        /* 0: implied by it */
 };
 
-enum { MOST_OPEN = 8 /* dimensions of an input that may stay open */ };
+enum {
+	MOST_OPEN = 8,               /* dimensions of an input that may stay open */
+	MOST_STATED = MOST_OPEN + 16 /* open sizes of a program, with those that have names */
+};
 
 /* The command line. */
 struct cli {
@@ -108,6 +111,9 @@ struct cli {
 	struct open_sizes {  /* by dimension: the open sizes that --input-shape states */
 		bool stay;
 		int64_t least, most; /* most 0: not stated */
+		const char
+			*name; /* of this dimension's own size, of so many characters; NULL: none */
+		size_t letters;
 	} open[MOST_OPEN];
 	const char *entry_outputs; /* from compile --entry, instead of --outputs; NULL: none */
 	bool configured;           /* load_configs() ran */
@@ -283,7 +289,8 @@ enum ht_status artefact_trust(const struct cli *c, struct ht_artefact_options *o
 
 /* Parses "1,224,-1,3", up to `end`, at most 31 numbers; false if it is not a list of numbers. */
 bool parse_dims(const char *s, const char *end, int64_t *dim, int32_t *rank);
-/* Likewise, but "?" or "1..64" are permitted; these become -1, and `open` gets their bounds. */
+/* Likewise, but "?" or "1..64" are permitted, and a name in front of them, "length=1..64"; these become -1, and `open` gets their bounds and
+ * names, which lie in `s`. */
 bool parse_open_dims(const char *s, const char *end, int64_t *dim, int32_t *rank,
 	struct open_sizes open[MOST_OPEN]);
 /* atc_shapes.c: writes --input_shape with profile p[0..n) of `option` in place of its dimensions
@@ -539,8 +546,9 @@ struct session {
 	unsigned long long runs; /* runs that were begun */
 	const size_t *steady;    /* inputs that stay unchanged, and how many these are (steady.c) */
 	size_t steadies;
-	bool open;               /* the program has open sizes, */
-	int64_t size[MOST_OPEN]; /* with these values in the run, by dimension */
+	bool open; /* the program has open sizes, */
+	int64_t size
+		[MOST_STATED]; /* with these values in the run, by number (struct ht_size_info) */
 };
 enum ht_status session_open(struct cli *c, struct session *s);
 enum ht_status session_run(struct cli *c, struct session *s);

@@ -191,10 +191,11 @@ static enum ht_status agree(const struct fed *f, const struct known *k)
 	return HT_OK;
 }
 
-static bool stays_open(const struct cli *c, const struct ht_value_info *v)
+static bool stays_open(
+	const struct cli *c, const struct ht_model *m, size_t input, const struct ht_value_info *v)
 {
 	for (int i = 0; i < MOST_OPEN && i < v->rank; i++)
-		if (c->open[i].stay && v->dim[i] < 0)
+		if (v->dim[i] < 0 && (c->open[i].stay || ht_model_open_size_name(m, input, i)))
 			return true;
 	return false;
 }
@@ -219,7 +220,7 @@ static enum ht_status set_shape(struct cli *c, struct ht_model *m, struct fed *f
 		st = agree(f, &k);
 	if (st != HT_OK || !f->shaped)
 		return st;
-	if (stays_open(c, k.stated))
+	if (stays_open(c, m, at, k.stated))
 		return HT_OK;
 	if (!c->fed_batch && k.graph->rank > 0 && k.graph->dim[0] < 0)
 		c->fed_batch = f->array.shape[0];

@@ -179,13 +179,19 @@ static bool has_open(const struct ht_value_info *v)
 	return false;
 }
 
-/* The size of open dimension `axis` if no array determines it: that of --batch for the first;
- * otherwise a likely one, which is 1 row, or the most for other dimensions. */
-static int64_t likely_size(int axis, long long batch, int64_t least, int64_t most)
+/* Whether the size is that of open first dimensions. */
+static bool are_rows(const struct ht_size_info *size)
 {
-	if (axis)
-		return most;
-	return batch ? batch : least ? least : 1;
+	return !strcmp(size->name, "rows");
+}
+
+/* An open size if no array determines it: that of --batch for first dimensions; otherwise a likely one, which is 1 row, or the most for other
+ * dimensions. */
+static int64_t likely_size(const struct ht_size_info *size, long long batch)
+{
+	if (!are_rows(size))
+		return size->most;
+	return batch ? batch : size->least ? size->least : 1;
 }
 
 static enum ht_status take_sizes(struct cli *c, struct session *s, struct fed *f, size_t input)
@@ -199,11 +205,15 @@ static enum ht_status take_sizes(struct cli *c, struct session *s, struct fed *f
 	st = fed_load(f);
 	if (st != HT_OK || !f->shaped || f->array.a.rank != v.rank)
 		return st;
-	for (int k = 0; k < v.rank && k < MOST_OPEN; k++)
-		if (v.dim[k] < 0)
-			s->size[k] = f->array.shape[k];
-	if (v.dim[0] < 0)
-		c->fed_batch = f->array.shape[0];
+	for (int k = 0; k < v.rank && k < MOST_OPEN; k++) {
+		struct ht_size_info size;
+
+		if (!ht_program_open_size(s->program, input, k, &size))
+			continue;
+		s->size[size.number] = f->array.shape[k];
+		if (are_rows(&size))
+			c->fed_batch = f->array.shape[k];
+	}
 	return HT_OK;
 }
 
@@ -211,23 +221,26 @@ static enum ht_status take_sizes(struct cli *c, struct session *s, struct fed *f
 static enum ht_status choose_sizes(struct cli *c, struct session *s, struct fed **by_input)
 {
 	long long batch;
-	int64_t least, most;
+	struct ht_size_info size;
 	enum ht_status st = option_number(c, OPTION_BATCH, 0, 1, INT_MAX, &batch);
 
-	for (int i = 0; i < MOST_OPEN; i++) {
-		if (!ht_program_open_dimension(s->program, i, &least, &most))
-			continue;
-		s->open = true;
-		s->size[i] = likely_size(i, batch, least, most);
-	}
+	for (size_t i = 0; i < s->ins; i++)
+		for (int k = 0; k < MOST_OPEN; k++)
+			if (ht_program_open_size(s->program, i, k, &size)) {
+				s->open = true;
+				s->size[size.number] = likely_size(&size, batch);
+			}
 	for (size_t i = 0; i < s->ins && st == HT_OK; i++)
 		st = take_sizes(c, s, by_input[i], i);
 	return st;
 }
 
 /* The input with its sizes in this run, which are stored in `dim`. */
-static struct ht_value_info closed(const struct session *s, struct ht_value_info v, int64_t *dim)
+static struct ht_value_info closed(
+	const struct session *s, size_t input, struct ht_value_info v, int64_t *dim)
 {
+	struct ht_size_info size;
+
 	if (v.rank > MOST_AXES || !has_open(&v))
 		return v;
 	memcpy(dim, v.dim, (size_t)v.rank * sizeof *dim);
@@ -235,7 +248,9 @@ static struct ht_value_info closed(const struct session *s, struct ht_value_info
 	v.bytes = ht_dtype_bytes(v.dtype);
 	for (int32_t i = 0; i < v.rank; i++) {
 		if (dim[i] < 0)
-			dim[i] = i < MOST_OPEN ? s->size[i] : 1;
+			dim[i] = ht_program_open_size(s->program, input, i, &size)
+					 ? s->size[size.number]
+					 : 1;
 		v.bytes *= (size_t)dim[i];
 	}
 	return v;
@@ -260,7 +275,7 @@ static enum ht_status feed(struct cli *c, struct session *s)
 		st = choose_sizes(c, s, by_input);
 	for (size_t i = 0; i < s->ins && st == HT_OK; i++) {
 		ht_program_input(s->program, i, &v);
-		v = closed(s, v, dim);
+		v = closed(s, i, v, dim);
 		st = one(&v, by_input[i], seed, i, &s->in[i], &made_up);
 	}
 	note_made_up(c, &made_up, seed);

@@ -31,7 +31,7 @@ static bool any_open_batch(const struct ht_model *m)
 	struct ht_value_info in;
 
 	for (size_t i = 0; ht_model_input(m, i, &in); i++)
-		if (in.rank > 0 && in.dim[0] < 0)
+		if (in.rank > 0 && in.dim[0] < 0 && !ht_model_open_size_name(m, i, 0))
 			return true;
 	return false;
 }
@@ -66,12 +66,13 @@ static enum ht_status take_sizes(struct cli *c, struct ht_model *m)
 
 	for (size_t i = 0; ht_model_input(m, i, &in) && st == HT_OK; i++) {
 		for (int32_t k = 1; k < in.rank && k < MOST_OPEN && st == HT_OK; k++)
-			if (in.dim[k] < 0 && !c->open[k].stay)
+			if (in.dim[k] < 0 && !c->open[k].stay && !ht_model_open_size_name(m, i, k))
 				st = fail(HT_E_UNSUPPORTED,
 					"dimension %d of input '%s' is open; an array states it, or "
 					"--input-shape, by a number or a range such as 1..128",
 					(int)k, in.name);
-		if (in.rank > 0 && in.dim[0] < 0 && !c->open[0].stay && ++n <= MOST_NAMED)
+		if (in.rank > 0 && in.dim[0] < 0 && !c->open[0].stay &&
+			!ht_model_open_size_name(m, i, 0) && ++n <= MOST_NAMED)
 			text_printf(&named, "%s'%s'", n > 1 ? ", " : "", in.name);
 	}
 	if (st == HT_OK && n) {

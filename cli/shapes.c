@@ -32,12 +32,18 @@ static bool parse_bound(const char *s, const char *end, int64_t *n)
 	return !errno && stop == end && s < end && *s >= '0' && *s <= '9';
 }
 
-/* Parses "?" or "1..64". */
+/* Parses "?", "1..64" or "length=1..64". */
 static bool parse_range(const char *s, const char *end, struct open_sizes *open)
 {
-	const char *dots = memmem(s, (size_t)(end - s), "..", 2);
+	const char *equals = memchr(s, '=', (size_t)(end - s)), *dots;
 
 	*open = (struct open_sizes){ .stay = true };
+	if (equals) {
+		open->name = s;
+		open->letters = (size_t)(equals - s);
+		s = equals + 1;
+	}
+	dots = memmem(s, (size_t)(end - s), "..", 2);
 	if (end == s + 1 && *s == '?')
 		return true;
 	return dots && parse_bound(s, dots, &open->least) &&
@@ -66,10 +72,10 @@ bool parse_open_dims(const char *s, const char *end, int64_t *dim, int32_t *rank
 }
 
 /* In a run, open dimensions with the same number have the same size, so their bounds are
- * intersected. */
+ * intersected.  Those with a name have a size of their own. */
 static enum ht_status add_open(struct open_sizes *all, const struct open_sizes *o)
 {
-	if (!o->stay)
+	if (!o->stay || o->name)
 		return HT_OK;
 	if (!all->stay)
 		*all = *o;
@@ -109,6 +115,24 @@ static enum ht_status claim_input(struct cli *c, const struct ht_model *m, char 
 	return HT_OK;
 }
 
+static enum ht_status name_sizes(struct cli *c, struct ht_model *m, const char *input,
+	const struct open_sizes open[MOST_OPEN])
+{
+	enum ht_status st = HT_OK;
+
+	for (int i = 0; i < MOST_OPEN && st == HT_OK; i++) {
+		char *name = open[i].name ? strndup(open[i].name, open[i].letters) : NULL;
+
+		if (name)
+			st = ht_model_set_open_size(
+				m, input, i, name, open[i].least, open[i].most, c->diags);
+		else if (open[i].name)
+			st = fail(HT_E_ENVIRONMENT, "out of memory");
+		free(name);
+	}
+	return st;
+}
+
 /* Sets one "name:1,2,3"; only the name may contain colons. */
 static enum ht_status set_shape(
 	struct cli *c, struct ht_model *m, const char *s, size_t n, bool *shaped)
@@ -123,7 +147,7 @@ static enum ht_status set_shape(
 	if (!colon || colon == s || !parse_open_dims(colon + 1, s + n, dim, &rank, open))
 		return fail(HT_E_USAGE,
 			"--input-shape: '%.*s' is not NAME:D,D,…, where sizes may be ? or a range, "
-			"1..64",
+			"1..64, with a name in front, length=1..64",
 			(int)n, s);
 	name = strndup(s, (size_t)(colon - s));
 	if (!name)
@@ -131,6 +155,8 @@ static enum ht_status set_shape(
 	st = claim_input(c, m, name, shaped);
 	if (st == HT_OK && *name)
 		st = ht_model_set_shape(m, name, rank, dim, c->diags);
+	if (st == HT_OK && *name)
+		st = name_sizes(c, m, name, open);
 	free(name);
 	for (int i = 0; i < MOST_OPEN && st == HT_OK; i++)
 		st = add_open(&c->open[i], &open[i]);

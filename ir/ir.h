@@ -340,8 +340,8 @@ struct ht_sym {
 	struct ht_size_expr of; /* in canonical form; its sizes are symbolic dimensions by number */
 };
 
-/* A size that is known only when a program runs, within bounds.  It is the extent of all open
- * dimensions of number `axis`, taken from the inputs.  Or, if `by` is not empty, the node of this
+/* A size that is known only when a program runs, within bounds.  It is the extent of all open dimensions of inputs that have number `axis`
+ * of the model's open sizes, which images and reports call `name`.  Or, if `by` is not empty, the node of this
  * name computes it (HT_COMPUTES_SIZE); if that node is in a body, each run of the body computes it
  * anew, and no result of the body has it.  Or, if `from` has a size, it follows from that size,
  * which has a smaller number.  Up to the pass "sizes", types contain it as symbol `dim`. */
@@ -353,6 +353,7 @@ struct ht_open_size {
 	int64_t dim;
 	int32_t axis;
 	int64_t least, most;
+	struct ht_str name;       /* empty: it is not taken from inputs */
 	struct ht_str by, within; /* within: the function whose body has the node; empty: none */
 	struct ht_size_expr from; /* `times` is 1; one size, or none */
 };

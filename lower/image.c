@@ -584,11 +584,6 @@ static const struct ht_image_port_text *put_extents(
 	return to;
 }
 
-static struct ht_str size_name(struct ht_arena *a, int32_t axis)
-{
-	return axis ? ht_str_printf(a, "dim%d", (int)axis) : HT_STR("rows");
-}
-
 static struct ht_str derived_name(struct ht_arena *a, int32_t number)
 {
 	return ht_str_printf(a, "size%d", (int)number);
@@ -604,7 +599,7 @@ static void put_size(struct writing *w, int32_t number)
 		ht_image_put_derived_size(
 			&w->b, derived_name(w->arena, number), s->least, s->most, &s->from);
 	else
-		ht_image_put_size(&w->b, size_name(w->arena, s->axis), s->least, s->most);
+		ht_image_put_size(&w->b, s->name, s->least, s->most);
 }
 
 struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image_port_text *input,

@@ -94,6 +94,16 @@ HT_API enum ht_status ht_model_set_open(
 HT_API enum ht_status ht_model_set_open_dimension(
 	struct ht_model *m, int32_t dimension, int64_t least, int64_t most, struct ht_diags *d);
 
+/* Gives a name, of small letters, digits and _ that begins with a letter, to the open size of one dimension, 0 to 7, of an input of which it is open.  In a run all
+ * dimensions with this name have one size, from `least` to `most` (0: not stated, as above; without any statement 1 to 512), and other
+ * open dimensions of that number another one: so the lengths of a source and of a target are apart, or the numbers of nodes and edges.
+ * Bounds of several calls with one name hold together.  `input` is any name that ht_model_input_named() accepts.
+ * HT_E_USAGE: there is no such input, the name or a bound is none, the bounds have no size in common, or more than 16 sizes have names. */
+HT_API enum ht_status ht_model_set_open_size(struct ht_model *m, const char *input,
+	int32_t dimension, const char *name, int64_t least, int64_t most, struct ht_diags *d);
+/* The name of the open size of a dimension of input `i`, valid as long as the model; NULL: it has none. */
+HT_API const char *ht_model_open_size_name(const struct ht_model *m, size_t i, int32_t dimension);
+
 /* The inputs that result from the graph and the calls above: their number, and input `i`.
  * ht_model_input() returns 0 when there is no input `i`. */
 HT_API size_t ht_model_inputs(const struct ht_model *m);

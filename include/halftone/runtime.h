@@ -166,9 +166,19 @@ HT_API int ht_program_output_named(const struct ht_program *p, const char *name,
  * the size. */
 HT_API int ht_program_open(const struct ht_program *p, int64_t *least, int64_t *most);
 /* Likewise for any dimension of inputs; ht_program_open() tells of the first.  All inputs of which it is open (-1) have
- * the same size. */
+ * the same size, unless sizes have names: then this tells of the first such input, and ht_program_open_size() of each. */
 HT_API int ht_program_open_dimension(
 	const struct ht_program *p, int32_t dimension, int64_t *least, int64_t *most);
+/* The open size of one dimension of input `i`. */
+struct ht_size_info {
+	int32_t number; /* dimensions with one number have one size in a run */
+	const char *
+		name; /* "rows", "dim1", or "dim_" and the name that was stated: ht_model_set_open_size() */
+	int64_t least, most; /* most 0: no bound */
+};
+/* Returns 0 where the dimension is a number, or there is no such input or dimension. */
+HT_API int ht_program_open_size(
+	const struct ht_program *p, size_t i, int32_t dimension, struct ht_size_info *out);
 /* Gives output `i` for inputs of these types and shapes, whose `data` and `bytes` are not read: the `rank` sizes that
  * ht_program_output() tells go to `dim`, the bytes of the output to *bytes.  HT_E_INPUT: the inputs
  * do not fit the program.  HT_E_USAGE: their number is wrong, or there is no output `i`.  A size that the run computes of

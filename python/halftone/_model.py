@@ -9,7 +9,7 @@ from ._arrays import Tensor, tensor_of
 from ._errors import InputError, UsageError
 from ._library import Handle, Out, Owner, call, created, filled, int64, json_of, lib, long_call, names, raw, raw_or_none, text_of
 from ._policy import Policy, handle_of
-from ._program import Program, bounds_of, dimensions, for_nets
+from ._program import Program, bounds_of, dimensions, for_nets, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,6 +66,9 @@ class Model(Owner):
         for name, shape in s['shapes'].items():
             sizes = dimensions(shape)
             call(lib.ht_model_set_shape, handle, raw(name), len(sizes), (ctypes.c_int64 * len(sizes))(*sizes))
+            for i, n in enumerate(shape):
+                if (size := name_of(n)) is not None:
+                    call(lib.ht_model_set_open_size, handle, raw(name), i, raw(size), *(bounds_of(n) or (0, 0)))
         if s['batch'] is not None:
             call(lib.ht_model_set_batch, handle, int64('batch', s['batch']))
         if s['widen'] is not None:
@@ -84,7 +87,7 @@ class Model(Owner):
 
         `inputs` are tensors that the caller supplies instead of letting the program compute them, `outputs` the tensors
         to return, `shapes` those of inputs (None: as in the graph; "?" or "1..64": open, even if the graph states a
-        size), `batch` the first dimension of inputs in which it is open.  `widen` "f64" makes the float64
+        size; "length=1..64": likewise, a size of its own that all dimensions with this name have), `batch` the first dimension of inputs in which it is open.  `widen` "f64" makes the float64
         variant: all floating-point tensors except the inputs are float64.  `steady` are inputs from which programs keep
         derived data, such as packed weights, between runs for which Context.unchanged() says that they did not change.
         Raises UsageError for names that the graph lacks, InputError if the file has changed.
@@ -296,7 +299,7 @@ def _open_sizes(shapes: Shapes, model: Handle) -> Iterable[tuple[int, tuple[int,
     """The common bounds of all dimensions of one number that are "?" or "1..64"."""
     for i in range(max((len(shape) for shape in shapes.values()), default=0)):
         stated = [b for name, shape in shapes.items()
-                  if i < len(shape) and (b := bounds_of(shape[i])) and _is_open(model, name, i)]
+                  if i < len(shape) and name_of(shape[i]) is None and (b := bounds_of(shape[i])) and _is_open(model, name, i)]
         least, most = max((b[0] for b in stated), default=0), min((b[1] for b in stated if b[1]), default=0)
         if most and most < least:
             raise UsageError('open inputs have one size, and their ranges have none in common')

@@ -599,8 +599,19 @@ class Program(Owner):
         return self.open_dimensions.get(0)
 
     @property
+    def named_sizes(self) -> dict[str, tuple[int, int]]:
+        """The bounds of each open size that has a name, by the name."""
+        found = {}
+        for i, t in enumerate(self.inputs):
+            for k in range(len(t.shape or ())):
+                size = _api.ht_size_info()
+                if lib.ht_program_open_size(self._handle, i, k, size) and (name := text(size.name) or '').startswith('dim_'):
+                    found[name.removeprefix('dim_')] = size.least, size.most
+        return found
+
+    @property
     def open_dimensions(self) -> dict[int, tuple[int, int]]:
-        """The bounds of each open dimension of inputs, by its number."""
+        """The bounds of each open dimension of inputs, by its number; where sizes have names, those of the first input."""
         found = {}
         for i in range(max((len(t.shape or ()) for t in self.inputs), default=0)):
             least, most = ctypes.c_int64(), ctypes.c_int64()
@@ -708,8 +719,14 @@ def artefact_options(policy: str | None, target: str | None, batch: int, inputs:
     return options, values
 
 
+def name_of(n: Any) -> str | None:
+    """The name of an open size, "length=1..64", of its own."""
+    return n.partition('=')[0] if isinstance(n, str) and '=' in n else None
+
+
 def bounds_of(n: Any) -> tuple[int, int] | None:
-    """The least and the largest value of an open size, "?" or "1..64"; 0: not stated."""
+    """The least and the largest value of an open size, "?", "1..64" or "length=1..64"; 0: not stated."""
+    n = n.partition('=')[2] if name_of(n) else n
     if n == '?':
         return 0, 0
     found = re.fullmatch(r'(\d+)\.\.(\d+)', n) if isinstance(n, str) else None
@@ -722,7 +739,7 @@ def bounds_of(n: Any) -> tuple[int, int] | None:
 
 
 def dimensions(shape: Any) -> list[int]:
-    """A shape as numbers.  None and -1 are what the graph says; "?" and "1..64" are open."""
+    """A shape as numbers.  None and -1 are what the graph says; "?", "1..64" and "length=1..64" are open."""
     sizes = []
     for n in shape:
         if bounds_of(n):

@@ -690,6 +690,55 @@ static void run_within(const struct ht_program *p, int64_t length)
 	free(all);
 }
 
+/* Sizes with names: what a program says of them, and what is refused. */
+static void named_sizes(void)
+{
+	static const char text[] =
+		"hir 1\nentry \"\" {\n  input \"a\" = %a\n  input \"b\" = %b\n  output \"y\" = %y\n}\n"
+		"%a = Placeholder() {dtype=f32, shape=shape[?,4]}\n%b = Placeholder() {dtype=f32, shape=shape[?,4]}\n"
+		"%y = MatMul(%a, %b) {T=f32, transpose_a=false, transpose_b=true}\n";
+	const int64_t a[] = { 2, 4 }, b[] = { 9, 4 };
+	struct ht_array in[] = { array(NULL, 0, HT_F32, 2, a), array(NULL, 0, HT_F32, 2, b) };
+	struct ht_size_info size;
+	struct ht_program *p;
+	struct ht_model *m;
+	int64_t dim[2];
+	size_t bytes;
+	char path[64], name[] = "n0";
+
+	snprintf(path, sizeof path, "api_named%ld.hir", (long)getpid());
+	CHECK(ht_file_write(path, text, strlen(text), NULL) == HT_OK);
+	CHECK(ht_model_load(path, NULL, NULL, &m) == HT_OK);
+	CHECK(ht_model_set_open_size(m, "b", 0, "targets", 2, 20, NULL) == HT_OK);
+	CHECK(ht_model_set_open_size(m, "b:0", 0, "targets", 0, 30, NULL) == HT_OK);
+	CHECK(!ht_model_open_size_name(m, 0, 0) && !ht_model_open_size_name(m, 2, 0));
+	CHECK(!strcmp(ht_model_open_size_name(m, 1, 0), "targets"));
+	CHECK(ht_compile(m, NULL, NULL, &p) == HT_OK);
+	CHECK(ht_program_open_size(p, 0, 0, &size) && !strcmp(size.name, "rows"));
+	CHECK(ht_program_open_size(p, 1, 0, &size) && !strcmp(size.name, "dim_targets"));
+	CHECK(size.number == 1 && size.least == 2 && size.most == 20);
+	CHECK(!ht_program_open_size(p, 1, 1, &size) && !ht_program_open_size(p, 2, 0, &size));
+	CHECK(!ht_program_open_size(p, 1, 2, &size) && !ht_program_open_size(p, 1, -1, &size));
+	CHECK(ht_program_output_for(p, in, 2, 0, dim, &bytes, NULL) == HT_OK);
+	CHECK(dim[0] == 2 && dim[1] == 9 && bytes == 72);
+	ht_program_free(p);
+	CHECK(ht_model_set_open_size(m, "c", 0, "t", 1, 2, NULL) == HT_E_USAGE);
+	CHECK(ht_model_set_open_size(m, "b", 0, NULL, 1, 2, NULL) == HT_E_USAGE);
+	CHECK(ht_model_set_open_size(m, "b", 8, "t", 1, 2, NULL) == HT_E_USAGE);
+	CHECK(ht_model_set_open_size(m, "b", 0, "t", 3, 2, NULL) == HT_E_USAGE);
+	CHECK(ht_model_set_open_size(m, "a", 0, "targets", 21, 0, NULL) == HT_E_USAGE);
+	for (; name[1] < '0' + 15; name[1]++) /* also ':' and so on, which are no names */
+		CHECK(ht_model_set_open_size(m, "a", 0, name, 0, 0, NULL) ==
+			(name[1] <= '9' ? HT_OK : HT_E_USAGE));
+	CHECK(ht_compile(m, NULL, NULL, &p) == HT_OK && ht_program_open_size(p, 0, 0, &size));
+	CHECK(!strcmp(size.name, "dim_n9")); /* the last name counts */
+	ht_program_free(p);
+	CHECK(ht_model_set_open_size(m, "a", 1, "fixed", 0, 0, NULL) == HT_OK);
+	CHECK(ht_compile(m, NULL, NULL, &p) == HT_E_USAGE); /* that dimension is not open */
+	ht_model_free(m);
+	remove(path);
+}
+
 static void memory_for_sizes(void)
 {
 	static const char text[] =
@@ -806,6 +855,7 @@ static void sessions(void)
 	ht_context_free(other);
 	memory_of_the_caller(p);
 	memory_on_demand();
+	named_sizes();
 	memory_for_sizes();
 	ht_program_free(p);
 	ht_model_free(m);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Open sizes, and several sets of shapes, by the vendor's options and by --input-shape.  Open sizes give one program.
 Several sets give a program each; a run selects the one that the shapes of its arrays fit."""
-import json, os, re, unittest
+import json, os, re, subprocess, unittest
 
 from tool import SMALL, ToolCase, floats, npy
 
@@ -140,6 +140,40 @@ class OpenShapes(ToolCase):
                    '%r = Range(%zero, %m, %one) {Tidx=i32}\n')
         model = self.cut('sh', 'i32', [0], [2], largest, {'new_axis_mask': 1, 'shrink_axis_mask': 1}, 'r')
         self.assertEqual(self.shape(model, *sizes, '--input', 'x=@' + self.array(2, 6)), [6])
+
+    def test_sizes_with_names(self):
+        """Dimensions with a name have a size of their own, in artefacts and nets too."""
+        model = self.path('apart.hir', b'hir 1\nentry "" {\n  input "a" = %a\n  input "b" = %b\n  output "y" = %y\n}\n'
+                          b'%a = Placeholder() {dtype=f32, shape=shape[?,4]}\n%b = Placeholder() {dtype=f32, shape=shape[?,4]}\n'
+                          b'%y = MatMul(%a, %b) {T=f32, transpose_a=false, transpose_b=true}\n')
+        apart = '--input-shape', 'a:left=1..6,4;b:t=?,4'
+
+        def feeds(a, b):
+            return '--input', 'a=@' + self.array(a), '--input', 'b=@' + self.array(b)
+        r = self.tool('compile', '-q', model, *apart, '-o', self.htx)
+        self.assertIn("open dimension 't' is at most 512", self.tool('compile', model, *apart, '-o', self.htx).err)
+        for a, b in (2, 3), (6, 1), (5, 5), (1, 40):
+            for of in [self.htx], [model, *apart], [model]:
+                self.assertEqual(self.shape(*of, *feeds(a, b)), [a, b])
+        self.fails(3, 'no variant of this artefact has those shapes', 'run', self.htx, *feeds(7, 3))
+        self.fails(3, "dimension 0 of input 'a' is 1 to 6, 7 was given", 'run', model, *apart, *feeds(7, 3))
+        one = '--input-shape', 'a:t=1..6,4;b:t=2..9,4'
+        self.assertEqual(self.shape(model, *one, *feeds(2, 2)), [2, 2])
+        self.fails(3, "dimension 0 of input 'b' has to be the size that earlier inputs have, 3 was given", 'run', model, *one, *feeds(2, 3))
+        self.fails(3, "dimension 0 of input 'a' is 2 to 6, 1 was given", 'run', model, *one, *feeds(1, 1))
+        self.assertEqual(self.shape(model, *apart), [6, 512])  # random inputs of the most
+        self.fails(2, "the size 't' has no size in common", 'compile', model, '--input-shape', 'a:t=1..6,4;b:t=7..9,4')
+        for name in 't-1', '', '1t', 'T', 'x' * 65:
+            self.fails(2, f"the name '{name}' of an open size", 'compile', model, '--input-shape', f'a:{name}=1..6,4')
+        self.fails(2, 'is not NAME:D,D', 'compile', model, '--input-shape', 'a:t=6,4')
+        net = os.path.join(self.dir, 'net')
+        self.tool('aot', '-q', model, *apart, '--name', 'm', '-o', net)
+        with open(os.path.join(net, 'm.h')) as header:
+            self.assertRegex(header.read(), r'#define M_DIM_LEFT_MOST 6\n#define M_DIM_T_LEAST 1\n#define M_DIM_T_MOST 512\n')
+        subprocess.run(['gcc', '-D_GNU_SOURCE', '-I' + net, net + '/m_main.c', net + '/m.o', '-o', net + '/main'], check=True)
+        raw = [self.path(f'{n}.raw', floats(*range(4 * n))) for n in (2, 3)]
+        got = subprocess.run([net + '/main', '2', '3', *raw], check=True, stdout=subprocess.PIPE).stdout
+        self.assertEqual(got, floats(14, 38, 62, 38, 126, 214))
 
     def test_names_of_sizes(self):
         """A node of the program may be named as if it were in the body of a branch."""

@@ -89,8 +89,18 @@ def sizes_of(r, inputs):
         yield {n: int(r.integers(least[n], most[n] + 1)) for n in names}
 
 
-def bounds(dims):
-    return tuple(f'{written_models.LEAST.get(d, 1)}..{written_models.MOST[d]}' if isinstance(d, str) else d for d in dims)
+def are_apart(inputs):
+    """Whether dimensions of one number have several sizes."""
+    names = {}
+    for dims, _ in inputs.values():
+        for axis, d in enumerate(dims):
+            names.setdefault(axis, set()).update({d} if isinstance(d, str) else ())
+    return any(len(of) > 1 for of in names.values())
+
+
+def bounds(dims, apart):
+    """What is stated of the dimensions of an input: sizes have names if they are `apart`."""
+    return tuple(f'{d}=' * apart + f'{written_models.LEAST.get(d, 1)}..{written_models.MOST[d]}' if isinstance(d, str) else d for d in dims)
 
 
 def feeds_of(r, inputs, sizes):
@@ -122,7 +132,7 @@ def check(name, form, seed, folder):
     f, inputs = MODELS[name](r)
     path, options, names, outputs = written(f, inputs, form, folder)
     model = ht.load(path, **options)
-    shapes = {names[n]: bounds(dims) for n, (dims, _) in inputs.items() if names[n] in {i.name for i in model.inputs}}
+    shapes = {names[n]: bounds(dims, are_apart(inputs)) for n, (dims, _) in inputs.items() if names[n] in {i.name for i in model.inputs}}
     program = model.with_(shapes=shapes).compile(cache='off')
     if program.memory() > MOST_MEMORY:
         raise Wrong(f'a run takes {program.memory()} bytes')

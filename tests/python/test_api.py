@@ -690,7 +690,7 @@ class Everything(FolderCase):
         'ht_model_compute_defaults': 'a run is fed all inputs of its program',
         'ht_program_tell_memory': 'for the tool, which knows beforehand how much memory is free',
         'ht_program_save': 'save() writes one program as it writes several',
-        'ht_model_set_open': 'ht_model_set_open_dimension() serves every dimension', 'ht_program_open': 'likewise of ht_program_open_dimension()',
+        'ht_model_set_open': 'ht_model_set_open_dimension() serves every dimension', 'ht_model_open_size_name': 'Python has the names that it sets', 'ht_program_open': 'likewise of ht_program_open_dimension()',
         'ht_program_tensor': 'for dumps, which the tool writes', 'ht_context_see': 'likewise', 'ht_contexts_trace': 'for phases of trainings, of which the tool makes one timeline',
         'ht_artefact_writer_take': 'programs belong to their Python objects', 'ht_artefact_writer_spill': 'likewise',
         'ht_session_steps': 'Session.loop() is made of steps, whose feeds may have other shapes',
@@ -703,7 +703,7 @@ class Everything(FolderCase):
     SHORT = {
         'ht_artefact_writer_add', 'ht_artefact_writer_new', 'ht_build_info', 'ht_cache_entry_path', 'ht_cache_open',
         'ht_cache_close', 'ht_context_count', 'ht_context_divide', 'ht_context_output', 'ht_context_record', 'ht_cache_pin', 'ht_cache_stats_reset', 'ht_diags_get', 'ht_diags_line', 'ht_config_parse', 'ht_config_read', 'ht_context_new',
-        'ht_list', 'ht_model_set_batch', 'ht_model_set_inputs', 'ht_model_set_open_dimension', 'ht_model_set_outputs', 'ht_model_set_shape', 'ht_model_widen', 'ht_option_check',
+        'ht_list', 'ht_model_set_batch', 'ht_model_set_inputs', 'ht_model_set_open_dimension', 'ht_model_set_open_size', 'ht_model_set_outputs', 'ht_model_set_shape', 'ht_model_widen', 'ht_option_check',
         'ht_policy_add_sample', 'ht_policy_new', 'ht_policy_parse', 'ht_policy_set', 'ht_policy_validate',
         'ht_program_announce', 'ht_program_memory_for', 'ht_program_output_for', 'ht_program_run_at_most', 'ht_program_use_pages', 'ht_settings_check', 'ht_file_write', 'ht_use_device',
         'ht_context_input_unchanged', 'ht_model_set_steady',

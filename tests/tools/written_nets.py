@@ -157,7 +157,7 @@ def detection_targets(r):
             pad = most - tf.shape(out)[0]
             return tf.ensure_shape(tf.pad(out, [(0, pad), (0, 0)]), [most, 4]), tf.pad(mm, [[0, most - tf.shape(mm)[0]], (0, 0), (0, 0)]), tf.shape(neg)[0]
         return tf.map_fn(one, (rois, boxes, masks), fn_output_signature=(F32, F32, I32))
-    return f, {'rois': (('n', 'k', 4), F32), 'boxes': (('n', 'k', 4), F32), 'masks': (('n', 8, 7, 'k'), F32)}
+    return f, {'rois': (('n', 'k', 4), F32), 'boxes': (('n', 'm', 4), F32), 'masks': (('n', 8, 7, 'm'), F32)}
 
 
 def deep_fm(r):
@@ -452,7 +452,7 @@ def graph_attention(r):
         y = tf.nn.elu(tf.reshape(y, [-1, heads * d]))
         g = tf.sort(graph)
         return y, tf.math.segment_mean(y, g), tf.math.segment_max(y, g), tf.math.unsorted_segment_mean(y, graph, tf.reduce_max(graph) + 1)
-    return f, {'x': (('k', d), F32), 'edges': (('k', 2), I32), 'graph': (('k',), I32)}
+    return f, {'x': (('k', d), F32), 'edges': (('e', 2), I32), 'graph': (('k',), I32)}
 
 
 def lsh_attention(r):
@@ -618,7 +618,7 @@ def matching(r):
                               shape_invariants=(tf.TensorShape([]), tf.TensorShape([None, None, None]), tf.TensorShape([None, None, 2])))[2]
         loss = tf.reduce_mean(tf.abs(tf.gather(q, pairs[..., 0], batch_dims=1) - tf.gather(t, pairs[..., 1], batch_dims=1)))
         return pairs, loss
-    return f, {'q': (('n', 'k', d), F32), 't': (('n', 'k', d), F32)}
+    return f, {'q': (('n', 'k', d), F32), 't': (('n', 'm', d), F32)}
 
 
 def gaussian_process(r):
@@ -633,7 +633,7 @@ def gaussian_process(r):
         ks = kern(x, z)
         v = tf.linalg.triangular_solve(l, ks)
         return tf.transpose(ks) @ al, 1 - tf.reduce_sum(v**2, 0), 2 * tf.reduce_sum(tf.math.log(tf.linalg.diag_part(l)))
-    return f, {'x': (('k', d), F32), 'y': (('k', 1), F32), 'z': (('k', d), F32)}
+    return f, {'x': (('k', d), F32), 'y': (('k', 1), F32), 'z': (('m', d), F32)}
 
 
 def hidden_markov(r):
@@ -683,6 +683,74 @@ def joined_pixels(r):
         return (tf.broadcast_to(tf.range(n)[:, None], [n, p]), tf.broadcast_to(y[:, :1], [n, p, 2]) + y, tf.tile(tf.range(n)[:, None], [1, p]),
                 tf.linalg.diag_part(a), tf.nn.conv1d(y, w, 1, 'SAME'), tf.nn.max_pool1d(y, 2, 2, 'SAME'))
     return f, {'x': (('n', 'h', 'w', 2), F32)}
+
+
+def translator(r):
+    """A transformer whose source and target have lengths of their own, with masks of padding and of what comes later."""
+    v, heads, w = num(r, 5, 9), num(r, 1, 3), 2 * num(r, 1, 2)
+    d = heads * w
+    emb, out = weights(r, v, d, scale=1), weights(r, d, v)
+    ws = [[weights(r, d, d) for _ in range(4)] for _ in range(3)]
+    ff = [(weights(r, d, 2 * d), weights(r, 2 * d, d)) for _ in range(2)]
+
+    def split(x):
+        return tf.transpose(tf.reshape(x, [tf.shape(x)[0], tf.shape(x)[1], heads, w]), [0, 2, 1, 3])
+
+    def attend(q, m, ws, mask):
+        a, b, c = (split(tf.tensordot(x, y, 1)) for x, y in zip((q, m, m), ws))
+        p = tf.nn.softmax(tf.matmul(a, b, transpose_b=True) / w**.5 + (1 - mask) * -1e9)
+        return tf.tensordot(tf.reshape(tf.transpose(p @ c, [0, 2, 1, 3]), tf.shape(q)), ws[3], 1)
+
+    def norm(x):
+        m, s = tf.nn.moments(x, [-1], keepdims=True)
+        return (x - m) / tf.sqrt(s + 1e-3)
+
+    def placed(ids):
+        at = tf.cast(tf.range(tf.shape(ids)[1]), F32)[:, None] / tf.pow(100., tf.range(0, d, 2, dtype=F32) / d)
+        return tf.gather(emb, ids) + tf.concat([tf.sin(at), tf.cos(at)], -1)
+
+    def fed(x, ws):
+        return norm(x + tf.tensordot(tf.nn.relu(tf.tensordot(x, ws[0], 1)), ws[1], 1))
+
+    def f(source, target):
+        there = tf.cast(source > 0, F32)[:, None, None]
+        later = tf.linalg.band_part(tf.ones([tf.shape(target)[1]] * 2), -1, 0)
+        x, y = placed(source % v), placed(target % v)
+        x = fed(norm(x + attend(x, x, ws[0], there)), ff[0])
+        y = norm(y + attend(y, y, ws[1], later))
+        y = fed(norm(y + attend(y, x, ws[2], there)), ff[1])
+        return tf.tensordot(y, out, 1), tf.reduce_mean(x, 1)
+    return f, {'source': (('n', 'k'), I32), 'target': (('n', 'm'), I32)}
+
+
+def alignment(r):
+    """Attention of an encoder's steps for each step of a decoder in a loop, and the gradient by both."""
+    d = num(r, 2, 4)
+    w = weights(r, 2 * d, d)
+
+    def f(x, y):
+        def step(h, z):
+            a = tf.nn.softmax(tf.einsum('nd,ntd->nt', h, x))
+            return tf.tanh(tf.concat([tf.einsum('nt,ntd->nd', a, x), z], -1) @ w)
+        with tf.GradientTape() as tape:
+            tape.watch([x, y])
+            h = tf.transpose(tf.scan(step, tf.transpose(y, [1, 0, 2]), tf.zeros_like(y[:, 0])), [1, 0, 2])
+            loss = tf.reduce_sum(h**2)
+        return h, *tape.gradient(loss, [x, y])
+    return f, {'x': (('n', 'k', d), F32), 'y': (('n', 'm', d), F32)}
+
+
+def clouds(r):
+    """Two clouds of points: the nearest point of the other one, and pairs by index."""
+    d = num(r, 1, 3)
+
+    def f(x, y, pairs):
+        c = tf.reduce_sum((x[:, None] - y[None])**2, -1)
+        at = tf.stack([pairs[:, 0] % tf.shape(x)[0], pairs[:, 1] % tf.shape(y)[0]], 1)
+        near = tf.argmin(c, 1, output_type=I32)
+        return (tf.reduce_mean(tf.reduce_min(c, 1)) + tf.reduce_mean(tf.reduce_min(c, 0)), tf.gather(y, near), tf.gather_nd(c, at),
+                tf.math.unsorted_segment_sum(x, near, tf.shape(y)[0]), tf.concat([x, y], 0))
+    return f, {'x': (('k', d), F32), 'y': (('m', d), F32), 'pairs': (('e', 2), I32)}
 
 
 MODELS = {n: f for n, f in list(globals().items()) if callable(f) and getattr(f, '__module__', None) == __name__}
