@@ -2,12 +2,14 @@
  * BroadcastGradientArgs finds in both shapes, and reshapes it to the operand's.  A loop takes such shapes from the list that the loop in front of
  * it filled, so they say nothing at compile time, not even how many axes are summed.
  *
- * The axis is summed by segments instead: all its elements belong to the first segment if the operand had one there, else to one each.  So it is with
- * the first of several axes, such as that of the rows of a batch, where the others of the operand are known to be those of the gradient.
+ * Each axis whose extent may be another in the operand is summed by segments instead: all its elements belong to the first segment if the operand
+ * had one there, else to one each.
  *
- * Left alone, and refused by the rule of Sum: other gradients with several axes, since extents that are taken from lists have room for many elements,
- * also where they are constant, and the room of several axes is their product. */
+ * Left alone, and refused by the rule of Sum: gradients of more than MOST_ELEMENTS with several such axes, since extents that are taken from lists
+ * have room for many elements, and the room of several axes is their product. */
 #include "passes/computed_rows.h"
+
+enum { MOST_ELEMENTS = 1 << 20 };
 
 /* BroadcastGradientArgs, if the axes of a Sum are the result of one that is not known. */
 static struct ht_value unknown_axes(const struct ht_node *sum)
@@ -26,32 +28,52 @@ static struct ht_value own_shape(struct ht_value axes)
 	return ht_forwarded(axes.node->in[axes.index]);
 }
 
-/* The Sum whose result the node gives in the shape of the operand: a Sum that keeps axes gives it alone, another one with the Reshape behind it.
- * NULL: the node is neither, or the axes are known. */
+/* The Sum whose result the node gives in the shape of the operand: the Reshape behind a Sum, or a Sum alone that keeps axes.  NULL: the node is
+ * neither, or the axes are known. */
 static const struct ht_node *sum_to_shape(const struct ht_node *n)
 {
 	const struct ht_node *sum = n->op == HT_OP_Reshape ? ht_forwarded(n->in[0]).node : n;
 	struct ht_value axes = unknown_axes(sum);
 
-	if (!axes.node || ht_attr_bool(sum, "keep_dims", false) != (sum == n))
+	if (!axes.node || (sum == n && !ht_attr_bool(sum, "keep_dims", false)))
 		return NULL;
 	return sum == n || ht_value_eq(own_shape(axes), ht_forwarded(n->in[1])) ? sum : NULL;
 }
 
-/* Whether the operand whose shape `own` tells has all axes of a gradient of shape `s`, and behind the first one their extents. */
-static bool differs_in_rows(struct ht_value own, struct ht_shape s)
+/* Whether entry `i` of the operand's shape is known, and is `extent`. */
+static bool has_extent(struct ht_value own, int32_t i, int64_t extent)
 {
 	struct ht_shape of;
+	int64_t known;
 
+	if (extent < 0)
+		return false;
+	if (const_entry(own, i, &known))
+		return known == extent;
 	if (!ht_is(own.node, HT_TELLS_SHAPE) || own.index >= own.node->ins)
 		return false;
 	of = ht_in_shape(own.node, own.index);
-	if (of.rank != s.rank || s.rank < 2)
-		return false;
-	for (int32_t i = 1; i < s.rank; i++)
-		if (of.dim[i] < 0 || of.dim[i] != s.dim[i])
+	return i < of.rank && of.dim[i] == extent;
+}
+
+/* Whether all extents of a gradient are bounded, and so is their product where several may be others in the operand. */
+static bool is_moderate(
+	const struct ht_graph *g, struct ht_value own, int32_t rank, struct ht_shape s)
+{
+	int64_t all = 1;
+	int32_t others = 0;
+
+	for (int32_t i = 0; i < s.rank; i++) {
+		int64_t most = ht_dim_most(g, s.dim[i]);
+
+		if (most < 0)
 			return false;
-	return true;
+		if (__builtin_mul_overflow(all, most, &all))
+			all = INT64_MAX;
+	}
+	for (int32_t i = 0; i < rank; i++)
+		others += !has_extent(own, i, s.dim[s.rank - rank + i]);
+	return others < 2 || all <= MOST_ELEMENTS;
 }
 
 bool ht_sums_to_shape(const struct ht_graph *g, const struct ht_node *n)
@@ -68,39 +90,89 @@ bool ht_sums_to_shape(const struct ht_graph *g, const struct ht_node *n)
 	s = ht_in_shape(sum, 0);
 	own = own_shape(unknown_axes(sum));
 	rank = ht_shape_count(ht_type_of(own)->shape);
-	return ((s.rank == 1 && (rank == 0 || rank == 1)) || differs_in_rows(own, s)) &&
-	       is_bounded_shape(g, s);
+	return s.rank > 0 && s.rank <= HT_OPEN_RANK && rank >= 0 && rank <= s.rank &&
+	       is_moderate(g, own, (int32_t)rank, s);
 }
 
-/* Sums the `size` rows of `x` where `own`, the operand's extent, is 1.  Otherwise both are equal, so `size` bounds the result. */
-static struct ht_value summed_where_one(
-	struct maker *f, struct ht_value x, struct ht_value size, struct ht_value own)
+/* `axis` of `x` comes first, or goes back to its place. */
+static struct ht_value moved(struct maker *f, struct ht_value x, int32_t axis, bool back)
 {
+	const int32_t rank = ht_type_of(x)->shape.rank;
+	int64_t from[HT_MAX_RANK] = { 0 };
+
+	if (!axis)
+		return x;
+	for (int32_t i = 0; i < rank; i++)
+		from[i] = back ? (i < axis           ? i + 1
+					 : i == axis ? 0
+						     : i)
+			       : (!i                 ? axis
+					 : i <= axis ? i - 1
+						     : i);
+	return of_rank(f, ht_rw_transpose(f->r, f->at, f->at->name, x, from), rank);
+}
+
+/* Sums `x` along an axis of `size` elements where `own`, the operand's extent, is 1.  Otherwise both are equal, so `size` bounds the result. */
+static struct ht_value summed_where_one(
+	struct maker *f, struct ht_value x, int32_t axis, struct ht_value size, struct ht_value own)
+{
+	const int32_t rank = ht_type_of(x)->shape.rank;
 	struct ht_value several = ht_rw_cast(f->r, f->at, f->at->name,
 		binary(f, HT_OP_NotEqual, own, whole(f, HT_I64, 1)), HT_I64);
 	struct ht_value ids = of_rank(f, product(f, range_of(f, size), several), 1);
 
 	own = binary(f, HT_OP_Minimum, own, binary(f, HT_OP_Maximum, size, whole(f, HT_I64, 1)));
-	return of_rank(f, of_segments(f, HT_OP_UnsortedSegmentSum, x, ids, own),
-		ht_type_of(x)->shape.rank);
+	x = moved(f, x, axis, false);
+	x = of_rank(f, of_segments(f, HT_OP_UnsortedSegmentSum, x, ids, own), rank);
+	return moved(f, x, axis, true);
+}
+
+/* The axes that the operand does not have at all are summed, or have one element where the sum keeps them. */
+static struct ht_value without_new_axes(
+	struct maker *f, const struct ht_node *sum, struct ht_value x, int32_t count, bool keeps)
+{
+	int64_t axis[HT_MAX_RANK];
+
+	for (int32_t i = 0; i < count; i++)
+		axis[i] = i;
+	if (!count)
+		return x;
+	x = ht_rw_reduce(f->r, f->at, HT_OP_Sum, f->at->name, x, axis, count, keeps);
+	return of_rank(f, x, ht_in_shape(sum, 0).rank - (keeps ? 0 : count));
+}
+
+/* Whether a Reshape behind a Sum gives the operand's shape. */
+static bool is_reshaped(const struct maker *f, struct ht_node *sum)
+{
+	const struct ht_node *user =
+		sum->op == HT_OP_Sum ? ht_rw_only_user(f->r, ht_out(sum, 0)) : NULL;
+
+	return user && user->op == HT_OP_Reshape && sum_to_shape(user) == sum;
 }
 
 bool ht_expand_sum_to_shape(struct maker *f, struct ht_node *n)
 {
-	const int64_t axis = 0;
 	const struct ht_node *sum;
 	struct ht_value x, own;
+	int32_t rank, first;
+	struct ht_shape s;
+	bool keeps;
 
-	if (!ht_sums_to_shape(f->r->g, n))
+	if (!ht_sums_to_shape(f->r->g, n) || is_reshaped(f, n))
 		return false;
 	sum = sum_to_shape(n);
+	keeps = n == sum;
 	own = own_shape(unknown_axes(sum));
-	x = sum->in[0];
-	if (ht_shape_count(ht_type_of(own)->shape) == 0) /* the operand is a scalar */
-		x = of_rank(f, ht_rw_reduce(f->r, n, HT_OP_Sum, n->name, x, &axis, 1, n == sum),
-			n == sum ? 1 : 0);
-	else
-		x = summed_where_one(f, x, extent(f, sum, 0, 0), entry_of(f, own, 0));
+	s = ht_in_shape(sum, 0);
+	rank = (int32_t)ht_shape_count(ht_type_of(own)->shape);
+	first = s.rank - rank;
+	x = without_new_axes(f, sum, sum->in[0], first, keeps);
+	for (int32_t i = 0; i < rank; i++)
+		if (!has_extent(own, i, s.dim[first + i]))
+			x = summed_where_one(f, x, keeps ? first + i : i,
+				extent(f, sum, 0, first + i), entry_of(f, own, i));
+	if (ht_value_eq(x, sum->in[0]))
+		x = ht_rw_unary(f->r, f->at, HT_OP_Identity, n->name, x);
 	ht_rw_take_place(f->r, n, x);
 	return true;
 }

@@ -753,4 +753,16 @@ def clouds(r):
     return f, {'x': (('k', d), F32), 'y': (('m', d), F32), 'pairs': (('e', 2), I32)}
 
 
+def shrunk_rows(r):
+    """The gradient by a matrix and a row that a loop broadcasts to fewer rows each time."""
+    def f(x, b):
+        with tf.GradientTape() as tape:
+            tape.watch([x, b])
+            h = tf.while_loop(lambda i, h: i < 2, lambda i, h: (i + 1, tf.tanh(h[1:] * b + x[:1])), [0, tf.concat([x, x, x], 0)],
+                              shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, None])])[1]
+            y = tf.reduce_sum(h**2)
+        return y, *tape.gradient(y, [x, b])
+    return f, {'x': (('n', 'k'), F32), 'b': ((1, 'k'), F32)}
+
+
 MODELS = {n: f for n, f in list(globals().items()) if callable(f) and getattr(f, '__module__', None) == __name__}
