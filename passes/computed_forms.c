@@ -563,9 +563,9 @@ bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n)
 	return (n->op == HT_OP_ConcatV2 && open_axis_of(g, n, &axis)) || ht_may_take_part(g, n) ||
 	       ht_takes_open_part(g, n) || ht_reshapes_open(g, n) || ht_is_sparse_open(g, n) ||
 	       ht_moves_open(g, n) || ht_is_open_image(g, n) || ht_is_open_diagonal(g, n) ||
-	       ht_slides_open(g, n) || ht_has_open_blocks(g, n) || ht_draws_open(g, n) ||
-	       reverses_product(g, n) || indexes_product(g, n) || compares_open(g, n) ||
-	       ht_puts_classes_inside(g, n) || ht_is_open_training(g, n) ||
+	       ht_slides_open(g, n) || ht_ranks_open(g, n) || ht_has_open_blocks(g, n) ||
+	       ht_draws_open(g, n) || reverses_product(g, n) || indexes_product(g, n) ||
+	       compares_open(g, n) || ht_puts_classes_inside(g, n) || ht_is_open_training(g, n) ||
 	       ht_is_tile_gradient(g, n) || ht_sums_to_shape(g, n) ||
 	       (n->op == HT_OP_StridedSliceGrad && ht_slices_back(g, n));
 }
@@ -750,6 +750,9 @@ static bool expand(struct maker *f, struct ht_node *n, enum ht_expansion what)
 	case HT_OP_Bincount:
 	case HT_OP_DenseBincount:
 		return expand_bins(f, n, gets_room(f, n, what)) || ht_expand_meeting(f, n);
+	case HT_OP_InTopK:
+	case HT_OP_InTopKV2:
+		return ht_expand_meeting(f, n) || ht_expand_ranks(f, n);
 	case HT_OP_LinSpace:
 		return gets_room(f, n, what) && ht_expand_lin_space(f, n);
 	case HT_OP_Fill:
