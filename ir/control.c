@@ -38,3 +38,37 @@ bool ht_runs_own(const struct ht_node *n)
 	return ht_is(n, HT_BRANCHES | HT_LOOPS) && b.of[0] && b.of[1] && b.of[0]->special &&
 	       b.of[1]->special;
 }
+
+/* Ranks of result `i`: of both sides of a branch, or in front of an iteration and behind it. */
+static void ranks_of(const struct ht_node *n, int32_t i, int32_t rank[2])
+{
+	const struct ht_bodies b = ht_control_bodies(n);
+	const bool loops = ht_is(n, HT_LOOPS);
+
+	for (int k = 0; k < 2; k++)
+		rank[k] = ht_type_of(ht_port_at(b.of[loops ? 1 : k]->rets, i)->value)->shape.rank;
+	if (loops)
+		rank[0] = ht_type_of(n->in[i])->shape.rank;
+}
+
+const char *ht_varies_in_rank(const struct ht_node *n)
+{
+	const bool loops = ht_is(n, HT_LOOPS);
+	const struct ht_bodies b = ht_control_bodies(n);
+	int32_t rank[2];
+
+	if (!ht_is(n, HT_BRANCHES | HT_LOOPS) || !b.of[0] || !b.of[1])
+		return NULL;
+	for (int32_t i = 0; i < n->outs; i++) {
+		if (n->out[i].shape.rank >= 0)
+			continue;
+		ranks_of(n, i, rank);
+		if (!loops && rank[0] >= 0 && rank[1] >= 0 && rank[0] != rank[1])
+			return "gives a result whose number of dimensions depends on the side that runs; a tensor of a "
+			       "program has one in every run";
+		if (loops && rank[0] >= 0 && rank[1] != rank[0] && n->out[i].dtype != HT_VARIANT)
+			return "gives a result whose number of dimensions its iterations may change; a tensor of a "
+			       "program has one in every run";
+	}
+	return NULL;
+}

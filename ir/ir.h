@@ -130,6 +130,9 @@ bool ht_runs_own(const struct ht_node *n);
 const struct ht_attr *ht_control_attr(const struct ht_node *n, int i);
 /* The index of the operand that is the bodies' first argument. */
 int32_t ht_control_first(const struct ht_node *n);
+/* Why no program can have a result of this branch or loop, "gives …": the run decides how many dimensions it has.  NULL: each has one number of them, or
+ * nothing is known of it. */
+const char *ht_varies_in_rank(const struct ht_node *n);
 
 /* ---- calls.c ---- */
 

@@ -78,6 +78,9 @@ const char *lower_refuse(const struct ht_node *n)
 		return NULL;
 	if (is_unbounded(n))
 		return unbounded;
+	why = ht_varies_in_rank(n);
+	if (why)
+		return why;
 	for (int32_t i = 0; i < n->outs; i++)
 		if ((ht_shape_known(n->out[i].shape) || !is_reserve(n, i)) &&
 			(why = lower_refuse_type(n->out[i])))

@@ -377,9 +377,19 @@ static enum ht_status follow(struct ht_bounded *b, struct ht_node *n)
 	return ht_open_check_results(b, n, b->axes[n->id]);
 }
 
+enum ht_status ht_open_check_rank(const struct ht_bounded *b, const struct ht_node *n)
+{
+	const char *varies = ht_varies_in_rank(n);
+
+	return varies ? ht_open_refuse(b, n, ht_str_printf(b->r.arena, "this %s", varies).p)
+		      : HT_OK;
+}
+
 /* A value that is not a product of sizes is computed in the run. */
 static enum ht_status take_values(struct ht_bounded *b, struct ht_node *n)
 {
+	for (int32_t i = 0; i < n->ins; i++)
+		HT_TRY(ht_open_check_rank(b, n->in[i].node));
 	if (ht_is(n, HT_TELLS_SHAPE) || !is_shaped(n))
 		return ht_open_refuse(b, n, "how many elements this has is not known");
 	for (int32_t i = 0; i < n->ins; i++)

@@ -117,6 +117,8 @@ struct ht_value ht_dim_value(
 	struct ht_rw *r, struct ht_node *before, struct ht_str name, enum ht_dtype t, int64_t dim);
 /* HT_E_UNSUPPORTED at the node: `why`, behind "a dimension of an input is open, and". */
 enum ht_status ht_open_refuse(const struct ht_bounded *b, const struct ht_node *n, const char *why);
+/* Refuses a branch or loop whose results have no fixed number of dimensions (ht_varies_in_rank()). */
+enum ht_status ht_open_check_rank(const struct ht_bounded *b, const struct ht_node *n);
 
 /* A rule sets `out`, which has HT_OPEN_RANK axes for each result, initially 0, and puts _Within
  * in front of operands.  It is called if some operand has an open axis, or if a result has an

@@ -247,6 +247,7 @@ enum ht_status ht_open_control(struct ht_bounded *b, struct ht_node *n)
 	x.axes = (void *)HT_NEW_ARRAY(b->r.arena, struct ht_open, (size_t)x.args * HT_OPEN_RANK);
 	if (!is_needed(&x))
 		return HT_OK;
+	HT_TRY(ht_open_check_rank(b, n));
 	if (ht_open_in(b, n, 0) && x.first)
 		return ht_open_refuse(b, n, "the condition of this branch has one");
 	HT_TRY(begin_operands(&x));
