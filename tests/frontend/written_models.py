@@ -23,6 +23,7 @@ from live import close, np, tf  # noqa: E402
 import written_models  # noqa: E402
 import written_nets  # noqa: E402
 from tensorflow.core.protobuf import saved_model_pb2  # noqa: E402
+from tensorflow.python.eager import context as eager  # noqa: E402
 from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2  # noqa: E402
 
 FORMS = 'functional', 'tensorflow 1', 'saved'
@@ -60,7 +61,16 @@ def saved(f, signature, folder):
             [signed.outputs[f'y{i}'].name.removesuffix(':0') for i in range(len(signed.outputs))])
 
 
+def forget_conditions():
+    """TensorFlow's optimiser names the conditions of loops alike in all models, and refuses another function of a name that it has."""
+    for name in eager.context().list_function_names():
+        name = name.decode() if isinstance(name, bytes) else name
+        if name.startswith('while_cond_function'):
+            eager.context().remove_function(name)
+
+
 def frozen(f, signature, path, lower):
+    forget_conditions()
     traced = tf.function(f, input_signature=signature, autograph=False).get_concrete_function()
     traced = convert_variables_to_constants_v2(traced, lower_control_flow=lower)
     with open(path, 'wb') as out:
