@@ -39,6 +39,16 @@ bool ht_runs_own(const struct ht_node *n)
 	       b.of[1]->special;
 }
 
+/* The rank of result `i` of a function; -1: it is not known, or the function has no such result. */
+static int32_t rank_of_result(const struct ht_function *f, int32_t i)
+{
+	const struct ht_port *p = f->rets;
+
+	for (; p && i; i--)
+		p = p->next;
+	return p ? ht_type_of(p->value)->shape.rank : -1;
+}
+
 /* Ranks of result `i`: of both sides of a branch, or in front of an iteration and behind it. */
 static void ranks_of(const struct ht_node *n, int32_t i, int32_t rank[2])
 {
@@ -46,14 +56,13 @@ static void ranks_of(const struct ht_node *n, int32_t i, int32_t rank[2])
 	const bool loops = ht_is(n, HT_LOOPS);
 
 	for (int k = 0; k < 2; k++)
-		rank[k] = ht_type_of(ht_port_at(b.of[loops ? 1 : k]->rets, i)->value)->shape.rank;
+		rank[k] = rank_of_result(b.of[loops ? 1 : k], i);
 	if (loops)
-		rank[0] = ht_type_of(n->in[i])->shape.rank;
+		rank[0] = i < n->ins ? ht_type_of(n->in[i])->shape.rank : -1;
 }
 
 const char *ht_varies_in_rank(const struct ht_node *n)
 {
-	const bool loops = ht_is(n, HT_LOOPS);
 	const struct ht_bodies b = ht_control_bodies(n);
 	int32_t rank[2];
 
@@ -63,12 +72,13 @@ const char *ht_varies_in_rank(const struct ht_node *n)
 		if (n->out[i].shape.rank >= 0)
 			continue;
 		ranks_of(n, i, rank);
-		if (!loops && rank[0] >= 0 && rank[1] >= 0 && rank[0] != rank[1])
-			return "gives a result whose number of dimensions depends on the side that runs; a tensor of a "
-			       "program has one in every run";
-		if (loops && rank[0] >= 0 && rank[1] != rank[0] && n->out[i].dtype != HT_VARIANT)
-			return "gives a result whose number of dimensions its iterations may change; a tensor of a "
-			       "program has one in every run";
+		if (rank[0] < 0 || rank[1] < 0 || rank[0] == rank[1])
+			continue;
+		return ht_is(n, HT_LOOPS)
+			       ? "gives a result whose number of dimensions its iterations change; a "
+				 "tensor of a program has one in every run"
+			       : "gives a result whose number of dimensions depends on the side that "
+				 "runs; a tensor of a program has one in every run";
 	}
 	return NULL;
 }

@@ -157,7 +157,7 @@ static enum ht_status check_arguments(const struct control *x)
 
 			if (any_open(x->axes[i]) && (rank < 0 || rank > HT_OPEN_RANK))
 				return ht_open_refuse(x->b, x->n,
-					"the rank of an argument of its function is not known, or above 8");
+					"the rank of an argument of its function is not known, as where iterations may change it, or above 8");
 		}
 	}
 	return HT_OK;

@@ -386,7 +386,7 @@ bool ht_expand_windows(struct maker *f, struct ht_node *n);
 bool ht_slides_open(const struct ht_graph *g, const struct ht_node *n);
 /* computed_ranks.c: whether the node asks for the rank of a class among open ones, and the ops that tell it. */
 bool ht_ranks_open(const struct ht_graph *g, const struct ht_node *n);
-bool ht_expand_ranks(struct forms *f, struct ht_node *n);
+bool ht_expand_ranks(struct maker *f, struct ht_node *n);
 
 /* ---- computed_blocks.c ---- */
 

@@ -12,15 +12,15 @@ bool ht_ranks_open(const struct ht_graph *g, const struct ht_node *n)
 }
 
 /* What operation `op` makes of the classes of each row. */
-static struct ht_value of_rows(struct forms *f, enum ht_op op, struct ht_value x)
+static struct ht_value of_rows(struct maker *f, enum ht_op op, struct ht_value x)
 {
 	const int64_t classes = 1;
 
-	return of_rank(f, ht_rw_reduce(&f->r, f->at, op, f->at->name, x, &classes, 1, false), 1);
+	return of_rank(f, ht_rw_reduce(f->r, f->at, op, f->at->name, x, &classes, 1, false), 1);
 }
 
 /* The score of each row's class, or of another one where that is none. */
-static struct ht_value scores_of(struct forms *f, struct ht_node *n, struct ht_value target)
+static struct ht_value scores_of(struct maker *f, struct ht_node *n, struct ht_value target)
 {
 	struct ht_value last = plus(f, extent(f, n, 0, 1), -1), at[3];
 
@@ -32,23 +32,23 @@ static struct ht_value scores_of(struct forms *f, struct ht_node *n, struct ht_v
 }
 
 /* Less than k scores are larger, all scores of the row are finite, and the target is a class. */
-bool ht_expand_ranks(struct forms *f, struct ht_node *n)
+bool ht_expand_ranks(struct maker *f, struct ht_node *n)
 {
 	struct ht_value target, above, finite, k, found;
 
-	if (!ht_ranks_open(f->r.g, n))
+	if (!ht_ranks_open(f->r->g, n))
 		return false;
 	target = wide(f, n->in[1]);
 	k = n->ins > 2 ? wide(f, n->in[2]) : whole(f, HT_I64, ht_attr_int(n, "k", 1));
-	above = compare(f, HT_OP_Less, with_axis(f, scores_of(f, n, target), 1), n->in[0]);
-	above = of_rows(f, HT_OP_Sum, ht_rw_cast(&f->r, n, n->name, of_rank(f, above, 2), HT_I64));
-	finite = of_rank(f, ht_rw_unary(&f->r, n, HT_OP_IsFinite, n->name, n->in[0]), 2);
+	above = binary(f, HT_OP_Less, with_axis(f, scores_of(f, n, target), 1), n->in[0]);
+	above = of_rows(f, HT_OP_Sum, ht_rw_cast(f->r, n, n->name, of_rank(f, above, 2), HT_I64));
+	finite = of_rank(f, ht_rw_unary(f->r, n, HT_OP_IsFinite, n->name, n->in[0]), 2);
 	finite.node->out[0].dtype = HT_BOOL;
 	found = both(
-		f, of_rank(f, compare(f, HT_OP_Less, above, k), 1), of_rows(f, HT_OP_All, finite));
-	found = both(f, found, of_rank(f, compare(f, HT_OP_Less, target, extent(f, n, 0, 1)), 1));
+		f, of_rank(f, binary(f, HT_OP_Less, above, k), 1), of_rows(f, HT_OP_All, finite));
+	found = both(f, found, of_rank(f, binary(f, HT_OP_Less, target, extent(f, n, 0, 1)), 1));
 	found = both(f, found,
-		of_rank(f, compare(f, HT_OP_GreaterEqual, target, whole(f, HT_I64, 0)), 1));
-	ht_rw_take_place(&f->r, n, found);
+		of_rank(f, binary(f, HT_OP_GreaterEqual, target, whole(f, HT_I64, 0)), 1));
+	ht_rw_take_place(f->r, n, found);
 	return true;
 }

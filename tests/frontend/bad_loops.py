@@ -308,9 +308,11 @@ def check_sizes():
     stops('a range of a size below zero', lambda x: tf.range(tf.minimum(whole(x), 9)), -ones(2, 3), 'ange', 'out of range', forms=[False])
     sides = lambda x: tf.reduce_sum(tf.cond(x[0, 0] > 0, lambda: x, lambda: x[0], name='sides'))  # noqa: E731
     deeper = lambda x: tf.reduce_sum(times(whole(x), lambda i, y: (y[None],), x, invariants=(tf.TensorShape([]), tf.TensorShape(None)))[0])  # noqa: E731
+    flat = lambda x: tf.reduce_sum(times(whole(x), lambda i, y: (tf.reshape(y, [-1]),), x, invariants=(tf.TensorShape([]), tf.TensorShape(None)))[0])  # noqa: E731
     for stated in OPEN, 'x:2,3':
         refused('sides of several ranks', sides, "'sides", 'number of dimensions depends on the side that runs', stated=stated)
-        refused('iterations that change the rank', deeper, "'outer", 'number of dimensions its iterations may change', stated=stated)
+        refused('iterations that change the rank', flat, "'outer", 'number of dimensions its iterations change', stated=stated)
+        refused('iterations that may change the rank', deeper, "'outer", 'not known', stated=stated)
     product = lambda x: tf.matmul(x, x, transpose_a=True) + 1  # noqa: E731
     refused('sizes whose product overflows', product, "'x'", 'more elements than fit', stated='x:3000000000,3000000000')
     refused('largest sizes whose product overflows', product, "'x'", 'more bytes than a process can address', stated='x:1..2147483647,1..2147483647')

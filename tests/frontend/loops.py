@@ -168,7 +168,7 @@ def refuse(folder, f, words, code=4):
 def check_refusals(folder):
     def ranks(x):
         return tf.while_loop(lambda y: tf.rank(y) < 5, lambda y: [y[None]], [x], shape_invariants=[tf.TensorShape(None)])
-    refuse(folder, ranks, 'number of dimensions its iterations may change')
+    refuse(folder, ranks, 'shape that is not known')
     f = tf.function(lambda x: tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y + x), (0, x)),
                     input_signature=[tf.TensorSpec((2, 3), tf.float32)]).get_concrete_function()
     for damage, words, code in (

@@ -407,7 +407,7 @@ def check_refusals():
     stops('more rows than stated', lambda x: tf.while_loop(lambda y: tf.reduce_sum(y) < 9, lambda y: (y + 1,), (x,))[0],
           ones(ROWS + 1, 2), 'no variant', f'x:1..{ROWS}')
     refused('a loop that adds axes', lambda x: tf.while_loop(lambda y: tf.rank(y) < 5, lambda y: (y[None],), (x,),
-                                                             shape_invariants=(tf.TensorShape(None),))[0], 'while', 'number of dimensions its iterations may change')
+                                                             shape_invariants=(tf.TensorShape(None),))[0], 'while', 'not known')
 
 
 def main():
