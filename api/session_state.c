@@ -273,10 +273,11 @@ static enum ht_status take_own(struct restoring *x, struct ht_str key)
 	return HT_OK;
 }
 
+/* Whether the tensor is one that a variable takes, or a piece of one. */
 static bool is_variable(const struct restoring *x, struct ht_str key)
 {
 	for (size_t i = 0; i < x->s->variables.count; i++)
-		if (x->value[i] && ht_str_eq(x->key[i], key))
+		if (x->value[i] && ht_checkpoint_share(x->key[i], key))
 			return true;
 	return false;
 }

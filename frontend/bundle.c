@@ -496,6 +496,16 @@ bool ht_checkpoint_has(struct ht_checkpoint *c, struct ht_str key)
 	return ht_map_get(&c->entries, key) || whole_of(c, key, &s);
 }
 
+bool ht_checkpoint_share(struct ht_str key, struct ht_str other)
+{
+	struct ht_slice a, b;
+	bool one = ht_slice_of_key(key, &a), two = ht_slice_of_key(other, &b);
+
+	if (one && two)
+		return ht_str_eq(a.name, b.name) && a.rank == b.rank && ht_slice_shared(&a, &b);
+	return ht_str_eq(one ? a.name : key, two ? b.name : other);
+}
+
 /* Calls read_tensor() for each stored piece of the tensor that shares elements with `want`, and copies these to `out`, or where that is NULL counts
  * them. */
 static enum ht_status take_pieces(struct ht_checkpoint *c, const struct ht_slice *want, size_t size,
@@ -541,7 +551,7 @@ static enum ht_status read_pieces(struct ht_checkpoint *c, const struct entry *w
 	HT_TRY(take_pieces(c, want, size, a, d, (char *)(uintptr_t)blob->p, &count));
 	*out = ht_tensor_new(
 		a, whole->dtype, ht_shape_make(a, want->rank, ht_slice_shape(want).dim), NULL);
-	(*out)->blob = blob;
+	(*out)->blob = ht_blob_ref(blob);
 	return HT_OK;
 }
 

@@ -126,6 +126,8 @@ enum ht_status ht_checkpoint_read(struct ht_checkpoint *c, struct ht_str name, s
 enum ht_status ht_checkpoint_key_of(
 	struct ht_checkpoint *c, struct ht_str name, struct ht_diags *d, struct ht_str *key);
 bool ht_checkpoint_has(struct ht_checkpoint *c, struct ht_str key);
+/* Whether tensors with these keys have elements in common: they are one, or slices of one. */
+bool ht_checkpoint_share(struct ht_str key, struct ht_str other);
 /* A tensor of a checkpoint as it is stored. */
 struct ht_checkpoint_item {
 	struct ht_str key;

@@ -56,6 +56,11 @@ static void read_all(struct ht_arena *a, struct ht_diags *d)
 			HT_CHECK(t->blob || t->strings);
 	ht_checkpoint_read(c, HT_STR("no such variable"), a, d, &t);
 	HT_CHECK(!t);
+	/* The corpus has an index with slices of this tensor: as a whole, and other slices. */
+	if (ht_checkpoint_read(c, HT_STR("v"), a, d, &t) == HT_OK)
+		HT_CHECK(t->blob || t->strings);
+	if (ht_checkpoint_read(c, HT_STR("v 5 3 1,3:1,2"), a, d, &t) == HT_OK)
+		HT_CHECK(t->blob && t->blob->n == 6 * ht_dtype_info(t->dtype)->bytes);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

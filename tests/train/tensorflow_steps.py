@@ -156,6 +156,29 @@ def check_saved_model():
                     read(f'{folder}/ckpt-3'), 0)
 
 
+def check_other_parts(seed):
+    """A variable whose checkpoint has it as a whole, or in parts, which are none of its own."""
+    r = np.random.default_rng(seed)
+    parts = [None, v1.fixed_size_partitioner(3, 0), v1.fixed_size_partitioner(2, 1)]
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(f'{folder}/x.npy', r.standard_normal((ROWS, 5)).astype('f4'))
+        np.save(f'{folder}/y.npy', r.standard_normal(ROWS).astype('f4'))
+        want = []
+        for i, partitioner in enumerate(parts):
+            with tf.Graph().as_default(), v1.Session() as session:
+                v = v1.get_variable('v', [5, 3], partitioner=partitioner, initializer=v1.random_normal_initializer(), use_resource=bool(r.integers(2)))
+                x, y = v1.placeholder(tf.float32, [None, 5], 'x'), v1.placeholder(tf.float32, [None], 'y')
+                loss = tf.reduce_mean(tf.square(tf.reduce_sum(tf.matmul(x, tf.convert_to_tensor(v)), 1) - y), name='loss')
+                v1.train.GradientDescentOptimizer(.1).minimize(loss, name='train')
+                session.run(v1.global_variables_initializer())
+                want.append(session.run(tf.convert_to_tensor(v)))
+                v1.train.Saver().save(session, f'{folder}/{i}')
+        for i in range(len(parts)):
+            for k in range(len(parts)):
+                train(f'{folder}/{i}.meta', folder, '--train-op', 'train', '--steps', '0', '--restore', f'{folder}/{k}', '--save', f'{folder}/{i}from{k}')
+                compare(f'parts {i} from parts {k}', read(f'{folder}/{i}from{k}/ckpt-0'), {'v': want[k]}, 0)
+
+
 def check_counting_samplers(seed):
     """Samplers that count the true classes of earlier runs: the same classes as TensorFlow's in every run of a session."""
     r = np.random.default_rng(seed)
@@ -188,6 +211,7 @@ def main():
         for resource in (False, True) if environment.LONG else ((i + seed) % 2 == 0,):
             check(name, optimizer, resource, seed + 2 * i + resource)
     check_saved_model()
+    check_other_parts(seed)
     check_counting_samplers(seed)
 
 
