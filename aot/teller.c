@@ -87,7 +87,7 @@ static IN_TELLER const struct ht_aot_record *record_of(
 	return !x->table[HT_IMAGE_WORDS].count || are_words(r->words) ? r : NULL;
 }
 
-/* The message of the step, or "": the texts end with a zero. */
+/* The message of the step; empty if no step has one, as text 0 of an image is. */
 INLINE const char *message_of(const struct ht_aot_record *r, const struct ht_image *x)
 {
 	return x->table[HT_IMAGE_WORDS].count ? r->words : ht_image_text(x, 0);

@@ -76,7 +76,7 @@ struct ht_input_name {
 };
 
 /* Open sizes of a model: one for each dimension that may be open, and those with names. */
-enum { HT_MOST_NAMED = 16, HT_MOST_OPEN = HT_MOST_SIZES + HT_MOST_NAMED };
+enum { HT_MOST_OPEN = HT_MOST_SIZES + HT_MOST_NAMED_SIZES };
 
 struct ht_model {
 	struct ht_unwind unwind;

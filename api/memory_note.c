@@ -125,16 +125,21 @@ static void put_sizes(const struct ht_program *p, const struct largest *l, struc
 			computed = s->most;
 		if (!of[i] || s->kind != HT_IMAGE_STATED)
 			continue;
-		ht_puts(b, n++ ? ", and " : ", because ");
+		ht_puts(b, n++ ? ", and " : l->sized ? ", because " : "; in this program ");
 		put_size(p, i, b);
 	}
 	if (computed >= 0)
 		ht_printf(b, "%s sizes that the run computes are up to %lld",
-			n ? ", and" : ", because", (long long)computed);
+			n          ? ", and"
+			: l->sized ? ", because"
+				   : "; in this program",
+			(long long)computed);
 	if (n)
-		ht_puts(b, "; a program for smaller sizes (--input-shape) takes less");
+		ht_puts(b, l->sized ? "; a program for smaller sizes (--input-shape) takes less"
+				    : "; one for smaller sizes (--input-shape) may take less");
 	else if (computed >= 0)
-		ht_puts(b, "; smaller inputs have smaller bounds");
+		ht_puts(b, l->sized ? "; smaller inputs have smaller bounds"
+				    : "; smaller inputs may have smaller bounds");
 }
 
 struct telling {

@@ -464,7 +464,7 @@ static int32_t named_size(struct ht_model *m, struct ht_str name)
 	for (int32_t i = HT_MOST_SIZES; i < HT_MOST_SIZES + m->named; i++)
 		if (ht_str_eq(m->open[i].name, name))
 			return i;
-	if (m->named == HT_MOST_NAMED)
+	if (m->named == HT_MOST_NAMED_SIZES)
 		return -1;
 	m->open[HT_MOST_SIZES + m->named] =
 		(struct ht_open_sizes){ .stay = true, .name = ht_str_copy(&m->arena, name) };
@@ -497,7 +497,7 @@ static enum ht_status set_size(void *arg)
 	size = named_size(s->m, ht_str(s->size));
 	if (size < 0)
 		return ht_error(s->d, HT_E_USAGE, in_model(s->m),
-			"more than %d open sizes have names", HT_MOST_NAMED);
+			"more than %d open sizes have names", HT_MOST_NAMED_SIZES);
 	HT_TRY(bound_size(&s->m->open[size], s));
 	of = HT_NEW(&s->m->arena, struct ht_named_dimension);
 	*of = (struct ht_named_dimension){ p->name, s->rank, size, s->m->named_dimensions };

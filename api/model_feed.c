@@ -172,6 +172,8 @@ static enum ht_status compute_defaults(void *arg)
 		(*end)->next = NULL;
 		end = &(*end)->next;
 	}
+	if (!f->m->unfed)
+		f->m->unfed = f->m->entry;
 	f->m->entry = e;
 	ht_model_describe(f->m);
 	return HT_OK;

@@ -235,7 +235,8 @@ static LLVMValueRef line_at(struct ht_e *e, LLVMValueRef at, LLVMValueRef pace)
 	return LLVMBuildLShr(e->b, at, ht_e_i64(e, PACE), "");
 }
 
-/* The same where the number of blocks is a size of the run.  Rounds ask for up to `lines` lines, and many for none. */
+/* Prefetches the part of the next panel that this round asks for, where the number of blocks is a size of the run: up to `lines` lines, in many
+ * rounds none.  The last line is asked for again where the round has fewer. */
 static void prefetch_at_pace(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel,
 	LLVMValueRef at, LLVMValueRef pace, int64_t lines)
 {

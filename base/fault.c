@@ -8,4 +8,3 @@
 const char ht_fault_texts[] =
 #include "base/fault.def"
 	;
-const uint32_t ht_fault_texts_bytes = sizeof ht_fault_texts;

@@ -54,7 +54,6 @@ static inline bool ht_fault_has_words(int32_t fault)
 /* fault.c: all texts of the table: the number in decimal, a space, the text and a zero; behind the last one another zero.  A net has a copy
  * in its data, as its code has no texts. */
 extern const char ht_fault_texts[];
-extern const uint32_t ht_fault_texts_bytes;
 
 /* The text of a number in such a list; of a number that is not there that of UNKNOWN. */
 HT_LINE_CALLED const char *ht_fault_text_in(const char *texts, int32_t number)

@@ -78,8 +78,8 @@ struct setting {
 };
 
 enum {
-	MOST_OPEN = 8,               /* dimensions of an input that may stay open */
-	MOST_STATED = MOST_OPEN + 16 /* open sizes of a program, with those that have names */
+	MOST_OPEN = 8, /* dimensions of an input that may stay open */
+	MOST_STATED = MOST_OPEN + HT_MOST_NAMED_SIZES /* open sizes of a program */
 };
 
 /* The command line. */
@@ -519,6 +519,7 @@ void fed_free(struct cli *c);
 enum ht_status fed_load(struct fed *f);
 /* Makes the tensors that --inputs and --input name inputs, if they are not inputs already. */
 enum ht_status fed_set_inputs(struct cli *c, struct ht_model *m);
+/* Leaves inputs whose default the graph computes to the program, unless --inputs, --input or --input-shape names them. */
 enum ht_status fed_compute_defaults(struct cli *c, struct ht_model *m);
 /* Loads the arrays of a model's inputs and takes the sizes of open dimensions from them.
  * `graph` and `stated` are by input: the shape in the graph, and with --input-shape. */

@@ -124,7 +124,6 @@ enum ht_status fed_set_inputs(struct cli *c, struct ht_model *m)
 	return st;
 }
 
-/* What neither --inputs names nor --input feeds gets its default, if the graph computes one. */
 enum ht_status fed_compute_defaults(struct cli *c, struct ht_model *m)
 {
 	struct option_list stated;

@@ -179,6 +179,12 @@ static bool has_open(const struct ht_value_info *v)
 	return false;
 }
 
+/* The size of a dimension, if it is open, and one of those that programs of this library can have. */
+static bool open_size(const struct session *s, size_t input, int axis, struct ht_size_info *size)
+{
+	return ht_program_open_size(s->program, input, axis, size) && size->number < MOST_STATED;
+}
+
 /* Whether the size is that of open first dimensions. */
 static bool are_rows(const struct ht_size_info *size)
 {
@@ -208,7 +214,7 @@ static enum ht_status take_sizes(struct cli *c, struct session *s, struct fed *f
 	for (int k = 0; k < v.rank && k < MOST_OPEN; k++) {
 		struct ht_size_info size;
 
-		if (!ht_program_open_size(s->program, input, k, &size))
+		if (!open_size(s, input, k, &size))
 			continue;
 		s->size[size.number] = f->array.shape[k];
 		if (are_rows(&size))
@@ -226,7 +232,7 @@ static enum ht_status choose_sizes(struct cli *c, struct session *s, struct fed 
 
 	for (size_t i = 0; i < s->ins; i++)
 		for (int k = 0; k < MOST_OPEN; k++)
-			if (ht_program_open_size(s->program, i, k, &size)) {
+			if (open_size(s, i, k, &size)) {
 				s->open = true;
 				s->size[size.number] = likely_size(&size, batch);
 			}
@@ -248,9 +254,7 @@ static struct ht_value_info closed(
 	v.bytes = ht_dtype_bytes(v.dtype);
 	for (int32_t i = 0; i < v.rank; i++) {
 		if (dim[i] < 0)
-			dim[i] = ht_program_open_size(s->program, input, i, &size)
-					 ? s->size[size.number]
-					 : 1;
+			dim[i] = open_size(s, input, i, &size) ? s->size[size.number] : 1;
 		v.bytes *= (size_t)dim[i];
 	}
 	return v;

@@ -108,7 +108,8 @@ static enum ht_status configure(struct cli *c, struct ht_model *m, size_t set, l
 		st = refuse(
 			c, "--batch has no effect: --input-shape leaves the first dimension open");
 	if (st == HT_OK && batch && !any_open_batch(m))
-		st = refuse(c, "--batch has no effect: no input leaves its first dimension open");
+		st = refuse(c,
+			"--batch has no effect: no input leaves its first dimension open without a name");
 	for (int i = 0; i < MOST_OPEN && st == HT_OK; i++)
 		if (c->open[i].stay)
 			st = ht_model_set_open_dimension(

@@ -514,6 +514,7 @@ static inline uint32_t ht_image_versions(const struct ht_image *x)
 	return ht_image_count(x, HT_IMAGE_VARIABLES) + ht_image_entries(x)->inputs;
 }
 
+/* Text 0 is empty. */
 static inline const char *ht_image_text(const struct ht_image *x, uint32_t at)
 {
 	return ht_image_texts(x) + at;

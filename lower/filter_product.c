@@ -300,7 +300,7 @@ static bool is_packed(const struct filter_product *p)
 	       p->l->plan->buffer[from->buffer].dtype == p->c.packed_type;
 }
 
-/* Where a share of the gradient begins in memory. */
+/* Where a share of the gradient begins in memory, in elements of that buffer: a word of two numbers counts as one. */
 static int32_t share_begins(struct filter_product *p, int32_t part, int32_t group)
 {
 	int32_t share = ht_xadd(p->b, ht_xmuli(p->b, part, p->column_groups), group);
@@ -465,7 +465,7 @@ static void product_stage(struct filter_product *p, const struct view *parts)
 {
 	struct ht_contract *t = &kb_stage(p->k, HT_STAGE_CONTRACT)->contract;
 	struct ht_xb *b = p->b;
-	int32_t channels, columns, x[5];
+	int32_t channels, columns, begins, x[5];
 	struct filter_row row;
 
 	x[0] = filter_part(p);
@@ -478,8 +478,10 @@ static void product_stage(struct filter_product *p, const struct view *parts)
 	row = filter_row(p, ht_xdim(b, t->m));
 	t->a_buffer = p->image;
 	t->a_row = row_offset(p, &row);
-	contract_packed(&p->c, p->k, p->gradient,
-		p->packed >= 0 ? share_begins(p, x[0], columns) : ht_xi(b, 0));
+	begins = p->packed >= 0 ? share_begins(p, x[0], columns) : ht_xi(b, 0);
+	if (p->word == 2) /* the product counts the numbers of words */
+		begins = ht_xmuli(b, begins, 2);
+	contract_packed(&p->c, p->k, p->gradient, begins);
 	x[1] = row.position[0];
 	x[2] = row.position[1];
 	x[3] = ht_xadd(b, ht_xmuli(b, channels, p->blocks), row.block);

@@ -406,7 +406,9 @@ static const char *refuse(const struct ht_node *n)
 						     ht_shape_count(like.shape) &&
 						     !scatter_refuse(n, indices, SCATTER_ROWS,
 							     like.shape, t->shape);
-		if (i == steps ? t->dtype != HT_I64 : t->dtype != like.dtype)
+		if (i == steps && t->dtype != HT_I64)
+			return "has a number of steps that is not int64";
+		if (i != steps && t->dtype != like.dtype)
 			fits = false;
 		if (!fits)
 			return "has a gradient of another type or shape than its variable";

@@ -94,11 +94,14 @@ HT_API enum ht_status ht_model_set_open(
 HT_API enum ht_status ht_model_set_open_dimension(
 	struct ht_model *m, int32_t dimension, int64_t least, int64_t most, struct ht_diags *d);
 
-/* Gives a name, of small letters, digits and _ that begins with a letter, to the open size of one dimension, 0 to 7, of an input of which it is open.  In a run all
- * dimensions with this name have one size, from `least` to `most` (0: not stated, as above; without any statement 1 to 512), and other
- * open dimensions of that number another one: so the lengths of a source and of a target are apart, or the numbers of nodes and edges.
- * Bounds of several calls with one name hold together.  `input` is any name that ht_model_input_named() accepts.
- * HT_E_USAGE: there is no such input, the name or a bound is none, the bounds have no size in common, or more than 16 sizes have names. */
+/* Gives a name to the open size of one dimension, 0 to 7, of an input.  A name has up to 64 small letters, digits and _, and begins with
+ * a letter.  In a run all open dimensions with this name have one size, from `least` to `most` (0: not stated, as above; without any
+ * statement 1 to 512), and other open dimensions of that number another one: so the lengths of a source and of a target are apart, or the
+ * numbers of nodes and edges.  Bounds of several calls with one name hold together; of several names of one dimension the last one counts.
+ * `input` is any name that ht_model_input_named() accepts.  HT_E_USAGE: there is no such input or dimension, the name is not of that form, a
+ * bound is below 0 or above 2147483647, the bounds have no size in common, or there would be more than HT_MOST_NAMED_SIZES names.
+ * ht_compile() refuses a name that no open dimension has. */
+enum { HT_MOST_NAMED_SIZES = 16 };
 HT_API enum ht_status ht_model_set_open_size(struct ht_model *m, const char *input,
 	int32_t dimension, const char *name, int64_t least, int64_t most, struct ht_diags *d);
 /* The name of the open size of a dimension of input `i`, valid as long as the model; NULL: it has none. */
@@ -289,7 +292,7 @@ struct ht_compile_options {
 HT_API enum ht_status ht_compile(const struct ht_model *m, const struct ht_compile_options *opt,
 	struct ht_diags *d, struct ht_program **out);
 /* Adds a note to `d`, behind an error of too little memory: the node whose tensor is the largest piece of the memory of a run, its bytes,
- * and the sizes of inputs to whose largest values these bytes are due. */
+ * and the largest values of the sizes of inputs on which these bytes depend or, where that is not known, of all. */
 HT_API void ht_program_tell_memory(const struct ht_program *p, struct ht_diags *d);
 /* Tools that see addresses of machine code, and may be told which kernels are there: a combination. */
 enum ht_announce {

@@ -172,9 +172,9 @@ HT_API int ht_program_open_dimension(
 /* The open size of one dimension of input `i`. */
 struct ht_size_info {
 	int32_t number; /* dimensions with one number have one size in a run */
-	const char *
-		name; /* "rows", "dim1", or "dim_" and the name that was stated: ht_model_set_open_size() */
-	int64_t least, most; /* most 0: no bound */
+	/* "rows", "dim1" and so on, or "dim_" and the name of ht_model_set_open_size().  The program owns it. */
+	const char *name;
+	int64_t least, most; /* both are possible */
 };
 /* Returns 0 where the dimension is a number, or there is no such input or dimension. */
 HT_API int ht_program_open_size(

@@ -99,7 +99,7 @@ FILTERS = [(2, 7, 9, 3, 3, 3, 5, 1, 1, 'SAME'), (3, 7, 9, 3, 3, 3, 5, 2, 1, 'SAM
            (2, 5, 5, 16, 1, 1, 16, 1, 1, 'SAME'), (1, 6, 7, 5, 1, 1, 3, 2, 1, 'VALID'), (2, 12, 11, 2, 5, 3, 7, 1, 2, 'SAME'),
            (2, 10, 10, 1, 7, 7, 20, 2, 1, 'SAME'), (6, 56, 56, 4, 3, 3, 70, 1, 1, 'SAME'), (2, 150, 150, 3, 3, 3, 64, 1, 1, 'SAME'),
            (2, 8, 6, 5, 1, 1, 20, 2, 1, 'SAME'), (5, 20, 20, 8, 3, 3, 64, 1, 1, 'SAME'), (1, 60, 60, 40, 3, 3, 64, 1, 1, 'SAME'),
-           (2, 6, 6, 3, 3, 3, 4, 1, 1, [1, 0, 2, 1])]
+           (2, 6, 7, 320, 3, 3, 128, 1, 1, 'SAME'), (2, 6, 6, 3, 3, 3, 4, 1, 1, [1, 0, 2, 1])]
 
 
 def as_wide(r):
@@ -114,7 +114,8 @@ def of_many_channels(r):
     """Several groups of channels read the same shares of the result's gradient."""
     h, w, size = int(r.integers(3, 9)), int(r.integers(3, 9)), int(r.choice([2, 3]))
     padding = 'SAME' if r.random() < .5 else r.integers(0, size, 4).tolist()
-    return (int(r.integers(1, 6)), h, w, 64 * int(r.integers(3, 7)), size, size, int(r.integers(1, 150)), int(r.integers(1, 3)), 1, padding)
+    channels = int(r.choice([128, 192, 256])) if r.random() < .5 else int(r.integers(1, 150))
+    return (int(r.integers(1, 6)), h, w, 64 * int(r.integers(3, 7)), size, size, channels, int(r.integers(1, 3)), 1, padding)
 
 
 def sizes_of(c):
@@ -143,7 +144,7 @@ def conv2d_filter(r, rows):
             more = {'f32': dict(slack=1e-5), 'f64': dict(slack=1e-13)}.get(tag, sums(tag))
             for c in [*pick(r, FILTERS[:-1] if depthwise else FILTERS, 12 if tag == 'f32' else 4),
                       *(as_wide(r) for _ in range(0 if depthwise else 6 if tag == 'f32' else 2)),
-                      *(of_many_channels(r) for _ in range(0 if depthwise or by_image else 4 if tag == 'f32' else 1))]:
+                      *(of_many_channels(r) for _ in range(0 if depthwise or by_image else 4 if tag == 'f32' else 2))]:
                 n, h, w, ci, kh, kw, co, stride, dilation, padding = c
                 co = ci * (co % 3 + 1) if depthwise else co
                 filters = (kh, kw, ci, co // ci if depthwise else co)
