@@ -102,7 +102,7 @@ bool ht_channels_first(const struct ht_node *n)
 {
 	struct ht_str format = ht_attr_str(n, "data_format", "NHWC");
 
-	return format.n > 1 && format.p[1] == 'C';
+	return ht_str_is(format, "NCHW") || ht_str_is(format, "NCDHW");
 }
 
 enum ht_dtype ht_attr_type(const struct ht_node *n, const char *name, enum ht_dtype fallback)

@@ -79,14 +79,21 @@ static void keras_momentum(struct step *s)
 	s->v[0] = ht_xadd(b, s->v[0], by);
 }
 
+/* The rate of Adam, corrected for the first steps. */
+static int32_t adam_rate(struct step *s)
+{
+	struct ht_xb *b = s->b;
+	int32_t rate = ht_xmul(b, s->x[2], ht_xsqrt(b, one_minus(s, s->x[1])));
+
+	return ht_xdiv(b, rate, one_minus(s, s->x[0]));
+}
+
 /* Slots: m, v.  Operands: powers of beta1 and beta2, rate, beta1, beta2, epsilon, gradient. */
 static void adam(struct step *s)
 {
 	struct ht_xb *b = s->b;
-	int32_t beta1 = s->x[3], epsilon = s->x[5], grad = s->x[6], rate, m;
+	int32_t beta1 = s->x[3], epsilon = s->x[5], grad = s->x[6], rate = adam_rate(s), m;
 
-	rate = ht_xmul(b, s->x[2], ht_xsqrt(b, one_minus(s, s->x[1])));
-	rate = ht_xdiv(b, rate, one_minus(s, s->x[0]));
 	decay(s, 1, grad, beta1);
 	decay(s, 2, square(s, grad), s->x[4]);
 	m = s->v[1];
@@ -230,9 +237,8 @@ static void adamax(struct step *s)
 static void adam_amsgrad(struct step *s)
 {
 	struct ht_xb *b = s->b;
-	int32_t grad = s->x[6], rate = ht_xmul(b, s->x[2], ht_xsqrt(b, one_minus(s, s->x[1])));
+	int32_t grad = s->x[6], rate = adam_rate(s);
 
-	rate = ht_xdiv(b, rate, one_minus(s, s->x[0]));
 	decay(s, 1, grad, s->x[3]);
 	decay(s, 2, square(s, grad), s->x[4]);
 	s->v[3] = ht_xmax(b, s->v[3], s->v[2]);
@@ -411,7 +417,9 @@ static const char *refuse(const struct ht_node *n)
 		if (i != steps && t->dtype != like.dtype)
 			fits = false;
 		if (!fits)
-			return "has a gradient of another type or shape than its variable";
+			return i == gradient_operand(n)
+				       ? "has a gradient of another type or shape than its variable"
+				       : "has a rate, or another number, that is no scalar of the variable's type";
 	}
 	return NULL;
 }

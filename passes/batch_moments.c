@@ -75,11 +75,6 @@ static struct ht_value across(struct ht_channels *c, const char *name, struct ht
 	return reshaped(part(&c->m, name), v, s);
 }
 
-static struct ht_value wide(struct ht_channels *c, const char *name, struct ht_value v)
-{
-	return cast_to(part(&c->m, name), v, c->m.t);
-}
-
 static struct ht_value inverse_root(struct ht_channels *c, struct ht_value variance)
 {
 	double epsilon = (double)ht_attr_float(c->m.at, "epsilon", 1e-4f);
@@ -118,22 +113,23 @@ void ht_write_batch_norm(struct ht_channels *c)
 {
 	struct maker *m = &c->m;
 	struct ht_node *n = m->at;
-	struct ht_value offset = wide(c, "wide_offset", n->in[2]), old_mean, old_variance;
+	struct ht_value offset = in_own_type(&c->m, "wide_offset", n->in[2]), old_mean,
+			old_variance;
 	struct ht_value x, mean, difference, variance, scale, y, now;
 
-	x = wide(c, "wide", n->in[0]);
+	x = in_own_type(&c->m, "wide", n->in[0]);
 	mean = mean_of(c, "mean", ht_channels_sum(c, "sum", x));
 	difference = binary(part(m, "difference"), HT_OP_Sub, x, across(c, "means", mean));
 	variance =
 		ht_channels_sum(c, "squares", unary(part(m, "square"), HT_OP_Square, difference));
 	variance = mean_of(c, "variance", variance);
 	scale = binary(part(m, "scale"), HT_OP_Mul, inverse_root(c, variance),
-		wide(c, "wide_scale", n->in[1]));
+		in_own_type(&c->m, "wide_scale", n->in[1]));
 	y = binary(part(m, "scaled"), HT_OP_Mul, difference, across(c, "scales", scale));
 	y = binary(part(m, "y"), HT_OP_AddV2, y, across(c, "offsets", offset));
 	now = unbiased(c, variance);
-	old_mean = wide(c, "wide_mean", n->in[3]);
-	old_variance = wide(c, "wide_variance", n->in[4]);
+	old_mean = in_own_type(&c->m, "wide_mean", n->in[3]);
+	old_variance = in_own_type(&c->m, "wide_variance", n->in[4]);
 	give(part(m, "mean"), 1, running(c, "running_mean", old_mean, mean));
 	give(part(m, "variance"), 2, running(c, "running_variance", old_variance, now));
 	give(part(m, "mean"), 3, mean);
@@ -149,13 +145,15 @@ void ht_write_batch_norm_gradient(struct ht_channels *c)
 {
 	struct maker *m = &c->m;
 	struct ht_node *n = m->at;
-	struct ht_value dy = wide(c, "wide_gradient", n->in[0]), x = wide(c, "wide", n->in[1]);
-	struct ht_value scale = wide(c, "wide_scale", n->in[2]), mean, difference, root, offsets;
+	struct ht_value dy = in_own_type(&c->m, "wide_gradient", n->in[0]),
+			x = in_own_type(&c->m, "wide", n->in[1]);
+	struct ht_value scale = in_own_type(&c->m, "wide_scale", n->in[2]), mean, difference, root,
+			offsets;
 	struct ht_value products, factor, dx = dy;
 
-	mean = wide(c, "wide_mean", n->in[3]);
+	mean = in_own_type(&c->m, "wide_mean", n->in[3]);
 	difference = binary(part(m, "difference"), HT_OP_Sub, x, across(c, "means", mean));
-	root = inverse_root(c, wide(c, "wide_variance", n->in[4]));
+	root = inverse_root(c, in_own_type(&c->m, "wide_variance", n->in[4]));
 	offsets = ht_channels_sum(c, "offsets", dy);
 	products = ht_channels_sum(
 		c, "products", binary(part(m, "product"), HT_OP_Mul, dy, difference));

@@ -50,17 +50,15 @@ static inline struct ht_value check_equal(struct maker *f, struct ht_value a, st
 	return cast_to(f, only_zero(f, differ), HT_I64);
 }
 
-/* An Assert that `n` waits for; its message consists of `text` and the `data`. */
+/* An Assert that `n` waits for; its message consists of `text` and `data`, at most two tensors. */
 static inline void expect(struct maker *f, struct ht_node *n, struct ht_value condition,
 	const char *text, const struct ht_value *data, int32_t count)
 {
-	struct ht_value in[4] = { condition, ht_rw_text(f->r, n, n->name, text) };
+	struct ht_value all[3] = { ht_rw_text(f->r, n, n->name, text) };
 	struct ht_node *check;
 
-	for (int32_t i = 0; i < count; i++)
-		in[2 + i] = data[i];
-	check = ht_rw_node(f->r, n, HT_OP_Assert, ht_rw_name_within(f->r, n, "stated"), in,
-		2 + count, (struct ht_type){ HT_INVALID, HT_SHAPE_UNKNOWN });
+	memcpy(all + 1, data, (size_t)count * sizeof *data);
+	check = ht_rw_assert(f->r, n, "stated", condition, all, count + 1);
 	ht_attr_set_int(check, "summarize", HT_MAX_RANK);
 	ht_rw_set_controls(f->r, n, ht_controls_and(f->r->arena, n, &check, 1), n->controls + 1);
 }

@@ -239,7 +239,7 @@ static struct ht_node *check(struct maker *m, const struct ctc *c)
 	enough = both(m, enough, binary(m, HT_OP_LessEqual, c->lengths, c->steps));
 	enough = both(
 		m, all_of(m, enough), all_of(m, binary(m, HT_OP_GreaterEqual, m->at->in[2], zero)));
-	return ht_rw_assert(m->r, m->at, "enough_time", enough, c->lengths);
+	return ht_rw_assert(m->r, m->at, "enough_time", enough, &c->lengths, 1);
 }
 
 /* ---- the loop, and what is behind it ---- */

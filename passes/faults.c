@@ -73,8 +73,9 @@ static bool must_wait_for(const struct ht_node *n)
 /* An Assert in place of `n`, which waits for all that `n` waits for and takes: an Assert among these stops the run first. */
 static struct ht_node *assert_instead(struct ht_rw *r, struct ht_node *n)
 {
-	struct ht_node *check = ht_rw_assert(r, n, "fails", ht_rw_scalar(r, n, n->name, HT_BOOL, 0),
-			       ht_rw_text(r, n, n->name, n->fault)),
+	struct ht_value never = ht_rw_scalar(r, n, n->name, HT_BOOL, 0),
+			text = ht_rw_text(r, n, n->name, n->fault);
+	struct ht_node *check = ht_rw_assert(r, n, "fails", never, &text, 1),
 		       **wait = HT_NEW_ARRAY(
 			       r->g->arena, struct ht_node *, (size_t)(n->controls + n->ins + 1));
 	int32_t count = 0;

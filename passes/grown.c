@@ -224,12 +224,12 @@ static struct ht_value within_room(struct part *p, struct ht_value count, int64_
 	struct ht_str why = ht_str_printf(p->r.g->arena,
 		"an axis has more than the %lld elements that there is room for where nothing in the graph bounds their number",
 		(long long)room);
-	struct ht_value fits = binary(p, HT_OP_LessEqual, count, integer(p, room));
+	struct ht_value fits = binary(p, HT_OP_LessEqual, count, integer(p, room)), text;
 	struct ht_node *stop;
 
 	fits.node->out[0].dtype = HT_BOOL;
-	stop = ht_rw_assert(&p->r, p->at, "room", fits,
-		ht_rw_text(&p->r, p->at, ht_rw_name_within(&p->r, p->at, "room"), why.p));
+	text = ht_rw_text(&p->r, p->at, ht_rw_name_within(&p->r, p->at, "room"), why.p);
+	stop = ht_rw_assert(&p->r, p->at, "room", fits, &text, 1);
 	count = node(p, HT_OP_Identity, "extent", &count, 1, count_type);
 	ht_rw_set_controls(&p->r, count.node, &stop, 1);
 	return count;

@@ -349,6 +349,13 @@ static inline struct ht_value stacked(
 	return v;
 }
 
+/* `v` in the type in which the op is computed, named after `name`. */
+static inline struct ht_value in_own_type(
+	const struct maker *m, const char *name, struct ht_value v)
+{
+	return cast_to(part(m, name), v, m->t);
+}
+
 /* ---- results ---- */
 
 /* What uses result `i` of the node uses `v` instead, in the result's dtype.  Nothing happens if there is no such result, or if nothing uses it. */

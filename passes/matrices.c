@@ -277,7 +277,7 @@ static struct ht_value solution(struct maker *m, const struct rows *x, struct ht
 		check.node->out[0].shape = open_shape(m, i + 1);
 		check = reduced(m, HT_OP_All, check, i, false);
 	}
-	stop = ht_rw_assert(m->r, m->at, "is_invertible", check, least);
+	stop = ht_rw_assert(m->r, m->at, "is_invertible", check, &least, 1);
 	for (int32_t i = 0; i < x->rank; i++)
 		size[i] = -1;
 	in[0] = ht_out(loop, MATRIX);

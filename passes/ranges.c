@@ -108,6 +108,12 @@ static struct term product_of(struct term a, struct term b)
 		most_of(most_of(all[0], all[1]), most_of(all[2], all[3])) };
 }
 
+/* `any` instead of a range beyond the numbers of 32 bits, which wrap. */
+static struct term representable(enum ht_dtype dtype, struct term t)
+{
+	return dtype == HT_I32 && (t.least < INT32_MIN || t.most > INT32_MAX) ? any : t;
+}
+
 static bool is_any(struct term t)
 {
 	return !t.base && t.least <= -HT_RANGE_OPEN && t.most >= HT_RANGE_OPEN;
@@ -197,7 +203,7 @@ static struct term computed(struct ht_ranges *x, struct ht_node *n)
 	case HT_OP_Sub:
 		return difference_of(a, b);
 	case HT_OP_Mul:
-		return product_of(a, b);
+		return representable(n->out[0].dtype, product_of(a, b));
 	case HT_OP_Maximum:
 	case HT_OP_Minimum:
 		return extreme(a, b, n->op == HT_OP_Maximum);

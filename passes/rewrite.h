@@ -83,10 +83,10 @@ struct ht_value ht_rw_scalar(
 /* A scalar string. */
 struct ht_value ht_rw_text(
 	struct ht_rw *r, struct ht_node *before, struct ht_str name, const char *text);
-/* An Assert named after `before` and `what`: the run fails with `data` where the condition is false. It runs if a node that is needed
- * waits for it. */
+/* An Assert named after `before` and `what`: the run fails with the `count` tensors `data` where the condition is false. It runs if a node
+ * that is needed waits for it. */
 struct ht_node *ht_rw_assert(struct ht_rw *r, struct ht_node *before, const char *what,
-	struct ht_value condition, struct ht_value data);
+	struct ht_value condition, const struct ht_value *data, int32_t count);
 /* The operand `element_shape` of an op on lists, in front of `n`: the shape that attribute `attr` of `n` states, with -1 for an open
  * extent; a single -1 if it states none. */
 struct ht_value ht_rw_element_shape(struct ht_rw *r, struct ht_node *n, const char *attr);

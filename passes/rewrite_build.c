@@ -247,12 +247,15 @@ struct ht_value ht_rw_reduce(struct ht_rw *r, struct ht_node *before, enum ht_op
 }
 
 struct ht_node *ht_rw_assert(struct ht_rw *r, struct ht_node *before, const char *what,
-	struct ht_value condition, struct ht_value data)
+	struct ht_value condition, const struct ht_value *data, int32_t count)
 {
-	const struct ht_value in[] = { condition, data };
-	struct ht_node *n = ht_rw_node(r, before, HT_OP_Assert, ht_rw_name_within(r, before, what),
-		in, 2, (struct ht_type){ HT_INVALID, HT_SHAPE_UNKNOWN });
+	struct ht_value *in = HT_NEW_ARRAY(r->arena, struct ht_value, (size_t)count + 1);
+	struct ht_node *n;
 
+	in[0] = condition;
+	memcpy(in + 1, data, (size_t)count * sizeof *data);
+	n = ht_rw_node(r, before, HT_OP_Assert, ht_rw_name_within(r, before, what), in, count + 1,
+		(struct ht_type){ HT_INVALID, HT_SHAPE_UNKNOWN });
 	ht_node_set_outs(n, 0);
 	return n;
 }

@@ -18,11 +18,6 @@ static struct maker maker_for(struct ht_rw *r, struct ht_node *n, enum ht_dtype 
 	return (struct maker){ .r = r, .at = n, .name = n->name, .t = t };
 }
 
-static struct ht_value wide(const struct maker *m, const char *name, struct ht_value v)
-{
-	return cast_to(part(m, name), v, m->t);
-}
-
 /* ---- batch normalisation ---- */
 
 /* Whether the shape of operand `image` is known. */
@@ -56,7 +51,7 @@ static void write_bias_gradient(struct ht_rw *r, struct ht_node *n)
 	if (!read_known(&c, r, n, 0))
 		return;
 	if (ht_is_float(n->out[0].dtype))
-		v = wide(&c.m, "wide", v);
+		v = in_own_type(&c.m, "wide", v);
 	give_first(&c.m, ht_channels_sum(&c, "sum", v));
 }
 
@@ -105,7 +100,7 @@ static void write_softmax_loss(struct ht_rw *r, struct ht_node *n)
 
 	if (!reads_loss(n, sparse))
 		return;
-	x = wide(m, "wide", n->in[0]);
+	x = in_own_type(m, "wide", n->in[0]);
 	most = reduced(part(m, "max"), HT_OP_Max, x, 1, true);
 	x = binary(part(m, "shifted"), HT_OP_Sub, x, most);
 	e = unary(part(m, "exp"), HT_OP_Exp, x);
@@ -119,7 +114,7 @@ static void write_softmax_loss(struct ht_rw *r, struct ht_node *n)
 		log = reshaped(part(m, "logs"), log, rows);
 		loss = binary(part(m, "loss"), HT_OP_Sub, log, loss);
 	} else {
-		label = wide(m, "wide_labels", n->in[1]);
+		label = in_own_type(m, "wide_labels", n->in[1]);
 		loss = binary(part(m, "losses"), HT_OP_Mul, label,
 			binary(part(m, "negative_logs"), HT_OP_Sub, log, x));
 		loss = reduced(part(m, "loss"), HT_OP_Sum, loss, 1, false);
@@ -189,7 +184,7 @@ static void write_mirror_gradient(struct ht_rw *r, struct ht_node *n)
 		!ht_const_small_ints(n->in[1], around, 2 * HT_MAX_RANK, &count) ||
 		count != 2 * s.rank || !is_number(t))
 		return;
-	v = wide(&m, "wide", v);
+	v = in_own_type(&m, "wide", v);
 	for (int32_t i = 0; i < s.rank; i++) {
 		const int64_t before = around[2 * i], after = around[2 * i + 1],
 			      size = s.dim[i] - before - after;
