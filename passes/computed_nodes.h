@@ -3,6 +3,8 @@
 #ifndef HT_PASSES_COMPUTED_NODES_H
 #define HT_PASSES_COMPUTED_NODES_H
 
+#include <string.h>
+
 #include "passes/bounded.h"
 #include "passes/computed.h"
 #include "passes/maker.h"

@@ -101,7 +101,7 @@ HT_API enum ht_status ht_model_set_open_dimension(
  * `input` is any name that ht_model_input_named() accepts.  HT_E_USAGE: there is no such input or dimension, the name is not of that form, a
  * bound is below 0 or above 2147483647, the bounds have no size in common, or there would be more than HT_MOST_NAMED_SIZES names.
  * ht_compile() refuses a name that no open dimension has. */
-enum { HT_MOST_NAMED_SIZES = 16 };
+enum ht_named_sizes { HT_MOST_NAMED_SIZES = 16 };
 HT_API enum ht_status ht_model_set_open_size(struct ht_model *m, const char *input,
 	int32_t dimension, const char *name, int64_t least, int64_t most, struct ht_diags *d);
 /* The name of the open size of a dimension of input `i`, valid as long as the model; NULL: it has none. */
