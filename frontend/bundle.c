@@ -21,8 +21,9 @@ struct entry {
 	enum ht_dtype dtype;
 	struct ht_shape shape;
 	int64_t shard, offset, size;
+	int64_t at; /* of the record, in the index */
 	uint32_t crc;
-	bool sliced;
+	bool sliced; /* a whole tensor without bytes: the slices have them */
 };
 
 struct ht_checkpoint {
@@ -32,9 +33,10 @@ struct ht_checkpoint {
 	const struct ht_input_file *files; /* NULL: files are opened by name */
 	struct ht_file *index;
 	struct ht_crc32c *crc;
-	struct ht_map entries; /* key → struct entry */
-	struct ht_map wholes;  /* name → struct entry, of tensors that are stored in slices */
-	struct entry **slice;  /* while opening: the entries of slices, with TensorFlow's keys */
+	struct ht_map
+		entries; /* key → struct entry; slices have the type of their whole tensor, and the shape that their key says */
+	struct ht_map wholes; /* name → struct entry, of tensors that are stored in slices */
+	struct entry **slice; /* while opening: the entries of slices, with TensorFlow's keys */
 	size_t slices, slices_cap;
 	int64_t shards;
 	struct ht_file **shard; /* opened when first asked for */
@@ -113,15 +115,28 @@ static enum ht_status read_entry(
 	return r.status;
 }
 
-static enum ht_status add_entry(
-	struct ht_checkpoint *c, struct ht_map *map, struct entry *e, int64_t offset)
+static enum ht_status comes_twice(const struct ht_checkpoint *c, const struct entry *e)
+{
+	return ht_error(c->diags, HT_E_INPUT, in_index(c, e->at),
+		"checkpoint index: '%.*s' comes twice", HT_STR_ARG(e->key));
+}
+
+static enum ht_status add_entry(struct ht_checkpoint *c, struct ht_map *map, struct entry *e)
 {
 	struct ht_map_entry *slot = ht_map_at(map, e->key);
 
 	if (slot->value)
-		return ht_error(c->diags, HT_E_INPUT, in_index(c, offset),
-			"checkpoint index: '%.*s' comes twice", HT_STR_ARG(e->key));
+		return comes_twice(c, e);
 	slot->value = e;
+	return HT_OK;
+}
+
+/* Keys share prefixes, so a small file can contain very long ones. */
+static enum ht_status charge(struct ht_checkpoint *c, const struct entry *e, size_t bytes)
+{
+	if (!ht_importer_charge(&c->im, bytes, 1))
+		return ht_error(c->diags, HT_E_LIMIT, in_index(c, e->at),
+			"checkpoint index: the names take too much memory");
 	return HT_OK;
 }
 
@@ -136,24 +151,45 @@ static enum ht_status visit(void *self, struct ht_str key, struct ht_str value, 
 		.skipped = (size_t)offset,
 		.depth = 16,
 	};
+	struct ht_slice s;
 	struct entry *e;
 
 	if (!key.n)
 		return read_header(c, &src, offset);
 	e = HT_NEW(c->a, struct entry);
 	e->key = ht_str_copy(c->a, key);
+	e->at = offset;
 	HT_TRY(read_entry(c, &src, e));
-	/* Keys share prefixes, so a small file can contain very long ones. */
-	if (!ht_importer_charge(&c->im, key.n + sizeof *e, 1))
-		return ht_error(c->diags, HT_E_LIMIT, in_index(c, offset),
-			"checkpoint index: the names take too much memory");
+	HT_TRY(charge(c, e, key.n + sizeof *e));
 	if (ht_is_slice_record(key)) {
 		c->slice =
 			ht_grow(c->a, c->slice, c->slices, &c->slices_cap, sizeof(struct entry *));
 		c->slice[c->slices++] = e;
 		return HT_OK;
 	}
-	return add_entry(c, e->sliced ? &c->wholes : &c->entries, e, offset);
+	if (ht_slice_of_key(key, &s))
+		return ht_error(c->diags, HT_E_INPUT, in_index(c, offset),
+			"checkpoint index: '%.*s' is a slice, and is not stored as one",
+			HT_STR_ARG(key));
+	if (ht_map_get(e->sliced ? &c->entries : &c->wholes, key))
+		return comes_twice(c, e);
+	return add_entry(c, e->sliced ? &c->wholes : &c->entries, e);
+}
+
+/* Takes the extents of the whole tensor for the slice *s of an entry.  Returns what is wrong with it; NULL: nothing. */
+static const char *fault_of(const struct entry *e, const struct entry *whole, struct ht_slice *s)
+{
+	if (!whole)
+		return "is of no tensor that is stored in slices";
+	if (e->sliced)
+		return "is stored in slices, too";
+	if (!ht_slice_within(s, whole->shape))
+		return "does not lie in the tensor";
+	if (!ht_shape_eq(e->shape, ht_slice_shape(s)))
+		return "has another shape than its key";
+	if (e->dtype != whole->dtype)
+		return "has another type than the tensor";
+	return NULL;
 }
 
 /* Gives the entries of slices their keys, which have the extents of whole tensors: those come later in the index. */
@@ -161,19 +197,20 @@ static enum ht_status name_slices(struct ht_checkpoint *c)
 {
 	for (size_t i = 0; i < c->slices; i++) {
 		struct entry *e = c->slice[i];
-		const struct entry *whole;
+		const char *fault;
 		struct ht_slice s;
 
-		if (!ht_slice_of_record(e->key, c->a, &s) ||
-			!(whole = ht_map_get(&c->wholes, s.name)) ||
-			!ht_slice_within(&s, whole->shape) ||
-			!ht_shape_eq(e->shape, ht_slice_shape(&s)) || e->dtype != whole->dtype ||
-			e->sliced)
-			return ht_error(c->diags, HT_E_INPUT, in_index(c, -1),
-				"checkpoint index: slice %zu is of no tensor that is stored in slices, or does not lie in it",
-				i);
+		if (!ht_slice_of_record(e->key, c->a, &s))
+			return ht_error(c->diags, HT_E_INPUT, in_index(c, e->at),
+				"checkpoint index: the key of slice %zu is damaged", i);
+		fault = fault_of(e, ht_map_get(&c->wholes, s.name), &s);
+		if (fault)
+			return ht_error(c->diags, HT_E_INPUT, in_index(c, e->at),
+				"checkpoint index: a slice of '%.*s' %s", HT_STR_ARG(s.name),
+				fault);
 		e->key = ht_slice_key(c->a, &s);
-		HT_TRY(add_entry(c, &c->entries, e, -1));
+		HT_TRY(charge(c, e, e->key.n));
+		HT_TRY(add_entry(c, &c->entries, e));
 	}
 	return HT_OK;
 }
@@ -283,6 +320,17 @@ static enum ht_status entry_error(
 	return ht_error(d, HT_E_INPUT, at, "checkpoint: '%.*s' %s", HT_STR_ARG(e->key), what);
 }
 
+/* The shard that an entry lies in. */
+static enum ht_status shard_of(
+	struct ht_checkpoint *c, const struct entry *e, struct ht_diags *d, struct ht_file **out)
+{
+	HT_TRY(open_shard(c, e, d, out));
+	if (e->offset < 0 || e->size < 0 ||
+		!ht_inside((uint64_t)e->offset, (uint64_t)e->size, (*out)->n))
+		return entry_error(e, *out, d, "lies outside its shard");
+	return HT_OK;
+}
+
 static bool varint(const uint8_t **p, const uint8_t *end, uint64_t *v)
 {
 	*v = 0;
@@ -341,10 +389,7 @@ static enum ht_status read_tensor(struct ht_checkpoint *c, const struct entry *e
 	struct ht_file *f = NULL;
 	struct ht_tensor *t;
 
-	HT_TRY(open_shard(c, e, d, &f));
-	if (e->offset < 0 || e->size < 0 || (uint64_t)e->offset > f->n ||
-		(uint64_t)e->size > f->n - (uint64_t)e->offset)
-		return entry_error(e, f, d, "lies outside its shard");
+	HT_TRY(shard_of(c, e, d, &f));
 	if (count < 0)
 		return entry_error(e, f, d, "has a wrong shape");
 	t = ht_tensor_new(a, e->dtype, e->shape, NULL);
@@ -506,49 +551,102 @@ bool ht_checkpoint_share(struct ht_str key, struct ht_str other)
 	return ht_str_eq(one ? a.name : key, two ? b.name : other);
 }
 
-/* Calls read_tensor() for each stored piece of the tensor that shares elements with `want`, and copies these to `out`, or where that is NULL counts
- * them. */
-static enum ht_status take_pieces(struct ht_checkpoint *c, const struct ht_slice *want, size_t size,
-	struct ht_arena *a, struct ht_diags *d, char *out, int64_t *count)
-{
-	*count = 0;
-	for (size_t i = 0; i < c->entries.count; i++) {
-		const struct entry *e = c->entries.entries[i].value;
-		struct ht_tensor *t;
-		struct ht_slice s;
+/* A tensor, or part of one, whose elements lie in other pieces of the checkpoint. */
+struct joint {
+	struct ht_checkpoint *c;
+	const struct entry *whole;
+	const struct ht_slice *want;
+	struct ht_diags *d;
+};
 
-		if (!ht_str_starts(e->key, ht_str_copy(a, want->name).p) ||
-			!whole_of(c, e->key, &s) || !ht_str_eq(s.name, want->name) ||
-			!ht_slice_shared(want, &s))
-			continue;
-		*count += ht_slice_shared(want, &s);
-		HT_TRY(read_tensor(c, e, a, d, &t));
-		if (out && t->blob)
-			ht_slice_copy(want, out, &s, t->blob->p, size);
+/* Entry `i` if it is a piece that has elements of the joint; its box is *s. */
+static const struct entry *piece(const struct joint *j, size_t i, struct ht_slice *s)
+{
+	const struct entry *e = j->c->entries.entries[i].value;
+	const struct ht_str name = j->want->name;
+
+	if (e->key.n < name.n || !ht_str_eq((struct ht_str){ e->key.p, name.n }, name) ||
+		whole_of(j->c, e->key, s) != j->whole || !ht_slice_shared(j->want, s))
+		return NULL;
+	return e;
+}
+
+static enum ht_status joint_error(const struct joint *j, const char *what)
+{
+	return ht_error(j->d, HT_E_INPUT, in_index(j->c, j->whole->at),
+		"checkpoint: the slices of '%.*s' have %s", HT_STR_ARG(j->want->name), what);
+}
+
+/* Opens the shards of the pieces.  Many slices may have the same bytes, so that a small file would need much memory. */
+static enum ht_status check_bytes(const struct joint *j, size_t bytes)
+{
+	struct ht_file *f;
+	struct ht_slice s;
+	size_t all = 0;
+
+	for (size_t i = 0; i < j->c->entries.count; i++) {
+		const struct entry *e = piece(j, i, &s);
+
+		if (e)
+			HT_TRY(shard_of(j->c, e, j->d, &f));
 	}
+	for (int64_t i = 0; i < j->c->shards; i++)
+		all += j->c->shard[i] ? j->c->shard[i]->n : 0;
+	return bytes <= all ? HT_OK : joint_error(j, "more bytes than the shards");
+}
+
+/* Copies the elements of all pieces to `out`.  `seen` has a zero for each element. */
+static enum ht_status join(
+	const struct joint *j, struct ht_arena *a, size_t count, char *out, uint8_t *seen)
+{
+	size_t size = ht_dtype_info(j->whole->dtype)->bytes;
+	int64_t found = 0, more;
+	struct ht_tensor *t;
+	struct ht_slice s;
+
+	for (size_t i = 0; i < j->c->entries.count; i++) {
+		const struct entry *e = piece(j, i, &s);
+
+		if (!e)
+			continue;
+		more = ht_slice_mark(j->want, seen, &s);
+		if (more < 0)
+			return joint_error(j, "elements in common");
+		found += more;
+		HT_TRY(read_tensor(j->c, e, a, j->d, &t));
+		ht_slice_copy(j->want, out, &s, t->blob->p, size);
+		ht_bundle_forget(t);
+	}
+	if ((size_t)found != count)
+		return joint_error(
+			j, ht_str_printf(
+				   a, "%" PRId64 " elements of %zu that are needed", found, count)
+				   .p);
 	return HT_OK;
 }
 
-/* A tensor, or part of one, whose elements lie in other pieces of the checkpoint. */
 static enum ht_status read_pieces(struct ht_checkpoint *c, const struct entry *whole,
 	const struct ht_slice *want, struct ht_arena *a, struct ht_diags *d, struct ht_tensor **out)
 {
-	int64_t count, all = ht_shape_count(ht_slice_shape(want));
-	size_t size = ht_dtype_info(whole->dtype)->bytes;
+	const struct joint j = { c, whole, want, d };
+	int64_t count = ht_shape_count(ht_slice_shape(want));
+	size_t size = ht_dtype_info(whole->dtype)->bytes, bytes;
+	struct ht_arena *scratch;
 	struct ht_blob *blob;
+	enum ht_status st;
 
 	if (!size)
-		return ht_error(d, HT_E_UNSUPPORTED, in_index(c, -1),
+		return ht_error(d, HT_E_UNSUPPORTED, in_index(c, whole->at),
 			"checkpoint: '%.*s' has strings in slices", HT_STR_ARG(want->name));
-	HT_TRY(take_pieces(c, want, size, a, d, NULL, &count));
-	if (all < 0 || count != all)
-		return ht_error(d, HT_E_INPUT, in_index(c, -1),
-			"checkpoint: the slices of '%.*s' have %" PRId64 " elements of %" PRId64
-			" that are needed",
-			HT_STR_ARG(want->name), count, all);
-	blob = ht_blob_in(a, (size_t)all * size);
-	memset((char *)(uintptr_t)blob->p, 0, (size_t)all * size);
-	HT_TRY(take_pieces(c, want, size, a, d, (char *)(uintptr_t)blob->p, &count));
+	if (count < 0 || !ht_mul_size((size_t)count, size, &bytes))
+		return joint_error(&j, "more elements than numbers have");
+	HT_TRY(check_bytes(&j, bytes));
+	blob = ht_blob_in(a, bytes);
+	scratch = ht_arena_within(a);
+	st = join(&j, scratch, (size_t)count, (char *)(uintptr_t)blob->p,
+		HT_NEW_ARRAY(scratch, uint8_t, (size_t)count));
+	ht_arena_release(scratch);
+	HT_TRY(st);
 	*out = ht_tensor_new(
 		a, whole->dtype, ht_shape_make(a, want->rank, ht_slice_shape(want).dim), NULL);
 	(*out)->blob = ht_blob_ref(blob);
@@ -561,10 +659,7 @@ enum ht_status ht_checkpoint_item(
 	const struct entry *e = c->entries.entries[i].value;
 	struct ht_file *f = NULL;
 
-	HT_TRY(open_shard(c, e, d, &f));
-	if (e->offset < 0 || e->size < 0 ||
-		!ht_inside((uint64_t)e->offset, (uint64_t)e->size, f->n))
-		return entry_error(e, f, d, "lies outside its shard");
+	HT_TRY(shard_of(c, e, d, &f));
 	*out = (struct ht_checkpoint_item){ e->key, e->dtype, e->shape, f->p + e->offset,
 		(size_t)e->size, true, e->crc };
 	return HT_OK;

@@ -4,7 +4,6 @@
  * tensorflow/core/lib/strings/ordered_code.cc writes them. */
 #include "frontend/slices.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 /* ---- keys as text ---- */
@@ -20,11 +19,14 @@ static struct ht_str word(struct ht_str *s, char end)
 	return w;
 }
 
+#define EXTENTS ((int64_t)1 << 55) /* larger numbers than put_signed() writes */
+
 static bool is_inside(const struct ht_slice *s)
 {
 	for (int32_t i = 0; i < s->rank; i++)
-		if (s->full[i] < 0 || s->start[i] < 0 || s->length[i] < 0 ||
-			s->start[i] > s->full[i] || s->length[i] > s->full[i] - s->start[i])
+		if (s->full[i] < 0 || s->full[i] >= EXTENTS || s->start[i] < 0 ||
+			s->length[i] < 0 || s->start[i] > s->full[i] ||
+			s->length[i] > s->full[i] - s->start[i])
 			return false;
 	return true;
 }
@@ -32,7 +34,8 @@ static bool is_inside(const struct ht_slice *s)
 /* Extents, then for each axis "start,length", or "-" for all of it. */
 bool ht_slice_of_spec(struct ht_str name, struct ht_str spec, struct ht_slice *s)
 {
-	*s = (struct ht_slice){ .name = name };
+	s->name = name;
+	s->rank = 0;
 	while (spec.n && memchr(spec.p, ' ', spec.n)) {
 		struct ht_str w = word(&spec, ' ');
 
@@ -43,6 +46,7 @@ bool ht_slice_of_spec(struct ht_str name, struct ht_str spec, struct ht_slice *s
 		struct ht_str axis = word(&spec, ':');
 
 		if (ht_str_is(axis, "-")) {
+			s->start[i] = 0;
 			s->length[i] = s->full[i];
 			continue;
 		}
@@ -57,7 +61,7 @@ bool ht_slice_of_key(struct ht_str key, struct ht_slice *s)
 {
 	struct ht_str spec = key, name = word(&spec, ' ');
 
-	return ht_slice_of_spec(name, spec, s);
+	return spec.n && ht_slice_of_spec(name, spec, s);
 }
 
 static bool is_whole(const struct ht_slice *s)
@@ -70,16 +74,23 @@ static bool is_whole(const struct ht_slice *s)
 
 struct ht_str ht_slice_key(struct ht_arena *a, const struct ht_slice *s)
 {
-	struct ht_str key = ht_str_copy(a, s->name);
+	struct ht_buf key;
 
 	if (is_whole(s))
-		return key;
-	for (int32_t i = 0; i < s->rank; i++)
-		key = ht_str_printf(a, "%.*s %" PRId64, HT_STR_ARG(key), s->full[i]);
-	for (int32_t i = 0; i < s->rank; i++)
-		key = ht_str_printf(a, "%.*s%c%" PRId64 ",%" PRId64, HT_STR_ARG(key), i ? ':' : ' ',
-			s->start[i], s->length[i]);
-	return key;
+		return ht_str_copy(a, s->name);
+	ht_buf_init(&key, a);
+	ht_put_str(&key, s->name);
+	for (int32_t i = 0; i < s->rank; i++) {
+		ht_putc(&key, ' ');
+		ht_put_int(&key, s->full[i]);
+	}
+	for (int32_t i = 0; i < s->rank; i++) {
+		ht_putc(&key, i ? ':' : ' ');
+		ht_put_int(&key, s->start[i]);
+		ht_putc(&key, ',');
+		ht_put_int(&key, s->length[i]);
+	}
+	return ht_buf_str(&key);
 }
 
 /* ---- keys as TensorFlow stores them ---- */
@@ -141,9 +152,8 @@ struct ht_str ht_slice_record(struct ht_arena *a, const struct ht_slice *s)
 	}
 	ht_putc(&b, 0);
 	ht_putc(&b, 1);
-	ht_putc(&b, s->rank ? 1 : 0);
-	if (s->rank)
-		ht_putc(&b, (char)s->rank);
+	ht_putc(&b, 1);
+	ht_putc(&b, (char)s->rank);
 	for (int32_t i = 0; i < s->rank; i++) {
 		put_signed(&b, s->start[i]);
 		put_signed(&b, s->length[i]);
@@ -218,44 +228,82 @@ static int64_t shared_axis(
 	return end > *first ? end - *first : 0;
 }
 
-int64_t ht_slice_shared(const struct ht_slice *a, const struct ht_slice *b)
+bool ht_slice_shared(const struct ht_slice *a, const struct ht_slice *b)
 {
-	int64_t first, n = 1;
+	int64_t first;
 
 	for (int32_t i = 0; i < a->rank; i++)
 		if (!shared_axis(a, b, i, &first))
-			return 0; /* other extents may be larger than a product of them may be */
-	for (int32_t i = 0; i < a->rank; i++)
-		n *= shared_axis(a, b, i, &first);
-	return n;
+			return false;
+	return true;
 }
 
-/* The place of element `at`, whose last index is the first of both, in the tensor of slice `s`. */
-static int64_t place_in(const struct ht_slice *s, const int64_t *at)
+/* The elements that two slices share, as runs along the last axis. */
+struct runs {
+	const struct ht_slice *to, *from;
+	int32_t last; /* axis */
+	int64_t first[HT_MAX_RANK], count[HT_MAX_RANK];
+	int64_t at[HT_MAX_RANK]; /* where the present run begins */
+};
+
+/* Sets the first run; false: the slices share no elements. */
+static bool begin_runs(struct runs *r, const struct ht_slice *to, const struct ht_slice *from)
+{
+	r->to = to;
+	r->from = from;
+	r->last = to->rank - 1;
+	for (int32_t i = 0; i <= r->last; i++) {
+		r->count[i] = shared_axis(to, from, i, &r->first[i]);
+		r->at[i] = r->first[i];
+		if (!r->count[i])
+			return false;
+	}
+	return true;
+}
+
+/* False: there are no more runs. */
+static bool next_run(struct runs *r)
+{
+	for (int32_t i = r->last - 1; i >= 0; i--) {
+		if (++r->at[i] < r->first[i] + r->count[i])
+			return true;
+		r->at[i] = r->first[i];
+	}
+	return false;
+}
+
+/* The place of the run in the tensor of slice `s`. */
+static size_t run_in(const struct runs *r, const struct ht_slice *s)
 {
 	int64_t place = 0;
 
 	for (int32_t i = 0; i < s->rank; i++)
-		place = place * s->length[i] + at[i] - s->start[i];
-	return place;
+		place = place * s->length[i] + r->at[i] - s->start[i];
+	return (size_t)place;
+}
+
+int64_t ht_slice_mark(const struct ht_slice *to, uint8_t *seen, const struct ht_slice *from)
+{
+	struct runs r;
+	int64_t shared = 0;
+
+	for (bool more = begin_runs(&r, to, from); more; more = next_run(&r)) {
+		uint8_t *run = seen + run_in(&r, to);
+
+		if (memchr(run, 1, (size_t)r.count[r.last]))
+			return -1;
+		memset(run, 1, (size_t)r.count[r.last]);
+		shared += r.count[r.last];
+	}
+	return shared;
 }
 
 void ht_slice_copy(const struct ht_slice *to, char *out, const struct ht_slice *from,
 	const char *in, size_t size)
 {
-	int64_t first[HT_MAX_RANK], count[HT_MAX_RANK], at[HT_MAX_RANK];
-	const int32_t last = to->rank - 1;
+	struct runs r;
 
-	for (int32_t i = 0; i <= last; i++) {
-		count[i] = shared_axis(to, from, i, &first[i]);
-		at[i] = first[i];
-		if (!count[i])
-			return;
-	}
-	for (int32_t i = last; i >= 0;) {
-		memcpy(out + (size_t)place_in(to, at) * size,
-			in + (size_t)place_in(from, at) * size, (size_t)count[last] * size);
-		for (i = last - 1; i >= 0 && ++at[i] == first[i] + count[i]; i--)
-			at[i] = first[i];
-	}
+	for (bool more = begin_runs(&r, to, from); more; more = next_run(&r))
+		memcpy(out + run_in(&r, to) * size, in + run_in(&r, from) * size,
+			(size_t)r.count[r.last] * size);
 }
