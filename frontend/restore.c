@@ -102,9 +102,11 @@ static bool key_of(struct restore *r, struct ht_value v, struct ht_str *key)
 	if (!is(v.node, "RestoreV2") || v.node->ins < 3 ||
 		!string_of(v.node->in[1], (size_t)v.index, key))
 		return false;
-	if (string_of(v.node->in[2], (size_t)v.index, &spec) && spec.n &&
-		ht_slice_of_spec(*key, spec, &s))
-		*key = ht_slice_key(r->a, &s);
+	if (!string_of(v.node->in[2], (size_t)v.index, &spec) || !spec.n)
+		return true;
+	if (!ht_slice_of_spec(*key, spec, &s))
+		return false;
+	*key = ht_slice_key(r->a, &s);
 	return true;
 }
 
