@@ -226,7 +226,7 @@ static enum ht_status read_variable(struct restoring *x, size_t i)
 			"the checkpoint has another type or shape for this variable");
 	x->value[i] = t;
 	ht_bundle_forget(
-		t); /* until all are checked, so that a checkpoint and variables are not in memory together */
+		t); /* until all are checked, so that a checkpoint and variables are not in memory together; tensors that are joined of pieces stay */
 	return HT_OK;
 }
 

@@ -243,6 +243,37 @@ static bool same_whole(const struct ht_slice *a, const struct ht_slice *b)
 						      (struct ht_shape){ b->rank, b->full });
 }
 
+static enum ht_status refuse(
+	const char *prefix, struct ht_str key, const char *what, struct ht_diags *d)
+{
+	return ht_error(d, HT_E_INPUT, (struct ht_where){ .path = prefix, .offset = -1 },
+		"the tensor of the checkpoint with the key '%.*s' has %s", HT_STR_ARG(key), what);
+}
+
+/* Refuses sorted items with keys of slices that they cannot be. */
+static enum ht_status check_slices(
+	const struct ht_checkpoint_item *item, size_t n, const char *prefix, struct ht_diags *d)
+{
+	const struct ht_checkpoint_item *first = NULL; /* of the present whole tensor */
+	struct ht_slice of_first = { 0 }, s;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!ht_slice_of_key(item[i].key, &s))
+			continue;
+		if (!ht_shape_eq(item[i].shape, ht_slice_shape(&s)))
+			return refuse(
+				prefix, item[i].key, "another shape than the slice of this key", d);
+		if (!first || !same_whole(&of_first, &s)) {
+			first = &item[i];
+			of_first = s;
+		} else if (item[i].dtype != first->dtype) {
+			return refuse(prefix, item[i].key,
+				"another type than another slice of the same tensor", d);
+		}
+	}
+	return HT_OK;
+}
+
 /* The records of the index in their order.  Slices of one tensor have keys that begin alike, so they follow each other in the order of the items. */
 static struct record *records_of(
 	struct ht_arena *a, const struct ht_checkpoint_item *item, size_t n, size_t *count)
@@ -252,8 +283,7 @@ static struct record *records_of(
 
 	*count = 0;
 	for (size_t i = 0; i < n; i++) {
-		bool part = ht_slice_of_key(item[i].key, &s) &&
-			    ht_shape_eq(item[i].shape, ht_slice_shape(&s));
+		bool part = ht_slice_of_key(item[i].key, &s);
 
 		if (part && !(whole && same_whole(&first, &s))) {
 			whole = &r[(*count)++];
@@ -339,6 +369,7 @@ enum ht_status ht_checkpoint_write(struct ht_arena *a, const char *prefix,
 
 	if (n)
 		qsort(item, n, sizeof *item, by_item_key);
+	HT_TRY(check_slices(item, n, prefix, d));
 	record = records_of(a, item, n, &count);
 	for (size_t i = 1; i < count; i++)
 		if (ht_str_eq(record[i].key, record[i - 1].key))

@@ -125,12 +125,13 @@ enum ht_status ht_checkpoint_read(struct ht_checkpoint *c, struct ht_str name, s
 /* The key of that tensor; the name itself if it has none; empty if several variables have the name. */
 enum ht_status ht_checkpoint_key_of(
 	struct ht_checkpoint *c, struct ht_str name, struct ht_diags *d, struct ht_str *key);
+/* Whether there is a tensor with this key, or one, whole or in slices, that has its elements. Reading it may still fail. */
 bool ht_checkpoint_has(struct ht_checkpoint *c, struct ht_str key);
 /* Whether tensors with these keys have elements in common: they are one, or slices of one. */
 bool ht_checkpoint_share(struct ht_str key, struct ht_str other);
 /* A tensor of a checkpoint as it is stored. */
 struct ht_checkpoint_item {
-	struct ht_str key;
+	struct ht_str key; /* a name, or the key of a slice (slices.h) */
 	enum ht_dtype dtype;
 	struct ht_shape shape;
 	const void *bytes;
@@ -142,8 +143,10 @@ struct ht_checkpoint_item {
  * are valid until the checkpoint is closed. */
 enum ht_status ht_checkpoint_item(
 	struct ht_checkpoint *c, size_t i, struct ht_diags *d, struct ht_checkpoint_item *out);
-/* Writes prefix.index and prefix.data-00000-of-00001, with the items sorted by key.  If one of
- * the files cannot be written, neither appears.  Small working memory comes from `a`. */
+/* Writes prefix.index and prefix.data-00000-of-00001, with the items sorted by key.  Those whose
+ * keys are of slices are written as slices of one tensor.  HT_E_INPUT if two items have one key, if an item does not have the shape of the
+ * slice that its key says, or if slices of one tensor have different types.  If one of the files cannot be written, neither appears.  Small
+ * working memory comes from `a`. */
 enum ht_status ht_checkpoint_write(struct ht_arena *a, const char *prefix,
 	struct ht_checkpoint_item *item, size_t n, struct ht_diags *d);
 /* The name of the node in collection "train_op" of a MetaGraphDef; empty: the collection names none, or several. */
