@@ -592,7 +592,11 @@ static enum ht_status check_bytes(const struct joint *j, size_t bytes)
 	}
 	for (int64_t i = 0; i < j->c->shards; i++)
 		all += j->c->shard[i] ? j->c->shard[i]->n : 0;
-	return bytes <= all ? HT_OK : joint_error(j, "more bytes than the shards");
+	if (bytes > all)
+		return ht_error(j->d, HT_E_INPUT, in_index(j->c, j->whole->at),
+			"checkpoint: '%.*s' has more bytes than the shards of its slices",
+			HT_STR_ARG(j->want->name));
+	return HT_OK;
 }
 
 /* Copies the elements of all pieces to `out`.  `seen` has a zero for each element. */
