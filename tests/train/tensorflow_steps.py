@@ -53,7 +53,8 @@ class Net:
             begin = INITIALIZERS[r.integers(len(INITIALIZERS))](int(r.integers(1000)))
             return v1.get_variable(name, shape, initializer=begin, use_resource=resource)
         parts = v1.fixed_size_partitioner(int(r.integers(2, 4)), int(r.integers(2))) if r.random() < .5 else None
-        with v1.variable_scope('net', partitioner=lambda shape, dtype: parts(shape=shape, dtype=dtype) if parts and shape.rank > 1 else [1] * shape.rank):
+        of = parts and (lambda shape, dtype: parts(shape=shape, dtype=dtype) if shape.rank > 1 else [1] * shape.rank)
+        with v1.variable_scope('net', partitioner=of):
             h = tf.tanh(tf.matmul(x, tf.convert_to_tensor(variable('first', 6, width))) + v1.get_variable(
                 'bias', [width], initializer=v1.zeros_initializer(), use_resource=resource))
             logits = tf.matmul(h, tf.convert_to_tensor(variable('second', width, classes)))
