@@ -68,12 +68,15 @@ def adamax(pairs):
 
 
 def by_op(name, slots, **scalars):
-    """An op of tf.raw_ops that changes a variable and these slots, of which each begins with a value."""
+    """An op of tf.raw_ops that changes a variable, by handle or by reference, and these slots, of which each begins with a value."""
     def apply(pairs):
         variables = [v for _, v in pairs]
-        made = {s: slots_of(variables, s, x) for s, x in slots.items()}
-        return tf.group(*(getattr(tf.raw_ops, f'ResourceApply{name}')(
-            var=v.handle, grad=g, **{s: x[i].handle for s, x in made.items()},
+        resource = hasattr(variables[0], 'handle')
+        made = {s: slots_of(variables, s, x, resource) for s, x in slots.items()}
+        op = getattr(tf.raw_ops, f'{"Resource" if resource else ""}Apply{name}')
+        get = (lambda v: v.handle) if resource else (lambda v: v._ref())  # pylint: disable=protected-access
+        return tf.group(*(op(
+            var=get(v), grad=g, **{s: get(x[i]) for s, x in made.items()},
             **{k: x if isinstance(x, (bool, tf.Tensor)) else tf.constant(x, v.dtype.base_dtype) for k, x in scalars.items()}) for i, (g, v) in enumerate(pairs)))
     return apply
 
@@ -157,15 +160,15 @@ BOTH = {
     'adadelta': by(lambda: v1.train.AdadeltaOptimizer(.5, rho=.8, epsilon=.01)),
     'proximal': by(lambda: v1.train.ProximalGradientDescentOptimizer(.1, l1_regularization_strength=.01, l2_regularization_strength=.02)),
     'ftrl_with_shrinkage': by(lambda: v1.train.FtrlOptimizer(.1, l1_regularization_strength=.01, l2_shrinkage_regularization_strength=.02)),
+    'ftrl_times_rate': by_op('FtrlV2', {'accum': .1, 'linear': 0.}, lr=.1, l1=.01, l2=.02, l2_shrinkage=.03, lr_power=-.4, multiply_linear_by_lr=True),
+    'adagrad_da': lambda pairs: by_op('AdagradDA', {'gradient_accumulator': 0., 'gradient_squared_accumulator': .1}, lr=.1, l1=.01, l2=.02,
+                                      global_step=tf.constant(3, tf.int64))(pairs),
+    'add_sign': by_op('AddSign', {'m': 0.}, lr=.01, alpha=1., sign_decay=.9, beta=.9),
+    'power_sign': by_op('PowerSign', {'m': 0.}, lr=.01, logbase=1., sign_decay=.9, beta=.9),
 }
 BY_HANDLE = {'keras_momentum': keras_momentum(False), 'keras_nesterov': keras_momentum(True), 'adagrad_v2': adagrad_v2,
              'adamax': adamax, 'proximal_adagrad': proximal_adagrad,
-             'ftrl_times_rate': by_op('FtrlV2', {'accum': .1, 'linear': 0.}, lr=.1, l1=.01, l2=.02, l2_shrinkage=.03, lr_power=-.4, multiply_linear_by_lr=True),
-             'adagrad_da': lambda pairs: by_op('AdagradDA', {'gradient_accumulator': 0., 'gradient_squared_accumulator': .1}, lr=.1, l1=.01, l2=.02,
-                                               global_step=tf.constant(3, tf.int64))(pairs),
-             'amsgrad': by_op('AdamWithAmsgrad', {'m': 0., 'v': 0., 'vhat': 0.}, beta1_power=.9, beta2_power=.99, lr=.01, beta1=.9, beta2=.99, epsilon=.01),
-             'add_sign': by_op('AddSign', {'m': 0.}, lr=.01, alpha=1., sign_decay=.9, beta=.9),
-             'power_sign': by_op('PowerSign', {'m': 0.}, lr=.01, logbase=1., sign_decay=.9, beta=.9)}
+             'amsgrad': by_op('AdamWithAmsgrad', {'m': 0., 'v': 0., 'vhat': 0.}, beta1_power=.9, beta2_power=.99, lr=.01, beta1=.9, beta2=.99, epsilon=.01)}
 
 
 def net(r, dtype, resource, x, y):
