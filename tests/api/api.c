@@ -162,6 +162,30 @@ static void fed_inside(struct ht_model *m, struct ht_diags *d)
 	CHECK(ht_model_input_named(m, "x", &i));
 }
 
+/* A default that the graph computes is an input until the caller lets the program compute it, and again after the inputs are set. */
+static void computed_default(void)
+{
+	struct ht_diags *d = ht_diags_new();
+	char path[] = "/tmp/halftone_api.XXXXXX.hir";
+	static const char *const names[] = { "x", "rate" };
+	FILE *f = fdopen(mkstemps(path, 4), "w");
+	struct ht_model *m;
+
+	CHECK(f &&
+		fputs("hir 1\nentry \"\" {\n  input \"x\" = %x\n  input \"rate\" = %rate\n  output \"y\" = %y\n}\n"
+		      "%x = Placeholder() {dtype=f32, shape=shape[3]}\n%twice = AddV2(%x, %x) {T=f32}\n"
+		      "%rate = PlaceholderWithDefault(%twice) {dtype=f32, shape=shape[3]}\n%y = AddV2(%rate, %x) {T=f32}\n",
+			f) >= 0 &&
+		!fclose(f));
+	CHECK(ht_model_load(path, NULL, d, &m) == HT_OK && ht_model_inputs(m) == 2);
+	CHECK(ht_model_compute_defaults(m, names + 1, 1, d) == HT_OK && ht_model_inputs(m) == 2);
+	CHECK(ht_model_compute_defaults(m, NULL, 0, d) == HT_OK && ht_model_inputs(m) == 1);
+	CHECK(ht_model_set_inputs(m, names, 1, d) == HT_OK && ht_model_inputs(m) == 2);
+	ht_model_free(m);
+	CHECK(!remove(path));
+	ht_diags_free(d);
+}
+
 static void texts(const struct ht_model *m, struct ht_diags *d)
 {
 	static const char *const lists[] = { "ops", "targets", "policies", "passes" };
@@ -1322,6 +1346,7 @@ int main(int argc, char **argv)
 	inputs_and_settings(argv[1]);
 	options();
 	configurations();
+	computed_default();
 	runs(argv[1]);
 	sessions();
 	several_entries();
