@@ -33,8 +33,8 @@ struct ht_checkpoint {
 	const struct ht_input_file *files; /* NULL: files are opened by name */
 	struct ht_file *index;
 	struct ht_crc32c *crc;
-	struct ht_map
-		entries; /* key → struct entry; slices have the type of their whole tensor, and the shape that their key says */
+	/* key → struct entry; slices have the type of their whole tensor, and the shape that their key says */
+	struct ht_map entries;
 	struct ht_map wholes; /* name → struct entry, of tensors that are stored in slices */
 	struct entry **slice; /* while opening: the entries of slices, with TensorFlow's keys */
 	size_t slices, slices_cap;

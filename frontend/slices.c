@@ -19,7 +19,8 @@ static struct ht_str word(struct ht_str *s, char end)
 	return w;
 }
 
-#define EXTENTS ((int64_t)1 << 55) /* larger numbers than put_signed() writes */
+enum { MOST_BYTES = 8 };                             /* of a number that is stored */
+#define EXTENTS ((int64_t)1 << (7 * MOST_BYTES - 1)) /* it is less than this */
 
 static bool is_inside(const struct ht_slice *s)
 {
@@ -94,8 +95,6 @@ struct ht_str ht_slice_key(struct ht_arena *a, const struct ht_slice *s)
 }
 
 /* ---- keys as TensorFlow stores them ---- */
-
-enum { MOST_BYTES = 8 }; /* of a number */
 
 /* The bits that a number of so many bytes begins with. */
 static uint64_t header(int bytes)
