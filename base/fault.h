@@ -10,7 +10,7 @@
 #define HT_OF_SENTENCE(name, number, text)
 /* The non-zero return values of kernels. */
 enum ht_fault {
-	HT_FAULT_NONE,
+	HT_FAULT_NONE = 0,
 #include "base/fault.def"
 };
 #undef HT_OF_KERNEL
@@ -29,7 +29,7 @@ enum ht_exec_fault {
 #define HT_OF_CALLER(name, number, net, text) HT_AOT_E_##name = (number),
 /* Why a net does not begin a run. */
 enum ht_aot_status {
-	HT_AOT_OK,
+	HT_AOT_OK = 0,
 #include "base/fault.def"
 };
 #undef HT_OF_CALLER

@@ -35,7 +35,7 @@ HT_LINE_CALLED bool ht_words_is_signed(enum ht_dtype t)
 
 HT_LINE_CALLED void ht_words_print_element(struct ht_line *m, enum ht_dtype t, const char *p)
 {
-	const unsigned bits = 8 * (unsigned)ht_element_bytes(t);
+	const unsigned bits = 8 * (unsigned)ht_element_bytes(t), unused = (64 - bits) % 64;
 	uint64_t x = 0;
 
 	if (t == HT_F32 || t == HT_F64 || t == HT_F16 || t == HT_BF16) {
@@ -45,7 +45,7 @@ HT_LINE_CALLED void ht_words_print_element(struct ht_line *m, enum ht_dtype t, c
 	for (unsigned i = 0; i < bits; i += 8)
 		x |= (uint64_t)(unsigned char)*p++ << i;
 	if (ht_words_is_signed(t))
-		ht_line_int(m, (int64_t)(x << (64 - bits)) >> (64 - bits));
+		ht_line_int(m, (int64_t)(x << unused) >> unused);
 	else
 		ht_line_uint(m, x);
 }
