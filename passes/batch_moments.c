@@ -36,7 +36,9 @@ static struct ht_value scaled(struct ht_channels *c, const char *name, struct ht
 /* Elements of a channel, of a known shape. */
 static double population(const struct ht_channels *c)
 {
-	return (double)(ht_shape_count(c->shape) / c->shape.dim[c->axis]);
+	const int64_t elements = ht_shape_count(c->shape) / c->shape.dim[c->axis];
+
+	return (double)elements;
 }
 
 /* The mean, of the sum over the elements of each channel. */

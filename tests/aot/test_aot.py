@@ -234,7 +234,7 @@ class AheadOfTime(Nets):
                 if f in ('runner.c.o', 'teller.c.o'):
                     name, path = 'ht_aot_' + f[:-4], os.path.join(root, f)
                     self.assertNotRegex(self.run_ok('readelf', '-rW', path).decode(), rf"'\.rela\.?{name}'")
-                    self.assertIn(sections(path)[name][2], range(500, 8192 + 1))
+                    self.assertIn(sections(path)[name][2], range(500, 9 * 1024))  # clang makes the runner 8.2 kB
                     found.add(f)
         self.assertEqual(found, {'runner.c.o', 'teller.c.o'})
 
