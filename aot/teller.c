@@ -1,4 +1,7 @@
 /* The teller of nets (aot/teller.h).  Everything is in one code section that refers to nothing outside of it, as in runner.c. */
+#if defined __GNUC__ && !defined __clang__
+#pragma GCC optimize("no-tree-switch-conversion") /* its tables would be outside */
+#endif
 #define IN_TELLER __attribute__((section("ht_aot_teller"), used, noinline, flatten))
 #define HT_LINE_CALLED static __attribute__((section("ht_aot_teller"), unused, noinline, flatten))
 #include <string.h>
