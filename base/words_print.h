@@ -50,8 +50,8 @@ HT_LINE_CALLED void ht_words_print_element(struct ht_line *m, enum ht_dtype t, c
 		ht_line_uint(m, x);
 }
 
-/* The number of dimensions after the first in which a row begins at element i: as many brackets open there, and as many close before
- * it. */
+/* How many brackets open in front of element i: one for each dimension behind the first of which a row begins there.  As many close
+ * behind the element before it. */
 HT_LINE_CALLED int ht_words_rows_at(const struct ht_words *w, uint64_t i)
 {
 	uint64_t row = 1;

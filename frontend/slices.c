@@ -271,7 +271,7 @@ static bool next_run(struct runs *r)
 	return false;
 }
 
-/* The place of the run in the tensor of slice `s`. */
+/* How many elements of slice `s` are in front of the first one of the present run. */
 static size_t run_in(const struct runs *r, const struct ht_slice *s)
 {
 	int64_t place = 0;

@@ -102,13 +102,11 @@ static struct ht_value moved(struct maker *f, struct ht_value x, int32_t axis, b
 
 	if (!axis)
 		return x;
-	for (int32_t i = 0; i < rank; i++)
-		from[i] = back ? (i < axis           ? i + 1
-					 : i == axis ? 0
-						     : i)
-			       : (!i                 ? axis
-					 : i <= axis ? i - 1
-						     : i);
+	for (int32_t i = 0; i < rank; i++) {
+		const int32_t source = i == 0 ? axis : i <= axis ? i - 1 : i;
+
+		from[back ? source : i] = back ? i : source;
+	}
 	return of_rank(f, ht_rw_transpose(f->r, f->at, f->at->name, x, from), rank);
 }
 
