@@ -67,8 +67,9 @@ def adamax(pairs):
             for (g, v), (m, n) in zip(pairs, slots)))
 
 
-def by_op(name, slots, **scalars):
-    """An op of tf.raw_ops that changes a variable, by handle or by reference, and these slots, of which each begins with a value."""
+def by_op(name, slots, gradient='grad', **scalars):
+    """An op of tf.raw_ops that changes a variable, by handle or by reference, and these slots, of which each begins with a value.
+    `gradient` is what the op calls its gradient."""
     def apply(pairs):
         variables = [v for _, v in pairs]
         resource = hasattr(variables[0], 'handle')
@@ -76,7 +77,7 @@ def by_op(name, slots, **scalars):
         op = getattr(tf.raw_ops, f'{"Resource" if resource else ""}Apply{name}')
         get = (lambda v: v.handle) if resource else (lambda v: v._ref())  # pylint: disable=protected-access
         return tf.group(*(op(
-            var=get(v), grad=g, **{s: get(x[i]) for s, x in made.items()},
+            var=get(v), **{gradient: g}, **{s: get(x[i]) for s, x in made.items()},
             **{k: x if isinstance(x, (bool, tf.Tensor)) else tf.constant(x, v.dtype.base_dtype) for k, x in scalars.items()}) for i, (g, v) in enumerate(pairs)))
     return apply
 
@@ -158,7 +159,7 @@ BOTH = {
     'centered': by(lambda: v1.train.RMSPropOptimizer(.01, momentum=.5, centered=True)),
     'ftrl': by(lambda: v1.train.FtrlOptimizer(.1, l1_regularization_strength=.01, l2_regularization_strength=.02)),
     'adadelta': by(lambda: v1.train.AdadeltaOptimizer(.5, rho=.8, epsilon=.01)),
-    'proximal': by(lambda: v1.train.ProximalGradientDescentOptimizer(.1, l1_regularization_strength=.01, l2_regularization_strength=.02)),
+    'proximal': by_op('ProximalGradientDescent', {}, 'delta', alpha=.1, l1=.01, l2=.02),
     'ftrl_with_shrinkage': by(lambda: v1.train.FtrlOptimizer(.1, l1_regularization_strength=.01, l2_shrinkage_regularization_strength=.02)),
     'ftrl_times_rate': by_op('FtrlV2', {'accum': .1, 'linear': 0.}, lr=.1, l1=.01, l2=.02, l2_shrinkage=.03, lr_power=-.4, multiply_linear_by_lr=True),
     'adagrad_da': lambda pairs: by_op('AdagradDA', {'gradient_accumulator': 0., 'gradient_squared_accumulator': .1}, lr=.1, l1=.01, l2=.02,

@@ -208,7 +208,7 @@ def own_rules(r):
     every = v1.trainable_variables()
     ops = []
     n = v1.assign_add(step, 1)
-    for i, (v, g) in enumerate(zip(every, tf.gradients(loss, every))):
+    for i, (v, g) in enumerate(zip(every, tf.tuple(tf.gradients(loss, every)))):  # no variable changes before all gradients are known
         m, w = (v1.get_variable(v.op.name + part, initializer=tf.zeros(v.shape), trainable=False) for part in ('/m', '/v'))
         slow = v1.get_variable(v.op.name + '/slow', initializer=tf.ones(v.shape) * .1, trainable=False)
         if v.shape.rank > 1:
