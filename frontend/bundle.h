@@ -49,7 +49,7 @@ void ht_bundle_forget(const struct ht_tensor *t);
 #define HT_BUNDLE_INDEX_LIMIT ((size_t)256 << 20)
 #define HT_BUNDLE_SHARD_LIMIT ((size_t)1 << 40)
 
-/* ---- bundle.c ---- */
+/* ---- bundle_index.c ---- */
 
 struct ht_checkpoint;
 

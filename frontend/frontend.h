@@ -99,7 +99,7 @@ enum ht_status ht_export_tfjs(const struct ht_graph *g, const struct ht_str *nam
 enum ht_status ht_tfjs_weight_bytes(
 	const struct ht_graph *g, struct ht_arena *work, struct ht_diags *d, size_t *bytes);
 
-/* ---- bundle.c: checkpoints (TensorBundle) ---- */
+/* ---- bundle*.c: checkpoints (TensorBundle) ---- */
 
 struct ht_checkpoint;
 
