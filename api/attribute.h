@@ -23,6 +23,9 @@
 #include "api/coroutine.h"
 #include "api/tee.h"
 
+/* The seed of random ops, which draw the same numbers in all programs that are compared. */
+#define HT_COMPARED_SEED 1
+
 enum { HT_EXPECTED_SAMPLES = 4 };
 
 /* What rounding can do to an element of a tensor of the policy's program. */

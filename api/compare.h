@@ -87,12 +87,6 @@ struct ht_comparison {
 
 /* ---- compare.c ---- */
 
-/* Drops all policies and samples and compiles the model under `p`, which is the only policy then.  Outputs without a stated tolerance
- * get the default one of the type `lowest`.  The row says nothing of the policy's decisions.  Returns the status of
- * compiling, as ht_comparison_add() does. */
-enum ht_status ht_comparison_try(struct ht_comparison *c, const char *name,
-	const struct ht_policy *p, enum ht_dtype lowest, struct ht_diags *d);
-
 /* The inputs of an attribution of errors to nodes, except the policy. */
 struct ht_attribution_of ht_comparison_attributes(struct ht_comparison *c, struct ht_compared *r);
 
@@ -101,6 +95,32 @@ struct ht_str ht_compared_model(const struct ht_comparison *c, const char *other
 
 /* What reports call the reference: "given", "float64" or "float32". */
 const char *ht_reference_name(const struct ht_comparison *c);
+
+/* The model, as the place of an error. */
+struct ht_where ht_compared_place(const struct ht_comparison *c);
+
+/* ---- compare_programs.c ---- */
+
+/* HT_E_USAGE if the comparison has no model, because it failed. */
+enum ht_status ht_compared_need(const struct ht_comparison *c, struct ht_diags *d);
+/* Compiles the model under `p`, which is NULL for none, and makes room for its results. */
+enum ht_status ht_compared_build(struct ht_comparison *c, struct ht_compared *r,
+	const struct ht_policy *p, struct ht_diags *d);
+/* Runs a program on the inputs of the last sample. */
+enum ht_status ht_compared_run(struct ht_comparison *c, struct ht_compared *r, struct ht_diags *d);
+void ht_compared_release(struct ht_compared *r);
+/* Whether a message of this text about this node was given before. From this call on, it was. */
+bool ht_compared_told(struct ht_comparison *c, const struct ht_diag *i);
+/* Passes the messages of one policy to the caller, without notes that were given before.  Keeps
+ * the last error. */
+void ht_compared_tell(struct ht_comparison *c, struct ht_compared *r, const struct ht_diags *said,
+	struct ht_diags *d);
+
+/* Drops all policies and samples and compiles the model under `p`, which is the only policy then.  Outputs without a stated tolerance
+ * get the default one of the type `lowest`.  The row says nothing of the policy's decisions.  Returns the status of
+ * compiling, as ht_comparison_add() does. */
+enum ht_status ht_comparison_try(struct ht_comparison *c, const char *name,
+	const struct ht_policy *p, enum ht_dtype lowest, struct ht_diags *d);
 
 /* ---- compare_decisions.c ---- */
 

@@ -289,3 +289,19 @@ const char *ht_verdict_word(enum ht_status st)
 {
 	return st == HT_OK ? "pass" : st == HT_E_VERDICT ? "fail" : "error";
 }
+
+enum ht_status ht_comparison_verdict(const struct ht_comparison *c, struct ht_diags *d)
+{
+	struct ht_work w;
+	enum ht_status st;
+
+	if (c->model && !c->runs)
+		return ht_error(d, HT_E_USAGE, ht_compared_place(c), "there are no samples");
+	ht_work_init(&w);
+	if (setjmp(w.unwind.env))
+		st = HT_E_ENVIRONMENT;
+	else
+		st = ht_comparison_worst(c, &w.arena);
+	ht_work_release(&w);
+	return st;
+}
