@@ -435,7 +435,7 @@ enum ht_status ht_open_visit(struct ht_bounded *b, struct ht_node *n)
 {
 	if (ht_is(n, HT_CONSTANT | HT_ARGUMENT) || b->axes[n->id])
 		return HT_OK;
-	if (ht_attr_find(n, "room")) /* computed_forms.c would have written it otherwise */
+	if (ht_attr_find(n, "room")) /* computed_concat.c would have written it otherwise */
 		return ht_open_refuse(
 			b, n, "the extent of what branches or loops hand on has no bound");
 	if (ht_runs_own(n))

@@ -11,16 +11,16 @@ struct ht_span {
 };
 bool ht_span_of(const struct ht_graph *g, struct ht_value v, struct ht_span *s);
 
-/* computed_forms.c: ops whose sizes are computed become Where and ops that gather or scatter by
- * it; types must be known.  The first function handles ops that always compute a size.  The
- * second handles ops that may have a constant one, and returns whether it changed some.  The third says whether a node concatenates along
- * an open axis, or may take a part of one. */
+/* computed_partition.c: ops that always compute a size become Where and ops that gather or scatter by it; types must be known. */
+void ht_expand_computing(struct ht_graph *g, struct ht_pass_context *c);
+
+/* computed_forms.c: likewise ops whose sizes may be constant.  The first function returns whether it changed some.  The second says whether a
+ * node concatenates along an open axis, or may take a part of one. */
 enum ht_expansion {
 	HT_EXPAND_KNOWN,    /* ops whose extents follow from sizes that are known */
 	HT_EXPAND_COMPUTED, /* also those that other nodes might have told */
 	HT_EXPAND_ALL /* also those that may be constant when branches, loops and lists are tensors */
 };
-void ht_expand_computing(struct ht_graph *g, struct ht_pass_context *c);
 bool ht_expand_computed(struct ht_graph *g, struct ht_pass_context *c, enum ht_expansion what);
 bool ht_cuts_open(const struct ht_graph *g, const struct ht_node *n);
 /* Whether an axis of an output has several open sizes. */

@@ -257,6 +257,33 @@ bool ht_expand_crop(struct maker *f, struct ht_node *n, bool room);
 struct ht_value ht_places_in_source(
 	struct maker *f, struct ht_value at, struct ht_value in, struct ht_value out);
 
+/* ---- computed_counts.c ---- */
+
+/* Whether an extent is a product of several sizes, which no tensor can have that is not computed of others. */
+bool ht_is_product(const struct ht_graph *g, int64_t dim);
+/* Makes `count` a size of the graph; false: it has no bound, and unless `last`, another node may still tell one. */
+bool ht_take_size(struct maker *f, struct ht_value count, bool last, struct ht_value *size);
+/* These say whether they changed the node.  If `last`, what nothing in the graph bounds gets the default room. */
+bool ht_expand_range(struct maker *f, struct ht_node *n, bool last);
+/* Fill, ScatterNd and BroadcastTo: operand `shape` has the extents of the result. */
+bool ht_expand_made(struct maker *f, struct ht_node *n, int32_t shape, bool last);
+bool ht_expand_broadcast_to(struct maker *f, struct ht_node *n, bool last);
+bool ht_expand_segments(struct maker *f, struct ht_node *n, bool last);
+bool ht_expand_bins(struct maker *f, struct ht_node *n, bool last);
+
+/* ---- computed_concat.c ---- */
+
+/* The axis along which the node puts operands of open sizes behind each other; false: it does not. */
+bool ht_open_axis_of(const struct ht_graph *g, const struct ht_node *n, int64_t *axis);
+bool ht_expand_concat(struct maker *f, struct ht_node *n);
+/* A _Padded tensor gets the length that it is to have (grown.c). */
+bool ht_expand_room(struct maker *f, struct ht_node *n);
+
+/* ---- computed_partition.c ---- */
+
+/* Stitches data by computed indices; says whether it changed the node. */
+bool ht_expand_stitch(struct maker *f, struct ht_node *n);
+
 /* ---- computed_parts.c ---- */
 
 enum { MOST_COUNT = 1 << 24 /* longer ranges would need much memory for their bound alone */ };
@@ -274,6 +301,8 @@ bool ht_expand_slice_gradient(struct maker *f, struct ht_node *n);
 /* computed_shapes.c: an axis of operand `arg` whose extent is a product becomes one of a size that the run computes, so that the elements
  * that exist are the first ones along it also where tensors have their largest extents.  False: it is none. */
 bool ht_flatten(struct maker *f, struct ht_node *n, int32_t arg, int64_t axis);
+/* Likewise the axis `axis` of each of the first `args` operands. */
+bool ht_flatten_operands(struct maker *f, struct ht_node *n, int32_t args, int64_t axis);
 /* Likewise repeated axes, one-hot vectors, reshapes, and extents that have to be a number. */
 bool ht_expand_one_hot(struct maker *f, struct ht_node *n);
 /* One-hot vectors of indices of an open shape whose classes are no last axis become such vectors along the last axis, transposed. */

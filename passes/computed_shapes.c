@@ -40,6 +40,15 @@ bool ht_flatten(struct maker *f, struct ht_node *n, int32_t arg, int64_t axis)
 	return true;
 }
 
+bool ht_flatten_operands(struct maker *f, struct ht_node *n, int32_t args, int64_t axis)
+{
+	bool some = false;
+
+	for (int32_t i = 0; i < args; i++)
+		some = ht_flatten(f, n, i, axis) || some;
+	return some;
+}
+
 /* ---- Tile ---- */
 
 static bool repeats(const struct ht_graph *g, const struct ht_node *n, int32_t i)
