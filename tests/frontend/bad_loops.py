@@ -16,7 +16,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 import environment  # noqa: E402
 from live import fed, np, tf, tool  # noqa: E402
-from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2  # noqa: E402
+import freezing  # noqa: E402
 
 F32, I32 = tf.float32, tf.int32
 raw = tf.raw_ops
@@ -28,7 +28,7 @@ def graph_of(f, path, shape=(None, None), lowered=False):
     """Writes the graph; the names of its outputs."""
     f = tf.function(f, input_signature=[tf.TensorSpec(shape, F32, 'x')], autograph=False).get_concrete_function()
     if lowered:
-        f = convert_variables_to_constants_v2(f, lower_control_flow=True)
+        f = freezing.frozen(f)
     with open(path, 'wb') as out:
         out.write(f.graph.as_graph_def().SerializeToString())
     return ','.join(t.name.removesuffix(':0') for t in f.outputs)

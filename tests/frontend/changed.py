@@ -15,7 +15,7 @@ sys.path[:0] = [f'{HERE}/../tools', f'{HERE}/../python']
 import package  # noqa: E402
 import halftone as ht  # noqa: E402
 from live import TOLERANCE, np, tf  # noqa: E402
-from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2  # noqa: E402
+import freezing  # noqa: E402
 
 F32, I32 = tf.float32, tf.int32
 ANY = tf.TensorShape([None, 3])
@@ -189,7 +189,7 @@ def run(context, name, x):
 
 
 def try_form(what, f, rows, lowered, xs, folder):
-    g = convert_variables_to_constants_v2(f, lower_control_flow=True) if lowered else f
+    g = freezing.frozen(f) if lowered else f
     with open(f'{folder}/m.pb', 'wb') as out:
         out.write(g.graph.as_graph_def().SerializeToString())
     model = ht.load(f'{folder}/m.pb', outputs=[t.name.removesuffix(':0') for t in g.outputs])

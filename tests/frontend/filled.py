@@ -12,7 +12,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 from live import check_stops, close, freeze, np, run, tf, tool  # noqa: E402
-from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2  # noqa: E402
+import freezing  # noqa: E402
 
 F32 = tf.float32
 ROWS, COLUMNS = 9, 4
@@ -104,7 +104,7 @@ def inputs(r):
 def check(make, r, folder, lowered):
     f = freeze(lambda x: make(x, ROWS), [tf.TensorSpec((ROWS, COLUMNS), F32, 'x')], f'{folder}/m.pb')
     if lowered:
-        f = convert_variables_to_constants_v2(f, lower_control_flow=True)
+        f = freezing.frozen(f)
         with open(f'{folder}/m.pb', 'wb') as out:
             out.write(f.graph.as_graph_def().SerializeToString())
     outputs = [t.name.removesuffix(':0') for t in f.outputs]

@@ -18,7 +18,7 @@ import package  # noqa: E402
 import environment  # noqa: E402
 import halftone as ht  # noqa: E402
 from live import TOLERANCE, close, np, tf  # noqa: E402
-from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2  # noqa: E402
+import freezing  # noqa: E402
 
 # TensorFlow's optimiser removes nodes that would stop.
 tf.config.optimizer.set_experimental_options({'disable_meta_optimizer': True})
@@ -45,6 +45,10 @@ def boxes(r, shape, sizes):
 
 def below(least, most):
     return lambda r, shape, sizes: r.integers(least, most, shape).astype('i4')
+
+
+def within(most):
+    return lambda r, shape, sizes: r.uniform(-most, most, shape).astype('f4')
 
 
 def rows_or(*others):
@@ -157,7 +161,8 @@ def edit_distance(r):
 
 
 def gradient_of_branch(r):
-    """The gradient of a loop with branches that keep tensors of different shapes."""
+    """The gradient of a loop with branches that keep tensors of different shapes.  Products of elements within 1 do not grow: where tanh is
+    near 1, rounding changes the gradient much."""
     u = weights(r, 3, 3)
 
     def f(x, g):
@@ -167,7 +172,7 @@ def gradient_of_branch(r):
                               [0, x])[1]
             y = tf.reduce_sum(h**2)
         return tape.gradient(y, x)
-    return f, {'x': (('n', 3), F32), 'g': ((4,), F32)}
+    return f, {'x': (('n', 3), F32), 'g': ((4,), F32)}, {'x': within(.9)}
 
 
 def power_iteration(r):
@@ -241,7 +246,7 @@ def write(make, r, path, form):
     f, inputs, *data = make(r)
     signature = [tf.TensorSpec([None if isinstance(d, str) else d for d in dims], t, name=n) for n, (dims, t) in inputs.items()]
     f = tf.function(f, input_signature=signature).get_concrete_function()
-    frozen = convert_variables_to_constants_v2(f, lower_control_flow=form != FORMS[0])
+    frozen = freezing.frozen(f, form != FORMS[0])
     with open(path, 'wb') as out:
         out.write(frozen.graph.as_graph_def().SerializeToString())
     return f, inputs, data[0] if data else {}, [t.name.removesuffix(':0') for t in frozen.outputs]

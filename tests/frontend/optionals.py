@@ -15,7 +15,7 @@ sys.path[:0] = [f'{HERE}/../tools', f'{HERE}/../python']
 import package  # noqa: E402
 import halftone as ht  # noqa: E402
 from live import TOLERANCE, close, np, tf  # noqa: E402
-from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2  # noqa: E402
+import freezing  # noqa: E402
 
 F32 = tf.float32
 MOST = 6  # rows
@@ -97,7 +97,7 @@ GRADIENTS = plain, same, others, within, switched, around_loop, selected
 
 
 def program(concrete, lowered, rows, path):
-    g = convert_variables_to_constants_v2(concrete, lower_control_flow=lowered)
+    g = freezing.frozen(concrete, lowered)
     with open(path, 'wb') as out:
         out.write(g.graph.as_graph_def().SerializeToString())
     model = ht.load(path, outputs=[t.name.removesuffix(':0') for t in g.outputs])

@@ -21,9 +21,9 @@ sys.path[:0] = [f'{HERE}/../tools', f'{HERE}/../python']
 import package  # noqa: E402
 import halftone as ht  # noqa: E402
 from live import ROUNDING, TOLERANCE, close, converted, error, np, tf  # noqa: E402
+import freezing  # noqa: E402
 import control_graphs  # noqa: E402
 from tensorflow.python.autograph.impl.api import ConversionError  # noqa: E402
-from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2  # noqa: E402
 
 RANGES = {'n': (1, 5), 'k': (1, 9)}, {'n': (0, 5), 'k': (0, 9)}, {'n': (1, 3), 'k': (1, 40)}, {'n': (0, 21), 'k': (1, 18)}
 # TensorFlow's optimisations compute other numbers of tensors without elements: the least of tanh(x) as tanh of the least x, which is 1 and not infinite.
@@ -125,7 +125,7 @@ def run(context, program, feeds):
 def written(f, form, path):
     """The graph in a file, and the function whose outputs it names."""
     if form != FORMS[0]:
-        f = convert_variables_to_constants_v2(f, lower_control_flow=True)
+        f = freezing.frozen(f)
     with open(path, 'wb') as out:
         out.write(f.graph.as_graph_def().SerializeToString())
     return f

@@ -22,9 +22,9 @@ import package  # noqa: E402
 import halftone as ht  # noqa: E402
 import live  # noqa: E402
 from live import TOLERANCE, close, np, tf  # noqa: E402
+import freezing  # noqa: E402
 import recurrent_models  # noqa: E402
 from tensorflow.core.protobuf import saved_model_pb2  # noqa: E402
-from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2  # noqa: E402
 
 ROWS, STEPS = 4, 7  # the largest sizes
 FORMS = 'functional', 'tensorflow 1', 'saved'
@@ -64,7 +64,7 @@ def saved(case, path):
 
 def frozen(case, path, form):
     f = tf.function(lambda x: tf.nest.flatten(case.model(x)), input_signature=[tf.TensorSpec(case.shape, tf.float32, name='x')])
-    f = convert_variables_to_constants_v2(f.get_concrete_function(), lower_control_flow=form != FORMS[0])
+    f = freezing.frozen(f.get_concrete_function(), form != FORMS[0])
     with open(path, 'wb') as out:
         out.write(f.graph.as_graph_def().SerializeToString())
     return lambda x: [y.numpy() for y in tf.nest.flatten(f(x))], [t.name.removesuffix(':0') for t in f.outputs]

@@ -20,11 +20,10 @@ sys.path[:0] = [f'{HERE}/../tools', f'{HERE}/../python']
 import package  # noqa: E402
 import halftone as ht  # noqa: E402
 from live import close, np, tf  # noqa: E402
+import freezing  # noqa: E402
 import written_models  # noqa: E402
 import written_nets  # noqa: E402
 from tensorflow.core.protobuf import saved_model_pb2  # noqa: E402
-from tensorflow.python.eager import context as eager  # noqa: E402
-from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2  # noqa: E402
 
 FORMS = 'functional', 'tensorflow 1', 'saved'
 TOLERANCE = 3e-4  # some models iterate until numbers hardly change
@@ -61,18 +60,9 @@ def saved(f, signature, folder):
             [signed.outputs[f'y{i}'].name.removesuffix(':0') for i in range(len(signed.outputs))])
 
 
-def forget_conditions():
-    """TensorFlow's optimiser names the conditions of loops alike in all models, and refuses another function of a name that it has."""
-    for name in eager.context().list_function_names():
-        name = name.decode() if isinstance(name, bytes) else name
-        if name.startswith('while_cond_function'):
-            eager.context().remove_function(name)
-
-
 def frozen(f, signature, path, lower):
-    forget_conditions()
     traced = tf.function(f, input_signature=signature, autograph=False).get_concrete_function()
-    traced = convert_variables_to_constants_v2(traced, lower_control_flow=lower)
+    traced = freezing.frozen(traced, lower)
     with open(path, 'wb') as out:
         out.write(traced.graph.as_graph_def().SerializeToString())
     return {s.name: s.name for s in signature}, [t.name.removesuffix(':0') for t in traced.outputs]

@@ -8,7 +8,7 @@ import environment
 environment.enter_venv()
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
-from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2  # noqa: E402
+import freezing  # noqa: E402
 
 POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1, 'optimal': 2e-2}
 # One unit in the last place of the policy's low dtype: with few elements, Halftone's code and TensorFlow's may
@@ -115,8 +115,7 @@ def check(name, folder, model, feeds, outputs, want, policies=POLICIES):
 
 def freeze(f, signature, path):
     """Writes the graph of `f`, frozen and with functional control flow; returns its concrete function."""
-    f = convert_variables_to_constants_v2(tf.function(f, input_signature=signature).get_concrete_function(),
-                                          lower_control_flow=False)
+    f = freezing.frozen(tf.function(f, input_signature=signature).get_concrete_function(), lower_control_flow=False)
     with open(path, 'wb') as out:
         out.write(f.graph.as_graph_def().SerializeToString())
     return f
