@@ -4,7 +4,7 @@ that the CPU runs, and need no other library."""
 import json, os, random, re, resource, shutil, struct, subprocess, unittest, zipfile
 
 from nets import C, CXX, DIGITS, HERE, STRICT, TOP, Nets, sections, targets_of_host
-from environment import BUILD, TOOL
+from environment import BUILD, HANGS, TOOL
 from tool import SMALL, TYPES, npy
 
 
@@ -741,7 +741,7 @@ entry "" {
                     os.mkdir(out)
                     open(os.path.join(out, 'mine'), 'w').close()
                 r = subprocess.run([TOOL, 'aot', '-q', '--no-cache', '--batch=1', SMALL, '-o', out], preexec_fn=limit,
-                                   restore_signals=False, capture_output=True, timeout=120)
+                                   restore_signals=False, capture_output=True, timeout=HANGS)
                 self.assertEqual(r.returncode, 5, r.stderr)
                 self.assertEqual(os.path.exists(out), there)
                 self.assertTrue(not there or os.path.exists(os.path.join(out, 'mine')))

@@ -2,7 +2,7 @@
 """Models, feeds and settings that are refused: exit codes, and what is said."""
 import json, os, random, shutil, struct, subprocess, unittest, zipfile
 
-from tool import MODEL_VERBS, SMALL, TOOL, TYPES, ToolCase, floats, npy
+from tool import HANGS, MODEL_VERBS, SMALL, TOOL, TYPES, ToolCase, floats, npy
 
 
 class BadInput(ToolCase):
@@ -207,7 +207,7 @@ class BadInput(ToolCase):
             for at in {numbers, numbers + 3, *random.Random(5).sample(range(len(whole)), 40)}:
                 damaged = whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1:]
                 d = self.path('d.npz', damaged)
-                r = subprocess.run([TOOL, 'run', '-q', '--input', f'x=@{d}#data', SMALL], capture_output=True, timeout=60)
+                r = subprocess.run([TOOL, 'run', '-q', '--input', f'x=@{d}#data', SMALL], capture_output=True, timeout=HANGS)
                 self.assertIn(r.returncode, (0, 3), (at, r.stderr))
                 if r.returncode == 0:
                     self.assertEqual(r.stdout, want, at)

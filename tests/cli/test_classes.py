@@ -260,7 +260,7 @@ class Classes(ToolCase):
 
     def call(self, d, *args, host='x86-64'):
         """Runs the tool as on a machine of that level; the costs of x86-64 have not been measured."""
-        return subprocess.run([TOOL, *args], cwd=d, capture_output=True, timeout=120,
+        return subprocess.run([TOOL, *args], cwd=d, capture_output=True, timeout=environment.HANGS,
                               env={**os.environ, 'HALFTONE_POLICY': '', 'HALFTONE_CACHE_DIR': '', 'HALFTONE_CACHE_MODE': '', 'HOME': d,
                                    'HALFTONE_HOST': host})
 

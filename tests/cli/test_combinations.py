@@ -2,7 +2,7 @@
 """Combinations that the vendor forbids: each row of the table, from both sides, by command line and by file."""
 import json, os, subprocess, unittest
 
-from tool import SMALL, TOOL, ToolCase
+from tool import HANGS, SMALL, TOOL, ToolCase
 
 DIMS, TYPE, SHAPE = (('dynamic_input_config.' + n, v) for n, v in (('dynamic_dims', '1;2'), ('dynamic_node_type', '1'), ('input_shape', 'x:-1')))
 PROFILES = dict((DIMS, TYPE, SHAPE))
@@ -91,7 +91,7 @@ class Combinations(ToolCase):
         """Root may write everywhere."""
         env = {**os.environ, 'HALFTONE_POLICY': '', **{k: v for k, v in settings.items() if k.isupper()}}
         user = {'user': 65534} if os.getuid() == 0 and 'locked' in str(settings) else {}
-        r = subprocess.run([TOOL, 'config', *args], capture_output=True, env=env, timeout=120, **user)
+        r = subprocess.run([TOOL, 'config', *args], capture_output=True, env=env, timeout=HANGS, **user)
         r.err = r.stderr.decode()
         return r
 

@@ -5,7 +5,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(TOP, 'tests', 'tools'))
 from case import FolderCase
-from environment import TOOL
+from environment import HANGS, TOOL
 
 SMALL = os.path.join(HERE, 'small.hir')
 TYPES = os.path.join(HERE, 'types.hir')
@@ -43,7 +43,7 @@ def floats(*v):
 
 class ToolCase(FolderCase):
     def tool(self, *args, code=0, env=None, out=subprocess.PIPE, cwd=None):
-        r = subprocess.run([TOOL, *args], stdout=out, cwd=cwd, stderr=subprocess.PIPE, timeout=120,
+        r = subprocess.run([TOOL, *args], stdout=out, cwd=cwd, stderr=subprocess.PIPE, timeout=HANGS,
                            env={**os.environ, 'HALFTONE_POLICY': '', **(env or {})})
         self.assertEqual(r.returncode, code, (args, r.stdout, r.stderr))
         r.err = r.stderr.decode(errors='replace')

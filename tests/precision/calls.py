@@ -89,14 +89,14 @@ class Maker:
 
 
 def tool(*args):
-    r = subprocess.run([environment.TOOL, *args, '--quiet'], capture_output=True, text=True, timeout=120)
+    r = subprocess.run([environment.TOOL, *args, '--quiet'], capture_output=True, text=True, timeout=environment.HANGS)
     return f'{args[0]}: exit {r.returncode}: {r.stderr.strip()[:300]}' if r.returncode else ''
 
 
 def reapplied(folder, fetch, policy, profile):
     """The report, used as a policy, gives the same bytes."""
     r = subprocess.run([environment.TOOL, 'explain', f'{folder}/g.pb', '--policy', policy, '--profile', profile, '--outputs', fetch,
-                        '--format', 'json', '--quiet'], capture_output=True, timeout=120)
+                        '--format', 'json', '--quiet'], capture_output=True, timeout=environment.HANGS)
     with open(f'{folder}/r.json', 'wb') as f:
         f.write(r.stdout)
     wrong = tool('convert', f'{folder}/g.pb', '-o', f'{folder}/r.pb', '--policy', f'{folder}/r.json', '--outputs', fetch)

@@ -142,7 +142,7 @@ class Compare(unittest.TestCase):
         return self.path('model.hir', classifier(batch))
 
     def tool(self, *args, code=0, verb='compare'):
-        r = subprocess.run([environment.TOOL, verb, *args, '--no-cache'], capture_output=True, timeout=120,
+        r = subprocess.run([environment.TOOL, verb, *args, '--no-cache'], capture_output=True, timeout=environment.HANGS,
                            env={**os.environ, 'HALFTONE_POLICY': ''})
         self.assertEqual(r.returncode, code, (args, r.stdout, r.stderr.decode()))
         return r

@@ -204,7 +204,7 @@ class Optimizers(unittest.TestCase):
         return os.path.join(cls.folder.name, name)
 
     def tool(self, *args):
-        r = subprocess.run([environment.TOOL, *args], capture_output=True, text=True, timeout=120)
+        r = subprocess.run([environment.TOOL, *args], capture_output=True, text=True, timeout=environment.HANGS)
         self.assertEqual(r.returncode, 0, (args, r.stderr))
         return r.stdout
 

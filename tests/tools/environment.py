@@ -16,6 +16,7 @@ LONG = os.environ.get('HALFTONE_LONG') == '1'  # all cases instead of samples, w
 # many policies then run only a few of them: the build without sanitizers compares the numbers.
 SANITIZED = bool(os.environ.get('HALFTONE_SANITIZE'))
 SKIPPED = 77  # the exit code that ctest counts as skipped
+HANGS = 900  # seconds that no run of the tool takes in a test, on a slow machine with sanitizers and other tests beside it
 # A number that is another one every day.  Cases that a single run leaves out have their turn by it; HALFTONE_TURN
 # repeats the run of another day.
 TURN = int(os.environ.get('HALFTONE_TURN') or time.time() // 86400)
