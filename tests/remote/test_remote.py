@@ -233,13 +233,13 @@ class AgainstHostileServer(Client):
 
     def test_it_can_be_good(self):
         for behaviour in 'good', 'unknown_fields':
-            lines, said, _ = self.gets(behaviour, 2)
+            lines, said, _ = self.gets(behaviour, 2, total_ms=5000)
             self.assertEqual((lines, said), (['hit'] * 2, ''))
             self.assertEqual(self.read('b'), ENTRY)
 
     def test_misses(self):
         for behaviour in '404', '204', 'cas-404', 'cas-204', 'endless-404':
-            lines, said, n = self.gets(behaviour)
+            lines, said, n = self.gets(behaviour, total_ms=5000)
             self.assertEqual((lines, said, n), (['miss'] * 5, '', 10 if behaviour[0] == 'c' else 5), behaviour)
 
     def test_lies(self):
@@ -256,7 +256,7 @@ class AgainstHostileServer(Client):
 
     def test_garbage(self):
         for name in GARBAGE:
-            lines, said, n = self.gets('garbage-' + name)
+            lines, said, n = self.gets('garbage-' + name, total_ms=5000)
             self.assertEqual((lines, n), (['miss'] * 5, 3), name)
             self.assertEqual(said.count('warning'), 1, said)
 
@@ -279,7 +279,7 @@ class AgainstHostileServer(Client):
         self.assertEqual(lines, ['miss'] * 5)
         self.assertLess(n, 5)  # it gave up; the number depends on the machine
         self.assertIn('takes too long', said)
-        self.assertEqual(self.gets('hang-once', 2)[0], ['miss', 'hit'])
+        self.assertEqual(self.gets('hang-once', 2, total_ms=2000)[0], ['miss', 'hit'])
 
     def test_nobody_there(self):
         for url in f'http://127.0.0.1:{free_port()}/', 'unix:' + self.path('s'), 'http://name.invalid/':
@@ -310,8 +310,8 @@ class AgainstHostileServer(Client):
         self.assertEqual((lines, said), (['hit'], ''))
 
     def test_large_entries(self):
-        self.assertEqual(self.gets('good', 1, max_bytes=len(ENTRY) - 1)[0], ['miss'])
-        self.assertEqual(self.gets('good', 1, max_bytes=len(ENTRY))[0], ['hit'])
+        self.assertEqual(self.gets('good', 1, total_ms=5000, max_bytes=len(ENTRY) - 1)[0], ['miss'])
+        self.assertEqual(self.gets('good', 1, total_ms=5000, max_bytes=len(ENTRY))[0], ['hit'])
         e = self.path('e', b'12345')
         lines, said = self.client(self.server.url('201'), 'put', 'a', e, write=1, max_bytes=4)
         self.assertEqual((lines, said), (['not kept'], ''))
