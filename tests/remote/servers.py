@@ -35,7 +35,7 @@ class Nginx:
     read-only."""
 
     def __init__(self, folder):
-        self.folder = folder
+        self.folder, self.asked = folder, 0
         self.port, self.tls, self.wrong = free_port(), free_port(), free_port()
         self.socket = os.path.join(folder, 's')
         self.store = os.path.join(folder, 'store')
@@ -76,8 +76,19 @@ class Nginx:
         return f'{"https" if tls else "http"}://{user}127.0.0.1:{self.tls if tls else self.port}{path}'
 
     def requests(self):
-        with open(os.path.join(self.folder, 'access.log')) as f:
-            return f.read().splitlines()
+        """The log's line of each request, of those that have ended: the only worker logs requests as they end, and this asks for one more."""
+        self.asked += 1
+        last = f'GET /asked/{self.asked} '
+        c = http.client.HTTPConnection('127.0.0.1', self.port)
+        c.request(*last.split())
+        c.getresponse().read()
+        c.close()
+        while True:
+            with open(os.path.join(self.folder, 'access.log')) as f:
+                lines = f.read().splitlines()
+            if any(last in line for line in lines):
+                return [line for line in lines if 'GET /asked/' not in line]
+            time.sleep(.01)
 
     def stop(self):
         self.process.terminate()
