@@ -43,8 +43,9 @@ def same(x, w, which):
 
 
 def others(x, w, which):
-    """The branches have values of other types and ranks in the same places."""
-    return tf.cond(which > 0, lambda: tf.where(tf.tanh(x) > 0, x @ w, tf.exp(x)), lambda: x * tf.tanh(tf.reduce_sum(tf.exp(w), 0)))
+    """The branches have values of other types and ranks in the same places.  No argument of tanh is so large that rounding changes much
+    of the gradient."""
+    return tf.cond(which > 0, lambda: tf.where(tf.tanh(x) > 0, x @ w, tf.exp(x)), lambda: x * tf.tanh(tf.reduce_sum(tf.exp(w), 0) * .25))
 
 
 def within(x, w, which):
