@@ -84,12 +84,12 @@ static struct ht_span of_extent(
 	for (int32_t i = 0; i < s.rank; i++) {
 		int64_t dim = ht_dim_most(g, s.dim[i]), low = ht_dim_least(g, s.dim[i]);
 
+		if (axis >= 0 && i != axis)
+			continue;
 		if (dim < 0)
 			return unknown;
-		if ((axis < 0 || i == axis) && dim > most)
-			most = dim;
-		if ((axis < 0 || i == axis) && low < least)
-			least = low;
+		most = dim > most ? dim : most;
+		least = low < least ? low : least;
 	}
 	return (struct ht_span){ indices || least < 0 || least > most ? 0 : least,
 		indices && most ? most - 1 : most };

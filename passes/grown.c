@@ -146,6 +146,86 @@ static int32_t longest_operand(const struct ht_node *n, int32_t from_last)
 	return found;
 }
 
+static bool bit(const struct ht_node *n, const char *name, int32_t i)
+{
+	return i < 63 && ht_attr_int(n, name, 0) >> i & 1;
+}
+
+/* The axis of operand 0 of a StridedSlice that is axis `axis` of its result; -1: none, or it is not known. */
+static int32_t strided_axis(const struct ht_node *n, int32_t axis)
+{
+	int64_t entries = ht_shape_count(ht_in_shape(n, 1));
+	int32_t named = 0, from = 0, to = 0;
+
+	for (int32_t i = 0; i < entries; i++)
+		named += !bit(n, "new_axis_mask", i) && !bit(n, "ellipsis_mask", i);
+	for (int32_t i = 0; i < entries && to <= axis; i++) {
+		int32_t left = ht_in_shape(n, 0).rank - named;
+
+		if (bit(n, "ellipsis_mask", i)) {
+			if (axis < to + left)
+				return from + axis - to;
+			from += left;
+			to += left;
+		} else if (bit(n, "new_axis_mask", i)) {
+			if (to++ == axis)
+				return -1;
+		} else if (bit(n, "shrink_axis_mask", i)) {
+			from++;
+		} else if (to++ == axis) {
+			return from;
+		} else {
+			from++;
+		}
+	}
+	return entries < 0 ? -1 : from + axis - to;
+}
+
+/* The axis of operand 0 of which axis `axis` of the result is a part; -1: none is known. */
+static int32_t whole_axis(const struct ht_node *n, int32_t axis)
+{
+	int32_t at = ht_axes(n) == HT_AXES_SLICED    ? axis
+		     : ht_axes(n) == HT_AXES_STRIDED ? strided_axis(n, axis)
+						     : -1;
+
+	return at >= 0 && at < ht_in_shape(n, 0).rank ? at : -1;
+}
+
+/* A part of an axis is at most as long as the axis. */
+static struct ht_value extent_of_part(
+	struct part *p, struct ht_value v, int32_t axis, int32_t of, struct extents *k)
+{
+	struct ht_value most = extent_of(p, v.node->in[0], of, k),
+			x = binary(p, HT_OP_Minimum, told_extent(p, v, axis), most);
+
+	return binary(p, HT_OP_Maximum, x, integer(p, 0));
+}
+
+/* The operand that states the extents of the result; -1: none does. */
+static int32_t stated_at(const struct ht_node *n)
+{
+	switch (n->op) {
+	case HT_OP_Fill:
+	case HT_OP_StridedSliceGrad:
+		return 0;
+	case HT_OP_BroadcastTo:
+		return 1;
+	default:
+		return -1;
+	}
+}
+
+/* Element `axis` of a vector. */
+static struct ht_value entry_of(struct part *p, struct ht_value v, int32_t axis)
+{
+	if (v.node->op == HT_OP_Pack && axis < v.node->ins &&
+		ht_type_of(v.node->in[axis])->shape.rank == 0)
+		v = v.node->in[axis];
+	else
+		v = gathered(p, "extent", v, integer(p, axis), 0);
+	return ht_rw_cast(&p->r, p->at, ht_rw_name_within(&p->r, p->at, "extent"), v, HT_I32);
+}
+
 /* The extent of a node's result as a sum, as far as its form tells it: so a range follows from how often a loop adds to it. */
 static struct ht_value extent_of_node(
 	struct part *p, struct ht_value v, int32_t axis, struct extents *k)
@@ -158,6 +238,11 @@ static struct ht_value extent_of_node(
 		return extent_of(p, n->in[v.index], axis, k);
 	if (joins(n, axis, &along))
 		return extent_of_concat(p, n, axis, along, k);
+	if (stated_at(n) >= 0)
+		return entry_of(p, n->in[stated_at(n)], axis);
+	i = rank > axis ? whole_axis(n, axis) : -1;
+	if (i >= 0)
+		return extent_of_part(p, v, axis, i, k);
 	i = ht_is(n, HT_ELEMENTWISE) && rank > axis ? longest_operand(n, rank - axis) : -1;
 	return i < 0 ? told_extent(p, v, axis)
 		     : extent_of(p, n->in[i], ht_in_shape(n, i).rank - rank + axis, k);
@@ -471,6 +556,65 @@ static enum ht_status each_control(struct growth *x, struct ht_graph *g, bool lo
 	return HT_OK;
 }
 
+/* ---- numbers that lists give ---- */
+
+/* Attribute of a node that reads such a number: it has its bounds. */
+#define BOUNDED "_bounded"
+
+/* Whether a node reads integers from a list that a body gets. */
+static bool reads_list(const struct ht_node *n)
+{
+	return ht_is(n, HT_GATHERS) && n->outs == 1 &&
+	       (n->out[0].dtype == HT_I32 || n->out[0].dtype == HT_I64) &&
+	       ht_is(ht_forwarded(n->in[0]).node, HT_ARGUMENT) && !ht_attr_bool(n, BOUNDED, false);
+}
+
+/* What is computed of `v` is computed of its minimum or maximum with a number instead. */
+static struct ht_value limited(struct part *p, struct ht_value v, enum ht_op op, int64_t limit)
+{
+	struct ht_value to = ht_rw_scalar(&p->r, p->at, ht_rw_name_within(&p->r, v.node, "number"),
+		ht_type_of(v)->dtype, limit);
+
+	to = ht_rw_binary(&p->r, p->at, op, ht_rw_name_within(&p->r, v.node, "bounded"), v, to);
+	ht_rw_replace_behind(&p->r, v, to);
+	return to;
+}
+
+static void bound_number(const struct growth *x, struct ht_graph *g, struct ht_node *n)
+{
+	const struct ht_range of = ht_range_of(&x->ranges, ht_out(n, 0));
+	struct ht_value v = ht_out(n, 0);
+	struct part p;
+
+	if (of.least < 0 || of.most > MOST_ROOM || !n->next)
+		return;
+	begin(&p, x, g, n->next);
+	v = limited(&p, v, HT_OP_Minimum, of.most);
+	limited(&p, v, HT_OP_Maximum, of.least);
+	ht_attr_set_bool(n, BOUNDED, true);
+}
+
+/* What is computed of such numbers has bounds then, as extents that the loop of a gradient takes from the list that another loop filled. */
+static void bound_numbers(const struct growth *x, struct ht_graph *g)
+{
+	struct part p;
+	struct ht_node **all;
+	size_t n;
+
+	begin(&p, x, g, NULL);
+	all = ht_rw_nodes(&p.r, &n);
+	for (size_t i = 0; i < n; i++) {
+		struct ht_bodies b = { { NULL } };
+
+		if (g->function && reads_list(all[i]))
+			bound_number(x, g, all[i]);
+		if (ht_runs_own(all[i]))
+			b = ht_control_bodies(all[i]);
+		for (int k = 0; k < 2 && b.of[k]; k++)
+			bound_numbers(x, b.of[k]->body);
+	}
+}
+
 enum ht_status ht_give_room(struct ht_graph *g, struct ht_pass_context *c, bool *changed)
 {
 	struct growth x = { .c = c };
@@ -482,6 +626,7 @@ enum ht_status ht_give_room(struct ht_graph *g, struct ht_pass_context *c, bool 
 	if (!x.n)
 		return HT_OK;
 	ht_ranges_find(&x.ranges, g, c->scratch);
+	bound_numbers(&x, g);
 	for (size_t i = 0; i < x.n; i++)
 		HT_TRY(finish_loop(&x, &x.of[i]));
 	return HT_OK;

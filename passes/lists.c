@@ -219,7 +219,7 @@ static enum ht_status fold_program(struct ht_graph *g, const struct ht_pass_cont
 static enum ht_status find_again(struct ht_lists *l, struct ht_graph *g)
 {
 	HT_TRY(ht_infer_types_hopefully(g, l->c->diags));
-	if (ht_lists_have_sizes(l))
+	if (ht_lists_ask_elements(l))
 		HT_TRY(ht_infer_all_known(g, l->c->scratch, l->c->diags, true, &l->known));
 	ht_map_init(&l->of, l->c->scratch);
 	ht_lists_find(l, g);
@@ -284,7 +284,8 @@ static enum ht_status vary(struct ht_lists *l, struct ht_graph *g, int *rounds, 
 enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c, bool computes)
 {
 	struct ht_lists l = { .c = c, .g = g, .computes = computes };
-	bool some_grow = false, grows = false, made = false, done = false, folded = false, any;
+	bool some_grow = false, grows = false, made = false, done = false, folded = false, split,
+	     any;
 	int rounds = 8;
 
 	any = has_lists(g, c->scratch);
@@ -309,6 +310,12 @@ enum ht_status ht_lists_to_tensors(struct ht_graph *g, struct ht_pass_context *c
 			HT_TRY(fold_program(g, c));
 			HT_TRY(fold_bodies(g, c));
 			HT_TRY(find_again(&l, g));
+		}
+		if (!any_is_known(&l)) {
+			ht_lists_split_shapes(&l, g, &split);
+			l.shapes = l.shapes || split;
+			if (split)
+				HT_TRY(find_again(&l, g));
 		}
 		made = set_types(&l) || grows;
 		if (made)

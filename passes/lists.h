@@ -31,6 +31,7 @@ struct ht_list {
 	struct ht_shape sizes;
 	bool various; /* its elements are not known to be one constant, or the same sizes */
 	bool empty;   /* it was empty at first, and grew */
+	bool whole;   /* an op takes or sets several of its elements, or adds to them */
 	bool waits;   /* it becomes a tensor when no other list can */
 	bool unsure;  /* an element has extents that are computed, and not numbered yet */
 	bool held; /* whether its elements have several sizes is known when those that bodies compute have numbers */
@@ -57,11 +58,13 @@ enum { HT_LIST_ROOM = 1024 };
 struct ht_lists {
 	struct ht_pass_context *c;
 	const struct ht_graph *g; /* whose lists these are, and of its bodies */
-	struct ht_map known;      /* ht_infer_all_known(), where sizes are open */
-	bool numbered;            /* sizes that bodies compute have numbers */
-	bool settled;             /* nothing more becomes known of computed lengths */
-	bool computes;            /* sizes that the run computes may still be added (computed.c) */
-	struct ht_map of;         /* by value */
+	struct ht_map
+		known; /* ht_infer_all_known(), where sizes are open, or lists have extents of shapes */
+	bool numbered;    /* sizes that bodies compute have numbers */
+	bool settled;     /* nothing more becomes known of computed lengths */
+	bool shapes;      /* there are lists of single extents of shapes */
+	bool computes;    /* sizes that the run computes may still be added (computed.c) */
+	struct ht_map of; /* by value */
 };
 
 /* Fills l->of for the lists of `g`, and of the bodies that it runs. */
@@ -93,6 +96,10 @@ void ht_lists_of_ragged(struct ht_graph *g, struct ht_pass_context *c);
 /* lists_varied.c: lists of known length whose elements have several sizes, in `g` and in the bodies that it runs, get elements as long as
  * the longest, and beside each value a list of their extents.  *changed: there were some; the caller must find lists again. */
 void ht_lists_split_sizes(struct ht_lists *l, struct ht_graph *g, bool *changed);
+
+/* lists_shapes.c: known lists whose elements are shapes, in `g` and in the bodies that it runs, become a list of each extent alone.
+ * *changed: there were some; the caller must find lists again. */
+void ht_lists_split_shapes(struct ht_lists *l, struct ht_graph *g, bool *changed);
 
 /* lists_dense.c: changes the nodes that handle known lists, in `g` and in the bodies that it
  * runs.  The lists' values must have the tensors' types. */

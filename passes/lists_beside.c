@@ -11,7 +11,7 @@ static struct ht_list *list_with(struct ht_beside *x, struct ht_value v)
 {
 	struct ht_list *of = ht_list_of(x->l, v);
 
-	return of && x->has(of) ? of : NULL;
+	return of && x->has(x, of) ? of : NULL;
 }
 
 struct ht_value ht_beside_of(struct ht_beside *x, struct ht_value list)

@@ -14,7 +14,8 @@ struct ht_beside_pair {
 struct ht_beside_part;
 struct ht_beside {
 	struct ht_lists *l;
-	bool (*has)(const struct ht_list *of); /* whether a value is beside those of the list */
+	bool (*has)(const struct ht_beside *x,
+		const struct ht_list *of); /* whether a value is beside those of the list */
 	void (*change)(struct ht_beside_part *p, struct ht_node *n); /* an op on such a list */
 	struct ht_type type;                                         /* of the values */
 	struct ht_beside_pair *pair;

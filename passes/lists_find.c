@@ -98,9 +98,17 @@ static void tell_of_length(struct ht_lists *l, struct ht_node *n, struct ht_list
 	x->bad = x->bad || (x->resized && x->popped) || (x->shrinks && x->extended);
 }
 
+/* Whether an op handles one element alone, or makes a list that is empty. */
+static bool handles_one(const struct ht_node *n)
+{
+	return ht_attr_bool(n, HT_LIST_EMPTY, false) || n->op == HT_OP_TensorListGetItem ||
+	       (n->op == HT_OP_TensorListSetItem && !ht_attr_bool(n, HT_LIST_ADDS, false));
+}
+
 static void tell_of_op(struct ht_lists *l, struct ht_node *n, struct ht_list *x)
 {
 	tell_of_length(l, n, x);
+	x->whole = x->whole || !handles_one(n);
 	if (n->op == HT_OP_TensorListScatterIntoExistingList)
 		of_scattered(l, x, ht_type_of(n->in[1])->shape);
 	else if (n->op == HT_OP_TensorListSetItem)

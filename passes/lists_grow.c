@@ -30,8 +30,9 @@ struct growth {
 };
 
 /* Whether a list grows and can become one of fixed length. */
-static bool grows(const struct ht_list *of)
+static bool grows(const struct ht_beside *x, const struct ht_list *of)
 {
+	(void)x;
 	return of->grows && !of->open && !of->parts && !of->bad && !of->held;
 }
 

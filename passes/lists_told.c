@@ -94,11 +94,16 @@ struct ht_shape ht_lists_told_shape(const struct ht_lists *l, struct ht_shape s)
 	return ht_shape_make(l->c->scratch, s.rank, dim);
 }
 
-/* What inference knows of the elements of `v`, where sizes are open; NULL: nothing. */
+bool ht_lists_ask_elements(const struct ht_lists *l)
+{
+	return ht_lists_have_sizes(l) || l->shapes;
+}
+
+/* What inference knows of the elements of `v`; NULL: nothing. */
 static const struct ht_known *elements_of(const struct ht_lists *l, struct ht_value v)
 {
 	struct ht_known **known =
-		ht_lists_have_sizes(l) ? ht_known_of(&l->known, v.node->graph) : NULL;
+		ht_lists_ask_elements(l) ? ht_known_of(&l->known, v.node->graph) : NULL;
 	const struct ht_known *k = known ? known[v.node->id] : NULL;
 
 	return k && k[v.index].e ? &k[v.index] : NULL;
@@ -299,6 +304,7 @@ void ht_list_tell_same(struct ht_lists *l, struct ht_value a, struct ht_value b)
 	x->popped = x->popped || y->popped;
 	x->various = x->various || y->various;
 	x->empty = x->empty || y->empty;
+	x->whole = x->whole || y->whole;
 	if (y->constant)
 		has_constant(x, y->constant);
 	if (y->sizes.rank >= 0)

@@ -12,6 +12,8 @@ struct ht_list *ht_list_standing(struct ht_list *x);
 
 /* Whether sizes of the program are open. */
 bool ht_lists_have_sizes(const struct ht_lists *l);
+/* Whether what inference knows of elements counts: where sizes are open, or lists have extents. */
+bool ht_lists_ask_elements(const struct ht_lists *l);
 /* The dimension, or HT_DIM_UNKNOWN: one that is no number tells something if it is an open size of the program. */
 int64_t ht_lists_told_dim(const struct ht_lists *l, int64_t dim);
 struct ht_shape ht_lists_told_shape(const struct ht_lists *l, struct ht_shape s);

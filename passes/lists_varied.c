@@ -396,9 +396,15 @@ static void change(struct ht_beside_part *p, struct ht_node *n)
 	}
 }
 
+static bool has_sizes(const struct ht_beside *x, const struct ht_list *of)
+{
+	(void)x;
+	return is_varied(of);
+}
+
 void ht_lists_split_sizes(struct ht_lists *l, struct ht_graph *g, bool *changed)
 {
-	struct ht_beside x = { l, .has = is_varied, .change = change, .type = HT_LIST_TYPE };
+	struct ht_beside x = { l, .has = has_sizes, .change = change, .type = HT_LIST_TYPE };
 
 	ht_beside_add(&x, g);
 	*changed = x.n;

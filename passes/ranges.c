@@ -8,6 +8,7 @@
  * trip count is small, the walk is repeated for each iteration. */
 #include "passes/ranges.h"
 #include "passes/by_value.h"
+#include "passes/computed.h"
 
 #include "passes/rewrite.h"
 
@@ -180,13 +181,30 @@ static bool is_integer(enum ht_dtype t)
 	return t == HT_I32 || t == HT_I64;
 }
 
-static struct term term_of_const(struct ht_value v)
+/* What the graph implies without its loops: of constants, and of extents. */
+static struct term implied(const struct ht_node *n)
 {
-	int64_t n;
-	int count;
+	struct ht_span s;
 
-	return ht_const_small_ints(v, &n, 1, &count) && count == 1 ? (struct term){ NULL, n, n }
-								   : any;
+	if (!ht_span_of(n->graph, ht_out((struct ht_node *)(uintptr_t)n, 0), &s))
+		return any;
+	return (struct term){ NULL, bounded(s.least), bounded(s.most) };
+}
+
+/* Of some elements.  They are not the same elements as in the base, so a difference from the base would tell nothing. */
+static struct term some_of(struct term t)
+{
+	return t.base ? any : t;
+}
+
+/* Of operands that become parts of one tensor. */
+static struct term all_of(const struct ht_ranges *x, const struct ht_node *n, int32_t count)
+{
+	struct term t = count > 0 ? term_of(x, n->in[0]) : any;
+
+	for (int32_t i = 1; i < count; i++)
+		t = either(t, term_of(x, n->in[i]));
+	return t;
 }
 
 static struct term computed(struct ht_ranges *x, struct ht_node *n)
@@ -196,7 +214,8 @@ static struct term computed(struct ht_ranges *x, struct ht_node *n)
 
 	switch (n->op) {
 	case HT_OP_Const:
-		return term_of_const(ht_out(n, 0));
+	case HT_OP_Shape:
+		return implied(n);
 	case HT_OP_Add:
 	case HT_OP_AddV2:
 		return sum_of(a, b);
@@ -216,6 +235,20 @@ static struct term computed(struct ht_ranges *x, struct ht_node *n)
 	case HT_OP_ExpandDims:
 	case HT_OP_Squeeze:
 		return a;
+	case HT_OP_Slice:
+	case HT_OP_Gather:
+	case HT_OP_GatherV2:
+		return some_of(a);
+	case HT_OP_StridedSlice:
+		return ht_is(n->in[0].node, HT_TELLS_SHAPE) ? implied(n) : some_of(a);
+	case HT_OP_Pack:
+		return all_of(x, n, n->ins);
+	case HT_OP_ConcatV2:
+		return all_of(x, n, n->ins - 1);
+	case HT_OP_Fill:
+		return b;
+	case HT_OP_TensorScatterUpdate:
+		return either(a, n->ins > 2 ? term_of(x, n->in[2]) : any);
 	default:
 		return any;
 	}
