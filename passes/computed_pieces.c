@@ -5,6 +5,8 @@
  * otherwise it has the same bits.)  So a sampled loss, which looks up classes of labels and of samples together, has no slice of an
  * extent that depends on data.
  *
+ * A slice to the end of an axis that takes a number of elements, as sums of sizes say, states that number.
+ *
  * Begins, extents and paddings are compared as sums of sizes (computed_sums.h): how many elements a concatenation has is no size
  * by itself. */
 #include "passes/computed_nodes.h"
@@ -76,6 +78,23 @@ static struct ht_value gathered_by(
 	return ht_out(to, 0);
 }
 
+/* A Slice to the end of an axis states how many elements that is, if it is a number. */
+static bool state_rest(struct ht_rw *r, struct ht_node *n, int32_t axis)
+{
+	struct ht_sum rest =
+		ht_sum_plus(ht_sum_extent(n->in[0], axis), ht_sum_element(n, 1, axis), -1);
+	int64_t size[HT_MAX_RANK];
+
+	if (!takes_rest(n, axis) || !rest.known || rest.terms || rest.number < 0)
+		return false;
+	for (int32_t i = 0; i < ht_in_shape(n, 0).rank; i++)
+		size[i] = i == axis ? rest.number : -1;
+	ht_rw_set_in(r, n, 2,
+		ht_rw_const_ints(
+			r, n, n->name, ht_type_of(n->in[2])->dtype, size, ht_in_shape(n, 0).rank));
+	return true;
+}
+
 static bool take_part(struct ht_rw *r, struct ht_node *n)
 {
 	int32_t axis = sliced_axis(n), along, part;
@@ -90,10 +109,10 @@ static bool take_part(struct ht_rw *r, struct ht_node *n)
 	}
 	if (!ht_is_plain_gather(x, &along) || axis < along ||
 		axis >= along + ht_in_shape(x, 1).rank)
-		return false;
+		return state_rest(r, n, axis);
 	part = taken_part(x->in[1].node, axis - along, n, axis);
 	if (part < 0)
-		return false;
+		return state_rest(r, n, axis);
 	ht_rw_take_place(r, n, gathered_by(r, n, x, x->in[1].node->in[part]));
 	return true;
 }

@@ -129,6 +129,59 @@ static struct ht_sum extent_of_gather(const struct ht_node *n, int32_t axis, int
 				   : extent(n->in[0], axis - rank + 1, left);
 }
 
+/* Rows of a variable, one for each index. */
+static struct ht_sum extent_of_rows(const struct ht_node *n, int32_t axis, int *left)
+{
+	return !ht_attr_int(n, "batch_dims", 0) && axis < ht_in_shape(n, 1).rank
+		       ? extent(n->in[1], axis, left)
+		       : (struct ht_sum){ .known = false };
+}
+
+/* A vector of the elements of a vector has its extent; others have what the shape states, unless that is -1. */
+static struct ht_sum extent_of_reshape(const struct ht_node *n, int32_t axis, int *left)
+{
+	struct ht_sum s;
+
+	if (n->out[0].shape.rank == 1 && ht_in_shape(n, 0).rank == 1)
+		return extent(n->in[0], 0, left);
+	s = element(n->in[1], axis, left);
+	s.known = s.known && (s.terms || s.number >= 0);
+	return s;
+}
+
+static struct ht_sum extent_of_range(const struct ht_node *n, int *left)
+{
+	return ht_const_is(n->in[0], 0) && ht_const_is(n->in[2], 1)
+		       ? element(n->in[1], 0, left)
+		       : (struct ht_sum){ .known = false };
+}
+
+static struct ht_sum extent_of_node(struct ht_value v, int32_t axis, int *left)
+{
+	const struct ht_node *n = v.node;
+
+	if (ht_is(n, HT_FORWARDS))
+		return extent(n->in[v.index], axis, left);
+	switch (n->op) {
+	case HT_OP_ConcatV2:
+		return extent_of_concat(n, axis, left);
+	case HT_OP_Fill:
+		return element(n->in[0], axis, left);
+	case HT_OP_Reshape:
+		return extent_of_reshape(n, axis, left);
+	case HT_OP_Range:
+		return extent_of_range(n, left);
+	case HT_OP_GatherV2:
+		return extent_of_gather(n, axis, left);
+	case HT_OP_ResourceGather:
+		return extent_of_rows(n, axis, left);
+	case HT_OP_TensorScatterUpdate:
+		return extent(n->in[0], axis, left);
+	default:
+		return (struct ht_sum){ .known = false };
+	}
+}
+
 static struct ht_sum extent(struct ht_value v, int32_t axis, int *left)
 {
 	struct ht_shape s = ht_type_of(v)->shape;
@@ -136,13 +189,7 @@ static struct ht_sum extent(struct ht_value v, int32_t axis, int *left)
 
 	if (told.known || s.rank <= axis || --*left < 0)
 		return told;
-	if (ht_is(v.node, HT_FORWARDS))
-		return extent(v.node->in[v.index], axis, left);
-	if (v.node->op == HT_OP_ConcatV2)
-		return extent_of_concat(v.node, axis, left);
-	if (v.node->op == HT_OP_Fill)
-		return element(v.node->in[0], axis, left);
-	return v.node->op == HT_OP_GatherV2 ? extent_of_gather(v.node, axis, left) : told;
+	return extent_of_node(v, axis, left);
 }
 
 /* Element i of vectors side by side, as columns. */
@@ -156,6 +203,22 @@ static struct ht_sum element_of_columns(const struct ht_node *n, int64_t i, int 
 		if (ht_in_shape(n, k).rank != 2 || ht_in_shape(n, k).dim[1] != 1)
 			return (struct ht_sum){ .known = false };
 	return element(n->in[i % columns], i / columns, left);
+}
+
+static struct ht_sum element_of_concat(const struct ht_node *n, int64_t i, int *left)
+{
+	if (ht_in_shape(n, 0).rank != 1)
+		return element_of_columns(n, i, left);
+	for (int32_t k = 0; k + 1 < n->ins; k++) {
+		int64_t count = ht_shape_count(ht_in_shape(n, k));
+
+		if (count < 0)
+			break;
+		if (i < count)
+			return element(n->in[k], i, left);
+		i -= count;
+	}
+	return (struct ht_sum){ .known = false };
 }
 
 /* The one element of a vector that a slice takes. */
@@ -218,7 +281,7 @@ static struct ht_sum element_of_node(struct ht_value v, int64_t i, int *left)
 	case HT_OP_Pack:
 		return element_of_pack(n, i, left);
 	case HT_OP_ConcatV2:
-		return element_of_columns(n, i, left);
+		return element_of_concat(n, i, left);
 	case HT_OP_StridedSlice:
 		return element_of_slice(n, left);
 	case HT_OP_Add:

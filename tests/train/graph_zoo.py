@@ -419,6 +419,31 @@ def sampled(r):
     return Graph(inputs, {'loss': loss}, train.GradientDescentOptimizer(.1).minimize(loss))
 
 
+def drawn(loss, true=1, **more):
+    """NCE or sampled softmax of any batch, with `true` labels a row, over weights in parts or whole."""
+    def net(r):
+        inputs = {'x': below(12, 'n'), 'y': below(12, 'n', true)}
+        x, y = feeds(inputs)
+        y = tf.cast(y, tf.int64)
+        h = nn.embedding_lookup(weights('in', 12, 5), x)
+        parts = v1.fixed_size_partitioner(3) if more.get('partition_strategy') == 'div' else None
+        out, bias = weights('out', 12, 5, partitioner=parts), zeros('bias', 12)
+        given = {k: f(y, true) if k == 'sampled_values' else f for k, f in more.items()}
+        each = loss(out if parts is None else list(out), bias, y, h, 4, 12, num_true=true, **given)
+        total = tf.reduce_mean(each)
+        return Graph(inputs, {'loss': total, 'each': each}, train.AdagradOptimizer(.1).minimize(total, train.get_or_create_global_step()))
+    return net
+
+
+DRAWN = {
+    'nce': drawn(nn.nce_loss), 'nce_of_two': drawn(nn.nce_loss, 2, partition_strategy='div'), 'nce_without_hits': drawn(nn.nce_loss, 2, remove_accidental_hits=True),
+    'nce_uniform': drawn(nn.nce_loss, sampled_values=lambda y, k: nn.uniform_candidate_sampler(y, k, 4, False, 12, seed=5)),
+    'nce_by_weights': drawn(nn.nce_loss, 2, sampled_values=lambda y, k: nn.fixed_unigram_candidate_sampler(y, k, 4, True, 12, distortion=.75, unigrams=list(range(1, 13)), seed=5)),
+    'softmax': drawn(nn.sampled_softmax_loss), 'softmax_of_two': drawn(nn.sampled_softmax_loss, 2, partition_strategy='div'), 'softmax_with_hits': drawn(nn.sampled_softmax_loss, 2, remove_accidental_hits=False),
+    'softmax_by_counts': drawn(nn.sampled_softmax_loss, sampled_values=lambda y, k: nn.learned_unigram_candidate_sampler(y, k, 4, True, 12, seed=5)),
+}
+
+
 def attentive(r):
     """Sequence to sequence, with attention and teacher forcing."""
     inputs = {'x': below(9, 'n', 't'), 'y': below(9, 'n', 4), 'k': below(2, 'n', least=1)}
@@ -483,6 +508,38 @@ def recommended(r):
         return Graph(inputs, {'loss': loss}, v1.assign_add(step, 1))
 
 
+def optimised(r):
+    """A step as tf.contrib.layers.optimize_loss and slim's create_train_op write it: gradients that are multiplied, clipped and summarised, a loss that is checked."""
+    inputs = {'x': normal('n', 6, 6, 2), 'y': below(4, 'n')}
+    x, y = feeds(inputs)
+    step = train.get_or_create_global_step()
+    h = nn.relu(normalised(conv(x, 4, 3, 'Conv', bias=False), True, 'BatchNorm'))
+    h = nn.dropout(nn.avg_pool2d(h, 2, 2, 'VALID'), rate=0.)
+    logits = tf.squeeze(conv(nn.avg_pool2d(h, 3, 1, 'VALID'), 4, 1, 'logits'), [1, 2])
+    v1.losses.softmax_cross_entropy(tf.one_hot(y, 4), logits, label_smoothing=.1)
+    v1.losses.add_loss(.001 * tf.add_n([nn.l2_loss(v) for v in v1.trainable_variables()]))
+    loss = v1.losses.get_total_loss()
+    v1.summary.scalar('loss', loss)
+    rate = train.exponential_decay(.1, step, 2, .7)
+    optimizer = train.MomentumOptimizer(rate, .9)
+    with tf.control_dependencies(v1.get_collection(v1.GraphKeys.UPDATE_OPS)):
+        checked = tf.identity(loss)
+    pairs = [(2. * g if 'bias' in v.name else g, v) for g, v in optimizer.compute_gradients(checked) if g is not None]
+    gradients, variables = zip(*pairs)
+    gradients, norm = tf.clip_by_global_norm(gradients, 5.)
+    v1.summary.scalar('norm', norm)
+    for g, v in zip(gradients, variables):
+        v1.summary.histogram(v.op.name, g)
+        v1.summary.scalar(v.op.name + '_norm', v1.global_norm([g]))
+    updates = optimizer.apply_gradients(zip(gradients, variables), step)
+    with v1.name_scope('train_op'):
+        total = v1.check_numerics(checked, 'LossTensor is inf or nan')
+        with tf.control_dependencies([updates]):
+            op = tf.identity(total)
+    return Graph(inputs, {'loss': loss, 'norm': norm}, op)
+
+
 NETS = {n: f for n, f in list(globals().items()) if isinstance(f, types.FunctionType) and f.__module__ == __name__ and f.__code__.co_varnames[:f.__code__.co_argcount] == ('r',)}
 NETS.update({f'falling_{n}': falling(f) for n, f in RATES.items()})
 NETS.update({f'under_{n}': under(f) for n, f in OPTIMIZERS.items()})
+NETS.update({f'drawn_{n}': f for n, f in DRAWN.items()})
