@@ -5,8 +5,10 @@
  * true classes and of the sampled ones (F32), and what the classes are drawn by:
  * - by constant weights: their weights, then a share for each, then the sum of the weights (F32); and the
  *   alternative of each class (I32).  One draw takes a class uniformly, and with the probability 1 - share its alternative instead.
- * - by counts: their tree (I32), which the kernel increments by the true classes behind the draws.
- * Params: enum ht_candidates, whether they must be unique, the number of classes, of true classes, and of draws.  One tile.
+ * - by counts: their tree (I32), which the kernel increments by the true classes behind the draws; and how many rows of true classes
+ *   the run has (I64).  Elements behind them are not counted.
+ * Params: enum ht_candidates, whether they must be unique, the number of classes, of true classes, and of draws, and of true classes
+ * in a row.  One tile.
  * Scratch: a table of the drawn classes. */
 #include "base/philox.h"
 #include "kernel/library.h"
@@ -76,7 +78,7 @@ struct classes {
 	const float *weight;
 	const int32_t *other;
 	int32_t *tree;
-	int64_t leaves;
+	int64_t leaves, counted; /* true classes that the run has */
 };
 
 int64_t ht_candidates_leaves(int64_t classes)
@@ -206,9 +208,9 @@ static void put_expected(const struct classes *c, const int64_t *x, float *out, 
 }
 
 /* The sum of all counts does not grow beyond INT32_MAX. */
-static void count_true(const struct classes *c, const int64_t *x, int64_t n)
+static void count_true(const struct classes *c, const int64_t *x)
 {
-	for (int64_t i = 0; i < n && c->tree[1] < INT32_MAX; i++)
+	for (int64_t i = 0; i < c->counted && c->tree[1] < INT32_MAX; i++)
 		for (int64_t at = c->leaves + x[i]; at; at /= 2)
 			c->tree[at]++;
 }
@@ -225,6 +227,7 @@ static struct classes classes_of(void *const *buffers, const int64_t *params)
 	} else if (c.kind == HT_CANDIDATES_COUNTED) {
 		c.tree = buffers[5];
 		c.leaves = ht_candidates_leaves(c.count);
+		c.counted = *(const int64_t *)buffers[6] * params[5];
 	}
 	return c;
 }
@@ -257,6 +260,6 @@ int32_t ht_library_candidates(void *const *buffers, const int64_t *params, int64
 	put_expected(&c, truth, buffers[3], trues, n, tries);
 	put_expected(&c, samples, buffers[4], n, n, tries);
 	if (c.kind == HT_CANDIDATES_COUNTED)
-		count_true(&c, truth, trues);
+		count_true(&c, truth);
 	return HT_FAULT_NONE;
 }

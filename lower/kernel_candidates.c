@@ -191,6 +191,7 @@ static int32_t counts(struct lower *l, const struct ht_node *n)
 
 /* ---- the kernel ---- */
 
+/* The buffers by which classes are drawn; returns how many. */
 static int32_t add_state(struct lower *l, const struct ht_node *n, int32_t buffer[2])
 {
 	switch (kind_of(n)) {
@@ -199,7 +200,8 @@ static int32_t add_state(struct lower *l, const struct ht_node *n, int32_t buffe
 		return 2;
 	case HT_CANDIDATES_COUNTED:
 		buffer[0] = counts(l, n);
-		return 1;
+		buffer[1] = rows_operand(l, n, 0);
+		return 2;
 	default:
 		return 0;
 	}
@@ -212,19 +214,21 @@ static enum ht_status emit_candidates(struct lower *l, struct ht_node *n)
 		states = add_state(l, n, state);
 	struct kernel_build k;
 
-	library_kernel(&k, l, "candidates", 1, 5);
+	library_kernel(&k, l, "candidates", 1, 6);
 	k.params[0] = kind_of(n);
 	k.params[1] = ht_attr_bool(n, "unique", false);
 	k.params[2] = classes_of(n);
 	k.params[3] = ht_shape_count(shape_of(n, 0));
 	k.params[4] = count;
+	k.params[5] = shape_of(n, 0).dim[1];
 	kb_arg(&k, stream, HT_BUFFER_IN);
 	kb_arg(&k, truth, HT_BUFFER_IN);
 	for (int32_t i = 0; i < n->outs; i++)
 		kb_arg(&k, dense_result(l, n, i), HT_BUFFER_OUT);
 	for (int32_t i = 0; i < states; i++)
 		kb_arg(&k, state[i],
-			kind_of(n) == HT_CANDIDATES_COUNTED ? HT_BUFFER_OUT : HT_BUFFER_IN);
+			kind_of(n) == HT_CANDIDATES_COUNTED && i == 0 ? HT_BUFFER_OUT
+								      : HT_BUFFER_IN);
 	kb_finish(&k, n);
 	random_move(l, n, stream, count * RESERVED);
 	return HT_OK;

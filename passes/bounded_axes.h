@@ -128,7 +128,7 @@ ht_open_rule ht_open_multiplied, ht_open_contracted, ht_open_reduced, ht_open_co
 /* bounded_indices.c */
 ht_open_rule ht_open_gathered, ht_open_gathered_nd, ht_open_scattered, ht_open_scattered_into,
 	ht_open_segmented, ht_open_updated, ht_open_located, ht_open_along, ht_open_suppressed,
-	ht_open_distinct, ht_open_drawn, ht_open_hot;
+	ht_open_distinct, ht_open_drawn, ht_open_drawn_by_counts, ht_open_hot;
 /* Tells the kernel which indices the run has of the first `axes` axes of operand 0, and which elements of operand `indices` to follow. */
 enum ht_status ht_open_by_index(
 	struct ht_bounded *b, struct ht_node *n, int32_t axes, int32_t indices);

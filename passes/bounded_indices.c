@@ -377,6 +377,13 @@ enum ht_status ht_open_drawn(struct ht_bounded *b, struct ht_node *n, struct ht_
 	return HT_OK;
 }
 
+/* The kernel counts the true classes of the run's rows. */
+enum ht_status ht_open_drawn_by_counts(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
+{
+	HT_TRY(limit(b, n, 0, ht_in_shape(n, 0).rank));
+	return ht_open_drawn(b, n, out);
+}
+
 enum ht_status ht_open_hot(struct ht_bounded *b, struct ht_node *n, struct ht_open *out)
 {
 	const int32_t rank = ht_in_shape(n, 0).rank;

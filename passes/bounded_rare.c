@@ -196,6 +196,9 @@ ht_open_rule *ht_open_rare_rule(enum ht_op op)
 	case HT_OP_Bincount:
 	case HT_OP_DenseBincount:
 		return counted;
+	case HT_OP_LearnedUnigramCandidateSampler:
+	case HT_OP_ThreadUnsafeUnigramCandidateSampler:
+		return ht_open_drawn_by_counts;
 	case HT_OP_InTopK:
 	case HT_OP_InTopKV2:
 		return ranked;
