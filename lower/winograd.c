@@ -12,6 +12,16 @@
 #include <math.h>
 #include <string.h>
 
+/* A local buffer, [product][tile][column].  A tile stores or loads one vector of each product.  Without the gaps these vectors would mostly be
+ * a multiple of 4 KB apart and compete for the same lines of the first level. */
+struct local {
+	int32_t buffer;
+	enum ht_dtype dtype;
+	int64_t columns;
+};
+
+enum { GAP_BYTES = 64 }; /* behind the tiles of each product */
+
 struct winograd {
 	struct lower *l;
 	struct ht_node *n;
@@ -25,8 +35,8 @@ struct winograd {
 	struct contraction c;       /* packs the filter */
 	struct kernel_build *k;
 	struct ht_xb *b;
-	int32_t image, product; /* local buffers */
-	int32_t x[4];           /* image, row and column of the tile, channel or result */
+	struct local image, product;
+	int32_t x[4]; /* image, row and column of the tile, channel or result */
 };
 
 /* ---- when it pays ---- */
@@ -495,13 +505,25 @@ static int32_t tiles_of_product(struct winograd *w)
 	return ht_xmul(b, rows, tiles_of_run(w, 1));
 }
 
+static int64_t gap_of(enum ht_dtype t)
+{
+	return GAP_BYTES / (int64_t)ht_dtype_info(t)->bytes;
+}
+
+static struct local make_local(struct winograd *w, enum ht_dtype t, int64_t columns)
+{
+	return (struct local){ kb_local(w->k, t, matrices(w) * (w->block * columns + gap_of(t))), t,
+		columns };
+}
+
 static int32_t local_at(
-	struct winograd *w, int32_t product, int32_t tile, int32_t column, int64_t columns)
+	struct winograd *w, const struct local *in, int32_t product, int32_t tile, int32_t column)
 {
 	struct ht_xb *b = w->b;
 	int32_t row = ht_xadd(b, ht_xmul(b, product, tiles_of_product(w)), tile);
 
-	return ht_xadd(b, ht_xmuli(b, row, columns), column);
+	column = ht_xadd(b, column, ht_xmuli(b, product, gap_of(in->dtype)));
+	return ht_xadd(b, ht_xmuli(b, row, in->columns), column);
 }
 
 /* ---- stages ---- */
@@ -571,8 +593,8 @@ static void image_stage(struct winograd *w)
 	for (int i = 0; i < side; i++) {
 		ht_winograd_image(w->b, m, half[i], r);
 		for (int j = 0; j < side; j++)
-			ht_xstore(w->b, w->image,
-				local_at(w, ht_xi(w->b, i * side + j), tile, w->x[3], w->channels),
+			ht_xstore(w->b, w->image.buffer,
+				local_at(w, &w->image, ht_xi(w->b, i * side + j), tile, w->x[3]),
 				ht_xcvt(w->b, w->by.dtype, r[j]));
 	}
 }
@@ -603,9 +625,9 @@ static void product_stage(struct winograd *w)
 	m = ht_xdim(b, c->m);
 	n = ht_xdim(b, c->n);
 	tile = ht_xsub(b, m, ht_xmuli(b, ht_xgrid(b, grid), w->block));
-	c->a_buffer = w->image;
+	c->a_buffer = w->image.buffer;
 	c->b_buffer = kb_arg(k, w->c.b, HT_BUFFER_IN);
-	c->a_row = local_at(w, product, tile, ht_xi(b, 0), w->channels);
+	c->a_row = local_at(w, &w->image, product, tile, ht_xi(b, 0));
 	c->a_guard = -1;
 	c->a_step = 1;
 	c->b_base = ht_xmuli(b, product, w->c.packed_count);
@@ -614,8 +636,8 @@ static void product_stage(struct winograd *w)
 	c->run = w->by.dtype == HT_F16 ? HT_SHORT_RUN : 0;
 	tiles = tiles_of_product(w);
 	guard = ht_xlt(b, tile, tiles); /* behind them the next product begins */
-	ht_xstore_if(b, w->product,
-		local_at(w, product, tile, column_of_block(w, n), w->by.columns),
+	ht_xstore_if(b, w->product.buffer,
+		local_at(w, &w->product, product, tile, column_of_block(w, n)),
 		ht_xred(b, 0, HT_F32), w->end[0].size || w->end[1].size ? guard : -1);
 }
 
@@ -662,8 +684,8 @@ static void result_stage(struct winograd *w)
 	n = column_of_block(w, w->x[3]);
 	for (int j = 0; j < side; j++) {
 		for (int i = 0; i < side; i++)
-			column[i] = ht_xload(w->b, w->product, HT_F32,
-				local_at(w, ht_xi(w->b, i * side + j), tile, n, w->by.columns));
+			column[i] = ht_xload(w->b, w->product.buffer, w->product.dtype,
+				local_at(w, &w->product, ht_xi(w->b, i * side + j), tile, n));
 		ht_winograd_result(w->b, m, column, r);
 		for (int i = 0; i < m; i++)
 			half[i][j] = r[i];
@@ -705,8 +727,8 @@ void emit_winograd(
 	grid[1] = ht_ceil_div(by->tiles[0], by->rows);
 	grid[2] = ht_ceil_div(w.results, by->columns);
 	kb_grid(&k, 3, grid);
-	w.image = kb_local(&k, by->dtype, matrices(&w) * w.block * w.channels);
-	w.product = kb_local(&k, HT_F32, matrices(&w) * w.block * by->columns);
+	w.image = make_local(&w, by->dtype, w.channels);
+	w.product = make_local(&w, HT_F32, by->columns);
 	image_stage(&w);
 	product_stage(&w);
 	result_stage(&w);
