@@ -49,6 +49,8 @@ int32_t ht_recurrent_stepped(const struct ht_counted_loop *x, const struct ht_no
 void ht_recurrent_terms(struct ht_counted_loop *x);
 /* recurrent_end.c: where steps behind the last that a mask lets count change nothing, the loop ends there. */
 void ht_recurrent_end(struct ht_counted_loop *x);
+/* recurrent_lists.c: a list that was transposed is read where it was before.  The loop may not be looked into with `x` afterwards. */
+void ht_recurrent_lists(struct ht_counted_loop *x);
 /* recurrent_states.c: states that each step narrows and widens are carried in 16 bits. */
 void ht_recurrent_states(struct ht_counted_loop *x);
 #endif

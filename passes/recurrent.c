@@ -379,6 +379,8 @@ static void look_into(struct ht_node *n, struct ht_pass_context *c)
 		ht_recurrent_states(&x);
 	if (ht_rw_on(&x.outside, HT_FUSION_recurrent_end))
 		ht_recurrent_end(&x);
+	if (ht_rw_on(&x.outside, HT_FUSION_recurrent_lists))
+		ht_recurrent_lists(&x);
 }
 
 /* ---- few rows or many ---- */
@@ -457,6 +459,6 @@ const struct ht_pass ht_pass_recurrent = {
 	.name = "recurrent",
 	.summary =
 		"makes products of what a loop reads step by step one product in front of it, or rows of a table's product, those that it adds up one behind it, "
-		"makes convolutions that a step adds to each other one, carries states in 16 bits that each step narrows, and ends loops whose last steps a mask excludes",
+		"makes convolutions that a step adds to each other one, carries states in 16 bits that each step narrows, reads transposed lists where they were before, and ends loops whose last steps a mask excludes",
 	.run = run,
 };

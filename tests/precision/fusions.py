@@ -90,6 +90,12 @@ def recurrent(x):
     return tf.scan(lambda h, e: tf.tanh(tf.reshape(e, [1, 16]) @ w + h @ u), x, initializer=tf.zeros([1, 8]))
 
 
+def by_steps(x):
+    """A loop over the second axis, whose first one has the rows."""
+    rows, u = tf.reshape(x, [3, 4, 16]), const(16, 16)
+    return tf.scan(lambda h, e: tf.tanh(e + h @ u), tf.transpose(rows, [1, 0, 2]), initializer=tf.zeros([3, 16]))
+
+
 def any_rows(x):
     """A loop over steps of an open number of rows."""
     w, u = const(32, 8), const(8, 8)
@@ -245,6 +251,7 @@ CASES = {
     'recurrent_end': (masked, 1e-6, 'Maximum'),
     'recurrent_gates': (gates, 4e-7, None),
     'recurrent_inputs': (recurrent, 1e-6, 'MatMul'),
+    'recurrent_lists': (by_steps, 1e-6, '-Transpose'),
     'recurrent_rows': (any_rows, 1e-6, 'If'),
     'recurrent_states': (narrow_state, EXACT, 'Cast'),
     'recurrent_sums': (sums, 2e-6, 'MatMul'),
