@@ -1,10 +1,11 @@
 /* Ops on sparse tensors, for pass sizes: how many values these have is a size of the graph.
  *
  * - SparseToDense: the values are scattered into a tensor of the default.
- * - SparseReshape: the places of the values follow from their numbers among all elements.
+ * - SparseReshape: nothing where the extents stay as they are; else the places of the values follow from their numbers among all elements.
  * - SparseFillEmptyRows: the default of each empty row is scattered between the values.  These have to be in the order of their rows;
  *   otherwise the run stops. */
 #include "passes/computed_rows.h"
+#include "passes/computed_sums.h"
 
 /* ---- SparseToDense ---- */
 
@@ -50,12 +51,35 @@ struct ht_value ht_numbers_of(
 	return of_rank(f, sum(f, number, check_product(f, size, rank)), 1);
 }
 
+/* Whether the new extents are the old ones, of which one may be left to be computed. */
+static bool keeps_extents(const struct ht_node *n)
+{
+	int64_t rank = ht_in_shape(n, 1).dim[0];
+	int left = 0;
+
+	if (ht_in_shape(n, 2).dim[0] != rank)
+		return false;
+	for (int64_t i = 0; i < rank; i++) {
+		struct ht_sum to = ht_sum_element(n, 2, i);
+
+		if (ht_sum_is(to, -1))
+			left++;
+		else if (!ht_sum_equal(to, ht_sum_element(n, 1, i)))
+			return false;
+	}
+	return left <= 1;
+}
+
 static void expand_sparse_reshape(struct maker *f, struct ht_node *n)
 {
 	struct extents from = { .rank = (int32_t)ht_in_shape(n, 1).dim[0] },
 		       to = { .rank = (int32_t)ht_in_shape(n, 2).dim[0] };
-	struct ht_value number, result[2];
+	struct ht_value number, result[2] = { n->in[0], n->in[1] };
 
+	if (keeps_extents(n)) {
+		replace_results(f, n, result);
+		return;
+	}
 	for (int32_t i = 0; i < from.rank; i++)
 		from.size[i] = extent_entry(f, n->in[1], i);
 	ht_read_extents(f, n->in[2], &from, &to);

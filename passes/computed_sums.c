@@ -235,6 +235,38 @@ static struct ht_sum element_of_slice(const struct ht_node *n, int *left)
 	return element(n->in[0], begin, left);
 }
 
+/* Element `i` of a part of a vector that begins at a constant place. */
+static struct ht_sum element_of_part(const struct ht_node *n, int64_t i, int *left)
+{
+	int64_t begin;
+	int count;
+
+	if (ht_in_shape(n, 0).rank != 1 || !ht_const_small_ints(n->in[1], &begin, 1, &count) ||
+		count != 1 || begin < 0 || begin > INT32_MAX)
+		return (struct ht_sum){ .known = false };
+	return element(n->in[0], begin + i, left);
+}
+
+/* Element `i` of those that constant indices choose of a vector. */
+static struct ht_sum element_of_gather(const struct ht_node *n, int64_t i, int *left)
+{
+	const struct ht_tensor *t = ht_const_tensor(n->in[1]);
+	int32_t axis;
+
+	if (!t || ht_in_shape(n, 0).rank != 1 || !ht_is_plain_gather(n, &axis) ||
+		i >= ht_shape_count(t->shape) || ht_tensor_int(t, (size_t)i) < 0)
+		return (struct ht_sum){ .known = false };
+	return element(n->in[0], ht_tensor_int(t, (size_t)i), left);
+}
+
+/* The product of a vector of one element. */
+static struct ht_sum element_of_product(const struct ht_node *n, int *left)
+{
+	return ht_in_shape(n, 0).rank == 1 && ht_in_shape(n, 0).dim[0] == 1
+		       ? element(n->in[0], 0, left)
+		       : (struct ht_sum){ .known = false };
+}
+
 /* Operands of one shape, packed along a new axis: for each of the axes in front of it, each operand has a block of elements. */
 static struct ht_sum element_of_pack(const struct ht_node *n, int64_t i, int *left)
 {
@@ -284,6 +316,12 @@ static struct ht_sum element_of_node(struct ht_value v, int64_t i, int *left)
 		return element_of_concat(n, i, left);
 	case HT_OP_StridedSlice:
 		return element_of_slice(n, left);
+	case HT_OP_Slice:
+		return element_of_part(n, i, left);
+	case HT_OP_GatherV2:
+		return element_of_gather(n, i, left);
+	case HT_OP_Prod:
+		return element_of_product(n, left);
 	case HT_OP_Add:
 	case HT_OP_AddV2:
 	case HT_OP_Sub:

@@ -6,6 +6,8 @@
  * arguments.  So this pass examines the whole graph, before anything is pruned.  The node that
  * fills a table then becomes a NoOp for entries that reach it.
  *
+ * Whole numbers that count up, and casts of whole numbers, count as constants: TensorFlow 1 writes the numbers of a vocabulary so.
+ *
  * A text file that the graph names counts as constants, too (passes/tables_file.c).  A mutable
  * table gets what the model's saver restores from the checkpoint as "_first_keys" and
  * "_first_values".
@@ -21,7 +23,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MOST_CALLS = 100000, MOST_DEPTH = 100 };
+enum { MOST_CALLS = 100000, MOST_DEPTH = 100, MOST_COUNTED = 1 << 24 };
 
 /* A call whose body is being visited; NULL: the graph itself. */
 struct frame {
@@ -46,6 +48,7 @@ struct tables {
 	struct ht_map fillers; /* functions, by name: whether they or their callees fill tables */
 	struct ht_map idle;    /* nodes that fill a table whose contents are known, by address */
 	size_t calls;
+	int64_t counted; /* elements of lists that were computed */
 	enum ht_status status;
 };
 
@@ -111,14 +114,113 @@ static struct ht_value origin_of(struct ht_value v, const struct frame *in)
 	return trace(v, &in);
 }
 
-static struct ht_tensor *constant_of(struct ht_value v, const struct frame *in)
+static struct ht_tensor *constant(struct ht_value from)
 {
-	struct ht_value from = origin_of(v, in);
 	const struct ht_tensor *t = from.node ? ht_const_tensor(from) : NULL;
 
 	if (from.node && !t)
 		t = ht_const_text(from);
 	return (struct ht_tensor *)(uintptr_t)t;
+}
+
+/* ---- numbers that are computed of constants ---- */
+
+static uint64_t bytes_of(const struct ht_tensor *t)
+{
+	return (uint64_t)ht_shape_count(t->shape) * ht_dtype_info(t->dtype)->bytes;
+}
+
+/* The file may state fewer elements if the last ones are equal. */
+static bool is_whole(const struct ht_tensor *t)
+{
+	return t->dtype == HT_STRING ? t->values == (size_t)ht_shape_count(t->shape)
+				     : t->blob->n == bytes_of(t);
+}
+
+static bool is_whole_type(enum ht_dtype t)
+{
+	return t == HT_I32 || t == HT_I64;
+}
+
+/* A list whose elements the caller sets; NULL: all lists together would have too many. */
+static struct ht_tensor *whole_numbers(struct tables *t, enum ht_dtype type, int64_t count)
+{
+	struct ht_blob *b;
+
+	if (count > MOST_COUNTED - t->counted)
+		return NULL;
+	t->counted += count;
+	b = ht_blob_in(t->g->arena, (size_t)count * ht_dtype_info(type)->bytes);
+	return ht_tensor_new(
+		t->g->arena, type, ht_shape_make(t->g->arena, 1, &count), ht_blob_ref(b));
+}
+
+static void set_whole(const struct ht_tensor *t, int64_t i, int64_t x)
+{
+	void *p = (void *)(uintptr_t)t->blob->p;
+
+	if (t->dtype == HT_I64)
+		((int64_t *)p)[i] = x;
+	else
+		((int32_t *)p)[i] = (int32_t)x;
+}
+
+/* One whole number; false: it is not known. */
+static bool known_number(struct ht_value v, const struct frame *in, int64_t *x)
+{
+	const struct ht_tensor *t = constant(origin_of(v, in));
+
+	if (!t || !is_whole_type(t->dtype) || ht_shape_count(t->shape) != 1 || !is_whole(t))
+		return false;
+	*x = ht_tensor_int(t, 0);
+	return true;
+}
+
+/* The numbers of a Range whose step is 1; NULL: it is none. */
+static struct ht_tensor *counted(struct tables *t, const struct ht_node *n, const struct frame *in)
+{
+	enum ht_dtype type = ht_type_attr(n, "Tidx");
+	int64_t first, end, step, count;
+	struct ht_tensor *list;
+
+	if (!is_whole_type(type) || n->ins != 3 || !known_number(n->in[0], in, &first) ||
+		!known_number(n->in[1], in, &end) || !known_number(n->in[2], in, &step) ||
+		step != 1 || __builtin_sub_overflow(end, first, &count) || count < 0)
+		return NULL;
+	list = whole_numbers(t, type, count);
+	for (int64_t i = 0; list && i < count; i++)
+		set_whole(list, i, first + i);
+	return list;
+}
+
+/* A list of whole numbers in another type; NULL: it is none, or the file states fewer elements. */
+static struct ht_tensor *cast_to(struct tables *t, const struct ht_tensor *from, enum ht_dtype type)
+{
+	int64_t count = from->shape.rank == 1 ? ht_shape_count(from->shape) : -1;
+	struct ht_tensor *to;
+
+	if (count < 0 || !is_whole_type(from->dtype) || !is_whole_type(type) || !is_whole(from))
+		return NULL;
+	to = whole_numbers(t, type, count);
+	for (int64_t i = 0; to && i < count; i++)
+		set_whole(to, i, ht_tensor_int(from, (size_t)i));
+	return to;
+}
+
+/* The value of a constant, or of a list that counts up; either may be cast once, as TensorFlow 1 writes the contents of its tables. */
+static struct ht_tensor *constant_of(struct tables *t, struct ht_value v, const struct frame *in)
+{
+	struct ht_value from = trace(v, &in);
+	const struct ht_node *cast =
+		from.node && from.node->op == HT_OP_Cast && from.node->ins == 1 ? from.node : NULL;
+	struct ht_tensor *x;
+
+	if (cast)
+		from = trace(cast->in[0], &in);
+	x = constant(from);
+	if (!x && from.node && from.node->op == HT_OP_Range)
+		x = counted(t, from.node, in);
+	return x && cast ? cast_to(t, x, ht_type_attr(cast, "DstT")) : x;
 }
 
 /* ---- filling ---- */
@@ -207,7 +309,7 @@ static struct ht_tensor *restored(struct tables *t, struct ht_value v, const str
 
 	if (!from.node || !ht_restores(from.node))
 		return NULL;
-	names = constant_of(from.node->in[1], in);
+	names = constant_of(t, from.node->in[1], in);
 	i = (size_t)from.index;
 	if (!names || !names->strings || !names->values)
 		return NULL;
@@ -243,8 +345,8 @@ static void look_at_filler(struct tables *t, struct ht_node *n, const struct fra
 		return;
 	}
 	if (ht_fills_table(n)) {
-		keys = constant_of(n->in[1], in);
-		values = constant_of(n->in[2], in);
+		keys = constant_of(t, n->in[1], in);
+		values = constant_of(t, n->in[2], in);
 	} else if (known) {
 		read_file(t, n, table.node, in, &keys, &values);
 	}
@@ -309,11 +411,6 @@ static void look(struct tables *t, const struct ht_graph *g, const struct frame 
 
 /* ---- tables ---- */
 
-static uint64_t bytes_of(const struct ht_tensor *t)
-{
-	return (uint64_t)ht_shape_count(t->shape) * ht_dtype_info(t->dtype)->bytes;
-}
-
 static struct ht_object_constant part_of(const struct ht_tensor *t)
 {
 	return (struct ht_object_constant){ t->blob->p, t->blob->n };
@@ -360,13 +457,6 @@ static bool has_types(const struct ht_node *n, const struct contents *c)
 {
 	return ht_type_attr(n, "key_dtype") == c->keys->dtype &&
 	       ht_type_attr(n, "value_dtype") == c->values->dtype;
-}
-
-/* The file may state fewer elements if the last ones are equal. */
-static bool is_whole(const struct ht_tensor *t)
-{
-	return t->dtype == HT_STRING ? t->values == (size_t)ht_shape_count(t->shape)
-				     : t->blob->n == bytes_of(t);
 }
 
 static bool is_clear(const struct contents *c)

@@ -38,12 +38,12 @@ class Built:
             self.names = [x.op.name for x in (*losses.values(), *after)]
             self.what = dict(zip(self.names, [*self.names[:len(losses)], *(f'variable {i}, {v.name}' for i, v in enumerate(variables))]))
             self.session = v1.Session()
-            self.session.run([v1.global_variables_initializer(), v1.local_variables_initializer()])
+            self.session.run([v1.global_variables_initializer(), v1.local_variables_initializer(), v1.tables_initializer()])
             saver = v1.train.Saver(variables)
             saver.save(self.session, f'{folder}/start')
             builder = v1.saved_model.Builder(f'{folder}/m')
             signature = v1.saved_model.predict_signature_def({n: self.graph.get_tensor_by_name(f'{n}:0') for n in net.inputs}, losses)
-            builder.add_meta_graph_and_variables(self.session, ['serve'], {'serving_default': signature}, saver=saver)
+            builder.add_meta_graph_and_variables(self.session, ['serve'], {'serving_default': signature}, main_op=v1.tables_initializer(), saver=saver)
             builder.save()
 
     def step(self, given):
@@ -506,6 +506,75 @@ def recommended(r):
            train.AdagradOptimizer(.1).minimize(loss, var_list=v1.trainable_variables('deep'))]
     with tf.control_dependencies(ops):
         return Graph(inputs, {'loss': loss}, v1.assign_add(step, 1))
+
+
+def columns():
+    """Columns of features as estimators take them, what is fed for them, and how features are made of it."""
+    c = tf.feature_column
+    numbers, ids, few = c.numeric_column('numbers', (2,)), c.categorical_column_with_identity('ids', 11), c.categorical_column_with_vocabulary_list('few', [3, 5, 7, 9], tf.int64, default_value=2)
+    buckets = c.bucketized_column(c.numeric_column('one'), [-1., 0., .5])
+    inputs = {'numbers': normal('n', 2), 'one': normal('n', 1), 'ids': below(11, 'n', 1), 'few': below(11, 'n', 1), 'y': below(4, 'n')}
+    return c, numbers, ids, few, buckets, inputs
+
+
+def features(inputs):
+    *x, y = feeds(inputs)
+    x = dict(zip(inputs, x))
+    return {**x, 'ids': tf.cast(x['ids'], tf.int64), 'few': tf.cast(x['few'], tf.int64)}, y
+
+
+def head(logits, y):
+    """The loss, metrics and summaries of a canned classifier."""
+    each = nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+    loss = v1.losses.compute_weighted_loss(each[:, None], 1., reduction=v1.losses.Reduction.SUM)
+    v1.summary.scalar('loss', loss)
+    v1.summary.histogram('logits', logits)
+    v1.summary.scalar('fraction_of_zero_values', nn.zero_fraction(logits))
+    guess = tf.argmax(logits, 1)
+    accuracy = v1.metrics.accuracy(y, guess)
+    train.Scaffold(saver=train.Saver(sharded=True), summary_op=v1.summary.merge_all())
+    return loss, accuracy
+
+
+def linear_classifier(r):
+    c, numbers, ids, few, buckets, inputs = columns()
+    x, y = features(inputs)
+    step = train.get_or_create_global_step()
+    with v1.variable_scope('linear', partitioner=v1.fixed_size_partitioner(2)):
+        logits = v1.feature_column.linear_model(x, [numbers, ids, few, buckets], units=4, sparse_combiner='sum')
+    loss, (accuracy, counted) = head(logits, y)
+    with tf.control_dependencies([counted]):
+        return Graph(inputs, {'loss': loss}, tf.group(train.FtrlOptimizer(.2, l1_regularization_strength=.01).minimize(loss, step)))
+
+
+def deep_classifier(r):
+    c, numbers, ids, few, buckets, inputs = columns()
+    x, y = features(inputs)
+    step = train.get_or_create_global_step()
+    with v1.variable_scope('dnn', partitioner=v1.min_max_variable_partitioner(2, min_slice_size=64)):
+        h = v1.feature_column.input_layer(x, [numbers, buckets, c.embedding_column(ids, 3, combiner='mean'), c.indicator_column(few)])
+        for i, units in enumerate((6, 5)):
+            h = dense(h, units, f'hiddenlayer_{i}', nn.relu)
+        logits = dense(h, 4, 'logits')
+    loss, (accuracy, counted) = head(logits, y)
+    return Graph(inputs, {'loss': loss}, tf.group(counted, train.AdagradOptimizer(.05).minimize(loss, step)))
+
+
+def wide_and_deep(r):
+    c, numbers, ids, few, buckets, inputs = columns()
+    x, y = features(inputs)
+    step = train.get_or_create_global_step()
+    with v1.variable_scope('dnn'):
+        h = v1.feature_column.input_layer(x, [numbers, c.embedding_column(ids, 3, combiner='sqrtn', max_norm=1.)])
+        deep = dense(dense(h, 6, 'hiddenlayer_0', nn.relu), 4, 'logits')
+    with v1.variable_scope('linear'):
+        wide = v1.feature_column.linear_model(x, [few, buckets, c.weighted_categorical_column(ids, 'one')], units=4)
+    loss, (accuracy, counted) = head(deep + wide, y)
+    loss += v1.losses.get_regularization_loss()
+    ops = [train.AdagradOptimizer(.05).minimize(loss, var_list=v1.get_collection(v1.GraphKeys.TRAINABLE_VARIABLES, 'dnn')),
+           train.FtrlOptimizer(.1).minimize(loss, var_list=v1.get_collection(v1.GraphKeys.TRAINABLE_VARIABLES, 'linear'))]
+    with tf.control_dependencies([tf.group(*ops, counted)]):
+        return Graph(inputs, {'loss': loss}, v1.assign_add(step, 1).op)
 
 
 def optimised(r):
