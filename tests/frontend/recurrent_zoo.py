@@ -134,11 +134,25 @@ def converted(path, name, x, outputs):
         return s.run([o if ':' in o else f'{o}:0' for o in outputs], {f'{name}:0': x})
 
 
+def check_refused(model, policy):
+    try:
+        model.compile(policy, cache='off')
+    except ht.UnsupportedError:
+        return
+    raise Wrong(f'{policy}: TensorFlow stops')
+
+
 def check_low(r, case, model, want, x, outputs, policy, folder):
-    program = model.with_(shapes={named(model): bounds(case)}).compile(policy, cache='off')
-    got = results(program.context(), x, outputs)
+    """The rules of Grappler change the dtype of a list outside of a loop's body alone, if both are in a function: such a graph stops."""
+    opened = model.with_(shapes={named(model): bounds(case)})
     model.with_(shapes={named(model): x.shape}).convert(policy, f'{folder}/low.pb')
-    theirs = converted(f'{folder}/low.pb', named(model), x, outputs)
+    try:
+        theirs = converted(f'{folder}/low.pb', named(model), x, outputs)
+    except tf.errors.InvalidArgumentError as e:
+        if 'Invalid data types' not in str(e):
+            raise
+        return check_refused(opened, policy)
+    got = results(opened.compile(policy, cache='off').context(), x, outputs)
     for i, (g, t, w) in enumerate(zip(got, theirs, want)):
         if not live.error(g, w) <= 2 * live.error(t, w) + POLICIES[policy] + TOLERANCE:
             raise Wrong(f'{policy}: output {i} is off by {live.error(g, w)}, TensorFlow by {live.error(t, w)}')
