@@ -126,11 +126,27 @@ def check_full(r, case, model, call, outputs, threads):
             agree(f'shape {shape}', results(context, x, outputs), call(tf.constant(x)), TOLERANCE)
 
 
-def converted(path, name, x, outputs):
-    graph = tf.Graph()
-    with graph.as_default():
+def handles(graph):
+    return {n.get_attr('shared_name').decode(): n for n in graph.get_operations() if n.type == 'VarHandleOp'}
+
+
+def values_of(path):
+    """The values of the variables of a SavedModel that have one."""
+    with tf.Graph().as_default() as graph, tf.compat.v1.Session() as s:
+        tf.compat.v1.saved_model.load(s, ['serve'], path)
+        of = {n: (v.outputs[0], v.get_attr('dtype')) for n, v in handles(graph).items()}
+        known = s.run({n: tf.raw_ops.VarIsInitializedOp(resource=v) for n, (v, _) in of.items()})
+        return s.run({n: tf.raw_ops.ReadVariableOp(resource=v, dtype=t) for n, (v, t) in of.items() if known[n]})
+
+
+def converted(path, name, x, outputs, of):
+    """TensorFlow's results of a graph that is converted from `of`.  If its variables are left, as the rules of Grappler leave them, they
+    have the values of that SavedModel."""
+    with tf.Graph().as_default() as graph, tf.compat.v1.Session() as s:
         tf.import_graph_def(live.imported(path), name='')
-    with tf.compat.v1.Session(graph=graph) as s:
+        variables = handles(graph)
+        values = values_of(of) if variables else {}
+        s.run([tf.raw_ops.AssignVariableOp(resource=v.outputs[0], value=values[n]) for n, v in variables.items() if n in values])
         return s.run([o if ':' in o else f'{o}:0' for o in outputs], {f'{name}:0': x})
 
 
@@ -142,12 +158,12 @@ def check_refused(model, policy):
     raise Wrong(f'{policy}: TensorFlow stops')
 
 
-def check_low(r, case, model, want, x, outputs, policy, folder):
+def check_low(case, path, model, want, x, outputs, policy, folder):
     """The rules of Grappler change the dtype of a list outside of a loop's body alone, if both are in a function: such a graph stops."""
     opened = model.with_(shapes={named(model): bounds(case)})
     model.with_(shapes={named(model): x.shape}).convert(policy, f'{folder}/low.pb')
     try:
-        theirs = converted(f'{folder}/low.pb', named(model), x, outputs)
+        theirs = converted(f'{folder}/low.pb', named(model), x, outputs, path)
     except tf.errors.InvalidArgumentError as e:
         if 'Invalid data types' not in str(e):
             raise
@@ -170,7 +186,7 @@ def check(name, form, seed, policies, folder):
     x = rows_of(r, shape)
     want = call(tf.constant(x))
     for policy in policies:
-        check_low(r, case, model, want, x, outputs, policy, folder)
+        check_low(case, path, model, want, x, outputs, policy, folder)
 
 
 def has_state(name):
