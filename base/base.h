@@ -318,12 +318,13 @@ static inline size_t ht_element_bytes(enum ht_dtype t)
 	return ht_is_low(t) || t == HT_I16 || t == HT_U16 || t == HT_QI16 || t == HT_QU16 ? 2 : 1;
 }
 /* The bits of infinity in an element of one of the four types that kernels read as floating-point numbers: all bits of the exponent
- * and no others. */
+ * and no others.  Without a table, too. */
 static inline uint64_t ht_infinity_bits(enum ht_dtype t)
 {
-	const struct ht_dtype_info *info = ht_dtype_info(t);
+	const unsigned bits = 8 * (unsigned)ht_element_bytes(t);
+	const unsigned exponent = t == HT_F64 ? 11 : t == HT_F16 ? 5 : 8;
 
-	return ((UINT64_C(1) << info->exponent) - 1) << info->mantissa;
+	return ((UINT64_C(1) << exponent) - 1) << (bits - 1 - exponent);
 }
 /* The smallest positive normal number; 0: `t` is no floating-point type. */
 double ht_least_normal(enum ht_dtype t);

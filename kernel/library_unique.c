@@ -38,26 +38,11 @@ static uint64_t bits_of(const struct unique *u, const char *p)
 	return ht_is_kernel_float(u->type) && bits == UINT64_C(1) << (8 * u->bytes - 1) ? 0 : bits;
 }
 
-/* The bits of infinity, to be compared with a float's bits without the sign. */
-static uint64_t infinity_of(enum ht_dtype t)
-{
-	switch (t) {
-	case HT_F16:
-		return 0x7c00;
-	case HT_BF16:
-		return 0x7f80;
-	case HT_F32:
-		return 0x7f800000;
-	default:
-		return UINT64_C(0x7ff0000000000000);
-	}
-}
-
 static bool is_nan(const struct unique *u, uint64_t bits)
 {
 	uint64_t sign = UINT64_C(1) << (8 * u->bytes - 1);
 
-	return ht_is_kernel_float(u->type) && (bits & (sign - 1)) > infinity_of(u->type);
+	return ht_is_kernel_float(u->type) && (bits & (sign - 1)) > ht_infinity_bits(u->type);
 }
 
 static uint64_t hash_of(const struct unique *u, int64_t slice)

@@ -678,14 +678,17 @@ static void test_lines(void **state)
 }
 
 /* Nets have no table of types. */
-static void test_bytes_in_nets(void **state)
+static void test_types_in_nets(void **state)
 {
 	(void)state;
 	for (int t = 0; t < HT_DTYPE_END; t++) {
-		size_t bytes = ht_dtype_info((enum ht_dtype)t)->bytes;
+		const struct ht_dtype_info *info = ht_dtype_info((enum ht_dtype)t);
 
-		if (bytes)
-			assert_int_equal(ht_element_bytes((enum ht_dtype)t), bytes);
+		if (info->bytes)
+			assert_int_equal(ht_element_bytes((enum ht_dtype)t), info->bytes);
+		if (ht_is_kernel_float((enum ht_dtype)t))
+			assert_int_equal(ht_infinity_bits((enum ht_dtype)t),
+				((UINT64_C(1) << info->exponent) - 1) << info->mantissa);
 	}
 }
 
@@ -708,7 +711,7 @@ int main(void)
 		TEST(test_verifier_is_robust),
 		TEST(test_text),
 		TEST(test_lines),
-		TEST(test_bytes_in_nets),
+		TEST(test_types_in_nets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
