@@ -151,7 +151,7 @@ static struct ht_str name_of(const struct ht_model *m, int32_t i, struct ht_aren
 {
 	if (m->open[i].name.n)
 		return ht_str_printf(a, "dim_%.*s", HT_STR_ARG(m->open[i].name));
-	return i ? ht_str_printf(a, "dim%d", (int)i) : HT_STR("rows");
+	return i ? ht_str_printf(a, "dim%d", (int)i) : HT_STR(HT_SIZE_OF_ROWS);
 }
 
 static void put_size(struct ht_buf *b, const struct ht_model *m, int32_t i)

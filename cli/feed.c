@@ -188,7 +188,7 @@ static bool open_size(const struct session *s, size_t input, int axis, struct ht
 /* Whether the size is that of open first dimensions. */
 static bool are_rows(const struct ht_size_info *size)
 {
-	return !strcmp(size->name, "rows");
+	return !strcmp(size->name, HT_SIZE_OF_ROWS);
 }
 
 /* An open size if no array determines it: that of --batch for first dimensions; otherwise a likely one, which is 1 row, or the most for other

@@ -626,7 +626,7 @@ struct ht_str ht_plan_write_image(const struct ht_plan *p, const struct ht_image
 	for (int32_t i = 0; i < p->objects; i++)
 		put_object(&w, &p->object[i]);
 	if (p->rows.parts) {
-		ht_image_put_size(&w.b, HT_STR("rows"), p->rows.least, p->rows.most);
+		ht_image_put_size(&w.b, HT_STR(HT_SIZE_OF_ROWS), p->rows.least, p->rows.most);
 		input = put_extents(&w, HT_PLAN_INPUT, input, inputs);
 		output = put_extents(&w, HT_PLAN_OUTPUT, output, outputs);
 	}

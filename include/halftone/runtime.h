@@ -172,7 +172,7 @@ HT_API int ht_program_open_dimension(
 /* The open size of one dimension of input `i`. */
 struct ht_size_info {
 	int32_t number; /* dimensions with one number have one size in a run */
-	/* "rows", "dim1" and so on, or "dim_" and the name of ht_model_set_open_size().  The program owns it. */
+	/* HT_SIZE_OF_ROWS, "dim1" and so on, or "dim_" and the name of ht_model_set_open_size().  The program owns it. */
 	const char *name;
 	int64_t least, most; /* both are possible */
 };

@@ -72,6 +72,9 @@ enum ht_pages {
 	HT_PAGES_1G_OR_LESS, /* likewise, else pages of 2 MB, else the usual ones; a warning tells */
 };
 
+/* The name of the size of first dimensions that are open, unless it has another one (struct ht_size_info). */
+#define HT_SIZE_OF_ROWS "rows"
+
 /* No cache; read from the cache only; read and write. */
 enum ht_cache_mode { HT_CACHE_OFF, HT_CACHE_RO, HT_CACHE_RW };
 
