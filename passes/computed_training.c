@@ -4,6 +4,7 @@
  * shapes. */
 #include "passes/batch_moments.h"
 #include "passes/computed_nodes.h"
+#include "passes/softmax_loss.h"
 
 /* ---- batch normalisation ---- */
 
@@ -55,12 +56,6 @@ static bool expand_gradient(struct maker *f, struct ht_node *n)
 
 /* ---- losses ---- */
 
-static bool is_loss(const struct ht_node *n)
-{
-	return n->op == HT_OP_SoftmaxCrossEntropyWithLogits ||
-	       n->op == HT_OP_SparseSoftmaxCrossEntropyWithLogits;
-}
-
 /* Whether the number of classes is open, in the logits or in the labels.  Where the rows alone are, the op has a rule. */
 static bool has_open_classes(const struct ht_graph *g, const struct ht_node *n)
 {
@@ -73,54 +68,22 @@ static bool has_open_classes(const struct ht_graph *g, const struct ht_node *n)
 
 /* One where the class is that of the row.  Classes are compared as integers, so a label that is none gives zeros; the loss reads it as an
  * index, which stops the run. */
-static struct ht_value marked_class(struct maker *f, enum ht_dtype t)
+static struct ht_value marked_class(struct maker *f)
 {
 	struct ht_value class = with_axis(f, wide(f, f->at->in[1]), 1), v;
 
 	v = binary(f, HT_OP_Equal, class, range_of(f, extent(f, f->at, 0, 1)));
-	return cast_to(f, of_rank(f, v, 2), t);
+	return cast_to(f, of_rank(f, v, 2), f->t);
 }
 
-/* The element of each row that its class selects. */
-static struct ht_value of_class(struct maker *f, struct ht_value rows)
-{
-	struct ht_value v = gathered(f, rows, f->at->in[1], 1);
-
-	ht_attr_set_int(v.node, "batch_dims", 1);
-	return v;
-}
-
-static struct ht_value over_classes(struct maker *f, enum ht_op op, struct ht_value x, bool keeps)
-{
-	return of_rank(f, reduced(f, op, x, 1, keeps), keeps ? 2 : 1);
-}
-
-/* The formula is that of pass training (write_softmax_loss()). */
 static bool expand_loss(struct maker *f, struct ht_node *n)
 {
-	bool sparse = n->op == HT_OP_SparseSoftmaxCrossEntropyWithLogits;
-	enum ht_dtype t = n->out[0].dtype == HT_F64 ? HT_F64 : HT_F32;
-	struct ht_value x, e, sum, label, loss;
+	struct maker m = *f;
 
 	if (!has_open_classes(f->r->g, n))
 		return false;
-	x = cast_to(f, n->in[0], t);
-	x = binary(f, HT_OP_Sub, x, over_classes(f, HT_OP_Max, x, true));
-	e = unary(f, HT_OP_Exp, of_rank(f, x, 2));
-	sum = over_classes(f, HT_OP_Sum, e, true);
-	if (sparse) {
-		label = marked_class(f, t);
-		loss = unary(f, HT_OP_Log, over_classes(f, HT_OP_Sum, e, false));
-		loss = binary(f, HT_OP_Sub, loss, of_class(f, x));
-	} else {
-		label = cast_to(f, n->in[1], t);
-		loss = binary(f, HT_OP_Sub, unary(f, HT_OP_Log, sum), x);
-		loss = of_rank(f, binary(f, HT_OP_Mul, label, loss), 2);
-		loss = over_classes(f, HT_OP_Sum, loss, false);
-	}
-	e = binary(f, HT_OP_RealDiv, e, sum);
-	give(f, 1, binary(f, HT_OP_Sub, e, label));
-	give(f, 0, loss);
+	m.t = ht_softmax_loss_type(n);
+	ht_write_softmax_loss(&m, marked_class);
 	return true;
 }
 
@@ -267,7 +230,7 @@ static bool normalises_open(const struct ht_graph *g, const struct ht_node *n)
 
 bool ht_is_open_training(const struct ht_graph *g, const struct ht_node *n)
 {
-	return (is_loss(n) && has_open_classes(g, n)) || normalises_open(g, n) ||
+	return (ht_is_softmax_loss(n) && has_open_classes(g, n)) || normalises_open(g, n) ||
 	       (n->op == HT_OP_MirrorPadGrad && mirrors_open(g, n));
 }
 

@@ -10,6 +10,7 @@
  * unknown shapes. */
 #include "passes/batch_moments.h"
 #include "passes/float_status.h"
+#include "passes/softmax_loss.h"
 
 #include "ir/infer.h"
 
@@ -57,20 +58,11 @@ static void write_bias_gradient(struct ht_rw *r, struct ht_node *n)
 
 /* ---- losses ---- */
 
-/* The element of each row that its class in operand 1 selects. */
-static struct ht_value of_class(struct maker *m, struct ht_value rows)
+/* One in the column of each row's class. */
+static struct ht_value one_hot(struct maker *m)
 {
-	const struct ht_value in[] = { rows, m->at->in[1], whole(part(m, "axis"), HT_I32, 1) };
-	struct ht_value v =
-		made(part(m, "of_class"), HT_OP_GatherV2, in, 3, ht_type_of(in[1])->shape);
-
-	ht_attr_set_int(v.node, "batch_dims", 1);
-	return v;
-}
-
-static struct ht_value one_hot(struct maker *m, int64_t classes, struct ht_shape shape)
-{
-	struct ht_value depth = whole(part(m, "depth"), HT_I32, classes), v;
+	struct ht_shape shape = ht_in_shape(m->at, 0);
+	struct ht_value depth = whole(part(m, "depth"), HT_I32, shape.dim[1]), v;
 	struct ht_value on = number(part(m, "on"), 1), off = number(part(m, "off"), 0);
 
 	v = made(part(m, "one_hot"), HT_OP_OneHot,
@@ -80,49 +72,20 @@ static struct ht_value one_hot(struct maker *m, int64_t classes, struct ht_shape
 }
 
 /* Whether the shapes of logits and labels are known and fit each other. */
-static bool reads_loss(const struct ht_node *n, bool sparse)
+static bool reads_loss(const struct ht_node *n)
 {
 	struct ht_shape x = ht_in_shape(n, 0), y = ht_in_shape(n, 1);
 
 	return x.rank == 2 && ht_shape_known(x) && x.dim[1] != 0 && ht_shape_known(y) &&
-	       (sparse || ht_shape_eq(x, y));
+	       (n->op == HT_OP_SparseSoftmaxCrossEntropyWithLogits || ht_shape_eq(x, y));
 }
 
-/* With e = exp(x - max): loss = log(sum of e) - (x - max) of the class, gradient = e / sum - label; of
- * probabilities the loss is the sum over classes, weighted by them. */
 static void write_softmax_loss(struct ht_rw *r, struct ht_node *n)
 {
-	struct ht_shape shape = ht_in_shape(n, 0);
-	bool sparse = n->op == HT_OP_SparseSoftmaxCrossEntropyWithLogits;
-	enum ht_dtype t = ht_type_of(n->in[0])->dtype;
-	struct maker made_by = maker_for(r, n, t == HT_F64 ? t : HT_F32), *m = &made_by;
-	struct ht_value x, most, e, sum, log, loss, label, softmax;
+	struct maker m = maker_for(r, n, ht_softmax_loss_type(n));
 
-	if (!reads_loss(n, sparse))
-		return;
-	x = in_own_type(m, "wide", n->in[0]);
-	most = reduced(part(m, "max"), HT_OP_Max, x, 1, true);
-	x = binary(part(m, "shifted"), HT_OP_Sub, x, most);
-	e = unary(part(m, "exp"), HT_OP_Exp, x);
-	sum = reduced(part(m, "sum"), HT_OP_Sum, e, 1, true);
-	log = unary(part(m, "log"), HT_OP_Log, sum);
-	if (sparse) {
-		struct ht_shape rows = { 1, shape.dim };
-
-		label = one_hot(m, shape.dim[1], shape);
-		loss = of_class(m, x);
-		log = reshaped(part(m, "logs"), log, rows);
-		loss = binary(part(m, "loss"), HT_OP_Sub, log, loss);
-	} else {
-		label = in_own_type(m, "wide_labels", n->in[1]);
-		loss = binary(part(m, "losses"), HT_OP_Mul, label,
-			binary(part(m, "negative_logs"), HT_OP_Sub, log, x));
-		loss = reduced(part(m, "loss"), HT_OP_Sum, loss, 1, false);
-	}
-	softmax = binary(part(m, "softmax"), HT_OP_RealDiv, e, sum);
-	give(part(m, "rounded_gradient"), 1,
-		binary(part(m, "gradient"), HT_OP_Sub, softmax, label));
-	give_first(m, loss);
+	if (reads_loss(n))
+		ht_write_softmax_loss(&m, one_hot);
 }
 
 /* ---- mirrored borders ---- */
