@@ -28,9 +28,7 @@ struct ht_value ht_channels_sum(struct ht_channels *c, const char *name, struct 
 
 static struct ht_value scaled(struct ht_channels *c, const char *name, struct ht_value v, double by)
 {
-	struct ht_str constant = ht_str_printf(c->m.r->arena, "%s/y", name);
-
-	return binary(part(&c->m, name), HT_OP_Mul, v, number(part(&c->m, constant.p), by));
+	return with_number(&c->m, HT_OP_Mul, name, v, by);
 }
 
 /* Elements of a channel, of a known shape. */

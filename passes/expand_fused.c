@@ -11,7 +11,7 @@
  *
  * Both passes also change the bodies of functions.  A fused op with an unknown part is left
  * alone. */
-#include "passes/rewrite.h"
+#include "passes/maker.h"
 
 #include <math.h>
 
@@ -233,124 +233,95 @@ static void split(struct ht_rw *r, struct ht_node *n)
 
 /* ---- ops that TensorFlow does not have ---- */
 
-static struct ht_str inner(struct chain *c, const char *part)
+/* Operand `i` in the type in which the op computes. */
+static struct ht_value operand(struct maker *m, const char *name, int32_t i)
 {
-	return part_name(c, ht_str(part));
-}
-
-static struct ht_value binary(
-	struct chain *c, enum ht_op op, const char *name, struct ht_value a, struct ht_value b)
-{
-	return ht_rw_binary(c->r, c->n, op, inner(c, name), a, b);
-}
-
-static struct ht_value number(struct chain *c, const char *name, double x)
-{
-	return ht_rw_const_float(c->r, c->n, inner(c, name), ht_type_of(c->v)->dtype, x);
-}
-
-static struct ht_value with(
-	struct chain *c, enum ht_op op, const char *name, struct ht_value a, double x)
-{
-	struct ht_str constant = ht_str_printf(c->r->arena, "%s/y", name);
-
-	return binary(c, op, name, a, number(c, constant.p, x));
-}
-
-static struct ht_value unary(struct chain *c, enum ht_op op, const char *name, struct ht_value a)
-{
-	return ht_rw_unary(c->r, c->n, op, inner(c, name), a);
-}
-
-static struct ht_value widened(struct chain *c, const char *name, struct ht_value v)
-{
-	return ht_is_low(ht_type_of(v)->dtype) ? ht_rw_cast(c->r, c->n, inner(c, name), v, HT_F32)
-					       : v;
+	return in_own_type(m, name, m->at->in[i]);
 }
 
 /* x where x > 0, else alpha * x; NaN is not above 0, so it takes the second form. */
-static struct ht_value prelu(struct chain *c)
+static struct ht_value prelu(struct maker *m, struct ht_value x)
 {
-	struct ht_value x = c->v, alpha = widened(c, "alpha", c->n->in[1]);
-	struct ht_value slope = binary(c, HT_OP_Mul, "slope", x, alpha);
-	struct ht_value above = with(c, HT_OP_Greater, "above", x, 0);
-	struct ht_value in[3] = { above, x, slope };
-	struct ht_node *n;
+	struct ht_value alpha = operand(m, "alpha", 1);
+	struct ht_value slope = binary(part(m, "slope"), HT_OP_Mul, x, alpha);
+	struct ht_value in[] = { with_number(m, HT_OP_Greater, "above", x, 0), x, slope };
 
-	above.node->out[0].dtype = HT_BOOL;
-	n = ht_rw_node(c->r, c->n, HT_OP_SelectV2, inner(c, "select"), in, 3, *ht_type_of(x));
-	return ht_out(n, 0);
+	return made(part(m, "select"), HT_OP_SelectV2, in, 3, ht_type_of(x)->shape);
 }
 
-static struct ht_value silu(struct chain *c)
+static struct ht_value silu(struct maker *m, struct ht_value x)
 {
-	return binary(c, HT_OP_Mul, "mul", c->v, unary(c, HT_OP_Sigmoid, "Sigmoid", c->v));
+	return binary(part(m, "mul"), HT_OP_Mul, x, unary(part(m, "Sigmoid"), HT_OP_Sigmoid, x));
 }
 
-static struct ht_value hard_gate(struct chain *c)
+static struct ht_value hard_gate(struct maker *m, struct ht_value x)
 {
-	return unary(c, HT_OP_Relu6, "Relu6", with(c, HT_OP_AddV2, "add", c->v, 3));
+	return unary(part(m, "Relu6"), HT_OP_Relu6, with_number(m, HT_OP_AddV2, "add", x, 3));
 }
 
-static struct ht_value hard_swish(struct chain *c)
+static struct ht_value hard_swish(struct maker *m, struct ht_value x)
 {
-	struct ht_value product = binary(c, HT_OP_Mul, "mul", c->v, hard_gate(c));
+	struct ht_value product = binary(part(m, "mul"), HT_OP_Mul, x, hard_gate(m, x));
 
-	return with(c, HT_OP_Mul, "scale", product, 1. / 6);
+	return with_number(m, HT_OP_Mul, "scale", product, 1. / 6);
 }
 
-static struct ht_value hard_sigmoid(struct chain *c)
+static struct ht_value hard_sigmoid(struct maker *m, struct ht_value x)
 {
-	return with(c, HT_OP_Mul, "scale", hard_gate(c), 1. / 6);
+	return with_number(m, HT_OP_Mul, "scale", hard_gate(m, x), 1. / 6);
 }
 
-static struct ht_value gelu(struct chain *c)
+static struct ht_value gelu(struct maker *m, struct ht_value x)
 {
-	struct ht_value x = c->v, half = with(c, HT_OP_Mul, "half", x, .5), cube, inside;
+	struct ht_value half = with_number(m, HT_OP_Mul, "half", x, .5), v;
 
-	if (!ht_attr_bool(c->n, "approximate", false)) {
-		inside = unary(c, HT_OP_Erf, "Erf", with(c, HT_OP_Mul, "scale", x, sqrt(.5)));
+	if (!ht_attr_bool(m->at, "approximate", false)) {
+		v = with_number(m, HT_OP_Mul, "scale", x, sqrt(.5));
+		v = unary(part(m, "Erf"), HT_OP_Erf, v);
 	} else {
-		cube = binary(c, HT_OP_Mul, "cube", binary(c, HT_OP_Mul, "square", x, x), x);
-		inside = binary(
-			c, HT_OP_AddV2, "sum", x, with(c, HT_OP_Mul, "cubic", cube, 0.044715));
-		inside = unary(c, HT_OP_Tanh, "Tanh",
-			with(c, HT_OP_Mul, "scale", inside, sqrt(2 / acos(-1))));
+		v = binary(part(m, "square"), HT_OP_Mul, x, x);
+		v = binary(part(m, "cube"), HT_OP_Mul, v, x);
+		v = with_number(m, HT_OP_Mul, "cubic", v, 0.044715);
+		v = binary(part(m, "sum"), HT_OP_AddV2, x, v);
+		v = with_number(m, HT_OP_Mul, "scale", v, sqrt(2 / acos(-1)));
+		v = unary(part(m, "Tanh"), HT_OP_Tanh, v);
 	}
-	return binary(c, HT_OP_Mul, "mul", half, with(c, HT_OP_AddV2, "add", inside, 1));
+	v = with_number(m, HT_OP_AddV2, "add", v, 1);
+	return binary(part(m, "mul"), HT_OP_Mul, half, v);
 }
 
-static struct ht_value mean(struct chain *c, const char *name, struct ht_value x)
+static struct ht_value mean(struct maker *m, const char *name, struct ht_value x)
 {
-	int64_t last = -1;
-
-	return ht_rw_reduce(c->r, c->n, HT_OP_Mean, inner(c, name), x, &last, 1, true);
+	return reduced(part(m, name), HT_OP_Mean, x, -1, true);
 }
 
-static struct ht_value layer_norm(struct chain *c)
+/* `d` divided by the root of its mean square, which epsilon is added to. */
+static struct ht_value normal(struct maker *m, const char *square_mean, struct ht_value d)
 {
-	struct ht_value x = c->v, centre = mean(c, "mean", x), d, variance, v;
-	struct ht_value scale = widened(c, "scale_f32", c->n->in[1]);
-	struct ht_value offset = widened(c, "offset_f32", c->n->in[2]);
+	struct ht_value v = mean(m, square_mean, unary(part(m, "square"), HT_OP_Square, d));
 
-	d = binary(c, HT_OP_Sub, "centred", x, centre);
-	variance = mean(c, "variance", unary(c, HT_OP_Square, "square", d));
-	v = with(c, HT_OP_AddV2, "add", variance, ht_attr_float(c->n, "epsilon", 1e-3F));
-	v = binary(c, HT_OP_Mul, "normal", d, unary(c, HT_OP_Rsqrt, "Rsqrt", v));
-	return binary(c, HT_OP_AddV2, "add_1", binary(c, HT_OP_Mul, "mul", v, scale), offset);
+	v = with_number(m, HT_OP_AddV2, "add", v, ht_attr_float(m->at, "epsilon", 1e-3F));
+	return binary(part(m, "normal"), HT_OP_Mul, d, unary(part(m, "Rsqrt"), HT_OP_Rsqrt, v));
 }
 
-static struct ht_value rms_norm(struct chain *c)
+static struct ht_value layer_norm(struct maker *m, struct ht_value x)
 {
-	struct ht_value x = c->v, scale = widened(c, "scale_f32", c->n->in[1]), v;
+	struct ht_value centre = mean(m, "mean", x), v;
+	struct ht_value scale = operand(m, "scale_f32", 1), offset = operand(m, "offset_f32", 2);
 
-	v = mean(c, "mean", unary(c, HT_OP_Square, "square", x));
-	v = with(c, HT_OP_AddV2, "add", v, ht_attr_float(c->n, "epsilon", 1e-3F));
-	v = binary(c, HT_OP_Mul, "normal", x, unary(c, HT_OP_Rsqrt, "Rsqrt", v));
-	return binary(c, HT_OP_Mul, "mul", v, scale);
+	v = normal(m, "variance", binary(part(m, "centred"), HT_OP_Sub, x, centre));
+	v = binary(part(m, "mul"), HT_OP_Mul, v, scale);
+	return binary(part(m, "add_1"), HT_OP_AddV2, v, offset);
 }
 
-static struct ht_value (*expansion_of(enum ht_op op))(struct chain *)
+static struct ht_value rms_norm(struct maker *m, struct ht_value x)
+{
+	struct ht_value scale = operand(m, "scale_f32", 1);
+
+	return binary(part(m, "mul"), HT_OP_Mul, normal(m, "mean", x), scale);
+}
+
+static struct ht_value (*expansion_of(enum ht_op op))(struct maker *, struct ht_value)
 {
 	switch ((int)op) {
 	case HT_OP_Prelu:
@@ -374,8 +345,8 @@ static struct ht_value (*expansion_of(enum ht_op op))(struct chain *)
 
 static void expand(struct ht_rw *r, struct ht_node *n)
 {
-	struct chain c = { .r = r, .n = n };
-	struct ht_value (*make)(struct chain *) = expansion_of(n->op);
+	struct maker made_by = { .r = r }, *m = &made_by;
+	struct ht_value (*make)(struct maker *, struct ht_value) = expansion_of(n->op);
 	enum ht_dtype t;
 
 	if (!make)
@@ -386,12 +357,9 @@ static void expand(struct ht_rw *r, struct ht_node *n)
 	for (int32_t i = 0; i < n->ins; i++)
 		if (ht_type_of(n->in[i])->dtype != t)
 			return; /* an unknown part */
-	c.type = n->out[0];
-	c.v = widened(&c, "x_f32", n->in[0]);
-	c.v = make(&c);
-	if (ht_is_low(t))
-		c.v = ht_rw_cast(r, n, inner(&c, "rounded"), c.v, t);
-	ht_rw_take_place(r, n, c.v);
+	make_at(m, n);
+	m->t = ht_is_low(t) ? HT_F32 : t;
+	ht_rw_take_place(r, n, cast_to(part(m, "rounded"), make(m, operand(m, "x_f32", 0)), t));
 }
 
 /* ---- the passes ---- */

@@ -118,6 +118,15 @@ static inline struct ht_value number(struct maker *m, double x)
 	return real(m, m->t, x);
 }
 
+/* An op of `v` and a number of dtype m->t.  The node is named `what` within m->at, the number what/y. */
+static inline struct ht_value with_number(
+	struct maker *m, enum ht_op op, const char *what, struct ht_value v, double x)
+{
+	struct ht_str constant = ht_str_printf(m->r->arena, "%s/y", what);
+
+	return binary(part(m, what), op, v, number(part(m, constant.p), x));
+}
+
 /* ---- shapes ---- */
 
 /* A shape of this rank without known extents; below zero: of unknown rank. */
