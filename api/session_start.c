@@ -211,10 +211,10 @@ static void take_keys(struct start *x)
 		return;
 	for (size_t i = 0; i < x->s->variables.count; i++) {
 		struct ht_session_variable *v = x->s->variables.entries[i].value;
-		const struct ht_str *key = ht_map_get(&keys, v->name);
+		const struct ht_restored *of = ht_map_get(&keys, v->name);
 
-		if (key)
-			v->key = ht_str_copy(&x->s->arena, *key);
+		if (of && !of->malformed.n)
+			v->key = ht_str_copy(&x->s->arena, of->key);
 	}
 }
 

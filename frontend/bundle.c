@@ -132,20 +132,19 @@ enum ht_status ht_checkpoint_item(
 enum ht_status ht_checkpoint_read(struct ht_checkpoint *c, struct ht_str name, struct ht_arena *a,
 	struct ht_diags *d, struct ht_tensor **out)
 {
-	const struct ht_str *key = ht_map_get(&c->restored, name);
-	const struct ht_bundle_entry *e = NULL, *whole;
+	const struct ht_bundle_entry *whole;
+	struct ht_bundle_found found;
 	struct ht_slice s;
-	bool several;
 
 	*out = NULL;
-	HT_TRY(ht_bundle_find(c, name, d, &e, &several));
-	if (!e && !several && (whole = ht_bundle_whole(c, key ? *key : name, &s)))
-		return ht_bundle_pieces(c, whole, &s, a, d, out);
-	if (several)
+	HT_TRY(ht_bundle_find(c, name, d, &found));
+	if (found.several)
 		return ht_error(d, HT_E_INPUT, ht_bundle_place(c, -1),
 			"checkpoint: two variables have the name '%.*s'", HT_STR_ARG(name));
-	if (!e)
-		return ht_error(d, HT_E_INPUT, ht_bundle_place(c, -1),
-			"checkpoint: there is no variable '%.*s'", HT_STR_ARG(name));
-	return ht_bundle_tensor(c, e, a, d, out);
+	if (found.entry)
+		return ht_bundle_tensor(c, found.entry, a, d, out);
+	whole = ht_bundle_whole(c, found.key, &s);
+	return whole ? ht_bundle_pieces(c, whole, &s, a, d, out)
+		     : ht_error(d, HT_E_INPUT, ht_bundle_place(c, -1),
+			       "checkpoint: there is no variable '%.*s'", HT_STR_ARG(name));
 }

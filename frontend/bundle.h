@@ -30,7 +30,14 @@ enum ht_status ht_sstable_walk(struct ht_arena *a, const struct ht_file *f,
 
 /* ---- restore.c ---- */
 
-/* Fills `keys` (variable → struct ht_str *) from the op that restores the graph's variables;
+/* What a variable is restored from. */
+struct ht_restored {
+	struct ht_str key; /* of the checkpoint */
+	/* Empty, or the shape_and_slice that is malformed, so that the key is not known, and the RestoreV2 that has it. */
+	struct ht_str malformed, node;
+};
+
+/* Fills `keys` (variable → struct ht_restored *) from the op that restores the graph's variables;
  * false if the model names no such op. */
 bool ht_restore_keys(struct ht_graph *g, struct ht_arena *a, struct ht_map *keys);
 

@@ -66,6 +66,7 @@ static enum ht_status read_names(struct ht_checkpoint *c, struct ht_diags *d)
 
 void ht_checkpoint_follow(struct ht_checkpoint *c, struct ht_graph *g)
 {
+	c->model = g->path ? ht_str_copy(c->a, ht_str(g->path)).p : NULL;
 	ht_restore_keys(g, c->a, &c->restored);
 	ht_captured_objects(g, c->a, &c->objects);
 }
@@ -79,33 +80,35 @@ static const struct ht_str *key_of_object(const struct ht_checkpoint *c, struct 
 }
 
 enum ht_status ht_bundle_find(struct ht_checkpoint *c, struct ht_str name, struct ht_diags *d,
-	const struct ht_bundle_entry **out, bool *several)
+	struct ht_bundle_found *out)
 {
-	const struct ht_str *key = ht_map_get(&c->restored, name);
-	const struct ht_bundle_entry *e = ht_map_get(&c->entries, key ? *key : name);
+	const struct ht_restored *restored = ht_map_get(&c->restored, name);
+	const struct ht_str *key;
 
-	*out = NULL;
-	*several = false;
-	if (!e && !key) {
-		if (!c->have_names)
-			HT_TRY(read_names(c, d));
-		key = key_of_object(c, name);
-		key = key ? key : ht_map_get(&c->names, name);
-		*several = key == &ambiguous;
-		e = key && !*several ? ht_map_get(&c->entries, *key) : NULL;
-	}
-	*out = e;
+	*out = (struct ht_bundle_found){ .key = restored ? restored->key : name };
+	if (restored && restored->malformed.n)
+		return ht_error(d, HT_E_INPUT,
+			(struct ht_where){ .path = c->model, .offset = -1, .node = restored->node },
+			"the shape_and_slice of variable '%.*s' is malformed: '%.*s'",
+			HT_STR_ARG(name), HT_STR_ARG(restored->malformed));
+	out->entry = ht_map_get(&c->entries, out->key);
+	if (out->entry || restored)
+		return HT_OK;
+	if (!c->have_names)
+		HT_TRY(read_names(c, d));
+	key = key_of_object(c, name);
+	key = key ? key : ht_map_get(&c->names, name);
+	out->several = key == &ambiguous;
+	out->entry = key && !out->several ? ht_map_get(&c->entries, *key) : NULL;
 	return HT_OK;
 }
 
 enum ht_status ht_checkpoint_key_of(
 	struct ht_checkpoint *c, struct ht_str name, struct ht_diags *d, struct ht_str *key)
 {
-	const struct ht_str *restored = ht_map_get(&c->restored, name);
-	const struct ht_bundle_entry *e = NULL;
-	bool several;
+	struct ht_bundle_found found;
 
-	HT_TRY(ht_bundle_find(c, name, d, &e, &several));
-	*key = several ? HT_STR("") : e ? e->key : restored ? *restored : name;
+	HT_TRY(ht_bundle_find(c, name, d, &found));
+	*key = found.several ? HT_STR("") : found.entry ? found.entry->key : found.key;
 	return HT_OK;
 }

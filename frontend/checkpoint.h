@@ -26,14 +26,15 @@ struct ht_checkpoint {
 	struct ht_crc32c *crc;
 	/* key → struct ht_bundle_entry; slices have the type of their whole tensor, and the shape that their key says */
 	struct ht_map entries;
-	struct ht_map
-		wholes; /* name → struct ht_bundle_entry, of tensors that are stored in slices */
-	struct ht_bundle_entry *
-		*slice; /* while opening: the entries of slices, with TensorFlow's keys */
+	/* name → struct ht_bundle_entry, of tensors that are stored in slices */
+	struct ht_map wholes;
+	/* while opening: the entries of slices, with TensorFlow's keys */
+	struct ht_bundle_entry **slice;
 	size_t slices, slices_cap;
 	int64_t shards;
 	struct ht_file **shard; /* opened when first asked for */
-	struct ht_map restored; /* variable → key, from the model's saver */
+	struct ht_map restored; /* variable → struct ht_restored, from the model's saver */
+	const char *model;      /* the path of the graph whose variables these are; NULL: none */
 	struct ht_map objects;  /* variable → uint64_t, the number of its object */
 	bool have_names;
 	struct ht_map names;    /* variable → key (struct ht_str), or `ambiguous` */
@@ -50,10 +51,15 @@ struct ht_where ht_bundle_place(const struct ht_checkpoint *c, int64_t offset);
 
 /* ---- bundle_names.c ---- */
 
-/* Sets *out to the entry of the variable, or to NULL if there is none.  *several is true if there is none because more than one variable has
- * the name. */
+/* A variable in a checkpoint. */
+struct ht_bundle_found {
+	const struct ht_bundle_entry *entry; /* NULL: there is none of its own */
+	struct ht_str key;                   /* what the model restores it from, or its name */
+	bool several; /* there is no entry because more than one variable has the name */
+};
+/* HT_E_INPUT if the model restores the variable with a malformed shape_and_slice. */
 enum ht_status ht_bundle_find(struct ht_checkpoint *c, struct ht_str name, struct ht_diags *d,
-	const struct ht_bundle_entry **out, bool *several);
+	struct ht_bundle_found *out);
 
 /* ---- bundle_slices.c ---- */
 

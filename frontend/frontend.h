@@ -119,7 +119,7 @@ void ht_checkpoint_follow(struct ht_checkpoint *c, struct ht_graph *g);
 /* The tensor of a variable of the graph of ht_checkpoint_follow(), of a key, or of a variable
  * with this name in the checkpoint's object graph ("dense/kernel" →
  * "layer/kernel/.ATTRIBUTES/VARIABLE_VALUE").  It may have strings.  HT_E_INPUT if it is absent
- * or damaged, or if two variables have that name. */
+ * or damaged, if two variables have that name, or if the graph restores it with a malformed shape_and_slice. */
 enum ht_status ht_checkpoint_read(struct ht_checkpoint *c, struct ht_str name, struct ht_arena *a,
 	struct ht_diags *d, struct ht_tensor **out);
 /* The key of that tensor; the name itself if it has none; empty if several variables have the name. */

@@ -13,7 +13,7 @@
 struct restore {
 	struct ht_graph *g;
 	struct ht_arena *a;
-	struct ht_map *keys; /* variable → struct ht_str */
+	struct ht_map *keys; /* variable → struct ht_restored */
 	bool *seen;          /* by node id */
 };
 
@@ -92,32 +92,39 @@ static bool string_of(struct ht_value v, size_t i, struct ht_str *string)
 	return true;
 }
 
-/* The key that RestoreV2 restores its result `v` from: of a tensor, or of a slice of one. */
-static bool key_of(struct restore *r, struct ht_value v, struct ht_str *key)
+/* What RestoreV2 restores its result `v` from: a tensor, or a slice of one.  False: `v` is no such result, or the tensor's name is not known. */
+static bool restored_by(struct restore *r, struct ht_value v, struct ht_restored *of)
 {
 	struct ht_str spec;
 	struct ht_slice s;
 
 	v = through_identities(v);
+	*of = (struct ht_restored){ 0 };
 	if (!is(v.node, "RestoreV2") || v.node->ins < 3 ||
-		!string_of(v.node->in[1], (size_t)v.index, key))
+		!string_of(v.node->in[1], (size_t)v.index, &of->key))
 		return false;
 	if (!string_of(v.node->in[2], (size_t)v.index, &spec) || !spec.n)
 		return true;
-	if (!ht_slice_of_spec(*key, spec, &s))
-		return false;
-	*key = ht_slice_key(r->a, &s);
+	if (ht_slice_of_spec(of->key, spec, &s)) {
+		of->key = ht_slice_key(r->a, &s);
+	} else {
+		of->malformed = spec;
+		of->node = v.node->name;
+	}
 	return true;
 }
 
 static void note(struct restore *r, const struct ht_node *variable, struct ht_value value)
 {
-	struct ht_str key, *copy, shared = ht_attr_str(variable, "shared_name", "");
+	struct ht_str shared = ht_attr_str(variable, "shared_name", "");
+	struct ht_restored of, *copy;
 
-	if (!key_of(r, value, &key))
+	if (!restored_by(r, value, &of))
 		return;
-	copy = HT_NEW(r->a, struct ht_str);
-	*copy = ht_str_copy(r->a, key);
+	copy = HT_NEW(r->a, struct ht_restored);
+	copy->key = ht_str_copy(r->a, of.key);
+	copy->malformed = ht_str_copy(r->a, of.malformed);
+	copy->node = ht_str_copy(r->a, of.node);
 	ht_map_at(r->keys, ht_str_copy(r->a, shared.n ? shared : variable->name))->value = copy;
 }
 

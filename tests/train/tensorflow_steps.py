@@ -180,6 +180,33 @@ def check_other_parts(seed):
                 compare(f'parts {i} from parts {k}', read(f'{folder}/{i}from{k}/ckpt-0'), {'v': want[k]}, 0)
 
 
+def check_malformed_slices():
+    """A malformed shape_and_slice is an error of the RestoreV2 that has it, though a tensor has the variable's name."""
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(f'{folder}/x.npy', np.ones((ROWS, 5), 'f4'))
+        np.save(f'{folder}/y.npy', np.ones(ROWS, 'f4'))
+        with tf.Graph().as_default(), v1.Session() as session:
+            v = v1.get_variable('v', [5, 3])
+            x, y = v1.placeholder(tf.float32, [None, 5], 'x'), v1.placeholder(tf.float32, [None], 'y')
+            loss = tf.reduce_mean(tf.square(tf.reduce_sum(tf.matmul(x, v), 1) - y), name='loss')
+            v1.train.GradientDescentOptimizer(.1).minimize(loss, name='train')
+            session.run(v1.global_variables_initializer())
+            v1.train.Saver().save(session, f'{folder}/m')
+        meta = v1.MetaGraphDef()
+        with open(f'{folder}/m.meta', 'rb') as f:
+            meta.ParseFromString(f.read())
+        specs = next(n for n in meta.graph_def.node if n.name == 'save/RestoreV2/shape_and_slices').attr['value'].tensor
+        for spec in '5 3 0,9:-', '5 3 0,2', 'x 3 0,2:-', '5', '5 3 -1,2:-':
+            specs.string_val[0] = spec.encode()
+            with open(f'{folder}/m.meta', 'wb') as f:
+                f.write(meta.SerializeToString())
+            r = subprocess.run([environment.TOOL, 'train', f'{folder}/m.meta', '--data', f'x=@{folder}/x.npy', '--data', f'y=@{folder}/y.npy',
+                                '--loss', 'loss', '--train-op', 'train', '--batch', str(BATCH), '--steps', '1', '--restore', f'{folder}/m', '-q'],
+                               capture_output=True, text=True)
+            if r.returncode != 3 or f"m.meta: error: node 'save/RestoreV2': the shape_and_slice of variable 'v' is malformed: '{spec}'" not in r.stderr:
+                sys.exit(f'{spec}: exit code {r.returncode}: {r.stderr}')
+
+
 def check_counting_samplers(seed):
     """Samplers that count the true classes of earlier runs: the same classes as TensorFlow's in every run of a session."""
     r = np.random.default_rng(seed)
@@ -213,6 +240,7 @@ def main():
             check(name, optimizer, resource, seed + 2 * i + resource)
     check_saved_model()
     check_other_parts(seed)
+    check_malformed_slices()
     check_counting_samplers(seed)
 
 
