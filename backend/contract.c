@@ -34,6 +34,7 @@ struct ht_e_tile {
 	bool straight;       /* the loop over a tap is unrolled completely */
 	int64_t taps_of_run; /* 1: a tap has one run or several */
 	struct ht_e_results results;
+	struct ht_e_ahead ahead;
 };
 
 /* B in the current tap, from depth 0 on. */
@@ -213,11 +214,17 @@ static LLVMValueRef load_columns(
 	return widen(e, v, b->type, t->sum);
 }
 
+/* From one step in depth to the next, in steps of a column. */
+static int64_t row_of_b(const struct ht_e_tile *t)
+{
+	return t->c->b_row ? t->c->b_row : t->c->nr;
+}
+
 /* Vector j of the columns of B in step k + ahead of a tap; k is even. */
 static LLVMValueRef load_b(struct ht_e *e, const struct ht_e_tile *t, const struct b_rows *b,
 	LLVMValueRef k, int ahead, int j)
 {
-	const int64_t nr = t->c->nr;
+	const int64_t nr = row_of_b(t);
 	LLVMValueRef line = LLVMBuildNSWMul(e->b, k, ht_e_i64(e, nr), ""), at, v;
 
 	at = LLVMBuildNSWAdd(e->b, line, ht_e_i64(e, (int64_t)ahead * nr), "");
@@ -479,16 +486,18 @@ static int steps_of_round(const struct ht_e *e, const struct ht_e_tile *t)
 	return t->sides > 1 ? HT_E_DEPTH_UNROLL : t->kp < t->c->kp ? 2 : 1;
 }
 
-/* Before `steps` steps of the current tap, from step k on. */
-static void prefetch_results(struct ht_e *e, LLVMValueRef k, int64_t steps)
+/* Asks for what neither operand is, before `steps` steps of the current tap, from step k on: results, and what later tiles read. */
+static void prefetch_others(struct ht_e *e, LLVMValueRef k, int64_t steps)
 {
 	const struct ht_e_tile *t = e->tile;
 	LLVMValueRef done;
 
-	if (!t->results.n)
+	if (!t->results.n && !t->ahead.n)
 		return;
 	done = LLVMBuildNSWMul(e->b, tap_number(e), ht_e_i64(e, t->depth), "");
-	ht_e_prefetch_results(e, &t->results, LLVMBuildNSWAdd(e->b, done, k, ""), steps);
+	done = LLVMBuildNSWAdd(e->b, done, k, "");
+	ht_e_prefetch_results(e, &t->results, done, steps);
+	ht_e_ahead(e, &t->ahead, done, steps);
 }
 
 /* Steps in depth from `from` on, in whole rounds of the loop, up to `to`. */
@@ -499,7 +508,7 @@ static void depth_loop(struct ht_e *e, struct ht_e_tile *t, const struct b_rows 
 
 	ht_e_loop_begin(e, &loop, from, to, t->unroll, "k");
 	ht_e_contract_prefetch(e, loop.index, t->unroll);
-	prefetch_results(e, loop.index, t->unroll);
+	prefetch_others(e, loop.index, t->unroll);
 	for (int i = 0; i < t->unroll; i++)
 		depth_step(e, t, b, loop.index, i, false);
 	ht_e_loop_end(e, &loop);
@@ -630,15 +639,15 @@ static void tap(struct ht_e *e)
 		no = ht_e_block(e, "");
 		LLVMBuildCondBr(e->b, any, yes, skip);
 		LLVMPositionBuilderAtEnd(e->b, skip);
-		prefetch_results(e, ht_e_i64(e, 0), t->depth);
+		prefetch_others(e, ht_e_i64(e, 0), t->depth);
 		LLVMBuildBr(e->b, no);
 		LLVMPositionBuilderAtEnd(e->b, yes);
 	}
 	if (t->widened)
 		ht_e_widen_rows(e, t->row, t->step, t->rows);
 	if (t->straight)
-		prefetch_results(e, ht_e_i64(e, 0), t->depth);
-	at = ht_e_i64(e, t->tap_lines * t->c->kp / t->kp * t->c->nr);
+		prefetch_others(e, ht_e_i64(e, 0), t->depth);
+	at = ht_e_i64(e, t->tap_lines * t->c->kp / t->kp * row_of_b(t));
 	at = LLVMBuildNSWMul(e->b, tap_number(e), at, "");
 	b.from = ht_e_at(e, b_step(e, t, t->b), t->panel, at);
 	if (narrow) {
@@ -713,7 +722,7 @@ static void panel_addresses(struct ht_e *e, struct ht_e_tile *t)
 	lane = LLVMBuildURem(e->b, n, ht_e_i64(e, c->nr), "");
 	if (c->wide_buffer && t->kp == 1) /* pairs are multiplied as they are */
 		t->wide = ht_e_at(e, e->f32, e->buffer[c->wide_buffer], lane);
-	at = ht_e_i64(e, tap_count(e) * t->tap_lines * c->nr * c->kp);
+	at = ht_e_i64(e, c->b_row ? c->nr : tap_count(e) * t->tap_lines * c->nr * c->kp);
 	at = LLVMBuildNSWMul(e->b, panel, at, "");
 	at = LLVMBuildNSWAdd(e->b, at, LLVMBuildNSWMul(e->b, lane, ht_e_i64(e, c->kp), ""), "");
 	at = LLVMBuildNSWAdd(e->b, at, ht_e_get(e, c->b_base, false), "");
@@ -809,9 +818,11 @@ static void tile(struct ht_e *e)
 	panel_addresses(e, t);
 	t->pace = ht_e_panel_pace(e, panel_of(e, t, t->unroll));
 	e->tile = t;
-	if (!e->matrix)
+	if (!e->matrix) {
 		ht_e_results_begin(e, &t->results, t->rows, tap_count(e) * t->depth,
 			t->straight ? t->depth : t->unroll);
+		ht_e_ahead_begin(e, &t->ahead, tap_count(e) * t->depth);
+	}
 	if (t->depth > 0)
 		all_taps(e);
 	e->tile = NULL;

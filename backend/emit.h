@@ -236,6 +236,11 @@ LLVMValueRef ht_e_ordered_end(struct ht_e *e, const struct ht_e_ordered *o, LLVM
 void ht_e_prefetch_plan(struct ht_e *e, const struct ht_stage *given); /* `given`: the stage in the
 								        * kernel */
 void ht_e_prefetch(struct ht_e *e); /* before an innermost body, for all of its copies */
+void ht_e_prefetch_line(struct ht_e *e, LLVMValueRef p); /* the line at p, to the second level */
+/* The steps in depth of a tile, of `steps` for each block of rows, before step `done` of the current block. */
+LLVMValueRef ht_e_steps_before(struct ht_e *e, int64_t steps, LLVMValueRef done);
+/* The blocks of rows of a tile that pass by a panel. */
+int64_t ht_e_blocks_of_tile(const struct ht_e *e);
 /* The panels of weights of a contraction. */
 struct ht_e_panel {
 	int32_t buffer;       /* -1: they are in no memory that is passed in */
@@ -288,6 +293,19 @@ void ht_e_results_begin(
 /* Prefetches the lines whose turn it is in the next `steps` steps.  `done`: the steps so far. */
 void ht_e_prefetch_results(
 	struct ht_e *e, const struct ht_e_results *r, LLVMValueRef done, int64_t steps);
+
+/* ---- ahead.c: memory that later tiles read ---- */
+/* What a tile asks for ahead, evenly over the steps in depth of all its blocks of rows. */
+struct ht_e_ahead {
+	int n;
+	LLVMValueRef from[HT_AHEAD]; /* addresses */
+	int64_t steps;               /* in depth, of a block */
+	int64_t blocks;              /* of rows, of a tile */
+};
+/* Before the products of a block of rows, which take `steps` steps in depth. */
+void ht_e_ahead_begin(struct ht_e *e, struct ht_e_ahead *a, int64_t steps);
+/* Prefetches the lines whose turn it is in the next `steps` steps.  `done`: those of the block so far. */
+void ht_e_ahead(struct ht_e *e, const struct ht_e_ahead *a, LLVMValueRef done, int64_t steps);
 
 /* ---- turn.c: loads whose lanes are apart while copies of another dimension are side by side ---- */
 /* That dimension, of the stage, and how many numbers of such a load are in a line; -1: there is no such load. */

@@ -114,8 +114,7 @@ static LLVMValueRef last_read(struct ht_e *e, const struct ht_e_info *o)
 	return at;
 }
 
-/* Prefetches a line to the second level. */
-static void prefetch(struct ht_e *e, LLVMValueRef p)
+void ht_e_prefetch_line(struct ht_e *e, LLVMValueRef p)
 {
 	LLVMValueRef arg[4] = { p, LLVMConstInt(e->i32, 0, false), LLVMConstInt(e->i32, 2, false),
 		LLVMConstInt(e->i32, 1, false) };
@@ -125,7 +124,7 @@ static void prefetch(struct ht_e *e, LLVMValueRef p)
 
 static void fetch(struct ht_e *e, const struct ht_x *x, LLVMValueRef at)
 {
-	prefetch(e, ht_e_at(e, ht_e_mem_type(e, x->dtype), e->buffer[x->imm], at));
+	ht_e_prefetch_line(e, ht_e_at(e, ht_e_mem_type(e, x->dtype), e->buffer[x->imm], at));
 }
 
 /* ---- weights ---- */
@@ -157,17 +156,23 @@ static int64_t step_of(const struct ht_dim *d)
 	return d->grid >= 0 && d->step < d->extent ? d->step : d->extent;
 }
 
+int64_t ht_e_blocks_of_tile(const struct ht_e *e)
+{
+	const struct ht_dim *m = &e->s->dim[e->s->contract.m];
+
+	return row_blocks(e, ht_e_inherits_panel(e) ? m->extent : step_of(m));
+}
+
 struct ht_e_panel ht_e_panel_of(const struct ht_e *e, int64_t numbers, int64_t steps, int64_t round)
 {
 	const struct ht_contract *c = &e->s->contract;
-	const bool in_memory = e->k->buffer[c->b_buffer].kind == HT_BUFFER_IN;
+	const bool in_memory = e->k->buffer[c->b_buffer].kind == HT_BUFFER_IN && !c->b_row;
 	const bool single = e->s->dim[c->n].extent <= c->nr;
 	struct ht_e_panel p = { .buffer = in_memory ? c->b_buffer : -1,
 		.own = single && e->info[c->b_base].uses,
 		.steps = steps,
 		.round = round,
-		.blocks = row_blocks(e, ht_e_inherits_panel(e) ? e->s->dim[c->m].extent
-							       : step_of(&e->s->dim[c->m])) };
+		.blocks = ht_e_blocks_of_tile(e) };
 
 	if (p.buffer >= 0)
 		p.bytes = numbers * (int64_t)ht_dtype_info(ht_packed_type(e->k, c))->bytes;
@@ -225,7 +230,7 @@ static void fetch_of_panel(
 	struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel, LLVMValueRef at, int64_t line)
 {
 	at = LLVMBuildAdd(e->b, at, ht_e_i64(e, p.bytes + line * HT_E_LINE), "");
-	prefetch(e, ht_e_at(e, e->i8, panel, at));
+	ht_e_prefetch_line(e, ht_e_at(e, e->i8, panel, at));
 }
 
 /* The line at which step `at` of all blocks begins to ask. */
@@ -258,19 +263,25 @@ static void prefetch_at_pace(struct ht_e *e, struct ht_e_panel p, LLVMValueRef p
 	LLVMPositionBuilderAtEnd(e->b, no);
 }
 
+LLVMValueRef ht_e_steps_before(struct ht_e *e, int64_t steps, LLVMValueRef done)
+{
+	const int32_t dim = e->s->contract.m;
+	const struct ht_dim *m = &e->s->dim[dim];
+	LLVMValueRef at = e->level[e->level_of[dim]].index;
+
+	if (m->grid >= 0 && !ht_e_inherits_panel(e))
+		at = LLVMBuildURem(e->b, at, ht_e_i64(e, m->step), "");
+	at = LLVMBuildUDiv(e->b, at, ht_e_i64(e, e->max_copies[dim]), "");
+	return LLVMBuildAdd(e->b, LLVMBuildMul(e->b, at, ht_e_i64(e, steps), ""), done, "");
+}
+
 /* Prefetches one part of the next panel of B for each block of rows, in order. */
 void ht_e_prefetch_panel(struct ht_e *e, struct ht_e_panel p, LLVMValueRef panel, LLVMValueRef done,
 	LLVMValueRef pace)
 {
-	const struct ht_contract *c = &e->s->contract;
-	const struct ht_dim *m = &e->s->dim[c->m];
 	const int64_t lines = ht_e_panel_lines(e, p), apart = rounds_apart(p);
-	LLVMValueRef at = e->level[e->level_of[c->m]].index;
+	LLVMValueRef at = ht_e_steps_before(e, p.steps, done);
 
-	if (m->grid >= 0 && !ht_e_inherits_panel(e))
-		at = LLVMBuildURem(e->b, at, ht_e_i64(e, m->step), "");
-	at = LLVMBuildUDiv(e->b, at, ht_e_i64(e, e->max_copies[c->m]), "");
-	at = LLVMBuildAdd(e->b, LLVMBuildMul(e->b, at, ht_e_i64(e, p.steps), ""), done, "");
 	if (pace) {
 		prefetch_at_pace(e, p, panel, at, pace, lines);
 		return;
@@ -342,7 +353,7 @@ void ht_e_prefetch_rows(
 				LLVMBuildNSWMul(e->b, row, ht_e_i64(e, r->row[k].distance), "");
 
 			for (int j = 0; j < r->row[k].lines; j++)
-				prefetch(e,
+				ht_e_prefetch_line(e,
 					ht_e_at(e, e->i8, r->row[k].p,
 						LLVMBuildNSWAdd(e->b, at,
 							ht_e_i64(e, (int64_t)j * HT_E_LINE), "")));
@@ -414,7 +425,8 @@ static void fetch_line(struct ht_e *e, const struct ht_e_results *r, int i, LLVM
 	row = ht_e_at(e, e->ptr, r->rows[i], LLVMBuildUDiv(e->b, at, lines, ""));
 	p = LLVMBuildLoad2(e->b, e->ptr, row, "");
 	at = LLVMBuildURem(e->b, at, lines, "");
-	prefetch(e, ht_e_at(e, e->i8, p, LLVMBuildMul(e->b, at, ht_e_i64(e, HT_E_LINE), "")));
+	ht_e_prefetch_line(
+		e, ht_e_at(e, e->i8, p, LLVMBuildMul(e->b, at, ht_e_i64(e, HT_E_LINE), "")));
 }
 
 /* The lines are spread over three quarters of the rounds, so that the last ones arrive before their results. */

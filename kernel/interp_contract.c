@@ -129,13 +129,13 @@ static void add_products(
 	int64_t at = *(const int64_t *)m->p->slot[f->a_row] + k / c->a_pair * f->a_step;
 	int64_t base = *(const int64_t *)m->p->slot[f->b_base];
 	int64_t line = tap * c->padded + of_b, n = m->lo[f->n], columns;
-	int64_t panel = c->taps * c->padded / f->kp * f->nr * f->kp;
+	int64_t panel = f->b_row ? f->nr : c->taps * c->padded / f->kp * f->nr * f->kp;
 	char *sum = m->p->columns;
 	float *run = f->run ? m->p->short_columns + k % 2 : NULL;
 
 	at = at * c->a_pair + k % c->a_pair;
 	HT_CHECK(at >= 0 && at < c->a_count);
-	base += line / f->kp * f->nr * f->kp + line % f->kp;
+	base += f->b_row ? line * f->b_row : line / f->kp * f->nr * f->kp + line % f->kp;
 	for (; n < m->hi[f->n]; n += columns, sum += 4 * columns) {
 		int64_t first = base + n / f->nr * panel + n % f->nr * f->kp;
 		const char *b = c->b_memory + first * (int64_t)ht_interp_size(c->b);

@@ -188,6 +188,16 @@ struct ht_store {
 	int32_t guard;  /* expression, BOOL: nothing is stored where it is false; -1: always */
 };
 
+/* Memory that later tiles read, and for which code may ask while it multiplies: `pieces` runs of `count` elements each, `step` elements from
+ * one to the next, of which the first begins at element `at` (an expression, I64, of dimensions of the grid).  It is a hint: results do
+ * not depend on it, nothing is read, and it may reach beyond the ends of the buffer, where nothing has to be. */
+struct ht_ahead {
+	int32_t buffer; /* an argument */
+	int32_t at;
+	int64_t pieces, step, count;
+};
+enum { HT_AHEAD = 2 };
+
 /* The special form of a contraction.  Domain: any dimensions, among them `m` and `n`; the
  * reduction dimensions are the taps (possibly none) followed by the depth, which is the last.
  *
@@ -202,6 +212,9 @@ struct ht_store {
  * with Q taps and K' = depth's extent rounded up to kp.  Columns past n's extent and depths past
  * K are zero, and in BF16 no number is subnormal. b_base (I64) may use the dimensions outside m,
  * n and the reductions.
+ *
+ * b_row > 0: B is not packed but lies in rows of so many elements, as a matrix in memory does: element (n, q, k) is at
+ * b_base + (q * K + k) * b_row + n.  kp is 1, n's extent is a multiple of nr, and there is no wide_buffer.
  *
  * Sums accumulate in F32 (I32 for integer operands).  A is F32, F16 or BF16 in memory; kp is 1, or
  * 2 where B is BF16 and A is BF16 or F32 (pairs; then a_step is 1, and of an odd depth the last number has none beside it).
@@ -229,8 +242,11 @@ struct ht_contract {
 	int32_t a_row, a_guard; /* expressions */
 	int64_t a_step;
 	int32_t b_base;
+	int64_t b_row;
 	int32_t nr, kp, run, pieces;
 	int32_t mr; /* rows of the register tile, set by ht_schedule_contract() */
+	int32_t aheads;
+	struct ht_ahead ahead[HT_AHEAD];
 };
 
 /* Pairs of products in a run, a multiple of HT_E_DEPTH_UNROLL. Each addition has an error of up

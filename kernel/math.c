@@ -23,6 +23,8 @@ static void mark_live(const struct ht_stage *s, uint8_t *live)
 	}
 	if (s->kind == HT_STAGE_CONTRACT) {
 		live[c->a_row] = live[c->b_base] = 1;
+		for (int32_t i = 0; i < c->aheads; i++)
+			live[c->ahead[i].at] = 1;
 		if (c->a_guard >= 0)
 			live[c->a_guard] = 1;
 	}
@@ -94,6 +96,8 @@ static void expand_stage(struct ht_stage *s, struct ht_arena *a)
 	if (s->kind == HT_STAGE_CONTRACT) {
 		c->a_row = now[c->a_row];
 		c->b_base = now[c->b_base];
+		for (int32_t i = 0; i < c->aheads; i++)
+			c->ahead[i].at = now[c->ahead[i].at];
 		c->a_guard = renamed(now, c->a_guard);
 	}
 }

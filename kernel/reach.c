@@ -247,12 +247,13 @@ static struct ht_bound row_end(const struct reach *r, const struct ht_contract *
 	return depth.known ? ht_bound_sum(r->sizes, &row, &depth) : HT_BOUND_UNKNOWN;
 }
 
-/* All of the panels from b_base on. */
+/* All of the panels, or of the rows, from b_base on.  Of the last row the columns of other tiles count, too, where it has them: the bound is too high
+ * then, which is safe. */
 static struct ht_bound panel_end(const struct reach *r, const struct ht_contract *c)
 {
 	const struct ht_bound *base = &r->x[c->b_base];
 	struct ht_bound n;
-	int64_t count = ht_ceil_div(r->s->dim[c->n].extent, c->nr) * c->nr;
+	int64_t count = c->b_row ? c->b_row : ht_ceil_div(r->s->dim[c->n].extent, c->nr) * c->nr;
 
 	for (int i = 0; i < r->s->dims; i++)
 		if (r->s->dim[i].reduce) {

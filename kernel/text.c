@@ -101,13 +101,22 @@ static void print_contract(const struct ht_stage *s, struct ht_buf *out)
 		ht_printf(out, " if %%%d", c->a_guard);
 	ht_printf(out, " step %" PRId64 " b b%d base %%%d nr %d kp %d", c->a_step, c->b_buffer,
 		c->b_base, c->nr, c->kp);
+	if (c->b_row)
+		ht_printf(out, " row %" PRId64, c->b_row);
 	if (c->run)
 		ht_printf(out, " run %d", c->run);
 	if (c->pieces)
 		ht_printf(out, " pieces %d", c->pieces);
 	if (c->wide_buffer)
 		ht_printf(out, " wide b%d", c->wide_buffer);
-	ht_printf(out, " mr %d\n", c->mr);
+	ht_printf(out, " mr %d", c->mr);
+	for (int32_t i = 0; i < c->aheads; i++) {
+		const struct ht_ahead *a = &c->ahead[i];
+
+		ht_printf(out, " ahead b%d at %%%d %" PRId64 " of %" PRId64 " step %" PRId64,
+			a->buffer, a->at, a->pieces, a->count, a->step);
+	}
+	ht_putc(out, '\n');
 }
 
 static void print_stage(const struct ht_stage *s, struct ht_buf *out)

@@ -425,6 +425,19 @@ static void verify_row(struct verifier *v, const struct ht_stage *s)
 			rule(v, !ht_x_uses_dim(s, c->b_base, i), "the base of B depends on d%d", i);
 }
 
+static void verify_ahead(struct verifier *v, const struct ht_stage *s, const struct ht_ahead *a)
+{
+	if (!rule(v, a->buffer >= 0 && a->buffer < v->k->args && is_expression(s, a->at),
+		    "what is asked for ahead is no part of an argument"))
+		return;
+	rule(v, a->pieces > 0 && a->count > 0 && same_type(s, a->at, HT_I64),
+		"what is asked for ahead is empty, or its beginning is not i64");
+	for (int i = 0; i < s->dims && !v->bad; i++)
+		if (s->dim[i].grid < 0 || i == s->contract.m || i == s->contract.n)
+			rule(v, !ht_x_uses_dim(s, a->at, i),
+				"what is asked for ahead depends on d%d", i);
+}
+
 /* Verifies the local buffer for a panel as F32. */
 static void verify_wide(struct verifier *v, const struct ht_stage *s)
 {
@@ -503,11 +516,19 @@ static void verify_contract(struct verifier *v, const struct ht_stage *s)
 	rule(v, c->mr >= 0, "mr");
 	rule(v, c->nr <= 0 || s->dim[c->n].grid < 0 || s->dim[c->n].step % c->nr == 0,
 		"a tile begins in the middle of a panel of B");
+	rule(v,
+		c->b_row == 0 ||
+			(c->b_row >= s->dim[c->n].extent && c->kp == 1 && !c->wide_buffer &&
+				c->nr > 0 && s->dim[c->n].extent % c->nr == 0),
+		"rows of B that are not packed");
 	if (c->wide_buffer)
 		verify_wide(v, s);
 	if (c->pieces)
 		verify_pieces(v, s, a);
 	verify_row(v, s);
+	if (rule(v, c->aheads >= 0 && c->aheads <= HT_AHEAD, "too much is asked for ahead"))
+		for (int32_t i = 0; i < c->aheads && !v->bad; i++)
+			verify_ahead(v, s, &c->ahead[i]);
 	for (int32_t i = 0; i < s->xs && !v->bad; i++)
 		if (s->x[i].op == HT_X_RED)
 			rule(v, s->x[i].dtype == (ht_is_float(a) ? HT_F32 : HT_I32),

@@ -218,6 +218,31 @@ static void make_epilogue(struct gen *g, int32_t image, int32_t y, int32_t x)
 	ht_xstore(&g->b, OUT, at, r);
 }
 
+/* Leaves B in rows, which have other columns behind its own. */
+static void leave_in_rows(struct gen *g)
+{
+	g->n = g->stage.contract.nr * (1 + below(3));
+	g->stage.contract.b_row = g->n + (chance(50) ? below(40) : 0);
+}
+
+/* Asks for anything of an argument ahead, or for what is beside it. */
+static void ask_ahead(struct gen *g)
+{
+	struct ht_contract *c = &g->stage.contract;
+
+	for (c->aheads = 0; c->aheads < HT_AHEAD && chance(30); c->aheads++) {
+		int32_t at = ht_xi(&g->b, below(1000) - 500);
+
+		for (int d = 0; d < g->k.grid_dims; d++)
+			at = add(g, at, mul(g, ht_xgrid(&g->b, d), below(1000) - 500));
+		c->ahead[c->aheads] = (struct ht_ahead){ .buffer = chance(50) ? A : OTHER,
+			.at = at,
+			.pieces = 1 + (chance(50) ? below(200) : 0),
+			.step = below(500),
+			.count = 1 + below(200) };
+	}
+}
+
 /* Keeps a panel in a local buffer as F32. */
 static void keep_panel(struct gen *g)
 {
@@ -282,6 +307,8 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 	if ((g->stage.contract.kp == 1 || g->held) &&
 		chance(g->held ? 70 : 30)) /* planes, sometimes far apart */
 		g->plane = g->h * g->w + (chance(20) ? 70000 : 0);
+	if (g->stage.contract.kp == 1 && chance(30))
+		leave_in_rows(g);
 	make_dims(g, flat);
 	g->pack = (struct ht_pack){ .src_dtype = g->t == HT_I8 || g->t == HT_U8 ? g->t : HT_F32,
 		.dst_dtype = g->t,
@@ -301,14 +328,17 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 											    : g->t;
 	g->buffer[A] = (struct ht_kernel_buffer){ HT_BUFFER_IN, a,
 		g->batch * (g->plane > 1 ? g->plane : g->h * g->w) * g->depth / (g->held ? 2 : 1) };
-	g->buffer[B] = (struct ht_kernel_buffer){ HT_BUFFER_IN, g->t, ht_packed_count(&g->pack) };
+	g->buffer[B] = (struct ht_kernel_buffer){ HT_BUFFER_IN, g->t,
+		g->stage.contract.b_row ? g->pack.taps * g->depth * g->stage.contract.b_row
+					: ht_packed_count(&g->pack) };
 	g->buffer[BIAS] = (struct ht_kernel_buffer){ HT_BUFFER_IN, HT_F32, g->n };
 	g->buffer[OTHER] = (struct ht_kernel_buffer){ HT_BUFFER_IN, floats[below(3)],
 		g->batch * g->oh * g->ow * g->n };
 	g->buffer[OUT] = (struct ht_kernel_buffer){ HT_BUFFER_OUT,
 		g->t == HT_I8 || g->t == HT_U8 ? HT_I32 : floats[below(3)],
 		g->buffer[OTHER].count };
-	if (ht_is_low(g->t) && !g->stage.contract.run && !g->stage.contract.pieces && chance(60))
+	if (ht_is_low(g->t) && !g->stage.contract.run && !g->stage.contract.pieces &&
+		!g->stage.contract.b_row && chance(60))
 		keep_panel(g);
 	g->k = (struct ht_kernel){ .buffer = g->buffer,
 		.buffers = g->stage.contract.wide_buffer ? ALL : BUFFERS,
@@ -322,6 +352,7 @@ static void make_kernel(struct gen *g, uint64_t seed, const struct ht_target *t)
 	ht_xb_init(&g->b, &g->arena, &g->stage);
 	make_operands(g, flat, &image, &y, &x);
 	make_epilogue(g, image, y, x);
+	ask_ahead(g);
 	if (chance(40))
 		cut_rows(g);
 	g->buffer[TURN] = (struct ht_kernel_buffer){ HT_BUFFER_IN, HT_I32, 1 };
@@ -376,7 +407,7 @@ static bool compare(struct gen *g, const struct ht_target *t, uint64_t seed)
 		fprintf(stderr, "seed %llu %s: no code\n", (unsigned long long)seed, t->name);
 	source = malloc((size_t)(g->pack.taps * g->depth * g->n) * 4);
 	fill(g->pack.src_dtype, least, g->pack.taps * g->depth * g->n, source);
-	if (!g->pack.pieces)
+	if (!g->pack.pieces && !g->stage.contract.b_row)
 		ht_pack_b(&g->pack, source, data[B]);
 	memset(data[OUT], 0xa5, (size_t)count * size + 64);
 	memset(got, 0xa5, (size_t)count * size + 64);
@@ -439,7 +470,7 @@ static void test_random_contractions(void **unused)
 	const char *first = getenv("HALFTONE_SEED"), *many = getenv("HALFTONE_KERNELS");
 	uint64_t seed = first ? strtoull(first, NULL, 10) : 1,
 		 n = many ? strtoull(many, NULL, 10) : sanitized_cases(120);
-	int bad = 0, kept = 0, turn = 0;
+	int bad = 0, kept = 0, turn = 0, rows = 0, ahead = 0;
 
 	(void)unused;
 	for (uint64_t i = seed; i < seed + n; i++) {
@@ -452,6 +483,8 @@ static void test_random_contractions(void **unused)
 				make_kernel(g, i, &on);
 				kept += g->stage.contract.wide_buffer > 0;
 				turn += g->k.turns > 0;
+				rows += g->stage.contract.b_row > 0;
+				ahead += on.prefetch_panels && g->stage.contract.aheads > 0;
 				ht_kernel_verify(&g->k);
 				if (!compare(g, &on, i)) {
 					bad++;
@@ -467,7 +500,7 @@ static void test_random_contractions(void **unused)
 		}
 	}
 	assert_int_equal(bad, 0);
-	assert_true(first || (kept > 0 && turn > 0));
+	assert_true(first || (kept > 0 && turn > 0 && rows > 0 && ahead > 0));
 }
 
 /* AMX, emulated where the machine lacks it. */
