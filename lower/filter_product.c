@@ -16,6 +16,10 @@
 
 enum { LEAST_TILE_COLUMNS = 64 };
 
+/* The rows of a tile, at least, if the filter has as many: each number of the gradient that is packed is multiplied with all of them.  Where products ask
+ * for the next share, packing costs less, and tiles of fewer channels have parts of more pixels, so that fewer sums of parts go through memory. */
+enum { ROWS_OF_ASKED = FILTER_LEAST_ROWS / 2 };
+
 /* A line of the result with fewer pixels than these is too short to be a loop of its own. */
 enum { SHORT_LINE = 28 };
 
@@ -58,7 +62,8 @@ static void size_rows(struct filter_product *p)
 	} else {
 		p->lanes = filter_lanes(filter.dim[2]);
 		p->blocks = filter_divisor(filter.dim[2] / p->lanes,
-			ht_ceil_div(FILTER_LEAST_ROWS, positions * p->lanes));
+			ht_ceil_div(
+				p->asks ? ROWS_OF_ASKED : FILTER_LEAST_ROWS, positions * p->lanes));
 	}
 	p->channel_groups = filter.dim[2] / p->lanes / p->blocks;
 	p->c.rows = positions * p->lanes * p->blocks;
@@ -150,20 +155,25 @@ static void divide_groups(struct filter_product *p, int64_t most)
 	divide_by(p, most);
 }
 
-/* The elements of a part take at most half of the second level, or three quarters with a matrix unit.  Exception: the sums of all parts would
- * take several times the memory of the operands. */
+/* The elements of a part take at most half of the second level, or three quarters with a matrix unit; a quarter where the share of the next one is
+ * there, too, unless sums would be shorter than those of LEAST_PIXELS.  Exception: the sums of all parts would take several times the memory of
+ * the operands. */
 static void divide(struct filter_product *p)
 {
-	enum { MOST_OF_OPERANDS = 3 };
+	enum { MOST_OF_OPERANDS = 3, LEAST_PIXELS = 384 };
 	const int64_t operands = ht_shape_count(p->v->in) + ht_shape_count(p->v->out);
 	const int64_t parts = MOST_OF_OPERANDS * operands / ht_shape_count(p->v->filter);
 	const int64_t bytes = p->l->target->l2 / 4 * (p->together ? 3 : 2);
 	int64_t most = bytes / (p->word * (int64_t)ht_dtype_info(p->c.dtype)->bytes);
 
+	if (p->asks)
+		most /= 2;
 	if (p->together)
 		divide_groups(p, most);
 	else
 		divide_by(p, most);
+	if (p->asks && p->images * p->lines * p->v->out.dim[2] < LEAST_PIXELS)
+		divide_by(p, most *= 2);
 	while (p->each * p->bands > 1 && p->each * p->bands > parts)
 		divide_by(p, most *= 2);
 }
@@ -234,78 +244,142 @@ static bool stays_inside(const struct filter_product *p)
 	return !p->apart && !window_leaves(&p->v->w[0]) && !window_leaves(&p->v->w[1]);
 }
 
-/* The number of a copy: the element at `x` of an operand of shape `from`, of which x[0] is an image, or a word of those of two images. */
-static int32_t copied(struct filter_product *p, int arg, struct ht_shape from,
-	const struct space *guarded, const int32_t x[4])
+/* The number of a copy: the element at `at` of an operand, of whose dimensions the first one has a group of its own; or a word of those of two
+ * images, where that index counts words. */
+static int32_t copied(struct filter_product *p, int arg, const struct space *at)
 {
 	const struct view *v = lower_operand(p->l, p->n, arg);
+	const int32_t word = at->group[0].x;
 	struct ht_xb *b = p->b;
-	int32_t of[4] = { x[0], x[1], x[2], x[3] }, bits[2];
-	struct space at;
+	int32_t bits[2];
 
-	if (p->word == 1) {
-		at = space_of_coords(guarded, 4, from.dim, of);
-		return kb_load(p->k, v, &at);
-	}
+	if (p->word == 1)
+		return kb_load(p->k, v, at);
 	for (int i = 0; i < 2; i++) {
-		struct space one = *guarded;
+		struct space one = *at;
 
-		of[0] = ht_xaddi(b, ht_xmuli(b, x[0], 2), i);
-		if (i && from.dim[0] % 2)
-			space_and_guard(b, &one, ht_xlt(b, of[0], ht_xi(b, from.dim[0])));
-		at = space_of_coords(&one, 4, from.dim, of);
-		bits[i] = contract_bits(b, HT_BF16, kb_load(p->k, v, &at));
+		one.group[0].x = ht_xaddi(b, ht_xmuli(b, word, 2), i);
+		if (i && at->dim[0] % 2)
+			space_and_guard(b, &one, ht_xlt(b, one.group[0].x, ht_xi(b, at->dim[0])));
+		bits[i] = contract_bits(b, HT_BF16, kb_load(p->k, v, &one));
 	}
 	return ht_xor(b, bits[0], ht_xshli(b, bits[1], 16));
 }
 
-static void image_stage(struct filter_product *p)
+bool filter_lies_in_memory(const struct view *v)
+{
+	return v->buffer >= 0 && view_is_dense(v) && !v->open && !v->ends;
+}
+
+/* Whether the copy is made line by line: all channels of an image, of which a vector has more than those of a pixel. */
+static bool copies_lines(const struct filter_product *p)
+{
+	return !p->apart && p->lanes < LINE_ROWS && p->lanes == p->v->filter.dim[2] &&
+	       filter_lies_in_memory(lower_operand(p->l, p->n, 0));
+}
+
+/* The dimensions of the copy's loop, as its expressions: a line's columns and lanes are one, the lanes, where it is made line by line. */
+static void share_dims(
+	struct filter_product *p, const int64_t dim[SHARE_RANK], int32_t at[SHARE_RANK])
 {
 	/* All channels of a pixel are read together. */
 	static const int loop[SHARE_RANK] = { SHARE_SHIFT, SHARE_PHASE, SHARE_IMAGE, SHARE_LINE,
 		SHARE_COLUMN, SHARE_BLOCK, SHARE_LANE };
-	int64_t dim[SHARE_RANK], stride[SHARE_RANK];
+	const bool lines = copies_lines(p);
+
+	for (int i = 0; i < SHARE_RANK; i++) {
+		const int d = loop[i];
+		int64_t count = dim[d];
+
+		if (lines && d == SHARE_COLUMN)
+			count = 1;
+		else if (lines && d == SHARE_LANE)
+			count *= dim[SHARE_COLUMN];
+		at[d] = ht_xdim(p->b, kb_dim(p->k, count));
+	}
+	p->k->stage->vec = p->k->stage->dims - 1;
+}
+
+/* Sets the column and the channel of the element of the image that the copy has at `at`, and the guard of the column. */
+static void image_column(
+	struct filter_product *p, int32_t channels, const int32_t at[SHARE_RANK], struct space *of)
+{
+	const struct window *w = &p->v->w[1];
+	const bool lines = copies_lines(p);
+	const int64_t unit = lines ? p->lanes : 1; /* of columns */
 	struct ht_xb *b = p->b;
-	struct space at = { .rank = SHARE_RANK, .guard = -1 };
-	int32_t part, channels, at_of[SHARE_RANK], x[4];
+	int32_t column, channel;
+
+	if (lines) {
+		column = ht_xaddi(b, at[SHARE_LANE], -w->before * unit);
+		of->groups = 3;
+		of->group[2] = (struct space_group){ 2, 3, column };
+	} else {
+		column = ht_xmuli(b, at[SHARE_SHIFT], w->dilation);
+		column = position(p, 1, ht_xi(b, 0), at[SHARE_COLUMN], column);
+		channel = ht_xadd(b, ht_xmuli(b, channels, p->blocks), at[SHARE_BLOCK]);
+		channel = ht_xadd(b, ht_xmuli(b, channel, p->lanes), at[SHARE_LANE]);
+		of->group[2] = (struct space_group){ 2, 2, column };
+		of->group[3] = (struct space_group){ 3, 3, channel };
+	}
+	if (!stays_inside(p))
+		space_and_guard(b, of, index_inside(b, column, p->v->in.dim[2] * unit));
+}
+
+static void image_stage(struct filter_product *p)
+{
+	int64_t dim[SHARE_RANK], stride[SHARE_RANK];
+	struct space at = { .rank = 4, .groups = 4, .guard = -1 }, to;
+	struct ht_xb *b = p->b;
+	int32_t part, channels, line, at_of[SHARE_RANK];
 
 	share_strides(p, dim, stride);
 	kb_stage(p->k, HT_STAGE_LOOP)->start = true;
 	part = filter_part(p);
 	channels = filter_grid_index(p, 1, p->channel_groups);
-	for (int i = 0; i < SHARE_RANK; i++)
-		at_of[loop[i]] = ht_xdim(b, kb_dim(p->k, dim[loop[i]]));
-	p->k->stage->vec = p->k->stage->dims - 1;
-	x[0] = ht_xadd(b, filter_first_image(p, part), at_of[SHARE_IMAGE]);
-	x[1] = position(p, 0, filter_first_line(p, part), at_of[SHARE_LINE], at_of[SHARE_PHASE]);
-	x[2] = ht_xmuli(b, at_of[SHARE_SHIFT], p->v->w[1].dilation);
-	x[2] = position(p, 1, ht_xi(b, 0), at_of[SHARE_COLUMN], x[2]);
-	x[3] = ht_xadd(b, ht_xmuli(b, channels, p->blocks), at_of[SHARE_BLOCK]);
-	x[3] = ht_xadd(b, ht_xmuli(b, x[3], p->lanes), at_of[SHARE_LANE]);
-	for (int i = 1; i < 3 && !stays_inside(p); i++)
-		space_and_guard(b, &at, index_inside(b, x[i], p->v->in.dim[i]));
-	x[0] = copied(p, 0, p->v->in, &at, x);
-	at = space_of_coords(&(struct space){ .guard = -1 }, SHARE_RANK, dim, at_of);
-	ht_xstore(b, p->image, space_offset(b, &at, stride, 0), x[0]);
+	share_dims(p, dim, at_of);
+	memcpy(at.dim, p->v->in.dim, 4 * sizeof *at.dim);
+	at.group[0].x = ht_xadd(b, filter_first_image(p, part), at_of[SHARE_IMAGE]);
+	line = position(p, 0, filter_first_line(p, part), at_of[SHARE_LINE], at_of[SHARE_PHASE]);
+	at.group[1] = (struct space_group){ 1, 1, line };
+	if (!stays_inside(p))
+		space_and_guard(b, &at, index_inside(b, line, p->v->in.dim[1]));
+	image_column(p, channels, at_of, &at);
+	line = copied(p, 0, &at);
+	to = space_of_coords(&(struct space){ .guard = -1 }, SHARE_RANK, dim, at_of);
+	ht_xstore(b, p->image, space_offset(b, &to, stride, 0), line);
 }
 
-/* Whether the channels of a pixel of the gradient are one panel, so that a part of it is a packed operand where it lies.  The product reads it there: it
- * waits for memory while it multiplies, and not before. */
-static bool is_packed(const struct filter_product *p)
+/* Whether the product can read the gradient where it lies, as rows of F32. */
+static bool lies_in_rows(const struct filter_product *p)
 {
 	const struct view *from = lower_operand(p->l, p->n, 2);
 
-	return p->v->filter.dim[3] == p->c.nr && p->c.kp == 1 && view_is_dense(from) &&
-	       !from->open && !from->ends && from->buffer >= 0 &&
+	return p->c.kp == 1 && p->c.columns == p->c.nr && filter_lies_in_memory(from) &&
 	       p->l->plan->buffer[from->buffer].dtype == p->c.packed_type;
 }
 
-/* Where a share of the gradient begins in memory, in elements of that buffer: a word of two numbers counts as one. */
+/* Whether the product does so: it waits for memory while it multiplies, and not before.  The channels of a pixel are one panel then, or a few
+ * panels if the products ask for the next share.  Panels of longer rows would compete for the same lines of the caches. */
+static bool is_read_in_place(const struct filter_product *p)
+{
+	enum { MOST_PANELS = 4 };
+
+	return lies_in_rows(p) && p->column_groups <= (p->asks ? MOST_PANELS : 1);
+}
+
+/* Where a share of the gradient begins, in elements of its buffer: a word of two numbers counts as one. */
 static int32_t share_begins(struct filter_product *p, int32_t part, int32_t group)
 {
 	int32_t share = ht_xadd(p->b, ht_xmuli(p->b, part, p->column_groups), group);
 
-	return ht_xaddi(p->b, ht_xmuli(p->b, share, p->c.packed_count), p->packed_begin);
+	if (p->in_place) {
+		share = ht_xmuli(p->b, part, p->column_groups * p->c.packed_count);
+		share = ht_xadd(p->b, share, ht_xmuli(p->b, group, p->c.columns));
+	} else {
+		share = ht_xmuli(p->b, share, p->c.packed_count);
+	}
+	return ht_xaddi(p->b, share, p->packed_begin);
 }
 
 /* Packs a share of the gradient of the result: its pixels, [image, line, column], are the depth of the product.  `grid`: the dimension of the grid that
@@ -316,7 +390,7 @@ static void gradient_stage(struct filter_product *p, int grid)
 	const int64_t dim[5] = { panels, p->images, p->lines, p->v->out.dim[2], p->c.nr };
 	struct space at = { .guard = -1 };
 	struct ht_xb *b = p->b;
-	int32_t part, group, i[5], x[4], column, to;
+	int32_t part, group, i[5], x[4], column, to, number;
 
 	kb_stage(p->k, HT_STAGE_LOOP);
 	part = filter_part(p);
@@ -331,12 +405,13 @@ static void gradient_stage(struct filter_product *p, int grid)
 	x[3] = ht_xadd(b, ht_xmuli(b, group, p->c.columns), column);
 	if (p->c.columns % p->c.nr)
 		at.guard = ht_xlt(b, column, ht_xi(b, p->c.columns));
-	x[0] = copied(p, 2, p->v->out, &at, x);
+	at = space_of_coords(&at, 4, p->v->out.dim, x);
+	number = copied(p, 2, &at);
 	at = space_of_coords(&(struct space){ .guard = -1 }, 5, dim, i);
 	to = space_linear(b, &at);
 	if (p->packed >= 0)
 		to = ht_xadd(b, to, share_begins(p, part, group));
-	ht_xstore(b, p->gradient, to, x[0]);
+	ht_xstore(b, p->gradient, to, number);
 }
 
 /* The element type of both copies. */
@@ -346,8 +421,7 @@ static enum ht_dtype copy_type(const struct filter_product *p)
 }
 
 /* Whether a kernel in front packs all shares of the gradient, which reads and writes it once.  Otherwise the tiles of each group of channels pack the
- * same shares; and while one is multiplied, the lines of the next one are asked for, which no tile could do with those that it packs: in memory
- * they are as far apart as pixels, and so compete for the same lines of the cache. */
+ * same shares. */
 static bool packs_in_front(const struct filter_product *p)
 {
 	enum { PASSES = 2 };
@@ -371,13 +445,14 @@ static void pack_gradient(struct filter_product *p)
 	kb_finish(k, p->n);
 }
 
-/* Finds or makes the packed gradient in memory. */
+/* Finds the gradient in memory as products read it, or makes it. */
 static void find_packed(struct filter_product *p)
 {
 	p->packed = -1;
 	if (p->together)
 		return;
-	if (is_packed(p)) {
+	p->in_place = is_read_in_place(p);
+	if (p->in_place) {
 		p->packed = lower_operand(p->l, p->n, 2)->buffer;
 		p->packed_begin = lower_operand(p->l, p->n, 2)->offset;
 	} else if (packs_in_front(p)) {
@@ -482,6 +557,9 @@ static void product_stage(struct filter_product *p, const struct view *parts)
 	if (p->word == 2) /* the product counts the numbers of words */
 		begins = ht_xmuli(b, begins, 2);
 	contract_packed(&p->c, p->k, p->gradient, begins);
+	t->b_row = p->in_place && p->column_groups > 1 ? p->v->filter.dim[3] : 0;
+	if (p->asks)
+		filter_ask_ahead(p, x[0], channels, columns);
 	x[1] = row.position[0];
 	x[2] = row.position[1];
 	x[3] = ht_xadd(b, ht_xmuli(b, channels, p->blocks), row.block);
@@ -536,6 +614,7 @@ void emit_filter_product(struct lower *l, struct ht_node *n, const struct conv *
 	p.word = filter_multiplies_pairs(&p, false) && v->in.dim[0] > 1 ? 2 : 1;
 	if (!p.together && filter_by_winograd(&p))
 		return;
+	p.asks = p.word == 1 && !p.together && l->target->prefetch_panels;
 	contract_init(&p.c, l, n, p.together || p.word == 2 ? HT_BF16 : HT_F32);
 	size_rows(&p);
 	filter_size_columns(&p);

@@ -25,10 +25,13 @@ struct filter_product {
 	 * apart.  Then the lines of the stride's `phases` are apart, too, and the lines of an image follow one another, so
 	 * that the depth of the product is an image and not a line. */
 	bool apart;
+	/* Products ask for what the next tile copies and reads (filter_ahead.c). */
+	bool asks;
 	/* A buffer of the plan that has the shares of the gradient as tiles would pack them, one behind the other, and where the first of them
-	 * begins; -1: each tile packs its own. */
+	 * begins; -1: each tile packs its own.  `in_place`: it is the gradient itself, in whose rows shares lie side by side. */
 	int32_t packed;
 	int64_t packed_begin;
+	bool in_place;
 	int64_t shifts, phases, height, width;
 	int64_t together; /* images whose numbers of a pixel lie side by side (filter_matrix.c), of which a part has groups; 0: those of an image do */
 	int32_t image, gradient; /* buffers of the kernel */
@@ -48,10 +51,16 @@ bool filter_multiplies_pairs(const struct filter_product *p, bool matrices);
 int32_t filter_part(struct filter_product *p);
 int32_t filter_first_line(const struct filter_product *p, int32_t part);
 int32_t filter_first_image(const struct filter_product *p, int32_t part);
+/* Whether the numbers of an operand lie in memory, one behind the other. */
+bool filter_lies_in_memory(const struct view *v);
 /* An index of the stage that is the tile's coordinate in a dimension of the grid with `count` tiles. */
 int32_t filter_grid_index(struct filter_product *p, int grid, int64_t count);
 /* Stores the sum of a tile at x: part, then the place in the filter.  `parts`: where the sums of all parts are; NULL: there is one part. */
 void filter_store(struct filter_product *p, const struct view *parts, const int32_t x[5]);
+
+/* filter_ahead.c: lets the product of a tile ask for the shares of the image and of the gradient that the next tile copies or reads.  `part`, `channels`,
+ * `columns`: the tile's coordinates in the grid. */
+void filter_ask_ahead(struct filter_product *p, int32_t part, int32_t channels, int32_t columns);
 
 /* filter_winograd.c: makes the gradient by Winograd's method; false: it does not pay, or has no such form. */
 bool filter_by_winograd(struct filter_product *p);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks machine code that few machines run: the instructions of AMX and AVX512_FP16, and the kernels that have them;
-the kernels that prefetch weights."""
+the kernels that prefetch weights or shares of images."""
 import re, unittest
 
 from tool import ToolCase
@@ -196,6 +196,22 @@ class Instructions(ToolCase):
         self.assertEqual(count[PLAIN, 'sum'], 0)
         self.assertGreater(count['znver4', 'product'], 0)
         self.assertEqual(2 * count['znver4', 'sum'], 3 * count['znver4', 'product'], count)
+
+    def test_shares_of_the_next_tile_are_asked_for(self):
+        """The product of a gradient by a filter asks for lines of the image and of the result's gradient that the next tile reads, and for lines of
+        results; it reads the gradient in place."""
+        shapes = {'x': '4,56,56,64', 'g': '4,28,28,128'}
+        text = 'hir 1\nentry "" {\n' + ''.join(f'  input "{i}" = %{i}\n' for i in shapes) + '  output "y" = %y\n}\n'
+        text += ''.join(f'%{i} = Placeholder() {{dtype=f32, shape=shape[{s}]}}\n' for i, s in shapes.items())
+        text += ('%s = Const() {dtype=i32, value=tensor i32[4] values 4 {3, 3, 64, 128}}\n'
+                 '%y = Conv2DBackpropFilter(%x, %s, %g) {T=f32, strides=[1, 2, 2, 1], padding="EXPLICIT", '
+                 'explicit_paddings=[0, 0, 1, 1, 1, 1, 0, 0], data_format="NHWC", dilations=[1, 1, 1, 1]}\n')
+        model = self.path('m.hir', text.encode())
+        for target, asks in ('znver4', True), (PLAIN, False):
+            programs, asm = (self.tool('compile', model, '--emit', form, '--target', target, '--conv-method', 'direct', '-o', '-').stdout.decode()
+                             for form in ('kernels', 'asm'))
+            self.assertEqual((programs.count(' ahead b'), programs.count(' row 128 ')), (2, 1) if asks else (0, 0), target)
+            self.assertEqual(self.multiplies(functions(asm)).count('prefetcht1') >= 3, asks, target)
 
     def test_a_row_is_multiplied_with_pairs_of_bfloat16(self):
         row = MATMUL, '1,768', '768,3072'

@@ -118,6 +118,15 @@ def of_many_channels(r):
     return (int(r.integers(1, 6)), h, w, 64 * int(r.integers(3, 7)), size, size, channels, int(r.integers(1, 3)), 1, padding)
 
 
+def of_large_images(r):
+    """Lines of one image are several parts of the sum over pixels; the result's gradient is several panels of columns, or one."""
+    size, stride, few = int(r.choice([3, 5, 7])), int(r.integers(1, 3)), r.random() < .5
+    h, w = (int(r.integers(100, 150)) if few else int(r.integers(50, 65)) for _ in range(2))
+    padding = 'SAME' if r.random() < .5 else r.integers(0, size, 4).tolist()
+    return (int(r.integers(1, 3)), h, w, int(r.integers(1, 6)) if few else int(r.choice([32, 64])), size, size,
+            64 * int(r.integers(1, 4 - few)), stride, 1, padding)
+
+
 def sizes_of(c):
     n, h, w, ci, kh, kw, co, stride, dilation, padding = c
     span = [(k - 1) * dilation + 1 for k in (kh, kw)]
@@ -144,7 +153,8 @@ def conv2d_filter(r, rows):
             more = {'f32': dict(slack=1e-5), 'f64': dict(slack=1e-13)}.get(tag, sums(tag))
             for c in [*pick(r, FILTERS[:-1] if depthwise else FILTERS, 12 if tag == 'f32' else 4),
                       *(as_wide(r) for _ in range(0 if depthwise else 6 if tag == 'f32' else 2)),
-                      *(of_many_channels(r) for _ in range(0 if depthwise or by_image else 4 if tag == 'f32' else 2))]:
+                      *(of_many_channels(r) for _ in range(0 if depthwise or by_image else 4 if tag == 'f32' else 2)),
+                      *(of_large_images(r) for _ in range(0 if depthwise or by_image else 2 if tag == 'f32' else 1))]:
                 n, h, w, ci, kh, kw, co, stride, dilation, padding = c
                 co = ci * (co % 3 + 1) if depthwise else co
                 filters = (kh, kw, ci, co // ci if depthwise else co)
