@@ -188,19 +188,33 @@ int64_t ht_taps_of_run(const struct ht_stage *s, int64_t run)
 
 struct shape {
 	int64_t m, n, k, element, mr, nr;
-	double speed; /* of products, where they are of matrices */
+	double speed;   /* of products, where they are of matrices */
+	bool one_panel; /* in each tile, and the tiles that share it follow each other */
 	const struct ht_target *t;
 };
 
-/* How much longer the busiest thread works than with equal shares, as a mean over 1, 2, 4 and 8
- * threads. */
+/* Means are over so many numbers of threads: 1, 2, 4 and 8. */
+enum { THREAD_COUNTS = 4, MOST_THREADS = 8 };
+
+/* How much longer the busiest thread works than with equal shares. */
 static double imbalance(int64_t tiles)
 {
 	double sum = 0;
 
-	for (int64_t p = 1; p <= 8; p *= 2)
+	for (int64_t p = 1; p <= MOST_THREADS; p *= 2)
 		sum += (double)(ht_ceil_div(tiles, p) * p) / (double)tiles;
-	return sum / 4;
+	return sum / THREAD_COUNTS;
+}
+
+/* How often the rows of a tile are read from beyond the second level where they stay there: once by each thread that has some of the tiles with
+ * these rows, which follow each other. */
+static double reads_of_rows(int64_t n_tiles)
+{
+	double sum = 0;
+
+	for (int64_t p = 1; p <= MOST_THREADS; p *= 2)
+		sum += (double)(p < n_tiles ? p : n_tiles);
+	return sum / THREAD_COUNTS;
 }
 
 static double tile_cycles(const struct shape *s, int64_t m_step, int64_t n_step)
@@ -210,13 +224,18 @@ static double tile_cycles(const struct shape *s, int64_t m_step, int64_t n_step)
 	double a = (double)(s->m * s->k * s->element), b = (double)(s->n * s->k * s->element);
 	double a_tile = a / (double)m_tiles, panel = (double)(s->nr * s->k * s->element);
 	double panels = (double)ht_ceil_div(n_step, s->nr);
-	/* Each column of tiles reads all of A, each row of tiles all of B. Within a tile, each
-	 * panel reads A once, at no cost as long as A stays in the second level together with
-	 * the panel. */
-	double traffic = b * (double)m_tiles + a * (double)n_tiles;
+	const double kept = 0.75 * (double)s->t->l2;
+	const bool stays = a_tile + panel <= kept;
+	/* Each row of tiles reads all of B.  Each panel reads the rows of its tile, at no cost as long as they stay in the second level together with
+	 * the panel.  Each column of tiles reads all of A.  But the tiles of one row follow each other, unless those of one panel do: where B is
+	 * larger than that level, they find rows that stay.  (Where it is not, its panels are found there, too, and cost as little.) */
+	const bool found = stays && b > kept && !s->one_panel;
+	double reads = found ? reads_of_rows(n_tiles) : (double)n_tiles;
+	double traffic;
 
-	if (a_tile + panel > 0.75 * (double)s->t->l2)
-		traffic += a * (double)n_tiles * (panels - 1);
+	if (!stays)
+		reads *= panels;
+	traffic = b * (double)m_tiles + a * reads;
 	return work * imbalance(m_tiles * n_tiles) + traffic / s->t->rates->tile_operands +
 	       s->t->rates->grid_tile * (double)(m_tiles * n_tiles);
 }
@@ -236,6 +255,7 @@ void ht_schedule_tiles(const struct ht_target *t, enum ht_dtype dtype, int64_t m
 		.element = (int64_t)ht_dtype_info(dtype)->bytes,
 		.nr = nr,
 		.speed = in_matrices(t, dtype) ? ht_target_products(t, dtype) : 1,
+		.one_panel = one_panel,
 		.t = t };
 	double least = INFINITY;
 	int64_t rows, columns;

@@ -131,6 +131,24 @@ static void test_schedules_of_targets(void **state)
 		}
 }
 
+/* A few blocks of rows are one tile where the weights are larger than the second level, since each tile of rows reads all of them: the rows stay in that
+ * level from one tile to the next. */
+static void test_rows_of_large_weights(void **state)
+{
+	static const struct {
+		int64_t n, k;
+	} c[] = { { 768, 768 }, { 3072, 768 }, { 768, 3072 } };
+	int64_t m, n;
+
+	(void)state;
+	for (int64_t rows = 16; rows <= 64; rows += 16)
+		for (size_t i = 0; i < HT_COUNT(c); i++) {
+			ht_schedule_tiles(ht_target_named("emeraldrapids"), HT_F32, rows, c[i].n,
+				c[i].k, 64, false, &m, &n);
+			assert_true(m >= rows);
+		}
+}
+
 /* Half vectors if the last whole one would be half empty, on machines on which they take half the
  * time. */
 static void test_narrow_panels(void **state)
@@ -339,6 +357,7 @@ int main(void)
 		cmocka_unit_test(test_microarchitectures),
 		cmocka_unit_test(test_extensions),
 		cmocka_unit_test(test_schedules_of_targets),
+		cmocka_unit_test(test_rows_of_large_weights),
 		cmocka_unit_test(test_narrow_panels),
 		cmocka_unit_test(test_products),
 		cmocka_unit_test(test_roofline),
