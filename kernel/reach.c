@@ -247,8 +247,7 @@ static struct ht_bound row_end(const struct reach *r, const struct ht_contract *
 	return depth.known ? ht_bound_sum(r->sizes, &row, &depth) : HT_BOUND_UNKNOWN;
 }
 
-/* All of the panels, or of the rows, from b_base on.  Of the last row the columns of other tiles count, too, where it has them: the bound is too high
- * then, which is safe. */
+/* All of the panels, or of the columns of rows, from b_base on. */
 static struct ht_bound panel_end(const struct reach *r, const struct ht_contract *c)
 {
 	const struct ht_bound *base = &r->x[c->b_base];
@@ -265,6 +264,8 @@ static struct ht_bound panel_end(const struct reach *r, const struct ht_contract
 				return HT_BOUND_UNKNOWN;
 			count *= all;
 		}
+	if (c->b_row && count > 0) /* of the last row, no columns behind these */
+		count -= c->b_row - r->s->dim[c->n].extent;
 	n = ht_bound_constant(0, count > 0 ? count - 1 : 0);
 	return base->known && count < HT_BOUND_LIMIT_OF_SUM ? ht_bound_sum(r->sizes, base, &n)
 							    : HT_BOUND_UNKNOWN;
