@@ -298,7 +298,7 @@ void ht_e_prefetch_results(
 /* What a tile asks for ahead, evenly over the steps in depth of all its blocks of rows. */
 struct ht_e_ahead {
 	int n;
-	LLVMValueRef from[HT_AHEAD]; /* addresses */
+	LLVMValueRef from[HT_AHEAD]; /* where each begins; NULL: it is not asked for */
 	int64_t steps;               /* in depth, of a block */
 	int64_t blocks;              /* of rows, of a tile */
 };
