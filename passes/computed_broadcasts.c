@@ -5,21 +5,27 @@
  * Each axis whose extent may be another in the operand is summed by segments instead: all its elements belong to the first segment if the operand
  * had one there, else to one each.
  *
- * Left alone, and refused by the rule of Sum: gradients of more than MOST_ELEMENTS with several such axes, since extents that are taken from lists
- * have room for many elements, and the room of several axes is their product. */
+ * Left alone, and refused by the rule of Sum: gradients of more than MOST_ELEMENTS where lists tell several extents of the operand, since these
+ * may have room for many elements each, and the room of several axes is their product. */
 #include "passes/computed_rows.h"
 
 enum { MOST_ELEMENTS = 1 << 20 };
 
-/* BroadcastGradientArgs, if the axes of a Sum are the result of one that is not known. */
+/* BroadcastGradientArgs, if the axes of a Sum are a result of one of which not all is known. */
 static struct ht_value unknown_axes(const struct ht_node *sum)
 {
-	struct ht_value axes = { 0 };
+	const struct ht_value none = { 0 };
+	struct ht_value axes;
 
-	if (sum->op != HT_OP_Sum || ht_shape_count(ht_in_shape(sum, 1)) >= 0)
-		return axes;
+	if (sum->op != HT_OP_Sum || ht_is_const(sum->in[1]))
+		return none;
 	axes = ht_forwarded(sum->in[1]);
-	return axes.node->op == HT_OP_BroadcastGradientArgs ? axes : (struct ht_value){ 0 };
+	if (axes.node->op != HT_OP_BroadcastGradientArgs)
+		return none;
+	for (int32_t i = 0; i < axes.node->outs; i++)
+		if (ht_shape_count(axes.node->out[i].shape) < 0)
+			return axes;
+	return none;
 }
 
 /* The operand's shape, of which a Sum computes the gradient. */
@@ -56,7 +62,15 @@ static bool has_extent(struct ht_value own, int32_t i, int64_t extent)
 	return i < of.rank && of.dim[i] == extent;
 }
 
-/* Whether all extents of a gradient are bounded, and so is their product where several may be others in the operand. */
+/* Whether entry `i` of the operand's shape is a number, or a size of the run that needs no list. */
+static bool is_told(struct ht_value own, int32_t i)
+{
+	int64_t known;
+
+	return own.node->op == HT_OP__Sizes || const_entry(own, i, &known);
+}
+
+/* Whether all extents of a gradient are bounded, and so is their product where only the run tells several of the operand. */
 static bool is_moderate(
 	const struct ht_graph *g, struct ht_value own, int32_t rank, struct ht_shape s)
 {
@@ -72,7 +86,7 @@ static bool is_moderate(
 			all = INT64_MAX;
 	}
 	for (int32_t i = 0; i < rank; i++)
-		others += !has_extent(own, i, s.dim[s.rank - rank + i]);
+		others += !is_told(own, i) && !has_extent(own, i, s.dim[s.rank - rank + i]);
 	return others < 2 || all <= MOST_ELEMENTS;
 }
 

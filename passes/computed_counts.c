@@ -146,9 +146,19 @@ static bool makes_product(const struct ht_graph *g, const struct ht_node *n)
 	return false;
 }
 
-bool ht_expand_broadcast_to(struct maker *f, struct ht_node *n, bool last)
+/* BroadcastTo: nothing but the run tells some extent of the result, as where a gradient takes the shape from a list. */
+static bool is_of_any_extent(const struct ht_node *n)
 {
-	if (makes_product(f->r->g, n) && (flatten_operand(f, n) || ht_expand_made(f, n, 1, last)))
+	struct ht_shape s = ht_in_shape(n, 0), r = n->out[0].shape;
+
+	return s.rank >= 0 && s.rank <= r.rank && !ht_shape_is_told(r);
+}
+
+bool ht_expand_broadcast_to(struct maker *f, struct ht_node *n, bool room, bool last)
+{
+	if (makes_product(f->r->g, n) && (flatten_operand(f, n) || ht_expand_made(f, n, 1, room)))
+		return true;
+	if (last && is_of_any_extent(n) && ht_expand_made(f, n, 1, true))
 		return true;
 	return ht_expand_broadcast(f, n);
 }

@@ -222,7 +222,7 @@ static bool expand(struct maker *f, struct ht_node *n, enum ht_expansion what)
 	case HT_OP_ScatterNd:
 		return ht_expand_made(f, n, 2, gets_room(f, n, what)) || ht_expand_meeting(f, n);
 	case HT_OP_BroadcastTo:
-		return ht_expand_broadcast_to(f, n, gets_room(f, n, what));
+		return ht_expand_broadcast_to(f, n, gets_room(f, n, what), is_last(f, n, what));
 	case HT_OP_ConcatV2:
 		return ht_expand_meeting(f, n) || ht_expand_concat(f, n);
 	case HT_OP_Slice:

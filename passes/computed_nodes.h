@@ -267,7 +267,7 @@ bool ht_take_size(struct maker *f, struct ht_value count, bool last, struct ht_v
 bool ht_expand_range(struct maker *f, struct ht_node *n, bool last);
 /* Fill, ScatterNd and BroadcastTo: operand `shape` has the extents of the result. */
 bool ht_expand_made(struct maker *f, struct ht_node *n, int32_t shape, bool last);
-bool ht_expand_broadcast_to(struct maker *f, struct ht_node *n, bool last);
+bool ht_expand_broadcast_to(struct maker *f, struct ht_node *n, bool room, bool last);
 bool ht_expand_segments(struct maker *f, struct ht_node *n, bool last);
 bool ht_expand_bins(struct maker *f, struct ht_node *n, bool last);
 

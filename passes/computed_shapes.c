@@ -186,13 +186,13 @@ bool ht_expand_roll(struct maker *f, struct ht_node *n)
 
 /* ---- BroadcastTo ---- */
 
-/* Whether axis `i` of the operand has an open size, and the result another extent: in each run they are equal, or the size is 1. */
+/* Whether axis `i` of the operand has an open extent, and the result another one: in each run they are equal, or the operand's is 1. */
 static bool meets_another(const struct ht_graph *g, const struct ht_node *n, int32_t i)
 {
 	struct ht_shape s = ht_in_shape(n, 0), r = n->out[0].shape;
 	int64_t to = r.dim[r.rank - s.rank + i];
 
-	return ht_dim_size(g, s.dim[i]) && to != s.dim[i] && ht_dim_most(g, to) >= 0;
+	return ht_dim_is_open(g, s.dim[i]) && to != s.dim[i] && ht_dim_most(g, to) >= 0;
 }
 
 bool ht_expand_broadcast(struct maker *f, struct ht_node *n)
@@ -207,6 +207,8 @@ bool ht_expand_broadcast(struct maker *f, struct ht_node *n)
 
 		if (!meets_another(f->r->g, n, i))
 			continue;
+		if (ht_flatten(f, n, 0, i))
+			return true;
 		size = extent(f, n, 0, i);
 		all = to >= 0 ? whole(f, HT_I64, to) : entry_of(f, n->in[1], r.rank - s.rank + i);
 		at = to >= 0 ? numbers(f, HT_I64, to) : range_of(f, all);

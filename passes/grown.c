@@ -6,7 +6,8 @@
  * room (_Padded with attribute room).
  *
  * The room of a loop's tensor is the largest value of that integer (ranges.c), or HT_LIST_ROOM if there is no bound: then a check stops the
- * run in the iteration that needs more.  The room of a branch's result is the longer one of both sides. */
+ * run in the iteration that needs more.  A part of an axis, and what elementwise ops make of it, is at most as long as the axis, so a loop that
+ * shortens a tensor needs no more room than the tensor had.  The room of a branch's result is the longer one of both sides. */
 #include "passes/carry.h"
 #include "passes/computed.h"
 #include "passes/lists.h"
@@ -191,14 +192,32 @@ static int32_t whole_axis(const struct ht_node *n, int32_t axis)
 	return at >= 0 && at < ht_in_shape(n, 0).rank ? at : -1;
 }
 
-/* A part of an axis is at most as long as the axis. */
-static struct ht_value extent_of_part(
-	struct part *p, struct ht_value v, int32_t axis, int32_t of, struct extents *k)
+/* An extent as the run tells it, which is between 0 and `most`. */
+static struct ht_value at_most(
+	struct part *p, struct ht_value v, int32_t axis, struct ht_value most)
 {
-	struct ht_value most = extent_of(p, v.node->in[0], of, k),
-			x = binary(p, HT_OP_Minimum, told_extent(p, v, axis), most);
+	struct ht_value x = binary(p, HT_OP_Minimum, told_extent(p, v, axis), most);
 
 	return binary(p, HT_OP_Maximum, x, integer(p, 0));
+}
+
+/* No result of an elementwise op is longer than its longest operand. */
+static struct ht_value extent_of_several(
+	struct part *p, struct ht_value v, int32_t axis, struct extents *k)
+{
+	const int32_t from_last = ht_type_of(v)->shape.rank - axis;
+	struct ht_value most = integer(p, 1);
+
+	for (int32_t i = 0; i < v.node->ins; i++) {
+		int32_t rank = ht_in_shape(v.node, i).rank;
+
+		if (rank < 0)
+			return told_extent(p, v, axis);
+		if (rank >= from_last)
+			most = binary(p, HT_OP_Maximum, most,
+				extent_of(p, v.node->in[i], rank - from_last, k));
+	}
+	return at_most(p, v, axis, most);
 }
 
 /* The operand that states the extents of the result; -1: none does. */
@@ -215,9 +234,13 @@ static int32_t stated_at(const struct ht_node *n)
 	}
 }
 
-/* Element `axis` of a vector. */
-static struct ht_value entry_of(struct part *p, struct ht_value v, int32_t axis)
+/* Element `axis` of a vector that states extents. */
+static struct ht_value extent_stated(
+	struct part *p, struct ht_value v, int32_t axis, struct extents *k)
 {
+	v = ht_forwarded(v);
+	if (v.node->op == HT_OP_Shape && ht_in_shape(v.node, 0).rank > axis)
+		return extent_of(p, v.node->in[0], axis, k);
 	if (v.node->op == HT_OP_Pack && axis < v.node->ins &&
 		ht_type_of(v.node->in[axis])->shape.rank == 0)
 		v = v.node->in[axis];
@@ -238,13 +261,17 @@ static struct ht_value extent_of_node(
 		return extent_of(p, n->in[v.index], axis, k);
 	if (joins(n, axis, &along))
 		return extent_of_concat(p, n, axis, along, k);
+	if (rank <= axis)
+		return told_extent(p, v, axis);
 	if (stated_at(n) >= 0)
-		return entry_of(p, n->in[stated_at(n)], axis);
-	i = rank > axis ? whole_axis(n, axis) : -1;
-	if (i >= 0)
-		return extent_of_part(p, v, axis, i, k);
-	i = ht_is(n, HT_ELEMENTWISE) && rank > axis ? longest_operand(n, rank - axis) : -1;
-	return i < 0 ? told_extent(p, v, axis)
+		return extent_stated(p, n->in[stated_at(n)], axis, k);
+	i = whole_axis(n, axis);
+	if (i >= 0) /* a part of an axis is at most as long as the axis */
+		return at_most(p, v, axis, extent_of(p, n->in[0], i, k));
+	if (!ht_is(n, HT_ELEMENTWISE))
+		return told_extent(p, v, axis);
+	i = longest_operand(n, rank - axis);
+	return i < 0 ? extent_of_several(p, v, axis, k)
 		     : extent_of(p, n->in[i], ht_in_shape(n, i).rank - rank + axis, k);
 }
 

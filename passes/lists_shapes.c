@@ -48,7 +48,8 @@ static struct ht_value scalar_shape(struct maker *f)
 	return ht_rw_const_ints(f->r, f->at, f->at->name, HT_I32, NULL, 0);
 }
 
-static void make_reserve(struct ht_beside_part *p, struct maker *f)
+/* The list of shapes states how many extents these have, as nothing that is set tells it any more. */
+static void make_reserve(struct ht_beside_part *p, struct maker *f, int64_t extents)
 {
 	const struct ht_value in[] = { scalar_shape(f), f->at->in[1] };
 	struct ht_value x = list_node(f, HT_OP_TensorListReserve, in, 2, HT_LIST_TYPE);
@@ -56,6 +57,8 @@ static void make_reserve(struct ht_beside_part *p, struct maker *f)
 	ht_attr_set_type(x.node, "shape_type", HT_I32);
 	ht_attr_set_bool(x.node, HT_LIST_EMPTY, true);
 	ht_beside_set(p->x, ht_out(f->at, 0), x);
+	ht_rw_set_in(f->r, f->at, 0, wholes(f, HT_I32, &extents, 1));
+	ht_attr_set_type(f->at, "shape_type", HT_I32);
 }
 
 /* When all extents have lists, nothing sets elements of the list of shapes any more. */
@@ -103,7 +106,7 @@ static void change(struct ht_beside_part *p, struct ht_node *n)
 		extents_in(ht_list_of(p->x->l, ht_makes_list(n) ? ht_out(n, 0) : n->in[0]));
 
 	if (ht_makes_list(n))
-		make_reserve(p, &f);
+		make_reserve(p, &f, extents);
 	else if (n->op == HT_OP_TensorListSetItem)
 		make_set(p, &f, extents);
 	else if (n->op == HT_OP_TensorListGetItem)

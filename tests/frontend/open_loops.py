@@ -14,13 +14,13 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'tools'))
 import environment  # noqa: E402
-from live import TOLERANCE, check_stops, close, freeze, np, run, tf, tool  # noqa: E402
+from live import TOLERANCE, check_stops, close, fed, freeze, np, run, tf, tool  # noqa: E402
 
 keras = environment.keras()
 layers = keras.layers
 F32 = tf.float32
 POLICIES = {'force_fp16': 2e-2, 'allow_mix_precision_bf16': 1e-1}
-ROWS, STEPS = 5, 11  # the largest sizes
+ROWS, STEPS, PLACES = 5, 11, 7  # the largest sizes
 
 
 def weights(r, *shape):
@@ -289,7 +289,68 @@ def doubled(r):
     return f, {'x': (None, None)}
 
 
-MODELS = [lstm, lstm_sequences, images, one_row, stacked, gru, simple, backwards, both_ways, masked, embedded, mapped, scanned, in_each_other, array, joined, grown, carried, until, shaped,
+# ---- gradients of loops that shorten a tensor of three axes ----
+
+def part(y, axis):
+    return [y[1:], y[:, 1:], y[..., 1:-1]][axis]
+
+
+def by_sums(y, axis):
+    return part(y, axis) * 1.5 + tf.reduce_sum(part(y, axis), axis, keepdims=True) * .1
+
+
+def by_sums_of_others(y, axis):
+    s = tf.reduce_sum(y, [i for i in range(3) if i != axis])
+    return part(y, axis) + part(tf.reshape(s, [-1 if i == axis else 1 for i in range(3)]), axis) * .1
+
+
+def by_broadcasts(y, axis):
+    y = part(y, axis)
+    return tf.broadcast_to(tf.reduce_mean(y, (axis + 1) % 3, keepdims=True), tf.shape(y)) + tf.tanh(y)
+
+
+def by_mean(y, axis):
+    return part(y, axis) * (1 + tf.reduce_mean(y))
+
+
+def by_itself(y, axis):
+    return tf.tanh(part(y, axis)) * 1.5
+
+
+SHORTER = [by_itself, by_sums, by_broadcasts, by_mean, by_sums_of_others]
+
+
+def shortened(r, axis):
+    """The shape of a tensor, one axis of which a loop shortens, and sometimes another one that is open."""
+    fixed = int(r.integers(1, 5)), int(r.integers(1, 5)), int(r.integers(1, 5))
+    also = int(r.integers(-3, 3))
+    return tuple(None if i in (axis, also) else n for i, n in enumerate(fixed))
+
+
+def shrinking(r, axis, shape, steps):
+    step, n = steps[r.integers(len(steps))], int(r.integers(1, 4))
+
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.while_loop(lambda i, y: i < n, lambda i, y: (i + 1, step(y, axis)), (0, x), shape_invariants=(tf.TensorShape([]), tf.TensorShape(shape)))[1]
+            z = tf.reduce_sum(tf.square(y))
+        return tape.gradient(z, x), y
+    return f
+
+
+def shrunk(axis):
+    def f(r):
+        shape = shortened(r, axis)
+        return shrinking(r, axis, shape, SHORTER), {'x': shape}
+    f.__name__ = ['shrunk_first', 'shrunk_middle', 'shrunk_last'][axis]
+    return f
+
+
+shrunk_first, shrunk_middle, shrunk_last = shrunk(0), shrunk(1), shrunk(2)
+
+
+MODELS = [shrunk_first, shrunk_middle, shrunk_last, lstm, lstm_sequences, images, one_row, stacked, gru, simple, backwards, both_ways, masked, embedded, mapped, scanned, in_each_other, array, joined, grown, carried, until, shaped,
           steps, ends, nested, branched, by_size, chosen, differentiated, shorter, doubled]
 
 
@@ -297,15 +358,15 @@ MODELS = [lstm, lstm_sequences, images, one_row, stacked, gru, simple, backwards
 
 def stated(shapes):
     """The options that state all shapes, open dimensions by their bounds."""
-    bounds = {0: f'1..{ROWS}', 1: f'1..{STEPS}'}
+    bounds = [f'1..{n}' for n in (ROWS, STEPS, PLACES)]
     return [o for k, s in shapes.items()
             for o in ('--input-shape', f'{k}:' + ','.join(bounds[i] if d is None else str(d) for i, d in enumerate(s)))]
 
 
 def sizes_of(r, times):
     """Random sizes, including the least and the largest."""
-    some = [(int(r.integers(1, ROWS + 1)), int(r.integers(1, STEPS + 1))) for _ in range(times)]
-    return [(1, 1), (ROWS, STEPS), *some]
+    some = [tuple(int(r.integers(1, n + 1)) for n in (ROWS, STEPS, PLACES)) for _ in range(times)]
+    return [(1, 1, 1), (ROWS, STEPS, PLACES), *some]
 
 
 def agree(name, how, outputs, got, want, tolerance=TOLERANCE):
@@ -365,6 +426,50 @@ def check_front():
         plan = tool('compile', '-q', '--emit', 'plan', *asked)
         if any(int(n) > 4 * rows * width for n in re.findall(r'copy \(.*\[(\d+)\]', plan)):
             sys.exit(f'a list is copied: {plan}')
+
+
+# ---- loops that shorten tensors ----
+
+def check_stacks(r):
+    """The same gradients as TensorFlow 1 writes them, with stacks."""
+    for axis in range(3):
+        shape, step = shortened(r, axis), SHORTER[r.integers(len(SHORTER))]
+        graph = tf.Graph()
+        tf.compat.v1.disable_control_flow_v2()
+        with graph.as_default():
+            x = tf.compat.v1.placeholder(F32, shape, 'x')
+            y = tf.compat.v1.while_loop(lambda i, y: i < 2, lambda i, y: (i + 1, step(y, axis)), (0, x),
+                                        shape_invariants=(tf.TensorShape([]), tf.TensorShape(shape)))[1]
+            tf.identity(tf.compat.v1.gradients(tf.reduce_sum(tf.square(y)), x)[0], 'g')
+            tf.identity(y, 'y')
+        tf.compat.v1.enable_control_flow_v2()
+        with tempfile.TemporaryDirectory() as folder, tf.compat.v1.Session(graph=graph) as s:
+            with open(f'{folder}/m.pb', 'wb') as out:
+                out.write(graph.as_graph_def().SerializeToString())
+            tool('compile', '-q', f'{folder}/m.pb', '-o', f'{folder}/m.htx', *stated({'x': shape}), '--outputs', 'g,y')
+            for sizes in sizes_of(r, 1):
+                feeds = {'x': r.uniform(-1, 1, [n if d is None else d for d, n in zip(shape, sizes)]).astype('f4')}
+                want = s.run(['g:0', 'y:0'], {'x:0': feeds['x']})
+                agree(f'stacks, axis {axis} of {shape}', f'sizes {sizes}', ['g', 'y'], run(folder, f'{folder}/m.htx', feeds, ['g', 'y']), want)
+
+
+def check_memory(r):
+    """A gradient needs memory for as many elements as there may be, and not for the default room along each axis; a run without that much
+    memory says so."""
+    for axis, shape in enumerate([(None, 64, 96), (64, None, 96), (64, 96, None)]):
+        f = shrinking(r, axis, shape, SHORTER[:3])  # what is tiled and reshaped in the others has the default room
+        sizes = tuple(7 if d is None else d for d in shape)
+        with tempfile.TemporaryDirectory() as folder:
+            frozen = freeze(f, [tf.TensorSpec(shape, F32, 'x')], f'{folder}/m.pb')
+            outputs = [t.name.removesuffix(':0') for t in frozen.outputs]
+            feeds = {'x': r.uniform(-1, 1, sizes).astype('f4')}
+            asked = '--outputs', ','.join(outputs)
+            got = run(folder, f'{folder}/m.pb', feeds, outputs, *asked, '--max-memory', '32M')
+            agree('memory', f'axis {axis}', outputs, got, [y.numpy() for y in frozen(tf.constant(feeds['x']))])
+            os.remove(f'{folder}/y.npz')
+            said = tool('run', f'{folder}/m.pb', '-o', f'{folder}/y.npz', *fed(folder, feeds), *asked, '--max-memory', '256K', code=6)
+            if 'needs' not in said or os.path.exists(f'{folder}/y.npz'):
+                sys.exit(f'a run with too little memory: {said!r}')
 
 
 # ---- what stops, and what is refused ----
@@ -431,6 +536,8 @@ def main():
     if not args.only:
         check_end()
         check_front()
+        check_stacks(np.random.default_rng(args.seed))
+        check_memory(np.random.default_rng(args.seed))
         check_refusals()
     if failed:
         sys.exit(f'seed {args.seed}: {failed}')
