@@ -120,9 +120,17 @@ def agrees(got, want):
 
 
 def expected(f, feeds):
-    """What TensorFlow computes; None where it stops."""
+    """What TensorFlow computes; None where it stops.  Outside of a graph it cannot stack an array of which some elements are not written and
+    whose shape is known in part alone."""
+    fed = [tf.constant(x) for x in feeds.values()]
     try:
-        return [y.numpy() for y in f(*map(tf.constant, feeds.values()))]
+        try:
+            made = f(*fed)
+        except ValueError as e:
+            if 'partially known' not in str(e):
+                raise
+            made = tf.function(f, autograph=False)(*fed)
+        return [y.numpy() for y in made]
     except tf.errors.OpError:
         return None
 
