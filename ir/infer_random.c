@@ -43,6 +43,30 @@ enum ht_status ht_infer_stateless_random_v2(struct ht_infer *in, struct ht_node 
 	return ht_infer_fill(in, n);
 }
 
+/* The last operand has the shape parameters, which are the last axes of the result. */
+enum ht_status ht_infer_stateless_gamma(struct ht_infer *in, struct ht_node *n)
+{
+	const int32_t of = n->ins - 1, rank = ht_in_shape(n, of).rank;
+	struct ht_shape s;
+
+	HT_TRY(of == 2 ? want_vector(in, n, 1, "seed", 2, 2) : want_vector(in, n, 1, "key", 1, 1));
+	if (of != 2)
+		HT_TRY(want_vector(in, n, 2, "counter", 2, INT64_MAX));
+	HT_TRY(ht_infer_fill(in, n));
+	s = n->out[0].shape;
+	for (int32_t i = 0; i < rank && s.rank >= 0; i++) {
+		int64_t a = ht_in_shape(n, of).dim[rank - 1 - i],
+			b = i < s.rank ? s.dim[s.rank - 1 - i] : 0;
+
+		if (i >= s.rank || (a >= 0 && b >= 0 && a != b))
+			return ht_infer_fail(in, n,
+				"alpha has shape %.*s, which are not the last axes of shape %.*s",
+				HT_STR_ARG(ht_shape_text(in, ht_in_shape(n, of))),
+				HT_STR_ARG(ht_shape_text(in, s)));
+	}
+	return HT_OK;
+}
+
 /* Results: key and counter, or the algorithm, or all three. */
 enum ht_status ht_infer_random_key(struct ht_infer *in, struct ht_node *n)
 {

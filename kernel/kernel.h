@@ -368,6 +368,7 @@ bool ht_table_types(enum ht_dtype key, enum ht_dtype value);
 bool ht_mutable_table_types(enum ht_dtype key, enum ht_dtype value);
 /* library_random.c: tiles of a kernel that draws `count` numbers of type `t`. */
 int64_t ht_random_tiles(enum ht_dtype t, int64_t count);
+int64_t ht_gamma_tiles(int64_t count);
 
 /* math.c: rewrites EXP … POW of every stage as basic operations, in arena `a`, and removes
  * unused expressions. */

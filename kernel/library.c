@@ -11,6 +11,7 @@ static const struct ht_library_row library[] = {
 	{ "ctc_beams", ht_library_ctc_beams, ht_ctc_beams_scratch },
 	{ "edit_distance", ht_library_edit_distance, ht_edit_distance_scratch },
 	{ "random_bits", ht_library_random_bits, NULL },
+	{ "random_gamma", ht_library_random_gamma, NULL },
 	{ "random_key", ht_library_random_key, NULL },
 	{ "random_normal", ht_library_random_normal, NULL },
 	{ "random_seed", ht_library_random_seed, NULL },

@@ -85,8 +85,9 @@ extern const struct ht_object_kind ht_table_kind;
 extern const struct ht_object_kind ht_strings_kind;
 
 /* library_random.c.  The callers compute the number of tiles with ht_random_tiles(). */
-ht_kernel_fn ht_library_random_bits, ht_library_random_normal, ht_library_random_truncated_normal,
-	ht_library_random_uniform, ht_library_random_uniform_int;
+ht_kernel_fn ht_library_random_bits, ht_library_random_gamma, ht_library_random_normal,
+	ht_library_random_truncated_normal, ht_library_random_uniform,
+	ht_library_random_uniform_int;
 ht_kernel_fn ht_library_random_key, ht_library_random_seed, ht_library_random_skip,
 	ht_library_random_state;
 

@@ -4,6 +4,8 @@
  * params: elements, dtype. random_uniform_int: buffers state, minval, maxval, out; the same
  * params.  A state is a struct ht_philox, from which the first number is drawn.
  *
+ * random_gamma: buffers state, shape parameters, out; params: elements, dtype, shape parameters.
+ *
  * random_skip: buffer state, which it advances; params: blocks.  One tile. random_seed: buffers
  * seed [2], state; params: dtype of the seed. random_state: buffers key [1], counter [2 or
  * more], algorithm, state. random_key: buffers seed [2], key [1], counter [2], and optionally
@@ -19,6 +21,8 @@
 #include <string.h>
 
 enum { GROUPS = 1024 /* of a tile */, BLOCKS = 64 /* of a truncated normal */, AT_ONCE = 64 };
+/* Of gamma-distributed numbers: numbers of a tile, blocks reserved for a number, tries for a number. */
+enum { GAMMAS = 256, GAMMA_BLOCKS = 256, MOST_REJECTED = 100000 };
 
 struct draw {
 	enum ht_dtype dtype;
@@ -217,6 +221,110 @@ static void fill_truncated(enum ht_dtype t, const void *state, int64_t count, ch
 		truncated_normal(t, &p, numbers);
 		put(out, numbers, g * size, size, count, bytes);
 	}
+}
+
+/* ---- gamma-distributed numbers, by the method of Marsaglia and Tsang (2000), doi:10.1145/358407.358414, in float64 ---- */
+
+/* Numbers of one element, in TensorFlow's order: the second one of a block comes first. */
+struct pairs {
+	double x[2];
+	int left;
+};
+
+static double next_normal(struct pairs *pair, struct ht_philox *p)
+{
+	uint32_t r[4];
+
+	if (!pair->left) {
+		ht_philox_next(p, r);
+		two_f64(r, pair->x);
+		pair->left = 2;
+	}
+	return pair->x[--pair->left];
+}
+
+static double next_unit(struct pairs *pair, struct ht_philox *p)
+{
+	uint32_t r[4];
+
+	if (!pair->left) {
+		ht_philox_next(p, r);
+		pair->x[0] = unit_f64(r[0], r[1]);
+		pair->x[1] = unit_f64(r[2], r[3]);
+		pair->left = 2;
+	}
+	return pair->x[--pair->left];
+}
+
+/* A cube times `d` is accepted by its normal number `x` and a uniform one; parameters below 1 are drawn for 1 more, and
+ * multiplied by a power of a uniform number.  The result is NaN for parameters that are not positive. */
+static double gamma_of(double alpha, struct ht_philox *p)
+{
+	const double d = alpha + (alpha < 1 ? 2.0 / 3 : -1.0 / 3), c = 1.0 / 3 / sqrt(d);
+	struct pairs normals = { .left = 0 }, units = { .left = 0 };
+
+	for (int i = 0; i < MOST_REJECTED; i++) {
+		const double x = next_normal(&normals, p), root = 1 + c * x, v = root * root * root;
+		double u;
+
+		if (root <= 0)
+			continue;
+		u = next_unit(&units, p);
+		if (u < 1 - 0.0331 * (x * x) * (x * x) ||
+			log(u) < 0.5 * x * x + d * (1 - v + log(v)))
+			return alpha < 1 ? d * v * pow(next_unit(&units, p), 1 / alpha) : d * v;
+	}
+	return NAN;
+}
+
+/* A parameter of 1 gives the exponential distribution. */
+static double gamma_or_exponential(double alpha, struct ht_philox *p)
+{
+	struct pairs units = { .left = 0 };
+
+	return alpha < 1 || alpha > 1 ? gamma_of(alpha, p)
+	       : alpha == alpha       ? -log1p(-next_unit(&units, p))
+				      : alpha;
+}
+
+static double float_at(enum ht_dtype t, const void *p, int64_t i)
+{
+	switch (t) {
+	case HT_F64:
+		return ((const double *)p)[i];
+	case HT_F16:
+		return (double)ht_f16_to_f32(((const uint16_t *)p)[i]);
+	default:
+		return (double)((const float *)p)[i];
+	}
+}
+
+int64_t ht_gamma_tiles(int64_t count)
+{
+	return ht_ceil_div(count, GAMMAS);
+}
+
+/* All numbers of one parameter come before those of the next one in the stream. */
+int32_t ht_library_random_gamma(void *const *buffers, const int64_t *params, int64_t tile_begin,
+	int64_t tile_end, void *scratch)
+{
+	const enum ht_dtype t = (enum ht_dtype)params[1];
+	const int64_t count = params[0], alphas = params[2], each = count / alphas;
+
+	(void)scratch;
+	for (int64_t i = tile_begin * GAMMAS; i < least(tile_end * GAMMAS, count); i++) {
+		struct ht_philox p;
+		double x;
+
+		memcpy(&p, buffers[0], sizeof p);
+		ht_philox_skip(&p, (uint64_t)(i % alphas * each + i / alphas) * GAMMA_BLOCKS);
+		x = gamma_or_exponential(float_at(t, buffers[1], i % alphas), &p);
+		if (t == HT_F64)
+			((double *)buffers[2])[i] = x;
+		else
+			put_float(t, buffers[2], i, (float)x);
+	}
+	return HT_FAULT_NONE;
 }
 
 /* ---- the kernels ---- */

@@ -1,6 +1,7 @@
 /* Random numbers: each op draws from a state of Philox, which comes from a stream of the
  * context, a seed, or a key and a counter. */
 #include "base/philox.h"
+#include "lower/index.h"
 #include "lower/library.h"
 
 enum source { FROM_STREAM, FROM_SEED, FROM_KEY };
@@ -171,6 +172,33 @@ static enum ht_status emit_random(struct lower *l, struct ht_node *n)
 		random_move(l, n, o.state, count * RESERVED);
 	return HT_OK;
 }
+
+/* The numbers of open extents are drawn as a vector (passes/computed_random.c), of one parameter each or of one for all. */
+static enum ht_status emit_gamma(struct lower *l, struct ht_node *n)
+{
+	const int32_t of = n->ins - 1;
+	int64_t count = ht_shape_count(n->out[0].shape);
+	int32_t alpha, state;
+	struct kernel_build k;
+
+	if (count == 0)
+		return HT_OK;
+	alpha = dense_operand(l, n, of);
+	state = of == 2 ? state_of_seed(l, n) : state_of_key(l, n);
+	library_kernel(&k, l, "random_gamma", ht_gamma_tiles(count), 3);
+	k.params[0] = count;
+	k.params[1] = n->out[0].dtype;
+	k.params[2] = ht_shape_count(shape_of(n, of));
+	kb_arg(&k, state, HT_BUFFER_IN);
+	kb_arg(&k, alpha, HT_BUFFER_IN);
+	kb_arg(&k, dense_result(l, n, 0), HT_BUFFER_OUT);
+	kb_finish(&k, n);
+	return HT_OK;
+}
+
+const struct lower_op lower_random_gamma = {
+	.family = FAMILY_ROOT, .alone = true, .dense = true, .emit = emit_gamma
+};
 
 /* TensorFlow has no kernel for unsigned bounds and seeds either. */
 static const char *refuse_random(const struct ht_node *n)

@@ -19,10 +19,35 @@ static bool draws(const struct ht_node *n)
 	case HT_OP_StatelessTruncatedNormalV2:
 	case HT_OP_StatelessRandomUniformIntV2:
 	case HT_OP_StatelessRandomUniformFullIntV2:
+	case HT_OP_StatelessRandomGammaV2:
+	case HT_OP_StatelessRandomGammaV3:
 		return true;
 	default:
 		return false;
 	}
+}
+
+/* The operand that has the parameters of each number, or one for all; 0: there is none. */
+static int32_t parameters_of(const struct ht_node *n)
+{
+	return n->op == HT_OP_StatelessRandomGammaV2 || n->op == HT_OP_StatelessRandomGammaV3
+		       ? n->ins - 1
+		       : 0;
+}
+
+/* Whether the parameters are one for all, or a vector as long as the result.  If several numbers have one parameter, and there are
+ * several parameters, the place of a number in the stream depends on the run's sizes. */
+static bool has_plain_parameters(const struct ht_node *n)
+{
+	const int32_t of = parameters_of(n);
+	struct ht_shape a = of ? ht_in_shape(n, of) : HT_SHAPE_SCALAR, s = n->out[0].shape;
+
+	if (a.rank == 1 && s.rank == 1)
+		return a.dim[0] == s.dim[0] && a.dim[0] != HT_DIM_UNKNOWN;
+	for (int32_t i = 0; i < a.rank; i++)
+		if (a.dim[a.rank - 1 - i] != 1 || s.dim[s.rank - 1 - i] != 1)
+			return false;
+	return a.rank >= 0;
 }
 
 bool ht_draws_open(const struct ht_graph *g, const struct ht_node *n)
@@ -30,14 +55,24 @@ bool ht_draws_open(const struct ht_graph *g, const struct ht_node *n)
 	struct ht_shape s = n->outs ? n->out[0].shape : HT_SHAPE_UNKNOWN;
 
 	return draws(n) && ht_in_shape(n, 0).rank == 1 && is_bounded_shape(g, s) &&
-	       !ht_shape_known(s);
+	       !ht_shape_known(s) && has_plain_parameters(n);
 }
 
 /* The op draws a vector of `most` numbers, and stays as it is otherwise: others know its stream by its name. */
 static void draw(struct maker *f, struct ht_node *n, int64_t most)
 {
+	static const char *const type[] = { "Tshape", "shape_dtype", "T" };
+	const int32_t of = parameters_of(n);
+
 	ht_rw_set_in(f->r, n, 0, wholes(f, HT_I32, &most, 1));
-	ht_attr_set_type(n, ht_attr_find(n, "Tshape") ? "Tshape" : "T", HT_I32);
+	for (size_t i = 0; i < HT_COUNT(type); i++)
+		if (ht_attr_find(n, type[i]))
+			ht_attr_set_type(n, type[i], HT_I32);
+	if (of)
+		ht_rw_set_in(f->r, n, of,
+			ht_in_shape(n, of).rank != 1 || ht_in_shape(n, of).dim[0] == 1
+				? reshaped(f, n->in[of], HT_SHAPE_SCALAR)
+				: padded(f, n->in[of], 0));
 	n->out[0].shape = open_shape(f, 1);
 }
 

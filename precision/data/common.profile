@@ -18,6 +18,7 @@ promote Mul:0,1 Pow:0,1 AxpyV2:0,1,2 Less:0,1
 keeps Cast.SrcT Cast.DstT
 keeps StatelessRandomUniform.dtype StatelessRandomNormal.dtype StatelessTruncatedNormal.dtype
 keeps StatelessRandomUniformV2.dtype StatelessRandomNormalV2.dtype StatelessTruncatedNormalV2.dtype
+keeps StatelessRandomGammaV2.dtype StatelessRandomGammaV3.dtype
 # Statistics of batch norm stay float32.
 keeps FusedBatchNormV2.U FusedBatchNormV3.U _FusedBatchNormEx.U
 keeps FusedBatchNormGradV2.U FusedBatchNormGradV3.U

@@ -31,6 +31,12 @@ def bounds(r, tag):
     return [np.array(low, d), np.array(max(high, low + 1) if low < limits.max else high, d)]
 
 
+def parameters(r, tag, s):
+    """Shape parameters of gamma distributions: below, at and above 1, for the last axes of the result."""
+    s = s[int(r.integers(len(s) + 1)):]
+    return np.where(r.random(s) < .2, 1, np.exp(r.normal(0, 1.5, s))).astype(DTYPES[tag])
+
+
 def shape(r, s):
     return np.array(s, r.choice([np.int32, np.int64]))
 
@@ -61,24 +67,27 @@ def stateless(r, rows):
         if op.name.startswith('StatelessRandomGet'):
             yield from keys(r, op)
             continue
-        integers = 'minval' in [a.name for a in op.args]
+        integers, gamma = ('minval' in [a.name for a in op.args], 'alpha' in [a.name for a in op.args])
         for tag in op.types['dtype']:
             if integers and tag.startswith('u'):
                 continue  # TensorFlow has no such kernel
-            attrs = {} if integers else {'dtype': Type(tag)}  # or the type of minval
+            attrs = {} if integers or gamma else {'dtype': Type(tag)}  # or the type of minval or alpha
             for s in SHAPES:
-                more = bounds(r, tag) if integers else []
+                more = bounds(r, tag) if integers else [parameters(r, tag, s)] if gamma else []
                 begin = [np.array([seed(r), seed(r)])] if 'seed' in [a.name for a in op.args] else [
                     r.integers(2**64, size=1, dtype=np.uint64), r.integers(2**64, size=2, dtype=np.uint64),
                     np.array(r.choice([1, 3]), np.int32)]
                 if 'seed' in [a.name for a in op.args] and r.random() < .5:
                     begin = [r.integers(-2**31, 2**31, 2).astype(np.int32)]
                 # Ops with constant operands are folded; others are computed in the run.
-                settings = ('shape', 'seed', 'key', 'counter', 'alg', 'minval', 'maxval')
+                settings = ('shape', 'seed', 'key', 'counter', 'alg', 'minval', 'maxval', 'alpha')
                 yield Case(op.name, [shape(r, s), *begin, *more], attrs, oracle=exact(op.name),
                            settings=settings if r.random() < .3 else ('shape',))
-        if more:
+        if integers:
             yield Case(op.name, [shape(r, (3,)), *begin, *more[::-1]], fails=True)
+        if gamma:
+            yield Case(op.name, [shape(r, (3,)), *begin, np.ones(2, more[0].dtype)], fails=True)
+            more = [np.ones(3, more[0].dtype)]
         if len(begin) == 3:
             yield Case(op.name, [shape(r, (3,)), *begin[:2], np.array(2, np.int32), *more], attrs, fails=True)
 

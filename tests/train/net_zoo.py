@@ -469,6 +469,37 @@ def chain(r):
     return Net(r, {'w': (4, 3), 't': (3, 3)}, loss, {'x': normal('n', 't', 4, least=2), 'y': Input(('n', 't'), I32, lambda r, s: r.integers(0, 3, s).astype('i4'), 2)})
 
 
+# ---- augmentation: layers of Keras that change images at random before they are trained on; the states of their seeds are variables ----
+
+class Augmented(KerasNet):
+    """A net of images and of classes as shares, both of which a layer mixes or changes."""
+
+    def __init__(self, r, layer, mixes):
+        super().__init__(r, layers((6, 6, 3), lambda: L.Conv2D(4, 3, activation='relu'), lambda: L.GlobalAveragePooling2D(), lambda: L.Dense(4)), self.error,
+                         {'x': Input(('n', 6, 6, 3), F32, lambda r, s: (255 * r.random(s)).astype('f4'), 2), 'y': Input(('n',), I32, lambda r, s: r.integers(0, 4, s).astype('i4'), 2)})
+        self.layer, self.mixes = layer(int(r.integers(1000))), mixes
+        self.seeds = [v.value for v in self.layer.variables]
+
+    def error(self, model, x, y):
+        shares = tf.one_hot(y, 4)
+        if self.mixes:
+            both = self.layer({'images': x, 'labels': shares}, training=True)
+            x, shares = both['images'], both['labels']
+        else:
+            x = self.layer(x, training=True)
+        return tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(shares, model(x / 255, training=True)))
+
+
+def augmented(layer, mixes=False):
+    return lambda r: Augmented(r, layer, mixes)
+
+
+AUGMENTED = {
+    'mix_up': augmented(lambda s: L.MixUp(alpha=.3, seed=s), True), 'cut_mix': augmented(lambda s: L.CutMix(seed=s), True),
+    'aug_mix': augmented(lambda s: L.AugMix((0, 255), seed=s)), 'rand_augment': augmented(lambda s: L.RandAugment((0, 255), seed=s)),
+}
+
+
 # ---- others ----
 
 def spectral(r):
@@ -548,6 +579,7 @@ def over_time(r):
 
 
 NETS = {n: f for n, f in list(globals().items()) if isinstance(f, types.FunctionType) and f.__module__ == __name__ and f.__code__.co_varnames[:f.__code__.co_argcount] == ('r',)}
+NETS.update(AUGMENTED)
 NETS.update({f'by_{n}': with_optimizer(f) for n, f in {
     'lamb': lambda: keras.optimizers.Lamb(.01, epsilon=.01), 'lion': lambda: keras.optimizers.Lion(.01, weight_decay=.01), 'adafactor': lambda: keras.optimizers.Adafactor(.01, epsilon_1=1e-3),
     'averages': lambda: keras.optimizers.AdamW(keras.optimizers.schedules.CosineDecay(.01, 9, warmup_target=.02, warmup_steps=2), epsilon=.01, clipnorm=.2, use_ema=True, ema_overwrite_frequency=2),
