@@ -608,6 +608,75 @@ def optimised(r):
     return Graph(inputs, {'loss': loss, 'norm': norm}, op)
 
 
+def grouped(r):
+    """ResNeXt's block, whose convolution has groups, with weights that are normalised, under LARS with momentum."""
+    inputs = {'x': normal('n', 6, 6, 3), 'y': below(4, 'n')}
+    x, y = feeds(inputs)
+    h = nn.relu(normalised(conv(x, 8, 3, 'stem', bias=False), True, 'bn0'))
+    with v1.variable_scope('block'):
+        inner = nn.relu(normalised(conv(h, 8, 1, 'in', bias=False), True, 'bn1'))
+        direction, size = weights('v', 3, 3, 2, 8), v1.get_variable('g', [8], initializer=v1.ones_initializer())
+        inner = nn.conv2d(inner, size * nn.l2_normalize(direction, [0, 1, 2]), [1, 2, 2, 1], 'SAME')  # four groups
+        inner = conv(nn.relu(normalised(inner, True, 'bn2')), 8, 1, 'out', bias=False)
+        h = nn.relu(normalised(inner, True, 'bn3') + nn.avg_pool2d(h, 2, 2, 'SAME'))
+    loss = cross(y, dense(tf.reduce_mean(h, [1, 2]), 4, 'logits'))
+    every = v1.trainable_variables()
+    pairs = []
+    for v, g in zip(every, tf.tuple(tf.gradients(loss, every))):
+        length, slope = tf.norm(v), tf.norm(g)
+        rate = tf.where((length > 0) & (slope > 0), .1 * length / (slope + .001 * length), 1.) if v.shape.rank > 1 else 1.
+        pairs.append((rate * (g + .001 * v), v))
+    with tf.control_dependencies(v1.get_collection(v1.GraphKeys.UPDATE_OPS) + [g for g, _ in pairs]):
+        return Graph(inputs, {'loss': loss}, train.MomentumOptimizer(.1, .9, use_nesterov=True).apply_gradients(pairs, train.get_or_create_global_step()))
+
+
+def encoded(r):
+    """An encoder of sentences as BERT's code writes it: positions, a mask, dropout that keeps everything, and the loss of masked words, whose weights are the table's."""
+    inputs = {'x': below(11, 'n', 5, least=1), 'at': below(5, 'n', 2), 'y': below(11, 'n', 2), 'k': below(6, 'n', least=1)}
+    x, at, y, lengths = feeds(inputs)
+    table, n, steps = weights('words', 11, 8), tf.shape(x)[0], 5
+
+    def layer_norm(h, name):
+        with v1.variable_scope(name):
+            mean, variance = nn.moments(h, [-1], keepdims=True)
+            return nn.batch_normalization(h, mean, variance, zeros('beta', 8), v1.get_variable('gamma', [8], initializer=v1.ones_initializer()), 1e-6)
+    h = nn.embedding_lookup(table, tf.reshape(x, [-1]))
+    h += tf.reshape(tf.tile(tf.slice(weights('positions', 9, 8), [0, 0], [steps, -1])[None], [n, 1, 1]), [-1, 8])
+    h = layer_norm(h, 'embedded')
+    mask = tf.cast(tf.sequence_mask(lengths, steps), F32)
+    mask = (1. - tf.ones([n, steps, 1]) * mask[:, None]) * -1e4
+    for i in range(2):
+        with v1.variable_scope(f'layer_{i}'):
+            q, k, v = (tf.transpose(tf.reshape(dense(h, 8, part), [n, steps, 2, 4]), [0, 2, 1, 3]) for part in ('query', 'key', 'value'))
+            share = nn.softmax(tf.matmul(q, k, transpose_b=True) * .5 + mask[:, None])
+            seen = tf.reshape(tf.transpose(tf.matmul(nn.dropout(share, rate=0.), v), [0, 2, 1, 3]), [-1, 8])
+            h = layer_norm(h + dense(seen, 8, 'output'), 'attended')
+            wide = dense(h, 12, 'wide')
+            h = layer_norm(h + dense(wide * .5 * (1. + tf.math.erf(wide / np.sqrt(2.))), 8, 'narrow'), 'left')
+    places = tf.reshape(at + (tf.range(n) * steps)[:, None], [-1])
+    logits = tf.matmul(layer_norm(dense(tf.gather(h, places), 8, 'transform', tf.tanh), 'transformed'), table, transpose_b=True) + zeros('output_bias', 11)
+    logs = nn.log_softmax(logits)
+    each = -tf.reduce_sum(logs * tf.one_hot(tf.reshape(y, [-1]), 11), 1)
+    used = tf.reshape(tf.cast(y > 0, F32), [-1])
+    loss = tf.reduce_sum(used * each) / (tf.reduce_sum(used) + 1e-5)
+    step = train.get_or_create_global_step()
+    rate = train.polynomial_decay(.01, step, 9, 0.)
+    warm = tf.cast(step < 2, F32)
+    rate = (1. - warm) * rate + warm * .01 * tf.cast(step, F32) / 2.
+    every = v1.trainable_variables()
+    gradients, _ = tf.clip_by_global_norm(tf.gradients(loss, every), 1.)
+    ops = []
+    for g, v in zip(tf.tuple(gradients), every):
+        m, w = (v1.get_variable(v.op.name + part, v.shape, trainable=False, initializer=v1.zeros_initializer()) for part in ('/adam_m', '/adam_v'))
+        new_m, new_w = .9 * m + .1 * g, .999 * w + .001 * tf.square(g)
+        update = new_m / (tf.sqrt(new_w) + .01)
+        if 'beta' not in v.name and 'bias' not in v.name:
+            update += .01 * v
+        ops += [v1.assign(v, v - rate * update), v1.assign(m, new_m), v1.assign(w, new_w)]
+    with tf.control_dependencies([tf.group(*ops)]):
+        return Graph(inputs, {'loss': loss}, v1.assign(step, step + 1))
+
+
 NETS = {n: f for n, f in list(globals().items()) if isinstance(f, types.FunctionType) and f.__module__ == __name__ and f.__code__.co_varnames[:f.__code__.co_argcount] == ('r',)}
 NETS.update({f'falling_{n}': falling(f) for n, f in RATES.items()})
 NETS.update({f'under_{n}': under(f) for n, f in OPTIMIZERS.items()})

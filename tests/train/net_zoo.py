@@ -496,7 +496,7 @@ def augmented(layer, mixes=False):
 
 AUGMENTED = {
     'mix_up': augmented(lambda s: L.MixUp(alpha=.3, seed=s), True), 'cut_mix': augmented(lambda s: L.CutMix(seed=s), True),
-    'aug_mix': augmented(lambda s: L.AugMix((0, 255), seed=s)), 'rand_augment': augmented(lambda s: L.RandAugment((0, 255), seed=s)),
+    'aug_mix': augmented(lambda s: L.AugMix((0, 255), num_chains=2, chain_depth=2, seed=s)), 'rand_augment': augmented(lambda s: L.RandAugment((0, 255), seed=s)),
 }
 
 
