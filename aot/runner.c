@@ -136,6 +136,19 @@ INLINE bool link_sizes(struct ht_exec *x, const void *const *in, int64_t *all)
 	return true;
 }
 
+/* Whether there is memory for all inputs without a default, and for all outputs; those without elements need none. */
+INLINE bool has_arrays(const struct ht_image *x, const void *const *in, void *const *out)
+{
+	const struct ht_image_entry *e = ht_image_entries(x);
+	const struct ht_image_port *port = ht_image_ports(x) + e->port;
+
+	for (uint32_t i = 0; i < e->inputs + e->outputs; i++, port++)
+		if (!(i < e->inputs ? in[i] : out[i - e->inputs]) && port->bytes &&
+			port->value == HT_IMAGE_NO_VALUE)
+			return false;
+	return true;
+}
+
 INLINE void copy(char *to, const char *from, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++) {
@@ -197,6 +210,8 @@ IN_RUNNER COLD int ht_aot_run(const void *const *in, void *const *out, void *are
 		return HT_AOT_E_VARIABLES;
 	if (!link_sizes(&x, in, size))
 		return HT_AOT_E_ROWS;
+	if (!has_arrays(x.image, in, out))
+		return HT_AOT_E_ARRAYS;
 	x.threads = parallel;
 	ht_exec_lay_out(&x, arena);
 	ht_exec_forget(&x);

@@ -533,6 +533,51 @@ entry "" {
         for link in self.links(folder, 'd'):
             self.assertEqual(self.run_ok(self.build(folder, 'd', link, main=main)), b'-1.5 2.5\n')
 
+    def test_missing_arrays(self):
+        """A NULL input without a default and a NULL output are errors of the caller; tensors without elements need no memory."""
+        model = self.path('n.hir', b"""hir 1
+entry "" {
+  input "x" = %x
+  input "d" = %d
+  input "none" = %none
+  output "y" = %y
+  output "z" = %z
+  output "nothing" = %nothing
+}
+
+%v = Const() {dtype=f32, value=tensor f32[2] {1.5, -2.5}}
+%x = Placeholder() {dtype=f32, shape=shape[2]}
+%d = PlaceholderWithDefault(%v) {dtype=f32, shape=shape[2]}
+%none = Placeholder() {dtype=f32, shape=shape[0]}
+%y = AddV2(%x, %d) {T=f32}
+%z = Neg(%x) {T=f32}
+%nothing = Neg(%none) {T=f32}
+""")
+        folder = self.aot(model, 'n')
+        main = self.path('n.c', b"""#include "n.h"
+#include <stdio.h>
+#include <string.h>
+static _Alignas(64) char arena[N_ARENA_BYTES];
+int main(void)
+{
+	static const float x[] = { 1, 2 };
+	float y[2] = { 7, 7 }, z[2];
+	const void *in[] = { 0, 0, 0 }, *given[] = { x, 0, 0 };
+	void *out[] = { y, z, 0 }, *less[] = { y, 0, 0 };
+
+	if (n_run(in, out, arena) != N_E_ARRAYS || n_run(given, less, arena) != N_E_ARRAYS || y[0] != 7)
+		return 1;
+	if (strcmp(n_status_text(N_E_ARRAYS), "an output is NULL, or an input that has no default"))
+		return 2;
+	if (n_run(given, out, arena) != N_OK)
+		return 3;
+	printf("%g %g %g %g\\n", y[0], y[1], z[0], z[1]);
+	return 0;
+}
+""")
+        for link in self.links(folder, 'n'):
+            self.assertEqual(self.run_ok(self.build(folder, 'n', link, main=main)), b'2.5 -0.5 -1 -2\n')
+
     def test_faults(self):
         model = self.path('fault.hir', b"""hir 1
 entry "" {
