@@ -652,7 +652,7 @@ enum ht_status ht_give_room(struct ht_graph *g, struct ht_pass_context *c, bool 
 	*changed = x.changed || x.n;
 	if (!x.n)
 		return HT_OK;
-	ht_ranges_find(&x.ranges, g, c->scratch);
+	ht_ranges_find(&x.ranges, g, c->scratch, true);
 	bound_numbers(&x, g);
 	for (size_t i = 0; i < x.n; i++)
 		HT_TRY(finish_loop(&x, &x.of[i]));

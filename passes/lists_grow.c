@@ -521,7 +521,7 @@ enum ht_status ht_lists_grow(struct ht_lists *l, struct ht_graph *g, bool *chang
 	*changed = x.counts.n;
 	if (!x.counts.n)
 		return HT_OK;
-	ht_ranges_find(&x.ranges, g, l->c->scratch);
+	ht_ranges_find(&x.ranges, g, l->c->scratch, false);
 	find_rooms(&x);
 	return finish_graph(&x, g);
 }

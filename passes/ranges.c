@@ -182,10 +182,12 @@ static bool is_integer(enum ht_dtype t)
 }
 
 /* What the graph implies without its loops: of constants, and of extents. */
-static struct term implied(const struct ht_node *n)
+static struct term implied(const struct ht_ranges *x, const struct ht_node *n)
 {
 	struct ht_span s;
 
+	if (!ht_is_const(ht_out((struct ht_node *)(uintptr_t)n, 0)) && !x->shapes)
+		return any;
 	if (!ht_span_of(n->graph, ht_out((struct ht_node *)(uintptr_t)n, 0), &s))
 		return any;
 	return (struct term){ NULL, bounded(s.least), bounded(s.most) };
@@ -215,7 +217,7 @@ static struct term computed(struct ht_ranges *x, struct ht_node *n)
 	switch (n->op) {
 	case HT_OP_Const:
 	case HT_OP_Shape:
-		return implied(n);
+		return implied(x, n);
 	case HT_OP_Add:
 	case HT_OP_AddV2:
 		return sum_of(a, b);
@@ -240,7 +242,7 @@ static struct term computed(struct ht_ranges *x, struct ht_node *n)
 	case HT_OP_GatherV2:
 		return some_of(a);
 	case HT_OP_StridedSlice:
-		return ht_is(n->in[0].node, HT_TELLS_SHAPE) ? implied(n) : some_of(a);
+		return ht_is(n->in[0].node, HT_TELLS_SHAPE) ? implied(x, n) : some_of(a);
 	case HT_OP_Pack:
 		return all_of(x, n, n->ins);
 	case HT_OP_ConcatV2:
@@ -553,9 +555,9 @@ static void look_at_graph(struct ht_ranges *x, struct ht_graph *g)
 	}
 }
 
-void ht_ranges_find(struct ht_ranges *x, struct ht_graph *g, struct ht_arena *arena)
+void ht_ranges_find(struct ht_ranges *x, struct ht_graph *g, struct ht_arena *arena, bool shapes)
 {
-	*x = (struct ht_ranges){ .arena = arena };
+	*x = (struct ht_ranges){ .arena = arena, .shapes = shapes };
 	ht_map_init(&x->of, arena);
 	look_at_graph(x, g);
 }

@@ -15,11 +15,13 @@ struct ht_ranges {
 	struct ht_arena *arena;
 	struct ht_map of; /* by value */
 	int depth;        /* how many loops enclose the current graph */
+	bool shapes;      /* the shapes in the graph are proved */
 };
 
 /* Finds the ranges in `g`, and, over all iterations, in the bodies that belong to its branches
- * and loops alone. */
-void ht_ranges_find(struct ht_ranges *x, struct ht_graph *g, struct ht_arena *arena);
+ * and loops alone.  `shapes`: extents tell ranges, too; false where shapes are only hoped for
+ * (ht_infer_types_hopefully()). */
+void ht_ranges_find(struct ht_ranges *x, struct ht_graph *g, struct ht_arena *arena, bool shapes);
 struct ht_range ht_range_of(const struct ht_ranges *x, struct ht_value v);
 /* How many iterations loop `n` runs. */
 struct ht_range ht_range_of_trips(const struct ht_ranges *x, struct ht_node *n);

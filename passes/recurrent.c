@@ -446,7 +446,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	for (const struct ht_node *n = g->first; n && !loops; n = n->next)
 		loops = ht_is(n, HT_LOOPS);
 	if (loops)
-		ht_ranges_find(&ranges, g, c->scratch);
+		ht_ranges_find(&ranges, g, c->scratch, false);
 	for (struct ht_node *n = g->first; n; n = n->next)
 		if (ht_is(n, HT_LOOPS)) {
 			ht_recurrent_sums(n, c, &ranges);
