@@ -347,12 +347,35 @@ static int64_t padded(struct ht_infer *in, int64_t dim, int64_t more)
 	return dim < 0 && more >= 0 ? ht_dim_derived(in->g, dim, more, 1) : ht_dim_add(dim, more);
 }
 
+/* Paddings that a Pack makes of a row for each of `rank` axes, of which some may be known; false: they are none. */
+static bool packed_rows(
+	struct ht_infer *in, const struct ht_node *n, int32_t rank, struct ht_elem *e)
+{
+	const struct ht_node *p = n->in[1].node;
+
+	if (p->op != HT_OP_Pack || ht_attr_int(p, "axis", 0) != 0 || p->ins != rank)
+		return false;
+	for (int32_t i = 0; i < rank; i++) {
+		const struct ht_known *k = ht_in_known(in, p, i);
+
+		for (int j = 0; j < 2; j++)
+			e[2 * i + j] = k && k->n == 2 ? k->e[j]
+						      : (struct ht_elem){ .kind = HT_ELEM_UNKNOWN };
+	}
+	return true;
+}
+
 static enum ht_status pad_shapes(struct ht_infer *in, struct ht_node *n, bool mirror, bool reflect)
 {
 	struct ht_shape s = ht_in_shape(n, 0);
+	struct ht_elem row[2 * HT_MAX_RANK];
 	struct by_rows r;
 
 	HT_TRY(begin_by_rows(in, n, 2, &r));
+	if (!r.axes && s.rank > 0 && packed_rows(in, n, s.rank, row)) {
+		r.axes = s.rank;
+		r.e = row;
+	}
 	for (int32_t i = 0; i < r.axes; i++) {
 		const struct ht_elem *e = &r.e[2 * i];
 

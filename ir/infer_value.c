@@ -138,12 +138,9 @@ static void gather_scalars(struct ht_infer *in, struct ht_node *n, int32_t first
 	}
 }
 
-/* Scalars become a vector; vectors become the rows of a matrix, such as paddings. */
 static void value_pack(struct ht_infer *in, struct ht_node *n)
 {
-	const int32_t rank = n->out[0].shape.rank;
-
-	if (rank == 1 || (rank == 2 && ht_attr_int(n, "axis", 0) == 0))
+	if (n->out[0].shape.rank == 1)
 		gather_scalars(in, n, 0, n->ins);
 }
 
