@@ -353,7 +353,8 @@ static bool packed_rows(
 {
 	const struct ht_node *p = n->in[1].node;
 
-	if (p->op != HT_OP_Pack || ht_attr_int(p, "axis", 0) != 0 || p->ins != rank)
+	if (p->op != HT_OP_Pack || ht_attr_int(p, "axis", 0) != 0 || p->ins != rank ||
+		rank > HT_MAX_RANK)
 		return false;
 	for (int32_t i = 0; i < rank; i++) {
 		const struct ht_known *k = ht_in_known(in, p, i);
