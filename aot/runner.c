@@ -136,15 +136,26 @@ INLINE bool link_sizes(struct ht_exec *x, const void *const *in, int64_t *all)
 	return true;
 }
 
-/* Whether there is memory for all inputs without a default, and for all outputs; those without elements need none. */
-INLINE bool has_arrays(const struct ht_image *x, const void *const *in, void *const *out)
+/* Whether the port has elements in this run. */
+INLINE bool has_elements(const struct ht_exec *x, const struct ht_image_port *port)
 {
-	const struct ht_image_entry *e = ht_image_entries(x);
-	const struct ht_image_port *port = ht_image_ports(x) + e->port;
+	const int64_t *dim = ht_image_dims(x->image) + port->dim;
+
+	for (uint32_t i = 0; i < port->rank; i++)
+		if (dim[i] < 0 && !ht_exec_evaluate(x, (uint32_t)(-1 - dim[i])))
+			return false;
+	return port->bytes > 0;
+}
+
+/* Whether there is memory for all inputs without a default, and for all outputs; those without elements need none. */
+INLINE bool has_arrays(const struct ht_exec *x, const void *const *in, void *const *out)
+{
+	const struct ht_image_entry *e = ht_image_entries(x->image);
+	const struct ht_image_port *port = ht_image_ports(x->image) + e->port;
 
 	for (uint32_t i = 0; i < e->inputs + e->outputs; i++, port++)
-		if (!(i < e->inputs ? in[i] : out[i - e->inputs]) && port->bytes &&
-			port->value == HT_IMAGE_NO_VALUE)
+		if (!(i < e->inputs ? in[i] : out[i - e->inputs]) &&
+			port->value == HT_IMAGE_NO_VALUE && has_elements(x, port))
 			return false;
 	return true;
 }
@@ -210,7 +221,7 @@ IN_RUNNER COLD int ht_aot_run(const void *const *in, void *const *out, void *are
 		return HT_AOT_E_VARIABLES;
 	if (!link_sizes(&x, in, size))
 		return HT_AOT_E_ROWS;
-	if (!has_arrays(x.image, in, out))
+	if (!has_arrays(&x, in, out))
 		return HT_AOT_E_ARRAYS;
 	x.threads = parallel;
 	ht_exec_lay_out(&x, arena);

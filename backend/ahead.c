@@ -3,9 +3,6 @@
  * level need the same buffers for lines that are on their way, and lines that were asked for at once would take all of them. */
 #include "backend/emit.h"
 
-/* Lines that a step in depth asks for, in units of 1 / 2^PACE. */
-enum { PACE = 20 };
-
 static const struct ht_ahead *part(const struct ht_e *e, int i)
 {
 	return &e->s->contract.ahead[i];
@@ -23,7 +20,7 @@ static int64_t lines_of_piece(const struct ht_e *e, int i)
 
 static int64_t pace(const struct ht_e *e, const struct ht_e_ahead *a, int i)
 {
-	return (part(e, i)->pieces * lines_of_piece(e, i) << PACE) / (a->blocks * a->steps);
+	return (part(e, i)->pieces * lines_of_piece(e, i) << HT_E_PACE) / (a->blocks * a->steps);
 }
 
 /* Parts of buffers that do not stay in the second level are asked for, unless that takes more than a few lines a step. */
@@ -32,7 +29,7 @@ static bool is_asked_for(const struct ht_e *e, const struct ht_e_ahead *a, int i
 	enum { MOST_LINES = 2 };
 
 	return ht_e_bytes(&e->k->buffer[part(e, i)->buffer]) >= e->t->l2 / 4 &&
-	       pace(e, a, i) <= MOST_LINES << PACE;
+	       pace(e, a, i) <= MOST_LINES << HT_E_PACE;
 }
 
 void ht_e_ahead_begin(struct ht_e *e, struct ht_e_ahead *a, int64_t steps)
@@ -74,12 +71,12 @@ void ht_e_ahead(struct ht_e *e, const struct ht_e_ahead *a, LLVMValueRef done, i
 
 	for (int i = 0; i < a->n; i++) {
 		const int64_t per_step = a->from[i] ? pace(e, a, i) : 0;
-		const int64_t lines = ht_ceil_div(steps * per_step, (int64_t)1 << PACE);
+		const int64_t lines = ht_ceil_div(steps * per_step, (int64_t)1 << HT_E_PACE);
 
 		if (!per_step)
 			continue;
 		line = LLVMBuildNSWMul(e->b, before, ht_e_i64(e, per_step), "");
-		line = LLVMBuildLShr(e->b, line, ht_e_i64(e, PACE), "");
+		line = LLVMBuildLShr(e->b, line, ht_e_i64(e, HT_E_PACE), "");
 		for (int64_t k = 0; k < lines; k++)
 			ht_e_prefetch_line(e,
 				address(e, a, i, LLVMBuildNSWAdd(e->b, line, ht_e_i64(e, k), "")));

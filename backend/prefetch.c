@@ -207,9 +207,6 @@ static int64_t rounds_apart(struct ht_e_panel p)
 	return rounds < lines ? 1 : rounds / lines;
 }
 
-/* Lines of the panel that a step in depth asks for, in units of 1 / 2^PACE. */
-enum { PACE = 20 };
-
 LLVMValueRef ht_e_panel_pace(struct ht_e *e, struct ht_e_panel p)
 {
 	const int m = e->s->contract.m, rows = e->max_copies[m];
@@ -222,7 +219,7 @@ LLVMValueRef ht_e_panel_pace(struct ht_e *e, struct ht_e_panel p)
 	count = ht_e_smax(e, count, ht_e_i64(e, p.blocks * rows)); /* a tile's may be negative */
 	blocks = LLVMBuildNSWAdd(e->b, count, ht_e_i64(e, rows - 1), "");
 	blocks = LLVMBuildUDiv(e->b, blocks, ht_e_i64(e, rows), "");
-	return LLVMBuildUDiv(e->b, ht_e_i64(e, lines << PACE),
+	return LLVMBuildUDiv(e->b, ht_e_i64(e, lines << HT_E_PACE),
 		LLVMBuildNSWMul(e->b, blocks, ht_e_i64(e, p.steps), ""), "");
 }
 
@@ -237,7 +234,7 @@ static void fetch_of_panel(
 static LLVMValueRef line_at(struct ht_e *e, LLVMValueRef at, LLVMValueRef pace)
 {
 	at = LLVMBuildNSWMul(e->b, at, pace, "");
-	return LLVMBuildLShr(e->b, at, ht_e_i64(e, PACE), "");
+	return LLVMBuildLShr(e->b, at, ht_e_i64(e, HT_E_PACE), "");
 }
 
 /* Prefetches the part of the next panel that this round asks for, where the number of blocks is a size of the run: up to `lines` lines, in many

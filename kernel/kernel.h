@@ -210,7 +210,7 @@ enum { HT_AHEAD = 2 };
  *   b_base + ((n / nr) * (Q * K' / kp) + (q * K' + k) / kp) * nr * kp + (n % nr) * kp + k % kp
  *
  * with Q taps and K' = depth's extent rounded up to kp.  Columns past n's extent and depths past
- * K are zero, and in BF16 no number is subnormal. b_base (I64) may use the dimensions outside m,
+ * K are zero, and in BF16 no number is subnormal, also where it lies in rows (below). b_base (I64) may use the dimensions outside m,
  * n and the reductions.
  *
  * b_row > 0: B is not packed but lies in rows of so many elements, as a matrix in memory does: element (n, q, k) is at

@@ -257,7 +257,7 @@ static double next_unit(struct pairs *pair, struct ht_philox *p)
 }
 
 /* A cube times `d` is accepted by its normal number `x` and a uniform one; parameters below 1 are drawn for 1 more, and
- * multiplied by a power of a uniform number.  The result is NaN for parameters that are not positive. */
+ * multiplied by a power of a uniform number.  Parameters that are not positive give what TensorFlow's formula gives: 0 for 0, NaN below -2/3. */
 static double gamma_of(double alpha, struct ht_philox *p)
 {
 	const double d = alpha + (alpha < 1 ? 2.0 / 3 : -1.0 / 3), c = 1.0 / 3 / sqrt(d);

@@ -207,7 +207,7 @@ static double imbalance(int64_t tiles)
 }
 
 /* How often the rows of a tile are read from beyond the second level where they stay there: once by each thread that has some of the tiles with
- * these rows, which follow each other. */
+ * these rows, at most, which follow each other. */
 static double reads_of_rows(int64_t n_tiles)
 {
 	double sum = 0;
@@ -228,7 +228,7 @@ static double tile_cycles(const struct shape *s, int64_t m_step, int64_t n_step)
 	const bool stays = a_tile + panel <= kept;
 	/* Each row of tiles reads all of B.  Each panel reads the rows of its tile, at no cost as long as they stay in the second level together with
 	 * the panel.  Each column of tiles reads all of A.  But the tiles of one row follow each other, unless those of one panel do: where B is
-	 * larger than that level, they find rows that stay.  (Where it is not, its panels are found there, too, and cost as little.) */
+	 * larger than three quarters of that level, they find rows that stay.  (Where it is not, its panels are found there, too, and cost as little.) */
 	const bool found = stays && b > kept && !s->one_panel;
 	double reads = found ? reads_of_rows(n_tiles) : (double)n_tiles;
 	double traffic;

@@ -278,25 +278,20 @@ static bool copies_lines(const struct filter_product *p)
 	       filter_lies_in_memory(lower_operand(p->l, p->n, 0));
 }
 
-/* The dimensions of the copy's loop, as its expressions: a line's columns and lanes are one, the lanes, where it is made line by line. */
-static void share_dims(
-	struct filter_product *p, const int64_t dim[SHARE_RANK], int32_t at[SHARE_RANK])
+/* The dimensions of the copy's loop, as its expressions, and as the extents in `dim`: a line's columns and lanes are one, the lanes, where it is
+ * made line by line. */
+static void share_dims(struct filter_product *p, int64_t dim[SHARE_RANK], int32_t at[SHARE_RANK])
 {
 	/* All channels of a pixel are read together. */
 	static const int loop[SHARE_RANK] = { SHARE_SHIFT, SHARE_PHASE, SHARE_IMAGE, SHARE_LINE,
 		SHARE_COLUMN, SHARE_BLOCK, SHARE_LANE };
-	const bool lines = copies_lines(p);
 
-	for (int i = 0; i < SHARE_RANK; i++) {
-		const int d = loop[i];
-		int64_t count = dim[d];
-
-		if (lines && d == SHARE_COLUMN)
-			count = 1;
-		else if (lines && d == SHARE_LANE)
-			count *= dim[SHARE_COLUMN];
-		at[d] = ht_xdim(p->b, kb_dim(p->k, count));
+	if (copies_lines(p)) {
+		dim[SHARE_LANE] *= dim[SHARE_COLUMN];
+		dim[SHARE_COLUMN] = 1;
 	}
+	for (int i = 0; i < SHARE_RANK; i++)
+		at[loop[i]] = ht_xdim(p->b, kb_dim(p->k, dim[loop[i]]));
 	p->k->stage->vec = p->k->stage->dims - 1;
 }
 

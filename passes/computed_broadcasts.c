@@ -5,7 +5,7 @@
  * Each axis whose extent may be another in the operand is summed by segments instead: all its elements belong to the first segment if the operand
  * had one there, else to one each.
  *
- * Left alone, and refused by the rule of Sum: gradients of more than MOST_ELEMENTS where lists tell several extents of the operand, since these
+ * Left alone, and refused by the rule of Sum: gradients of more than MOST_ELEMENTS where only the run tells several extents of the operand, since these
  * may have room for many elements each, and the room of several axes is their product. */
 #include "passes/computed_rows.h"
 

@@ -146,19 +146,42 @@ static bool makes_product(const struct ht_graph *g, const struct ht_node *n)
 	return false;
 }
 
-/* BroadcastTo: nothing but the run tells some extent of the result, as where a gradient takes the shape from a list. */
-static bool is_of_any_extent(const struct ht_node *n)
+/* The most that axis `i` of a BroadcastTo can have: with the default room, if nothing bounds it. */
+static int64_t room_of_axis(const struct maker *f, const struct ht_node *n, int32_t i)
 {
-	struct ht_shape s = ht_in_shape(n, 0), r = n->out[0].shape;
+	const int64_t most = ht_dim_most(f->r->g, n->out[0].shape.dim[i]);
+	const struct ht_node *stated = n->in[1].node;
+	struct ht_span s;
 
-	return s.rank >= 0 && s.rank <= r.rank && !ht_shape_is_told(r);
+	if (most >= 0)
+		return most;
+	if (stated->op == HT_OP_Pack && i < stated->ins && ht_span_of(f->r->g, stated->in[i], &s) &&
+		s.most <= MOST_COUNT)
+		return s.most < 1 ? 1 : s.most;
+	return ht_default_room(f->r->g);
+}
+
+/* BroadcastTo: nothing but the run tells some extent of the result, as where a gradient takes the shape from a list, and there is room for all
+ * that it may have. */
+static bool is_of_any_extent(const struct maker *f, const struct ht_node *n)
+{
+	enum { MOST_ELEMENTS = 1 << 24 };
+	struct ht_shape s = ht_in_shape(n, 0), r = n->out[0].shape;
+	int64_t all = 1;
+
+	if (s.rank < 0 || s.rank > r.rank || ht_shape_is_told(r))
+		return false;
+	for (int32_t i = 0; i < r.rank; i++)
+		if (__builtin_mul_overflow(all, room_of_axis(f, n, i), &all) || all > MOST_ELEMENTS)
+			return false;
+	return true;
 }
 
 bool ht_expand_broadcast_to(struct maker *f, struct ht_node *n, bool room, bool last)
 {
 	if (makes_product(f->r->g, n) && (flatten_operand(f, n) || ht_expand_made(f, n, 1, room)))
 		return true;
-	if (last && is_of_any_extent(n) && ht_expand_made(f, n, 1, true))
+	if (last && is_of_any_extent(f, n) && ht_expand_made(f, n, 1, true))
 		return true;
 	return ht_expand_broadcast(f, n);
 }

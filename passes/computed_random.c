@@ -35,15 +35,16 @@ static int32_t parameters_of(const struct ht_node *n)
 		       : 0;
 }
 
-/* Whether the parameters are one for all, or a vector as long as the result.  If several numbers have one parameter, and there are
+/* Whether the parameters are one for all, or a vector as long as the result, which a reshape has not joined of several sizes.  If several numbers have one parameter, and there are
  * several parameters, the place of a number in the stream depends on the run's sizes. */
-static bool has_plain_parameters(const struct ht_node *n)
+static bool has_plain_parameters(const struct ht_graph *g, const struct ht_node *n)
 {
 	const int32_t of = parameters_of(n);
 	struct ht_shape a = of ? ht_in_shape(n, of) : HT_SHAPE_SCALAR, s = n->out[0].shape;
 
 	if (a.rank == 1 && s.rank == 1)
-		return a.dim[0] == s.dim[0] && a.dim[0] != HT_DIM_UNKNOWN;
+		return a.dim[0] == s.dim[0] && a.dim[0] != HT_DIM_UNKNOWN &&
+		       !ht_is_product(g, a.dim[0]);
 	for (int32_t i = 0; i < a.rank; i++)
 		if (a.dim[a.rank - 1 - i] != 1 || s.dim[s.rank - 1 - i] != 1)
 			return false;
@@ -55,7 +56,7 @@ bool ht_draws_open(const struct ht_graph *g, const struct ht_node *n)
 	struct ht_shape s = n->outs ? n->out[0].shape : HT_SHAPE_UNKNOWN;
 
 	return draws(n) && ht_in_shape(n, 0).rank == 1 && is_bounded_shape(g, s) &&
-	       !ht_shape_known(s) && has_plain_parameters(n);
+	       !ht_shape_known(s) && has_plain_parameters(g, n);
 }
 
 /* The op draws a vector of `most` numbers, and stays as it is otherwise: others know its stream by its name. */

@@ -98,7 +98,8 @@ static struct ht_value told_extent(struct part *p, struct ht_value v, int64_t ax
 /* What an extent is found by. */
 struct extents {
 	struct ht_value arg,
-		count; /* an argument of a body, whose extent along the axis is `count`; .node NULL: none */
+		count; /* an argument of a body, whose extent along `axis` is `count`; .node NULL: none */
+	int32_t axis;
 	int left; /* so many nodes may still be looked at */
 };
 
@@ -275,25 +276,17 @@ static struct ht_value extent_of_node(
 		     : extent_of(p, n->in[i], ht_in_shape(n, i).rank - rank + axis, k);
 }
 
-/* An open extent is between 0 and its largest value. */
-static struct ht_value bounded_extent(struct part *p, struct ht_value v, int32_t axis, int64_t most)
-{
-	struct ht_value x = binary(p, HT_OP_Minimum, told_extent(p, v, axis), integer(p, most));
-
-	return binary(p, HT_OP_Maximum, x, integer(p, 0));
-}
-
 static struct ht_value extent_of(struct part *p, struct ht_value v, int32_t axis, struct extents *k)
 {
 	struct ht_shape s = ht_type_of(v)->shape;
 	int64_t most = s.rank > axis ? ht_dim_most(p->r.g, s.dim[axis]) : -1;
 
-	if (ht_value_eq(v, k->arg))
+	if (ht_value_eq(v, k->arg) && axis == k->axis)
 		return k->count;
 	if (most >= 0 && s.dim[axis] >= 0)
 		return integer(p, most);
 	if (most >= 0)
-		return bounded_extent(p, v, axis, most);
+		return at_most(p, v, axis, integer(p, most));
 	if (!k->left)
 		return told_extent(p, v, axis);
 	k->left--;
@@ -398,7 +391,8 @@ static void add_extent(
 		to->within[i] = ht_carry_argument(b.of[i], count_type);
 	v = ht_port_at(b.of[1]->rets, arg)->value;
 	begin(&body, x, b.of[1]->body, v.node);
-	k = (struct extents){ ht_port_at(b.of[1]->args, arg)->value, to->within[1], MOST_NODES };
+	k = (struct extents){ ht_port_at(b.of[1]->args, arg)->value, to->within[1], axis,
+		MOST_NODES };
 	ht_carry_return(b.of[1], extent_of(&body, v, axis, &k));
 }
 

@@ -30,7 +30,7 @@ struct ht_list {
 	/* Likewise of vectors and scalars of sizes that each run has, as dimensions; rank -1: they are not known, or constant. */
 	struct ht_shape sizes;
 	bool various; /* its elements are not known to be one constant, or the same sizes */
-	bool empty;   /* it was empty at first, and grew */
+	bool empty;   /* no element is read that was not set before */
 	bool whole;   /* an op takes or sets several of its elements, or adds to them */
 	bool waits;   /* it becomes a tensor when no other list can */
 	bool unsure;  /* an element has extents that are computed, and not numbered yet */

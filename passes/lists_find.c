@@ -228,6 +228,8 @@ static void tell(struct ht_lists *l, struct ht_node *n)
 	} else if (ht_is(n, HT_FORWARDS) || n->op == HT_OP_ZerosLike) {
 		for (int32_t i = 0; i < n->outs && i < n->ins; i++)
 			ht_list_tell_same(l, n->in[i], ht_out(n, i));
+		if (n->op == HT_OP_ZerosLike && ht_is_list(ht_out(n, 0)))
+			ht_list_of(l, ht_out(n, 0))->whole = true;
 	} else if (!ht_is(n, HT_ARGUMENT)) {
 		for (int32_t i = 0; i < n->ins; i++)
 			ht_list_tell_bad(l, n->in[i]);

@@ -6,6 +6,7 @@
 #include "passes/by_value.h"
 #include "passes/computed_rows.h"
 #include "passes/lists_beside.h"
+#include "passes/lists_told.h"
 
 /* The lists of extent `at` of each shape. */
 struct split {
@@ -14,15 +15,10 @@ struct split {
 	struct ht_map read; /* by element that was read: the Pack of its extents, in its place */
 };
 
-static bool is_integer(enum ht_dtype t)
-{
-	return t == HT_I32 || t == HT_I64;
-}
-
 /* How many extents the shapes of a list have; 0: it is no such list, or need not be divided. */
 static int32_t extents_in(const struct ht_list *x)
 {
-	if (!x->empty || !x->various || x->whole || x->summed || !is_integer(x->dtype) ||
+	if (!x->empty || !x->various || x->whole || x->summed || !ht_list_may_be_sizes(x->dtype) ||
 		!ht_list_is_known(x) || x->shape.rank != 1 || x->shape.dim[0] < 2 ||
 		x->shape.dim[0] > HT_MAX_RANK)
 		return 0;

@@ -14,6 +14,9 @@
 
 enum { MOST_NESTED = 4 /* nested loops: each walks over its body several times */ };
 
+/* Elements of a constant, which are looked at in each walk. */
+enum { MOST_LOOKED_AT = 1 << 16 };
+
 /* Iterations of an outermost loop that are walked over one by one. */
 enum { MOST_WALKED = 32 };
 
@@ -186,7 +189,7 @@ static struct term implied(const struct ht_ranges *x, const struct ht_node *n)
 {
 	struct ht_span s;
 
-	if (!ht_is_const(ht_out((struct ht_node *)(uintptr_t)n, 0)) && !x->shapes)
+	if (n->op == HT_OP_Const ? ht_shape_count(n->out[0].shape) > MOST_LOOKED_AT : !x->shapes)
 		return any;
 	if (!ht_span_of(n->graph, ht_out((struct ht_node *)(uintptr_t)n, 0), &s))
 		return any;
@@ -221,8 +224,9 @@ static struct term computed(struct ht_ranges *x, struct ht_node *n)
 	case HT_OP_Add:
 	case HT_OP_AddV2:
 		return sum_of(a, b);
-	case HT_OP_Sub:
-		return difference_of(a, b);
+	case HT_OP_Sub: /* of several elements, those that meet may differ */
+		return ht_shape_count(n->out[0].shape) == 1 ? difference_of(a, b)
+							    : difference_of(some_of(a), some_of(b));
 	case HT_OP_Mul:
 		return representable(n->out[0].dtype, product_of(a, b));
 	case HT_OP_Maximum:

@@ -2,6 +2,7 @@
  *
  * A recurrent layer transposes its input, [rows, steps, ...], and reads one step of all rows at a time.  The parts of one row and step lie
  * side by side before and after, so the loop can gather them along the second axis instead, and nothing is copied first. */
+#include "choice/impl.h"
 #include "passes/counted_loop.h"
 
 enum {
@@ -38,32 +39,25 @@ static bool swaps(const struct ht_node *n)
 	return t->shape.dim[1] > 1 && row >= LEAST_BYTES;
 }
 
-/* Finds the uses in the body, each of which reads the step's element.  The loop's own result may be the list, too. */
+/* Finds the uses in the body, each of which reads the step's element. */
 static bool find_reads(struct list *l)
 {
 	const struct ht_rw *r = &l->x->inside;
 
 	for (const struct ht_rw_use *u = ht_rw_first_use(r, l->arg.node); u;
 		u = ht_rw_next_use(r, u)) {
-		if (u->arg != 0 || l->reads == MOST_READS || !ht_counted_reads(l->x, u->node))
+		if (u->arg != 0 || l->reads == MOST_READS || u->node->controls ||
+			!ht_counted_reads(l->x, u->node))
 			return false;
 		l->read[l->reads++] = u->node;
 	}
 	return l->reads > 0;
 }
 
-/* The value that is handed on as `v`. */
-static struct ht_value origin_of(struct ht_value v)
-{
-	while (ht_is(v.node, HT_FORWARDS) && v.node->ins == 1)
-		v = v.node->in[0];
-	return v;
-}
-
 /* Whether nothing but the loop uses `v` and what is handed on as `v`. */
 static bool is_for_loop_only(const struct ht_counted_loop *x, struct ht_value v)
 {
-	const struct ht_node *user = x->node, *origin = origin_of(v).node;
+	const struct ht_node *user = x->node, *origin = ht_forwarded(v).node;
 
 	for (; ht_rw_only_user(&x->outside, v) == user; v = user->in[0]) {
 		user = v.node;
@@ -73,15 +67,28 @@ static bool is_for_loop_only(const struct ht_counted_loop *x, struct ht_value v)
 	return false;
 }
 
-/* The transposition whose result the loop is given as `v`, and which nothing else uses; NULL: there is none.  One of a transposition goes
- * with that. */
+/* The transposition whose result the loop is given as `v`, and which nothing else uses; NULL: there is none.  A transposition of another one is
+ * left alone, as both go later (pass transposes). */
 static const struct ht_node *transposition_of(const struct ht_counted_loop *x, struct ht_value v)
 {
-	const struct ht_node *n = v.node ? origin_of(v).node : NULL;
+	const struct ht_node *n = v.node ? ht_forwarded(v).node : NULL;
 
-	return n && swaps(n) && origin_of(n->in[0]).node->op != n->op && is_for_loop_only(x, v)
+	return n && swaps(n) && ht_forwarded(n->in[0]).node->op != n->op && is_for_loop_only(x, v)
 		       ? n
 		       : NULL;
+}
+
+/* Whether the list leaves the loop: as the result of the argument that it is, or as another one. */
+static bool leaves(const struct list *l, int32_t i)
+{
+	int32_t k = 0;
+
+	for (const struct ht_port *p = l->x->body->rets; p; p = p->next, k++)
+		if (ht_value_eq(p->value, l->arg) &&
+			(k != i || ht_rw_uses(&l->x->outside, ht_out(l->x->node, i)) ||
+				ht_rw_is_output(&l->x->outside, ht_out(l->x->node, i))))
+			return true;
+	return false;
 }
 
 static bool find(struct list *l, int32_t i)
@@ -94,7 +101,7 @@ static bool find(struct list *l, int32_t i)
 	if (!from || ht_rw_first_use(&x->asking, ht_port_at(x->condition->args, i)->value.node))
 		return false;
 	l->rows = from->in[0];
-	return find_reads(l);
+	return !leaves(l, i) && find_reads(l);
 }
 
 /* Gives the loop the rows.  The open sizes of the first two axes change places, too. */
@@ -112,6 +119,17 @@ static struct ht_value pass(const struct list *l)
 	return ht_counted_pass_open(l->x, l->rows, ends, ends ? count : 0).body;
 }
 
+/* Gives `to` what gather `n` knows of the run's sizes, with the list's second axis in place of its first one. */
+static void copy_sizes(const struct list *l, struct ht_node *to, const struct ht_node *n)
+{
+	size_t count;
+	const int64_t *open = ht_attr_ints(n, "_open", &count, l->x->inside.arena);
+
+	if (open && count >= 2)
+		ht_attr_set_ints(to, "_open", (const int64_t[]){ 0, 0, open[0], open[1] }, 4);
+	ht_rw_copy_attr(to, n, "_within");
+}
+
 static void read_rows(const struct list *l, struct ht_value rows, struct ht_node *n)
 {
 	struct ht_rw *r = &l->x->inside;
@@ -119,6 +137,8 @@ static void read_rows(const struct list *l, struct ht_value rows, struct ht_node
 	struct ht_node *gather = ht_rw_node(r, n, HT_OP_GatherV2, n->name, in, 3, n->out[0]);
 
 	ht_rw_copy_attr(gather, n, "Tindices");
+	ht_rw_copy_attr(gather, n, ht_mode_attribute);
+	copy_sizes(l, gather, n);
 	ht_rw_take_place(r, n, ht_out(gather, 0));
 }
 

@@ -396,7 +396,7 @@ static enum ht_status run_bounded(struct ht_graph *g, struct ht_pass_context *c)
 static void drop_attributes(struct ht_graph *g)
 {
 	static const char *const names[] = { "_open", "_ends", "_within", "_sizes", "_enough",
-		"_rows", "_element" };
+		"_rows", "_element", "_bounded" };
 
 	for (struct ht_node *n = g->first; n; n = n->next)
 		for (size_t i = 0; i < HT_COUNT(names); i++)

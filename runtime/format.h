@@ -9,7 +9,7 @@
 
 #define HT_ARTEFACT_MAGIC "halftone"
 
-enum { HT_ARTEFACT_VERSION = 8, HT_ARTEFACT_PAGE = 4096 };
+enum { HT_ARTEFACT_VERSION = 9, HT_ARTEFACT_PAGE = 4096 };
 enum ht_section { HT_MANIFEST, HT_INDEX, HT_PLANS, HT_CODE, HT_WEIGHTS, HT_SECTIONS };
 
 struct ht_artefact_section {

@@ -98,6 +98,8 @@ static void words_of_images(void **unused)
 {
 	/* Several parts, whose shares of the gradient lie one behind the other. */
 	static const struct shape parts = { 17, 8, 8, 320, 10, 3, 1 };
+	/* Lines so long that they are copied whole. */
+	static const struct shape lines[] = { { 3, 4, 40, 1, 8, 3, 1 }, { 2, 5, 61, 3, 8, 3, 2 } };
 	struct seen seen = { 0 };
 
 	(void)unused;
@@ -108,6 +110,8 @@ static void words_of_images(void **unused)
 		check(&s, &seen);
 	}
 	check(&parts, &seen);
+	for (size_t i = 0; i < HT_COUNT(lines); i++)
+		check(&lines[i], &seen);
 	assert_true(seen.words > 10 && seen.in_front > 0);
 }
 
