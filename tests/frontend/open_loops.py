@@ -289,6 +289,18 @@ def doubled(r):
     return f, {'x': (None, None)}
 
 
+def turned_column(r):
+    """A row is added, and a column of the longer tensor, which is as long as its rows are many, becomes a row of the result."""
+    shape = tf.TensorShape([None, None])
+
+    def f(x):
+        def longer(i, y):
+            y = tf.concat([y, y[:1]], 0)
+            return i + 1, y - y[:, 0]
+        return (tf.while_loop(lambda i, y: i < tf.minimum(tf.shape(x)[0], 1), longer, (0, x), shape_invariants=(tf.TensorShape([]), shape))[1],)
+    return f, {'x': (None, 1)}
+
+
 # ---- gradients of loops that shorten a tensor of three axes ----
 
 def part(y, axis):
@@ -351,7 +363,8 @@ shrunk_first, shrunk_middle, shrunk_last = shrunk(0), shrunk(1), shrunk(2)
 
 
 MODELS = [shrunk_first, shrunk_middle, shrunk_last, lstm, lstm_sequences, images, one_row, stacked, gru, simple, backwards, both_ways, masked, embedded, mapped, scanned, in_each_other, array, joined, grown, carried, until, shaped,
-          steps, ends, nested, branched, by_size, chosen, differentiated, shorter, doubled]
+          steps, ends, nested, branched, by_size, chosen, differentiated, shorter, doubled,
+          turned_column]
 
 
 # ---- checks ----
