@@ -150,13 +150,14 @@ static bool makes_product(const struct ht_graph *g, const struct ht_node *n)
 static int64_t room_of_axis(const struct maker *f, const struct ht_node *n, int32_t i)
 {
 	const int64_t most = ht_dim_most(f->r->g, n->out[0].shape.dim[i]);
-	const struct ht_node *stated = n->in[1].node;
+	struct ht_value stated = n->in[1];
 	struct ht_span s;
 
 	if (most >= 0)
 		return most;
-	if (stated->op == HT_OP_Pack && i < stated->ins && ht_span_of(f->r->g, stated->in[i], &s) &&
-		s.most <= MOST_COUNT)
+	if (stated.node->op == HT_OP_Pack && i < stated.node->ins)
+		stated = stated.node->in[i];
+	if (ht_span_of(f->r->g, stated, &s) && s.most <= MOST_COUNT)
 		return s.most < 1 ? 1 : s.most;
 	return ht_default_room(f->r->g);
 }

@@ -35,16 +35,16 @@ static int32_t parameters_of(const struct ht_node *n)
 		       : 0;
 }
 
-/* Whether the parameters are one for all, or a vector as long as the result, which a reshape has not joined of several sizes.  If several numbers have one parameter, and there are
- * several parameters, the place of a number in the stream depends on the run's sizes. */
+/* Whether the parameters are one for all, or a vector along an open size that is as long as the result.  If several numbers have one parameter,
+ * and there are several parameters, the place of a number in the stream depends on the run's sizes; so does the place of a parameter in memory
+ * if a reshape joined axes. */
 static bool has_plain_parameters(const struct ht_graph *g, const struct ht_node *n)
 {
 	const int32_t of = parameters_of(n);
 	struct ht_shape a = of ? ht_in_shape(n, of) : HT_SHAPE_SCALAR, s = n->out[0].shape;
 
 	if (a.rank == 1 && s.rank == 1)
-		return a.dim[0] == s.dim[0] && a.dim[0] != HT_DIM_UNKNOWN &&
-		       !ht_is_product(g, a.dim[0]);
+		return a.dim[0] == s.dim[0] && ht_dim_size(g, a.dim[0]);
 	for (int32_t i = 0; i < a.rank; i++)
 		if (a.dim[a.rank - 1 - i] != 1 || s.dim[s.rank - 1 - i] != 1)
 			return false;

@@ -1,5 +1,6 @@
 /* Loops that count: what each iteration has alike, what it reads of a list, and how many there are at most. */
 #include "passes/counted_loop.h"
+#include "choice/impl.h"
 
 #include <string.h>
 
@@ -121,8 +122,21 @@ bool ht_counted_reads(const struct ht_counted_loop *x, const struct ht_node *n)
 	if (!list.node || ht_type_of(n->in[1])->shape.rank != 0 ||
 		!ht_shape_known(ht_type_of(list)->shape))
 		return false;
-	return ht_type_of(list)->shape.dim[0] == x->steps &&
+	return ht_type_of(list)->shape.dim[0] == x->steps && !ht_attr_find(n, ht_mode_attribute) &&
 	       ht_counted_counts(x, ht_counted_argument(x->body, n->in[1]), &from) && from == 0;
+}
+
+void ht_counted_copy_sizes(struct ht_node *to, const struct ht_node *read, int32_t axis)
+{
+	int64_t open[2 * HT_MAX_RANK] = { 0 };
+	size_t count;
+	const int64_t *from = ht_attr_ints(read, "_open", &count, to->graph->arena);
+
+	if (from && count >= 2) {
+		memcpy(open + 2 * axis, from, 2 * sizeof *open);
+		ht_attr_set_ints(to, "_open", open, 2 * ((size_t)axis + 1));
+	}
+	ht_rw_copy_attr(to, read, "_within");
 }
 
 /* ---- the loop ---- */

@@ -29,8 +29,12 @@ struct ht_value ht_counted_kept(const struct ht_counted_loop *x, struct ht_value
 bool ht_counted_keeps(const struct ht_counted_loop *x, struct ht_value v);
 /* Whether argument i is a counter: its first value is a constant, *from, and each iteration adds 1. */
 bool ht_counted_counts(const struct ht_counted_loop *x, int32_t i, int64_t *from);
-/* Whether `n` of the body gathers the element of a list that has the number of the step, each once at most. */
+/* Whether `n` of the body gathers the element of a list that has the number of the step, each once at most, and stops the run where the list
+ * has none. */
 bool ht_counted_reads(const struct ht_counted_loop *x, const struct ht_node *n);
+
+/* Gives gather `to`, of another list of the same steps along `axis`, what gather `read` knows of the run's sizes. */
+void ht_counted_copy_sizes(struct ht_node *to, const struct ht_node *read, int32_t axis);
 
 /* What the loop is given in addition, and keeps. */
 struct ht_counted_arg {

@@ -316,6 +316,7 @@ static struct ht_node *element(const struct leaving *l, struct ht_node *before, 
 	gather = ht_rw_node(
 		&l->x->inside, before, op, before->name, in, l->by_rows ? 3 : 2, before->out[0]);
 	ht_rw_copy_attr(gather, l->step, "Tindices");
+	ht_counted_copy_sizes(gather, l->step, l->by_rows);
 	return gather;
 }
 

@@ -2,7 +2,6 @@
  *
  * A recurrent layer transposes its input, [rows, steps, ...], and reads one step of all rows at a time.  The parts of one row and step lie
  * side by side before and after, so the loop can gather them along the second axis instead, and nothing is copied first. */
-#include "choice/impl.h"
 #include "passes/counted_loop.h"
 
 enum {
@@ -119,17 +118,6 @@ static struct ht_value pass(const struct list *l)
 	return ht_counted_pass_open(l->x, l->rows, ends, ends ? count : 0).body;
 }
 
-/* Gives `to` what gather `n` knows of the run's sizes, with the list's second axis in place of its first one. */
-static void copy_sizes(const struct list *l, struct ht_node *to, const struct ht_node *n)
-{
-	size_t count;
-	const int64_t *open = ht_attr_ints(n, "_open", &count, l->x->inside.arena);
-
-	if (open && count >= 2)
-		ht_attr_set_ints(to, "_open", (const int64_t[]){ 0, 0, open[0], open[1] }, 4);
-	ht_rw_copy_attr(to, n, "_within");
-}
-
 static void read_rows(const struct list *l, struct ht_value rows, struct ht_node *n)
 {
 	struct ht_rw *r = &l->x->inside;
@@ -137,8 +125,7 @@ static void read_rows(const struct list *l, struct ht_value rows, struct ht_node
 	struct ht_node *gather = ht_rw_node(r, n, HT_OP_GatherV2, n->name, in, 3, n->out[0]);
 
 	ht_rw_copy_attr(gather, n, "Tindices");
-	ht_rw_copy_attr(gather, n, ht_mode_attribute);
-	copy_sizes(l, gather, n);
+	ht_counted_copy_sizes(gather, n, 1);
 	ht_rw_take_place(r, n, ht_out(gather, 0));
 }
 

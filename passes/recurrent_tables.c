@@ -286,6 +286,7 @@ static struct ht_value rows_of_step(const struct from_table *t, struct ht_value 
 	dim[rows.rank] = last_of(ht_type_of(all)->shape);
 	v = pass_indices(t, ends, ends ? count : 0);
 	v = ht_out(gather_in_loop(t, v, t->step->in[1], rows), 0);
+	ht_counted_copy_sizes(v.node, t->step, 0);
 	v = ht_out(gather_in_loop(t, all, v, ht_shape_make(r->arena, rows.rank + 1, dim)), 0);
 	tell_outside(v.node, ends, ends ? count : 0);
 	return ht_rw_reshape(r, t->product, t->product->name, v, t->product->out[0].shape);
