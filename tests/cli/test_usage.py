@@ -29,7 +29,7 @@ class Usage(ToolCase):
         for name in 'build_id', 'code_generator':
             self.assertRegex(j[name], '^[0-9a-f]{32}$')
         self.assertRegex(j['llvm'], r'^\d+\.\d+\.\d+$')
-        self.assertEqual((j['artefact_version'], j['cache_entry_version']), (8, 2))
+        self.assertEqual((j['artefact_version'], j['cache_entry_version']), (9, 2))
         listed = json.loads(self.tool('targets', '--format=json').stdout)['targets']
         self.assertEqual(j['targets'], [{k: t[k] for k in ('name', 'level', 'features')} for t in listed])
         self.assertEqual(set(j['host']), {'name', 'level', 'features'})
