@@ -165,7 +165,8 @@ class Seeded(Random):
         path, graph, outputs = self.graph(build)
         drawn, = self.draw(self.artefact(path, outputs), outputs, runs=2)
         numbers = np.concatenate([run[n] for run in drawn for n in outputs])
-        self.assertEqual(len(set(numbers.tolist())), 200)
+        # Of 200 numbers of 23 bits two may be equal by chance.
+        self.assertGreater(len(set(numbers.tolist())), 195)
 
 
 # ---- without seeds ----
