@@ -55,10 +55,8 @@ static bool undefined_division(const struct ht_x *x, int64_t divisor)
 /* A subnormal constant is not folded: the run decides whether it counts as zero. */
 static bool is_subnormal(enum ht_dtype t, uint64_t bits)
 {
-	const uint64_t infinity = ht_infinity_bits(t),
-		       fraction = (UINT64_C(1) << ht_dtype_info(t)->mantissa) - 1;
-
-	return (t == HT_F32 || t == HT_F64) && !(bits & infinity) && bits & fraction;
+	return (t == HT_F32 || t == HT_F64) && !(bits & ht_infinity_bits(t)) &&
+	       bits & ((UINT64_C(1) << ht_dtype_info(t)->mantissa) - 1);
 }
 
 static bool fold(struct ht_xb *b, const struct ht_x *x, int32_t *out)
