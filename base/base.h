@@ -317,14 +317,15 @@ static inline size_t ht_element_bytes(enum ht_dtype t)
 		return 4;
 	return ht_is_low(t) || t == HT_I16 || t == HT_U16 || t == HT_QI16 || t == HT_QU16 ? 2 : 1;
 }
-/* The bits of infinity in an element of one of the four types that kernels read as floating-point numbers: all bits of the exponent
- * and no others.  Without a table, too. */
+/* The bits of infinity in an element of one of the four types that kernels read as floating-point numbers (IEEE 754 and bfloat16): all
+ * bits of the exponent and no others.  Without a table, too. */
 static inline uint64_t ht_infinity_bits(enum ht_dtype t)
 {
-	const unsigned bits = 8 * (unsigned)ht_element_bytes(t);
-	const unsigned exponent = t == HT_F64 ? 11 : t == HT_F16 ? 5 : 8;
-
-	return ((UINT64_C(1) << exponent) - 1) << (bits - 1 - exponent);
+	if (t == HT_F64)
+		return UINT64_C(0x7ff) << 52;
+	if (t == HT_F16)
+		return UINT64_C(0x1f) << 10;
+	return UINT64_C(0xff) << (t == HT_BF16 ? 7 : 23);
 }
 /* The smallest positive normal number; 0: `t` is no floating-point type. */
 double ht_least_normal(enum ht_dtype t);
