@@ -21,8 +21,8 @@
 
 #define HT_E_MAX_COPIES 32
 #define HT_E_LINE 64 /* bytes of a line of the caches */
-#define HT_E_PACE                                                                                  \
-	20 /* lines that a step in depth asks for are counted in units of 1 / 2^HT_E_PACE */
+/* Lines that a step in depth asks for are counted in units of 1 / 2^HT_E_PACE. */
+#define HT_E_PACE 20
 #define HT_E_DEPTH_UNROLL 4 /* steps in depth of a contraction in one round of its loop */
 
 /* The linear form of an I64 expression; all zero for other types: x = sum of coef[d] * dimension

@@ -22,7 +22,7 @@
 
 enum { GROUPS = 1024 /* of a tile */, BLOCKS = 64 /* of a truncated normal */, AT_ONCE = 64 };
 /* Of gamma-distributed numbers: numbers of a tile, blocks reserved for a number, tries for a number. */
-enum { GAMMAS = 256, GAMMA_BLOCKS = 256, MOST_REJECTED = 100000 };
+enum { GAMMAS = 256, MOST_REJECTED = 100000 };
 
 struct draw {
 	enum ht_dtype dtype;
@@ -317,7 +317,7 @@ int32_t ht_library_random_gamma(void *const *buffers, const int64_t *params, int
 		double x;
 
 		memcpy(&p, buffers[0], sizeof p);
-		ht_philox_skip(&p, (uint64_t)(i % alphas * each + i / alphas) * GAMMA_BLOCKS);
+		ht_philox_skip(&p, (uint64_t)(i % alphas * each + i / alphas) * HT_RESERVED_BLOCKS);
 		x = gamma_or_exponential(float_at(t, buffers[1], i % alphas), &p);
 		if (t == HT_F64)
 			((double *)buffers[2])[i] = x;

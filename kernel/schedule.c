@@ -206,8 +206,8 @@ static double imbalance(int64_t tiles)
 	return sum / THREAD_COUNTS;
 }
 
-/* How often the rows of a tile are read from beyond the second level where they stay there: once by each thread that has some of the tiles with
- * these rows, at most, which follow each other. */
+/* How often the rows of A that a row of tiles needs are read from beyond the second level, if they stay in that level from one tile to the next:
+ * once by each thread that computes tiles of this row.  It is the mean over the numbers of threads. */
 static double reads_of_rows(int64_t n_tiles)
 {
 	double sum = 0;

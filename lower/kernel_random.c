@@ -1,6 +1,7 @@
 /* Random numbers: each op draws from a state of Philox, which comes from a stream of the
  * context, a seed, or a key and a counter. */
 #include "base/philox.h"
+#include "kernel/library.h"
 #include "lower/index.h"
 #include "lower/library.h"
 
@@ -37,9 +38,6 @@ static const struct draw *draw_of(const struct ht_node *n)
 			return &draws[i];
 	return NULL;
 }
-
-/* Blocks that TensorFlow reserves for each number, however many it uses. */
-enum { RESERVED = 256 };
 
 struct ht_str lower_own_name(struct lower *l, const struct ht_node *n)
 {
@@ -169,7 +167,7 @@ static enum ht_status emit_random(struct lower *l, struct ht_node *n)
 	kb_arg(&k, dense_result(l, n, 0), HT_BUFFER_OUT);
 	kb_finish(&k, n);
 	if (d->source == FROM_STREAM)
-		random_move(l, n, o.state, count * RESERVED);
+		random_move(l, n, o.state, count * HT_RESERVED_BLOCKS);
 	return HT_OK;
 }
 

@@ -11,7 +11,8 @@
 
 enum { MOST_ELEMENTS = 1 << 20 };
 
-/* BroadcastGradientArgs, if the axes of a Sum are a result of one of which not all is known. */
+/* The BroadcastGradientArgs that computes the axes of a Sum, if it is not known how many axes one of its results
+ * has; node NULL: there is none. */
 static struct ht_value unknown_axes(const struct ht_node *sum)
 {
 	const struct ht_value none = { 0 };

@@ -166,14 +166,13 @@ static int64_t room_of_axis(const struct maker *f, const struct ht_node *n, int3
  * that it may have. */
 static bool is_of_any_extent(const struct maker *f, const struct ht_node *n)
 {
-	enum { MOST_ELEMENTS = 1 << 24 };
 	struct ht_shape s = ht_in_shape(n, 0), r = n->out[0].shape;
 	int64_t all = 1;
 
 	if (s.rank < 0 || s.rank > r.rank || ht_shape_is_told(r))
 		return false;
 	for (int32_t i = 0; i < r.rank; i++)
-		if (__builtin_mul_overflow(all, room_of_axis(f, n, i), &all) || all > MOST_ELEMENTS)
+		if (__builtin_mul_overflow(all, room_of_axis(f, n, i), &all) || all > MOST_COUNT)
 			return false;
 	return true;
 }

@@ -137,7 +137,8 @@ static struct ht_sum extent_of_rows(const struct ht_node *n, int32_t axis, int *
 		       : (struct ht_sum){ .known = false };
 }
 
-/* A vector of the elements of a vector has its extent; others have what the shape states, unless that is -1. */
+/* The extent of a Reshape along `axis`: that of the operand where a vector becomes a vector, or else what the shape's operand states, unless that
+ * is -1. */
 static struct ht_sum extent_of_reshape(const struct ht_node *n, int32_t axis, int *left)
 {
 	struct ht_sum s;

@@ -126,7 +126,7 @@ bool ht_counted_reads(const struct ht_counted_loop *x, const struct ht_node *n)
 	       ht_counted_counts(x, ht_counted_argument(x->body, n->in[1]), &from) && from == 0;
 }
 
-void ht_counted_copy_sizes(struct ht_node *to, const struct ht_node *read, int32_t axis)
+static void copy_sizes(struct ht_node *to, const struct ht_node *read, int32_t axis)
 {
 	int64_t open[2 * HT_MAX_RANK] = { 0 };
 	size_t count;
@@ -137,6 +137,20 @@ void ht_counted_copy_sizes(struct ht_node *to, const struct ht_node *read, int32
 		ht_attr_set_ints(to, "_open", open, 2 * ((size_t)axis + 1));
 	}
 	ht_rw_copy_attr(to, read, "_within");
+}
+
+struct ht_node *ht_counted_element(struct ht_counted_loop *x, struct ht_node *before,
+	struct ht_value list, const struct ht_node *read, int32_t axis, struct ht_type type)
+{
+	struct ht_value in[] = { list, read->in[1], { 0 } };
+	struct ht_node *gather;
+
+	if (axis)
+		in[2] = ht_rw_scalar(&x->inside, before, before->name, HT_I32, axis);
+	gather = ht_rw_node(&x->inside, before, axis ? HT_OP_GatherV2 : HT_OP_Gather, before->name,
+		in, axis ? 3 : 2, type);
+	copy_sizes(gather, read, axis);
+	return gather;
 }
 
 /* ---- the loop ---- */

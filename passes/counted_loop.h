@@ -33,8 +33,10 @@ bool ht_counted_counts(const struct ht_counted_loop *x, int32_t i, int64_t *from
  * has none. */
 bool ht_counted_reads(const struct ht_counted_loop *x, const struct ht_node *n);
 
-/* Gives gather `to`, of another list of the same steps along `axis`, what gather `read` knows of the run's sizes. */
-void ht_counted_copy_sizes(struct ht_node *to, const struct ht_node *read, int32_t axis);
+/* A gather of the step's element of `list`, in front of the node `before` of the body and by its name.  `read` gathers the element of another
+ * list of the same steps: its index and what it knows of the run's sizes are taken over.  The list has the steps along `axis`. */
+struct ht_node *ht_counted_element(struct ht_counted_loop *x, struct ht_node *before,
+	struct ht_value list, const struct ht_node *read, int32_t axis, struct ht_type type);
 
 /* What the loop is given in addition, and keeps. */
 struct ht_counted_arg {

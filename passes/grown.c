@@ -552,8 +552,10 @@ static enum ht_status grow_branch(struct growth *x, const struct ht_rw *r, struc
 
 /* ---- graphs ---- */
 
-/* Calls `visit` for the loops, or branches, of a graph and of the bodies in it that have functions of their own. */
-static enum ht_status each_control(struct growth *x, struct ht_graph *g, bool loops)
+typedef enum ht_status visit_fn(struct growth *x, const struct part *p, struct ht_node *n);
+
+/* Calls `visit` for each node of a graph and of the functions that its nodes have to themselves, which come before the nodes. */
+static enum ht_status each_node(struct growth *x, struct ht_graph *g, visit_fn *visit)
 {
 	struct part p;
 	struct ht_node **all;
@@ -562,24 +564,35 @@ static enum ht_status each_control(struct growth *x, struct ht_graph *g, bool lo
 	begin(&p, x, g, NULL);
 	all = ht_rw_nodes(&p.r, &n);
 	for (size_t i = 0; i < n; i++) {
-		struct ht_bodies b;
+		struct ht_bodies b = { { NULL } };
 
-		if (!all[i]->graph || !ht_runs_own(all[i]))
+		if (!all[i]->graph)
 			continue;
-		b = ht_control_bodies(all[i]);
-		for (int k = 0; k < 2; k++)
-			HT_TRY(each_control(x, b.of[k]->body, loops));
-		if (ht_is(all[i], HT_LOOPS) && loops)
-			add_extents_of_loop(x, all[i]);
-		else if (!ht_is(all[i], HT_LOOPS) && !loops)
-			HT_TRY(grow_branch(x, &p.r, all[i]));
+		if (ht_runs_own(all[i]))
+			b = ht_control_bodies(all[i]);
+		for (int k = 0; k < 2 && b.of[k]; k++)
+			HT_TRY(each_node(x, b.of[k]->body, visit));
+		HT_TRY(visit(x, &p, all[i]));
 	}
+	return HT_OK;
+}
+
+static enum ht_status visit_branch(struct growth *x, const struct part *p, struct ht_node *n)
+{
+	return ht_runs_own(n) && !ht_is(n, HT_LOOPS) ? grow_branch(x, &p->r, n) : HT_OK;
+}
+
+static enum ht_status visit_loop(struct growth *x, const struct part *p, struct ht_node *n)
+{
+	(void)p;
+	if (ht_runs_own(n) && ht_is(n, HT_LOOPS))
+		add_extents_of_loop(x, n);
 	return HT_OK;
 }
 
 /* ---- numbers that lists give ---- */
 
-/* Attribute of a node that reads such a number: it has its bounds. */
+/* Attribute of a node that reads such a number: minimum and maximum have been put behind it. */
 #define BOUNDED "_bounded"
 
 /* Whether a node reads integers from a list that a body gets. */
@@ -590,7 +603,7 @@ static bool reads_list(const struct ht_node *n)
 	       ht_is(ht_forwarded(n->in[0]).node, HT_ARGUMENT) && !ht_attr_bool(n, BOUNDED, false);
 }
 
-/* What is computed of `v` is computed of its minimum or maximum with a number instead. */
+/* Puts a minimum or maximum with the number `limit` behind `v`: its users use that instead. */
 static struct ht_value limited(struct part *p, struct ht_value v, enum ht_op op, int64_t limit)
 {
 	struct ht_value to = ht_rw_scalar(&p->r, p->at, ht_rw_name_within(&p->r, v.node, "number"),
@@ -615,25 +628,13 @@ static void bound_number(const struct growth *x, struct ht_graph *g, struct ht_n
 	ht_attr_set_bool(n, BOUNDED, true);
 }
 
-/* What is computed of such numbers has bounds then, as extents that the loop of a gradient takes from the list that another loop filled. */
-static void bound_numbers(const struct growth *x, struct ht_graph *g)
+/* Numbers that a body reads from a list get bounds, which the extents computed of them have then, as those that the loop of a gradient takes
+ * from the list that another loop filled. */
+static enum ht_status visit_number(struct growth *x, const struct part *p, struct ht_node *n)
 {
-	struct part p;
-	struct ht_node **all;
-	size_t n;
-
-	begin(&p, x, g, NULL);
-	all = ht_rw_nodes(&p.r, &n);
-	for (size_t i = 0; i < n; i++) {
-		struct ht_bodies b = { { NULL } };
-
-		if (g->function && reads_list(all[i]))
-			bound_number(x, g, all[i]);
-		if (ht_runs_own(all[i]))
-			b = ht_control_bodies(all[i]);
-		for (int k = 0; k < 2 && b.of[k]; k++)
-			bound_numbers(x, b.of[k]->body);
-	}
+	if (p->r.g->function && reads_list(n))
+		bound_number(x, p->r.g, n);
+	return HT_OK;
 }
 
 enum ht_status ht_give_room(struct ht_graph *g, struct ht_pass_context *c, bool *changed)
@@ -641,13 +642,13 @@ enum ht_status ht_give_room(struct ht_graph *g, struct ht_pass_context *c, bool 
 	struct growth x = { .c = c };
 
 	HT_TRY(ht_settle_fakes(g, c, true));
-	HT_TRY(each_control(&x, g, false));
-	HT_TRY(each_control(&x, g, true));
+	HT_TRY(each_node(&x, g, visit_branch));
+	HT_TRY(each_node(&x, g, visit_loop));
 	*changed = x.changed || x.n;
 	if (!x.n)
 		return HT_OK;
 	ht_ranges_find(&x.ranges, g, c->scratch, true);
-	bound_numbers(&x, g);
+	HT_TRY(each_node(&x, g, visit_number));
 	for (size_t i = 0; i < x.n; i++)
 		HT_TRY(finish_loop(&x, &x.of[i]));
 	return HT_OK;

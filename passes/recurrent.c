@@ -304,22 +304,6 @@ static struct ht_value pass(const struct leaving *l, struct ht_value all, bool r
 	return ht_counted_pass_open(l->x, all, end, end[0] || end[2] ? 2 * (size_t)rank : 0).body;
 }
 
-/* Element `step` of a tensor of all steps. */
-static struct ht_node *element(const struct leaving *l, struct ht_node *before, struct ht_value all)
-{
-	struct ht_value in[] = { all, l->step->in[1], { 0 } };
-	const enum ht_op op = l->by_rows ? HT_OP_GatherV2 : HT_OP_Gather;
-	struct ht_node *gather;
-
-	if (l->by_rows)
-		in[2] = ht_rw_scalar(&l->x->inside, before, before->name, HT_I32, 1);
-	gather = ht_rw_node(
-		&l->x->inside, before, op, before->name, in, l->by_rows ? 3 : 2, before->out[0]);
-	ht_rw_copy_attr(gather, l->step, "Tindices");
-	ht_counted_copy_sizes(gather, l->step, l->by_rows);
-	return gather;
-}
-
 /* Whether all that is done with `n` is to add it to a product of the step. */
 static bool is_added(const struct ht_counted_loop *x, struct ht_node *n)
 {
@@ -335,7 +319,7 @@ static void leave(struct ht_counted_loop *x, struct ht_node *n)
 	struct leaving l = leaving_of(x, ht_out(n, 0));
 	const bool rows = keeps_rows(x, ht_out(n, 0));
 	struct ht_value all = pass(&l, of_steps(&l, ht_out(n, 0)), rows);
-	struct ht_node *step = element(&l, n, all);
+	struct ht_node *step = ht_counted_element(x, n, all, l.step, l.by_rows, n->out[0]);
 
 	/* The kernel of the sum is that of the loop of many rows, which reads a product in this place, if the element is in memory. */
 	if (ht_recurrent_rows_of(x->node) == HT_RECURRENT_FEW && is_added(x, n))

@@ -120,13 +120,9 @@ static struct ht_value pass(const struct list *l)
 
 static void read_rows(const struct list *l, struct ht_value rows, struct ht_node *n)
 {
-	struct ht_rw *r = &l->x->inside;
-	const struct ht_value in[] = { rows, n->in[1], ht_rw_scalar(r, n, n->name, HT_I32, 1) };
-	struct ht_node *gather = ht_rw_node(r, n, HT_OP_GatherV2, n->name, in, 3, n->out[0]);
+	struct ht_node *step = ht_counted_element(l->x, n, rows, n, 1, n->out[0]);
 
-	ht_rw_copy_attr(gather, n, "Tindices");
-	ht_counted_copy_sizes(gather, n, 1);
-	ht_rw_take_place(r, n, ht_out(gather, 0));
+	ht_rw_take_place(&l->x->inside, n, ht_out(step, 0));
 }
 
 void ht_recurrent_lists(struct ht_counted_loop *x)

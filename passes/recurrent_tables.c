@@ -262,16 +262,6 @@ static void tell_outside(struct ht_node *n, const int64_t *ends, size_t count)
 		ht_attr_set_ints(n, "_within", within, told);
 }
 
-static struct ht_node *gather_in_loop(const struct from_table *t, struct ht_value params,
-	struct ht_value indices, struct ht_shape shape)
-{
-	const struct ht_value in[] = { params, indices };
-
-	return ht_rw_node(&t->x->inside, t->product, HT_OP_Gather, t->product->name, in, 2,
-		(struct ht_type){ ht_type_of(params)->dtype,
-			ht_shape_make(t->x->inside.g->arena, shape.rank, shape.dim) });
-}
-
 /* The step's rows of the table's product. */
 static struct ht_value rows_of_step(const struct from_table *t, struct ht_value all)
 {
@@ -285,9 +275,14 @@ static struct ht_value rows_of_step(const struct from_table *t, struct ht_value 
 	memcpy(dim, rows.dim, (size_t)rows.rank * sizeof *dim);
 	dim[rows.rank] = last_of(ht_type_of(all)->shape);
 	v = pass_indices(t, ends, ends ? count : 0);
-	v = ht_out(gather_in_loop(t, v, t->step->in[1], rows), 0);
-	ht_counted_copy_sizes(v.node, t->step, 0);
-	v = ht_out(gather_in_loop(t, all, v, ht_shape_make(r->arena, rows.rank + 1, dim)), 0);
+	v = ht_out(ht_counted_element(t->x, t->product, v, t->step, 0,
+			   (struct ht_type){ ht_type_of(v)->dtype, rows }),
+		0);
+	v = ht_out(ht_rw_node(r, t->product, HT_OP_Gather, t->product->name,
+			   (struct ht_value[]){ all, v }, 2,
+			   (struct ht_type){
+				   ht_type_of(all)->dtype, { .rank = rows.rank + 1, .dim = dim } }),
+		0);
 	tell_outside(v.node, ends, ends ? count : 0);
 	return ht_rw_reshape(r, t->product, t->product->name, v, t->product->out[0].shape);
 }

@@ -13,7 +13,7 @@ enum ht_dtype ht_softmax_loss_type(const struct ht_node *n)
 	return ht_type_of(n->in[0])->dtype == HT_F64 ? HT_F64 : HT_F32;
 }
 
-/* `v`, which has this rank, and if its extents are not all numbers, gets them from inference. */
+/* `v`.  If its extents are not all known, they are left to inference, which is told the rank alone. */
 static struct ht_value settled(struct maker *m, struct ht_value v, int32_t rank)
 {
 	return ht_shape_known(ht_type_of(v)->shape) ? v : of_rank(m, v, rank);

@@ -578,6 +578,36 @@ int main(void)
         for link in self.links(folder, 'n'):
             self.assertEqual(self.run_ok(self.build(folder, 'n', link, main=main)), b'2.5 -0.5 -1 -2\n')
 
+    def test_missing_arrays_of_open_sizes(self):
+        """Where the run's size is 0 the arrays have no elements, and need no memory."""
+        model = self.path('open.hir', b"""hir 1
+entry "" {
+  input "x" = %x
+  output "y" = %y
+}
+
+%x = Placeholder() {dtype=f32, shape=shape[?,3]}
+%y = Neg(%x) {T=f32}
+""")
+        folder = self.aot(model, 'o', '--input-shape', 'x:0..9,3')
+        main = self.path('o.c', b"""#include "o.h"
+static _Alignas(64) char arena[O_ARENA_BYTES];
+int main(void)
+{
+	static const float x[3];
+	float y[3];
+	const struct o_inputs none = { 0 }, in = { .x = x };
+	struct o_outputs nothing = { 0 }, out = { .y = y };
+
+	if (o_call(&none, &nothing, arena, 0) != O_OK)
+		return 1;
+	if (o_call(&none, &out, arena, 1) != O_E_ARRAYS || o_call(&in, &nothing, arena, 1) != O_E_ARRAYS)
+		return 2;
+	return o_call(&in, &out, arena, 1) != O_OK;
+}
+""")
+        self.run_ok(self.build(folder, 'o', self.links(folder, 'o')[0], main=main))
+
     def test_faults(self):
         model = self.path('fault.hir', b"""hir 1
 entry "" {

@@ -160,13 +160,13 @@ class Seeded(Random):
         def build():
             def loop():
                 return tf.while_loop(lambda i, x: i < 50, lambda i, x: (
-                    i + 1, tf.concat([x[1:], RAW.RandomUniform(shape=[1], dtype=tf.float32)], 0)), (0, tf.zeros([50])))[1]
+                    i + 1, tf.concat([x[1:], RAW.RandomUniform(shape=[1], dtype=tf.float64)], 0)),
+                                     (0, tf.zeros([50], tf.float64)))[1]
             return {'a': loop(), 'b': loop()}
         path, graph, outputs = self.graph(build)
         drawn, = self.draw(self.artefact(path, outputs), outputs, runs=2)
         numbers = np.concatenate([run[n] for run in drawn for n in outputs])
-        # Of 200 numbers of 23 bits two may be equal by chance.
-        self.assertGreater(len(set(numbers.tolist())), 195)
+        self.assertEqual(len(set(numbers.tolist())), 200)
 
 
 # ---- without seeds ----

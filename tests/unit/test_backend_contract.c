@@ -218,7 +218,7 @@ static void make_epilogue(struct gen *g, int32_t image, int32_t y, int32_t x)
 	ht_xstore(&g->b, OUT, at, r);
 }
 
-/* Leaves B in rows, which have other columns behind its own. */
+/* Leaves B in rows as they lie, not packed.  Rows may be longer than B has columns. */
 static void leave_in_rows(struct gen *g)
 {
 	g->n = g->stage.contract.nr * (1 + below(3));
