@@ -300,6 +300,11 @@ static inline bool ht_is_f32_or_low(enum ht_dtype t)
 {
 	return t == HT_F32 || ht_is_low(t);
 }
+/* Whether `t` is a dtype of indices, shapes and sizes: int32 or int64. */
+static inline bool ht_is_index(enum ht_dtype t)
+{
+	return t == HT_I32 || t == HT_I64;
+}
 /* Whether kernels read and write `t` as floating-point numbers.  They do not support float8. */
 static inline bool ht_is_kernel_float(enum ht_dtype t)
 {

@@ -86,7 +86,7 @@ bool ht_const_ints(struct ht_value v, struct ht_arena *a, int64_t **p, size_t *n
 	const char *bytes;
 	int32_t narrow;
 
-	if (!t || (t->dtype != HT_I32 && t->dtype != HT_I64))
+	if (!t || !ht_is_index(t->dtype))
 		return false;
 	bytes = t->blob->p;
 	*n = t->blob->n / ht_dtype_info(t->dtype)->bytes;

@@ -226,8 +226,8 @@ static bool may_become_known_within(struct ht_value v, int *left)
 /* Whether `t` may be sizes, of which a node computes a shape. */
 static bool may_be_sizes(const struct ht_type *t)
 {
-	return (t->dtype == HT_I32 || t->dtype == HT_I64) && ht_shape_known(t->shape) &&
-	       t->shape.rank <= 1 && ht_shape_count(t->shape) <= HT_MAX_RANK;
+	return ht_is_index(t->dtype) && ht_shape_known(t->shape) && t->shape.rank <= 1 &&
+	       ht_shape_count(t->shape) <= HT_MAX_RANK;
 }
 
 /* Whether unknown sizes of `v` may become known once lists are tensors: they follow from a list, from an argument whose sizes are unknown, or

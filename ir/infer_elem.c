@@ -32,7 +32,7 @@ static bool as_int(enum ht_dtype t, double v, int64_t *i)
 
 struct ht_elem ht_elem_cast(enum ht_dtype to, const struct ht_elem *x)
 {
-	bool to_int = to == HT_I32 || to == HT_I64, to_float = to == HT_F32 || to == HT_F64;
+	bool to_int = ht_is_index(to), to_float = to == HT_F32 || to == HT_F64;
 	int64_t whole;
 
 	if (to_int && (x->kind == HT_ELEM_DIM ||

@@ -347,7 +347,7 @@ static void value_reduce(struct ht_infer *in, struct ht_node *n)
 	bool whole = op == HT_OP_Mul || op == HT_OP_Add;
 
 	if (!k || !axes || axes->n != 1 || ht_in_shape(n, 0).rank != 1 || (!k->n && !whole) ||
-		(n->out[0].dtype != HT_I32 && n->out[0].dtype != HT_I64))
+		!ht_is_index(n->out[0].dtype))
 		return;
 	r = k->n ? k->e[0] : ht_elem_int(op == HT_OP_Mul);
 	for (int32_t i = 1; i < k->n; i++)
@@ -576,7 +576,7 @@ static rule *rule_of(enum ht_op op)
 
 static bool may_carry(enum ht_dtype t)
 {
-	return t == HT_I32 || t == HT_I64 || t == HT_F32 || t == HT_F64;
+	return ht_is_index(t) || t == HT_F32 || t == HT_F64;
 }
 
 void ht_infer_values(struct ht_infer *in, struct ht_node *n)

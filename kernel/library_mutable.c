@@ -45,7 +45,7 @@ struct mutable_table {
 
 static bool is_key(enum ht_dtype t)
 {
-	return t == HT_I32 || t == HT_I64 || t == HT_STRING;
+	return ht_is_index(t) || t == HT_STRING;
 }
 
 bool ht_mutable_table_types(enum ht_dtype key, enum ht_dtype value)

@@ -25,7 +25,7 @@ struct table {
 
 bool ht_table_types(enum ht_dtype key, enum ht_dtype value)
 {
-	if (key != HT_I32 && key != HT_I64)
+	if (!ht_is_index(key))
 		return false;
 	return value == HT_I64 || value == HT_I32 || value == HT_F32 || value == HT_F64 ||
 	       (key == HT_I64 && value == HT_BOOL);

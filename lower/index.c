@@ -5,7 +5,7 @@ bool is_const_ints(const struct ht_node *n, int arg)
 {
 	const struct ht_tensor *t = ht_const_tensor(n->in[arg]);
 
-	return t && (t->dtype == HT_I32 || t->dtype == HT_I64 || t->dtype == HT_I16);
+	return t && (ht_is_index(t->dtype) || t->dtype == HT_I16);
 }
 
 int64_t const_int(const struct ht_node *n, int arg, size_t i)

@@ -528,7 +528,7 @@ static const char *refuse_einsum(const struct ht_node *n)
 {
 	enum ht_dtype t = n->out[0].dtype;
 
-	if (!ht_is_kernel_float(t) && t != HT_I32 && t != HT_I64)
+	if (!ht_is_kernel_float(t) && !ht_is_index(t))
 		return "has no kernel for this dtype";
 	return "has an equation without a kernel: a label twice in the result, or too large sizes";
 }

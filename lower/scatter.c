@@ -268,7 +268,7 @@ static void fill(struct lower *l, const struct ht_node *n, enum start start, con
 /* Whether the tensor is the numbers from 0 on. */
 static bool counts_up(const struct ht_tensor *t)
 {
-	if (!t || t->shape.rank != 1 || (t->dtype != HT_I32 && t->dtype != HT_I64))
+	if (!t || t->shape.rank != 1 || !ht_is_index(t->dtype))
 		return false;
 	for (int64_t i = 0; i < t->shape.dim[0]; i++)
 		if (ht_tensor_int(t, (size_t)i) != i)

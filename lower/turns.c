@@ -30,9 +30,8 @@ struct ht_value lower_counter(const struct ht_function *f, const bool *takes)
 	for (const struct ht_port *arg = f->args; arg; arg = arg->next, ret = ret->next, i++) {
 		const struct ht_type *t = ht_type_of(arg->value);
 
-		if (takes[i] && (t->dtype == HT_I32 || t->dtype == HT_I64) &&
-			ht_shape_known(t->shape) && ht_shape_count(t->shape) == 1 &&
-			counts(arg->value, ret->value))
+		if (takes[i] && ht_is_index(t->dtype) && ht_shape_known(t->shape) &&
+			ht_shape_count(t->shape) == 1 && counts(arg->value, ret->value))
 			return arg->value;
 	}
 	return (struct ht_value){ 0 };

@@ -64,7 +64,7 @@ bool ht_expand_range(struct maker *f, struct ht_node *n, bool last)
 	int64_t most;
 	bool up;
 
-	if ((t != HT_I32 && t != HT_I64) || n->out[0].shape.rank != 1 ||
+	if (!ht_is_index(t) || n->out[0].shape.rank != 1 ||
 		(ht_dim_most(f->r->g, n->out[0].shape.dim[0]) >= 0 &&
 			!ht_is_product(f->r->g, n->out[0].shape.dim[0])))
 		return false;

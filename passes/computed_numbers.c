@@ -49,8 +49,8 @@ static bool integer_of(struct maker *f, struct ht_value v, struct ht_value *x)
 	if (v.node->op != HT_OP_Cast)
 		return false;
 	*x = v.node->in[0];
-	if ((ht_type_of(*x)->dtype != HT_I32 && ht_type_of(*x)->dtype != HT_I64) ||
-		!ht_span_of(f->r->g, *x, &s) || s.least < -EXACT || s.most > EXACT)
+	if (!ht_is_index(ht_type_of(*x)->dtype) || !ht_span_of(f->r->g, *x, &s) ||
+		s.least < -EXACT || s.most > EXACT)
 		return false;
 	*x = wide(f, *x);
 	return true;

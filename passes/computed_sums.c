@@ -338,7 +338,7 @@ static struct ht_sum element(struct ht_value v, int64_t i, int *left)
 	const struct ht_tensor *t = ht_const_tensor(v);
 	enum ht_dtype type = ht_type_of(v)->dtype;
 
-	if (type != HT_I32 && type != HT_I64)
+	if (!ht_is_index(type))
 		return (struct ht_sum){ .known = false };
 	if (t)
 		return i < ht_shape_count(t->shape) ? ht_sum_number(ht_tensor_int(t, (size_t)i))

@@ -209,7 +209,7 @@ static bool sizes_fit(const struct einsum *e)
 
 static bool has_kernel(enum ht_dtype t)
 {
-	return ht_is_kernel_float(t) || t == HT_I32 || t == HT_I64;
+	return ht_is_kernel_float(t) || ht_is_index(t);
 }
 
 static bool read_einsum(struct einsum *e)

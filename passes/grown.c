@@ -598,8 +598,7 @@ static enum ht_status visit_loop(struct growth *x, const struct part *p, struct 
 /* Whether a node reads integers from a list that a body gets. */
 static bool reads_list(const struct ht_node *n)
 {
-	return ht_is(n, HT_GATHERS) && n->outs == 1 &&
-	       (n->out[0].dtype == HT_I32 || n->out[0].dtype == HT_I64) &&
+	return ht_is(n, HT_GATHERS) && n->outs == 1 && ht_is_index(n->out[0].dtype) &&
 	       ht_is(ht_forwarded(n->in[0]).node, HT_ARGUMENT) && !ht_attr_bool(n, BOUNDED, false);
 }
 

@@ -92,7 +92,7 @@ static bool has_lists(struct ht_graph *g, struct ht_arena *scratch)
  * lists. */
 static bool may_be_constant(const struct ht_list *x)
 {
-	return x->empty && x->various && ht_list_may_be_sizes(x->dtype);
+	return x->empty && x->various && ht_is_index(x->dtype);
 }
 
 /* Whether a list can become a tensor that need not wait for others. */

@@ -18,7 +18,7 @@ struct split {
 /* How many extents the shapes of a list have; 0: it is no such list, or need not be divided. */
 static int32_t extents_in(const struct ht_list *x)
 {
-	if (!x->empty || !x->various || x->whole || x->summed || !ht_list_may_be_sizes(x->dtype) ||
+	if (!x->empty || !x->various || x->whole || x->summed || !ht_is_index(x->dtype) ||
 		!ht_list_is_known(x) || x->shape.rank != 1 || x->shape.dim[0] < 2 ||
 		x->shape.dim[0] > HT_MAX_RANK)
 		return 0;

@@ -254,21 +254,16 @@ static struct ht_shape sizes_in(const struct ht_lists *l, struct ht_value v)
 	return ht_shape_make(l->c->scratch, k->n, dim);
 }
 
-bool ht_list_may_be_sizes(enum ht_dtype t)
-{
-	return t == HT_I32 || t == HT_I64;
-}
-
 void ht_list_tell_element(const struct ht_lists *l, struct ht_list *x, struct ht_value v)
 {
 	const struct ht_tensor *t = ht_const_tensor(v);
 	struct ht_shape sizes = HT_SHAPE_UNKNOWN;
 
-	if (t && ht_list_may_be_sizes(t->dtype) && t->blob) {
+	if (t && ht_is_index(t->dtype) && t->blob) {
 		has_constant(x, t);
 		return;
 	}
-	if (!t && ht_list_may_be_sizes(ht_type_of(v)->dtype))
+	if (!t && ht_is_index(ht_type_of(v)->dtype))
 		sizes = sizes_in(l, v);
 	if (sizes.rank >= 0)
 		has_sizes(x, sizes);

@@ -20,9 +20,6 @@ struct ht_shape ht_lists_told_shape(const struct ht_lists *l, struct ht_shape s)
 /* The length that an operand states, as a dimension. */
 int64_t ht_list_stated_length(const struct ht_lists *l, struct ht_value v);
 
-/* Whether elements of this type may be sizes. */
-bool ht_list_may_be_sizes(enum ht_dtype t);
-
 /* ---- facts ---- */
 
 /* Its elements have this type; HT_INVALID tells nothing. */

@@ -179,11 +179,6 @@ struct ht_range ht_range_of_trips(const struct ht_ranges *x, struct ht_node *n)
 
 /* ---- nodes ---- */
 
-static bool is_integer(enum ht_dtype t)
-{
-	return t == HT_I32 || t == HT_I64;
-}
-
 /* What the graph implies without its loops: of constants, and of extents. */
 static struct term implied(const struct ht_ranges *x, const struct ht_node *n)
 {
@@ -236,7 +231,7 @@ static struct term computed(struct ht_ranges *x, struct ht_node *n)
 	case HT_OP_SelectV2:
 		return either(b, n->ins > 2 ? term_of(x, n->in[2]) : any);
 	case HT_OP_Cast:
-		return is_integer(ht_type_of(n->in[0])->dtype) ? a : any;
+		return ht_is_index(ht_type_of(n->in[0])->dtype) ? a : any;
 	case HT_OP_Reshape:
 	case HT_OP_ExpandDims:
 	case HT_OP_Squeeze:
@@ -553,7 +548,7 @@ static void look_at_graph(struct ht_ranges *x, struct ht_graph *g)
 		} else if (ht_is(n, HT_FORWARDS)) {
 			for (int32_t i = 0; i < n->outs && i < n->ins; i++)
 				set_term(x, ht_out(n, i), term_of(x, n->in[i]));
-		} else if (!ht_is(n, HT_ARGUMENT) && n->outs == 1 && is_integer(n->out[0].dtype)) {
+		} else if (!ht_is(n, HT_ARGUMENT) && n->outs == 1 && ht_is_index(n->out[0].dtype)) {
 			set_term(x, ht_out(n, 0), computed(x, n));
 		}
 	}

@@ -71,7 +71,7 @@ struct ht_value ht_rw_const_ints(struct ht_rw *r, struct ht_node *before, struct
 {
 	struct ht_blob *b = ht_rw_blob(r, (size_t)count * ht_dtype_info(t)->bytes);
 
-	HT_CHECK(t == HT_I32 || t == HT_I64);
+	HT_CHECK(ht_is_index(t));
 	for (int64_t i = 0; i < count; i++) {
 		if (t == HT_I32)
 			((int32_t *)(void *)(uintptr_t)b->p)[i] = (int32_t)v[i];

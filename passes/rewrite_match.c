@@ -81,7 +81,7 @@ bool ht_const_small_ints(struct ht_value v, int64_t *out, int max, int *count)
 	const struct ht_tensor *t = ht_const_tensor(v);
 	size_t n;
 
-	if (!t || (t->dtype != HT_I32 && t->dtype != HT_I64))
+	if (!t || !ht_is_index(t->dtype))
 		return false;
 	n = t->blob->n / ht_dtype_info(t->dtype)->bytes;
 	if (n > (size_t)max)

@@ -288,7 +288,7 @@ static void expand(struct ht_rw *r, struct ht_node *n)
 	x.type = ht_type_of(x.ids)->dtype;
 	rank = ht_type_of(n->in[0])->shape.rank;
 	if (rank < 1 || rank > HT_MAX_RANK || ht_type_of(x.ids)->shape.rank != 1 ||
-		(x.type != HT_I32 && x.type != HT_I64))
+		!ht_is_index(x.type))
 		return;
 	if (f->gradient) {
 		expand_gradient(&x, f, rank);

@@ -137,11 +137,6 @@ static bool is_whole(const struct ht_tensor *t)
 				     : t->blob->n == bytes_of(t);
 }
 
-static bool is_whole_type(enum ht_dtype t)
-{
-	return t == HT_I32 || t == HT_I64;
-}
-
 /* A list whose elements the caller sets; NULL: all lists together would have too many. */
 static struct ht_tensor *whole_numbers(struct tables *t, enum ht_dtype type, int64_t count)
 {
@@ -170,7 +165,7 @@ static bool known_number(struct ht_value v, const struct frame *in, int64_t *x)
 {
 	const struct ht_tensor *t = constant(origin_of(v, in));
 
-	if (!t || !is_whole_type(t->dtype) || ht_shape_count(t->shape) != 1 || !is_whole(t))
+	if (!t || !ht_is_index(t->dtype) || ht_shape_count(t->shape) != 1 || !is_whole(t))
 		return false;
 	*x = ht_tensor_int(t, 0);
 	return true;
@@ -183,7 +178,7 @@ static struct ht_tensor *counted(struct tables *t, const struct ht_node *n, cons
 	int64_t first, end, step, count;
 	struct ht_tensor *list;
 
-	if (!is_whole_type(type) || n->ins != 3 || !known_number(n->in[0], in, &first) ||
+	if (!ht_is_index(type) || n->ins != 3 || !known_number(n->in[0], in, &first) ||
 		!known_number(n->in[1], in, &end) || !known_number(n->in[2], in, &step) ||
 		step != 1 || __builtin_sub_overflow(end, first, &count) || count < 0)
 		return NULL;
@@ -199,7 +194,7 @@ static struct ht_tensor *cast_to(struct tables *t, const struct ht_tensor *from,
 	int64_t count = from->shape.rank == 1 ? ht_shape_count(from->shape) : -1;
 	struct ht_tensor *to;
 
-	if (count < 0 || !is_whole_type(from->dtype) || !is_whole_type(type) || !is_whole(from))
+	if (count < 0 || !ht_is_index(from->dtype) || !ht_is_index(type) || !is_whole(from))
 		return NULL;
 	to = whole_numbers(t, type, count);
 	for (int64_t i = 0; to && i < count; i++)
@@ -498,8 +493,7 @@ static void reserve_keys(struct ht_node *n)
 	for (int32_t i = 0; i < 2 && general; i++) {
 		const struct ht_tensor *k = n->ins == 2 ? ht_const_tensor(n->in[i]) : NULL;
 
-		if (!k || (k->dtype != HT_I32 && k->dtype != HT_I64) ||
-			ht_shape_count(k->shape) != 1)
+		if (!k || !ht_is_index(k->dtype) || ht_shape_count(k->shape) != 1)
 			return;
 		key[i] = ht_tensor_int(k, 0);
 	}

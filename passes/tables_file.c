@@ -194,7 +194,7 @@ static struct part part_of(const struct reading *r, const struct ht_node *table,
 
 static enum ht_status check_part(const struct reading *r, const struct part *p)
 {
-	bool whole = p->dtype == HT_I32 || p->dtype == HT_I64 || p->dtype == HT_STRING;
+	bool whole = ht_is_index(p->dtype) || p->dtype == HT_STRING;
 
 	if (p->index < WHOLE_LINE)
 		return fail(r, "attribute %s_index is %" PRId64, p->name, p->index);
