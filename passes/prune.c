@@ -3,7 +3,7 @@
  * The outputs need all nodes that they reach through operands and control edges, as when
  * TensorFlow runs a fetch: an effect counts only if a fetch depends on it.  The entry's inputs
  * stay.  The pass also removes other entries, functions that nothing calls, and control edges
- * that order nothing: those from nodes that no effect precedes.  An Assert of a constant that is
+ * that order nothing: those from nodes that no effect precedes.  Effects that constants wait for become a target of the entry.  An Assert of a constant that is
  * true has no effect, and branches and loops have those of their bodies.  An edge from a node that
  * only reads variables orders just these reads: if no other node needs the reader, as for the gradient of an input in TensorFlow's tuples of
  * gradients, the needed reads take its place.  Without an entry in the context, all entries of
@@ -12,6 +12,8 @@
 #include "passes/rewrite.h"
 
 enum { MOST_NESTED = 8 }; /* bodies inside bodies */
+/* Attribute of the target that keeps what constants wait for. */
+#define KEEPS "_keeps"
 
 struct prune {
 	struct ht_graph *g;
@@ -274,6 +276,47 @@ static void remove_rest(struct prune *p)
 	}
 }
 
+/* ---- what constants wait for ---- */
+
+/* The target that keeps what constants wait for; made if the entry has none. */
+static struct ht_node *keeper(struct ht_graph *g, struct ht_entry *e)
+{
+	struct ht_port **end = &e->targets;
+	struct ht_node *n;
+
+	for (; *end; end = &(*end)->next)
+		if (ht_attr_bool((*end)->value.node, KEEPS, false))
+			return (*end)->value.node;
+	n = ht_node_new(g, HT_STR("NoOp"), ht_graph_free_name(g, HT_STR("waited")));
+	ht_attr_set_bool(n, KEEPS, true);
+	*end = HT_NEW(g->arena, struct ht_port);
+	(*end)->name = n->name;
+	(*end)->value = (struct ht_value){ .node = n, .index = -1 };
+	return n;
+}
+
+static void keep(struct ht_graph *g, struct ht_entry *e, struct ht_node *effect)
+{
+	struct ht_node *n = keeper(g, e);
+
+	for (int32_t i = 0; i < n->controls; i++)
+		if (n->control[i] == effect)
+			return;
+	ht_node_set_controls(n, ht_controls_and(g->arena, n, &effect, 1), n->controls + 1);
+}
+
+/* A constant waits for an effect where TensorFlow 1 made it behind tf.control_dependencies().  Other passes drop constants with their edges, when
+ * they compute or simplify the nodes that read them; then the effect has to happen all the same. */
+static void keep_waited(struct prune *p, struct ht_entry *e)
+{
+	struct ht_node *last = p->g->last;
+
+	for (struct ht_node *n = p->g->first; n; n = n == last ? NULL : n->next)
+		for (int32_t i = 0; ht_is(n, HT_CONSTANT) && i < n->controls; i++)
+			if (p->acts[n->control[i]->id])
+				keep(p->g, e, n->control[i]);
+}
+
 static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 {
 	struct prune p = { .g = g, .c = c };
@@ -292,6 +335,9 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	/* Nodes that only such an edge needed are no longer needed. */
 	spare_reads(&p);
 	remove_rest(&p);
+	/* Beside a Switch what is waited for may be dead, and a target may not. */
+	if (!p.dead && g->entries && (!c->entry || g->entries == c->entry) && !g->entries->next)
+		keep_waited(&p, g->entries);
 	ht_drop_uncalled(g, c->scratch);
 	return HT_OK;
 }

@@ -677,6 +677,19 @@ def encoded(r):
         return Graph(inputs, {'loss': loss}, v1.assign(step, step + 1))
 
 
+def remembered(r):
+    """States of rows, which are set behind the step.  Only constants of what sets them wait for the step."""
+    inputs = {'x': normal(3, 4), 'y': normal(3, 2)}
+    x, y = feeds(inputs)
+    state, last = (v1.get_variable(name, [3, 5], trainable=False, initializer=v1.zeros_initializer()) for name in ('state', 'last'))
+    h = dense(tf.concat([x, state.read_value()], 1), 5, 'cell', tf.tanh)
+    loss = tf.reduce_mean(tf.square(dense(h, 2, 'output') - y))
+    step = train.AdagradOptimizer(.1).minimize(loss)
+    with tf.control_dependencies([step]):
+        ops = [v1.scatter_update(state, tf.range(3), h), v1.assign(last, tf.tile(h, tf.constant([1, 1])))]
+    return Graph(inputs, {'loss': loss}, tf.group(*ops))
+
+
 NETS = {n: f for n, f in list(globals().items()) if isinstance(f, types.FunctionType) and f.__module__ == __name__ and f.__code__.co_varnames[:f.__code__.co_argcount] == ('r',)}
 NETS.update({f'falling_{n}': falling(f) for n, f in RATES.items()})
 NETS.update({f'under_{n}': under(f) for n, f in OPTIMIZERS.items()})
