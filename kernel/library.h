@@ -84,7 +84,7 @@ extern const struct ht_object_kind ht_table_kind;
 /* library_strings.c */
 extern const struct ht_object_kind ht_strings_kind;
 
-/* Blocks of random numbers that TensorFlow reserves in a stream for each number of a shape or parameter, however many it uses. */
+/* Blocks of Philox by which a stream advances for each number that an op draws, as in TensorFlow, whether the op uses all of them or not. */
 enum { HT_RESERVED_BLOCKS = 256 };
 /* library_random.c.  The callers compute the number of tiles with ht_random_tiles(). */
 ht_kernel_fn ht_library_random_bits, ht_library_random_gamma, ht_library_random_normal,

@@ -21,7 +21,7 @@
 #include <string.h>
 
 enum { GROUPS = 1024 /* of a tile */, BLOCKS = 64 /* of a truncated normal */, AT_ONCE = 64 };
-/* Of gamma-distributed numbers: numbers of a tile, blocks reserved for a number, tries for a number. */
+/* Of gamma-distributed numbers: numbers of a tile, tries for a number. */
 enum { GAMMAS = 256, MOST_REJECTED = 100000 };
 
 struct draw {

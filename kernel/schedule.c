@@ -206,8 +206,8 @@ static double imbalance(int64_t tiles)
 	return sum / THREAD_COUNTS;
 }
 
-/* How often the rows of A that a row of tiles needs are read from beyond the second level, if they stay in that level from one tile to the next:
- * once by each thread that computes tiles of this row.  It is the mean over the numbers of threads. */
+/* How often rows of A are read from beyond the second level, if a thread that computes one tile of these rows after another finds them there: once
+ * by each thread that has such a tile.  The result is the mean over the numbers of threads. */
 static double reads_of_rows(int64_t n_tiles)
 {
 	double sum = 0;

@@ -50,14 +50,6 @@ enum ht_status ht_open_refuse(const struct ht_bounded *b, const struct ht_node *
 		why);
 }
 
-static bool waits_for(const struct ht_node *n, const struct ht_node *other)
-{
-	for (int32_t i = 0; i < n->controls; i++)
-		if (n->control[i] == other)
-			return true;
-	return false;
-}
-
 void ht_open_wait(struct ht_bounded *b, struct ht_node *n, const struct ht_size_set *sizes)
 {
 	struct ht_node *first[HT_MOST_RUN_SIZES];
@@ -69,7 +61,7 @@ void ht_open_wait(struct ht_bounded *b, struct ht_node *n, const struct ht_size_
 		if (!ht_size_set_has(sizes, size))
 			continue;
 		by = ht_size_node(b->r.g, size);
-		if (by && !waits_for(n, by))
+		if (by && !ht_waits_for(n, by))
 			first[count++] = by;
 		if (b->awaited && !by)
 			ht_size_set_add(b->awaited, size);

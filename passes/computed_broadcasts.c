@@ -11,8 +11,8 @@
 
 enum { MOST_ELEMENTS = 1 << 20 };
 
-/* The BroadcastGradientArgs that computes the axes of a Sum, if it is not known how many axes one of its results
- * has; node NULL: there is none. */
+/* The result of a BroadcastGradientArgs that is the axes of a Sum, if a result of that op has an unknown number of elements.  Node NULL: the Sum has
+ * other axes. */
 static struct ht_value unknown_axes(const struct ht_node *sum)
 {
 	const struct ht_value none = { 0 };

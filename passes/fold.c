@@ -369,14 +369,6 @@ static bool is_number_of_something(const struct ht_node *n)
 	return kind == HT_KIND_INT || kind == HT_KIND_UINT || kind == HT_KIND_BOOL;
 }
 
-static bool waits_for(const struct ht_node *n, const struct ht_node *before)
-{
-	for (int32_t i = 0; i < n->controls; i++)
-		if (n->control[i] == before)
-			return true;
-	return false;
-}
-
 /* `user` waits for all nodes that `n` waits for. */
 static void wait_likewise(struct ht_rw *r, struct ht_node *user, const struct ht_node *n)
 {
@@ -384,7 +376,7 @@ static void wait_likewise(struct ht_rw *r, struct ht_node *user, const struct ht
 	int32_t count = 0;
 
 	for (int32_t i = 0; i < n->controls; i++)
-		if (!waits_for(user, n->control[i]))
+		if (!ht_waits_for(user, n->control[i]))
 			more[count++] = n->control[i];
 	ht_rw_set_controls(
 		r, user, ht_controls_and(r->arena, user, more, count), user->controls + count);

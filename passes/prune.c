@@ -3,8 +3,8 @@
  * The outputs need all nodes that they reach through operands and control edges, as when
  * TensorFlow runs a fetch: an effect counts only if a fetch depends on it.  The entry's inputs
  * stay.  The pass also removes other entries, functions that nothing calls, and control edges
- * that order nothing: those from nodes that no effect precedes.  Effects that constants wait for become a target of the entry.  An Assert of a constant that is
- * true has no effect, and branches and loops have those of their bodies.  An edge from a node that
+ * that order nothing: those from nodes that no effect precedes.  Effects that constants wait for become a target
+ * of the entry.  An Assert of a constant that is true has no effect, and branches and loops have those of their bodies.  An edge from a node that
  * only reads variables orders just these reads: if no other node needs the reader, as for the gradient of an input in TensorFlow's tuples of
  * gradients, the needed reads take its place.  Without an entry in the context, all entries of
  * the graph count.  A graph without entries is left alone, unless it is a body and the context
@@ -299,9 +299,8 @@ static void keep(struct ht_graph *g, struct ht_entry *e, struct ht_node *effect)
 {
 	struct ht_node *n = keeper(g, e);
 
-	for (int32_t i = 0; i < n->controls; i++)
-		if (n->control[i] == effect)
-			return;
+	if (ht_waits_for(n, effect))
+		return;
 	ht_node_set_controls(n, ht_controls_and(g->arena, n, &effect, 1), n->controls + 1);
 }
 
@@ -309,9 +308,7 @@ static void keep(struct ht_graph *g, struct ht_entry *e, struct ht_node *effect)
  * they compute or simplify the nodes that read them; then the effect has to happen all the same. */
 static void keep_waited(struct prune *p, struct ht_entry *e)
 {
-	struct ht_node *last = p->g->last;
-
-	for (struct ht_node *n = p->g->first; n; n = n == last ? NULL : n->next)
+	for (struct ht_node *n = p->g->first; n; n = n->next)
 		for (int32_t i = 0; ht_is(n, HT_CONSTANT) && i < n->controls; i++)
 			if (p->acts[n->control[i]->id])
 				keep(p->g, e, n->control[i]);
@@ -335,7 +332,7 @@ static enum ht_status run(struct ht_graph *g, struct ht_pass_context *c)
 	/* Nodes that only such an edge needed are no longer needed. */
 	spare_reads(&p);
 	remove_rest(&p);
-	/* Beside a Switch what is waited for may be dead, and a target may not. */
+	/* Nodes of a branch that a Switch does not take are dead, so they cannot be targets, which run always. */
 	if (!p.dead && g->entries && (!c->entry || g->entries == c->entry) && !g->entries->next)
 		keep_waited(&p, g->entries);
 	ht_drop_uncalled(g, c->scratch);

@@ -159,6 +159,14 @@ void ht_rw_set_in(struct ht_rw *r, struct ht_node *n, int32_t i, struct ht_value
 	r->changed = true;
 }
 
+bool ht_waits_for(const struct ht_node *n, const struct ht_node *other)
+{
+	for (int32_t i = 0; i < n->controls; i++)
+		if (n->control[i] == other)
+			return true;
+	return false;
+}
+
 struct ht_node **ht_controls_and(
 	struct ht_arena *a, const struct ht_node *n, struct ht_node *const *more, int32_t count)
 {

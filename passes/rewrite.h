@@ -113,6 +113,8 @@ void ht_rw_drop(struct ht_rw *r, struct ht_node *n);
 /* Removes a node although it has an effect, which another node has taken over; it must have no
  * uses. */
 void ht_rw_remove(struct ht_rw *r, struct ht_node *n);
+/* Whether `n` has a control edge from `other`. */
+bool ht_waits_for(const struct ht_node *n, const struct ht_node *other);
 /* The nodes that `n` waits for, then `more`. */
 struct ht_node **ht_controls_and(
 	struct ht_arena *a, const struct ht_node *n, struct ht_node *const *more, int32_t count);
